@@ -1,0 +1,91 @@
+# Everything a checkout needs. `make demo` and `make test` do all the set-up on a fresh machine with
+# Debian's python3, g++, cmake and git.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+DEMO_PROFILE := demo.dcprof
+
+.PHONY: help demo test check fmt develop native-test web browser compat fuzz soak ecosystem gains gpu sanitize bench clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 14
+
+$(VENV)/.created:
+	tools/make_venv.sh $(PYTHON) $(VENV)
+	$(BIN)/python -m pip install -q --upgrade "pip>=25.1"
+	touch $@
+
+$(VENV)/.groups: $(VENV)/.created pyproject.toml
+	$(BIN)/python -m pip install -q --group dev
+	touch $@
+
+NATIVE_SOURCES := $(shell find native -name '*.cpp' -o -name '*.h' -o -name CMakeLists.txt) CMakeLists.txt
+
+$(VENV)/.installed: $(VENV)/.groups $(NATIVE_SOURCES) pyproject.toml
+	$(BIN)/python -m pip install -q --no-build-isolation -e .
+	touch $@
+
+develop: $(VENV)/.installed ## virtual environment with everything, package installed editable
+
+demo: $(VENV)/.installed ## profile the transformer example and print the report
+	$(BIN)/deepcontext profile --no-report -o $(DEMO_PROFILE) examples/torch_transformer.py
+	$(BIN)/deepcontext report $(DEMO_PROFILE)
+	@echo
+	@echo "The profile is $(DEMO_PROFILE). Next: $(BIN)/deepcontext profile YOUR_SCRIPT.py"
+
+test: check native-test web browser ## static checks, native tests, the default test suite
+	$(BIN)/python -m pytest -q
+
+check: $(VENV)/.installed ## formatters, linters, type checkers, layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/clang-format --dry-run --Werror $$(git ls-files 'native/*.cpp' 'native/*.h')
+	$(BIN)/mypy
+	$(BIN)/pyright
+	$(BIN)/lint-imports
+	$(BIN)/codespell src native tests docs examples benchmarks README.md
+
+fmt: $(VENV)/.groups ## format everything
+	$(BIN)/ruff check --fix-only -q .
+	$(BIN)/ruff format -q .
+	$(BIN)/clang-format -i $$(git ls-files 'native/*.cpp' 'native/*.h')
+
+native-test: $(VENV)/.installed ## C++ tests of the native core
+	cmake -S . -B build/native-test -DDEEPCONTEXT_EXTENSION=OFF -DDEEPCONTEXT_TESTS=ON >/dev/null
+	cmake --build build/native-test -j2 >/dev/null
+	ctest --test-dir build/native-test --output-on-failure
+
+web: ## check the page's sources, and that the committed bundle is their build (needs node)
+	tools/check_web.sh
+
+browser: $(VENV)/.installed ## Chromium for the browser tests
+	tools/setup_browser.sh $(BIN)/python
+
+compat: $(VENV)/.installed ## other versions of Python and of the frameworks, each in its environment
+	$(BIN)/python -m pytest -q -m compat tests/compat
+
+fuzz: $(VENV)/.installed ## five minutes of random input to the profile reader
+	$(BIN)/python -m pytest -q -m fuzz tests/fuzz --timeout 900
+
+soak: $(VENV)/.installed ## ten thousand steps: memory and file stay constant
+	$(BIN)/python -m pytest -q -m soak --timeout 1800
+
+ecosystem: $(VENV)/.installed ## programs nobody here wrote
+	$(BIN)/python -m pip install -q "transformers>=4.50" flax optax equinox
+	$(BIN)/python -m pytest -q -m ecosystem --timeout 1800
+
+gains: $(VENV)/.installed ## what the fixes that the analyzers advise save, against their bounds
+	$(BIN)/python -m pytest -q -m gains tests/analyzers
+
+gpu: $(VENV)/.installed ## on a machine with a GPU
+	$(BIN)/python -m pytest -q -m gpu --timeout 600
+
+sanitize: $(VENV)/.installed ## native tests under ASan, UBSan and TSan
+	tools/sanitize.sh $(BIN)/python
+
+bench: $(VENV)/.installed ## measure what docs/benchmarks.md shows
+	$(BIN)/python benchmarks/run_all.py
+
+clean: ## remove what was built
+	rm -rf build $(VENV)

@@ -1,0 +1,177 @@
+"""What profiling a JAX program costs: one small jitted call, and one training step.
+
+Against `jax.profiler` with its Python tracer on and off. Modes alternate in one process, each in an
+order drawn anew every round.
+
+    python benchmarks/jax_overhead.py [--rounds N] [--step-seconds S]
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+import jax
+import jax.numpy as jnp
+from paired import Table, added, interleave, machine, ratio
+
+import deepcontext
+
+CALLS = 20_000
+DEPTHS = (20, 60)
+FIXED_FRAMES = 8
+
+
+@contextlib.contextmanager
+def off() -> Iterator[None]:
+    yield
+
+
+@contextlib.contextmanager
+def profiled(*, exact: bool = False) -> Iterator[None]:
+    deepcontext.start(jax_exact=exact)
+    try:
+        yield
+    finally:
+        deepcontext.stop()
+
+
+@contextlib.contextmanager
+def traced(*, python: int) -> Iterator[None]:
+    folder = tempfile.mkdtemp()
+    options = jax.profiler.ProfileOptions()
+    options.python_tracer_level = python
+    jax.profiler.start_trace(folder, profiler_options=options)
+    try:
+        yield
+    finally:
+        jax.profiler.stop_trace()
+        shutil.rmtree(folder)
+
+
+MODES: dict[str, Callable[[], contextlib.AbstractContextManager[None]]] = {
+    "off": off,
+    "deepcontext": profiled,
+    "deepcontext --jax-exact": lambda: profiled(exact=True),
+    "jax.profiler": lambda: traced(python=0),
+    "jax.profiler, Python tracer": lambda: traced(python=1),
+}
+
+
+@jax.jit
+def small(x: jax.Array) -> jax.Array:
+    return x + 1
+
+
+def at_depth(depth: int, run: Callable[[], float]) -> float:
+    return run() if depth <= 0 else at_depth(depth - 1, run)
+
+
+def call_loop(x: jax.Array, calls: int) -> float:
+    """CPU ns of the calling thread per call: what the program's own thread pays."""
+    small(x)
+    begun = time.thread_time_ns()
+    for _ in range(calls):
+        small(x)
+    return (time.thread_time_ns() - begun) / calls
+
+
+def small_calls(rounds: int) -> Table:
+    x = jnp.ones(4)
+    rows = []
+    for depth in DEPTHS:
+        modes = {}
+        for name, make in MODES.items():
+            calls = CALLS if "jax.profiler" not in name else CALLS // 10
+
+            def run(make=make, calls=calls) -> float:
+                with make():
+                    at_depth(5, lambda: call_loop(x, calls // 10))  # the sampler's first window
+                    time.sleep(0.5 if make is not off else 0)
+                    return at_depth(depth - FIXED_FRAMES, lambda: call_loop(x, calls))  # noqa: B023  run at once
+
+            modes[name] = run
+        figures = interleave(modes, rounds)
+        base = statistics.median(figures["off"])
+        for name in MODES:
+            if name != "off":
+                extra = added(figures, name)
+                rows.append([str(depth), name, f"{extra:.0f}", f"{extra / base:.1%}"])
+        rows.append([str(depth), "off", f"{base:.0f}", ""])
+    return Table(
+        "Cost of one small jitted call",
+        ["Python depth", "mode", "ns added", "of the call"],
+        rows,
+        [f"`jit(x + 1)` on 4 elements, thread CPU time, medians of {rounds} rounds. {machine()}."],
+    )
+
+
+def make_step(width: int):
+    def loss(params, x):
+        for w in params:
+            x = jnp.tanh(x @ w)
+        return jnp.sum(x * x)
+
+    @jax.jit
+    def train_step(params, x):
+        gradients = jax.grad(loss)(params, x)
+        return [w - 1e-3 * g for w, g in zip(params, gradients, strict=True)]
+
+    return train_step, [jnp.eye(width) for _ in range(6)], jnp.ones((256, width))
+
+
+def training_steps(rounds: int, seconds: float) -> Table:
+    train_step, params, x = make_step(512)
+    jax.block_until_ready(train_step(params, x))
+
+    def steps(count: int) -> float:
+        state = params
+        begun = time.process_time_ns()
+        for _ in range(count):
+            state = train_step(state, x)
+            jax.block_until_ready(state)
+        return (time.process_time_ns() - begun) / count
+
+    begun = time.perf_counter()
+    steps(5)
+    count = max(20, int(seconds / ((time.perf_counter() - begun) / 5)))
+
+    def mode(make) -> Callable[[], float]:
+        def run() -> float:
+            with make():
+                return steps(count if "trace" not in repr(make) else 20)
+
+        return run
+
+    figures = interleave({name: mode(make) for name, make in MODES.items()}, rounds)
+    rows = [
+        [name, f"{statistics.median(figures[name]) / 1e6:.2f}", f"{ratio(figures, name) - 1:+.1%}"]
+        for name in MODES
+    ]
+    return Table(
+        "Cost of one training step",
+        ["mode", "CPU ms a step, all threads", "of the step"],
+        rows,
+        [f"6 layers of 512, {count} steps a round, {rounds} rounds. {machine()}."],
+    )
+
+
+def tables() -> list[Table]:
+    return [small_calls(7), training_steps(3, 10.0)]
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--step-seconds", type=float, default=10.0)
+    options = parser.parse_args()
+    print(small_calls(options.rounds).markdown())
+    print(training_steps(max(3, options.rounds // 2), options.step_seconds).markdown())

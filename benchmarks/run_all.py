@@ -1,0 +1,65 @@
+"""Run the benchmarks and write their tables to docs/benchmarks.md: `make bench`."""
+
+from __future__ import annotations
+
+import datetime as dt
+import importlib
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+# Needs a browser (tools/setup_browser.sh), which a machine that measures overhead may lack.
+IN_BROWSER = ("web_ui",)
+MODULES = (
+    "operator_event",
+    "memory_event",
+    "training_steps",
+    "cpu_sampling",
+    "growth",
+    "jax_overhead",
+    "gpu_drain",
+    "open_large",
+    "analyzers",
+)
+HEAD = """# Benchmarks
+
+Measured by `make bench` on {date} at commit {commit}. Ratios against the same program unprofiled,
+in one interleaved run; absolute figures move with the machine. What each table ran stands below it.
+
+"""
+
+
+def measure(name: str) -> str:
+    """Run one benchmark in a process of its own: none finds what another has loaded."""
+    command = [sys.executable, str(Path(__file__).resolve()), name]
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+
+
+def main(names: list[str]) -> None:
+    if names:
+        for name in names:
+            module = importlib.import_module(name)
+            tables = module.tables() if hasattr(module, "tables") else [module.table()]
+            print("\n".join(table.markdown() for table in tables), flush=True)
+        return
+    wanted = [*MODULES, *(IN_BROWSER if importlib.util.find_spec("playwright") else ())]
+    parts = []
+    for name in wanted:
+        parts.append(measure(name))
+        print(parts[-1], flush=True)
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
+    today = dt.datetime.now(tz=dt.UTC).date()
+    text = HEAD.format(date=today, commit=commit) + "\n".join(part.strip() + "\n" for part in parts)
+    (ROOT / "docs" / "benchmarks.md").write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,112 @@
+// GPU collectors, as Python sees them (typed in _native.pyi).
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+#include <pthread.h>
+
+#include "bindings/bindings.h"
+#include "gpu/collector.h"
+#include "gpu/dynlib.h"
+#include "gpu/ranges.h"
+#include "python/frame_walk.h"
+
+namespace nb = nanobind;
+
+namespace deepcontext {
+
+namespace {
+
+Node *pythonAware(Recorder &recorder) {
+  return pythonContext(recorder, currentFrame(recorder), recorder.innermost());
+}
+
+/// A range goes on in the frame that was running when it was opened, like a scope.
+void openRange(Recorder &recorder, FrameKind kind, uint32_t name, const void *owner) {
+  const InterpreterFrame *top = currentFrame(recorder);
+  Node *parent = pythonContext(recorder, top, recorder.innermost());
+  Level *level =
+      recorder.push(LevelKind::kScope, recorder.tree.child(parent, kind, name, 0), owner);
+  if (level) {
+    setAnchors(level, top);
+    level->start_ticks = ticks();
+  }
+}
+
+gpu::Collector &collectorNamed(const std::string &name) {
+  gpu::Collector *collector = gpu::collectorOf(name);
+  if (!collector) {
+    throw nb::value_error("no such GPU collector");
+  }
+  return *collector;
+}
+
+nb::list devices(const std::string &name) {
+  nb::list all;
+  for (const auto &[id, totals] : collectorNamed(name).deviceTotals()) {
+    nb::dict device;
+    device["device"] = id;
+    device["first_ns"] = totals.first_ns;
+    device["last_ns"] = totals.last_ns;
+    device["busy_ns"] = totals.busy_ns;
+    device["idle_ns"] = totals.idle_ns;
+    device["late_ns"] = totals.late_ns;
+    nb::dict streams;
+    for (const auto &[stream, busy_ns] : totals.stream_busy_ns) {
+      streams[nb::int_(stream)] = busy_ns;
+    }
+    device["stream_busy_ns"] = streams;
+    all.append(device);
+  }
+  return all;
+}
+
+gpu::CollectorOptions optionsOf(size_t buffer_bytes, size_t pool_bytes, double deadline_s,
+                                bool with_stalls, bool with_calls) {
+  gpu::CollectorOptions options;
+  options.buffer_bytes = buffer_bytes;
+  options.pool_bytes = pool_bytes;
+  options.deadline_s = deadline_s;
+  options.with_stalls = with_stalls;
+  options.with_calls = with_calls;
+  return options;
+}
+
+} // namespace
+
+void bindGpu(nb::module_ &module) {
+  gpu::setContextProvider(pythonAware);
+  gpu::setRangeOpener(openRange);
+  pthread_atfork(gpu::beforeFork, [] { gpu::afterFork(false); }, [] { gpu::afterFork(true); });
+  module.def("gpu_mapped_libraries", gpu::mappedLibraries);
+  module.def("gpu_probe",
+             [](const std::string &name, const std::string &profiler, const std::string &driver) {
+               nb::gil_scoped_release release;
+               gpu::ProbeResult result = collectorNamed(name).probe({profiler, driver});
+               return std::make_pair(result.version, result.reason);
+             });
+  module.def("gpu_start", [](const std::string &name, const std::string &profiler,
+                             const std::string &driver, size_t buffer_bytes, size_t pool_bytes,
+                             double deadline_s, bool with_stalls, bool with_calls) {
+    nb::gil_scoped_release release;
+    return collectorNamed(name).start(
+        {profiler, driver},
+        optionsOf(buffer_bytes, pool_bytes, deadline_s, with_stalls, with_calls));
+  });
+  module.def("gpu_flush", [](const std::string &name) {
+    nb::gil_scoped_release release;
+    return collectorNamed(name).flush();
+  });
+  module.def("gpu_stop", [](const std::string &name) {
+    nb::gil_scoped_release release;
+    return collectorNamed(name).stop();
+  });
+  module.def("gpu_is_running",
+             [](const std::string &name) { return collectorNamed(name).isRunning(); });
+  module.def("gpu_figures", [](const std::string &name) { return collectorNamed(name).figures(); });
+  module.def("gpu_lacking", [](const std::string &name) { return collectorNamed(name).lacking(); });
+  module.def("gpu_devices", devices);
+}
+
+} // namespace deepcontext

@@ -1,0 +1,341 @@
+// JAX: dispatch hook, programs, sampled run time, as Python sees them (typed in _native.pyi).
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "bindings/bindings.h"
+#include "jax/attribution.h"
+#include "jax/buffer_waits.h"
+#include "jax/device_ranges.h"
+#include "jax/dispatch.h"
+#include "jax/tree_writer.h"
+
+namespace nb = nanobind;
+
+namespace deepcontext {
+
+namespace {
+
+using namespace jax;
+
+const char *phaseLabel(Phase phase) {
+  switch (phase) {
+  case Phase::kForward:
+    return "forward";
+  case Phase::kBackward:
+    return "backward";
+  case Phase::kRecompute:
+    return "recompute";
+  default:
+    return "none";
+  }
+}
+
+const char *originLabel(Origin origin) {
+  switch (origin) {
+  case Origin::kOwn:
+    return "own";
+  case Origin::kMembers:
+    return "members";
+  case Origin::kProducer:
+    return "producer";
+  case Origin::kConsumer:
+    return "consumer";
+  case Origin::kNone:
+    return "none";
+  }
+  return "none";
+}
+
+nb::list toList(const SourceLine &line) {
+  nb::list out;
+  out.append(line.function);
+  out.append(line.file);
+  out.append(line.line);
+  return out;
+}
+
+nb::dict toDict(const Operation &operation) {
+  nb::dict out;
+  out["name"] = operation.name;
+  out["opcode"] = operation.opcode;
+  out["detail"] = operation.detail;
+  out["op_name"] = operation.op_name;
+  out["primitive"] = operation.primitive;
+  out["shape"] = operation.shape;
+  out["phase"] = phaseLabel(operation.phase);
+  out["origin"] = originLabel(operation.origin);
+  out["flops"] = operation.flops;
+  out["bytes"] = operation.bytes;
+  nb::list lines;
+  for (const SourceLine &line : operation.lines) {
+    lines.append(toList(line));
+  }
+  out["lines"] = lines;
+  nb::list members;
+  for (const Member &member : operation.members) {
+    nb::dict one;
+    one["primitive"] = member.primitive;
+    one["phase"] = phaseLabel(member.phase);
+    one["source"] = toList(member.source);
+    one["flops"] = member.flops;
+    members.append(one);
+  }
+  out["members"] = members;
+  nb::list nested;
+  for (uint32_t index : operation.nested) {
+    nested.append(index);
+  }
+  out["nested"] = nested;
+  return out;
+}
+
+nb::dict toDict(const Program &program) {
+  nb::dict out;
+  out["uid"] = program.uid;
+  out["module"] = program.module;
+  out["hlo_id"] = program.hlo_id;
+  out["instructions"] = program.instructions;
+  out["argument_bytes"] = program.argument_bytes;
+  out["output_bytes"] = program.output_bytes;
+  out["aliased_outputs"] = program.aliased_outputs;
+  nb::list operations;
+  for (const Operation &operation : program.operations) {
+    operations.append(toDict(operation));
+  }
+  out["operations"] = operations;
+  return out;
+}
+
+TraceCut makeCut(const std::string &function, const std::string &file,
+                 const std::vector<std::pair<std::string, std::string>> &callers) {
+  TraceCut cut;
+  cut.function = {function, file, 0};
+  cut.callers.insert(callers.begin(), callers.end());
+  return cut;
+}
+
+std::string_view viewOf(const nb::bytes &bytes) {
+  return {bytes.c_str(), bytes.size()};
+}
+
+/// Functions in whose call the caller is, from the innermost outwards as long as they have one
+/// name: a jitted function on its slow path, and the object of jax's own that it launches through.
+std::vector<const ActiveCall *> sameCalls() {
+  std::vector<const ActiveCall *> calls = activeCalls();
+  std::vector<const ActiveCall *> same;
+  FunctionTable &functions = FunctionTable::instance();
+  for (const ActiveCall *call : calls) {
+    if (!same.empty() &&
+        functions.at(call->function).name != functions.at(same.front()->function).name) {
+      break;
+    }
+    same.push_back(call);
+  }
+  return same;
+}
+
+/// Read a program and bind it to the call it was compiled in; its number, or -1 for bytes that are
+/// no HLO module.
+int64_t addProgram(nb::bytes hlo, const std::string &function, const std::string &file,
+                   const std::vector<std::pair<std::string, std::string>> &callers,
+                   const std::string &label) {
+  Program program;
+  TraceCut cut = makeCut(function, file, callers);
+  std::vector<uint32_t> functions;
+  uint64_t signature = 0;
+  for (const ActiveCall *call : sameCalls()) {
+    functions.push_back(call->function);
+    signature = signatureOf(call->arguments, call->argument_count, call->keywords);
+  }
+  nb::gil_scoped_release release;
+  if (!buildProgram(viewOf(hlo), cut, &program)) {
+    return -1;
+  }
+  return Attribution::instance().addProgram(std::move(program), functions, signature, label);
+}
+
+nb::object readProgram(nb::bytes hlo, const std::string &function, const std::string &file,
+                       const std::vector<std::pair<std::string, std::string>> &callers) {
+  Program program;
+  if (!buildProgram(viewOf(hlo), makeCut(function, file, callers), &program)) {
+    return nb::none();
+  }
+  return toDict(program);
+}
+
+nb::object program(uint32_t uid) {
+  auto lock = Attribution::instance().lock();
+  const auto &programs = Attribution::instance().programs();
+  if (uid >= programs.size()) {
+    return nb::none();
+  }
+  nb::dict out = toDict(*programs[uid]);
+  out["label"] = Attribution::instance().label(uid);
+  return out;
+}
+
+nb::list calls() {
+  nb::list out;
+  for (const ActiveCall *call : sameCalls()) {
+    nb::list arguments;
+    size_t names = call->keywords ? static_cast<size_t>(PyTuple_GET_SIZE(call->keywords)) : 0;
+    for (size_t i = 0; i < call->argument_count + names; ++i) {
+      arguments.append(nb::borrow(call->arguments[i]));
+    }
+    nb::object keywords = call->keywords ? nb::borrow(call->keywords) : nb::object(nb::tuple());
+    const Function &function = FunctionTable::instance().at(call->function);
+    out.append(nb::make_tuple(nb::borrow(call->callable), function.name, function.qualified_name,
+                              function.file, function.first_line, arguments, keywords));
+  }
+  return out;
+}
+
+/// Calls noted in a window that is over.
+struct LaunchNotes {
+  std::vector<Launch> launches;
+};
+
+nb::tuple addWindow(LaunchNotes &notes, nb::bytes xspace) {
+  bool is_whole;
+  {
+    nb::gil_scoped_release release;
+    TraceWindow window;
+    is_whole = readTraceWindow(viewOf(xspace), &window);
+    if (is_whole) {
+      Attribution::instance().addWindow(window, std::move(notes.launches));
+    } else {
+      Attribution::instance().addDamagedWindow();
+    }
+  }
+  Attribution::LastWindow last = Attribution::instance().lastWindow();
+  return nb::make_tuple(is_whole, last.runs, last.launches, last.waiting, last.events);
+}
+
+nb::list readRuns(nb::bytes xspace) {
+  TraceWindow window;
+  bool is_whole = readTraceWindow(viewOf(xspace), &window);
+  nb::list runs;
+  for (const Run &run : window.runs) {
+    nb::dict operations;
+    for (const auto &[name, times] : run.operations) {
+      operations[name.c_str()] =
+          nb::make_tuple(times.count, times.total_ps, times.minimum_ps, times.maximum_ps);
+    }
+    nb::dict one;
+    one["program_id"] = run.program_id;
+    one["run_id"] = run.run_id;
+    one["module"] = run.module;
+    one["start_ns"] = run.start_ns;
+    one["end_ns"] = run.end_ns;
+    one["is_complete"] = run.is_complete && is_whole;
+    one["operations"] = operations;
+    runs.append(one);
+  }
+  return runs;
+}
+
+nb::dict windowCounts() {
+  WindowCounts counts = Attribution::instance().counts();
+  nb::dict out;
+  out["windows"] = counts.windows;
+  out["window_ns"] = counts.window_ns;
+  out["events"] = counts.events;
+  out["operation_events"] = counts.operation_events;
+  out["sampled_executions"] = counts.executions;
+  out["executions_without_launch"] = counts.executions_without_launch;
+  out["sampled_launches"] = counts.launches;
+  out["sampled_runs"] = counts.runs;
+  out["joined"] = counts.joined;
+  out["without_launch"] = counts.without_launch;
+  out["cut_at_start"] = counts.cut_at_start;
+  out["cut_at_end"] = counts.cut_at_end;
+  out["unmatched"] = counts.unmatched;
+  out["unknown_operations"] = counts.unknown_operations;
+  out["damaged_windows"] = counts.damaged_windows;
+  return out;
+}
+
+nb::tuple writeTree() {
+  WrittenCounts counts;
+  {
+    nb::gil_scoped_release release;
+    counts = writeOperationTimes();
+  }
+  nb::dict out;
+  out["launches"] = counts.launches;
+  out["unsampled_launches"] = counts.unsampled_launches;
+  out["borrowed_launches"] = counts.borrowed_launches;
+  out["device_ns"] = static_cast<uint64_t>(counts.device_ns);
+  nb::list operations;
+  for (const auto &[place, time] : counts.operations) {
+    operations.append(nb::make_tuple(place.first, place.second, time.executions, time.device_ns));
+  }
+  return nb::make_tuple(out, operations);
+}
+
+void bindDispatch(nb::module_ &module) {
+  module.def("jax_function", [](const std::string &name, const std::string &qualified_name,
+                                const std::string &file, int first_line) {
+    return FunctionTable::instance().add(name, qualified_name, file, first_line).id;
+  });
+  module.def("jax_hook", [](nb::object callable, uint32_t function) {
+    std::string reason;
+    return hook(callable.ptr(), function, &reason) ? std::string() : reason;
+  });
+  module.def("jax_unhook", [](nb::object callable) { unhook(callable.ptr()); });
+  module.def("jax_is_hooked", [](nb::object callable) { return isHooked(callable.ptr()); });
+  module.def(
+      "jax_set_marks",
+      [](bool are_told, nb::object is_jit_disabled) {
+        setMarks(are_told, is_jit_disabled.is_none() ? nullptr : is_jit_disabled.ptr());
+      },
+      nb::arg("are_told"), nb::arg("is_jit_disabled").none());
+  module.def("jax_mark_slow", markSlow);
+  module.def("jax_mark_launch", markLaunch);
+  module.def("jax_begin_call",
+             [](nb::object callable, uint32_t function) { beginCall(callable.ptr(), function); });
+  module.def("jax_end_call",
+             [](nb::object callable, bool has_failed) { endCall(callable.ptr(), has_failed); });
+  module.def("jax_count_call", countCall);
+  module.def("jax_calls", calls);
+  module.def("jax_add_phase_time", addPhaseTime);
+  module.def("jax_enter_span", [](const std::string &kind, const std::string &name) {
+    return enterSpan(kind == "copy" ? FrameKind::kCopy : FrameKind::kMarker, name);
+  });
+  module.def("jax_leave_span", leaveSpan);
+  module.def("jax_hook_buffer", [](nb::object type) {
+    std::string reason;
+    return hookBuffer(type.ptr(), &reason) ? std::string() : reason;
+  });
+  module.def("jax_unhook_buffer", [](nb::object type) { unhookBuffer(type.ptr()); });
+}
+
+} // namespace
+
+void bindJax(nb::module_ &module) {
+  bindDispatch(module);
+  module.def("jax_add_program", addProgram);
+  module.def("jax_program", program);
+  module.def("jax_read_program", readProgram);
+  module.def("jax_open_window", openWindow);
+  module.def("jax_window_launches", windowLaunches);
+  nb::class_<LaunchNotes>(module, "LaunchNotes");
+  module.def("jax_close_window", [] { return LaunchNotes{closeWindow()}; });
+  module.def("jax_add_window", addWindow);
+  module.def("jax_read_runs", readRuns);
+  module.def("jax_window_counts", windowCounts);
+  module.def("jax_write_tree", writeTree);
+  module.def("jax_device_ranges", [] {
+    DeviceRangeCounts counts = deviceRangeCounts();
+    return std::make_pair(counts.operations, counts.known);
+  });
+  module.def("jax_is_injected", isInjected);
+  module.def("jax_clear", [] {
+    Attribution::instance().clear();
+    clearDeviceRanges();
+  });
+}
+
+} // namespace deepcontext

@@ -1,0 +1,85 @@
+// Memory that frameworks allocate, as Python sees it (typed in _native.pyi).
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "bindings/bindings.h"
+#include "core/allocation_ledger.h"
+#include "torch/memory.h"
+
+namespace nb = nanobind;
+
+namespace deepcontext {
+
+namespace {
+
+nb::dict poolDict(const MemoryPool &pool, const RoleBytes &roles, const TickClock &clock) {
+  nb::list role_bytes;
+  for (uint64_t bytes : roles) {
+    role_bytes.append(bytes);
+  }
+  nb::dict values;
+  values["name"] = pool.name;
+  values["is_device"] = pool.is_device;
+  values["allocations"] = pool.allocations;
+  values["alloc_bytes"] = pool.allocated_bytes;
+  values["live_bytes"] = pool.live_bytes;
+  values["peak_bytes"] = pool.peak_bytes;
+  values["peak_after_ns"] = clock.nsSinceStart(pool.peak_ticks);
+  values["peak_step"] = pool.peak_step;
+  values["growth_bytes"] = static_cast<int64_t>(pool.last_step_bytes - pool.earlier_mark_bytes);
+  values["reserved_peak_bytes"] = pool.reserved_peak_bytes;
+  values["peak_role_bytes"] = role_bytes;
+  return values;
+}
+
+nb::dict summary() {
+  AllocationLedger &ledger = AllocationLedger::instance();
+  AllocationLedger::Summary found = ledger.summary();
+  nb::list pools;
+  for (size_t i = 0; i < found.pools.size(); ++i) {
+    pools.append(
+        poolDict(found.pools[i], found.peak_roles[i], RecorderRegistry::instance().clock()));
+  }
+  nb::dict values;
+  values["pools"] = pools;
+  values["steps"] = found.steps;
+  values["growth_since_step"] = found.growth_since_step;
+  values["untracked"] = ledger.counters.untracked.load(std::memory_order_relaxed);
+  values["untracked_bytes"] = ledger.counters.untracked_bytes.load(std::memory_order_relaxed);
+  values["frees_missed"] = ledger.counters.replaced.load(std::memory_order_relaxed);
+  return values;
+}
+
+/// "" or the reason.
+std::string reasonOf(bool is_good, const std::string &reason) {
+  return is_good ? std::string() : reason;
+}
+
+} // namespace
+
+void bindMemory(nb::module_ &module) {
+  module.def("memory_start", torch::startMemory);
+  module.def("memory_stop", torch::stopMemory);
+  module.def("memory_mark_step", [] { AllocationLedger::instance().markStep(); });
+  module.def("memory_set_role", [](const std::vector<uintptr_t> &addresses, uint8_t role) {
+    if (role >= kTensorRoles) {
+      throw nb::value_error("there is no such role");
+    }
+    AllocationLedger::instance().setRole(addresses, static_cast<TensorRole>(role));
+  });
+  module.def("memory_summary", summary);
+  module.def("torch_find_host_allocator", [] {
+    std::string reason;
+    return reasonOf(torch::findHostAllocator(&reason), reason);
+  });
+  module.def("torch_begin_host_check", torch::beginHostCheck);
+  module.def("torch_finish_host_check", [](uintptr_t address, uint64_t bytes) {
+    std::string reason;
+    return reasonOf(torch::finishHostCheck(address, bytes, &reason), reason);
+  });
+  module.def("torch_watch_devices", torch::watchDevices);
+  module.def("torch_is_memory_watched", torch::isMemoryWatched);
+}
+
+} // namespace deepcontext

@@ -1,0 +1,69 @@
+#include <nanobind/nanobind.h>
+#include <pthread.h>
+
+#include <array>
+#include <mutex>
+
+#include "bindings/bindings.h"
+#include "core/allocation_ledger.h"
+#include "core/interner.h"
+#include "core/metric_registry.h"
+#include "core/recorder.h"
+#include "jax/attribution.h"
+#include "jax/source_frames.h"
+#include "python/code_table.h"
+#include "python/module_table.h"
+#include "python/watcher.h"
+#include "sampling/sampler.h"
+#include "sampling/thread_names.h"
+
+namespace {
+
+using namespace deepcontext;
+
+/// What another thread may hold at the moment of a fork, in lock order. The fork waits for it, so
+/// that the child, in which that thread does not exist, finds it whole and unlocked: code objects
+/// and modules die in children, too.
+std::array<std::mutex *, 9> forkLocks() {
+  return {&jax::Attribution::instance().forkLock(),  &jax::FunctionTable::instance().forkLock(),
+          &RecorderRegistry::instance().forkLock(),  &ModuleTable::instance().forkLock(),
+          &CodeTable::instance().forkLock(),         &ThreadNames::instance().forkLock(),
+          &jax::SourceFrames::instance().forkLock(), &Interner::instance().forkLock(),
+          &MetricRegistry::instance().forkLock()};
+}
+
+void beforeFork() {
+  AllocationLedger::instance().lockForFork(); // never waits for one of the others
+  for (std::mutex *mutex : forkLocks()) {
+    mutex->lock();
+  }
+}
+
+void afterFork() {
+  for (std::mutex *mutex : forkLocks()) {
+    mutex->unlock();
+  }
+  AllocationLedger::instance().unlockAfterFork();
+}
+
+/// A forked child records nothing: it would count into its own copy of the parent's trees.
+void inForkedChild() {
+  afterFork();
+  RecorderRegistry::abandon();
+  Sampler::instance().abandonInChild();
+  Watcher::instance().abandonInChild();
+}
+
+} // namespace
+
+NB_MODULE(_native, module) {
+  module.attr("VERSION") = DEEPCONTEXT_VERSION;
+  deepcontext::bindSession(module);
+  deepcontext::bindSampling(module);
+  deepcontext::bindTorch(module);
+  deepcontext::bindMemory(module);
+  deepcontext::bindGpu(module);
+  deepcontext::bindJax(module);
+  deepcontext::Sampler::instance(); // made now, not in a forked child
+  pthread_atfork(beforeFork, afterFork, inForkedChild);
+}

@@ -1,0 +1,374 @@
+#include "core/allocation_ledger.h"
+
+#include <algorithm>
+#include <mutex>
+
+#include "core/metric_registry.h"
+
+namespace deepcontext {
+
+namespace {
+
+using Guard = std::lock_guard<SpinLock>;
+
+constexpr uint32_t kTurnMask = (1u << 24) - 1;
+
+/// Ids of the metrics of one kind of pool.
+struct Metrics {
+  explicit Metrics(const std::string &prefix) {
+    MetricRegistry &registry = MetricRegistry::instance();
+    auto gauge = [&](const char *name) { return registry.gauge(prefix + name); };
+    allocated = registry.id(prefix + "alloc_bytes");
+    own_peak = registry.id(prefix + "own_peak_bytes");
+    live = gauge("live_bytes");
+    peak = gauge("peak_bytes");
+    growth = gauge("growth_bytes");
+    roles = {0,
+             gauge("peak_parameter_bytes"),
+             gauge("peak_gradient_bytes"),
+             gauge("peak_optimizer_bytes"),
+             gauge("peak_activation_bytes"),
+             gauge("peak_input_bytes"),
+             gauge("peak_temporary_bytes")};
+  }
+  uint16_t allocated, own_peak, live, peak, growth;
+  std::array<uint16_t, kTensorRoles> roles;
+};
+
+MetricValues gauge(uint64_t count, uint64_t total) {
+  MetricValues values;
+  values.count = count;
+  values.total = total;
+  return values;
+}
+
+/// What the calling thread is doing now.
+Stage currentStage(AllocationLedger::StageOf stage_of) {
+  Recorder *recorder = RecorderRegistry::currentOrNull();
+  Level *level = recorder ? recorder->innermost() : nullptr;
+  return level && level->node && stage_of ? stage_of(level->node, false) : Stage::kOther;
+}
+
+} // namespace
+
+AllocationLedger &AllocationLedger::instance() {
+  static AllocationLedger *const ledger = new AllocationLedger(); // outlives every thread
+  return *ledger;
+}
+
+void AllocationLedger::begin(uint64_t session, StageOf stage_of) {
+  Guard guard(lock_);
+  table_.clear();
+  sites_.clear();
+  pools_.fill(MemoryPool());
+  pool_count_ = 0;
+  frozen_roles_.clear();
+  for (auto &pool : pool_of_) {
+    pool.store(nullptr, std::memory_order_relaxed);
+  }
+  for (auto *counter : {&counters.untracked, &counters.untracked_bytes, &counters.replaced}) {
+    counter->store(0, std::memory_order_relaxed);
+  }
+  steps_ = 0;
+  turn_ = 0;
+  stage_of_.store(stage_of, std::memory_order_relaxed);
+  last_session_ = session;
+  session_.store(session, std::memory_order_relaxed);
+}
+
+void AllocationLedger::freeze() {
+  Guard guard(lock_);
+  if (session_.load(std::memory_order_relaxed) == 0) {
+    return;
+  }
+  frozen_roles_ = rolesAtPeak();
+  session_.store(0, std::memory_order_relaxed);
+  table_.clear();
+}
+
+MemoryPool *AllocationLedger::pool(uint16_t key, const char *kind) {
+  for (size_t i = 0; i < kMaxPools; ++i) {
+    MemoryPool *known = pool_of_[i].load(std::memory_order_acquire);
+    if (!known) {
+      break;
+    }
+    if (pool_keys_[i] == key) {
+      return known;
+    }
+  }
+  Guard guard(lock_);
+  if (session_.load(std::memory_order_relaxed) == 0) {
+    return nullptr;
+  }
+  for (size_t i = 0; i < kMaxPools; ++i) {
+    MemoryPool *known = pool_of_[i].load(std::memory_order_relaxed);
+    if (known && pool_keys_[i] == key) {
+      return known;
+    }
+    if (!known) {
+      MemoryPool &fresh = pools_[i];
+      pool_count_ = i + 1;
+      fresh.is_device = key != 0;
+      fresh.name = fresh.is_device ? kind + (":" + std::to_string(key & 0xff)) : kind;
+      pool_keys_[i] = key;
+      pool_of_[i].store(&fresh, std::memory_order_release);
+      return &fresh;
+    }
+  }
+  return nullptr;
+}
+
+void AllocationLedger::allocated(const Recorder &recorder, Node *node, MemoryPool *pool,
+                                 const void *address, uint64_t bytes) {
+  // Read without the lock: only the caller, who owns the node, ever writes it.
+  bool is_new = !siteOf(recorder, node, pool);
+  StageOf stage_of = stage_of_.load(std::memory_order_relaxed);
+  Stage stage = is_new && stage_of ? stage_of(node, pool->is_device) : Stage::kOther;
+  Guard guard(lock_);
+  if (!recorder.isOf(session_.load(std::memory_order_relaxed))) {
+    return; // the session ended meanwhile
+  }
+  AllocationSite *site =
+      is_new ? makeSite(recorder, node, pool, stage) : siteOf(recorder, node, pool);
+  touch(*site);
+  site->allocated.add(bytes);
+  pool->allocations++;
+  pool->allocated_bytes += bytes;
+  Allocation *entry = table_.insert(reinterpret_cast<uintptr_t>(address));
+  if (__builtin_expect(!entry, 0)) {
+    RecorderCounters::bump(counters.untracked);
+    RecorderCounters::bump(counters.untracked_bytes, bytes);
+    return;
+  }
+  if (__builtin_expect(entry->site != nullptr, 0)) {
+    RecorderCounters::bump(counters.replaced);
+    release(entry);
+  }
+  entry->site = site;
+  entry->size_bytes = bytes;
+  entry->epoch = pool->epoch;
+  turn_ += site->stage == Stage::kBackward;
+  entry->turn = turn_ & kTurnMask;
+  entry->role = static_cast<uint32_t>(TensorRole::kUnknown);
+  site->live_bytes += bytes;
+  site->blocks++;
+  site->own_peak_bytes = std::max(site->own_peak_bytes, site->live_bytes);
+  pool->live_bytes += bytes;
+  if (pool->live_bytes > pool->peak_bytes) {
+    pool->peak_bytes = pool->live_bytes;
+    pool->peak_ticks = ticks();
+    pool->peak_step = steps_;
+    pool->epoch++;
+  }
+}
+
+void AllocationLedger::freed(const void *address) {
+  Guard guard(lock_);
+  Allocation *entry = table_.find(reinterpret_cast<uintptr_t>(address));
+  if (!entry) {
+    return; // no tensor, or one from before the session
+  }
+  release(entry);
+  table_.erase(entry);
+}
+
+/// Charge the end of an allocation to who made it. The entry stays in the table.
+void AllocationLedger::release(Allocation *entry) {
+  AllocationSite &site = *entry->site;
+  touch(site);
+  if (entry->epoch < site.pool->epoch) { // was held at the peak
+    TensorRole role = roleOf(*entry, currentStage(stage_of_.load(std::memory_order_relaxed)));
+    site.freed_since_peak[static_cast<size_t>(role)] += entry->size_bytes;
+  }
+  site.live_bytes -= entry->size_bytes;
+  site.blocks--;
+  site.pool->live_bytes -= entry->size_bytes;
+}
+
+void AllocationLedger::noteReserved(MemoryPool *pool, uint64_t bytes) {
+  Guard guard(lock_);
+  if (session_.load(std::memory_order_relaxed) != 0) {
+    pool->reserved_peak_bytes = std::max(pool->reserved_peak_bytes, bytes);
+  }
+}
+
+void AllocationLedger::markStep() {
+  Guard guard(lock_);
+  if (session_.load(std::memory_order_relaxed) == 0) {
+    return;
+  }
+  ++steps_;
+  for (size_t i = 0; i < pool_count_; ++i) {
+    MemoryPool &pool = pools_[i];
+    pool.last_step_bytes = pool.live_bytes;
+    if (steps_ == lastMark()) {
+      pool.earlier_mark_bytes = pool.mark_bytes;
+      pool.mark_bytes = pool.live_bytes;
+    }
+  }
+}
+
+void AllocationLedger::setRole(const std::vector<uintptr_t> &addresses, TensorRole role) {
+  Guard guard(lock_);
+  for (uintptr_t address : addresses) {
+    if (Allocation *entry = table_.find(address)) {
+      entry->role = static_cast<uint32_t>(role);
+    }
+  }
+}
+
+AllocationSite *AllocationLedger::siteOf(const Recorder &recorder, Node *node, MemoryPool *pool) {
+  if (!recorder.isOf(session_.load(std::memory_order_relaxed))) {
+    return nullptr;
+  }
+  AllocationSite *site = node->sites;
+  while (site && site->pool != pool) {
+    site = site->next_of_node;
+  }
+  return site;
+}
+
+AllocationSite *AllocationLedger::makeSite(const Recorder &recorder, Node *node, MemoryPool *pool,
+                                           Stage stage) {
+  AllocationSite &site = sites_.emplace_back();
+  site.pool = pool;
+  site.recorder = recorder.index();
+  site.node = node->id;
+  site.index = static_cast<uint32_t>(sites_.size() - 1);
+  site.stage = stage;
+  site.epoch = pool->epoch;
+  site.next_of_node = node->sites;
+  node->sites = &site;
+  passSteps(site); // held nothing at their ends
+  return &site;
+}
+
+void AllocationLedger::keepPeak(AllocationSite &site) {
+  site.at_peak_bytes = site.live_bytes;
+  site.at_peak_blocks = site.blocks;
+  site.freed_since_peak.fill(0);
+  site.epoch = site.pool->epoch;
+}
+
+/// Take the ends of steps into account at which the site held what it holds now.
+void AllocationLedger::passSteps(AllocationSite &site) const {
+  if (site.step == steps_) {
+    return;
+  }
+  uint32_t before = site.step;
+  site.grown_steps +=
+      site.live_bytes > site.last_step_bytes; // the first of them; the others equal it
+  site.last_step_bytes = site.live_bytes;
+  site.step = steps_;
+  uint32_t mark = lastMark();
+  if (mark <= before) {
+    return;
+  }
+  if (mark / 2 > before) {
+    site.mark_bytes = site.live_bytes;
+    site.mark_grown = site.grown_steps;
+  }
+  site.earlier_mark_bytes = site.mark_bytes;
+  site.earlier_mark_grown = site.mark_grown;
+  site.mark_bytes = site.live_bytes;
+  site.mark_grown = site.grown_steps;
+}
+
+/// What an allocation was for. Where it was not told, its life says it: who made it, and whether it
+/// outlived the stage that made it.
+TensorRole AllocationLedger::roleOf(const Allocation &entry, Stage freed_in) const {
+  if (entry.role != static_cast<uint32_t>(TensorRole::kUnknown)) {
+    return static_cast<TensorRole>(entry.role);
+  }
+  Stage made_in = entry.site->stage;
+  switch (made_in) {
+  case Stage::kForward:
+    return freed_in == Stage::kBackward || entry.turn != (turn_ & kTurnMask)
+               ? TensorRole::kActivation
+               : TensorRole::kTemporary;
+  case Stage::kBackward:
+    return freed_in == made_in ? TensorRole::kTemporary : TensorRole::kGradient;
+  case Stage::kOptimizer:
+    return freed_in == made_in ? TensorRole::kTemporary : TensorRole::kOptimizerState;
+  case Stage::kLoading:
+    return TensorRole::kInput;
+  case Stage::kOther:
+    break;
+  }
+  return TensorRole::kUnknown;
+}
+
+/// What each site held at its pool's peak, by role. Exactly its bytes at the peak in all.
+std::vector<RoleBytes> AllocationLedger::rolesAtPeak() const {
+  if (!frozen_roles_.empty()) {
+    return frozen_roles_;
+  }
+  std::vector<RoleBytes> roles(sites_.size());
+  for (const AllocationSite &site : sites_) {
+    roles[site.index] = site.epoch == site.pool->epoch ? site.freed_since_peak : RoleBytes{};
+  }
+  table_.forEach([&](const Allocation &entry) {
+    if (entry.epoch < entry.site->pool->epoch) {
+      TensorRole role = roleOf(entry, Stage::kOther);
+      roles[entry.site->index][static_cast<size_t>(role)] += entry.size_bytes;
+    }
+  });
+  return roles;
+}
+
+std::vector<ForeignRow> AllocationLedger::rows(uint64_t session) {
+  static const Metrics host_metrics("");
+  static const Metrics device_metrics("gpu_");
+  std::vector<ForeignRow> rows;
+  Guard guard(lock_);
+  if (session != last_session_) {
+    return rows;
+  }
+  std::vector<RoleBytes> roles = rolesAtPeak();
+  for (AllocationSite &site : sites_) {
+    const Metrics &metrics = site.pool->is_device ? device_metrics : host_metrics;
+    auto add = [&](uint16_t metric, const MetricValues &values) {
+      if (values.total > 0) {
+        rows.push_back({site.recorder, site.node, metric, values});
+      }
+    };
+    touch(site);
+    MetricValues own = gauge(1, site.own_peak_bytes);
+    own.minimum = own.maximum = site.own_peak_bytes;
+    add(metrics.allocated, site.allocated.read());
+    add(metrics.own_peak, own);
+    add(metrics.live, gauge(site.blocks, site.live_bytes));
+    add(metrics.peak, gauge(site.at_peak_blocks, site.at_peak_bytes));
+    for (size_t role = 1; role < kTensorRoles; ++role) {
+      add(metrics.roles[role], gauge(1, roles[site.index][role]));
+    }
+    uint64_t base = site.earlier_mark_bytes;
+    if (growthBase() > 0 && site.last_step_bytes > base) {
+      add(metrics.growth,
+          gauge(site.grown_steps - site.earlier_mark_grown, site.last_step_bytes - base));
+    }
+  }
+  return rows;
+}
+
+AllocationLedger::Summary AllocationLedger::summary() {
+  Summary summary;
+  Guard guard(lock_);
+  std::vector<RoleBytes> roles = rolesAtPeak();
+  for (size_t i = 0; i < pool_count_; ++i) {
+    const MemoryPool &pool = pools_[i];
+    RoleBytes sum{};
+    for (const AllocationSite &site : sites_) {
+      for (size_t role = 0; site.pool == &pool && role < kTensorRoles; ++role) {
+        sum[role] += roles[site.index][role];
+      }
+    }
+    summary.pools.push_back(pool);
+    summary.peak_roles.push_back(sum);
+  }
+  summary.steps = steps_;
+  summary.growth_since_step = growthBase();
+  return summary;
+}
+
+} // namespace deepcontext

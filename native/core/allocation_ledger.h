@@ -1,0 +1,172 @@
+#pragma once
+// Who holds how much memory: living allocations by the context that made them.
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "core/allocation_table.h"
+#include "core/merge.h"
+#include "core/recorder.h"
+#include "core/spin_lock.h"
+
+namespace deepcontext {
+
+/// What the program was doing in a context, as far as it tells what its allocations are for.
+enum class Stage : uint8_t { kOther, kForward, kBackward, kOptimizer, kLoading };
+
+/// What an allocation was for; the values are those of collectors/torch_memory.py.
+enum class TensorRole : uint8_t {
+  kUnknown = 0,
+  kParameter = 1,
+  kGradient = 2,
+  kOptimizerState = 3,
+  kActivation = 4, // made in a forward and still held when a backward ran
+  kInput = 5,
+  kTemporary = 6,
+};
+constexpr size_t kTensorRoles = 7;
+using RoleBytes = std::array<uint64_t, kTensorRoles>;
+
+/// One memory that allocations come from: that of the host, or of one device.
+struct MemoryPool {
+  std::string name; // "cpu", "cuda:0"
+  bool is_device = false;
+  uint64_t live_bytes = 0;
+  uint64_t peak_bytes = 0;
+  uint64_t peak_ticks = 0;
+  uint32_t peak_step = 0; // steps that had ended when it was reached
+  uint32_t epoch = 0;     // number of new peaks so far
+  uint64_t allocations = 0;
+  uint64_t allocated_bytes = 0;
+  // Live at the ends of steps: of the last one, the last that is a power of two, the one before.
+  uint64_t last_step_bytes = 0;
+  uint64_t mark_bytes = 0;
+  uint64_t earlier_mark_bytes = 0;
+  // What the framework's cache took from the driver at most; 0 where it does not say.
+  uint64_t reserved_peak_bytes = 0;
+};
+
+/// What one context allocated from one pool. Under the ledger's lock.
+///
+/// The composition of the peak is kept without ever copying it: the pool counts its new peaks
+/// (epochs), and a site notes what it held at the last one just before it changes for the first
+/// time after it. A site that has not changed since holds what it held then.
+struct AllocationSite {
+  AllocationSite *next_of_node = nullptr; // the same context in another pool
+  MemoryPool *pool = nullptr;
+  uint32_t recorder = 0;
+  uint32_t node = 0;
+  uint32_t index = 0;
+  Stage stage = Stage::kOther;
+  MetricRow allocated; // bytes of each allocation
+  uint64_t live_bytes = 0;
+  uint64_t blocks = 0; // living allocations
+  uint64_t own_peak_bytes = 0;
+  uint64_t at_peak_bytes = 0; // valid while `epoch` is the pool's
+  uint64_t at_peak_blocks = 0;
+  RoleBytes freed_since_peak{}; // of what was held at the peak, by role; valid as at_peak_bytes
+  uint32_t epoch = 0;
+  // -- growth: live bytes at the ends of steps, see `passSteps`
+  uint32_t step = 0;               // steps taken into account
+  uint32_t grown_steps = 0;        // at whose end more was held than at the end of the one before
+  uint64_t last_step_bytes = 0;    // held at the end of step `step`
+  uint64_t mark_bytes = 0;         // held at the end of the last step that is a power of two
+  uint64_t earlier_mark_bytes = 0; // held at the end of the power of two before that
+  uint32_t mark_grown = 0;
+  uint32_t earlier_mark_grown = 0;
+};
+
+/// Counters of what the ledger could not follow.
+struct LedgerCounters {
+  std::atomic<uint64_t> untracked{0}; // allocations made while the table was full
+  std::atomic<uint64_t> untracked_bytes{0};
+  std::atomic<uint64_t> replaced{0}; // addresses handed out again whose free was not seen
+};
+
+/// Living allocations of the running session. Any thread; one lock, held for some ten nanoseconds,
+/// inside which no other is taken. One lock and not one a shard, because the composition of a peak
+/// needs all changes in one order.
+class AllocationLedger {
+public:
+  /// The stage that a node of the calling thread is in. `is_device`: of an allocation of a device,
+  /// where a copy from the host makes an input. Takes no lock where it is not.
+  using StageOf = Stage (*)(const Node *node, bool is_device);
+  static constexpr size_t kMaxPools = 64;
+
+  static AllocationLedger &instance();
+  explicit AllocationLedger(size_t most_slots = AllocationTable::kMaxSlots) : table_(most_slots) {}
+
+  /// Forget everything and take part in session `session`; `stage_of` reads a context's stage.
+  void begin(uint64_t session, StageOf stage_of);
+  /// Take no more; what was recorded stays readable. Living allocations are forgotten.
+  void freeze();
+
+  /// The pool with this key, made on first sight; null when there are too many. Key 0 is the host.
+  MemoryPool *pool(uint16_t key, const char *kind);
+
+  /// `bytes` were handed out at `address` while `node`, of the caller's own recorder, was current.
+  void allocated(const Recorder &recorder, Node *node, MemoryPool *pool, const void *address,
+                 uint64_t bytes);
+  /// Call this before the memory is given back: afterwards another thread may get the address.
+  void freed(const void *address);
+  /// The framework's cache holds this much of the pool.
+  void noteReserved(MemoryPool *pool, uint64_t bytes);
+  /// A step of the program's main loop ends.
+  void markStep();
+  /// Say what living allocations are for.
+  void setRole(const std::vector<uintptr_t> &addresses, TensorRole role);
+
+  /// Rows for the tree of a session, as of now.
+  std::vector<ForeignRow> rows(uint64_t session);
+  struct Summary {
+    std::vector<MemoryPool> pools;
+    std::vector<RoleBytes> peak_roles; // by pool
+    uint32_t steps = 0;
+    uint32_t growth_since_step = 0; // growth is counted from the end of this step; 0: not counted
+  };
+  Summary summary();
+  LedgerCounters counters;
+
+  /// Around a fork. In the child the ledger is as the parent had it, and takes nothing.
+  void lockForFork() { lock_.lock(); }
+  void unlockAfterFork() { lock_.unlock(); }
+
+private:
+  AllocationSite *siteOf(const Recorder &recorder, Node *node, MemoryPool *pool);
+  AllocationSite *makeSite(const Recorder &recorder, Node *node, MemoryPool *pool, Stage stage);
+  /// To be called before a site changes.
+  void touch(AllocationSite &site) {
+    if (site.epoch != site.pool->epoch) {
+      keepPeak(site);
+    }
+    if (__builtin_expect(site.step != steps_, 0)) {
+      passSteps(site);
+    }
+  }
+  static void keepPeak(AllocationSite &site);
+  void passSteps(AllocationSite &site) const;
+  void release(Allocation *entry);
+  TensorRole roleOf(const Allocation &entry, Stage freed_in) const;
+  std::vector<RoleBytes> rolesAtPeak() const;
+  uint32_t growthBase() const { return steps_ < 2 ? 0 : lastMark() / 2; }
+  uint32_t lastMark() const { return 1u << (31 - __builtin_clz(steps_)); }
+
+  SpinLock lock_;
+  std::atomic<uint64_t> session_{0}; // 0: takes nothing
+  uint64_t last_session_ = 0;        // whose data this is
+  std::atomic<StageOf> stage_of_{nullptr};
+  AllocationTable table_;
+  std::deque<AllocationSite> sites_;        // a deque never moves its elements
+  std::array<MemoryPool, kMaxPools> pools_; // never move or end: whoever is late may still look
+  size_t pool_count_ = 0;
+  std::array<uint16_t, kMaxPools> pool_keys_{};
+  std::array<std::atomic<MemoryPool *>, kMaxPools> pool_of_{};
+  std::vector<RoleBytes> frozen_roles_; // by site, what was living when the ledger was frozen
+  uint32_t steps_ = 0;
+  uint32_t turn_ = 0; // rises with each allocation of a backward
+};
+
+} // namespace deepcontext

@@ -1,0 +1,48 @@
+#pragma once
+// Layers of a program; the values are the file format's (src/deepcontext/profiler/frame.py).
+#include <cstdint>
+
+namespace deepcontext {
+
+enum class FrameKind : uint8_t {
+  kRoot = 0,
+  kThread = 1,
+  kPython = 2,
+  kScope = 3,
+  kModule = 4,
+  kOperator = 5,
+  kPhase = 6,
+  kNative = 7,
+  kGpuApi = 8,
+  kKernel = 9,
+  kCopy = 10,
+  kGraph = 11,
+  kStall = 12,
+  kHlo = 13,
+  kMarker = 14,
+  // Never leaves the core: a node that stands for a node of another thread's tree and is replaced
+  // by it when the trees are merged (a = recorder, b = node id).
+  kLink = 255,
+};
+
+/// What an operator works for; the values are the file format's.
+enum class Phase : uint8_t {
+  kNone = 0,
+  kForward = 1,
+  kBackward = 2,
+  kRecompute = 3,
+  kOptimizer = 4,
+  kDataLoading = 5,
+  kOther = 6,
+};
+
+/// Facts about a node that are not part of its identity; or-ed over the merged nodes.
+enum NodeFlag : uint8_t {
+  kFlagBackward = 1,  // a framework ran it as part of a backward pass
+  kFlagSequenced = 2, // autograd gave it a sequence number: a backward may follow
+  kFlagFolding = 4,   // a marker that takes the place of all contexts inside it
+  kFlagOptimizer = 8, // a scope in which an optimizer changes the parameters
+  kFlagLoading = 16,  // a scope in which data is loaded
+};
+
+} // namespace deepcontext

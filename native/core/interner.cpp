@@ -1,0 +1,79 @@
+#include "core/interner.h"
+
+#include <cstring>
+
+namespace deepcontext {
+
+Interner &Interner::instance() {
+  static Interner *const interner = new Interner(); // outlives every callback: never destroyed
+  return *interner;
+}
+
+namespace {
+
+/// `text` with each run of digits replaced by "N".
+std::string withoutNumbers(std::string_view text) {
+  std::string out;
+  bool is_in_number = false;
+  for (char character : text) {
+    bool is_digit = character >= '0' && character <= '9';
+    if (!is_digit) {
+      out += character;
+    } else if (!is_in_number) {
+      out += 'N';
+    }
+    is_in_number = is_digit;
+  }
+  return out;
+}
+
+} // namespace
+
+uint32_t Interner::intern(std::string_view text) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return internLocked(text);
+}
+
+uint32_t Interner::internBounded(std::string_view text) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (ids_.find(text) == ids_.end()) {
+    std::string common = withoutNumbers(text);
+    if (common != text && ++variants_[common] > kMostVariants) {
+      return internLocked(common);
+    }
+  }
+  return internLocked(text);
+}
+
+uint32_t Interner::internLocked(std::string_view text) {
+  auto found = ids_.find(text);
+  if (found != ids_.end()) {
+    return found->second;
+  }
+  strings_.emplace_back(text);
+  uint32_t id = static_cast<uint32_t>(strings_.size() - 1);
+  ids_.emplace(strings_.back(), id);
+  return id;
+}
+
+std::string_view Interner::text(uint32_t id) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return strings_[id];
+}
+
+uint32_t NameCache::fill(Slot &slot, const char *name) {
+  Interner &interner = Interner::instance();
+  uint32_t id = interner.internBounded(name);
+  slot = Slot();
+  slot.address = name;
+  slot.content = interner.text(id).data();
+  slot.id = id;
+  size_t length = std::strlen(slot.content);
+  if (length < kHeadBytes) {
+    std::memcpy(slot.head, slot.content, length);
+    std::memset(slot.mask, 0xFF, length + 1);
+  }
+  return id;
+}
+
+} // namespace deepcontext

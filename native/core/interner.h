@@ -1,0 +1,81 @@
+#pragma once
+// Strings as dense ids: each distinct string is kept once, for the life of the process.
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+namespace deepcontext {
+
+/// Process-wide string table. Any thread; one mutex, never on a warm path (see NameCache).
+class Interner {
+public:
+  static Interner &instance();
+
+  uint32_t intern(std::string_view text);
+  /// As `intern`, but a program that puts counters into names ("step 12345", ever new shapes) does
+  /// not fill the table: past kMostVariants texts that differ in their numbers only, further ones
+  /// become one text with N for each number.
+  uint32_t internBounded(std::string_view text);
+  /// The string of an id; the view stays valid for the life of the process.
+  std::string_view text(uint32_t id) const;
+  std::mutex &forkLock() { return mutex_; }
+
+  static constexpr uint32_t kMostVariants = 64;
+
+private:
+  uint32_t internLocked(std::string_view text);
+
+  mutable std::mutex mutex_;
+  std::unordered_map<std::string, uint32_t> variants_; // text without its numbers -> how many
+  std::deque<std::string> strings_;                    // a deque never moves its elements
+  std::unordered_map<std::string_view, uint32_t> ids_;
+};
+
+/// Per-thread cache from a C string's address to its id. Owner thread only.
+///
+/// A framework may build a name in a temporary buffer whose address comes back with other content
+/// (PyTorch does, for backward nodes and user scopes), so a hit by address is confirmed by content.
+class NameCache {
+public:
+  uint32_t lookup(const char *name) {
+    uintptr_t address = reinterpret_cast<uintptr_t>(name);
+    Slot &slot = slots_[((address >> 4) ^ (address >> 14)) % kSlots];
+    if (__builtin_expect(slot.address == name && isSame(slot, name), 1)) {
+      return slot.id;
+    }
+    return fill(slot, name);
+  }
+
+private:
+  static constexpr size_t kSlots = 1024;
+  static constexpr size_t kHeadBytes = 16;
+  struct Slot {
+    const char *address = nullptr;
+    const char *content = nullptr; // the interner's own copy
+    uint64_t head[2] = {};         // its first bytes, if it is shorter than kHeadBytes
+    uint64_t mask[2] = {};         // which of them count, the terminating zero included
+    uint32_t id = 0;
+  };
+
+  /// Content check of a hit by address. Most names are short: their bytes are compared in two
+  /// loads, which may read past the name's end but never past its page.
+  __attribute__((no_sanitize("address"))) static bool isSame(const Slot &slot, const char *name) {
+    constexpr uintptr_t kPageBytes = 4096;
+    uintptr_t in_page = reinterpret_cast<uintptr_t>(name) % kPageBytes;
+    if (slot.mask[0] && in_page <= kPageBytes - kHeadBytes) {
+      uint64_t found[2];
+      __builtin_memcpy(found, name, kHeadBytes);
+      return ((found[0] ^ slot.head[0]) & slot.mask[0]) == 0 &&
+             ((found[1] ^ slot.head[1]) & slot.mask[1]) == 0;
+    }
+    return std::strcmp(slot.content, name) == 0;
+  }
+  uint32_t fill(Slot &slot, const char *name);
+  Slot slots_[kSlots];
+};
+
+} // namespace deepcontext

@@ -1,0 +1,60 @@
+#pragma once
+// Names of the metrics that nodes may carry, as small ids.
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace deepcontext {
+
+/// Process-wide list of metrics. Any thread; ids are asked for once, at start-up.
+class MetricRegistry {
+public:
+  static MetricRegistry &instance() {
+    static MetricRegistry *const registry = new MetricRegistry();
+    return *registry;
+  }
+
+  /// The id of a metric, made if absent. `is_ticks`: values are time stamps' differences and become
+  /// nanoseconds when the tree is read.
+  uint16_t id(std::string_view name, bool is_ticks = false) { return add(name, is_ticks, false); }
+  /// As `id`, of a metric that is read off rather than summed over events: its rows have no spread.
+  uint16_t gauge(std::string_view name) { return add(name, false, true); }
+  std::string name(uint16_t id) const {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return metrics_[id].name;
+  }
+  bool isTicks(uint16_t id) const {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return metrics_[id].is_ticks;
+  }
+  bool isGauge(uint16_t id) const {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return metrics_[id].is_gauge;
+  }
+  std::mutex &forkLock() { return mutex_; }
+
+private:
+  struct Metric {
+    std::string name;
+    bool is_ticks;
+    bool is_gauge;
+  };
+
+  uint16_t add(std::string_view name, bool is_ticks, bool is_gauge) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    for (size_t i = 0; i < metrics_.size(); ++i) {
+      if (metrics_[i].name == name) {
+        return static_cast<uint16_t>(i);
+      }
+    }
+    metrics_.push_back({std::string(name), is_ticks, is_gauge});
+    return static_cast<uint16_t>(metrics_.size() - 1);
+  }
+
+  mutable std::mutex mutex_;
+  std::vector<Metric> metrics_;
+};
+
+} // namespace deepcontext

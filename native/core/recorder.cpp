@@ -1,0 +1,252 @@
+#include "core/recorder.h"
+
+#include <algorithm>
+#include <fstream>
+#include <pthread.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace deepcontext {
+
+__thread Recorder *RecorderRegistry::current_ __attribute__((tls_model("initial-exec"))) = nullptr;
+std::atomic<uint64_t> RecorderRegistry::generation_{0};
+std::atomic<bool> RecorderRegistry::recording_{false};
+
+namespace {
+
+bool isMainThread() {
+  return getpid() == static_cast<pid_t>(syscall(SYS_gettid));
+}
+
+} // namespace
+
+Recorder::Recorder(uint32_t index)
+    : path(kMaxPath), walked(kMaxPath), index_(index), levels_(new Level[kMaxLevels]) {}
+
+void Recorder::closeBelowTop(const void *owner, uint64_t now) {
+  for (uint32_t position = level_count_; position-- > 0;) {
+    if (levels_[position].owner == owner) {
+      closeUnderneath(position, now);
+      return;
+    }
+  }
+}
+
+void Recorder::closeUnderneath(uint32_t position, uint64_t now) {
+  // Levels above stay open: scopes may be closed in another order than they were opened. From the
+  // start of the one above, time is that one's, and the parent will hear of it when that one
+  // closes.
+  uint64_t goes_on = now - levels_[position + 1].start_ticks;
+  uint32_t common_path = levels_[position].path_length;
+  levels_[position].nested_ticks += goes_on;
+  closeAt(position, now);
+  if (position > 0) {
+    levels_[position - 1].nested_ticks -= goes_on;
+  }
+  --level_count_;
+  for (uint32_t i = position; i < level_count_; ++i) {
+    levels_[i] = levels_[i + 1];
+    levels_[i].path_length = std::min(levels_[i].path_length, common_path);
+  }
+}
+
+LevelView Recorder::view(uint64_t now) const {
+  uint32_t count = level_count_;
+  if (count > 0 && levels_[count - 1].start_ticks == 0) {
+    --count; // about to be opened
+  }
+  LevelView seen;
+  seen.operator_ticks = operator_ticks_.load(std::memory_order_relaxed);
+  if (count == 0) {
+    return seen;
+  }
+  seen.innermost = &levels_[count - 1];
+  seen.is_in_operator = seen.innermost->is_inside_operator || seen.innermost->isOperator();
+  if (seen.is_in_operator) {
+    const Level *outermost = &levels_[0];
+    while (outermost < seen.innermost && !outermost->isOperator()) {
+      ++outermost;
+    }
+    seen.operator_ticks += now > outermost->start_ticks ? now - outermost->start_ticks : 0;
+  }
+  return seen;
+}
+
+void Recorder::dropDeadLevels(const void *address) {
+  while (level_count_ > 0) {
+    const Level &level = levels_[level_count_ - 1];
+    if (!isOnStack(level.owner) || level.owner > address) {
+      return;
+    }
+    path_length = std::min(path_length, level.path_length);
+    --level_count_;
+    if (level_count_ > 0) { // what ended inside it was not the outer level's own time
+      levels_[level_count_ - 1].nested_ticks += level.nested_ticks;
+    }
+  }
+}
+
+void Recorder::reset(uint64_t new_generation) {
+  tree.clear();
+  ring_.clear();
+  level_count_ = 0;
+  path_length = 0;
+  operator_ticks_.store(0, std::memory_order_relaxed);
+  for (auto *counter : {&counters.operators, &counters.links_found, &counters.links_missed,
+                        &counters.levels_refused, &counters.paths_cut, &counters.hook_samples,
+                        &counters.hook_ticks}) {
+    counter->store(0, std::memory_order_relaxed);
+  }
+  generation.store(new_generation, std::memory_order_release);
+}
+
+void Recorder::adoptThread() {
+  level_count_ = 0;
+  path_length = 0;
+  operator_ticks_.store(0, std::memory_order_relaxed);
+  thread_state = nullptr;
+  is_main_thread = isMainThread();
+  thread_handle.store(pthread_self(), std::memory_order_relaxed);
+  kernel_thread.store(static_cast<int>(syscall(SYS_gettid)), std::memory_order_relaxed);
+  framework_thread.store(0, std::memory_order_relaxed);
+  pthread_attr_t attributes;
+  if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
+    void *low = nullptr;
+    size_t bytes = 0;
+    pthread_attr_getstack(&attributes, &low, &bytes);
+    pthread_attr_destroy(&attributes);
+    stack_low = reinterpret_cast<uintptr_t>(low);
+    stack_high = stack_low + bytes;
+  }
+}
+
+namespace {
+
+/// The thread's name as the kernel has it, or "MainThread" for the process's first thread. A thread
+/// without a name of its own has that of the process, which says nothing: it is a "Thread".
+std::string threadLabel() {
+  if (isMainThread()) {
+    return "MainThread";
+  }
+  char name[17] = {};
+  prctl(PR_GET_NAME, name);
+  std::string process;
+  std::getline(std::ifstream("/proc/self/comm"), process);
+  return name == process ? "Thread" : name;
+}
+
+pthread_key_t releaseKey(void (*release)(void *)) {
+  static const pthread_key_t key = [release] {
+    pthread_key_t made;
+    pthread_key_create(&made, release);
+    return made;
+  }();
+  return key;
+}
+
+} // namespace
+
+RecorderRegistry &RecorderRegistry::instance() {
+  static RecorderRegistry *const registry = new RecorderRegistry(); // outlives every thread
+  return *registry;
+}
+
+void RecorderRegistry::begin(uint32_t node_limit) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  node_limit_ = node_limit;
+  clock_ = TickClock();
+  generation_.fetch_add(1, std::memory_order_relaxed);
+  recording_.store(true, std::memory_order_release);
+}
+
+Recorder *RecorderRegistry::takeFree(const std::string &label) {
+  auto same = std::find_if(free_.begin(), free_.end(),
+                           [&](const Recorder *free) { return free->label == label; });
+  if (same == free_.end()) {
+    return nullptr;
+  }
+  Recorder *recorder = *same;
+  free_.erase(same);
+  return recorder;
+}
+
+Recorder &RecorderRegistry::attach() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  Recorder *recorder = current_;
+  if (!recorder) {
+    std::string label = threadLabel();
+    recorder = takeFree(label);
+    if (!recorder) {
+      recorders_.push_back(std::make_unique<Recorder>(static_cast<uint32_t>(recorders_.size())));
+      recorder = recorders_.back().get();
+      recorder->label = label;
+    }
+    recorder->adoptThread();
+    recorder->is_of_one_thread = false;
+    current_ = recorder;
+    pthread_setspecific(
+        releaseKey([](void *ended) { instance().release(static_cast<Recorder *>(ended)); }),
+        recorder);
+  }
+  if (!recorder->isOf(generation())) {
+    recorder->reset(generation());
+    recorder->tree.setLimit(node_limit_);
+    recorder->is_of_one_thread = true;
+  }
+  return *recorder;
+}
+
+Recorder &RecorderRegistry::makeDetached(const std::string &label) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  auto same = std::find_if(recorders_.begin(), recorders_.end(), [&](const auto &recorder) {
+    return recorder->is_detached && recorder->label == label;
+  });
+  if (same == recorders_.end()) {
+    recorders_.push_back(std::make_unique<Recorder>(static_cast<uint32_t>(recorders_.size())));
+    same = recorders_.end() - 1;
+    (*same)->is_detached = true;
+    (*same)->label = label;
+  }
+  Recorder &recorder = **same;
+  recorder.reset(generation());
+  recorder.tree.setLimit(node_limit_);
+  return recorder;
+}
+
+void RecorderRegistry::release(Recorder *recorder) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  current_ = nullptr;
+  recorder->thread_handle.store(0, std::memory_order_relaxed);
+  recorder->kernel_thread.store(0, std::memory_order_relaxed);
+  free_.push_back(recorder);
+}
+
+std::vector<Recorder *> RecorderRegistry::active() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<Recorder *> found;
+  for (const auto &recorder : recorders_) {
+    if (recorder->isOf(generation())) {
+      found.push_back(recorder.get());
+    }
+  }
+  return found;
+}
+
+Recorder *RecorderRegistry::ofThread(int kernel_thread) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto &recorder : recorders_) {
+    if (recorder->kernel_thread.load(std::memory_order_relaxed) == kernel_thread &&
+        recorder->isOf(generation())) {
+      return recorder.get();
+    }
+  }
+  return nullptr;
+}
+
+Recorder *RecorderRegistry::at(uint32_t index) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return index < recorders_.size() ? recorders_[index].get() : nullptr;
+}
+
+} // namespace deepcontext

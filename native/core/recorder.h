@@ -1,0 +1,270 @@
+#pragma once
+// What one thread records: its tree, the operators it is inside of, its last Python path.
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/clock.h"
+#include "core/interner.h"
+#include "core/sequence_ring.h"
+#include "core/thread_tree.h"
+
+namespace deepcontext {
+
+enum class LevelKind : uint8_t {
+  kOperator, // frames newer than the anchor belong below it
+  kScope,    // opened from Python: its frame goes on, so that frame is repeated below it
+  kWrapper,  // makes no node: its own time belongs to the operator it wraps
+};
+
+/// One activation of a Python function. A frame's address alone is that of whatever ran there last;
+/// as long as an activation lasts, its caller stands at the same instruction.
+struct Anchor {
+  const void *frame;
+  const void *code;
+  const void *caller_instruction;
+};
+
+/// An operator or scope the thread is inside of.
+struct Level {
+  static constexpr int kAnchors = 6;
+
+  Node *node;           // where nested contexts hang
+  Node *charged;        // whose exclusive time this level's own time is
+  Node *folded;         // the marker that all below is folded into, or null
+  const void *owner;    // the framework's object; its address orders levels on the C stack
+  uint64_t start_ticks; // 0 until the level is complete
+  uint64_t nested_ticks;
+  uint32_t path_length; // entries of the path cache that belong to this level and its ancestors
+  LevelKind kind;
+  bool is_inside_operator; // an operator is open further out
+  // Interpreter frames that were running when the level was opened, innermost first. Of operators
+  // the first one's address is kept: it runs as long as they do. A scope keeps more, because it may
+  // outlive the function that opened it.
+  Anchor anchors[kAnchors];
+
+  /// Whether its time is an operator's; a scope that C++ opens has the shape of one, but is none.
+  bool isOperator() const {
+    return kind == LevelKind::kWrapper ||
+           (kind == LevelKind::kOperator && node->kind != FrameKind::kScope);
+  }
+};
+
+/// What a sample of a thread needs of its open levels.
+struct LevelView {
+  const Level *innermost = nullptr;
+  bool is_in_operator = false;
+  uint64_t operator_ticks = 0; // of the session so far, up to the moment of the sample
+};
+
+/// One Python frame of the last path seen, as opaque addresses, and the node it led to. The
+/// instruction's address lies inside one code object, so it stands for the code object, too.
+struct PathEntry {
+  const void *instruction;
+  const void *instance; // the module whose call this frame is, or null
+  Node *node;
+  bool is_folded; // everything below is one marker
+};
+
+/// A frame as the walk found it.
+struct WalkedFrame {
+  const void *code;
+  const void *instruction;
+  const void *instance;
+};
+
+/// Counters a thread keeps about its own recording; read by anyone.
+struct RecorderCounters {
+  std::atomic<uint64_t> operators{0};
+  std::atomic<uint64_t> links_found{0};
+  std::atomic<uint64_t> links_missed{0};
+  std::atomic<uint64_t> levels_refused{0};
+  std::atomic<uint64_t> paths_cut{0};
+  std::atomic<uint64_t> hook_samples{0};
+  std::atomic<uint64_t> hook_ticks{0};
+
+  static void bump(std::atomic<uint64_t> &counter, uint64_t by = 1) {
+    counter.store(counter.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
+  }
+};
+
+/// Everything one thread writes while it records. Owner thread only, except the tree's readers, the
+/// counters and `ring()`. Outlives its thread: the registry hands it to the next thread with the
+/// same label, so that memory depends on how many threads live at once, not on how many were made.
+class Recorder {
+public:
+  static constexpr uint32_t kMaxLevels = 1024;
+  static constexpr uint32_t kMaxPath = 2048;
+
+  explicit Recorder(uint32_t index);
+
+  uint32_t index() const { return index_; }
+  ThreadTree tree;
+  NameCache names;
+  RecorderCounters counters;
+
+  // -- levels, innermost last
+  Level *innermost() { return level_count_ ? &levels_[level_count_ - 1] : nullptr; }
+  uint32_t levelCount() const { return level_count_; }
+  /// A new innermost level with kind, node, owner and path length set, or null when too deep.
+  Level *push(LevelKind kind, Node *node, const void *owner) {
+    if (__builtin_expect(level_count_ == kMaxLevels, 0)) {
+      RecorderCounters::bump(counters.levels_refused);
+      return nullptr;
+    }
+    const Level *outer = innermost();
+    Level *level = &levels_[level_count_];
+    level->node = node;
+    level->charged = node;
+    level->owner = owner;
+    level->nested_ticks = 0;
+    Node *context = kind == LevelKind::kWrapper ? node : node->parent;
+    level->folded = context && context->hasFlag(kFlagFolding) ? context : nullptr;
+    level->path_length = path_length;
+    level->kind = kind;
+    level->is_inside_operator = outer && (outer->is_inside_operator || outer->isOperator());
+    level->start_ticks = 0;
+    std::atomic_signal_fence(std::memory_order_release); // a sample may come between any two lines
+    ++level_count_;
+    return level;
+  }
+  /// Close the level of `owner`, charging `now - start` to it; unknown owners are ignored (their
+  /// start was not seen).
+  void close(const void *owner, uint64_t now) {
+    if (__builtin_expect(level_count_ > 0 && levels_[level_count_ - 1].owner == owner, 1)) {
+      closeAt(--level_count_, now);
+    } else {
+      closeBelowTop(owner, now);
+    }
+  }
+  /// The open levels as a sample at `now` sees them: from a signal handler on the owner's thread,
+  /// or from another thread while the owner does not run. Async-signal-safe.
+  LevelView view(uint64_t now) const;
+  /// Drop levels whose owner's stack frame is gone: a live object lies above `address`.
+  void dropDeadLevels(const void *address);
+
+  // -- last Python path
+  std::vector<PathEntry> path;
+  uint32_t path_length = 0;
+  const void *thread_state = nullptr; // of the interpreter, where it is known to stay: main thread
+  bool is_main_thread = false;
+  std::vector<WalkedFrame> walked;      // scratch of the frame walk, innermost first
+  std::shared_ptr<void> address_caches; // of the frame walk
+  std::shared_ptr<void> shape_names;    // of the PyTorch observer
+
+  SequenceRing &ring() { return ring_; }
+
+  // -- which thread this is
+  std::atomic<uint64_t> thread_handle{0}; // pthread_self(), which is Python's Thread.ident
+  std::atomic<uint64_t> framework_thread{0};
+  std::atomic<int> kernel_thread{0}; // its number in the kernel; 0 when the thread has ended
+  uintptr_t stack_low = 0;
+  uintptr_t stack_high = 0;
+  std::string label;
+  bool is_detached = false;
+  std::atomic<bool> is_of_one_thread{true}; // all that this session recorded is its owner's
+  std::atomic<uint64_t> generation{0};
+  bool isOnStack(const void *address) const {
+    auto value = reinterpret_cast<uintptr_t>(address);
+    return value >= stack_low && value < stack_high;
+  }
+
+  /// Whoever sees the session's number also sees what `reset` forgot (acquire).
+  bool isOf(uint64_t session) const {
+    return generation.load(std::memory_order_acquire) == session;
+  }
+  /// Forget the last session's data. Owner only.
+  void reset(uint64_t new_generation);
+  /// Take the calling thread for owner: its stack and identity, no open level, no path.
+  void adoptThread();
+
+private:
+  void closeAt(uint32_t position, uint64_t now) {
+    Level &level = levels_[position];
+    uint64_t elapsed = now - level.start_ticks;
+    if (!level.is_inside_operator && level.isOperator()) {
+      operator_ticks_.store(operator_ticks_.load(std::memory_order_relaxed) + elapsed,
+                            std::memory_order_relaxed);
+    }
+    if (Node *charged = level.charged) {
+      charged->addExclusive(elapsed > level.nested_ticks ? elapsed - level.nested_ticks : 0);
+      if (level.kind != LevelKind::kWrapper) {
+        charged->duration.add(elapsed);
+      }
+    }
+    path_length = path_length < level.path_length ? path_length : level.path_length;
+    if (position > 0) {
+      levels_[position - 1].nested_ticks += elapsed;
+    }
+  }
+  void closeBelowTop(const void *owner, uint64_t now);
+  void closeUnderneath(uint32_t position, uint64_t now);
+
+  uint32_t index_;
+  uint32_t level_count_ = 0;
+  std::unique_ptr<Level[]> levels_;
+  std::atomic<uint64_t> operator_ticks_{0}; // in outermost operators that have ended
+  SequenceRing ring_;
+};
+
+/// All recorders of the process. Any thread; the mutex is taken when a thread records for the first
+/// time, when it ends, and by readers, never per event.
+class RecorderRegistry {
+public:
+  static RecorderRegistry &instance();
+
+  /// The calling thread's recorder for the running session, made or re-used on first sight.
+  static Recorder &current() {
+    Recorder *recorder = current_;
+    if (__builtin_expect(recorder != nullptr, 1) &&
+        __builtin_expect(recorder->isOf(generation_.load(std::memory_order_relaxed)), 1)) {
+      return *recorder;
+    }
+    return instance().attach();
+  }
+  static Recorder *currentOrNull() { return current_; }
+  static uint64_t generation() { return generation_.load(std::memory_order_relaxed); }
+  static bool isRecording() { return recording_.load(std::memory_order_relaxed); }
+
+  /// Begin a session: recorders forget the one before as their threads come by.
+  void begin(uint32_t node_limit);
+  void end() { recording_.store(false, std::memory_order_relaxed); }
+  /// In a forked child: nothing is recorded any more. Async-signal-safe.
+  static void abandon() { recording_.store(false, std::memory_order_relaxed); }
+
+  /// A recorder of the running session that belongs to no thread, for a collector that writes
+  /// elsewhere than on the program's threads: its tree hangs kLink nodes below its root, and what
+  /// it measured below those. The collector is its owner, and asks for a new one each session.
+  Recorder &makeDetached(const std::string &label);
+
+  /// Recorders that took part in the running or last session, in order of their index.
+  std::vector<Recorder *> active() const;
+  /// The recorder of a living thread by its number in the kernel; null when it recorded nothing.
+  Recorder *ofThread(int kernel_thread) const;
+  /// Recorder by index, which never changes; null when there is none.
+  Recorder *at(uint32_t index) const;
+  const TickClock &clock() const { return clock_; }
+  std::mutex &forkLock() { return mutex_; }
+
+private:
+  Recorder &attach();
+  void release(Recorder *recorder);
+  Recorder *takeFree(const std::string &label);
+
+  // One pointer of initial-exec TLS: an array would not fit the static TLS surplus left to a
+  // library that is loaded late. `__thread`: no check for an initialiser at each access.
+  static __thread Recorder *current_ __attribute__((tls_model("initial-exec")));
+  static std::atomic<uint64_t> generation_;
+  static std::atomic<bool> recording_;
+
+  mutable std::mutex mutex_;
+  std::vector<std::unique_ptr<Recorder>> recorders_;
+  std::vector<Recorder *> free_;
+  TickClock clock_;
+  uint32_t node_limit_ = ThreadTree::kChunkNodes * ThreadTree::kMaxChunks;
+};
+
+} // namespace deepcontext

@@ -1,0 +1,77 @@
+#pragma once
+// Remembers which node made which autograd node, so that a backward finds its forward.
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace deepcontext {
+
+struct Node;
+
+/// Fixed window over (forward thread, sequence number) -> node. One writer (the owner thread),
+/// readers on any thread. A reader that arrives after its entry was overwritten gets null and asks
+/// for a window that would have held it, which the writer provides at its next store.
+///
+/// The thread is part of the key because a recorder outlives its thread and is handed to the next
+/// one, whose sequence numbers start again.
+class SequenceRing {
+public:
+  static constexpr uint32_t kFirstSlots = 8192;
+  static constexpr uint32_t kMaxSlots = 1u << 20;
+  static constexpr uint32_t kSlotsAhead = 16;
+
+  SequenceRing();
+
+  void store(uint64_t thread, uint64_t sequence, Node *node) {
+    if (__builtin_expect(wanted_slots_.load(std::memory_order_relaxed) != 0, 0)) {
+      grow();
+    }
+    Window *window = window_.load(std::memory_order_relaxed);
+    // Numbers go up one by one: by the time a line of slots is written it is in the cache.
+    __builtin_prefetch(&window->slots[(sequence + kSlotsAhead) & window->mask], 1);
+    Slot &slot = window->slots[sequence & window->mask];
+    // Whoever reads the new node also sees that the old key is gone (release), so that a reader
+    // that finds the same key before and after reading the node has the node of that key.
+    slot.key.store(0, std::memory_order_relaxed);
+    slot.node.store(node, std::memory_order_release);
+    slot.key.store(makeKey(thread, sequence), std::memory_order_release);
+  }
+
+  /// Drop the entry of this key, if there is one. Owner only.
+  void forget(uint64_t thread, uint64_t sequence) {
+    Window *window = window_.load(std::memory_order_relaxed);
+    std::atomic<uint64_t> &key = window->slots[sequence & window->mask].key;
+    if (key.load(std::memory_order_relaxed) == makeKey(thread, sequence)) {
+      key.store(0, std::memory_order_relaxed);
+    }
+  }
+
+  /// The node stored last for this key, or null when it is unknown or was overwritten.
+  Node *find(uint64_t thread, uint64_t sequence);
+
+  void clear();
+
+private:
+  struct Slot {
+    std::atomic<uint64_t> key{0};
+    std::atomic<Node *> node{nullptr};
+  };
+  struct Window {
+    explicit Window(uint32_t count) : mask(count - 1), slots(new Slot[count]) {}
+    uint64_t mask;
+    std::unique_ptr<Slot[]> slots;
+  };
+
+  static uint64_t makeKey(uint64_t thread, uint64_t sequence) {
+    return (thread << 40) ^ (sequence + 1); // 2^40 sequence numbers, 2^24 threads
+  }
+  void askFor(uint64_t slots);
+  void grow();
+
+  std::atomic<Window *> window_;
+  std::vector<std::unique_ptr<Window>> windows_; // old ones stay: a reader may still look
+  std::atomic<uint64_t> wanted_slots_{0};        // 0: the window is large enough
+};
+
+} // namespace deepcontext

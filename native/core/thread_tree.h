@@ -1,0 +1,108 @@
+#pragma once
+// The calling context tree of one thread: written by its owner, readable by anyone at any time.
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "core/frame_kind.h"
+#include "core/metric_row.h"
+
+namespace deepcontext {
+
+struct AllocationSite;
+
+/// A metric of a node besides its durations; slots of one node form a list.
+struct MetricSlot {
+  MetricRow row;
+  std::atomic<MetricSlot *> next{nullptr};
+  uint16_t metric = 0; // see MetricRegistry
+};
+
+/// A frame in its context. Identity (parent, kind, a, b) never changes after publication.
+///
+/// What `a` and `b` mean is the kind's business: interned name; code id and instruction; module
+/// instance; for kLink, recorder and node id.
+struct alignas(64) Node {
+  Node *parent;
+  uint64_t a;
+  uint64_t b;
+  Node *last_child;      // owner only: the child found last, tried first
+  AllocationSite *sites; // owner only: what this context allocated, see AllocationLedger
+  uint32_t id;
+  FrameKind kind;
+  std::atomic<uint8_t> flags;
+  // second cache line: what every event of the node writes
+  alignas(64) MetricRow duration;     // ticks per call, nested calls included
+  std::atomic<uint64_t> exclusive{0}; // ticks without nested operators and scopes
+  std::atomic<MetricSlot *> metrics{nullptr};
+
+  void addExclusive(uint64_t value) {
+    exclusive.store(exclusive.load(std::memory_order_relaxed) + value, std::memory_order_relaxed);
+  }
+  bool hasFlag(NodeFlag flag) const { return flags.load(std::memory_order_relaxed) & flag; }
+  void setFlag(NodeFlag flag) {
+    uint8_t old = flags.load(std::memory_order_relaxed);
+    if (!(old & flag)) {
+      flags.store(old | flag, std::memory_order_relaxed);
+    }
+  }
+};
+static_assert(sizeof(Node) == 128);
+
+/// Prefix tree of the call paths of one thread. One writer (the owner), concurrent readers of
+/// `size()` and `node(i)`. No lock; allocates only when a path is seen for the first time.
+class ThreadTree {
+public:
+  static constexpr uint32_t kChunkNodes = 1024;
+  static constexpr uint32_t kMaxChunks = 4096;
+
+  ThreadTree();
+  ~ThreadTree();
+  ThreadTree(const ThreadTree &) = delete;
+  ThreadTree &operator=(const ThreadTree &) = delete;
+
+  Node *root() { return node(0); }
+
+  /// The child of `parent` with this identity, made if absent. When the tree is full the parent
+  /// itself comes back (its events stay counted one level up) and `refused()` rises.
+  Node *child(Node *parent, FrameKind kind, uint64_t a, uint64_t b) {
+    Node *last = parent->last_child;
+    if (last && last->a == a && last->b == b && last->kind == kind) {
+      return last;
+    }
+    return findOrCreate(parent, kind, a, b);
+  }
+
+  /// The row of one more metric of a node, made if absent. Owner only.
+  MetricRow &metric(Node *node, uint16_t metric);
+
+  uint32_t size() const { return size_.load(std::memory_order_acquire); }
+  Node *node(uint32_t id) const {
+    return &chunks_[id / kChunkNodes].load(std::memory_order_acquire)[id % kChunkNodes];
+  }
+  uint64_t refused() const { return refused_.load(std::memory_order_relaxed); }
+  /// The most nodes the tree may have; never more than its chunks can hold.
+  void setLimit(uint32_t nodes) { limit_ = std::min(nodes, kChunkNodes * kMaxChunks); }
+  uint32_t limit() const { return limit_; }
+
+  /// Forget everything but keep the memory. Owner only, and no reader may be active.
+  void clear();
+
+private:
+  Node *findOrCreate(Node *parent, FrameKind kind, uint64_t a, uint64_t b);
+  Node *append(Node *parent, FrameKind kind, uint64_t a, uint64_t b);
+  void growIndex();
+
+  std::unique_ptr<std::atomic<Node *>[]> chunks_;
+  std::atomic<uint32_t> size_{0};
+  std::atomic<uint64_t> refused_{0};
+  uint32_t limit_ = kChunkNodes * kMaxChunks;
+  std::deque<MetricSlot> slots_; // a deque never moves its elements
+  std::vector<Node *> index_; // open addressing over (parent, kind, a, b); size is a power of two
+};
+
+} // namespace deepcontext

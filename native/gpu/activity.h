@@ -1,0 +1,39 @@
+#pragma once
+// What a device did, in no vendor's terms.
+#include <cstdint>
+
+namespace deepcontext::gpu {
+
+enum class ActivityKind : uint8_t { kKernel, kCopy, kMemset };
+
+/// How a kernel was launched; zero for everything else.
+struct LaunchShape {
+  uint64_t grid_blocks = 0;
+  uint32_t block_threads = 0;
+  uint32_t registers = 0; // per thread
+  uint64_t shared_bytes = 0;
+
+  /// Differs, but for rare accidents, where any of the figures does; two launches in a row are
+  /// compared.
+  uint64_t fingerprint() const {
+    return (grid_blocks << 24 ^ static_cast<uint64_t>(block_threads) << 12 ^ registers) +
+           (shared_bytes + 1) * 0x9E3779B97F4A7C15u;
+  }
+};
+
+/// One record: a kernel, copy or memset that ran.
+struct Activity {
+  ActivityKind kind;
+  uint32_t correlation;
+  uint32_t name; // interned
+  uint32_t device;
+  uint32_t stream;
+  uint64_t start_ns; // on the device's time line
+  uint64_t end_ns;
+  uint64_t bytes;         // moved or set; 0 for kernels
+  uint64_t graph_node;    // of the executable graph; 0 when launched directly
+  uint64_t captured_node; // of the graph it was made from; 0 when the vendor does not say
+  LaunchShape shape;
+};
+
+} // namespace deepcontext::gpu

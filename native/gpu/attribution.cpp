@@ -1,0 +1,311 @@
+#include "gpu/attribution.h"
+
+#include "core/interner.h"
+#include "core/metric_registry.h"
+
+namespace deepcontext::gpu {
+
+namespace {
+
+// A slot's key: recorder (15 bits) | node (22) | name (26) | is a kernel (1).
+constexpr int kNodeShift = 27;
+constexpr int kRecorderShift = kNodeShift + 22;
+constexpr uint64_t kNodeMask = (1ull << 22) - 1;
+constexpr uint64_t kNameMask = (1ull << 26) - 1;
+// Recorders that stand for something else than a thread's tree.
+constexpr uint64_t kOwnTree = 0x7FFF;      // the node is of the detached tree
+constexpr uint64_t kUnattributed = 0x7FFE; // no call path is known
+static_assert(ThreadTree::kChunkNodes * ThreadTree::kMaxChunks <= kNodeMask + 1);
+
+uint64_t parentKey(uint64_t recorder, uint64_t node) {
+  return recorder << kRecorderShift | (node & kNodeMask) << kNodeShift;
+}
+
+uint64_t mix(uint64_t key) {
+  key *= 0x9E3779B97F4A7C15u;
+  key ^= key >> 29;
+  return key * 0xBF58476D1CE4E5B9u >> 20;
+}
+
+} // namespace
+
+Attribution::Attribution(const CorrelationTable &table)
+    : table_(table), slots_(1024), idle_([this](const IdleGap &gap) { onGap(gap); }) {
+  MetricRegistry &metrics = MetricRegistry::instance();
+  time_metric_ = metrics.id("gpu_time_ns");
+  delay_metric_ = metrics.id("queue_delay_ns");
+  bytes_metric_ = metrics.id("copy_bytes");
+  launch_metric_ = metrics.id("launch_count");
+  idle_metric_ = metrics.id("gpu_idle_ns");
+  gap_metric_ = metrics.id("gpu_gap_ns");
+  stall_metric_ = metrics.id("stall_samples");
+  grid_metric_ = metrics.id("grid_block_count");
+  block_metric_ = metrics.id("block_thread_count");
+  register_metric_ = metrics.id("register_count");
+  shared_metric_ = metrics.id("shared_memory_bytes");
+  Interner &interner = Interner::instance();
+  unattributed_name_ = interner.intern("GPU work of unknown origin");
+  replay_name_ = interner.intern("graph replay");
+  unseen_replay_name_ = interner.intern("graph replay (captured before profiling)");
+}
+
+void Counters::reset() {
+  for (auto *counter :
+       {&kernels, &copies, &memsets, &matched, &unmatched, &dropped, &unknown_records, &bad_times,
+        &early_starts, &after_stop, &graph_captured, &graph_launched, &buffers, &broken_buffers,
+        &declined_buffers, &overhead_ns, &late_idle_ns}) {
+    counter->store(0, std::memory_order_relaxed);
+  }
+}
+
+void Attribution::begin(Recorder &recorder) {
+  recorder_ = &recorder;
+  count_ = 0;
+  slots_.assign(1024, Slot());
+  used_slots_ = 0;
+  recorders_.clear();
+  graph_parents_.clear();
+  host_locations_.clear();
+  graphs.clear();
+  counters.reset();
+  stalls.take();
+  waiting_stalls_.clear();
+  idle_.clear();
+  clock = DeviceClock();
+}
+
+void Attribution::finishBuffer() {
+  flush();
+  idle_.settle(false);
+}
+
+void Attribution::publish(bool is_final) {
+  flush();
+  if (is_final) {
+    idle_.settle(true);
+  }
+  graphs.forgetDestroyed(is_final);
+  uint64_t late = 0;
+  for (const auto &[device, totals] : idle_.totals()) {
+    late += totals.late_ns;
+  }
+  counters.late_idle_ns.store(late, std::memory_order_relaxed);
+  for (Slot &slot : slots_) {
+    if (slot.time && slot.time->count() > slot.launches) {
+      slot.launches = slot.time->count();
+      recorder_->tree.metric(slot.node, launch_metric_)
+          .assign({slot.launches, slot.launches, 1, 1, 0});
+    }
+  }
+  publishStalls(is_final);
+}
+
+void Attribution::flush() {
+  CallSite sites[kBatch];
+  bool is_known[kBatch];
+  uint64_t keys[kBatch];
+  Slot *slots[kBatch];
+  for (uint32_t i = 0; i < count_; ++i) {
+    table_.prefetch(batch_[i].correlation);
+  }
+  uint64_t matched = 0;
+  for (uint32_t i = 0; i < count_; ++i) {
+    is_known[i] =
+        table_.find(batch_[i].correlation, &sites[i]) && sites[i].recorder < kUnattributed;
+    matched += is_known[i];
+    keys[i] = keyOf(batch_[i], is_known[i], sites[i]);
+    __builtin_prefetch(&slots_[mix(keys[i]) & (slots_.size() - 1)], 1);
+  }
+  // Room for all first: a table that grows moves its slots.
+  while ((used_slots_ + count_) * 2 > slots_.size()) {
+    growSlots();
+  }
+  for (uint32_t i = 0; i < count_; ++i) {
+    slots[i] = &slotOf(keys[i], batch_[i]);
+    __builtin_prefetch(slots[i]->time, 1);
+    __builtin_prefetch(slots[i]->delay, 1);
+  }
+  for (uint32_t i = 0; i < count_; ++i) {
+    addTimes(batch_[i], *slots[i], is_known[i], sites[i]);
+  }
+  Counters::bump(counters.matched, matched);
+  Counters::bump(counters.unmatched, count_ - matched);
+  count_ = 0;
+}
+
+uint64_t Attribution::keyOf(const Activity &activity, bool is_known, const CallSite &site) {
+  uint64_t what = static_cast<uint64_t>(activity.name & kNameMask) << 1 |
+                  (activity.kind == ActivityKind::kKernel);
+  if (!is_known) {
+    return unattributedKey() | what;
+  }
+  if (__builtin_expect(activity.graph_node != 0, 0)) {
+    return parentOfGraphRecord(activity, site) | what;
+  }
+  return parentKey(site.recorder, site.node) | what;
+}
+
+/// Below the replaying call, the path that captured the node; or the replay alone.
+uint64_t Attribution::parentOfGraphRecord(const Activity &activity, const CallSite &site) {
+  TreePlace captured{0, 0};
+  bool is_seen = graphs.find(activity.graph_node, &captured) ||
+                 (activity.captured_node && graphs.find(activity.captured_node, &captured));
+  Counters::bump(is_seen ? counters.graph_captured : counters.graph_launched);
+  Node *launch = link(site.recorder, site.node);
+  Node *replay = recorder_->tree.child(launch, FrameKind::kGraph,
+                                       is_seen ? replay_name_ : unseen_replay_name_, 0);
+  if (!is_seen) {
+    return parentKey(kOwnTree, replay->id);
+  }
+  uint64_t key = pathKey(captured.recorder, captured.node, replay->id);
+  auto known = graph_parents_.find(key);
+  if (known == graph_parents_.end()) {
+    known = graph_parents_.emplace(key, copyPath(replay, captured)->id).first;
+  }
+  return parentKey(kOwnTree, known->second);
+}
+
+Attribution::Slot &Attribution::slotOf(uint64_t key, const Activity &activity) {
+  size_t mask = slots_.size() - 1;
+  size_t at = mix(key) & mask;
+  while (slots_[at].node && slots_[at].key != key) {
+    at = (at + 1) & mask;
+  }
+  Slot &slot = slots_[at];
+  if (__builtin_expect(!slot.node, 0)) {
+    makeSlot(slot, key, activity);
+  }
+  if (__builtin_expect(activity.kind == ActivityKind::kKernel, 1)) {
+    uint64_t shape = activity.shape.fingerprint();
+    if (__builtin_expect(slot.shape != shape, 0)) {
+      slot.shape = shape;
+      describe(slot, activity.shape);
+    }
+  }
+  return slot;
+}
+
+void Attribution::makeSlot(Slot &slot, uint64_t key, const Activity &activity) {
+  bool is_kernel = activity.kind == ActivityKind::kKernel;
+  ThreadTree &tree = recorder_->tree;
+  slot.key = key;
+  slot.node = tree.child(parentNode(key), is_kernel ? FrameKind::kKernel : FrameKind::kCopy,
+                         activity.name, 0);
+  slot.time = &tree.metric(slot.node, time_metric_);
+  slot.bytes = is_kernel ? nullptr : &tree.metric(slot.node, bytes_metric_);
+  ++used_slots_;
+}
+
+void Attribution::growSlots() {
+  std::vector<Slot> old(slots_.size() * 2);
+  old.swap(slots_);
+  size_t mask = slots_.size() - 1;
+  for (const Slot &slot : old) {
+    if (!slot.node) {
+      continue;
+    }
+    size_t at = mix(slot.key) & mask;
+    while (slots_[at].node) {
+      at = (at + 1) & mask;
+    }
+    slots_[at] = slot;
+  }
+}
+
+/// Write down a launch shape when it differs from the one before; not a row a launch.
+void Attribution::describe(Slot &slot, const LaunchShape &shape) {
+  if (shape.block_threads == 0) { // roctracer does not tell
+    return;
+  }
+  ThreadTree &tree = recorder_->tree;
+  tree.metric(slot.node, grid_metric_).add(shape.grid_blocks);
+  tree.metric(slot.node, block_metric_).add(shape.block_threads);
+  tree.metric(slot.node, register_metric_).add(shape.registers);
+  tree.metric(slot.node, shared_metric_).add(shape.shared_bytes);
+}
+
+void Attribution::addTimes(const Activity &activity, Slot &slot, bool is_known,
+                           const CallSite &site) {
+  if (slot.bytes) {
+    slot.bytes->add(activity.bytes);
+  }
+  if (__builtin_expect(activity.end_ns < activity.start_ns, 0)) {
+    Counters::bump(counters.bad_times);
+    slot.time->add(0);
+    return;
+  }
+  slot.time->add(activity.end_ns - activity.start_ns);
+  idle_.add(activity.device, activity.stream,
+            {activity.start_ns, activity.end_ns, activity.correlation});
+  // In a graph only the first node starts because of the launch.
+  if (is_known && activity.graph_node == 0 && clock.isKnown()) {
+    int64_t delay = static_cast<int64_t>(activity.start_ns) - clock.deviceNs(site.ticks);
+    if (__builtin_expect(delay < 0, 0)) {
+      Counters::bump(counters.early_starts);
+      delay = 0;
+    }
+    if (__builtin_expect(!slot.delay, 0)) {
+      slot.delay = &recorder_->tree.metric(slot.node, delay_metric_);
+    }
+    slot.delay->add(static_cast<uint64_t>(delay));
+  }
+}
+
+uint64_t Attribution::unattributedKey() {
+  return parentKey(kUnattributed, 0);
+}
+
+Recorder *Attribution::recorderAt(uint32_t index) {
+  if (index >= recorders_.size()) {
+    recorders_.resize(index + 1, nullptr);
+  }
+  if (!recorders_[index]) {
+    recorders_[index] = RecorderRegistry::instance().at(index);
+  }
+  return recorders_[index];
+}
+
+Node *Attribution::link(uint32_t recorder, uint32_t node) {
+  ThreadTree &tree = recorder_->tree;
+  return tree.child(tree.root(), FrameKind::kLink, recorder, node);
+}
+
+Node *Attribution::parentNode(uint64_t key) {
+  uint64_t recorder = key >> kRecorderShift;
+  uint32_t node = static_cast<uint32_t>(key >> kNodeShift & kNodeMask);
+  ThreadTree &tree = recorder_->tree;
+  switch (recorder) {
+  case kOwnTree:
+    return tree.node(node);
+  case kUnattributed:
+    return tree.child(tree.root(), FrameKind::kMarker, unattributed_name_, 0);
+  default:
+    return link(static_cast<uint32_t>(recorder), node);
+  }
+}
+
+/// The path of another tree's node once more, below `parent`.
+Node *Attribution::copyPath(Node *parent, TreePlace place) {
+  std::vector<const Node *> path;
+  constexpr size_t kDeepest = 4096; // no path is longer; links that go round would be a bug
+  const Recorder *recorder = recorderAt(place.recorder);
+  const Node *node =
+      recorder && place.node < recorder->tree.size() ? recorder->tree.node(place.node) : nullptr;
+  while (node && node->kind != FrameKind::kRoot && path.size() < kDeepest) {
+    if (node->kind == FrameKind::kLink) {
+      recorder = recorderAt(static_cast<uint32_t>(node->a));
+      node = recorder ? recorder->tree.node(static_cast<uint32_t>(node->b)) : nullptr;
+      continue;
+    }
+    path.push_back(node);
+    node = node->parent;
+  }
+  for (auto step = path.rbegin(); step != path.rend(); ++step) {
+    Node *copy = recorder_->tree.child(parent, (*step)->kind, (*step)->a, (*step)->b);
+    copy->setFlag(static_cast<NodeFlag>((*step)->flags.load(std::memory_order_relaxed)));
+    parent = copy;
+  }
+  return parent;
+}
+
+} // namespace deepcontext::gpu

@@ -1,0 +1,111 @@
+#pragma once
+// Device activity under the call paths that launched it.
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "core/recorder.h"
+#include "gpu/activity.h"
+#include "gpu/correlation.h"
+#include "gpu/counters.h"
+#include "gpu/device_clock.h"
+#include "gpu/graphs.h"
+#include "gpu/idle.h"
+#include "gpu/stalls.h"
+
+namespace deepcontext::gpu {
+
+/// Aggregates records into a tree of its own: below the root links to the launching nodes, below
+/// those kernels, copies and memsets. One vendor's draining thread at a time, under `mutex()`,
+/// which is taken once a buffer and by readers of the totals, never on a launching thread.
+///
+/// Records are taken in batches, so that the cache misses of one overlap: call site, then slot,
+/// then metric rows.
+class Attribution {
+public:
+  explicit Attribution(const CorrelationTable &table);
+
+  std::mutex &mutex() { return mutex_; }
+  GraphTable graphs;
+  Counters counters;
+  DeviceClock clock;
+  StallTable stalls; // any thread
+
+  /// Start over, writing below the detached recorder `recorder`.
+  void begin(Recorder &recorder);
+  /// The place for one more record; complete it before the next call.
+  Activity &next() {
+    if (__builtin_expect(count_ == kBatch, 0)) {
+      flush();
+    }
+    return batch_[count_++];
+  }
+  /// Attribute what is pending; at the end of every buffer.
+  void finishBuffer();
+  /// Bring the tree up to date; `is_final` when no more records will come.
+  void publish(bool is_final);
+  std::map<uint32_t, DeviceTotals> deviceTotals() const { return idle_.totals(); }
+
+private:
+  static constexpr uint32_t kBatch = 64;
+  /// One (call path, kernel): where its metrics are. As large as a cache line.
+  struct alignas(64) Slot {
+    uint64_t key = 0;
+    Node *node = nullptr;
+    MetricRow *time = nullptr;
+    MetricRow *delay = nullptr;
+    MetricRow *bytes = nullptr;
+    uint64_t shape = 0;
+    uint64_t launches = 0; // of the node's time row, when the launch count was written last
+  };
+
+  void flush();
+  uint64_t keyOf(const Activity &activity, bool is_known, const CallSite &site);
+  uint64_t parentOfGraphRecord(const Activity &activity, const CallSite &site);
+  Slot &slotOf(uint64_t key, const Activity &activity);
+  void makeSlot(Slot &slot, uint64_t key, const Activity &activity);
+  void growSlots();
+  void describe(Slot &slot, const LaunchShape &shape);
+  void addTimes(const Activity &activity, Slot &slot, bool is_known, const CallSite &site);
+
+  Node *link(uint32_t recorder, uint32_t node);
+  Node *parentNode(uint64_t key);
+  static uint64_t unattributedKey();
+  /// Three ids as one exact key: 15 + 22 + 22 bits.
+  static uint64_t pathKey(uint32_t recorder, uint32_t node, uint32_t other) {
+    return static_cast<uint64_t>(recorder) << 44 | static_cast<uint64_t>(node) << 22 | other;
+  }
+  Node *copyPath(Node *parent, TreePlace place);
+  Recorder *recorderAt(uint32_t index);
+
+  void publishStalls(bool is_final);
+  void shareStalls(const StallTable::Places &places, const std::vector<Node *> &nodes,
+                   const std::vector<uint64_t> &times);
+
+  void onGap(const IdleGap &gap);
+  void chargeIdle(const CallSite &site, uint32_t correlation, int64_t from_ns, int64_t to_ns);
+  Node *hostLocation(const CallSite &before, const CallSite &after);
+  bool callBefore(const CallSite &site, uint32_t *correlation, CallSite *before) const;
+
+  const CorrelationTable &table_;
+  std::mutex mutex_;
+  Recorder *recorder_ = nullptr;
+  Activity batch_[kBatch];
+  uint32_t count_ = 0;
+  std::vector<Slot> slots_;
+  size_t used_slots_ = 0;
+  std::vector<Recorder *> recorders_; // by index
+  std::unordered_map<uint64_t, uint32_t> graph_parents_;
+  std::unordered_map<uint64_t, uint32_t> host_locations_;
+  IdleTracker idle_;
+  StallTable::Kernels waiting_stalls_; // of kernels without a record yet
+
+  uint16_t time_metric_, delay_metric_, bytes_metric_, launch_metric_, idle_metric_, gap_metric_;
+  uint16_t stall_metric_;
+  uint16_t grid_metric_, block_metric_, register_metric_, shared_metric_;
+  uint32_t unattributed_name_, replay_name_, unseen_replay_name_;
+};
+
+} // namespace deepcontext::gpu

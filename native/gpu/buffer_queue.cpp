@@ -1,0 +1,127 @@
+#include "gpu/buffer_queue.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+
+#include "core/own_thread.h"
+
+namespace deepcontext::gpu {
+
+namespace {
+
+constexpr size_t kAlignment = 64; // CUPTI asks for 8; a cache line serves every reader
+
+} // namespace
+
+void BufferQueue::configure(size_t buffer_bytes, size_t limit_bytes, Read read) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  buffer_bytes_ = (buffer_bytes + kAlignment - 1) / kAlignment * kAlignment;
+  limit_bytes_ = limit_bytes;
+  read_ = std::move(read);
+}
+
+uint8_t *BufferQueue::take(bool beyond_limit) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (!free_.empty()) {
+    uint8_t *buffer = free_.back();
+    free_.pop_back();
+    return buffer;
+  }
+  if (allocated_bytes_ + buffer_bytes_ > limit_bytes_ && !beyond_limit) {
+    return nullptr;
+  }
+  void *buffer = std::aligned_alloc(kAlignment, buffer_bytes_);
+  allocated_bytes_ += buffer ? buffer_bytes_ : 0;
+  return static_cast<uint8_t *>(buffer);
+}
+
+void BufferQueue::put(const FilledBuffer &buffer) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  filled_.push_back(buffer);
+  startThread();
+  wake_.notify_one();
+}
+
+void BufferQueue::startThread() {
+  if (!filled_.empty() && !thread_.joinable() && !is_ending_) {
+    thread_ = std::thread([this] { run(); });
+  }
+}
+
+void BufferQueue::discard(const FilledBuffer &buffer) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  std::free(buffer.data);
+  allocated_bytes_ -= std::min(allocated_bytes_, buffer.bytes);
+}
+
+void BufferQueue::run() {
+  nameOwnThread();
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (true) {
+    wake_.wait(lock, [this] { return is_ending_ || !filled_.empty(); });
+    if (filled_.empty()) {
+      return;
+    }
+    FilledBuffer buffer = filled_.front();
+    filled_.pop_front();
+    is_reading_ = true;
+    lock.unlock();
+    read_(buffer);
+    lock.lock();
+    is_reading_ = false;
+    free_.push_back(buffer.data);
+    read_one_.notify_all();
+  }
+}
+
+bool BufferQueue::waitUntilRead(double seconds) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  startThread(); // it may have ended for a fork
+  auto end = std::chrono::system_clock::now() +
+             std::chrono::milliseconds(static_cast<long>(seconds * 1e3));
+  return read_one_.wait_until(lock, end, [this] { return filled_.empty() && !is_reading_; });
+}
+
+void BufferQueue::endThread(std::unique_lock<std::mutex> &lock) {
+  if (!thread_.joinable()) {
+    return;
+  }
+  is_ending_ = true;
+  wake_.notify_all();
+  lock.unlock();
+  thread_.join();
+  lock.lock();
+  thread_ = std::thread();
+  is_ending_ = false;
+}
+
+void BufferQueue::stop() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  endThread(lock);
+  while (!filled_.empty()) { // put while the thread was ending
+    FilledBuffer buffer = filled_.front();
+    filled_.pop_front();
+    lock.unlock();
+    read_(buffer);
+    lock.lock();
+    free_.push_back(buffer.data);
+  }
+  for (uint8_t *buffer : free_) {
+    std::free(buffer);
+    allocated_bytes_ -= buffer_bytes_;
+  }
+  free_.clear();
+}
+
+void BufferQueue::beforeFork() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  endThread(lock);
+  lock.release(); // held across the fork, so that the child gets a queue at rest
+}
+
+void BufferQueue::afterFork() {
+  mutex_.unlock();
+}
+
+} // namespace deepcontext::gpu

@@ -1,0 +1,66 @@
+#pragma once
+// Activity buffers between the vendor's thread and ours.
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace deepcontext::gpu {
+
+/// A buffer that the vendor has filled.
+struct FilledBuffer {
+  uint8_t *data;
+  size_t bytes;
+  size_t valid_bytes;
+};
+
+/// Hands out buffers up to a hard limit, takes them back filled, and has them read one at a time by
+/// a thread of its own. `take` and `put` may be called on any thread and never wait for a reader.
+///
+/// The thread starts with the first filled buffer and is gone across a fork, so that a forking
+/// program with a GPU collector has no thread more than without.
+class BufferQueue {
+public:
+  using Read = std::function<void(const FilledBuffer &)>;
+
+  /// `limit_bytes` covers buffers handed out, waiting and free.
+  void configure(size_t buffer_bytes, size_t limit_bytes, Read read);
+  size_t bufferBytes() const { return buffer_bytes_; }
+  /// An empty buffer of bufferBytes(); null at the limit unless `beyond_limit`.
+  uint8_t *take(bool beyond_limit);
+  void put(const FilledBuffer &buffer);
+  /// Wait until everything put so far was read; false after `seconds`.
+  bool waitUntilRead(double seconds);
+  /// Read what waits, end the thread and free the buffers that came back.
+  void stop();
+
+  /// A buffer that came back when nothing is read any more.
+  void discard(const FilledBuffer &buffer);
+
+  void beforeFork();
+  void afterFork(); // in parent and child
+
+private:
+  void run();
+  void startThread();
+  void endThread(std::unique_lock<std::mutex> &lock);
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::condition_variable read_one_;
+  std::deque<FilledBuffer> filled_;
+  std::vector<uint8_t *> free_;
+  Read read_;
+  std::thread thread_;
+  bool is_ending_ = false;
+  bool is_reading_ = false;
+  size_t buffer_bytes_ = 4u << 20;
+  size_t limit_bytes_ = 64u << 20;
+  size_t allocated_bytes_ = 0;
+};
+
+} // namespace deepcontext::gpu

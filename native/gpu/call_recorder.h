@@ -1,0 +1,82 @@
+#pragma once
+// The launching thread's side: which call path an API call was made on.
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "core/recorder.h"
+#include "gpu/correlation.h"
+
+namespace deepcontext::gpu {
+
+/// Finds the node of the calling thread's call path; set once by the layer that knows Python.
+using ContextProvider = Node *(*)(Recorder &recorder);
+void setContextProvider(ContextProvider provider);
+/// The provider's answer, or without one the innermost operator or scope, or the thread's root.
+Node *currentContext(Recorder &recorder);
+
+/// Notes API calls under their vendor's numbers. Called on launching threads; no lock.
+class CallRecorder {
+public:
+  explicit CallRecorder(uint32_t slots = CorrelationTable::kDefaultSlots);
+
+  CorrelationTable table;
+
+  /// An API call that may feed the device.
+  void noteLaunch(uint32_t id) {
+    if (__builtin_expect(!RecorderRegistry::isRecording(), 0)) {
+      return;
+    }
+    Recorder &recorder = RecorderRegistry::current();
+    Node *node = currentContext(recorder);
+    table.set(id, recorder.index(), node->id, ticks());
+    bump(laneOf(recorder).launches);
+  }
+  /// The same for vendors that carry a number of ours: returns it, or 0 when nothing is recorded.
+  uint32_t noteOwnLaunch() {
+    if (__builtin_expect(!RecorderRegistry::isRecording(), 0)) {
+      return 0;
+    }
+    uint32_t id = nextOwnId();
+    noteLaunch(id);
+    return id;
+  }
+  /// An API call that feeds nothing but tells where the host was.
+  void noteCall(uint32_t id);
+  /// The host waited for the device since `start_ticks`, inside the API call `name` (interned).
+  void noteWait(uint32_t name, uint64_t start_ticks);
+  /// The API call `name` (interned) has lasted since `start_ticks`.
+  void noteTime(uint32_t name, uint64_t start_ticks);
+  /// Memory was taken from the driver.
+  void noteAllocation(uint64_t bytes);
+
+  uint64_t launches() const;
+  uint64_t waits() const;
+  /// Forget calls and counts; no call may be in progress.
+  void clear();
+
+private:
+  /// Numbers come in blocks a thread, so that threads share no cache line and a thread's numbers
+  /// follow each other. 0 is never one.
+  uint32_t nextOwnId();
+  std::atomic<uint32_t> next_block_{1};
+  std::atomic<uint64_t> blocks_age_{1};
+
+  struct alignas(64) Lane { // one a thread, so that counting shares no cache line
+    std::atomic<uint64_t> launches;
+    std::atomic<uint64_t> waits;
+  };
+  static constexpr uint32_t kLanes = 4096;
+  Lane &laneOf(const Recorder &recorder) { return lanes_[recorder.index() % kLanes]; }
+  static void bump(std::atomic<uint64_t> &counter) {
+    // Two threads share a lane only past 4,096 recorders; an exact count is worth the atomic add.
+    counter.fetch_add(1, std::memory_order_relaxed);
+  }
+  struct Release {
+    void operator()(Lane *lanes) const;
+  };
+  std::unique_ptr<Lane[], Release> lanes_;
+  uint16_t wait_metric_, time_metric_, allocation_metric_;
+};
+
+} // namespace deepcontext::gpu

@@ -1,0 +1,133 @@
+#include "gpu/collector.h"
+
+#include <memory>
+
+#include "gpu/cupti/collector.h"
+#include "gpu/deadline.h"
+#include "gpu/rocprofiler/collector.h"
+#include "gpu/roctracer/collector.h"
+
+namespace deepcontext::gpu {
+
+namespace {
+
+std::mutex g_made_mutex;
+std::vector<Collector *> g_made;
+
+std::vector<Collector *> madeCollectors() {
+  std::lock_guard<std::mutex> lock(g_made_mutex);
+  return g_made;
+}
+
+} // namespace
+
+Collector::Collector() : attribution_(calls_.table) {
+  std::lock_guard<std::mutex> lock(g_made_mutex);
+  g_made.push_back(this);
+}
+
+std::map<std::string, uint64_t> Collector::figures() {
+  Counters &counters = attribution_.counters;
+  std::map<std::string, uint64_t> all;
+  const std::pair<const char *, const std::atomic<uint64_t> *> counted[] = {
+      {"kernels", &counters.kernels},
+      {"copies", &counters.copies},
+      {"memsets", &counters.memsets},
+      {"matched", &counters.matched},
+      {"unmatched", &counters.unmatched},
+      {"dropped", &counters.dropped},
+      {"unknown_records", &counters.unknown_records},
+      {"bad_times", &counters.bad_times},
+      {"early_starts", &counters.early_starts},
+      {"after_stop", &counters.after_stop},
+      {"graph_captured", &counters.graph_captured},
+      {"graph_launched", &counters.graph_launched},
+      {"buffers", &counters.buffers},
+      {"broken_buffers", &counters.broken_buffers},
+      {"declined_buffers", &counters.declined_buffers},
+      {"overhead_ns", &counters.overhead_ns},
+      {"late_idle_ns", &counters.late_idle_ns},
+  };
+  for (const auto &[name, counter] : counted) {
+    all[name] = counter->load(std::memory_order_relaxed);
+  }
+  all["received"] = all["kernels"] + all["copies"] + all["memsets"];
+  all["launches"] = calls_.launches();
+  all["waits"] = calls_.waits();
+  all["is_stuck"] = is_stuck_.load();
+  addFigures(all);
+  return all;
+}
+
+std::map<uint32_t, DeviceTotals> Collector::deviceTotals() {
+  std::lock_guard<std::mutex> lock(attribution_.mutex());
+  return attribution_.deviceTotals();
+}
+
+void Collector::publish(bool is_final) {
+  std::lock_guard<std::mutex> lock(attribution_.mutex());
+  attribution_.publish(is_final);
+}
+
+void Collector::beginAttribution() {
+  std::lock_guard<std::mutex> lock(attribution_.mutex());
+  Recorder &recorder = RecorderRegistry::instance().makeDetached(std::string("gpu ") + vendor());
+  attribution_.begin(recorder);
+  calls_.clear();
+  lacking_.clear();
+  is_timing_.store(options_.with_calls);
+}
+
+std::vector<uint32_t> Collector::usedDevices() {
+  std::vector<uint32_t> devices;
+  for (const auto &[device, totals] : deviceTotals()) {
+    devices.push_back(device);
+  }
+  if (devices.empty() && calls_.launches() > 0) {
+    devices.push_back(0); // what was launched has not come back yet
+  }
+  return devices;
+}
+
+std::string Collector::callWithDeadline(const char *library, const char *what,
+                                        std::function<std::string()> work) {
+  if (is_stuck_.load()) {
+    return "";
+  }
+  auto problem = std::make_shared<std::string>();
+  if (!runWithDeadline([problem, work = std::move(work)] { *problem = work(); },
+                       options_.deadline_s)) {
+    is_stuck_.store(true);
+    return std::string(what) + " did not come back within " +
+           std::to_string(static_cast<int>(options_.deadline_s)) +
+           " s; records it held are missing, and " + library + " is not called again";
+  }
+  return *problem;
+}
+
+Collector *collectorOf(const std::string &name) {
+  if (name == "cupti") {
+    return &cupti::CuptiCollector::instance();
+  }
+  if (name == "rocprofiler") {
+    return &rocprofiler::RocprofilerCollector::instance();
+  }
+  if (name == "roctracer") {
+    return &roctracer::RoctracerCollector::instance();
+  }
+  return nullptr;
+}
+
+void beforeFork() {
+  for (Collector *collector : madeCollectors()) {
+    collector->beforeFork();
+  }
+}
+
+void afterFork(bool is_child) {
+  for (Collector *collector : madeCollectors()) {
+    collector->afterFork(is_child);
+  }
+}
+
+} // namespace deepcontext::gpu

@@ -1,0 +1,93 @@
+#pragma once
+// What every vendor's collector is to the layers above.
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gpu/attribution.h"
+#include "gpu/call_recorder.h"
+
+namespace deepcontext::gpu {
+
+/// Where the vendor's libraries are; "" for one that is not there.
+struct Libraries {
+  std::string profiler; // libcupti, librocprofiler-sdk, libroctracer64
+  std::string driver;   // libcuda, libamdhip64
+};
+
+struct CollectorOptions {
+  size_t buffer_bytes = 4u << 20;
+  size_t pool_bytes = 64u << 20; // of all buffers together
+  double deadline_s = 10;        // for each call that the vendor may keep hanging
+  bool with_stalls = false;
+  bool with_calls = false; // measure calls of the device's API, too
+};
+
+/// What a library look-up found.
+struct ProbeResult {
+  uint64_t version = 0;
+  std::string reason; // why the vendor's devices cannot be watched; "" when they can
+};
+
+/// Collects from one vendor's devices. start, flush and stop are called by one thread at a time,
+/// without the GIL; everything else happens on threads of the program and of the vendor.
+class Collector {
+public:
+  virtual ~Collector() = default;
+  virtual const char *vendor() const = 0;
+
+  /// Load the libraries and ask them; changes nothing.
+  virtual ProbeResult probe(const Libraries &libraries) = 0;
+  /// Begin to collect into the running session; returns why not, or "".
+  virtual std::string start(const Libraries &libraries, const CollectorOptions &options) = 0;
+  /// Bring what the vendor has complete into the tree; returns what went wrong, or "".
+  virtual std::string flush() = 0;
+  /// End, with all that was launched until now; returns what went wrong, or "".
+  virtual std::string stop() = 0;
+  virtual bool isRunning() const = 0;
+
+  /// Keep no thread across a fork.
+  virtual void beforeFork() {}
+  virtual void afterFork(bool is_child) { (void)is_child; }
+
+  /// Counters and versions by name, for the trust report.
+  std::map<std::string, uint64_t> figures();
+  std::map<uint32_t, DeviceTotals> deviceTotals();
+  /// Parts that were asked for and are missing, as sentences.
+  const std::vector<std::string> &lacking() const { return lacking_; }
+
+protected:
+  Collector();
+  virtual void addFigures(std::map<std::string, uint64_t> &figures) { (void)figures; }
+  /// Attribute what is pending and write it to the tree.
+  void publish(bool is_final);
+  void beginAttribution();
+  /// Ordinals of the devices that records of this session are of.
+  std::vector<uint32_t> usedDevices();
+  /// Run a call of the vendor's `library` that may hang; `work` returns what went wrong, or "". A
+  /// call that does not come back is the last one.
+  std::string callWithDeadline(const char *library, const char *what,
+                               std::function<std::string()> work);
+
+  bool isTiming() const { return is_timing_.load(std::memory_order_relaxed); }
+
+  CollectorOptions options_;
+  CallRecorder calls_;
+  Attribution attribution_;
+  std::vector<std::string> lacking_;
+  // A call of the vendor's library never came back, or did not survive a fork.
+  std::atomic<bool> is_stuck_{false};
+  std::atomic<bool> is_timing_{false}; // API calls; read on the program's threads
+};
+
+/// The collectors this build has, by vendor interface: "cupti", "rocprofiler", "roctracer".
+Collector *collectorOf(const std::string &name);
+/// Fork handlers of the collectors that were made so far.
+void beforeFork();
+void afterFork(bool is_child);
+
+} // namespace deepcontext::gpu

@@ -1,0 +1,161 @@
+// What CUPTI calls: on the launching thread for API calls, on its own for buffers. No lock of ours
+// is shared between launching threads, nothing is thrown, and CUPTI is not called back with a lock
+// held.
+#include "gpu/cupti/collector.h"
+#include "gpu/deadline.h"
+
+namespace deepcontext::gpu::cupti {
+
+void CuptiCollector::onCallback(void *user, uint32_t domain, uint32_t id, const void *data) {
+  auto &self = *static_cast<CuptiCollector *>(user);
+  if (!self.isRunning()) {
+    return;
+  }
+  if (__builtin_expect(domain == abi::cupti::kDomainDriver, 1)) {
+    self.onDriverCall(id, *static_cast<const abi::cupti::CallbackData *>(data));
+  } else if (domain == abi::cupti::kDomainResource) {
+    self.onResource(id, *static_cast<const abi::cupti::ResourceData *>(data));
+  }
+}
+
+void CuptiCollector::onDriverCall(uint32_t id, const abi::cupti::CallbackData &call) {
+  const CallClass &known = driver_calls_.of(id);
+  if (call.site == abi::cupti::kSiteEnter) {
+    if (known.is_launch) {
+      calls_.noteLaunch(call.correlation);
+      if (__builtin_expect(call.context != last_context_.load(std::memory_order_relaxed), 0)) {
+        seeContext(call.context);
+      }
+    }
+    if (known.is_waiting && !isOwnThread()) {
+      if (!known.is_launch) {
+        calls_.noteCall(call.correlation);
+      }
+    }
+    if ((known.is_waiting || isTiming()) && !isOwnThread()) {
+      *call.correlation_data = ticks();
+    }
+  } else if ((known.is_waiting || isTiming()) && !isOwnThread() && *call.correlation_data != 0) {
+    if (known.is_waiting) {
+      calls_.noteWait(known.name, *call.correlation_data);
+    }
+    if (isTiming()) {
+      calls_.noteTime(known.name, *call.correlation_data);
+    }
+    *call.correlation_data = 0;
+  }
+}
+
+void CuptiCollector::seeContext(void *context) {
+  last_context_.store(context, std::memory_order_relaxed);
+  if (context) {
+    {
+      std::lock_guard<std::mutex> lock(contexts_mutex_);
+      contexts_.insert(context);
+    }
+    if (stalls_.isRunning()) {
+      stalls_.addContext(context);
+    }
+  }
+}
+
+void CuptiCollector::onResource(uint32_t id, const abi::cupti::ResourceData &resource) {
+  if (id == abi::cupti::kResourceContextDestroy) {
+    {
+      std::lock_guard<std::mutex> lock(contexts_mutex_);
+      contexts_.erase(resource.context);
+    }
+    last_context_.store(nullptr, std::memory_order_relaxed);
+    if (stalls_.isRunning()) {
+      stalls_.dropContext(resource.context);
+    }
+  } else if (id == abi::cupti::kResourceModuleLoaded) {
+    if (resource.descriptor && stalls_.isRunning()) {
+      stalls_.addModule(*static_cast<const abi::cupti::ModuleData *>(resource.descriptor));
+    }
+  } else if (resource.descriptor) {
+    onGraphNode(id, *static_cast<const abi::cupti::GraphData *>(resource.descriptor));
+  }
+}
+
+void CuptiCollector::onGraphNode(uint32_t id, const abi::cupti::GraphData &graph) {
+  uint64_t node = 0;
+  if (library_.GetGraphNodeId(graph.node, &node) != abi::cupti::kSuccess) {
+    return;
+  }
+  switch (id) {
+  case abi::cupti::kResourceGraphNodeCreated:
+    if (RecorderRegistry::isRecording()) {
+      Recorder &recorder = RecorderRegistry::current();
+      attribution_.graphs.captured(node, {recorder.index(), currentContext(recorder)->id});
+    }
+    break;
+  case abi::cupti::kResourceGraphNodeCloned: {
+    uint64_t original = 0;
+    if (library_.GetGraphNodeId(graph.original_node, &original) == abi::cupti::kSuccess) {
+      attribution_.graphs.cloned(node, original);
+    }
+    break;
+  }
+  case abi::cupti::kResourceGraphNodeDestroy:
+    attribution_.graphs.destroyed(node);
+    break;
+  }
+}
+
+void CuptiCollector::onBufferRequested(uint8_t **buffer, size_t *bytes, size_t *most_records) {
+  CuptiCollector &self = instance();
+  *most_records = 0; // as many as fit
+  *bytes = self.buffers_.bufferBytes();
+  // Releases before 12.9 crash when they are given none.
+  bool must_have = self.library_.version < abi::cupti::kVersionDeclinedBuffers;
+  *buffer = self.isRunning() || must_have ? self.buffers_.take(must_have) : nullptr;
+  if (!*buffer) {
+    *bytes = 0;
+    Counters::bumpShared(self.attribution_.counters.declined_buffers);
+  }
+}
+
+void CuptiCollector::onBufferRequestedV2(uint8_t **buffer, size_t *bytes, size_t *most_records,
+                                         void *) {
+  onBufferRequested(buffer, bytes, most_records);
+}
+
+void CuptiCollector::onBufferCompleted(void *context, uint32_t stream, uint8_t *buffer,
+                                       size_t bytes, size_t valid_bytes) {
+  CuptiCollector &self = instance();
+  self.countDropped(context, stream);
+  self.takeBack({buffer, bytes, valid_bytes});
+}
+
+void CuptiCollector::onBufferCompletedV2(uint8_t *buffer, size_t bytes, size_t valid_bytes,
+                                         void *) {
+  CuptiCollector &self = instance();
+  self.countDropped(nullptr, 0);
+  self.takeBack({buffer, bytes, valid_bytes});
+}
+
+void CuptiCollector::countDropped(void *context, uint32_t stream) {
+  size_t dropped = 0;
+  Result result =
+      is_second_family_
+          ? library_.ActivityGetNumDroppedRecords_v2(subscriber_, context, stream, &dropped)
+          : library_.ActivityGetNumDroppedRecords(context, stream, &dropped);
+  if (result == abi::cupti::kSuccess && dropped > 0) {
+    Counters::bumpShared(attribution_.counters.dropped, dropped);
+  }
+}
+
+void CuptiCollector::takeBack(const FilledBuffer &buffer) {
+  if (!buffer.data) {
+    return;
+  }
+  if (isRunning() && RecorderRegistry::isRecording()) {
+    buffers_.put(buffer);
+  } else {
+    Counters::bumpShared(attribution_.counters.after_stop);
+    buffers_.discard(buffer);
+  }
+}
+
+} // namespace deepcontext::gpu::cupti

@@ -1,0 +1,64 @@
+#include "gpu/cupti/calls.h"
+
+#include "core/interner.h"
+
+namespace deepcontext::gpu::cupti {
+
+namespace {
+
+bool startsWith(std::string_view text, std::string_view beginning) {
+  return text.substr(0, beginning.size()) == beginning;
+}
+
+bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+/// The function's name without what tells its binary versions apart: _v2, _ptsz, _ptds.
+std::string_view plainName(std::string_view function) {
+  for (std::string_view suffix : {"_ptsz", "_ptds", "_v2", "_v3"}) {
+    if (function.size() > suffix.size() &&
+        function.substr(function.size() - suffix.size()) == suffix) {
+      function.remove_suffix(suffix.size());
+    }
+  }
+  return function;
+}
+
+} // namespace
+
+CallClass classify(std::string_view function) {
+  CallClass call;
+  if (startsWith(function, "cuLaunch")) {
+    call.is_launch = function != "cuLaunchHostFunc" && !startsWith(function, "cuLaunchHostFunc_");
+  } else if (startsWith(function, "cuGraphLaunch") || startsWith(function, "cuMemset")) {
+    call.is_launch = true;
+  } else if (startsWith(function, "cuMemcpy")) {
+    call.is_launch = true;
+    call.is_waiting = !contains(function, "Async");
+  } else {
+    call.is_waiting = startsWith(function, "cuCtxSynchronize") ||
+                      startsWith(function, "cuStreamSynchronize") ||
+                      startsWith(function, "cuEventSynchronize");
+  }
+  return call;
+}
+
+void CallTable::build(const Library &library) {
+  ids_.clear();
+  for (uint32_t id = 1; id < kMost; ++id) {
+    const char *name = nullptr;
+    if (library.GetCallbackName(abi::cupti::kDomainDriver, id, &name) != abi::cupti::kSuccess ||
+        !name) {
+      continue;
+    }
+    CallClass call = classify(name);
+    if (call.is_launch || call.is_waiting) {
+      call.name = Interner::instance().intern(plainName(name));
+      classes_[id] = call;
+      ids_.push_back(id);
+    }
+  }
+}
+
+} // namespace deepcontext::gpu::cupti

@@ -1,0 +1,35 @@
+#pragma once
+// Which driver functions feed the device, and which make the host wait for it.
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "gpu/cupti/library.h"
+
+namespace deepcontext::gpu::cupti {
+
+struct CallClass {
+  bool is_launch = false;  // may cause activity records
+  bool is_waiting = false; // returns when the device is done
+  uint32_t name = 0;       // interned; of waiting calls
+};
+
+/// By callback id; built from the names that the library itself gives its callbacks, so that no
+/// table ages with CUDA's releases.
+class CallTable {
+public:
+  static constexpr uint32_t kMost = 2048;
+
+  void build(const Library &library);
+  const CallClass &of(uint32_t id) const { return id < kMost ? classes_[id] : classes_[0]; }
+  /// Ids worth a callback.
+  const std::vector<uint32_t> &ids() const { return ids_; }
+
+private:
+  std::vector<CallClass> classes_ = std::vector<CallClass>(kMost);
+  std::vector<uint32_t> ids_;
+};
+
+CallClass classify(std::string_view function);
+
+} // namespace deepcontext::gpu::cupti

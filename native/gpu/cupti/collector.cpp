@@ -1,0 +1,311 @@
+#include "gpu/cupti/collector.h"
+
+#include "core/interner.h"
+#include "gpu/deadline.h"
+
+namespace deepcontext::gpu::cupti {
+
+namespace {
+
+constexpr char kOurName[] = "deepcontext";
+constexpr size_t kNameBytes = 256;
+
+} // namespace
+
+CuptiCollector &CuptiCollector::instance() {
+  static CuptiCollector *const collector = new CuptiCollector();
+  return *collector;
+}
+
+ProbeResult CuptiCollector::probe(const Libraries &libraries) {
+  Library library;
+  std::string reason = library.load(libraries.profiler, libraries.driver);
+  return {library.version, reason};
+}
+
+std::string CuptiCollector::start(const Libraries &libraries, const CollectorOptions &options) {
+  if (is_stuck_.load()) {
+    return "a call of CUPTI from an earlier session has not come back; start the program anew";
+  }
+  std::string reason = library_.load(libraries.profiler, libraries.driver);
+  if (!reason.empty()) {
+    return reason;
+  }
+  CallTable calls;
+  calls.build(library_);
+  if (calls.ids().empty()) {
+    return "CUPTI " + releaseOf(library_.version) +
+           " names none of the driver's functions, so "
+           "launches cannot be followed; check that nvidia-smi lists a GPU in this environment";
+  }
+  if (driver_calls_.ids().empty()) { // once: a late callback may still be reading
+    driver_calls_ = calls;
+  }
+  options_ = options;
+  Interner &interner = Interner::instance();
+  memset_name_ = interner.intern("Memset");
+  copy_names_.clear();
+  for (const char *name :
+       {"Memcpy", "Memcpy HtoD", "Memcpy DtoH", "Memcpy HtoA", "Memcpy AtoH", "Memcpy AtoA",
+        "Memcpy AtoD", "Memcpy DtoA", "Memcpy DtoD", "Memcpy HtoH", "Memcpy PtoP"}) {
+    copy_names_.push_back(interner.intern(name));
+  }
+  beginAttribution();
+  buffers_.configure(options.buffer_bytes, options.pool_bytes,
+                     [this](const FilledBuffer &buffer) { read(buffer); });
+  reason = subscribe();
+  if (!reason.empty()) {
+    return reason;
+  }
+  is_running_.store(true);
+  reason = enable();
+  if (!reason.empty()) {
+    is_running_.store(false);
+    library_.Unsubscribe(subscriber_);
+    subscriber_ = nullptr;
+    return reason;
+  }
+  enableCallbacks();
+  if (options.with_stalls) {
+    startStalls();
+  }
+  return "";
+}
+
+std::string CuptiCollector::subscribe() {
+  is_second_family_ = false;
+  Result result = library_.Subscribe(&subscriber_, onCallback, this);
+  if (result == abi::cupti::kMultipleSubscribers) {
+    return nameHolder(result);
+  }
+  return result == abi::cupti::kSuccess ? "" : explain("cuptiSubscribe", result);
+}
+
+/// Somebody holds CUPTI: share it where the library can, else say who it is.
+std::string CuptiCollector::nameHolder(Result result) {
+  if (!library_.Subscribe_v2 || library_.version < abi::cupti::kVersionSubscribeV2) {
+    return explain("cuptiSubscribe", result);
+  }
+  char holder[kNameBytes] = "";
+  abi::cupti::SubscriberParameters parameters{};
+  parameters.bytes = library_.version >= abi::cupti::kVersionSubscriberParametersV2
+                         ? sizeof parameters
+                         : abi::cupti::kSubscriberParametersV1;
+  parameters.name = kOurName;
+  parameters.old_name = holder;
+  parameters.old_name_bytes = sizeof holder;
+  parameters.allow_multiple = library_.hasManySubscribers();
+  result = library_.Subscribe_v2(&subscriber_, onCallback, this, &parameters);
+  if (result == abi::cupti::kSuccess) {
+    is_second_family_ = library_.hasManySubscribers();
+    return "";
+  }
+  holder[sizeof holder - 1] = '\0';
+  std::string who = holder[0] ? std::string(" (CUPTI names it: '") + holder + "')" : "";
+  return explain("cuptiSubscribe", result) + who;
+}
+
+Result CuptiCollector::enableKind(uint32_t kind) {
+  Result result = is_second_family_ ? library_.ActivityEnable_v2(subscriber_, kind, nullptr)
+                                    : library_.ActivityEnable(kind);
+  if (result == abi::cupti::kSuccess) {
+    kinds_.push_back(kind);
+  }
+  return result;
+}
+
+std::string CuptiCollector::enable() {
+  kinds_.clear();
+  Result result = is_second_family_
+                      ? library_.ActivityRegisterCallbacks_v2(subscriber_, onBufferRequestedV2,
+                                                              onBufferCompletedV2)
+                      : library_.ActivityRegisterCallbacks(onBufferRequested, onBufferCompleted);
+  if (result != abi::cupti::kSuccess) {
+    return explain("cuptiActivityRegisterCallbacks", result);
+  }
+  result = enableKind(abi::cupti::kKindConcurrentKernel);
+  if (result != abi::cupti::kSuccess) {
+    return explain("cuptiActivityEnable(CONCURRENT_KERNEL)", result);
+  }
+  const std::pair<uint32_t, const char *> optional[] = {
+      {abi::cupti::kKindMemcpy, "copies"},
+      {abi::cupti::kKindMemcpyPeer, "copies between devices"},
+      {abi::cupti::kKindMemset, "memsets"},
+      {abi::cupti::kKindOverhead, "CUPTI's own overhead"},
+  };
+  for (const auto &[kind, what] : optional) {
+    result = enableKind(kind);
+    if (result != abi::cupti::kSuccess) {
+      lacking_.push_back(std::string(what) + " are not recorded: CUPTI refuses them with " +
+                         nameOf(result));
+    }
+  }
+  return "";
+}
+
+void CuptiCollector::enableCallbacks() {
+  uint32_t refused = 0;
+  for (uint32_t id : driver_calls_.ids()) {
+    refused += library_.EnableCallback(1, subscriber_, abi::cupti::kDomainDriver, id) !=
+               abi::cupti::kSuccess;
+  }
+  if (refused == driver_calls_.ids().size()) {
+    lacking_.push_back("launches cannot be followed: CUPTI refuses its driver callbacks");
+  }
+  bool has_graphs = library_.GetGraphNodeId != nullptr;
+  for (uint32_t id : {abi::cupti::kResourceGraphNodeCreated, abi::cupti::kResourceGraphNodeCloned,
+                      abi::cupti::kResourceGraphNodeDestroy}) {
+    has_graphs = has_graphs && library_.EnableCallback(1, subscriber_, abi::cupti::kDomainResource,
+                                                       id) == abi::cupti::kSuccess;
+  }
+  library_.EnableCallback(1, subscriber_, abi::cupti::kDomainResource,
+                          abi::cupti::kResourceContextDestroy);
+  if (!has_graphs) {
+    lacking_.push_back("kernels of CUDA graphs appear under the replay only: CUPTI refuses "
+                       "callbacks for graph nodes");
+  }
+}
+
+/// Without it everything else goes on.
+void CuptiCollector::startStalls() {
+  // For source lines, which a kernel of a module that was loaded earlier goes without.
+  library_.EnableCallback(1, subscriber_, abi::cupti::kDomainResource,
+                          abi::cupti::kResourceModuleLoaded);
+  std::string problem = stalls_.start();
+  if (!problem.empty()) {
+    lacking_.push_back(problem);
+  }
+}
+
+/// Say what PC sampling lacks, once.
+void CuptiCollector::noteStalls(bool is_final) {
+  if (!options_.with_stalls) {
+    return;
+  }
+  std::string problem = stalls_.refusal();
+  if (problem.empty() && is_final && stalls_.windows() > 0 && stalls_.samples() == 0) {
+    problem = "no stall was sampled in " + std::to_string(stalls_.windows()) +
+              " windows of 30 ms: the device may have been idle in them";
+  }
+  if (!problem.empty() && std::find(lacking_.begin(), lacking_.end(), problem) == lacking_.end()) {
+    lacking_.push_back(problem);
+  }
+}
+
+/// Run a call that may hang; remembers it when it does.
+std::string CuptiCollector::callWithDeadline(const char *what,
+                                             void (*work)(CuptiCollector &, Result *)) {
+  return Collector::callWithDeadline("CUPTI", what, [what, work] {
+    Result result = abi::cupti::kSuccess;
+    work(instance(), &result);
+    return result == abi::cupti::kSuccess ? "" : explain(what, result);
+  });
+}
+
+std::string CuptiCollector::flush() {
+  if (!isRunning()) {
+    return "";
+  }
+  std::string problem =
+      callWithDeadline("cuptiActivityFlushAll", [](CuptiCollector &self, Result *result) {
+        *result = self.library_.ActivityFlushAll(0);
+        self.countDropped(nullptr, 0); // also when no buffer was full since
+      });
+  if (!buffers_.waitUntilRead(options_.deadline_s) && problem.empty()) {
+    problem = "activity buffers were not read in time";
+  }
+  noteStalls(false);
+  publish(false);
+  return problem;
+}
+
+std::string CuptiCollector::stop() {
+  if (!isRunning()) {
+    return "";
+  }
+  std::string problem = callWithDeadline(
+      "cuptiPCSamplingStop", [](CuptiCollector &self, Result *) { self.stalls_.stop(); });
+  std::string waiting = callWithDeadline(
+      "waiting for the GPU", [](CuptiCollector &self, Result *) { self.synchronizeContexts(); });
+  problem += problem.empty() || waiting.empty() ? waiting : "; " + waiting;
+  std::string flushing =
+      callWithDeadline("cuptiActivityFlushAll", [](CuptiCollector &self, Result *result) {
+        // Complete buffers first: a forced flush also hands over records that are not complete.
+        self.library_.ActivityFlushAll(0);
+        *result = self.library_.ActivityFlushAll(abi::cupti::kFlushForced);
+        self.countDropped(nullptr, 0);
+      });
+  problem += problem.empty() || flushing.empty() ? flushing : "; " + flushing;
+  is_running_.store(false);
+  std::string ending =
+      callWithDeadline("cuptiUnsubscribe", [](CuptiCollector &self, Result *) { self.disable(); });
+  problem += problem.empty() || ending.empty() ? ending : "; " + ending;
+  buffers_.stop();
+  noteStalls(true);
+  publish(true);
+  std::lock_guard<std::mutex> lock(contexts_mutex_);
+  contexts_.clear();
+  last_context_.store(nullptr);
+  return problem;
+}
+
+void CuptiCollector::disable() {
+  for (uint32_t kind : kinds_) {
+    if (is_second_family_) {
+      library_.ActivityDisable_v2(subscriber_, kind, nullptr);
+    } else {
+      library_.ActivityDisable(kind);
+    }
+  }
+  library_.Unsubscribe(subscriber_);
+  subscriber_ = nullptr;
+}
+
+/// Let what was launched come to its end, so that its records are complete.
+void CuptiCollector::synchronizeContexts() {
+  if (!library_.CtxPushCurrent || !library_.CtxPopCurrent || !library_.CtxSynchronize) {
+    return;
+  }
+  std::set<void *> contexts;
+  {
+    std::lock_guard<std::mutex> lock(contexts_mutex_);
+    contexts = contexts_;
+  }
+  for (void *context : contexts) {
+    if (library_.CtxPushCurrent(context) == 0) {
+      library_.CtxSynchronize();
+      void *popped = nullptr;
+      library_.CtxPopCurrent(&popped);
+    }
+  }
+}
+
+void CuptiCollector::beforeFork() {
+  buffers_.beforeFork();
+  if (stalls_.isRunning()) {
+    stalls_.pause();
+  }
+}
+
+void CuptiCollector::afterFork(bool is_child) {
+  if (is_child) {
+    is_running_.store(false);
+    is_stuck_.store(true); // CUPTI does not survive a fork
+  }
+  buffers_.afterFork();
+  if (!is_child && stalls_.isRunning()) {
+    stalls_.resume();
+  }
+}
+
+void CuptiCollector::addFigures(std::map<std::string, uint64_t> &figures) {
+  figures["version"] = library_.version;
+  figures["graph_nodes_known"] = attribution_.graphs.size();
+  figures["is_shared"] = is_second_family_;
+  bool has_stalls = options_.with_stalls;
+  figures["stall_samples"] = has_stalls ? stalls_.samples() : 0;
+  figures["stall_samples_dropped"] = has_stalls ? stalls_.dropped() : 0;
+  figures["stall_windows"] = has_stalls ? stalls_.windows() : 0;
+}
+
+} // namespace deepcontext::gpu::cupti

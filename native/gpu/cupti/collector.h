@@ -1,0 +1,88 @@
+#pragma once
+// NVIDIA: driver callbacks for the call paths, activity buffers for what ran.
+#include <atomic>
+#include <mutex>
+#include <set>
+#include <vector>
+
+#include "gpu/buffer_queue.h"
+#include "gpu/collector.h"
+#include "gpu/cupti/calls.h"
+#include "gpu/cupti/library.h"
+#include "gpu/cupti/stall_sampler.h"
+#include "gpu/kernel_names.h"
+
+namespace deepcontext::gpu::cupti {
+
+/// One per process, never destroyed: CUPTI may call back until the process is gone. Lock order:
+/// none of our locks is held while CUPTI is called, except the attribution's during GetNextRecord.
+class CuptiCollector final : public Collector {
+public:
+  static CuptiCollector &instance();
+
+  const char *vendor() const override { return "nvidia"; }
+  ProbeResult probe(const Libraries &libraries) override;
+  std::string start(const Libraries &libraries, const CollectorOptions &options) override;
+  std::string flush() override;
+  std::string stop() override;
+  bool isRunning() const override { return is_running_.load(std::memory_order_relaxed); }
+  void beforeFork() override;
+  void afterFork(bool is_child) override;
+
+protected:
+  void addFigures(std::map<std::string, uint64_t> &figures) override;
+
+private:
+  CuptiCollector() = default;
+
+  // -- start and stop
+  std::string subscribe();
+  std::string nameHolder(Result result);
+  std::string enable();
+  Result enableKind(uint32_t kind);
+  void enableCallbacks();
+  void startStalls();
+  void noteStalls(bool is_final);
+  void disable();
+  void synchronizeContexts();
+  std::string callWithDeadline(const char *what, void (*work)(CuptiCollector &, Result *));
+
+  // -- CUPTI's threads and the program's
+  static void onCallback(void *user, uint32_t domain, uint32_t id, const void *data);
+  static void onBufferRequested(uint8_t **buffer, size_t *bytes, size_t *most_records);
+  static void onBufferRequestedV2(uint8_t **buffer, size_t *bytes, size_t *most_records,
+                                  void *information);
+  static void onBufferCompleted(void *context, uint32_t stream, uint8_t *buffer, size_t bytes,
+                                size_t valid_bytes);
+  static void onBufferCompletedV2(uint8_t *buffer, size_t bytes, size_t valid_bytes,
+                                  void *information);
+  void onDriverCall(uint32_t id, const abi::cupti::CallbackData &call);
+  void onResource(uint32_t id, const abi::cupti::ResourceData &resource);
+  void onGraphNode(uint32_t id, const abi::cupti::GraphData &graph);
+  void seeContext(void *context);
+  void countDropped(void *context, uint32_t stream);
+  void takeBack(const FilledBuffer &buffer);
+
+  // -- the draining thread
+  void read(const FilledBuffer &buffer);
+  void decode(const abi::cupti::Activity &record);
+  void decodeKernel(const abi::cupti::Kernel &record);
+  uint32_t copyName(uint8_t kind);
+
+  Library library_;
+  CallTable driver_calls_;
+  BufferQueue buffers_;
+  KernelNames names_;
+  StallSampler stalls_{library_, attribution_.stalls};
+  std::vector<uint32_t> kinds_; // enabled
+  abi::cupti::Subscriber subscriber_ = nullptr;
+  bool is_second_family_ = false; // the functions of CUPTI that several tools may share
+  std::atomic<bool> is_running_{false};
+  std::atomic<void *> last_context_{nullptr};
+  std::mutex contexts_mutex_;
+  std::set<void *> contexts_;
+  uint32_t memset_name_ = 0;
+  std::vector<uint32_t> copy_names_;
+};
+
+} // namespace deepcontext::gpu::cupti

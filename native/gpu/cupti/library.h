@@ -1,0 +1,92 @@
+#pragma once
+// libcupti and libcuda as loaded libraries.
+#include <string>
+
+#include "abi/cupti.h"
+#include "gpu/dynlib.h"
+
+namespace deepcontext::gpu::cupti {
+
+using abi::cupti::Result;
+
+/// CUPTI's functions by their own names less the prefix; optional ones may be null.
+struct Library {
+  /// Load both libraries, the driver first: without one every CUPTI call fails with an error that
+  /// says nothing. Returns why not, or "".
+  std::string load(const std::string &cupti_path, const std::string &driver_path);
+
+  uint32_t version = 0;
+
+  Result (*GetVersion)(uint32_t *);
+  Result (*Subscribe)(abi::cupti::Subscriber *, abi::cupti::Callback, void *);
+  Result (*Unsubscribe)(abi::cupti::Subscriber);
+  Result (*EnableCallback)(uint32_t, abi::cupti::Subscriber, uint32_t, uint32_t);
+  Result (*GetCallbackName)(uint32_t, uint32_t, const char **);
+  Result (*GetTimestamp)(uint64_t *);
+  Result (*ActivityRegisterCallbacks)(abi::cupti::BufferRequested, abi::cupti::BufferCompleted);
+  Result (*ActivityEnable)(uint32_t);
+  Result (*ActivityDisable)(uint32_t);
+  Result (*ActivityGetNextRecord)(uint8_t *, size_t, abi::cupti::Activity **);
+  Result (*ActivityGetNumDroppedRecords)(void *, uint32_t, size_t *);
+  Result (*ActivityFlushAll)(uint32_t);
+
+  // -- since CUDA 11 and later
+  Result (*GetGraphNodeId)(void *, uint64_t *);
+  Result (*Subscribe_v2)(abi::cupti::Subscriber *, abi::cupti::Callback, void *,
+                         abi::cupti::SubscriberParameters *);
+  Result (*GetTimestamp_v2)(abi::cupti::Subscriber, uint64_t *);
+  Result (*ActivityRegisterCallbacks_v2)(abi::cupti::Subscriber, abi::cupti::BufferRequestedV2,
+                                         abi::cupti::BufferCompletedV2);
+  Result (*ActivityEnable_v2)(abi::cupti::Subscriber, uint32_t, void *);
+  Result (*ActivityDisable_v2)(abi::cupti::Subscriber, uint32_t, void *);
+  Result (*ActivityGetNextRecord_v2)(abi::cupti::Subscriber, uint8_t *, size_t,
+                                     abi::cupti::Activity **);
+  Result (*ActivityGetNumDroppedRecords_v2)(abi::cupti::Subscriber, void *, uint32_t, size_t *);
+
+  // -- PC sampling
+  Result (*PCSamplingEnable)(abi::cupti::PcContextParameters *);
+  Result (*PCSamplingDisable)(abi::cupti::PcContextParameters *);
+  Result (*PCSamplingStart)(abi::cupti::PcContextParameters *);
+  Result (*PCSamplingStop)(abi::cupti::PcContextParameters *);
+  Result (*PCSamplingGetData)(abi::cupti::PcGetDataParameters *);
+  Result (*PCSamplingSetConfigurationAttribute)(abi::cupti::PcConfigurationParameters *);
+  Result (*PCSamplingGetNumStallReasons)(abi::cupti::PcStallCountParameters *);
+  Result (*PCSamplingGetStallReasons)(abi::cupti::PcStallNamesParameters *);
+  Result (*GetCubinCrc)(abi::cupti::CubinCrcParameters *);
+  Result (*GetSassToSourceCorrelation)(abi::cupti::SourceParameters *);
+
+  // -- driver
+  int (*CtxPushCurrent)(void *);
+  int (*CtxPopCurrent)(void **);
+  int (*CtxSynchronize)();
+
+  bool hasManySubscribers() const {
+    return version >= abi::cupti::kVersionManySubscribers && Subscribe_v2 &&
+           ActivityRegisterCallbacks_v2 && ActivityEnable_v2 && ActivityDisable_v2 &&
+           ActivityGetNextRecord_v2 && ActivityGetNumDroppedRecords_v2 && GetTimestamp_v2;
+  }
+  bool hasPcSampling() const {
+    return PCSamplingEnable && PCSamplingDisable && PCSamplingStart && PCSamplingStop &&
+           PCSamplingGetData && PCSamplingSetConfigurationAttribute &&
+           PCSamplingGetNumStallReasons && PCSamplingGetStallReasons;
+  }
+
+private:
+  bool bindRequired(std::string *missing);
+  void bindOptional();
+
+  DynLib cupti_;
+  DynLib driver_;
+};
+
+/// CUPTI's name for a result: "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES (35)". Its own text functions
+/// answer nothing without a driver.
+std::string nameOf(Result result);
+/// What a person can do about it; "" for errors that leave nothing to do.
+std::string adviceOn(Result result);
+/// "<what> failed with <name>: <advice>".
+std::string explain(const char *what, Result result);
+/// CUDA release of a CUPTI version: 130001 is "13.0", 28 is "12.9".
+std::string releaseOf(uint32_t version);
+
+} // namespace deepcontext::gpu::cupti

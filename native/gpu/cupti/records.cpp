@@ -1,0 +1,138 @@
+// Activity records, decoded on the draining thread.
+#include "gpu/cupti/collector.h"
+
+namespace deepcontext::gpu::cupti {
+
+namespace {
+
+/// Fields that copies, peer copies and memsets have in common.
+template <typename Record> void fillTransfer(Activity *activity, const Record &record) {
+  activity->correlation = record.correlation;
+  activity->device = record.device;
+  activity->stream = record.stream;
+  activity->start_ns = record.start;
+  activity->end_ns = record.end;
+  activity->bytes = record.bytes;
+  activity->graph_node = record.graph_node;
+  activity->captured_node = 0;
+  activity->shape = LaunchShape();
+}
+
+} // namespace
+
+void CuptiCollector::read(const FilledBuffer &buffer) {
+  DeviceClock clock;
+  clock.pair(
+      [this] {
+        uint64_t now = 0;
+        Result result = is_second_family_ ? library_.GetTimestamp_v2(subscriber_, &now)
+                                          : library_.GetTimestamp(&now);
+        return result == abi::cupti::kSuccess ? now : 0;
+      },
+      RecorderRegistry::instance().clock().nsPerTick());
+  std::lock_guard<std::mutex> lock(attribution_.mutex());
+  if (clock.isKnown()) {
+    attribution_.clock = clock;
+  }
+  names_.age();
+  Counters::bump(attribution_.counters.buffers);
+  abi::cupti::Activity *record = nullptr;
+  while (true) {
+    Result result = is_second_family_
+                        ? library_.ActivityGetNextRecord_v2(subscriber_, buffer.data,
+                                                            buffer.valid_bytes, &record)
+                        : library_.ActivityGetNextRecord(buffer.data, buffer.valid_bytes, &record);
+    if (result != abi::cupti::kSuccess) {
+      if (result != abi::cupti::kMaxLimitReached) {
+        Counters::bump(attribution_.counters.broken_buffers);
+      }
+      break;
+    }
+    decode(*record);
+  }
+  attribution_.finishBuffer();
+}
+
+void CuptiCollector::decode(const abi::cupti::Activity &record) {
+  Counters &counters = attribution_.counters;
+  switch (record.kind) {
+  case abi::cupti::kKindKernel:
+  case abi::cupti::kKindConcurrentKernel:
+    decodeKernel(reinterpret_cast<const abi::cupti::Kernel &>(record));
+    break;
+  case abi::cupti::kKindMemcpy: {
+    auto &copy = reinterpret_cast<const abi::cupti::Memcpy &>(record);
+    Activity &activity = attribution_.next();
+    activity.kind = ActivityKind::kCopy;
+    activity.name = copyName(copy.copy_kind);
+    fillTransfer(&activity, copy);
+    Counters::bump(counters.copies);
+    break;
+  }
+  case abi::cupti::kKindMemcpyPeer: {
+    auto &copy = reinterpret_cast<const abi::cupti::MemcpyPeer &>(record);
+    Activity &activity = attribution_.next();
+    activity.kind = ActivityKind::kCopy;
+    activity.name = copyName(abi::cupti::kMemcpyPeerToPeer);
+    fillTransfer(&activity, copy);
+    Counters::bump(counters.copies);
+    break;
+  }
+  case abi::cupti::kKindMemset: {
+    auto &set = reinterpret_cast<const abi::cupti::Memset &>(record);
+    Activity &activity = attribution_.next();
+    activity.kind = ActivityKind::kMemset;
+    activity.name = memset_name_;
+    fillTransfer(&activity, set);
+    Counters::bump(counters.memsets);
+    break;
+  }
+  case abi::cupti::kKindOverhead: {
+    auto &overhead = reinterpret_cast<const abi::cupti::Overhead &>(record);
+    Counters::bump(counters.overhead_ns,
+                   overhead.end > overhead.start ? overhead.end - overhead.start : 0);
+    break;
+  }
+  default:
+    Counters::bump(counters.unknown_records);
+  }
+}
+
+void CuptiCollector::decodeKernel(const abi::cupti::Kernel &record) {
+  // Buffers come cold from another thread: ask for the lines of a record some steps ahead.
+  constexpr size_t kAhead = 4 * 224;
+  for (size_t line = 0; line < 192; line += 64) {
+    __builtin_prefetch(reinterpret_cast<const char *>(&record) + kAhead + line);
+  }
+  Activity &activity = attribution_.next();
+  activity.kind = ActivityKind::kKernel;
+  activity.correlation = record.correlation;
+  activity.name = names_.lookup(record.name);
+  activity.device = record.device;
+  activity.stream = record.stream;
+  activity.start_ns = record.start;
+  activity.end_ns = record.end;
+  activity.bytes = 0;
+  activity.graph_node = record.graph_node;
+  activity.captured_node = 0;
+  if (record.graph_node != 0 && library_.version >= abi::cupti::kVersionSourceGraphNode) {
+    activity.captured_node = *reinterpret_cast<const uint64_t *>(
+        reinterpret_cast<const char *>(&record) + abi::cupti::kKernelSourceGraphNode);
+  }
+  auto blocks = [](const int32_t *sides) {
+    return static_cast<uint64_t>(sides[0]) * static_cast<uint64_t>(sides[1]) *
+           static_cast<uint64_t>(sides[2]);
+  };
+  activity.shape.grid_blocks = blocks(record.grid);
+  activity.shape.block_threads = static_cast<uint32_t>(blocks(record.block));
+  activity.shape.registers = record.registers_per_thread;
+  activity.shape.shared_bytes = static_cast<uint64_t>(record.static_shared_bytes) +
+                                static_cast<uint64_t>(record.dynamic_shared_bytes);
+  Counters::bump(attribution_.counters.kernels);
+}
+
+uint32_t CuptiCollector::copyName(uint8_t kind) {
+  return copy_names_[kind < copy_names_.size() ? kind : 0];
+}
+
+} // namespace deepcontext::gpu::cupti

@@ -1,0 +1,386 @@
+#include "gpu/cupti/stall_sampler.h"
+
+#include <chrono>
+#include <cstdlib>
+
+#include "core/interner.h"
+#include "gpu/deadline.h"
+
+namespace deepcontext::gpu::cupti {
+
+namespace {
+
+constexpr std::chrono::milliseconds kWindow{30};
+constexpr std::chrono::milliseconds kPause{300};
+constexpr std::chrono::seconds kPatience{1};
+constexpr uint32_t kPeriodExponent = 12; // one sample each 2^12 cycles
+constexpr size_t kScratchBytes = 16u << 20;
+constexpr size_t kHardwareBytes = 64u << 20;
+constexpr size_t kMostCubinBytes = 64u << 20; // kept for source lines; further modules have none
+constexpr size_t kMostNames = 1u << 20;
+constexpr int kMostReadings = 256; // after one window
+constexpr char kStalled[] = "issue_stalled_";
+constexpr char kNotIssued[] = "_not_issued";
+
+/// On the system clock: waiting on the steady one needs a call that ThreadSanitizer does not know.
+template <typename Duration> std::chrono::system_clock::time_point after(Duration duration) {
+  return std::chrono::system_clock::now() + duration;
+}
+
+bool endsWith(const std::string &text, const std::string &ending) {
+  return text.size() >= ending.size() &&
+         text.compare(text.size() - ending.size(), ending.size(), ending) == 0;
+}
+
+} // namespace
+
+std::string shortReason(const std::string &name) {
+  size_t found = name.find(kStalled);
+  if (found == std::string::npos || endsWith(name, kNotIssued)) {
+    return "";
+  }
+  return name.substr(found + sizeof kStalled - 1);
+}
+
+std::string StallSampler::start() {
+  if (!library_.hasPcSampling()) {
+    return "stalls are not sampled: this libcupti has no PC sampling";
+  }
+  if (library_.version < abi::cupti::kVersionPcDataCorrelation) {
+    return "stalls are not sampled: CUPTI " + releaseOf(library_.version) +
+           " lays its samples out in another way; CUDA 12.4 or newer is needed";
+  }
+  std::lock_guard<std::mutex> lock(mutex_);
+  refusal_.clear();
+  sampled_.clear();
+  gone_.clear();
+  lines_.clear();
+  samples_ = dropped_ = windows_ = 0;
+  is_running_.store(true);
+  startThread();
+  return "";
+}
+
+void StallSampler::startThread() {
+  is_ending_ = false;
+  has_thread_ = true;
+  thread_ = std::thread([this] { run(); });
+}
+
+/// False when the thread has not ended after `seconds`: it stays behind inside CUPTI.
+bool StallSampler::endThread(std::unique_lock<std::mutex> &lock, double seconds) {
+  is_ending_ = true;
+  wake_.notify_all();
+  auto end = after(std::chrono::milliseconds(static_cast<long>(seconds * 1e3)));
+  if (!changed_.wait_until(lock, end, [this] { return !has_thread_; })) {
+    return false;
+  }
+  lock.unlock();
+  thread_.join();
+  lock.lock();
+  return true;
+}
+
+void StallSampler::stop() {
+  if (!isRunning()) {
+    return;
+  }
+  std::unique_lock<std::mutex> lock(mutex_);
+  constexpr double kLong = 1e6; // the caller has a deadline of its own
+  if (has_thread_) {
+    endThread(lock, kLong);
+  }
+  is_running_.store(false);
+  forgetGone();
+  lock.unlock();
+  for (auto &[context, sampled] : sampled_) {
+    if (sampled.is_enabled) {
+      readAll(context, sampled);
+      abi::cupti::PcContextParameters parameters{sizeof parameters, nullptr, context};
+      library_.PCSamplingDisable(&parameters);
+      take(sampled); // disabling hands over what is left
+    }
+  }
+  lock.lock();
+  sampled_.clear();
+  contexts_.clear();
+  cubins_.clear();
+  cubin_bytes_ = 0;
+}
+
+void StallSampler::addContext(void *context) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  contexts_.insert(context);
+}
+
+void StallSampler::dropContext(void *context) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  contexts_.erase(context);
+  gone_.insert(context);
+  wake_.notify_all();
+  changed_.wait_until(lock, after(kPatience), [&] { return in_use_ != context; });
+}
+
+void StallSampler::addModule(const abi::cupti::ModuleData &module) {
+  if (!library_.GetCubinCrc || !module.cubin) {
+    return;
+  }
+  abi::cupti::CubinCrcParameters parameters{sizeof parameters, module.cubin_bytes, module.cubin, 0};
+  if (library_.GetCubinCrc(&parameters) != abi::cupti::kSuccess) {
+    return;
+  }
+  auto image =
+      std::make_shared<const std::vector<char>>(module.cubin, module.cubin + module.cubin_bytes);
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (cubin_bytes_ + image->size() <= kMostCubinBytes &&
+      cubins_.emplace(parameters.crc, image).second) {
+    cubin_bytes_ += image->size();
+  }
+}
+
+bool StallSampler::pause() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  return !has_thread_ || endThread(lock, std::chrono::duration<double>(kPatience).count());
+}
+
+void StallSampler::resume() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (isRunning() && !has_thread_) {
+    startThread();
+  }
+}
+
+std::string StallSampler::refusal() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return refusal_;
+}
+
+/// Give a context up.
+void StallSampler::refuse(void *context, const char *what, Result result) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  refusal_ = "stalls are not sampled: " + explain(what, result);
+  contexts_.erase(context);
+}
+
+void StallSampler::run() {
+  markOwnThread();
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (!is_ending_) {
+    forgetGone();
+    std::set<void *> contexts = contexts_;
+    for (void *context : contexts) {
+      if (is_ending_ || !contexts_.count(context) || gone_.count(context)) {
+        continue;
+      }
+      in_use_ = context;
+      lock.unlock();
+      Sampled &sampled = sampled_[context];
+      if (sampled.is_enabled || enable(context, sampled)) {
+        window(context, sampled);
+      }
+      lock.lock();
+      in_use_ = nullptr;
+      changed_.notify_all();
+    }
+    wake_.wait_until(lock, after(kPause), [this] { return is_ending_; });
+  }
+  has_thread_ = false;
+  changed_.notify_all();
+}
+
+/// Contexts took their sampling along; a new one may have the address of an old one.
+void StallSampler::forgetGone() {
+  for (void *context : gone_) {
+    sampled_.erase(context);
+  }
+  gone_.clear();
+}
+
+bool StallSampler::enable(void *context, Sampled &sampled) {
+  abi::cupti::PcContextParameters parameters{sizeof parameters, nullptr, context};
+  Result result = library_.PCSamplingEnable(&parameters);
+  if (result != abi::cupti::kSuccess) {
+    refuse(context, "cuptiPCSamplingEnable", result);
+    return false;
+  }
+  sampled.is_enabled = readReasons(context, sampled) && configure(context, sampled);
+  if (!sampled.is_enabled) {
+    library_.PCSamplingDisable(&parameters);
+  }
+  return sampled.is_enabled;
+}
+
+bool StallSampler::readReasons(void *context, Sampled &sampled) {
+  size_t count = 0;
+  abi::cupti::PcStallCountParameters asking{sizeof asking, nullptr, context, &count};
+  Result result = library_.PCSamplingGetNumStallReasons(&asking);
+  if (result != abi::cupti::kSuccess) {
+    refuse(context, "cuptiPCSamplingGetNumStallReasons", result);
+    return false;
+  }
+  std::vector<uint32_t> indices(count);
+  std::vector<std::vector<char>> texts(count, std::vector<char>(abi::cupti::kStallNameBytes));
+  std::vector<char *> names;
+  for (std::vector<char> &text : texts) {
+    names.push_back(text.data());
+  }
+  abi::cupti::PcStallNamesParameters parameters{sizeof parameters, nullptr,     context, count,
+                                                indices.data(),    names.data()};
+  result = library_.PCSamplingGetStallReasons(&parameters);
+  if (result != abi::cupti::kSuccess) {
+    refuse(context, "cuptiPCSamplingGetStallReasons", result);
+    return false;
+  }
+  for (size_t i = 0; i < count; ++i) {
+    texts[i].back() = '\0';
+    std::string reason = shortReason(names[i]);
+    if (!reason.empty()) {
+      sampled.reason_indices.push_back(indices[i]);
+      sampled.reason_names[indices[i]] = Interner::instance().intern(reason);
+    }
+  }
+  return true;
+}
+
+bool StallSampler::configure(void *context, Sampled &sampled) {
+  size_t reasons = sampled.reason_indices.size();
+  sampled.pcs.assign(kPcs, abi::cupti::PcData{});
+  sampled.stalls.assign(kPcs * reasons, abi::cupti::PcStall{});
+  for (size_t i = 0; i < kPcs; ++i) {
+    sampled.pcs[i].bytes = sizeof(abi::cupti::PcData);
+    sampled.pcs[i].stalls = sampled.stalls.data() + i * reasons;
+  }
+  sampled.data = {};
+  sampled.data.bytes = sizeof sampled.data;
+  sampled.data.capacity = kPcs;
+  sampled.data.pcs = sampled.pcs.data();
+  abi::cupti::PcConfiguration wanted[7] = {};
+  wanted[0].attribute = abi::cupti::kPcCollectionMode;
+  wanted[0].value = abi::cupti::kPcModeContinuous;
+  wanted[1].attribute = abi::cupti::kPcSamplingPeriod;
+  wanted[1].value = kPeriodExponent;
+  wanted[2].attribute = abi::cupti::kPcStallReasons;
+  wanted[2].stall_reasons = {reasons, sampled.reason_indices.data()};
+  wanted[3].attribute = abi::cupti::kPcScratchBytes;
+  wanted[3].bytes = kScratchBytes;
+  wanted[4].attribute = abi::cupti::kPcHardwareBufferBytes;
+  wanted[4].bytes = kHardwareBytes;
+  wanted[5].attribute = abi::cupti::kPcStartStopControl;
+  wanted[5].value = 1;
+  wanted[6].attribute = abi::cupti::kPcDataBuffer;
+  wanted[6].buffer = &sampled.data;
+  abi::cupti::PcConfigurationParameters parameters{sizeof parameters, nullptr, context, 7, wanted};
+  Result result = library_.PCSamplingSetConfigurationAttribute(&parameters);
+  if (result != abi::cupti::kSuccess) {
+    refuse(context, "cuptiPCSamplingSetConfigurationAttribute", result);
+  }
+  return result == abi::cupti::kSuccess;
+}
+
+void StallSampler::window(void *context, Sampled &sampled) {
+  abi::cupti::PcContextParameters parameters{sizeof parameters, nullptr, context};
+  Result result = library_.PCSamplingStart(&parameters);
+  if (result != abi::cupti::kSuccess) {
+    refuse(context, "cuptiPCSamplingStart", result);
+    library_.PCSamplingDisable(&parameters);
+    sampled.is_enabled = false;
+    return;
+  }
+  {
+    std::unique_lock<std::mutex> lock(mutex_);
+    wake_.wait_until(lock, after(kWindow), [&] { return is_ending_ || gone_.count(context) > 0; });
+  }
+  library_.PCSamplingStop(&parameters);
+  if (!readAll(context, sampled)) {
+    library_.PCSamplingDisable(&parameters);
+    sampled.is_enabled = false;
+  }
+  windows_.fetch_add(1, std::memory_order_relaxed);
+}
+
+/// A window's samples are read before the next begins, or their addresses would be ambiguous. False
+/// when the context is given up.
+bool StallSampler::readAll(void *context, Sampled &sampled) {
+  for (int i = 0; i < kMostReadings; ++i) {
+    abi::cupti::PcGetDataParameters reading{sizeof reading, nullptr, context, &sampled.data};
+    Result result = library_.PCSamplingGetData(&reading);
+    bool is_more = sampled.data.remaining > 0;
+    if (!take(sampled)) {
+      return false;
+    }
+    // Out of memory: the device's buffer was full, and what is in it is still to be read.
+    if (result != abi::cupti::kSuccess && result != abi::cupti::kOutOfMemory) {
+      refuse(context, "cuptiPCSamplingGetData", result);
+      return false;
+    }
+    if (!is_more) {
+      return true;
+    }
+  }
+  return true;
+}
+
+/// Count the samples of the buffer, and empty it. False when this cannot go on.
+bool StallSampler::take(Sampled &sampled) {
+  for (size_t i = 0; i < sampled.data.count && i < kPcs; ++i) {
+    const abi::cupti::PcData &pc = sampled.pcs[i];
+    if (!pc.function) {
+      continue;
+    }
+    names_.insert(pc.function);
+    uint32_t kernel = Interner::instance().intern(pc.function);
+    Line line = lineOf(pc);
+    for (size_t j = 0; j < pc.stall_count && j < sampled.reason_indices.size(); ++j) {
+      const abi::cupti::PcStall &stall = pc.stalls[j];
+      auto reason = sampled.reason_names.find(stall.reason);
+      if (stall.samples > 0 && reason != sampled.reason_names.end()) {
+        table_.add(kernel, {reason->second, line.file, line.line}, stall.samples);
+        samples_.fetch_add(stall.samples, std::memory_order_relaxed);
+      }
+    }
+  }
+  dropped_.fetch_add(sampled.data.dropped_samples, std::memory_order_relaxed);
+  sampled.data.count = 0;
+  sampled.data.dropped_samples = 0;
+  sampled.data.remaining = 0;
+  if (names_.size() < kMostNames) {
+    return true;
+  }
+  std::lock_guard<std::mutex> lock(mutex_);
+  refusal_ = "stalls are sampled no more: CUPTI has named a million functions";
+  contexts_.clear();
+  return false;
+}
+
+StallSampler::Line StallSampler::lineOf(const abi::cupti::PcData &pc) {
+  auto [known, is_new] =
+      lines_.try_emplace({pc.cubin_crc, pc.function_index, pc.offset}, Line{0, 0});
+  if (!is_new || !library_.GetSassToSourceCorrelation) {
+    return known->second;
+  }
+  Image image;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    auto cubin = cubins_.find(pc.cubin_crc);
+    image = cubin == cubins_.end() ? nullptr : cubin->second;
+  }
+  if (!image) {
+    return known->second;
+  }
+  abi::cupti::SourceParameters parameters{};
+  parameters.bytes = sizeof parameters;
+  parameters.cubin = image->data();
+  parameters.cubin_bytes = image->size();
+  parameters.function = pc.function;
+  parameters.offset = pc.offset;
+  if (library_.GetSassToSourceCorrelation(&parameters) == abi::cupti::kSuccess && parameters.file) {
+    std::string folder = parameters.folder ? parameters.folder : "";
+    std::string file = folder.empty() ? parameters.file : folder + "/" + parameters.file;
+    known->second = {Interner::instance().intern(file), parameters.line};
+  }
+  std::free(parameters.file);
+  std::free(parameters.folder);
+  return known->second;
+}
+
+} // namespace deepcontext::gpu::cupti

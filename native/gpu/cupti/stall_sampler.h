@@ -1,0 +1,110 @@
+#pragma once
+// Why instructions wait, sampled by the device in short windows.
+#include <atomic>
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <unordered_set>
+#include <vector>
+
+#include "gpu/cupti/library.h"
+#include "gpu/stalls.h"
+
+namespace deepcontext::gpu::cupti {
+
+/// CUPTI's PC sampling in continuous mode, which lets kernels overlap, on a thread of its own: on
+/// for a window, off for ten. Only where it was asked for: it needs rights that ordinary users
+/// often lack, and memory of the device.
+///
+/// The mutex is never held while CUPTI is called.
+class StallSampler {
+public:
+  StallSampler(const Library &library, StallTable &table) : library_(library), table_(table) {}
+
+  /// Begin; returns why not, or "". Contexts may come later.
+  std::string start();
+  /// End the thread, then what it enabled. May wait for CUPTI.
+  void stop();
+  bool isRunning() const { return is_running_.load(std::memory_order_relaxed); }
+
+  // -- on the program's threads
+  void addContext(void *context);
+  /// The context is about to go: waits until the sampler has let go of it, a second at most.
+  void dropContext(void *context);
+  void addModule(const abi::cupti::ModuleData &module);
+
+  /// Keep no thread across a fork; false when a call of CUPTI does not come back.
+  bool pause();
+  void resume();
+
+  /// Why something is not sampled, as CUPTI said it last; "" when all is.
+  std::string refusal() const;
+  uint64_t samples() const { return samples_.load(std::memory_order_relaxed); }
+  uint64_t dropped() const { return dropped_.load(std::memory_order_relaxed); }
+  uint64_t windows() const { return windows_.load(std::memory_order_relaxed); }
+
+private:
+  static constexpr size_t kPcs = 4096; // of one reading
+  using Image = std::shared_ptr<const std::vector<char>>;
+  /// What one context is configured with; CUPTI keeps pointers into it.
+  struct Sampled {
+    std::vector<uint32_t> reason_indices;
+    std::map<uint32_t, uint32_t> reason_names; // CUPTI's index -> interned
+    std::vector<abi::cupti::PcData> pcs;
+    std::vector<abi::cupti::PcStall> stalls;
+    abi::cupti::PcSamplingData data{};
+    bool is_enabled = false;
+  };
+  struct Line {
+    uint32_t file; // interned; 0 for unknown
+    uint32_t line;
+  };
+
+  void run();
+  void startThread();
+  bool endThread(std::unique_lock<std::mutex> &lock, double seconds);
+  void forgetGone();
+  bool enable(void *context, Sampled &sampled);
+  bool readReasons(void *context, Sampled &sampled);
+  bool configure(void *context, Sampled &sampled);
+  void window(void *context, Sampled &sampled);
+  bool readAll(void *context, Sampled &sampled);
+  bool take(Sampled &sampled);
+  Line lineOf(const abi::cupti::PcData &pc);
+  void refuse(void *context, const char *what, Result result);
+
+  const Library &library_;
+  StallTable &table_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable wake_, changed_;
+  std::thread thread_;
+  bool is_ending_ = false;
+  bool has_thread_ = false;
+  std::set<void *> contexts_;        // asked for
+  std::set<void *> gone_;            // destroyed since the thread last looked
+  void *in_use_ = nullptr;           // the context that CUPTI is called for now
+  std::map<uint64_t, Image> cubins_; // by CRC
+  size_t cubin_bytes_ = 0;
+  std::string refusal_;
+
+  // -- the sampling thread's own
+  std::map<void *, Sampled> sampled_;
+  std::map<std::tuple<uint64_t, uint32_t, uint64_t>, Line> lines_; // cubin, function, offset
+  std::unordered_set<const char *> names_; // CUPTI shares them between records: never freed
+
+  std::atomic<bool> is_running_{false};
+  std::atomic<uint64_t> samples_{0}, dropped_{0}, windows_{0};
+};
+
+/// "smsp__pcsamp_warps_issue_stalled_long_scoreboard" is "long_scoreboard"; "" for what is no
+/// reason to wait: counts of the samples themselves, and the subset that was not issued, which
+/// would count twice.
+std::string shortReason(const std::string &name);
+
+} // namespace deepcontext::gpu::cupti

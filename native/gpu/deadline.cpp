@@ -1,0 +1,50 @@
+#include "gpu/deadline.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "core/own_thread.h"
+
+namespace deepcontext::gpu {
+
+namespace {
+
+thread_local bool t_is_own = false;
+
+struct Done {
+  std::mutex mutex;
+  std::condition_variable signal;
+  bool is_done = false;
+};
+
+} // namespace
+
+bool runWithDeadline(std::function<void()> work, double seconds) {
+  auto done = std::make_shared<Done>();
+  std::thread([done, work = std::move(work)] {
+    t_is_own = true;
+    nameOwnThread();
+    work();
+    std::lock_guard<std::mutex> lock(done->mutex);
+    done->is_done = true;
+    done->signal.notify_all();
+  }).detach();
+  std::unique_lock<std::mutex> lock(done->mutex);
+  // On the system clock: waiting on the steady one needs a call that ThreadSanitizer does not know.
+  auto end = std::chrono::system_clock::now() +
+             std::chrono::milliseconds(static_cast<long>(seconds * 1e3));
+  return done->signal.wait_until(lock, end, [&] { return done->is_done; });
+}
+
+void markOwnThread() {
+  t_is_own = true;
+}
+
+bool isOwnThread() {
+  return t_is_own;
+}
+
+} // namespace deepcontext::gpu

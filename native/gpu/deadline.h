@@ -1,0 +1,16 @@
+#pragma once
+// Calls into a vendor's library that may hang.
+#include <functional>
+
+namespace deepcontext::gpu {
+
+/// Run `work` on a thread of its own and wait at most `seconds` for it. False when it has not come
+/// back: the thread stays behind inside the library, so `work` must own all it touches.
+bool runWithDeadline(std::function<void()> work, double seconds);
+
+/// Whether the calling thread is one of runWithDeadline's: what it does is not the program's.
+bool isOwnThread();
+/// Count the calling thread among them.
+void markOwnThread();
+
+} // namespace deepcontext::gpu

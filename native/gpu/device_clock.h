@@ -1,0 +1,48 @@
+#pragma once
+// The device's time line against the host's time stamps.
+#include <cstdint>
+
+#include "core/clock.h"
+#include "gpu/correlation.h"
+
+namespace deepcontext::gpu {
+
+/// Turns the time stamp of an API call into ns of the device's clock. One thread.
+class DeviceClock {
+public:
+  /// Read both clocks: `device_now()` gives ns; the reading with the narrowest bracket wins.
+  template <typename DeviceNow> void pair(DeviceNow device_now, double ns_per_tick) {
+    constexpr int kReadings = 4;
+    uint64_t narrowest = UINT64_MAX;
+    for (int i = 0; i < kReadings; ++i) {
+      uint64_t before = ticks();
+      uint64_t device = device_now();
+      uint64_t width = ticks() - before;
+      if (device != 0 && width < narrowest) {
+        narrowest = width;
+        ticks_ = before + width / 2;
+        device_ns_ = device;
+        is_known_ = true;
+      }
+    }
+    ns_per_tick_ = ns_per_tick;
+    width_ns_ = static_cast<double>(narrowest) * ns_per_tick;
+  }
+
+  bool isKnown() const { return is_known_; }
+  /// Device time of a host time stamp of which the low 48 bits are known.
+  int64_t deviceNs(uint64_t ticks) const {
+    double since = static_cast<double>(CorrelationTable::ticksBetween(ticks_, ticks));
+    return static_cast<int64_t>(device_ns_) + static_cast<int64_t>(since * ns_per_tick_);
+  }
+  double widthNs() const { return width_ns_; }
+
+private:
+  bool is_known_ = false;
+  uint64_t ticks_ = 0;
+  uint64_t device_ns_ = 0;
+  double ns_per_tick_ = 1;
+  double width_ns_ = 0;
+};
+
+} // namespace deepcontext::gpu

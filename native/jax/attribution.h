@@ -1,0 +1,161 @@
+#pragma once
+// Joins what ran with who launched it, and sums operation times by launching node and program.
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "core/thread_tree.h"
+#include "jax/function_table.h"
+#include "jax/program.h"
+#include "jax/xspace.h"
+
+namespace deepcontext::jax {
+
+/// A node of a thread's tree.
+struct NodeRef {
+  uint32_t recorder = 0;
+  uint32_t node = 0;
+  /// Stands for the launchers of runs that were launched while nobody looked.
+  static constexpr NodeRef unknown() { return {UINT32_MAX, UINT32_MAX}; }
+  bool operator<(const NodeRef &other) const {
+    return recorder != other.recorder ? recorder < other.recorder : node < other.node;
+  }
+};
+
+/// One call of a jitted function while a window was open. Times in ns since 1970.
+struct Launch {
+  uint64_t start_ns = 0;
+  uint64_t end_ns = 0;
+  int64_t thread = 0;
+  NodeRef node;
+  uint32_t function = 0;
+  uint64_t signature = 0; // of the arguments; 0 where not asked for
+};
+
+/// Sums over the sampled executions of one operation, in ns.
+struct OperationTotals {
+  uint64_t count = 0;
+  double total_ns = 0; // without the operations it runs (while, call, conditional)
+  double minimum_ns = 0;
+  double maximum_ns = 0;
+  double squares_ns = 0;
+};
+
+/// What was sampled of one program's runs launched by one node.
+struct RunTotals {
+  uint64_t launches = 0;                   // seen in windows
+  uint64_t runs = 0;                       // measured whole
+  double wall_ns = 0;                      // first operation's start to the end, over the runs
+  std::vector<OperationTotals> operations; // by index in Program::operations
+
+  void add(const Program &program, const Run &run);
+  void add(const RunTotals &other);
+};
+
+/// What became of the launches and runs of the windows.
+struct WindowCounts {
+  uint64_t windows = 0;
+  uint64_t window_ns = 0;
+  uint64_t events = 0;
+  uint64_t operation_events = 0;
+  uint64_t executions = 0;                // the runtime took a program for execution
+  uint64_t executions_without_launch = 0; // none of the hooked calls contains it
+  uint64_t launches = 0;                  // hooked calls with an execution
+  uint64_t runs = 0;                      // programs seen running
+  uint64_t joined = 0;                    // runs with their launch
+  uint64_t without_launch = 0;            // whole runs launched before the window
+  uint64_t cut_at_start = 0;              // runs that began before the window
+  uint64_t cut_at_end = 0;                // launches whose run was not over in the window
+  uint64_t unmatched = 0;                 // launches of a program that is not known
+  uint64_t unknown_operations = 0;        // operation events of no known program
+  uint64_t damaged_windows = 0;
+};
+
+/// All programs and their sampled times. Any thread; one mutex, never taken by the dispatch hook.
+class Attribution {
+public:
+  static Attribution &instance();
+
+  /// Add a program; `functions` are the functions in whose call it was compiled.
+  uint32_t addProgram(Program program, const std::vector<uint32_t> &functions, uint64_t signature,
+                      std::string label);
+  void addWindow(const TraceWindow &window, std::vector<Launch> launches);
+  void addDamagedWindow();
+  /// Call `use` with an operation, by the program's number in this process, else by the name of the
+  /// module; the lock is held. Null when there is none.
+  template <typename Use>
+  Node *withOperation(int64_t program_id, const std::string &module, const std::string &name,
+                      const Use &use) const {
+    std::lock_guard<std::mutex> lock(mutex_);
+    const Operation *operation = findOperation(program_id, module, name);
+    return operation ? use(*operation) : nullptr;
+  }
+
+  WindowCounts counts() const;
+  /// Of the last window: runs measured whole, launches, and programs that were seen and of which no
+  /// run was ever measured whole.
+  struct LastWindow {
+    uint64_t runs = 0;
+    uint64_t launches = 0;
+    uint64_t waiting = 0;
+    uint64_t events = 0;
+  };
+  LastWindow lastWindow() const;
+  void clear();
+  std::mutex &forkLock() { return mutex_; }
+
+  // -- for the tree's writer, with the lock held
+  std::unique_lock<std::mutex> lock() const { return std::unique_lock<std::mutex>(mutex_); }
+  const std::map<NodeRef, std::map<uint32_t, RunTotals>> &totals() const { return totals_; }
+  /// The first run of each program, by its launcher: caches are cold, so it stands for itself only.
+  const std::map<NodeRef, std::map<uint32_t, RunTotals>> &firstRuns() const { return first_runs_; }
+  const std::vector<std::unique_ptr<Program>> &programs() const { return programs_; }
+  const std::string &label(uint32_t program) const { return labels_[program]; }
+  /// Programs that a call of the function may run.
+  std::vector<uint32_t> candidates(uint32_t function, uint64_t signature) const;
+
+private:
+  struct Binding {
+    uint32_t program;
+    uint64_t signature;
+  };
+  struct Executed;
+
+  const Operation *findOperation(int64_t program_id, const std::string &module,
+                                 const std::string &name) const;
+  Program *programOf(const Run &run);
+  Program *placeholder(const Run &run);
+  std::unordered_map<int64_t, int64_t>
+  threadsOfLines(const TraceWindow &window,
+                 std::unordered_map<int64_t, std::vector<Launch *>> &by_thread);
+  void join(const TraceWindow &window, std::vector<Executed> &executed);
+  void joinInline(const TraceWindow &window, const std::vector<uint32_t> &programs,
+                  std::vector<Executed> &executed, std::vector<bool> &is_taken);
+  void joinInOrder(const TraceWindow &window, const std::vector<uint32_t> &programs,
+                   std::vector<Executed> &executed, std::vector<bool> &is_taken);
+  void credit(const Executed &launch, uint32_t program, const Run *run);
+  void creditRest(const TraceWindow &window, const std::vector<uint32_t> &programs,
+                  const std::vector<bool> &is_taken);
+
+  mutable std::mutex mutex_;
+  std::vector<std::unique_ptr<Program>> programs_;
+  std::vector<std::string> labels_;
+  std::unordered_map<std::string, std::vector<uint32_t>> by_module_; // plain name
+  std::unordered_map<uint32_t, std::vector<Binding>> by_function_;
+  std::map<std::pair<int64_t, std::string>, uint32_t> resolved_; // (program_id, module) of runs
+  // (line of the tracer, thread) -> executions on the line that lie inside a call of the thread
+  std::map<std::pair<int64_t, int64_t>, uint64_t> votes_;
+  std::map<NodeRef, std::map<uint32_t, RunTotals>> totals_;
+  std::map<NodeRef, std::map<uint32_t, RunTotals>> first_runs_;
+  WindowCounts counts_;
+  std::vector<uint64_t> whole_runs_; // by program
+  uint64_t placeholders_ = 0;
+  LastWindow last_;
+};
+
+} // namespace deepcontext::jax

@@ -1,0 +1,56 @@
+#include "jax/buffer_waits.h"
+
+#include "core/clock.h"
+#include "jax/dispatch.h"
+
+namespace deepcontext::jax {
+
+namespace {
+
+constexpr char kWait[] = "jax: wait for the device";
+
+getbufferproc g_original = nullptr; // GIL held
+
+/// A device of another kind refuses, and is asked for a copy instead: only what succeeds waited.
+int onGetBuffer(PyObject *array, Py_buffer *view, int flags) {
+  uint64_t start = ticks();
+  int result = g_original(array, view, flags);
+  if (result == 0) {
+    addWait(kWait, ticks() - start);
+  }
+  return result;
+}
+
+PyBufferProcs *buffersOf(PyObject *type) {
+  PyBufferProcs *procs = reinterpret_cast<PyTypeObject *>(type)->tp_as_buffer;
+  return procs && procs->bf_getbuffer ? procs : nullptr;
+}
+
+} // namespace
+
+bool hookBuffer(PyObject *type, std::string *reason) {
+  PyBufferProcs *procs = PyType_Check(type) ? buffersOf(type) : nullptr;
+  if (!procs) {
+    *reason = "arrays do not give their buffers";
+    return false;
+  }
+  if (procs->bf_getbuffer == onGetBuffer) {
+    return true;
+  }
+  if (g_original && procs->bf_getbuffer != g_original) {
+    *reason = "the buffer slot of arrays was replaced by another tool";
+    return false;
+  }
+  g_original = procs->bf_getbuffer;
+  procs->bf_getbuffer = onGetBuffer;
+  return true;
+}
+
+void unhookBuffer(PyObject *type) {
+  PyBufferProcs *procs = PyType_Check(type) ? buffersOf(type) : nullptr;
+  if (procs && procs->bf_getbuffer == onGetBuffer) {
+    procs->bf_getbuffer = g_original;
+  }
+}
+
+} // namespace deepcontext::jax

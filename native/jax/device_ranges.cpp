@@ -1,0 +1,165 @@
+#include "jax/device_ranges.h"
+
+#include <atomic>
+#include <charconv>
+#include <map>
+#include <memory>
+#include <tuple>
+
+#include "core/recorder.h"
+#include "jax/attribution.h"
+#include "jax/tree_writer.h"
+#include "python/frame_walk.h"
+
+namespace deepcontext::jax {
+
+namespace {
+
+constexpr int kDeepest = 256;
+
+std::atomic<uint64_t> g_operations{0}, g_known{0};
+std::atomic<bool> g_is_injected{false};
+
+/// The ranges a thread is in; an entry's address names its level to the recorder.
+struct OpenRanges {
+  const DeviceRange *ranges[kDeepest];
+  char owners[kDeepest];
+  int count = 0;
+  uint64_t session = 0;
+  // (node outside, module, operation) -> node of the operation; an operation runs again and again
+  std::map<std::tuple<const Node *, const DeviceRange *, const DeviceRange *>, Node *> nodes;
+
+  const DeviceRange *module() const {
+    for (int i = count < kDeepest ? count : kDeepest; i-- > 0;) {
+      if (ranges[i]->kind == DeviceRange::Kind::kModule) {
+        return ranges[i];
+      }
+    }
+    return nullptr;
+  }
+};
+
+OpenRanges &openRanges() {
+  // On the heap: the room for thread-local data of libraries that are loaded late is small.
+  thread_local std::unique_ptr<OpenRanges> ranges;
+  if (!ranges) {
+    ranges = std::make_unique<OpenRanges>();
+  }
+  OpenRanges &open = *ranges;
+  if (open.session != RecorderRegistry::generation()) {
+    open.count = 0;
+    open.session = RecorderRegistry::generation();
+    open.nodes.clear();
+  }
+  return open;
+}
+
+/// The value of "key=" in a text, up to the next field.
+std::string_view fieldOf(std::string_view text, std::string_view key) {
+  size_t at = text.find(key);
+  if (at == std::string_view::npos) {
+    return {};
+  }
+  text.remove_prefix(at + key.size());
+  return text.substr(0, text.find_first_of(",#"));
+}
+
+/// phase > lines of the model > primitive > instruction, below the call that launches; or the
+/// instruction alone where its program is not known.
+Node *operationNode(Recorder &recorder, Node *outside, const DeviceRange *module,
+                    const DeviceRange &range) {
+  if (module) {
+    bool is_known = false;
+    Node *node = Attribution::instance().withOperation(
+        module->program_id, module->name, range.name, [&](const Operation &operation) {
+          is_known = true;
+          return writeOperationPath(recorder.tree, outside, operation);
+        });
+    if (is_known) {
+      return node;
+    }
+  }
+  return recorder.tree.child(outside, FrameKind::kHlo, Interner::instance().intern(range.name), 0);
+}
+
+void openOperation(OpenRanges &open, const DeviceRange &range) {
+  Recorder &recorder = RecorderRegistry::current();
+  const InterpreterFrame *top = currentFrame(recorder);
+  Node *outside = pythonContext(recorder, top, recorder.innermost());
+  const DeviceRange *module = open.module();
+  Node *&node = open.nodes[{outside, module, &range}];
+  if (!node) {
+    node = operationNode(recorder, outside, module, range);
+  }
+  g_operations.fetch_add(1, std::memory_order_relaxed);
+  if (node->parent != outside) {
+    g_known.fetch_add(1, std::memory_order_relaxed);
+  }
+  if (Level *level = recorder.push(LevelKind::kOperator, node, &open.owners[open.count])) {
+    level->anchors[0].frame = top; // kernels belong to the operation, not to the frame once more
+    level->start_ticks = ticks();
+  }
+}
+
+} // namespace
+
+DeviceRange readDeviceRange(std::string_view text) {
+  DeviceRange range;
+  if (text.find("XlaModule:#") != std::string_view::npos) {
+    range.kind = DeviceRange::Kind::kModule;
+    range.name = fieldOf(text, "hlo_module=");
+    std::string_view id = fieldOf(text, "program_id=");
+    std::from_chars(id.data(), id.data() + id.size(), range.program_id);
+  } else if (text.find("Thunk:#") != std::string_view::npos) {
+    range.name = fieldOf(text, "hlo_op=");
+    range.kind = range.name.empty() ? DeviceRange::Kind::kOther : DeviceRange::Kind::kOperation;
+  }
+  return range;
+}
+
+void pushDeviceRange(const DeviceRange &range) {
+  if (!RecorderRegistry::isRecording()) {
+    return;
+  }
+  OpenRanges &open = openRanges();
+  if (open.count < kDeepest) {
+    if (range.kind == DeviceRange::Kind::kOperation) {
+      openOperation(open, range);
+    }
+    open.ranges[open.count] = &range;
+  }
+  ++open.count;
+}
+
+void popDeviceRange() {
+  if (!RecorderRegistry::isRecording()) {
+    return;
+  }
+  OpenRanges &open = openRanges();
+  if (open.count == 0 || --open.count >= kDeepest) {
+    return; // begun before the session, or too deep
+  }
+  Recorder *recorder = RecorderRegistry::currentOrNull();
+  if (recorder && open.ranges[open.count]->kind == DeviceRange::Kind::kOperation) {
+    recorder->close(&open.owners[open.count], ticks());
+  }
+}
+
+DeviceRangeCounts deviceRangeCounts() {
+  return {g_operations.load(), g_known.load()};
+}
+
+void setInjected() {
+  g_is_injected.store(true);
+}
+
+bool isInjected() {
+  return g_is_injected.load();
+}
+
+void clearDeviceRanges() {
+  g_operations.store(0);
+  g_known.store(0);
+}
+
+} // namespace deepcontext::jax

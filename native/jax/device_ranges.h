@@ -1,0 +1,37 @@
+#pragma once
+// What XLA runs on an NVIDIA GPU, from the ranges it marks (NVTX domain "TSL"): which program,
+// which operation. Whatever the thread launches inside an operation's range belongs to that
+// operation.
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace deepcontext::jax {
+
+/// What a range's text says: "XlaModule:#prefix=jit(f),hlo_module=jit_f,program_id=5#" or
+/// "Thunk:#name=add,hlo_op=loop_add_fusion.3,unique_hlo_op_id=7#".
+struct DeviceRange {
+  enum class Kind : uint8_t { kModule, kOperation, kOther };
+  Kind kind = Kind::kOther;
+  std::string name; // of the module or the instruction
+  int64_t program_id = -1;
+};
+DeviceRange readDeviceRange(std::string_view text);
+
+/// Begin and end a range on the calling thread. `range` must live as long as the process.
+void pushDeviceRange(const DeviceRange &range);
+void popDeviceRange();
+
+/// Ranges of operations since the session began, and of them those of a known program.
+struct DeviceRangeCounts {
+  uint64_t operations = 0;
+  uint64_t known = 0;
+};
+DeviceRangeCounts deviceRangeCounts();
+void clearDeviceRanges();
+
+/// A copy of NVTX has taken this library; it keeps it.
+void setInjected();
+bool isInjected();
+
+} // namespace deepcontext::jax

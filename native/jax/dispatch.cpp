@@ -1,0 +1,539 @@
+#include "jax/dispatch.h"
+
+#include <algorithm>
+#include <ctime>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "core/metric_registry.h"
+#include "python/frame_walk.h"
+
+namespace deepcontext::jax {
+
+namespace {
+
+constexpr uint64_t kHookSampleMask = 255; // time our own part once in 256 calls
+constexpr char kTracingMarker[] = "jax: tracing";
+constexpr int kMaxSignatureDepth = 32;
+
+// One pointer of initial-exec TLS, as in the recorder.
+thread_local ActiveCall *t_innermost __attribute__((tls_model("initial-exec"))) = nullptr;
+
+vectorcallfunc g_original = nullptr;
+bool g_are_marks_told = false;         // GIL held
+PyObject *g_is_jit_disabled = nullptr; // GIL held
+uint64_t g_window_start_ns = 0;        // 0 while no window is open; GIL held
+std::vector<Launch> g_launches;        // GIL held
+
+uint64_t realtimeNs() {
+  timespec now;
+  clock_gettime(CLOCK_REALTIME, &now); // XLA's tracer's clock
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
+}
+
+/// Which function an object is. Read and written with the GIL held. An object that dies leaves its
+/// entry behind; whatever jitted function gets its address comes through `hook` and replaces it.
+class CallableMap {
+public:
+  uint32_t find(PyObject *callable) const {
+    size_t slot = hash(callable) & mask_;
+    while (slots_[slot].callable) {
+      if (slots_[slot].callable == callable) {
+        return slots_[slot].function;
+      }
+      slot = (slot + 1) & mask_;
+    }
+    return kNone;
+  }
+  void store(PyObject *callable, uint32_t function) {
+    if (count_ * 2 >= slots_.size()) {
+      grow();
+    }
+    size_t slot = hash(callable) & mask_;
+    while (slots_[slot].callable && slots_[slot].callable != callable) {
+      slot = (slot + 1) & mask_;
+    }
+    count_ += slots_[slot].callable == nullptr;
+    slots_[slot] = {callable, function};
+  }
+  static constexpr uint32_t kNone = UINT32_MAX;
+
+private:
+  struct Slot {
+    PyObject *callable = nullptr;
+    uint32_t function = 0;
+  };
+  static size_t hash(PyObject *callable) {
+    auto value = reinterpret_cast<uintptr_t>(callable) >> 4;
+    return value ^ (value >> 11);
+  }
+  void grow() {
+    std::vector<Slot> old(slots_.size() * 2);
+    old.swap(slots_);
+    mask_ = slots_.size() - 1;
+    count_ = 0;
+    for (const Slot &slot : old) {
+      if (slot.callable) {
+        store(slot.callable, slot.function);
+      }
+    }
+  }
+  std::vector<Slot> slots_ = std::vector<Slot>(1024);
+  size_t mask_ = 1023;
+  size_t count_ = 0;
+};
+
+CallableMap &callables() {
+  static CallableMap *const map = new CallableMap();
+  return *map;
+}
+
+vectorcallfunc *slotOf(PyObject *callable) {
+  PyTypeObject *type = Py_TYPE(callable);
+  if (!(type->tp_flags & Py_TPFLAGS_HAVE_VECTORCALL) || type->tp_vectorcall_offset <= 0) {
+    return nullptr;
+  }
+  return reinterpret_cast<vectorcallfunc *>(reinterpret_cast<char *>(callable) +
+                                            type->tp_vectorcall_offset);
+}
+
+Node *functionNode(Recorder &recorder, Node *parent, uint32_t function) {
+  const Function &known = FunctionTable::instance().at(function);
+  return recorder.tree.child(parent, FrameKind::kOperator, known.frame_name, function + 1);
+}
+
+/// Whether a call is a level of the tree. Calls inside one that traces are not. Inside one that
+/// does not trace, jax distributes arguments over devices, or the function itself runs because the
+/// program has disabled jit.
+bool isOutermost(const ActiveCall &call) {
+  if (!call.outer) {
+    return true;
+  }
+  bool runs_plainly = g_are_marks_told && !call.outer->is_slow && call.outer->launches == 0;
+  call.outer->has_inner = call.outer->has_inner || runs_plainly;
+  return runs_plainly && call.outer->node;
+}
+
+/// Open an outermost call: a level of the tree.
+void open(Recorder &recorder, ActiveCall &call, uint32_t frame_name) {
+  if (recorder.levelCount() > 0) {
+    recorder.dropDeadLevels(&call);
+  }
+  const InterpreterFrame *top = currentFrame(recorder);
+  Node *parent = pythonContext(recorder, top, recorder.innermost());
+  call.node = recorder.tree.child(parent, FrameKind::kOperator, frame_name, call.function + 1);
+  if (Level *level = recorder.push(LevelKind::kOperator, call.node, &call)) {
+    level->anchors[0].frame = top;
+    level->start_ticks = ticks();
+  }
+}
+
+void openTimed(Recorder &recorder, ActiveCall &call, uint32_t frame_name) {
+  uint64_t seen = recorder.counters.operators.load(std::memory_order_relaxed) + 1;
+  recorder.counters.operators.store(seen, std::memory_order_relaxed);
+  if (__builtin_expect((seen & kHookSampleMask) != 0, 1)) {
+    open(recorder, call, frame_name);
+    return;
+  }
+  uint64_t before = ticks();
+  open(recorder, call, frame_name);
+  RecorderCounters::bump(recorder.counters.hook_ticks, ticks() - before);
+  RecorderCounters::bump(recorder.counters.hook_samples);
+}
+
+/// Where a launch from inside another call counts: at that call itself when it is the same function
+/// on its slow path, which launches through an object of its own; else below it.
+Node *insideNode(Recorder &recorder, const ActiveCall &call) {
+  const ActiveCall *outer = call.outer;
+  const std::string &name = FunctionTable::instance().at(call.function).name;
+  bool is_same = true;
+  for (; outer; outer = outer->outer) {
+    is_same =
+        is_same && outer->is_slow && FunctionTable::instance().at(outer->function).name == name;
+    if (outer->node) {
+      break;
+    }
+  }
+  if (!outer) {
+    return nullptr;
+  }
+  if (is_same) {
+    return outer->node;
+  }
+  Node *parent = outer->node;
+  if (outer->is_slow) {
+    parent = recorder.tree.child(parent, FrameKind::kMarker,
+                                 Interner::instance().intern(kTracingMarker), 0);
+  }
+  return functionNode(recorder, parent, call.function);
+}
+
+void note(Recorder &recorder, const ActiveCall &call, Node *node, uint64_t start_ns) {
+  Launch launch;
+  launch.start_ns = start_ns;
+  launch.end_ns = realtimeNs();
+  launch.thread = syscall(SYS_gettid);
+  launch.node = {recorder.index(), node->id};
+  // A node that stands for an outer call carries that call's function.
+  launch.function = static_cast<uint32_t>(node->b ? node->b - 1 : call.function);
+  if (FunctionTable::instance().at(launch.function).program_count.load() > 1) {
+    launch.signature = signatureOf(call.arguments, call.argument_count, call.keywords);
+  }
+  g_launches.push_back(launch);
+}
+
+bool isJitDisabled() {
+  PyObject *answer = g_is_jit_disabled ? PyObject_CallNoArgs(g_is_jit_disabled) : nullptr;
+  bool is_disabled = answer && PyObject_IsTrue(answer) == 1;
+  PyErr_Clear();
+  Py_XDECREF(answer);
+  return is_disabled;
+}
+
+/// After the call returned: did it launch, and for whom? A call that neither traced nor launched
+/// through Python was served by jaxlib's own cache, and launched once.
+void settle(Recorder &recorder, ActiveCall &call, bool has_failed, uint64_t start_ns) {
+  uint64_t launches = call.launches;
+  bool has_run_plainly = call.has_inner && isJitDisabled();
+  if (launches == 0 && !call.is_slow && !has_run_plainly && !has_failed) {
+    launches = 1;
+  }
+  Node *node = call.node;
+  if (node && launches == 0) {
+    recorder.tree.metric(node, dispatchMetrics().not_launched).add(1);
+  } else if (node && launches > 1) {
+    recorder.tree.metric(node, dispatchMetrics().launched_inside).add(launches - 1);
+  } else if (!node && launches > 0) {
+    node = insideNode(recorder, call);
+    if (node) {
+      recorder.tree.metric(node, dispatchMetrics().launched_inside).add(launches);
+    }
+  }
+  if (launches > 0 && node && g_window_start_ns != 0) {
+    // A window that was opened inside the call (by its compilation) saw the launch.
+    note(recorder, call, node, std::max(start_ns, g_window_start_ns));
+  }
+}
+
+PyObject *onCall(PyObject *callable, PyObject *const *arguments, size_t flags_and_count,
+                 PyObject *keywords) {
+  if (__builtin_expect(!RecorderRegistry::isRecording(), 0)) {
+    return g_original(callable, arguments, flags_and_count, keywords);
+  }
+  uint32_t function = callables().find(callable);
+  if (__builtin_expect(function == CallableMap::kNone, 0)) {
+    return g_original(callable, arguments, flags_and_count, keywords);
+  }
+  Recorder &recorder = RecorderRegistry::current();
+  ActiveCall call{t_innermost,
+                  callable,
+                  function,
+                  arguments,
+                  static_cast<size_t>(PyVectorcall_NARGS(flags_and_count)),
+                  keywords,
+                  nullptr,
+                  false,
+                  0,
+                  false};
+  if (__builtin_expect(isOutermost(call), 1)) {
+    openTimed(recorder, call, FunctionTable::instance().frameName(function));
+  }
+  uint64_t start_ns = __builtin_expect(g_window_start_ns != 0, 0) ? realtimeNs() : 0;
+  t_innermost = &call;
+  PyObject *result = g_original(callable, arguments, flags_and_count, keywords);
+  t_innermost = call.outer;
+  uint64_t now = ticks();
+  if (call.node) {
+    recorder.close(&call, now);
+  }
+  if (__builtin_expect(call.is_slow || call.launches || call.has_inner || !result || !call.node ||
+                           g_window_start_ns,
+                       0) &&
+      RecorderRegistry::isRecording() && recorder.isOf(RecorderRegistry::generation())) {
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback); // what is asked about the arguments must not disturb it
+    settle(recorder, call, !result, start_ns);
+    PyErr_Restore(type, value, traceback);
+  }
+  return result;
+}
+
+/// Time that is over, in a node of its own and no longer in the level around it.
+void addLeaf(Recorder &recorder, Node *parent, const std::string &marker, uint64_t spent_ticks) {
+  Node *node =
+      recorder.tree.child(parent, FrameKind::kMarker, Interner::instance().intern(marker), 0);
+  node->duration.add(spent_ticks);
+  node->addExclusive(spent_ticks);
+  if (Level *level = recorder.innermost()) {
+    level->nested_ticks += spent_ticks;
+  }
+}
+
+uint64_t mix(uint64_t hash, uint64_t value) {
+  hash ^= value + 0x9E3779B97F4A7C15u + (hash << 6) + (hash >> 2);
+  return hash * 0xBF58476D1CE4E5B9u;
+}
+
+uint64_t hashOrZero(PyObject *object) {
+  Py_hash_t hash = PyObject_Hash(object);
+  if (hash == -1) {
+    PyErr_Clear();
+    return 0;
+  }
+  return static_cast<uint64_t>(hash);
+}
+
+/// Add `object.name` to the hash; false when it has no such attribute.
+bool mixAttribute(PyObject *object, const char *name, uint64_t *hash) {
+  PyObject *value = PyObject_GetAttrString(object, name);
+  if (!value) {
+    PyErr_Clear();
+    return false;
+  }
+  *hash = mix(*hash, hashOrZero(value));
+  Py_DECREF(value);
+  return true;
+}
+
+uint64_t mixArgument(uint64_t hash, PyObject *argument, int depth) {
+  if (depth > kMaxSignatureDepth) {
+    return hash;
+  }
+  if (PyTuple_Check(argument) || PyList_Check(argument)) {
+    Py_ssize_t size = PySequence_Fast_GET_SIZE(argument);
+    hash = mix(hash, static_cast<uint64_t>(size));
+    for (Py_ssize_t i = 0; i < size && i < PySequence_Fast_GET_SIZE(argument); ++i) {
+      hash = mixArgument(hash, PySequence_Fast_GET_ITEM(argument, i), depth + 1);
+    }
+    return hash;
+  }
+  if (PyDict_Check(argument)) { // jax sorts keys: the order of insertion must not matter
+    uint64_t sum = 0;
+    Py_ssize_t position = 0;
+    PyObject *key, *value;
+    while (PyDict_Next(argument, &position, &key, &value)) {
+      sum += mixArgument(mix(0, hashOrZero(key)), value, depth + 1);
+    }
+    return mix(hash, sum);
+  }
+  if (PyFloat_Check(argument) || PyLong_Check(argument) || PyComplex_Check(argument)) {
+    return mix(hash,
+               reinterpret_cast<uintptr_t>(Py_TYPE(argument))); // a value, unless it is static
+  }
+  PyObject *aval = PyObject_GetAttrString(argument, "aval");
+  if (!aval) {
+    PyErr_Clear();
+  }
+  PyObject *shaped = aval ? aval : argument;
+  uint64_t inner = hash;
+  bool is_array = mixAttribute(shaped, "shape", &inner) && mixAttribute(shaped, "dtype", &inner);
+  if (is_array) {
+    mixAttribute(shaped, "weak_type", &inner);
+  }
+  Py_XDECREF(aval);
+  return is_array ? inner : mix(hash, reinterpret_cast<uintptr_t>(Py_TYPE(argument)));
+}
+
+} // namespace
+
+const DispatchMetrics &dispatchMetrics() {
+  static const DispatchMetrics metrics{
+      MetricRegistry::instance().id("jax_calls_not_launched"),
+      MetricRegistry::instance().id("jax_launches_inside"),
+  };
+  return metrics;
+}
+
+bool hook(PyObject *callable, uint32_t function, std::string *reason) {
+  vectorcallfunc *slot = slotOf(callable);
+  if (!slot) {
+    *reason = std::string("type '") + Py_TYPE(callable)->tp_name + "' has no vectorcall slot";
+    return false;
+  }
+  dispatchMetrics();
+  callables().store(callable, function);
+  if (*slot == onCall) {
+    return true;
+  }
+  if (!g_original) {
+    g_original = *slot;
+  }
+  if (*slot != g_original) {
+    *reason = "the call slot of a jitted function was replaced by another tool";
+    return false;
+  }
+  *slot = onCall;
+  return true;
+}
+
+void unhook(PyObject *callable) {
+  vectorcallfunc *slot = slotOf(callable);
+  if (slot && *slot == onCall) {
+    *slot = g_original;
+  }
+}
+
+bool isHooked(PyObject *callable) {
+  vectorcallfunc *slot = slotOf(callable);
+  return slot && *slot == onCall;
+}
+
+void setMarks(bool are_told, PyObject *is_jit_disabled) {
+  g_are_marks_told = are_told;
+  Py_XINCREF(is_jit_disabled);
+  Py_XSETREF(g_is_jit_disabled, is_jit_disabled);
+}
+
+void markSlow() {
+  if (t_innermost) {
+    t_innermost->is_slow = true;
+  }
+}
+
+bool markLaunch() {
+  if (!t_innermost) {
+    return false;
+  }
+  ++t_innermost->launches;
+  return true;
+}
+
+std::vector<const ActiveCall *> activeCalls() {
+  std::vector<const ActiveCall *> calls;
+  for (const ActiveCall *call = t_innermost; call; call = call->outer) {
+    calls.push_back(call);
+  }
+  return calls;
+}
+
+void beginCall(PyObject *callable, uint32_t function) {
+  if (!RecorderRegistry::isRecording()) {
+    return;
+  }
+  auto *call = new ActiveCall{t_innermost, callable, function, nullptr, 0,
+                              nullptr,     nullptr,  false,    0,       false};
+  if (isOutermost(*call)) {
+    open(RecorderRegistry::current(), *call, FunctionTable::instance().frameName(function));
+  }
+  t_innermost = call;
+}
+
+void endCall(PyObject *callable, bool has_failed) {
+  uint64_t now = ticks();
+  ActiveCall *call = t_innermost;
+  if (!call || call->callable != callable) {
+    return; // its start was not seen
+  }
+  t_innermost = call->outer;
+  Recorder *recorder = RecorderRegistry::currentOrNull();
+  if (recorder && RecorderRegistry::isRecording()) {
+    if (call->node) {
+      recorder->close(call, now);
+    }
+    settle(*recorder, *call, has_failed, 0);
+  }
+  delete call;
+}
+
+void countCall(uint32_t function) {
+  if (!RecorderRegistry::isRecording()) {
+    return;
+  }
+  Recorder &recorder = RecorderRegistry::current();
+  Node *parent = pythonContext(recorder, currentFrame(recorder), recorder.innermost());
+  functionNode(recorder, parent, function)->duration.add(0);
+}
+
+void addPhaseTime(const std::string &marker, uint64_t ns) {
+  if (!RecorderRegistry::isRecording()) {
+    return;
+  }
+  Recorder &recorder = RecorderRegistry::current();
+  const ActiveCall *outermost = t_innermost;
+  while (outermost && outermost->outer) {
+    outermost = outermost->outer;
+  }
+  Level *level = recorder.innermost();
+  bool is_inside = outermost && outermost->node && level && level->owner == outermost;
+  Node *parent =
+      is_inside ? outermost->node : pythonContext(recorder, currentFrame(recorder), level);
+  auto spent = static_cast<uint64_t>(static_cast<double>(ns) /
+                                     RecorderRegistry::instance().clock().nsPerTick());
+  addLeaf(recorder, parent, marker, spent);
+}
+
+void addWait(const std::string &marker, uint64_t spent_ticks) {
+  if (!RecorderRegistry::isRecording() || t_innermost) {
+    return; // inside a call, jax itself waits
+  }
+  Recorder &recorder = RecorderRegistry::current();
+  Node *parent = pythonContext(recorder, currentFrame(recorder), recorder.innermost());
+  addLeaf(recorder, parent, marker, spent_ticks);
+}
+
+uint64_t signatureOf(PyObject *const *arguments, size_t count, PyObject *keywords) {
+  uint64_t hash = 0x243F6A8885A308D3u;
+  size_t names = keywords ? static_cast<size_t>(PyTuple_GET_SIZE(keywords)) : 0;
+  for (size_t i = 0; i < count; ++i) {
+    hash = mixArgument(mix(hash, i + 1), arguments[i], 0);
+  }
+  uint64_t sum = 0; // keywords come in the caller's order
+  for (size_t i = 0; i < names; ++i) {
+    uint64_t name = hashOrZero(PyTuple_GET_ITEM(keywords, static_cast<Py_ssize_t>(i)));
+    sum += mixArgument(mix(0, name), arguments[count + i], 0);
+  }
+  hash = mix(hash, sum);
+  return hash ? hash : 1;
+}
+
+void openWindow() {
+  g_launches.clear();
+  g_window_start_ns = realtimeNs();
+}
+
+std::vector<Launch> closeWindow() {
+  g_window_start_ns = 0;
+  std::vector<Launch> launches;
+  launches.swap(g_launches);
+  return launches;
+}
+
+size_t windowLaunches() {
+  return g_launches.size();
+}
+
+uint64_t enterSpan(FrameKind kind, const std::string &name) {
+  if (!RecorderRegistry::isRecording() || t_innermost) {
+    return 0; // inside a call, jax itself waits and copies
+  }
+  static uint64_t last_token = 0; // GIL held
+  Recorder &recorder = RecorderRegistry::current();
+  const InterpreterFrame *top = skipScopePlumbing(recorder, currentFrame(recorder));
+  Node *parent = pythonContext(recorder, top, recorder.innermost());
+  Node *node = recorder.tree.child(parent, kind, Interner::instance().intern(name), 0);
+  // Neither an address nor a scope's odd number.
+  uint64_t token = (1ull << 63) | (last_token += 2);
+  Level *level = recorder.push(LevelKind::kScope, node, reinterpret_cast<const void *>(token));
+  if (!level) {
+    return 0;
+  }
+  setAnchors(level, top);
+  level->start_ticks = ticks();
+  return token;
+}
+
+void leaveSpan(uint64_t token, uint64_t bytes) {
+  uint64_t now = ticks();
+  Recorder *recorder = RecorderRegistry::currentOrNull();
+  if (!recorder || token == 0) {
+    return;
+  }
+  Level *level = recorder->innermost();
+  if (bytes > 0 && level && level->owner == reinterpret_cast<const void *>(token)) {
+    static const uint16_t metric = MetricRegistry::instance().id("transfer_bytes");
+    recorder->tree.metric(level->node, metric).add(bytes);
+  }
+  recorder->close(reinterpret_cast<const void *>(token), now);
+}
+
+} // namespace deepcontext::jax

@@ -1,0 +1,80 @@
+#pragma once
+// Every call of a jitted function becomes a node and a time: a hook in the objects' call slot.
+#include <Python.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/thread_tree.h"
+#include "jax/attribution.h"
+
+namespace deepcontext::jax {
+
+/// A call of a hooked object that has not returned.
+struct ActiveCall {
+  ActiveCall *outer;
+  PyObject *callable; // borrowed: its caller holds it
+  uint32_t function;
+  PyObject *const *arguments;
+  size_t argument_count;
+  PyObject *keywords; // tuple of names or null
+  Node *node;         // null for a call inside another one
+  bool is_slow;       // it took the way through Python: it may have traced only
+  uint32_t launches;  // programs launched through Python
+  bool has_inner;     // another jitted function was called inside
+};
+
+/// Metrics of dispatch nodes that the tree's writer reads and the profile does not show.
+struct DispatchMetrics {
+  uint16_t not_launched;    // calls that only traced, or failed
+  uint16_t launched_inside; // launches beyond one a call
+};
+const DispatchMetrics &dispatchMetrics();
+
+/// Put the hook into one object. GIL held. False with a reason when its type has no call slot, or
+/// one that another tool has replaced.
+bool hook(PyObject *callable, uint32_t function, std::string *reason);
+/// Put the original back. GIL held.
+void unhook(PyObject *callable);
+bool isHooked(PyObject *callable);
+
+/// Whether slow paths and launches through Python are told (`markSlow`, `markLaunch`), and a Python
+/// predicate that says whether the program has disabled jit, or null. GIL held.
+void setMarks(bool are_told, PyObject *is_jit_disabled);
+/// The innermost call of the calling thread is on the slow path: it infers types and traces.
+void markSlow();
+/// Python launches a program for the innermost call. False when no call is open.
+bool markLaunch();
+/// Calls of this thread that have not returned, innermost first.
+std::vector<const ActiveCall *> activeCalls();
+/// Open or close a call that something else than the hook saw (sys.monitoring). GIL held.
+void beginCall(PyObject *callable, uint32_t function);
+void endCall(PyObject *callable, bool has_failed);
+/// Count a call of which only the end is known. GIL held.
+void countCall(uint32_t function);
+
+/// Charge `ns` spent on tracing, lowering or compiling to a node of its own below the innermost
+/// outer call, or below the Python path where no call is open. GIL held.
+void addPhaseTime(const std::string &marker, uint64_t ns);
+
+/// Charge a wait that is over to a node of its own below the Python path, unless a call of a jitted
+/// function is open. GIL held.
+void addWait(const std::string &marker, uint64_t spent_ticks);
+
+/// Identity of the arguments as far as it chooses a program: shapes, types, static values. GIL
+/// held.
+uint64_t signatureOf(PyObject *const *arguments, size_t count, PyObject *keywords);
+
+/// From now on note each call, until `closeWindow` takes the notes. GIL held.
+void openWindow();
+std::vector<Launch> closeWindow();
+/// Calls noted in the open window so far.
+size_t windowLaunches();
+
+/// A span of Python code of ours around something of jax's: a copy, a wait. Nests with operators.
+uint64_t enterSpan(FrameKind kind, const std::string &name);
+void leaveSpan(uint64_t token, uint64_t bytes);
+
+} // namespace deepcontext::jax

@@ -1,0 +1,20 @@
+#pragma once
+// Floating point operations and bytes of an HLO operation, from shapes alone.
+#include <cstdint>
+
+#include "jax/hlo_module.h"
+
+namespace deepcontext::jax {
+
+struct HloCost {
+  uint64_t flops = 0;
+  uint64_t bytes = 0; // operands read and result written, once each
+};
+
+/// What one execution of `instruction` costs. A fusion costs what its members compute, and moves
+/// only its own operands and result; a while, call or conditional costs nothing itself, its body
+/// does.
+HloCost costOf(const HloModule &module, const HloComputation &computation,
+               const HloInstruction &instruction);
+
+} // namespace deepcontext::jax

@@ -1,0 +1,308 @@
+#include "jax/program.h"
+
+#include <algorithm>
+
+#include "jax/hlo_cost.h"
+
+namespace deepcontext::jax {
+
+namespace {
+
+constexpr int kMaxFrames = 512; // jax keeps 100
+constexpr int kMaxSearch = 16;  // producers or consumers looked through for a line
+constexpr size_t kMaxMembers = 64;
+
+bool runsOthers(const HloInstruction &instruction) {
+  const std::string &opcode = instruction.opcode;
+  return opcode == "while" || opcode == "call" || opcode == "conditional" ||
+         opcode == "async-start";
+}
+
+/// Opcodes that never show up at run time, and say nothing as a member of a fusion.
+bool isBookkeeping(const std::string &opcode) {
+  return opcode == "parameter" || opcode == "constant" || opcode == "tuple" ||
+         opcode == "get-tuple-element" || opcode == "bitcast";
+}
+
+/// The name of a parameter is that of a Python argument, no operation.
+bool hasOpName(const HloInstruction &instruction) {
+  return !instruction.op_name.empty() && instruction.opcode != "parameter" &&
+         instruction.opcode != "constant";
+}
+
+/// An op_name made of several names joined keeps the first.
+std::string firstName(const std::string &op_name) {
+  return op_name.substr(0, op_name.find(';'));
+}
+
+std::string primitiveOf(const std::string &op_name) {
+  size_t slash = op_name.rfind('/');
+  return slash == std::string::npos ? op_name : op_name.substr(slash + 1);
+}
+
+class Builder {
+public:
+  Builder(const HloModule &module, const TraceCut &cut, Program *program)
+      : module_(module), cut_(cut), program_(*program) {}
+
+  void run() {
+    program_.module = module_.name;
+    program_.hlo_id = module_.id;
+    program_.aliased_outputs = module_.aliased_outputs;
+    for (const HloComputation &computation : module_.computations) {
+      program_.instructions += computation.instructions.size();
+    }
+    const HloComputation *entry = module_.find(module_.entry);
+    for (const HloInstruction &instruction : entry->instructions) {
+      if (instruction.opcode == "parameter") {
+        program_.argument_bytes += instruction.shape.sizeBytes();
+      }
+    }
+    if (const HloInstruction *root = entry->find(entry->root)) {
+      program_.output_bytes = root->shape.sizeBytes();
+    }
+    addComputation(*entry);
+  }
+
+private:
+  /// Add the operations of a computation and of all that they run; returns their indices.
+  std::vector<uint32_t> addComputation(const HloComputation &computation) {
+    std::vector<uint32_t> indices;
+    if (!visited_.insert(computation.id).second) {
+      return indices;
+    }
+    users_.clear(); // of the computation being added; recomputed after a nested one
+    for (const HloInstruction &instruction : computation.instructions) {
+      if (isBookkeeping(instruction.opcode)) {
+        continue;
+      }
+      auto index = static_cast<uint32_t>(program_.operations.size());
+      program_.operations.push_back(describe(computation, instruction));
+      program_.by_name.emplace(instruction.name, index);
+      indices.push_back(index);
+    }
+    for (const HloInstruction &instruction : computation.instructions) {
+      if (!runsOthers(instruction)) {
+        continue;
+      }
+      std::vector<uint32_t> nested;
+      for (int64_t called : instruction.called) {
+        if (const HloComputation *body = module_.find(called)) {
+          std::vector<uint32_t> inner = addComputation(*body);
+          nested.insert(nested.end(), inner.begin(), inner.end());
+        }
+      }
+      program_.operations[program_.by_name[instruction.name]].nested = std::move(nested);
+    }
+    return indices;
+  }
+
+  Operation describe(const HloComputation &computation, const HloInstruction &instruction) {
+    Operation operation;
+    operation.name = instruction.name;
+    operation.opcode = instruction.opcode;
+    operation.detail =
+        instruction.fusion_kind.empty() ? instruction.custom_call_target : instruction.fusion_kind;
+    operation.shape = instruction.shape.text();
+    HloCost cost = costOf(module_, computation, instruction);
+    operation.flops = cost.flops;
+    operation.bytes = cost.bytes;
+    if (instruction.opcode == "fusion") {
+      operation.members = membersOf(instruction);
+    }
+    auto [source, origin] = sourceOf(computation, instruction);
+    operation.origin = origin;
+    if (source) {
+      operation.op_name = firstName(source->op_name);
+      operation.phase = phaseOfOpName(operation.op_name);
+      operation.lines = linesOf(source->stack_frame);
+      bool is_own = !operation.isInserted();
+      operation.primitive = is_own ? primitiveOf(operation.op_name) : instruction.opcode;
+    } else {
+      operation.primitive = instruction.opcode;
+    }
+    return operation;
+  }
+
+  using Source = std::pair<const HloInstruction *, Origin>;
+
+  Source sourceOf(const HloComputation &computation, const HloInstruction &instruction) {
+    if (hasOpName(instruction) && instruction.stack_frame) {
+      return {&instruction, Origin::kOwn};
+    }
+    for (int64_t called : instruction.called) {
+      if (const HloInstruction *member = bestMember(called)) {
+        return {member, Origin::kMembers};
+      }
+    }
+    if (hasOpName(instruction)) {
+      return {&instruction, Origin::kOwn};
+    }
+    if (const HloInstruction *producer = producerOf(computation, instruction)) {
+      return {producer, Origin::kProducer};
+    }
+    if (const HloInstruction *consumer = consumerOf(computation, instruction)) {
+      return {consumer, Origin::kConsumer};
+    }
+    return {nullptr, Origin::kNone};
+  }
+
+  /// The operation that stands for a computation: its root, else the last that says where it is
+  /// from.
+  const HloInstruction *bestMember(int64_t computation) const {
+    const HloComputation *body = module_.find(computation);
+    if (!body) {
+      return nullptr;
+    }
+    const HloInstruction *root = body->find(body->root);
+    if (root && hasOpName(*root) && root->stack_frame) {
+      return root;
+    }
+    for (auto member = body->instructions.rbegin(); member != body->instructions.rend(); ++member) {
+      if (hasOpName(*member) && member->stack_frame) {
+        return &*member;
+      }
+    }
+    return nullptr;
+  }
+
+  const HloInstruction *producerOf(const HloComputation &computation,
+                                   const HloInstruction &instruction) const {
+    const HloInstruction *at = &instruction;
+    for (int i = 0; i < kMaxSearch && at && !at->operands.empty(); ++i) {
+      at = computation.find(at->operands.front());
+      if (at && hasOpName(*at) && at->stack_frame) {
+        return at;
+      }
+      if (at && !at->called.empty()) {
+        if (const HloInstruction *member = bestMember(at->called.front())) {
+          return member;
+        }
+      }
+    }
+    return nullptr;
+  }
+
+  const HloInstruction *consumerOf(const HloComputation &computation,
+                                   const HloInstruction &instruction) {
+    if (users_of_ != &computation || users_.empty()) {
+      users_.clear();
+      users_of_ = &computation;
+      for (const HloInstruction &user : computation.instructions) {
+        for (int64_t operand : user.operands) {
+          users_.emplace(operand, &user);
+        }
+      }
+    }
+    int64_t at = instruction.id;
+    for (int i = 0; i < kMaxSearch; ++i) {
+      auto [begin, end] = users_.equal_range(at);
+      const HloInstruction *next = nullptr;
+      for (auto user = begin; user != end; ++user) {
+        if (hasOpName(*user->second) && user->second->stack_frame) {
+          return user->second;
+        }
+        if (!user->second->called.empty()) {
+          if (const HloInstruction *member = bestMember(user->second->called.front())) {
+            return member;
+          }
+        }
+        next = user->second;
+      }
+      if (!next) {
+        return nullptr;
+      }
+      at = next->id;
+    }
+    return nullptr;
+  }
+
+  /// The stack of a frame, outermost first, without what lies above the jitted function and with
+  /// equal neighbours joined (they differ in their columns only).
+  std::vector<SourceLine> linesOf(uint32_t frame) const {
+    std::vector<SourceLine> lines;
+    for (int i = 0; i < kMaxFrames && frame > 0 && frame <= module_.frames.size(); ++i) {
+      const HloFrame &at = module_.frames[frame - 1];
+      SourceLine line{at.function, at.file, at.line};
+      if (lines.empty() || !(lines.back() == line)) {
+        lines.push_back(std::move(line));
+      }
+      if (at.parent == frame) {
+        break;
+      }
+      frame = at.parent;
+    }
+    std::reverse(lines.begin(), lines.end());
+    lines.erase(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(cutOf(lines)));
+    return lines;
+  }
+
+  size_t cutOf(const std::vector<SourceLine> &lines) const {
+    for (size_t i = 0; i < lines.size() && !cut_.function.file.empty(); ++i) {
+      if (lines[i].file == cut_.function.file && lines[i].function == cut_.function.function) {
+        return i;
+      }
+    }
+    size_t first = 0;
+    while (first < lines.size() && cut_.callers.count({lines[first].file, lines[first].function})) {
+      ++first;
+    }
+    return first;
+  }
+
+  std::vector<Member> membersOf(const HloInstruction &fusion) const {
+    std::vector<Member> members;
+    for (int64_t called : fusion.called) {
+      const HloComputation *body = module_.find(called);
+      for (size_t i = 0; body && i < body->instructions.size(); ++i) {
+        const HloInstruction &instruction = body->instructions[i];
+        if (members.size() >= kMaxMembers || isBookkeeping(instruction.opcode)) {
+          continue;
+        }
+        Member member;
+        member.op_name = firstName(instruction.op_name);
+        member.primitive =
+            hasOpName(instruction) ? primitiveOf(member.op_name) : instruction.opcode;
+        member.phase = phaseOfOpName(member.op_name);
+        member.flops = costOf(module_, *body, instruction).flops;
+        std::vector<SourceLine> lines = linesOf(instruction.stack_frame);
+        if (!lines.empty()) {
+          member.source = lines.back();
+        }
+        members.push_back(std::move(member));
+      }
+    }
+    return members;
+  }
+
+  const HloModule &module_;
+  const TraceCut &cut_;
+  Program &program_;
+  std::set<int64_t> visited_;
+  const HloComputation *users_of_ = nullptr;
+  std::unordered_multimap<int64_t, const HloInstruction *> users_;
+};
+
+} // namespace
+
+Phase phaseOfOpName(std::string_view op_name) {
+  auto has = [&](std::string_view part) { return op_name.find(part) != std::string_view::npos; };
+  if (has("rematted_computation")) {
+    return Phase::kRecompute;
+  }
+  if (has("transpose(")) {
+    return Phase::kBackward;
+  }
+  return has("jvp(") ? Phase::kForward : Phase::kNone;
+}
+
+bool buildProgram(std::string_view hlo, const TraceCut &cut, Program *program) {
+  HloModule module;
+  if (!readHloModule(hlo, &module)) {
+    return false;
+  }
+  Builder(module, cut, program).run();
+  return true;
+}
+
+} // namespace deepcontext::jax

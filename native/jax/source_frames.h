@@ -1,0 +1,47 @@
+#pragma once
+// Python frames known by name, file and line only: those in a compiled program's metadata.
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <tuple>
+
+#include "core/merge.h"
+
+namespace deepcontext::jax {
+
+/// Process-wide table; ids are never used twice. Any thread. A node of kind kPython whose `a` has
+/// the top bit set is one of these; the others are code objects.
+class SourceFrames {
+public:
+  static constexpr uint64_t kMark = 1ull << 63;
+
+  static SourceFrames &instance() {
+    static SourceFrames *const table = new SourceFrames();
+    return *table;
+  }
+  static bool isOne(uint64_t a) { return (a & kMark) != 0; }
+
+  /// The value of `a` for this frame; texts are interned.
+  uint64_t add(uint32_t name, uint32_t file, uint32_t line) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    auto [place, is_new] =
+        ids_.emplace(std::make_tuple(name, file, line), static_cast<uint64_t>(frames_.size()));
+    if (is_new) {
+      frames_.push_back({FrameKind::kPython, name, file, line});
+    }
+    return kMark | place->second;
+  }
+  FrameRecord frame(uint64_t a) const {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return frames_[a & ~kMark];
+  }
+  std::mutex &forkLock() { return mutex_; }
+
+private:
+  mutable std::mutex mutex_;
+  std::map<std::tuple<uint32_t, uint32_t, uint32_t>, uint64_t> ids_;
+  std::deque<FrameRecord> frames_;
+};
+
+} // namespace deepcontext::jax

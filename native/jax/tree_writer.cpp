@@ -1,0 +1,305 @@
+#include "jax/tree_writer.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/metric_registry.h"
+#include "core/recorder.h"
+#include "jax/attribution.h"
+#include "jax/dispatch.h"
+#include "jax/source_frames.h"
+
+namespace deepcontext::jax {
+
+namespace {
+
+constexpr char kInsertedMarker[] = "inserted by the compiler";
+
+const char *phaseName(Phase phase) {
+  switch (phase) {
+  case Phase::kForward:
+    return "forward";
+  case Phase::kBackward:
+    return "backward";
+  case Phase::kRecompute:
+    return "recompute";
+  default:
+    return nullptr;
+  }
+}
+
+/// A dispatch node and how often it launched.
+struct LaunchCount {
+  NodeRef node;
+  uint32_t function;
+  uint64_t launches;
+};
+
+uint64_t totalOf(const Node &node, uint16_t metric) {
+  for (const MetricSlot *slot = node.metrics.load(std::memory_order_acquire); slot;
+       slot = slot->next.load(std::memory_order_acquire)) {
+    if (slot->metric == metric) {
+      return slot->row.read().total;
+    }
+  }
+  return 0;
+}
+
+/// An operator node with a `b` is a jitted function's; PyTorch's have none.
+std::vector<LaunchCount> countLaunches() {
+  std::vector<LaunchCount> counts;
+  const DispatchMetrics &metrics = dispatchMetrics();
+  for (Recorder *recorder : RecorderRegistry::instance().active()) {
+    uint32_t size = recorder->tree.size();
+    for (uint32_t id = 0; id < size; ++id) {
+      const Node &node = *recorder->tree.node(id);
+      if (node.kind != FrameKind::kOperator || node.b == 0) {
+        continue;
+      }
+      uint64_t calls = node.duration.count();
+      uint64_t not_launched = totalOf(node, metrics.not_launched);
+      uint64_t launches = (calls > not_launched ? calls - not_launched : 0) +
+                          totalOf(node, metrics.launched_inside);
+      if (launches > 0) {
+        counts.push_back({{recorder->index(), id}, static_cast<uint32_t>(node.b - 1), launches});
+      }
+    }
+  }
+  return counts;
+}
+
+class Writer {
+public:
+  Writer(Recorder &recorder, const Attribution &attribution)
+      : tree_(recorder.tree), attribution_(attribution) {
+    MetricRegistry &registry = MetricRegistry::instance();
+    device_time_ = registry.id("device_time_ns");
+    launch_count_ = registry.id("program_launch_count");
+    flops_ = registry.id("flops");
+    bytes_ = registry.id("bytes_moved");
+    for (const auto &[node, programs] : attribution.totals()) {
+      for (const auto &[program, totals] : programs) {
+        whole_[program].add(totals);
+      }
+    }
+    for (const auto &[node, programs] : attribution.firstRuns()) {
+      for (const auto &[program, totals] : programs) {
+        if (whole_[program].runs == 0) {
+          whole_[program].add(totals); // another launcher has nothing better
+        }
+      }
+    }
+  }
+
+  WrittenCounts run() {
+    for (const LaunchCount &count : countLaunches()) {
+      write(count);
+    }
+    return counts_;
+  }
+
+private:
+  void write(const LaunchCount &count) {
+    counts_.launches += count.launches;
+    Node *node = tree_.child(tree_.root(), FrameKind::kLink, count.node.recorder, count.node.node);
+    MetricValues launches;
+    launches.count = launches.total = count.launches;
+    launches.minimum = launches.maximum = 1;
+    tree_.metric(node, launch_count_).assign(launches);
+    std::map<uint32_t, uint64_t> shares = split(count);
+    for (auto [program, share] : shares) {
+      Node *parent = node;
+      if (shares.size() > 1) {
+        parent = tree_.child(node, FrameKind::kHlo, programName(program), 0);
+        MetricValues part;
+        part.count = share;
+        tree_.metric(parent, launch_count_).assign(part); // the total is the function's
+      }
+      writeProgram(parent, count.node, program, share);
+    }
+  }
+
+  /// How many of a node's launches ran which program: by what the windows saw of this node, else by
+  /// what they saw of the programs that it can have run.
+  std::map<uint32_t, uint64_t> split(const LaunchCount &count) {
+    std::map<uint32_t, uint64_t> shares;
+    auto sampled = attribution_.totals().find(count.node);
+    uint64_t seen = 0;
+    if (sampled != attribution_.totals().end()) {
+      for (const auto &[program, totals] : sampled->second) {
+        seen += totals.launches;
+      }
+    }
+    std::map<uint32_t, uint64_t> weights;
+    if (seen > 0) {
+      for (const auto &[program, totals] : sampled->second) {
+        weights[program] = totals.launches;
+      }
+    } else {
+      std::vector<uint32_t> candidates = attribution_.candidates(count.function, 0);
+      for (uint32_t program : candidates) {
+        auto whole = whole_.find(program);
+        if (whole != whole_.end() && whole->second.runs > 0) {
+          weights[program] = whole->second.runs;
+        }
+      }
+    }
+    share(count.launches, weights, &shares);
+    if (shares.empty()) {
+      counts_.unsampled_launches += count.launches;
+    }
+    return shares;
+  }
+
+  /// Divide `launches` by weight; what rounding leaves goes to the heaviest.
+  static void share(uint64_t launches, const std::map<uint32_t, uint64_t> &weights,
+                    std::map<uint32_t, uint64_t> *shares) {
+    uint64_t sum = 0;
+    for (const auto &[program, weight] : weights) {
+      sum += weight;
+    }
+    uint64_t left = launches;
+    auto heaviest = weights.begin();
+    for (auto weight = weights.begin(); weight != weights.end(); ++weight) {
+      uint64_t part = launches * weight->second / sum;
+      left -= part;
+      if (part > 0) {
+        (*shares)[weight->first] = part;
+      }
+      heaviest = weight->second > heaviest->second ? weight : heaviest;
+    }
+    if (left > 0 && heaviest != weights.end()) {
+      (*shares)[heaviest->first] += left;
+    }
+  }
+
+  uint32_t programName(uint32_t program) {
+    const std::string &label = attribution_.label(program);
+    std::string name = attribution_.programs()[program]->module;
+    name += label.empty() ? "#" + std::to_string(program) : label;
+    return Interner::instance().intern(name);
+  }
+
+  using TotalsByNode = std::map<NodeRef, std::map<uint32_t, RunTotals>>;
+
+  /// What was measured of a program for one launcher, or null for nothing.
+  static const RunTotals *measured(const TotalsByNode &totals, NodeRef launcher, uint32_t program) {
+    auto node = totals.find(launcher);
+    if (node == totals.end()) {
+      return nullptr;
+    }
+    auto found = node->second.find(program);
+    return found != node->second.end() && found->second.runs > 0 ? &found->second : nullptr;
+  }
+
+  /// The first run stands for itself, all others for the launches that were not measured: of the
+  /// same node where there are any, else of the program as a whole.
+  void writeProgram(Node *parent, NodeRef launcher, uint32_t program, uint64_t launches) {
+    const RunTotals *first = measured(attribution_.firstRuns(), launcher, program);
+    const RunTotals *others = measured(attribution_.totals(), launcher, program);
+    uint64_t first_runs = first ? std::min(first->runs, launches) : 0;
+    if (!others && launches > first_runs) {
+      auto whole = whole_.find(program);
+      if (whole != whole_.end() && whole->second.runs > 0) {
+        others = &whole->second;
+        counts_.borrowed_launches += launches - first_runs;
+      }
+    }
+    if (!first && !others) {
+      counts_.unsampled_launches += launches;
+      return;
+    }
+    if (!others) { // nothing better than the first run to go by
+      writeTotals(parent, program, *first, launches);
+      return;
+    }
+    if (first) {
+      writeTotals(parent, program, *first, first_runs);
+    }
+    writeTotals(parent, program, *others, launches - first_runs);
+  }
+
+  void writeTotals(Node *parent, uint32_t program, const RunTotals &totals, uint64_t launches) {
+    if (launches == 0) {
+      return;
+    }
+    double scale = static_cast<double>(launches) / static_cast<double>(totals.runs);
+    for (uint32_t i = 0; i < totals.operations.size(); ++i) {
+      if (totals.operations[i].count > 0) {
+        OperationTime &sum = counts_.operations[{program, i}];
+        const Operation &operation = attribution_.programs()[program]->operations[i];
+        writeOperation(writeOperationPath(tree_, parent, operation), operation,
+                       totals.operations[i], scale, &sum);
+      }
+    }
+  }
+
+  void writeOperation(Node *node, const Operation &operation, const OperationTotals &totals,
+                      double scale, OperationTime *sum) {
+    auto count = static_cast<uint64_t>(std::llround(static_cast<double>(totals.count) * scale));
+    MetricValues time;
+    time.count = std::max<uint64_t>(count, 1);
+    time.total = static_cast<uint64_t>(std::llround(totals.total_ns * scale));
+    time.minimum = static_cast<uint64_t>(std::llround(totals.minimum_ns));
+    time.maximum = static_cast<uint64_t>(std::llround(totals.maximum_ns));
+    double mean = totals.total_ns / static_cast<double>(totals.count);
+    time.m2 = std::max(0.0, totals.squares_ns - mean * totals.total_ns) * scale;
+    counts_.device_ns += static_cast<double>(time.total);
+    sum->executions += time.count;
+    sum->device_ns += time.total;
+    addTo(node, device_time_, time);
+    addEach(node, flops_, operation.flops, time.count);
+    addEach(node, bytes_, operation.bytes, time.count);
+  }
+
+  void addEach(Node *node, uint16_t metric, uint64_t value, uint64_t count) {
+    if (value > 0) {
+      addTo(node, metric, {count, value * count, value, value, 0});
+    }
+  }
+
+  /// Two programs of one node may share a node when their frames are equal.
+  void addTo(Node *node, uint16_t metric, const MetricValues &values) {
+    MetricRow &row = tree_.metric(node, metric);
+    row.assign(combine(row.read(), values));
+  }
+
+  ThreadTree &tree_;
+  const Attribution &attribution_;
+  std::map<uint32_t, RunTotals> whole_; // by program, over all nodes
+  uint16_t device_time_, launch_count_, flops_, bytes_;
+  WrittenCounts counts_;
+};
+
+} // namespace
+
+Node *writeOperationPath(ThreadTree &tree, Node *parent, const Operation &operation) {
+  Interner &interner = Interner::instance();
+  Node *node = parent;
+  if (const char *phase = phaseName(operation.phase)) {
+    node = tree.child(node, FrameKind::kPhase, interner.intern(phase), 0);
+  }
+  for (const SourceLine &line : operation.lines) {
+    uint64_t frame = SourceFrames::instance().add(interner.intern(line.function),
+                                                  interner.intern(line.file), line.line);
+    node = tree.child(node, FrameKind::kPython, frame, 0);
+  }
+  if (operation.isInserted()) {
+    node = tree.child(node, FrameKind::kMarker, interner.intern(kInsertedMarker), 0);
+  } else {
+    node = tree.child(node, FrameKind::kHlo, interner.intern(operation.primitive), 0);
+  }
+  if (operation.name != operation.primitive) {
+    node = tree.child(node, FrameKind::kHlo, interner.intern(operation.name), 0);
+  }
+  return node;
+}
+
+WrittenCounts writeOperationTimes() {
+  Recorder &recorder = RecorderRegistry::instance().makeDetached("jax");
+  const Attribution &attribution = Attribution::instance();
+  std::unique_lock<std::mutex> lock = attribution.lock();
+  return Writer(recorder, attribution).run();
+}
+
+} // namespace deepcontext::jax

@@ -1,0 +1,35 @@
+#pragma once
+// Hangs sampled operation times, scaled to the exact launch counts, below the launching nodes.
+#include <cstdint>
+#include <map>
+#include <utility>
+
+#include "core/thread_tree.h"
+#include "jax/program.h"
+
+namespace deepcontext::jax {
+
+/// Estimate for one operation over the whole run.
+struct OperationTime {
+  uint64_t executions = 0;
+  uint64_t device_ns = 0;
+};
+
+struct WrittenCounts {
+  uint64_t launches = 0;           // of all jitted functions, counted one by one
+  uint64_t unsampled_launches = 0; // of programs that never ran in a window
+  uint64_t borrowed_launches = 0;  // timed by the same program's runs from other call paths
+  double device_ns = 0;
+  /// By program and operation, over all call sites: two programs may share nodes of the tree.
+  std::map<std::pair<uint32_t, uint32_t>, OperationTime> operations;
+};
+
+/// Return the node of an operation: phase > the model's Python frames > primitive > instruction,
+/// below `parent`. Owner of the tree only.
+Node *writeOperationPath(ThreadTree &tree, Node *parent, const Operation &operation);
+
+/// Write the tree below the dispatch nodes anew, into a recorder that belongs to no thread. No
+/// reader may be active.
+WrittenCounts writeOperationTimes();
+
+} // namespace deepcontext::jax

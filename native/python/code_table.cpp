@@ -1,0 +1,266 @@
+#include "python/code_table.h"
+
+#include <algorithm>
+
+#include "core/interner.h"
+#include "sampling/memory_reader.h"
+
+namespace deepcontext {
+
+namespace {
+
+void appendUtf8(std::string &out, uint32_t code_point) {
+  if (code_point < 0x80) {
+    out += static_cast<char>(code_point);
+  } else if (code_point < 0x800) {
+    out += static_cast<char>(0xC0 | (code_point >> 6));
+    out += static_cast<char>(0x80 | (code_point & 0x3F));
+  } else if (code_point >= 0xD800 && code_point < 0xE000) {
+    out += '?'; // a lone surrogate (undecodable file name byte) has no UTF-8 form
+  } else if (code_point < 0x10000) {
+    out += static_cast<char>(0xE0 | (code_point >> 12));
+    out += static_cast<char>(0x80 | ((code_point >> 6) & 0x3F));
+    out += static_cast<char>(0x80 | (code_point & 0x3F));
+  } else {
+    out += static_cast<char>(0xF0 | (code_point >> 18));
+    out += static_cast<char>(0x80 | ((code_point >> 12) & 0x3F));
+    out += static_cast<char>(0x80 | ((code_point >> 6) & 0x3F));
+    out += static_cast<char>(0x80 | (code_point & 0x3F));
+  }
+}
+
+bool matches(const CodeRule &rule, const CodeInfo &info) {
+  if (!rule.qualified_name.empty() && rule.qualified_name != info.name) {
+    return false;
+  }
+  size_t length = rule.file.size();
+  if (info.file.size() < length) {
+    return false;
+  }
+  switch (rule.match) {
+  case CodeRule::FileMatch::kExact:
+    return info.file == rule.file;
+  case CodeRule::FileMatch::kPrefix:
+    return info.file.compare(0, length, rule.file) == 0;
+  case CodeRule::FileMatch::kSuffix:
+    return info.file.compare(info.file.size() - length, length, rule.file) == 0;
+  }
+  return false;
+}
+
+bool hasType(const PyObject *object, const PyTypeObject *type, const MemoryReader &memory) {
+  PyObject head;
+  return memory.read(object, &head, sizeof head) && Py_TYPE(&head) == type && Py_REFCNT(&head) > 0;
+}
+
+/// Whether the address is that of a code object with the parts that `describe` reads.
+bool isCode(const void *address, const MemoryReader &memory) {
+  alignas(PyCodeObject) char copy[sizeof(PyCodeObject)];
+  if (!memory.read(address, copy, sizeof copy)) {
+    return false;
+  }
+  auto *code = reinterpret_cast<const PyCodeObject *>(copy);
+  auto *object = static_cast<const PyObject *>(address);
+  return hasType(object, &PyCode_Type, memory) &&
+         hasType(code->co_qualname, &PyUnicode_Type, memory) &&
+         hasType(code->co_filename, &PyUnicode_Type, memory) &&
+         hasType(code->co_linetable, &PyBytes_Type, memory);
+}
+
+#if PY_VERSION_HEX >= 0x030c0000
+
+int g_watcher = -1;
+
+int onCodeEvent(PyCodeEvent event, PyCodeObject *code) {
+  if (event == PY_CODE_EVENT_DESTROY) {
+    CodeTable::instance().forget(code);
+  }
+  return 0;
+}
+
+#else
+
+// 3.11 has no code watcher. tp_dealloc is read at each deallocation, so a wrapper in the type's
+// slot sees all of them; it is put back when the session ends.
+destructor g_original_dealloc = nullptr;
+
+void deallocAndForget(PyObject *code) {
+  CodeTable::instance().forget(code);
+  g_original_dealloc(code);
+}
+
+#endif
+
+} // namespace
+
+std::string copyText(PyObject *text) {
+  std::string out;
+  if (!text || !PyUnicode_Check(text)) {
+    return out;
+  }
+  Py_ssize_t length = PyUnicode_GET_LENGTH(text);
+  if (PyUnicode_IS_COMPACT_ASCII(text)) {
+    out.assign(static_cast<const char *>(PyUnicode_DATA(text)), static_cast<size_t>(length));
+    return out;
+  }
+  for (Py_ssize_t i = 0; i < length; ++i) {
+    appendUtf8(out, PyUnicode_READ(PyUnicode_KIND(text), PyUnicode_DATA(text), i));
+  }
+  return out;
+}
+
+CodeTable &CodeTable::instance() {
+  static CodeTable *const table = new CodeTable(); // code objects die after static destructors
+  return *table;
+}
+
+CodeInfo CodeTable::describe(const PyCodeObject *code) const {
+  CodeInfo info;
+  info.name = copyText(code->co_qualname);
+  info.file = copyText(code->co_filename);
+  info.first_line = code->co_firstlineno;
+  PyObject *table = code->co_linetable;
+  if (table && PyBytes_Check(table)) {
+    info.table.assign(PyBytes_AS_STRING(table), static_cast<size_t>(PyBytes_GET_SIZE(table)));
+  }
+  auto rule = std::find_if(rules_.begin(), rules_.end(),
+                           [&](const CodeRule &candidate) { return matches(candidate, info); });
+  if (rule != rules_.end()) {
+    info.role = rule->role;
+    info.marker = Interner::instance().intern(rule->marker);
+  }
+  return info;
+}
+
+std::string CodeTable::contentKey(const CodeInfo &info) {
+  std::string key = info.file;
+  key += '\0';
+  key += info.name;
+  key += '\0';
+  key += std::to_string(info.first_line);
+  key += '\0';
+  key += info.table;
+  return key;
+}
+
+CodeEntry CodeTable::entry(const PyCodeObject *code) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return entryLocked(code);
+}
+
+std::optional<CodeEntry> CodeTable::entrySince(const void *code, uint64_t since,
+                                               const MemoryReader &memory) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (mayHaveDied(code, since)) {
+    return std::nullopt;
+  }
+  auto known = by_address_.find(code);
+  if (known != by_address_.end()) {
+    return known->second;
+  }
+  if (!isCode(code, memory)) {
+    return std::nullopt;
+  }
+  return entryLocked(static_cast<const PyCodeObject *>(code));
+}
+
+bool CodeTable::mayHaveDied(const void *code, uint64_t since) const {
+  uint64_t deaths = deaths_.load(std::memory_order_relaxed);
+  if (deaths - since > kRecentDeaths) {
+    return true;
+  }
+  for (; since < deaths; ++since) {
+    if (recent_deaths_[since % kRecentDeaths] == code) {
+      return true;
+    }
+  }
+  return false;
+}
+
+CodeEntry CodeTable::entryLocked(const PyCodeObject *code) {
+  auto known = by_address_.find(code);
+  if (known != by_address_.end()) {
+    return known->second;
+  }
+  CodeInfo info = describe(code);
+  CodeEntry entry{static_cast<uint32_t>(infos_.size()), info.role, info.marker};
+  auto [place, is_new] = by_content_.emplace(contentKey(info), entry.id);
+  if (is_new) {
+    infos_.push_back(std::move(info));
+  } else {
+    // The rules may have grown since this content was seen first.
+    entry.id = place->second;
+    infos_[entry.id].role = info.role;
+    infos_[entry.id].marker = info.marker;
+  }
+  by_address_.emplace(code, entry);
+  return entry;
+}
+
+const CodeInfo &CodeTable::info(uint32_t id) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return infos_[id];
+}
+
+void CodeTable::addRule(CodeRule rule) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  auto same = [&](const CodeRule &other) {
+    return other.match == rule.match && other.file == rule.file &&
+           other.qualified_name == rule.qualified_name;
+  };
+  rules_.erase(std::remove_if(rules_.begin(), rules_.end(), same), rules_.end());
+  rules_.push_back(std::move(rule));
+  by_address_.clear();
+  epoch_.fetch_add(1, std::memory_order_release);
+}
+
+bool CodeTable::watch(std::string *reason) {
+#if PY_VERSION_HEX >= 0x030c0000
+  if (g_watcher < 0) {
+    g_watcher = PyCode_AddWatcher(onCodeEvent);
+  }
+  if (g_watcher < 0) {
+    PyErr_Clear();
+    *reason = "all of the interpreter's code watchers are taken by other tools";
+    return false;
+  }
+#else
+  (void)reason;
+  if (!g_original_dealloc) {
+    g_original_dealloc = PyCode_Type.tp_dealloc;
+    PyCode_Type.tp_dealloc = deallocAndForget;
+  }
+#endif
+  is_watching_.store(true, std::memory_order_release);
+  return true;
+}
+
+void CodeTable::unwatch() {
+  is_watching_.store(false, std::memory_order_release);
+#if PY_VERSION_HEX >= 0x030c0000
+  if (g_watcher >= 0) {
+    PyCode_ClearWatcher(g_watcher);
+    g_watcher = -1;
+  }
+#else
+  if (g_original_dealloc && PyCode_Type.tp_dealloc == deallocAndForget) {
+    PyCode_Type.tp_dealloc = g_original_dealloc;
+    g_original_dealloc = nullptr;
+  }
+#endif
+  std::lock_guard<std::mutex> lock(mutex_);
+  by_address_.clear();
+  epoch_.fetch_add(1, std::memory_order_release);
+}
+
+void CodeTable::forget(const void *code) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  uint64_t deaths = deaths_.load(std::memory_order_relaxed);
+  recent_deaths_[deaths % kRecentDeaths] = code;
+  deaths_.store(deaths + 1, std::memory_order_release);
+  if (by_address_.erase(code) > 0) {
+    epoch_.fetch_add(1, std::memory_order_release);
+  }
+}
+
+} // namespace deepcontext

@@ -1,0 +1,143 @@
+#pragma once
+// Code objects as ids that are never used twice, although their addresses are.
+#include <Python.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace deepcontext {
+
+class MemoryReader;
+
+/// What the frames of a code object become in the tree.
+enum class CodeRole : uint8_t {
+  kPlain,         // a Python frame
+  kHidden,        // no node: our own frames, import machinery, a framework's plumbing
+  kScopePlumbing, // hidden, and above the function that opened a scope
+  kModuleCall,    // the call of a module: a module node, named after the instance in `self`
+  kFolded,        // one marker node, and no frame below it
+};
+
+/// Assigns a role to code objects by where they were defined.
+struct CodeRule {
+  enum class FileMatch : uint8_t { kExact, kPrefix, kSuffix };
+  FileMatch match;
+  std::string file;
+  std::string qualified_name; // "" for every function of the file
+  CodeRole role;
+  std::string marker; // kFolded: the marker's name
+};
+
+struct CodeInfo {
+  std::string name;  // co_qualname
+  std::string file;  // co_filename
+  std::string table; // co_linetable
+  int first_line = 0;
+  CodeRole role = CodeRole::kPlain;
+  uint32_t marker = 0; // interned
+};
+
+/// Per-thread map from an address to what is known of it; emptied when the table's epoch moves.
+template <typename Value> class AddressCache {
+public:
+  Value *find(const void *address) {
+    Slot &slot = slots_[index(address)];
+    return slot.address == address ? &slot.value : nullptr;
+  }
+  Value *store(const void *address, Value value) {
+    Slot &slot = slots_[index(address)];
+    slot = {address, value};
+    return &slot.value;
+  }
+  void clear() {
+    for (Slot &slot : slots_) {
+      slot.address = nullptr;
+    }
+  }
+
+private:
+  static constexpr size_t kSlots = 2048;
+  struct Slot {
+    const void *address = nullptr;
+    Value value{};
+  };
+  static size_t index(const void *address) {
+    auto value = reinterpret_cast<uintptr_t>(address);
+    return ((value >> 4) ^ (value >> 15)) % kSlots;
+  }
+  Slot slots_[kSlots];
+};
+
+struct CodeEntry {
+  uint32_t id = 0;
+  CodeRole role = CodeRole::kPlain;
+  uint32_t marker = 0;
+};
+
+/// All code objects seen. Their names and line tables are copied at first sight, without the GIL:
+/// the fields are immutable and a running frame keeps its code alive. No reference is taken (that
+/// needs the GIL); instead the interpreter tells when a code object is destroyed
+/// (PyCode_AddWatcher; 3.11 has none: its tp_dealloc is wrapped), and the address is forgotten.
+///
+/// Two code objects with equal name, file, first line and line table get one id, so that a program
+/// that compiles the same source again and again has a bounded tree.
+class CodeTable {
+public:
+  static CodeTable &instance();
+
+  /// Moves whenever an address may have got a new meaning; caches keyed by address check it.
+  static uint64_t epoch() { return epoch_.load(std::memory_order_acquire); }
+
+  /// The entry of a code object that is kept alive by a frame of the calling thread.
+  CodeEntry entry(const PyCodeObject *code);
+  /// Number of code objects destroyed so far. Async-signal-safe.
+  static uint64_t deaths() { return deaths_.load(std::memory_order_acquire); }
+  /// The entry of what may be a code object that ran when `deaths()` was `since`; none when it is
+  /// none or may have been destroyed since. Reads what nobody keeps alive, without a fault: as long
+  /// as destruction is watched, nothing is freed while this holds the lock.
+  std::optional<CodeEntry> entrySince(const void *code, uint64_t since, const MemoryReader &memory);
+  bool isWatching() const { return is_watching_.load(std::memory_order_acquire); }
+  const CodeInfo &info(uint32_t id) const;
+
+  void addRule(CodeRule rule);
+
+  /// Watch destruction during a session. GIL held. False with a reason where it cannot be watched.
+  bool watch(std::string *reason);
+  void unwatch();
+  /// A code object is about to be freed. GIL held.
+  void forget(const void *code);
+  std::mutex &forkLock() { return mutex_; }
+
+private:
+  CodeInfo describe(const PyCodeObject *code) const;
+  static std::string contentKey(const CodeInfo &info);
+
+  // Static, so that the hot path reads it without going through instance().
+  static inline std::atomic<uint64_t> epoch_{1};
+  static inline std::atomic<uint64_t> deaths_{0};
+  static constexpr uint64_t kRecentDeaths = 1024;
+
+  CodeEntry entryLocked(const PyCodeObject *code);
+  bool mayHaveDied(const void *code, uint64_t since) const;
+
+  mutable std::mutex mutex_;
+  std::atomic<bool> is_watching_{false};
+  std::array<const void *, kRecentDeaths> recent_deaths_{}; // a ring, by number of death
+  std::unordered_map<const void *, CodeEntry> by_address_;
+  std::unordered_map<std::string, uint32_t> by_content_;
+  std::deque<CodeInfo> infos_; // never moved, never removed
+  std::vector<CodeRule> rules_;
+};
+
+/// UTF-8 copy of a str without the GIL; the object must be kept alive by the caller's frame.
+std::string copyText(PyObject *text);
+
+} // namespace deepcontext

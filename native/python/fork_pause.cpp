@@ -1,0 +1,78 @@
+#include "python/fork_pause.h"
+
+#include <algorithm>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace deepcontext {
+
+namespace {
+
+// os.fork() warns when the process has more than one thread.
+constexpr bool kForkCountsThreadsAfterHooks = PY_VERSION_HEX >= 0x030D0000;
+
+bool isMainThread() {
+  return static_cast<long>(getpid()) == syscall(SYS_gettid);
+}
+
+/// Whether `frame` is running, now or further down the stack of this thread.
+bool isOnStack(const PyFrameObject *frame) {
+  PyFrameObject *current = PyEval_GetFrame();
+  Py_XINCREF(current);
+  while (current && current != frame) {
+    PyFrameObject *back = PyFrame_GetBack(current);
+    Py_DECREF(current);
+    current = back;
+  }
+  bool is_found = current != nullptr;
+  Py_XDECREF(current);
+  return is_found;
+}
+
+} // namespace
+
+ForkPause &ForkPause::instance() {
+  static ForkPause *const pause = new ForkPause();
+  return *pause;
+}
+
+void ForkPause::pause() {
+  bool is_needed = std::any_of(threads_.begin(), threads_.end(),
+                               [](const PausableThread *thread) { return thread->isStarted(); });
+  if (!is_needed) {
+    return;
+  }
+  PyObject *caller = reinterpret_cast<PyObject *>(PyEval_GetFrame());
+  Py_XSETREF(forking_, Py_XNewRef(caller));
+  for (PausableThread *thread : threads_) {
+    thread->pause();
+  }
+}
+
+void ForkPause::resume() {
+  // In another thread than the main one there are two threads in any case.
+  bool is_late = kForkCountsThreadsAfterHooks && forking_ && isMainThread();
+  if (!is_late || Py_AddPendingCall(resumeWhenForked, this) != 0) {
+    resumeNow();
+  }
+}
+
+int ForkPause::resumeWhenForked(void *self) {
+  auto *pause = static_cast<ForkPause *>(self);
+  auto *caller = reinterpret_cast<PyFrameObject *>(pause->forking_);
+  bool is_forking = caller && PyEval_GetFrame() != caller && isOnStack(caller);
+  if (is_forking && Py_AddPendingCall(resumeWhenForked, self) == 0) {
+    return 0; // a hook of the program runs; its frame lies above that of the caller of os.fork()
+  }
+  pause->resumeNow();
+  return 0;
+}
+
+void ForkPause::resumeNow() {
+  Py_CLEAR(forking_);
+  for (PausableThread *thread : threads_) {
+    thread->resume();
+  }
+}
+
+} // namespace deepcontext

@@ -1,0 +1,42 @@
+#pragma once
+// Ends our own threads for the moment of a fork made by Python.
+#include <Python.h>
+
+#include <vector>
+
+namespace deepcontext {
+
+/// A thread of ours that is not to exist while the process forks.
+class PausableThread {
+public:
+  /// Whether it is to run at all, paused or not.
+  virtual bool isStarted() const = 0;
+  /// GIL held. End the thread, keep everything else. May be called when it is paused.
+  virtual void pause() = 0;
+  /// GIL held. Start it again; does nothing when it runs or has been stopped meanwhile.
+  virtual void resume() = 0;
+
+protected:
+  ~PausableThread() = default;
+};
+
+/// os.fork() warns when the process has more than one thread; the ones we added must not be the
+/// reason. GIL held throughout.
+class ForkPause {
+public:
+  static ForkPause &instance();
+
+  /// A thread that lives as long as the process.
+  void add(PausableThread *thread) { threads_.push_back(thread); }
+  void pause();
+  void resume();
+
+private:
+  void resumeNow();
+  static int resumeWhenForked(void *self);
+
+  std::vector<PausableThread *> threads_;
+  PyObject *forking_ = nullptr; // the frame that calls os.fork(), until it has returned
+};
+
+} // namespace deepcontext

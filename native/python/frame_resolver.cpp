@@ -1,0 +1,50 @@
+#include "python/frame_resolver.h"
+
+#include "gpu/kernel_names.h"
+#include "jax/source_frames.h"
+#include "python/code_table.h"
+#include "python/location_table.h"
+#include "python/module_table.h"
+#include "sampling/thread_names.h"
+
+namespace deepcontext {
+
+FrameRecord PythonFrameResolver::resolve(const Node &node) const {
+  Interner &interner = Interner::instance();
+  uint32_t nothing = interner.intern("");
+  switch (node.kind) {
+  case FrameKind::kPython: {
+    if (jax::SourceFrames::isOne(node.a)) {
+      return jax::SourceFrames::instance().frame(node.a);
+    }
+    const CodeInfo &code = CodeTable::instance().info(static_cast<uint32_t>(node.a));
+    uint32_t line = lineOfInstruction(code.table, code.first_line, static_cast<uint32_t>(node.b));
+    return {node.kind, interner.intern(code.name), interner.intern(code.file),
+            line ? line : static_cast<uint32_t>(code.first_line)};
+  }
+  case FrameKind::kThread: {
+    std::string label = ThreadNames::instance().label(static_cast<uint32_t>(node.b));
+    return {node.kind, label.empty() ? static_cast<uint32_t>(node.a) : interner.intern(label),
+            nothing, 0};
+  }
+  case FrameKind::kModule:
+    return {node.kind,
+            interner.intern(ModuleTable::instance().label(static_cast<uint32_t>(node.a))), nothing,
+            0};
+  case FrameKind::kKernel: {
+    gpu::Demangler readable;
+    return {node.kind,
+            interner.intern(readable(interner.text(static_cast<uint32_t>(node.a)).data())), nothing,
+            0};
+  }
+  case FrameKind::kStall: {
+    auto file = static_cast<uint32_t>(node.b >> 32); // 0: unknown
+    return {node.kind, static_cast<uint32_t>(node.a), file ? file : nothing,
+            static_cast<uint32_t>(node.b)};
+  }
+  default:
+    return {node.kind, static_cast<uint32_t>(node.a), nothing, 0};
+  }
+}
+
+} // namespace deepcontext

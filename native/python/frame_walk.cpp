@@ -1,0 +1,325 @@
+#include "python/frame_walk.h"
+
+#include <algorithm>
+
+#include "python/code_table.h"
+#include "python/module_table.h"
+
+namespace deepcontext {
+
+namespace {
+
+/// A module's id, and its type: a module that dies before the table could make a weak reference to
+/// it leaves its address to another one without a word.
+struct SeenModule {
+  uint32_t id = 0;
+  const void *type = nullptr;
+};
+
+/// What a thread knows about addresses it met; hangs off its recorder.
+struct AddressCaches {
+  AddressCache<CodeEntry> codes;
+  AddressCache<SeenModule> modules;
+  uint64_t code_epoch = 0;
+  uint64_t module_epoch = 0;
+};
+
+AddressCaches &cachesOf(Recorder &recorder) {
+  if (__builtin_expect(!recorder.address_caches, 0)) {
+    recorder.address_caches = std::make_shared<AddressCaches>();
+  }
+  return *static_cast<AddressCaches *>(recorder.address_caches.get());
+}
+
+/// Forget addresses that may have got a new meaning since this thread looked last.
+void refresh(Recorder &recorder, AddressCaches &caches) {
+  uint64_t code_epoch = CodeTable::epoch();
+  uint64_t module_epoch = ModuleTable::epoch();
+  if (__builtin_expect(caches.code_epoch == code_epoch && caches.module_epoch == module_epoch, 1)) {
+    return;
+  }
+  caches.codes.clear();
+  caches.modules.clear();
+  for (PathEntry &entry : recorder.path) {
+    entry.instruction = nullptr;
+  }
+  caches.code_epoch = code_epoch;
+  caches.module_epoch = module_epoch;
+}
+
+CodeEntry codeEntry(AddressCaches &caches, const PyCodeObject *code) {
+  CodeEntry *known = caches.codes.find(code);
+  return known ? *known : *caches.codes.store(code, CodeTable::instance().entry(code));
+}
+
+uint32_t moduleEntry(AddressCaches &caches, const void *instance) {
+  const void *type = Py_TYPE(static_cast<PyObject *>(const_cast<void *>(instance)));
+  SeenModule *known = caches.modules.find(instance);
+  if (!known || known->type != type) {
+    known = caches.modules.store(instance, {ModuleTable::instance().entry(instance), type});
+  }
+  return known->id;
+}
+
+/// The tree node of one more frame below `parent`.
+Node *extend(Recorder &recorder, AddressCaches &caches, Node *parent, const WalkedFrame &seen,
+             PathEntry &entry) {
+  auto *code = static_cast<const PyCodeObject *>(seen.code);
+  CodeEntry known = codeEntry(caches, code);
+  switch (known.role) {
+  case CodeRole::kHidden:
+  case CodeRole::kScopePlumbing:
+    return parent;
+  case CodeRole::kFolded:
+    entry.is_folded = true;
+    parent = recorder.tree.child(parent, FrameKind::kMarker, known.marker, 0);
+    if (parent->kind == FrameKind::kMarker) { // else the tree is full
+      parent->setFlag(kFlagFolding);
+    }
+    return parent;
+  case CodeRole::kModuleCall:
+    if (entry.instance) {
+      return recorder.tree.child(parent, FrameKind::kModule, moduleEntry(caches, entry.instance),
+                                 0);
+    }
+    return parent;
+  case CodeRole::kPlain:
+    break;
+  }
+  return recorder.tree.child(parent, FrameKind::kPython, known.id,
+                             instructionOffset(code, entry.instruction));
+}
+
+const void *callerInstruction(const InterpreterFrame *frame) {
+  const InterpreterFrame *caller = callerFrame(frame);
+  return caller ? caller->instruction : nullptr;
+}
+
+/// Whether the frame at the anchor's address is still the activation that was running then.
+bool isSameActivation(const InterpreterFrame *frame, const Anchor &anchor) {
+  return frameCode(frame) == anchor.code &&
+         (isResumable(frame) || callerInstruction(frame) == anchor.caller_instruction);
+}
+
+/// Where a walk outwards from the innermost frame ends.
+struct Boundary {
+  const Anchor *anchor; // the frame it ends at, or null for the outermost
+  bool is_included;
+
+  const void *frame() const { return anchor ? anchor->frame : nullptr; }
+  /// An operator's anchor cannot have returned; a scope's may, and another frame be in its place.
+  bool isAt(const InterpreterFrame *frame) const {
+    return anchor && frame == anchor->frame && (!is_included || isSameActivation(frame, *anchor));
+  }
+};
+
+bool differs(const PathEntry &last, const InterpreterFrame *frame) {
+  return last.instruction != frame->instruction ||
+         (last.instance && last.instance != frameFirstLocal(frame));
+}
+
+/// Compare a path of unchanged depth with the last one without copying it: the usual case, and the
+/// one whose cost counts. Returns the first position that differs (`end` for none), or kOtherDepth.
+constexpr uint32_t kOtherDepth = UINT32_MAX;
+
+uint32_t compareInPlace(const Recorder &recorder, const InterpreterFrame *top, Boundary boundary,
+                        uint32_t begin) {
+  const PathEntry *path = recorder.path.data();
+  uint32_t position = recorder.path_length;
+  uint32_t first_difference = position;
+  const InterpreterFrame *frame = top;
+  const void *end = boundary.frame();
+  while (frame && position > begin && frame != end) {
+    --position;
+    first_difference = differs(path[position], frame) ? position : first_difference;
+    frame = callerFrame(frame);
+  }
+  if (!boundary.is_included) {
+    return position == begin && frame == end ? first_difference : kOtherDepth;
+  }
+  if (!frame || position != begin + 1 || !boundary.isAt(frame)) {
+    return kOtherDepth;
+  }
+  return differs(path[begin], frame) ? begin : first_difference;
+}
+
+struct Walk {
+  uint32_t count = 0;
+  bool reached_anchor = false;
+};
+
+/// Collect at most `most` frames from `top` to the boundary into recorder.walked, innermost first.
+Walk walkFrames(Recorder &recorder, const InterpreterFrame *top, Boundary boundary, uint32_t most) {
+  const void *module_call = ModuleTable::callCode();
+  Walk walk;
+  for (const InterpreterFrame *frame = top; frame && walk.count < most;
+       frame = callerFrame(frame)) {
+    walk.reached_anchor = boundary.isAt(frame);
+    if (walk.reached_anchor && !boundary.is_included) {
+      break;
+    }
+    const PyCodeObject *code = frameCode(frame);
+    recorder.walked[walk.count++] = {code, frame->instruction,
+                                     code == module_call ? frameFirstLocal(frame) : nullptr};
+    if (walk.reached_anchor) {
+      break;
+    }
+  }
+  return walk;
+}
+
+/// The next frame of a walk, or null past the boundary.
+const InterpreterFrame *nextOut(const InterpreterFrame *frame, Boundary boundary) {
+  if (boundary.is_included && boundary.isAt(frame)) {
+    return nullptr;
+  }
+  frame = callerFrame(frame);
+  return frame && !boundary.is_included && boundary.isAt(frame) ? nullptr : frame;
+}
+
+/// Where a walk must begin to see the outermost `most` frames up to the boundary.
+const InterpreterFrame *skipInnermost(const InterpreterFrame *top, Boundary boundary,
+                                      uint32_t most) {
+  const InterpreterFrame *ahead = top;
+  for (uint32_t i = 0; ahead && i < most; ++i) {
+    ahead = nextOut(ahead, boundary);
+  }
+  for (; ahead; ahead = nextOut(ahead, boundary)) {
+    top = callerFrame(top);
+  }
+  return top;
+}
+
+/// The anchor of `outer` that is still running, the innermost first; its first one if none is.
+Boundary runningAnchor(const InterpreterFrame *top, const Level *outer) {
+  for (const Anchor &anchor : outer->anchors) {
+    for (const InterpreterFrame *frame = top; anchor.frame && frame; frame = callerFrame(frame)) {
+      if (Boundary{&anchor, true}.isAt(frame)) {
+        return {&anchor, true};
+      }
+    }
+  }
+  return {&outer->anchors[0], true};
+}
+
+/// Collect the frames that belong below `outer`, the outermost of them if there are more than
+/// `most`.
+uint32_t walkToLevel(Recorder &recorder, const InterpreterFrame *top, Boundary boundary,
+                     const Level *outer, uint32_t most) {
+  if (boundary.is_included) {
+    // The function that opened the scope may have returned: the scope goes on in its callers.
+    boundary = runningAnchor(top, outer);
+  }
+  Walk walk = walkFrames(recorder, top, boundary, most);
+  if (__builtin_expect(walk.count == most && !walk.reached_anchor, 0)) {
+    const InterpreterFrame *outermost = skipInnermost(top, boundary, most);
+    if (outermost != top) {
+      RecorderCounters::bump(recorder.counters.paths_cut);
+      walk = walkFrames(recorder, outermost, boundary, most);
+    }
+  }
+  return walk.count;
+}
+
+/// Put the `count` innermost walked frames into the path from `position` on.
+Node *extendPath(Recorder &recorder, AddressCaches &caches, Node *parent, uint32_t position,
+                 uint32_t count, bool is_folded) {
+  while (count > 0) {
+    const WalkedFrame &seen = recorder.walked[--count];
+    PathEntry &entry = recorder.path[position++];
+    entry = {seen.instruction, seen.instance, nullptr, is_folded};
+    entry.node = is_folded ? parent : extend(recorder, caches, parent, seen, entry);
+    parent = entry.node;
+    is_folded = entry.is_folded;
+  }
+  recorder.path_length = position;
+  return parent;
+}
+
+/// A path of another depth: walk it whole, keep what it has in common with the last one.
+Node *replacePath(Recorder &recorder, AddressCaches &caches, const InterpreterFrame *top,
+                  Boundary boundary, const Level *outer, Node *parent) {
+  uint32_t position = outer ? outer->path_length : 0;
+  uint32_t most = Recorder::kMaxPath - position;
+  uint32_t left = walkToLevel(recorder, top, boundary, outer, most);
+  bool is_folded = false;
+  while (left > 0 && position < recorder.path_length) {
+    const WalkedFrame &seen = recorder.walked[left - 1];
+    const PathEntry &last = recorder.path[position];
+    if (last.instruction != seen.instruction || last.instance != seen.instance) {
+      break;
+    }
+    parent = last.node;
+    is_folded = last.is_folded;
+    ++position;
+    --left;
+  }
+  return extendPath(recorder, caches, parent, position, left, is_folded);
+}
+
+} // namespace
+
+Node *pythonContext(Recorder &recorder, const InterpreterFrame *top, const Level *outer) {
+  if (__builtin_expect(outer && outer->folded, 0)) {
+    return outer->folded;
+  }
+  Node *parent = outer ? outer->node : recorder.tree.root();
+  bool is_in_scope = outer && outer->kind == LevelKind::kScope;
+  if (!top || (outer && !is_in_scope && outer->anchors[0].frame == top)) {
+    return parent;
+  }
+  AddressCaches &caches = cachesOf(recorder);
+  refresh(recorder, caches);
+  Boundary boundary{outer ? &outer->anchors[0] : nullptr, is_in_scope};
+  uint32_t begin = outer ? outer->path_length : 0;
+  uint32_t first = compareInPlace(recorder, top, boundary, begin);
+  if (first == kOtherDepth || recorder.path_length == begin) {
+    return replacePath(recorder, caches, top, boundary, outer, parent);
+  }
+  if (first == recorder.path_length) {
+    return recorder.path[first - 1].node;
+  }
+  if (first > begin) {
+    parent = recorder.path[first - 1].node;
+  }
+  bool is_folded = first > begin && recorder.path[first - 1].is_folded;
+  uint32_t count = recorder.path_length - first;
+  walkFrames(recorder, top, boundary, count);
+  return extendPath(recorder, caches, parent, first, count, is_folded);
+}
+
+void setAnchors(Level *level, const InterpreterFrame *top) {
+  level->anchors[0].frame = top;
+  if (level->kind != LevelKind::kScope) {
+    return;
+  }
+  for (Anchor &anchor : level->anchors) {
+    anchor = {top, nullptr, nullptr};
+    if (top) {
+      anchor = {top, frameCode(top), callerInstruction(top)};
+      top = callerFrame(top);
+    }
+  }
+}
+
+const InterpreterFrame *skipScopePlumbing(Recorder &recorder, const InterpreterFrame *top) {
+  AddressCaches &caches = cachesOf(recorder);
+  refresh(recorder, caches);
+  while (top && codeEntry(caches, frameCode(top)).role == CodeRole::kScopePlumbing) {
+    top = callerFrame(top);
+  }
+  return top;
+}
+
+std::vector<std::pair<const PyCodeObject *, uint32_t>> walkForCheck() {
+  std::vector<std::pair<const PyCodeObject *, uint32_t>> frames;
+  PyThreadState *state = PyGILState_GetThisThreadState();
+  for (const InterpreterFrame *frame = state ? innermostFrame(state) : nullptr; frame;
+       frame = callerFrame(frame)) {
+    const PyCodeObject *code = frameCode(frame);
+    frames.emplace_back(code, instructionOffset(code, frame->instruction));
+  }
+  return frames;
+}
+
+} // namespace deepcontext

@@ -1,0 +1,45 @@
+#pragma once
+// The calling thread's Python call path as a tree node, without the GIL.
+#include <Python.h>
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "core/recorder.h"
+#include "python/interpreter_frame.h"
+
+namespace deepcontext {
+
+/// The innermost Python frame of the calling thread, or null: no Python thread, or no frame on it.
+/// Works without the GIL. The thread state is asked for each time, because a C++ thread's may be
+/// temporary, except on the main thread, whose state lives as long as the interpreter.
+inline const InterpreterFrame *currentFrame(Recorder &recorder) {
+  auto *state = static_cast<const PyThreadState *>(recorder.thread_state);
+  if (!state) {
+    state = PyGILState_GetThisThreadState();
+    if (recorder.is_main_thread) {
+      recorder.thread_state = state;
+    }
+  }
+  return state ? innermostFrame(state) : nullptr;
+}
+
+/// The node of the call path from `outer` (or the thread's root) down to `top`.
+///
+/// Walks every frame and compares the walk with the last path; only frames that differ are looked
+/// up. The walk never stops early at a frame that looks unchanged: one function called from two
+/// lines of its caller has the same frame address, code and instruction both times.
+Node *pythonContext(Recorder &recorder, const InterpreterFrame *top, const Level *outer);
+
+/// Remember which frames were running when a level was opened, `top` innermost.
+void setAnchors(Level *level, const InterpreterFrame *top);
+
+/// The innermost frame that is not scope plumbing.
+const InterpreterFrame *skipScopePlumbing(Recorder &recorder, const InterpreterFrame *top);
+
+/// (code object, instruction byte offset) of the calling thread, innermost first; GIL held.
+/// For the start-up check against sys._getframe().
+std::vector<std::pair<const PyCodeObject *, uint32_t>> walkForCheck();
+
+} // namespace deepcontext

@@ -1,0 +1,37 @@
+#pragma once
+// From a sampled place to a node of the sampler's tree.
+#include <cstdint>
+
+#include "core/recorder.h"
+#include "python/code_table.h"
+#include "sampling/memory_reader.h"
+#include "sampling/sample.h"
+
+namespace deepcontext {
+
+/// The sampler's own tree: links to the threads' trees, and sampled frames below them. It belongs
+/// to the sampler's thread, because a sampled thread may be in the middle of changing its own tree.
+class ContextTree {
+public:
+  ContextTree();
+
+  /// The thread itself: its tree's root if it has a recorder, else a thread frame (see
+  /// `ThreadNames`).
+  Node *thread(const Recorder *recorder, uint32_t name, uint32_t serial);
+  /// The innermost frame of `context`, below `thread` or the scope it is in. `*is_whole` is false
+  /// when frames are missing at its inner end, because their code is gone or never was; null when
+  /// nothing is known of it.
+  Node *place(const SampledContext &context, Node *thread, const MemoryReader &memory,
+              bool *is_whole);
+
+  void addTo(Node *node, uint16_t metric, uint64_t value) {
+    recorder_.tree.metric(node, metric).add(value);
+  }
+
+private:
+  Node *extend(Node *parent, const SampledFrame &frame, CodeEntry known);
+
+  Recorder &recorder_;
+};
+
+} // namespace deepcontext

@@ -1,0 +1,61 @@
+#include "sampling/gil_futex.h"
+
+#include <Python.h>
+
+#include <csignal>
+#include <ctime>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace deepcontext {
+
+namespace {
+
+constexpr int kLooks = 400;
+constexpr timespec kBetweenLooks{0, 50'000};
+// Threads sleep in parts of one condition variable and its mutex, which are neighbours.
+constexpr uint64_t kReach = 96;
+
+} // namespace
+
+void GilFutex::begin() {
+  if (isKnown()) {
+    return;
+  }
+  waiter_ = 0;
+  thread_ = std::thread([this] {
+    waiter_ = static_cast<int>(syscall(SYS_gettid));
+    PyGILState_Release(PyGILState_Ensure());
+  });
+}
+
+void GilFutex::watch(const KernelThreads &kernel) {
+  uint64_t before = 0;
+  for (int look = 0; look < kLooks && !isKnown(); ++look) {
+    std::optional<ThreadState> state;
+    if (int waiter = waiter_.load()) {
+      state = kernel.state(waiter);
+    }
+    bool is_asleep = state && !state->is_running && state->system_call == SYS_futex;
+    if (is_asleep && state->argument == before) {
+      address_ = before;
+      return;
+    }
+    before = is_asleep ? state->argument : 0;
+    nanosleep(&kBetweenLooks, nullptr);
+  }
+}
+
+void GilFutex::finish() {
+  if (thread_.joinable()) {
+    Py_BEGIN_ALLOW_THREADS thread_.join();
+    Py_END_ALLOW_THREADS
+  }
+}
+
+bool GilFutex::isWaitedFor(const ThreadState &state) const {
+  return isKnown() && state.system_call == SYS_futex && state.argument + kReach > address_ &&
+         state.argument < address_ + kReach;
+}
+
+} // namespace deepcontext

@@ -1,0 +1,144 @@
+#include "sampling/kernel_threads.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <dirent.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifndef SYS_close_range
+#define SYS_close_range 436
+#endif
+
+namespace deepcontext {
+
+namespace {
+
+// Source: linux/close_range.h, kernel 5.9.
+constexpr unsigned kCloseRangeUnshare = 2;
+
+/// Close what the copied table holds, one by one: what kernels before 5.9 are left with.
+void closeAll() {
+  DIR *folder = opendir("/proc/thread-self/fd");
+  if (!folder) {
+    return;
+  }
+  std::vector<int> open_files;
+  while (const dirent *file = readdir(folder)) {
+    if (file->d_name[0] != '.') {
+      open_files.push_back(std::atoi(file->d_name));
+    }
+  }
+  closedir(folder);
+  for (int file : open_files) {
+    close(file);
+  }
+}
+
+} // namespace
+
+bool separateDescriptors(std::string *reason) {
+  if (syscall(SYS_close_range, 0u, ~0u, kCloseRangeUnshare) == 0) {
+    return true;
+  }
+  if (unshare(CLONE_FILES) == 0) {
+    closeAll();
+    return true;
+  }
+  *reason = std::string("the kernel gives a thread no descriptors of its own (close_range and "
+                        "unshare: ") +
+            std::strerror(errno) + ")";
+  return false;
+}
+
+KernelThreads::KernelThreads()
+    : folder_(open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {}
+
+KernelThreads::~KernelThreads() {
+  if (folder_ >= 0) {
+    close(folder_);
+  }
+}
+
+std::vector<int> KernelThreads::list() const {
+  std::vector<int> threads;
+  int copy = openat(folder_, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR *folder = copy >= 0 ? fdopendir(copy) : nullptr;
+  if (!folder) {
+    return threads;
+  }
+  while (const dirent *thread = readdir(folder)) {
+    if (thread->d_name[0] != '.') {
+      threads.push_back(std::atoi(thread->d_name));
+    }
+  }
+  closedir(folder);
+  return threads;
+}
+
+size_t KernelThreads::readFile(int thread, const char *file, char *to, size_t bytes) const {
+  char path[64];
+  std::snprintf(path, sizeof path, "%d/%s", thread, file);
+  int opened = openat(folder_, path, O_RDONLY | O_CLOEXEC);
+  if (opened < 0) {
+    to[0] = 0;
+    return 0;
+  }
+  ssize_t size = ::read(opened, to, bytes - 1);
+  close(opened);
+  to[size > 0 ? size : 0] = 0;
+  return size > 0 ? static_cast<size_t>(size) : 0;
+}
+
+std::string KernelThreads::name(int thread) const {
+  char text[64];
+  size_t size = readFile(thread, "comm", text, sizeof text);
+  if (size > 0 && text[size - 1] == '\n') {
+    --size;
+  }
+  return std::string(text, size);
+}
+
+std::optional<ThreadState> KernelThreads::state(int thread) const {
+  char text[256];
+  if (readFile(thread, "syscall", text, sizeof text) == 0) {
+    return std::nullopt;
+  }
+  ThreadState state;
+  state.is_running = text[0] == 'r';
+  if (!state.is_running) {
+    char *rest = nullptr;
+    state.system_call = std::strtol(text, &rest, 10);
+    state.argument = std::strtoull(rest, nullptr, 16);
+  }
+  return state;
+}
+
+bool KernelThreads::isBlocking(int thread, int signal_number) const {
+  char text[4096];
+  readFile(thread, "status", text, sizeof text);
+  const char *mask = std::strstr(text, "SigBlk:");
+  if (!mask) {
+    return true;
+  }
+  uint64_t blocked = std::strtoull(mask + std::strlen("SigBlk:"), nullptr, 16);
+  return (blocked >> (signal_number - 1)) & 1;
+}
+
+std::optional<uint64_t> KernelThreads::cpuNs(int thread) {
+  // What pthread_getcpuclockid() returns, for a number instead of a handle that may be stale.
+  // Source: include/linux/posix-timers.h, CPUCLOCK_PERTHREAD | CPUCLOCK_SCHED.
+  auto clock = static_cast<clockid_t>((~static_cast<unsigned>(thread) << 3) | 6u);
+  timespec now;
+  if (clock_gettime(clock, &now) != 0) {
+    return std::nullopt;
+  }
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
+}
+
+} // namespace deepcontext

@@ -1,0 +1,159 @@
+// Async-signal-safe, the whole file. The handler runs on the sampled thread between any two of its
+// instructions, possibly inside malloc, the interpreter, or a hook of ours, so it
+//
+//   - allocates nothing, takes no lock, calls no function that does: what it calls is inline or in
+//     this file, except PyGILState_GetThisThreadState and PyGILState_Check (loads, and
+//     pthread_getspecific), clock_gettime and the probe's raw system call;
+//   - writes only to its own slot, which nobody else touches while it is `kAsked`;
+//   - touches no thread-local memory but the recorder's pointer, which is initial-exec TLS and so
+//     needs no allocation;
+//   - reads its own thread's interpreter frames and open levels, which no other thread changes; an
+//     address that the interpreter may be about to change is probed before it is read;
+//   - stands on an alternate stack where the program has one, and uses less than 1 KiB of it;
+//   - leaves errno as it was.
+//
+// tests/architecture/test_signal_safety.py holds what this object file calls to that list.
+#include "sampling/signal_handler.h"
+
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+#include "python/code_table.h"
+#include "sampling/frame_sampling.h"
+
+namespace deepcontext {
+
+std::atomic<SampleSlot *> SampleSlots::slots_[SampleSlots::kMost];
+
+namespace {
+
+constexpr uintptr_t kPageBytes = 4096;
+
+/// Reads memory of the own thread: at once where it is known to be mapped, else after asking the
+/// kernel.
+class ProbingReader {
+public:
+  explicit ProbingReader(const PyThreadState *state)
+      : chunk_begin_(reinterpret_cast<uintptr_t>(state->datastack_chunk)),
+        chunk_end_(reinterpret_cast<uintptr_t>(state->datastack_limit)) {}
+
+  template <typename Value> bool copy(const void *address, Value *value) const {
+    auto begin = reinterpret_cast<uintptr_t>(address);
+    if (begin % alignof(void *) != 0 || !isMapped(begin) ||
+        !isMapped(begin + sizeof(Value) - sizeof(void *))) {
+      return false;
+    }
+    __builtin_memcpy(value, address, sizeof(Value));
+    return true;
+  }
+
+private:
+  bool isMapped(uintptr_t address) const {
+    if (chunk_begin_ && address >= chunk_begin_ && address < chunk_end_) {
+      return true;
+    }
+    uintptr_t page = address / kPageBytes;
+    if (page != last_page_) {
+      // An invalid first argument, which the kernel looks at after it has read the second.
+      long answer = syscall(SYS_rt_sigprocmask, ~0ul, page * kPageBytes, nullptr, 8);
+      if (answer == -1 && errno == EFAULT) {
+        return false;
+      }
+      last_page_ = page;
+    }
+    return true;
+  }
+
+  uintptr_t chunk_begin_;
+  uintptr_t chunk_end_;
+  mutable uintptr_t last_page_ = 0;
+};
+
+uint64_t readClock(clockid_t clock) {
+  timespec now;
+  clock_gettime(clock, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
+}
+
+void answer(SampleSlot *slot) {
+  SampledContext &context = slot->context;
+  slot->wall_ns = readClock(CLOCK_MONOTONIC);
+  slot->cpu_ns = readClock(CLOCK_THREAD_CPUTIME_ID);
+  Recorder *recorder = RecorderRegistry::currentOrNull();
+  bool is_recording = recorder && recorder->isOf(RecorderRegistry::generation());
+  LevelView levels = is_recording ? recorder->view(ticks()) : LevelView();
+  context.recorder = is_recording ? recorder : nullptr;
+  context.code_deaths = CodeTable::deaths();
+  SampleBoundary boundary = enterLevels(&context, levels);
+  const PyThreadState *state = PyGILState_GetThisThreadState();
+  context.thread_state = state;
+  context.holds_gil = state && PyGILState_Check();
+  context.frame_count = 0;
+  context.is_garbled = false;
+  if (state && !levels.is_in_operator && !isFolded(levels)) {
+    ProbingReader reader(state);
+    sampleFrames(&context, firstFrame(state, reader), boundary, reader);
+  }
+}
+
+void onSampleSignal(int, siginfo_t *info, void *) {
+  int saved = errno;
+  if (info->si_code == SI_QUEUE) { // else it is none of ours; by default it is ignored
+    auto number = static_cast<uint32_t>(info->si_value.sival_int);
+    SampleSlot *slot = SampleSlots::at(number);
+    if (slot && slot->state.load(std::memory_order_acquire) == SampleSlot::kAsked &&
+        slot->thread.load(std::memory_order_relaxed) == static_cast<int>(syscall(SYS_gettid)) &&
+        RecorderRegistry::isRecording()) {
+      answer(slot);
+      slot->state.store(SampleSlot::kAnswered, std::memory_order_release);
+    }
+  }
+  errno = saved;
+}
+
+} // namespace
+
+bool takeSampleSignal() {
+  struct sigaction old;
+  if (sigaction(kSampleSignal, nullptr, &old) != 0 || old.sa_handler != SIG_DFL) {
+    return false;
+  }
+  struct sigaction ours;
+  std::memset(&ours, 0, sizeof ours);
+  ours.sa_sigaction = onSampleSignal;
+  ours.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
+  sigemptyset(&ours.sa_mask);
+  return sigaction(kSampleSignal, &ours, nullptr) == 0;
+}
+
+bool ownsSampleSignal() {
+  struct sigaction now;
+  return sigaction(kSampleSignal, nullptr, &now) == 0 && (now.sa_flags & SA_SIGINFO) &&
+         now.sa_sigaction == onSampleSignal;
+}
+
+void returnSampleSignal() {
+  if (ownsSampleSignal()) {
+    struct sigaction standard;
+    std::memset(&standard, 0, sizeof standard);
+    standard.sa_handler = SIG_DFL;
+    sigaction(kSampleSignal, &standard, nullptr);
+  }
+}
+
+bool askForSample(uint32_t slot_number, int thread) {
+  siginfo_t info;
+  std::memset(&info, 0, sizeof info);
+  info.si_signo = kSampleSignal;
+  info.si_code = SI_QUEUE;
+  info.si_pid = getpid();
+  info.si_uid = getuid();
+  info.si_value.sival_int = static_cast<int>(slot_number);
+  return syscall(SYS_rt_tgsigqueueinfo, getpid(), thread, kSampleSignal, &info) == 0;
+}
+
+} // namespace deepcontext

@@ -1,0 +1,276 @@
+// The vendor-neutral parts one by one: correlation ring, idle tracker, names, buffers, deadlines.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <random>
+#include <thread>
+
+#include "core/interner.h"
+#include "gpu/buffer_queue.h"
+#include "gpu/correlation.h"
+#include "gpu/cupti/calls.h"
+#include "gpu/deadline.h"
+#include "gpu/hip_calls.h"
+#include "gpu/hip_runtime.h"
+#include "gpu/idle.h"
+#include "gpu/kernel_names.h"
+#include "tests/check.h"
+
+using namespace deepcontext::gpu;
+using deepcontext::Interner;
+
+TEST(callSitesAreFoundUntilTheRingHasGoneRound) {
+  CorrelationTable table(1024);
+  CallSite site;
+  CHECK(!table.find(0, &site));
+  for (uint32_t id = 0; id < 1024; ++id) {
+    CHECK(table.set(id, id % 7, id + 1, id * 10));
+  }
+  for (uint32_t id = 0; id < 1024; ++id) {
+    CHECK(table.find(id, &site));
+    CHECK_EQ(site.recorder, id % 7);
+    CHECK_EQ(site.node, id + 1);
+    CHECK_EQ(site.ticks, id * 10u);
+  }
+  table.set(1024, 1, 2, 3);
+  CHECK(!table.find(0, &site));
+  CHECK(table.find(1024, &site));
+  table.clear();
+  CHECK(!table.find(1024, &site));
+}
+
+TEST(idsMayWrapAndRecordersMayNotFit) {
+  CorrelationTable table(1024);
+  CallSite site;
+  table.set(UINT32_MAX, 1, 10, 0);
+  table.set(0, 2, 20, 0);
+  CHECK(table.find(UINT32_MAX, &site) && site.node == 10);
+  CHECK(table.find(0, &site) && site.node == 20);
+  CHECK(!table.set(5, CorrelationTable::kMaxRecorders, 1, 0));
+  CHECK(!table.find(5, &site));
+}
+
+TEST(timeStampsAreComparedAcrossTheirWrap) {
+  uint64_t last = (1ull << CorrelationTable::kTickBits) - 1;
+  CHECK_EQ(CorrelationTable::ticksBetween(last, 4), 5);
+  CHECK_EQ(CorrelationTable::ticksBetween(4, last), -5);
+}
+
+TEST(aReaderNeverSeesHalfACall) {
+  CorrelationTable table(64); // small, so that writers overwrite what readers look at
+  std::atomic<bool> is_over{false};
+  std::thread writer([&] {
+    for (uint32_t id = 0; id < 200'000; ++id) {
+      table.set(id, id % 100, id % 1000, id);
+    }
+    is_over = true;
+  });
+  uint64_t found = 0;
+  while (!is_over) {
+    for (uint32_t id = 0; id < 200'000; id += 997) {
+      CallSite site;
+      if (table.find(id, &site)) {
+        ++found;
+        CHECK(site.recorder == id % 100 && site.node == id % 1000 && site.ticks == id);
+      }
+    }
+  }
+  writer.join();
+  CallSite site;
+  CHECK(table.find(199'999, &site));
+}
+
+TEST(idleTimeIsTheSameInAnyOrder) {
+  std::mt19937 random(5);
+  std::vector<BusyInterval> intervals;
+  uint64_t now = 1000, idle = 0;
+  for (uint32_t i = 0; i < 100'000; ++i) {
+    uint64_t gap = random() % 4 == 0 ? random() % 50 : 0;
+    uint64_t length = 1 + random() % 100;
+    idle += i > 0 ? gap : 0;
+    now += gap;
+    intervals.push_back({now, now + length, i});
+    now += length;
+  }
+  for (size_t reach : {size_t{1}, size_t{1000}, IdleTracker::kWindow / 2}) {
+    std::vector<BusyInterval> shuffled = intervals;
+    for (size_t begin = 0; begin < shuffled.size(); begin += reach) {
+      size_t end = std::min(begin + reach, shuffled.size());
+      std::shuffle(shuffled.begin() + static_cast<std::ptrdiff_t>(begin),
+                   shuffled.begin() + static_cast<std::ptrdiff_t>(end), random);
+    }
+    uint64_t reported = 0;
+    IdleTracker tracker([&](const IdleGap &gap) { reported += gap.end_ns - gap.start_ns; });
+    for (size_t i = 0; i < shuffled.size(); ++i) {
+      tracker.add(0, i % 3, shuffled[i]);
+      if (i % 5000 == 0) {
+        tracker.settle(false);
+      }
+    }
+    tracker.settle(true);
+    DeviceTotals totals = tracker.totals()[0];
+    CHECK_EQ(totals.idle_ns, idle);
+    CHECK_EQ(reported, idle);
+    CHECK_EQ(totals.busy_ns + totals.idle_ns, totals.last_ns - totals.first_ns);
+    CHECK_EQ(totals.late_ns, 0u);
+  }
+}
+
+TEST(workThatComesTooLateIsCountedAsSuch) {
+  IdleTracker tracker([](const IdleGap &) {});
+  tracker.add(0, 0, {100, 200, 1});
+  tracker.add(0, 0, {1000, 1100, 2});
+  tracker.settle(true);
+  tracker.add(0, 0, {300, 400, 3});
+  tracker.settle(true);
+  DeviceTotals totals = tracker.totals()[0];
+  CHECK_EQ(totals.idle_ns, 800u);
+  CHECK_EQ(totals.late_ns, 100u);
+}
+
+TEST(devicesAndOverlappingStreamsAreKeptApart) {
+  IdleTracker tracker([](const IdleGap &) {});
+  tracker.add(0, 1, {0, 100, 1});
+  tracker.add(0, 2, {50, 150, 2});
+  tracker.add(1, 1, {0, 10, 3});
+  tracker.settle(true);
+  auto totals = tracker.totals();
+  CHECK_EQ(totals[0].busy_ns, 150u);
+  CHECK_EQ(totals[0].stream_busy_ns[1], 100u);
+  CHECK_EQ(totals[0].stream_busy_ns[2], 100u);
+  CHECK_EQ(totals[1].busy_ns, 10u);
+}
+
+TEST(namesAreLookedAtAgainWhenTheirAddressMayBeReused) {
+  KernelNames names;
+  char name[] = "first";
+  uint32_t first = names.lookup(name);
+  CHECK_EQ(Interner::instance().text(first), "first");
+  name[0] = 'b';
+  CHECK_EQ(names.lookup(name), first); // within one buffer an address keeps its meaning
+  names.age();
+  CHECK_EQ(Interner::instance().text(names.lookup(name)), "birst");
+  CHECK(!Interner::instance().text(names.lookup(nullptr)).empty());
+  std::vector<std::string> many;
+  for (int i = 0; i < 5000; ++i) {
+    many.push_back("kernel" + std::to_string(i));
+  }
+  for (int round = 0; round < 2; ++round) {
+    for (const std::string &text : many) {
+      CHECK_EQ(Interner::instance().text(names.lookup(text.c_str())), text);
+    }
+    names.age();
+  }
+}
+
+TEST(cxxNamesBecomeReadable) {
+  Demangler readable;
+  CHECK_EQ(std::string(readable("_Z4gemmILi3EEvPf")), "void gemm<3>(float*)");
+  CHECK_EQ(std::string(readable("triton_poi_fused_add_0")), "triton_poi_fused_add_0");
+  CHECK_EQ(std::string(readable("_Zbroken")), "_Zbroken");
+}
+
+TEST(driverFunctionsAreClassifiedByName) {
+  using deepcontext::gpu::cupti::classify;
+  for (const char *name : {"cuLaunchKernel", "cuLaunchKernel_ptsz", "cuLaunchKernelEx",
+                           "cuLaunchCooperativeKernel", "cuLaunch", "cuLaunchGridAsync",
+                           "cuGraphLaunch_ptsz", "cuMemsetD32Async", "cuMemcpyHtoDAsync_v2"}) {
+    CHECK(classify(name).is_launch);
+    CHECK(!classify(name).is_waiting);
+  }
+  CHECK(classify("cuMemcpyDtoH_v2").is_launch && classify("cuMemcpyDtoH_v2").is_waiting);
+  CHECK(classify("cuStreamSynchronize_ptsz").is_waiting);
+  CHECK(!classify("cuStreamSynchronize").is_launch);
+  for (const char *name : {"cuLaunchHostFunc", "cuLaunchHostFunc_ptsz", "cuMemAlloc_v2",
+                           "cuGraphInstantiate", "cuStreamBeginCapture_v2"}) {
+    CHECK(!classify(name).is_launch && !classify(name).is_waiting);
+  }
+}
+
+TEST(hipFunctionsAreClassifiedByName) {
+  for (const char *name :
+       {"hipLaunchKernel", "hipLaunchKernel_spt", "hipExtLaunchKernel", "hipModuleLaunchKernel",
+        "hipExtModuleLaunchKernel", "hipHccModuleLaunchKernel", "hipLaunchCooperativeKernel",
+        "hipModuleLaunchCooperativeKernel", "hipDrvLaunchKernelEx"}) {
+    CHECK(classifyHip(name) == HipFunction::kLaunch);
+  }
+  CHECK(classifyHip("hipMemcpyDtoH") == HipFunction::kBlockingCopy);
+  CHECK(classifyHip("hipMemcpyWithStream") == HipFunction::kBlockingCopy);
+  CHECK(classifyHip("hipMemcpyDtoHAsync") == HipFunction::kAsyncCopy);
+  CHECK(classifyHip("hipMemsetD32Async") == HipFunction::kMemset);
+  CHECK(classifyHip("hipMemset") == HipFunction::kMemset);
+  CHECK(classifyHip("hipStreamSynchronize_spt") == HipFunction::kWait);
+  CHECK(classifyHip("hipGraphLaunch_spt") == HipFunction::kGraphLaunch);
+  CHECK(classifyHip("hipGraphInstantiateWithParams") == HipFunction::kInstantiate);
+  for (const char *name :
+       {"hipLaunchHostFunc", "hipLaunchHostFunc_spt", "hipMalloc", "hipStreamQuery",
+        "hipGraphAddKernelNode", "hipModuleLoadData", "hipStreamIsCapturing"}) {
+    CHECK(classifyHip(name) == HipFunction::kOther);
+  }
+}
+
+TEST(gpusAreNumberedAsTheVariablesShowThem) {
+  const std::vector<HipGpu> gpus = {{10, 0xA0}, {11, 0xA1}, {12, 0xA2}, {13, 0xA3}};
+  using Handles = std::vector<uint64_t>;
+  auto order = [&gpus](const char *rocr, const char *hip, const char *ordinal) {
+    return hipOrder(gpus, {rocr, hip, ordinal});
+  };
+  CHECK(order("", "", "") == (Handles{10, 11, 12, 13}));
+  // What is hidden comes after what is shown.
+  CHECK(order("", "2", "") == (Handles{12, 10, 11, 13}));
+  CHECK(order("2, 0", "", "") == (Handles{12, 10, 11, 13}));
+  CHECK(order("GPU-00000000000000a3,GPU-A1", "", "") == (Handles{13, 11, 10, 12}));
+  // HIP counts what ROCr shows.
+  CHECK(order("3,1,0", "1,0", "") == (Handles{11, 13, 10, 12}));
+  CHECK(order("", "", "1") == (Handles{11, 10, 12, 13}));
+  CHECK(order("", "2", "1") == (Handles{12, 10, 11, 13}));
+  // A list ends at what names no GPU, and names each but once.
+  CHECK(order("", "1,-1,2", "") == (Handles{11, 10, 12, 13}));
+  CHECK(order("", "3,3,7,0", "") == (Handles{13, 10, 11, 12}));
+  CHECK(order("", "GPU-,1", "") == (Handles{10, 11, 12, 13}));
+  CHECK(order("", "99999999999999999999", "") == (Handles{10, 11, 12, 13}));
+}
+
+TEST(buffersAreBoundedReadAndReused) {
+  BufferQueue queue;
+  std::atomic<uint64_t> read{0};
+  queue.configure(1000, 4096, [&](const FilledBuffer &buffer) {
+    read += buffer.valid_bytes;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  });
+  CHECK_EQ(queue.bufferBytes(), 1024u);
+  std::vector<uint8_t *> buffers;
+  for (int i = 0; i < 4; ++i) {
+    buffers.push_back(queue.take(false));
+    CHECK(buffers.back() != nullptr);
+  }
+  CHECK(queue.take(false) == nullptr);
+  uint8_t *beyond = queue.take(true);
+  CHECK(beyond != nullptr);
+  buffers.push_back(beyond);
+  for (uint8_t *buffer : buffers) {
+    queue.put({buffer, 1024, 10});
+  }
+  CHECK(queue.waitUntilRead(10));
+  CHECK_EQ(read.load(), 50u);
+  uint8_t *again = queue.take(false);
+  CHECK(again != nullptr);
+  queue.discard({again, 1024, 0});
+  queue.beforeFork();
+  queue.afterFork();
+  uint8_t *after = queue.take(false);
+  queue.put({after, 1024, 7});
+  queue.stop();
+  CHECK_EQ(read.load(), 57u);
+}
+
+TEST(aCallThatHangsIsLeftBehind) {
+  CHECK(runWithDeadline([] {}, 5));
+  CHECK(!isOwnThread());
+  std::atomic<bool> was_own{false};
+  CHECK(runWithDeadline([&] { was_own = isOwnThread(); }, 5));
+  CHECK(was_own.load());
+  CHECK(
+      !runWithDeadline([] { std::this_thread::sleep_for(std::chrono::milliseconds(300)); }, 0.05));
+  std::this_thread::sleep_for(std::chrono::milliseconds(400)); // let it end before the process does
+}

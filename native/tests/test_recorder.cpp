@@ -1,0 +1,231 @@
+#include "core/recorder.h"
+
+#include "tests/check.h"
+
+using namespace deepcontext;
+
+namespace {
+
+const void *owner(uintptr_t number) {
+  return reinterpret_cast<const void *>(number);
+}
+
+/// A recorder with a clock of its own: ticks are what the test says.
+class Program {
+public:
+  Program() { recorder_.adoptThread(); }
+
+  /// Open a level below the innermost one, at tick `start`.
+  Node *open(uintptr_t name, uint64_t start, LevelKind kind = LevelKind::kOperator) {
+    Level *outer = recorder_.innermost();
+    Node *parent = outer ? outer->node : recorder_.tree.root();
+    Node *node = recorder_.tree.child(parent, FrameKind::kOperator, name, 0);
+    Level *level = recorder_.push(kind, node, owner(name));
+    if (level) {
+      level->start_ticks = start;
+    }
+    return node;
+  }
+  void close(uintptr_t name, uint64_t now) { recorder_.close(owner(name), now); }
+  Recorder &recorder() { return recorder_; }
+
+private:
+  Recorder recorder_{0};
+};
+
+uint64_t exclusive(const Node *node) {
+  return node->exclusive.load();
+}
+uint64_t total(const Node *node) {
+  return node->duration.read().total;
+}
+
+} // namespace
+
+TEST(nested_time_is_not_the_outer_levels_own) {
+  Program program;
+  Node *outer = program.open(1, 100);
+  Node *first = program.open(2, 110);
+  Node *inner = program.open(3, 112);
+  program.close(3, 117);
+  program.close(2, 130);
+  Node *second = program.open(4, 150);
+  program.close(4, 155);
+  program.close(1, 200);
+  CHECK_EQ(total(outer), 100u);
+  CHECK_EQ(total(first), 20u);
+  CHECK_EQ(exclusive(inner), 5u);
+  CHECK_EQ(exclusive(first), 15u);
+  CHECK_EQ(exclusive(second), 5u);
+  CHECK_EQ(exclusive(outer), 75u);
+  CHECK_EQ(program.recorder().levelCount(), 0u);
+}
+
+TEST(calls_of_one_node_add_up) {
+  Program program;
+  Node *node = nullptr;
+  for (uint64_t call = 0; call < 3; ++call) {
+    node = program.open(1, 1000 * call);
+    program.close(1, 1000 * call + 10 + call);
+  }
+  MetricValues seen = node->duration.read();
+  CHECK_EQ(seen.count, 3u);
+  CHECK_EQ(seen.total, 33u);
+  CHECK_EQ(seen.minimum, 10u);
+  CHECK_EQ(seen.maximum, 12u);
+  CHECK_EQ(exclusive(node), 33u);
+}
+
+TEST(an_outer_scope_may_close_before_an_inner_one) {
+  // outermost [0..100] > first [10..30], second [20..50]: the three own times make up the 100.
+  Program program;
+  Node *outermost = program.open(1, 0);
+  Node *first = program.open(2, 10, LevelKind::kScope);
+  Node *second = program.open(3, 20, LevelKind::kScope);
+  program.close(2, 30);
+  CHECK_EQ(program.recorder().levelCount(), 2u);
+  CHECK_EQ(program.recorder().innermost()->node, second);
+  program.close(3, 50);
+  program.close(1, 100);
+  CHECK_EQ(total(first), 20u);
+  CHECK_EQ(total(second), 30u);
+  CHECK_EQ(exclusive(first), 10u);
+  CHECK_EQ(exclusive(second), 30u);
+  CHECK_EQ(exclusive(outermost), 60u);
+}
+
+TEST(own_times_make_up_the_whole_in_any_order_of_closing) {
+  const uintptr_t orders[][3] = {{2, 3, 4}, {2, 4, 3}, {3, 2, 4}, {3, 4, 2}, {4, 2, 3}, {4, 3, 2}};
+  for (const auto &order : orders) {
+    Program program;
+    Node *nodes[4] = {program.open(1, 0)};
+    for (uintptr_t name = 2; name <= 4; ++name) {
+      nodes[name - 1] = program.open(name, 10 * name, LevelKind::kScope);
+    }
+    uint64_t now = 100;
+    for (uintptr_t name : order) {
+      program.close(name, now);
+      now += 13;
+    }
+    program.close(1, 1000);
+    uint64_t sum = 0;
+    for (const Node *node : nodes) {
+      sum += exclusive(node);
+    }
+    CHECK_EQ(sum, 1000u);
+  }
+}
+
+TEST(a_level_that_goes_on_forgets_the_path_below_the_closed_one) {
+  Program program;
+  Recorder &recorder = program.recorder();
+  recorder.path_length = 3;
+  program.open(1, 0, LevelKind::kScope);
+  recorder.path_length = 5;
+  program.open(2, 0, LevelKind::kScope);
+  recorder.path_length = 9;
+  program.close(1, 10);
+  CHECK_EQ(recorder.path_length, 3u);
+  CHECK_EQ(recorder.innermost()->path_length, 3u);
+  program.close(2, 20);
+  CHECK_EQ(recorder.path_length, 3u);
+}
+
+TEST(closing_an_unknown_owner_changes_nothing) {
+  Program program;
+  program.close(9, 5); // nothing is open
+  Node *node = program.open(1, 10);
+  program.close(9, 20);
+  CHECK_EQ(program.recorder().levelCount(), 1u);
+  program.close(1, 30);
+  CHECK_EQ(total(node), 20u);
+}
+
+TEST(a_wrappers_own_time_is_the_wrapped_operators) {
+  Program program;
+  Recorder &recorder = program.recorder();
+  Node *outer = program.open(1, 0);
+  Level *wrapper = recorder.push(LevelKind::kWrapper, outer, owner(2));
+  wrapper->charged = nullptr;
+  wrapper->start_ticks = 10;
+  Node *wrapped = recorder.tree.child(outer, FrameKind::kOperator, 3, 0);
+  wrapper->node = wrapper->charged = wrapped;
+  recorder.push(LevelKind::kOperator, wrapped, owner(3))->start_ticks = 15;
+  recorder.close(owner(3), 25);
+  recorder.close(owner(2), 40);
+  program.close(1, 100);
+  CHECK_EQ(wrapped->duration.read().count, 1u); // the wrapper is no call of its own
+  CHECK_EQ(total(wrapped), 10u);
+  CHECK_EQ(exclusive(wrapped), 30u);
+  CHECK_EQ(exclusive(outer), 70u);
+}
+
+TEST(levels_past_the_deepest_are_refused_and_counted) {
+  Program program;
+  for (uintptr_t name = 1; name <= Recorder::kMaxLevels; ++name) {
+    program.open(name, name);
+  }
+  CHECK_EQ(program.recorder().counters.levels_refused.load(), 0u);
+  CHECK(program.recorder().push(LevelKind::kScope, program.recorder().tree.root(), owner(5000)) ==
+        nullptr);
+  CHECK_EQ(program.recorder().counters.levels_refused.load(), 1u);
+  program.close(5000, 9000); // its end comes all the same
+  CHECK_EQ(program.recorder().levelCount(), uint32_t{Recorder::kMaxLevels});
+  for (uintptr_t name = Recorder::kMaxLevels; name >= 1; --name) {
+    program.close(name, 10'000);
+  }
+  CHECK_EQ(program.recorder().levelCount(), 0u);
+}
+
+TEST(levels_whose_stack_frame_is_gone_are_dropped) {
+  Program program;
+  Recorder &recorder = program.recorder();
+  char stack[400]; // stands for four frames: higher addresses are older
+  CHECK(recorder.isOnStack(stack));
+  auto at = [&](int frame) { return reinterpret_cast<uintptr_t>(&stack[399 - 100 * frame]); };
+  Node *outer = program.open(at(0), 0);
+  recorder.path_length = 4;
+  program.open(at(1), 10);
+  recorder.path_length = 6;
+  Node *finished = program.open(at(2), 20);
+  program.close(at(2), 50);
+  program.open(at(2), 60); // neither this nor its caller will see an end
+  recorder.path_length = 8;
+
+  recorder.dropDeadLevels(owner(at(1)));
+  CHECK_EQ(recorder.levelCount(), 1u);
+  CHECK_EQ(recorder.innermost()->node, outer);
+  CHECK_EQ(recorder.path_length, 4u);
+  recorder.dropDeadLevels(owner(at(3))); // deeper than all that is open
+  CHECK_EQ(recorder.levelCount(), 1u);
+  program.close(at(0), 100);
+  CHECK_EQ(exclusive(finished), 30u);
+  CHECK_EQ(exclusive(outer), 70u); // the finished inner level is not counted twice
+}
+
+TEST(levels_that_are_not_on_the_stack_are_never_dropped) {
+  Program program;
+  Recorder &recorder = program.recorder();
+  char stack[10];
+  program.open(1, 0, LevelKind::kScope); // a scope's token is no address
+  recorder.dropDeadLevels(stack);
+  CHECK_EQ(recorder.levelCount(), 1u);
+}
+
+TEST(reset_forgets_the_last_session) {
+  Program program;
+  Recorder &recorder = program.recorder();
+  recorder.ring().store(1, 7, program.open(1, 0));
+  RecorderCounters::bump(recorder.counters.operators, 5);
+  RecorderCounters::bump(recorder.counters.hook_ticks, 5);
+  recorder.path_length = 3;
+  recorder.reset(17);
+  CHECK(recorder.isOf(17));
+  CHECK(!recorder.isOf(16));
+  CHECK_EQ(recorder.levelCount(), 0u);
+  CHECK_EQ(recorder.path_length, 0u);
+  CHECK_EQ(recorder.tree.size(), 1u);
+  CHECK_EQ(recorder.counters.operators.load(), 0u);
+  CHECK_EQ(recorder.counters.hook_ticks.load(), 0u);
+  CHECK(recorder.ring().find(1, 7) == nullptr);
+}

@@ -1,0 +1,195 @@
+// RecorderRegistry is one a process, so each case begins a session of its own.
+#include <sys/prctl.h>
+#include <thread>
+
+#include "core/recorder.h"
+#include "tests/check.h"
+
+using namespace deepcontext;
+
+namespace {
+
+constexpr uint32_t kNodes = 1'000'000;
+
+/// Run `work` on a thread with an OS name, and wait for its end.
+template <typename Work> void onThread(const char *name, Work work) {
+  std::thread([&] {
+    prctl(PR_SET_NAME, name);
+    work();
+  }).join();
+}
+
+uint32_t indexOnThread(const char *name) {
+  uint32_t index = 0;
+  onThread(name, [&] { index = RecorderRegistry::current().index(); });
+  return index;
+}
+
+} // namespace
+
+TEST(a_thread_has_one_recorder) {
+  RecorderRegistry::instance().begin(kNodes);
+  Recorder *first = &RecorderRegistry::current();
+  CHECK_EQ(&RecorderRegistry::current(), first);
+  CHECK_EQ(RecorderRegistry::currentOrNull(), first);
+  CHECK_EQ(first->label, "MainThread");
+  CHECK_EQ(RecorderRegistry::instance().at(first->index()), first);
+  char here;
+  CHECK(first->isOnStack(&here));
+  onThread("other", [&] {
+    CHECK(RecorderRegistry::currentOrNull() == nullptr);
+    Recorder &other = RecorderRegistry::current();
+    CHECK(&other != first);
+    CHECK_EQ(other.label, "other");
+    CHECK(!other.isOnStack(&here));
+    CHECK_EQ(other.thread_handle.load(), uint64_t{pthread_self()});
+  });
+}
+
+TEST(an_ended_threads_recorder_goes_to_the_next_of_its_name) {
+  RecorderRegistry::instance().begin(kNodes);
+  uint32_t first = indexOnThread("worker");
+  CHECK_EQ(indexOnThread("worker"), first);
+  uint32_t other = indexOnThread("elsewhere");
+  CHECK(other != first);
+  CHECK_EQ(indexOnThread("worker"), first);
+  CHECK(RecorderRegistry::instance().at(first)->thread_handle.load() == 0);
+}
+
+TEST(a_handed_on_recorder_keeps_its_tree_but_no_open_level) {
+  RecorderRegistry::instance().begin(kNodes);
+  uint32_t size = 0;
+  onThread("pool", [&] {
+    Recorder &recorder = RecorderRegistry::current();
+    Node *node = recorder.tree.child(recorder.tree.root(), FrameKind::kScope, 1, 0);
+    recorder.push(LevelKind::kScope, node, &recorder)->start_ticks = ticks(); // never closed
+    recorder.path_length = 7;
+    recorder.framework_thread = 99;
+    size = recorder.tree.size();
+  });
+  onThread("pool", [&] {
+    Recorder &recorder = RecorderRegistry::current();
+    CHECK_EQ(recorder.tree.size(), size);
+    CHECK_EQ(recorder.levelCount(), 0u);
+    CHECK_EQ(recorder.path_length, 0u);
+    CHECK_EQ(recorder.framework_thread.load(), 0u);
+  });
+}
+
+TEST(threads_that_live_at_once_have_recorders_of_their_own) {
+  constexpr int kThreads = 8;
+  RecorderRegistry::instance().begin(kNodes);
+  size_t before = RecorderRegistry::instance().active().size();
+  std::atomic<int> arrived{0};
+  std::atomic<Recorder *> seen[kThreads] = {};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&, i] {
+      Recorder &recorder = RecorderRegistry::current();
+      seen[i] = &recorder;
+      ++arrived;
+      while (arrived.load() < kThreads) {
+        std::this_thread::yield();
+      }
+      for (uint64_t n = 0; n < 1000; ++n) {
+        recorder.tree.child(recorder.tree.root(), FrameKind::kOperator, n, 0)->duration.add(n);
+      }
+    });
+  }
+  for (std::thread &thread : threads) {
+    thread.join();
+  }
+  for (int i = 0; i < kThreads; ++i) {
+    CHECK_EQ(seen[i].load()->tree.size(), 1001u);
+    for (int j = 0; j < i; ++j) {
+      CHECK(seen[i].load() != seen[j].load());
+    }
+  }
+  CHECK_EQ(RecorderRegistry::instance().active().size(), before + kThreads);
+}
+
+TEST(thread_churn_needs_no_more_recorders_than_live_at_once) {
+  RecorderRegistry::instance().begin(kNodes);
+  indexOnThread("churn");
+  size_t before = RecorderRegistry::instance().active().size();
+  for (int i = 0; i < 2000; ++i) {
+    onThread("churn", [] {
+      ThreadTree &tree = RecorderRegistry::current().tree;
+      tree.child(tree.root(), FrameKind::kOperator, 5, 0)->duration.add(1);
+    });
+  }
+  CHECK_EQ(RecorderRegistry::instance().active().size(), before);
+  Recorder *recorder = RecorderRegistry::instance().at(indexOnThread("churn"));
+  CHECK_EQ(recorder->tree.size(), 2u);
+  CHECK_EQ(recorder->tree.node(1)->duration.count(), 2000u);
+}
+
+TEST(a_new_session_forgets_the_last_one_as_threads_come_by) {
+  RecorderRegistry &registry = RecorderRegistry::instance();
+  registry.begin(kNodes);
+  indexOnThread("only in the first");
+  Recorder &recorder = RecorderRegistry::current();
+  recorder.tree.child(recorder.tree.root(), FrameKind::kOperator, 1, 0);
+  uint64_t generation = RecorderRegistry::generation();
+
+  registry.begin(2);
+  CHECK(RecorderRegistry::generation() != generation);
+  CHECK(registry.active().empty()); // nobody has recorded in it
+  CHECK_EQ(&RecorderRegistry::current(), &recorder);
+  CHECK_EQ(registry.active().size(), 1u);
+  CHECK_EQ(recorder.tree.size(), 1u);
+  Node *node = recorder.tree.child(recorder.tree.root(), FrameKind::kOperator, 1, 0);
+  CHECK_EQ(recorder.tree.child(node, FrameKind::kOperator, 2, 0), node); // the session's own limit
+  CHECK_EQ(recorder.tree.refused(), 1u);
+}
+
+TEST(recording_is_off_after_end_and_in_a_forked_child) {
+  RecorderRegistry &registry = RecorderRegistry::instance();
+  registry.begin(kNodes);
+  CHECK(RecorderRegistry::isRecording());
+  registry.end();
+  CHECK(!RecorderRegistry::isRecording());
+  registry.begin(kNodes);
+  RecorderRegistry::abandon();
+  CHECK(!RecorderRegistry::isRecording());
+}
+
+TEST(a_detached_recorder_is_asked_for_anew_each_session) {
+  RecorderRegistry &registry = RecorderRegistry::instance();
+  registry.begin(kNodes);
+  Recorder &gpu = registry.makeDetached("gpu");
+  Recorder &hlo = registry.makeDetached("hlo");
+  CHECK(&gpu != &hlo);
+  gpu.tree.child(gpu.tree.root(), FrameKind::kKernel, 1, 0);
+  CHECK_EQ(registry.active().size(), 2u);
+  registry.begin(kNodes);
+  CHECK(registry.active().empty());
+  CHECK_EQ(&registry.makeDetached("gpu"), &gpu);
+  CHECK_EQ(gpu.tree.size(), 1u);
+  CHECK(indexOnThread("gpu") != gpu.index()); // no thread is ever given it
+}
+
+TEST(readers_may_ask_while_threads_come_and_go) {
+  RecorderRegistry &registry = RecorderRegistry::instance();
+  registry.begin(kNodes);
+  std::atomic<bool> is_done{false};
+  std::thread reader([&] {
+    while (!is_done.load()) {
+      for (Recorder *recorder : registry.active()) {
+        uint32_t size = recorder->tree.size();
+        CHECK(size == 0 || recorder->tree.node(size - 1)->id == size - 1);
+        recorder->thread_handle.load();
+        recorder->counters.operators.load();
+      }
+    }
+  });
+  for (int i = 0; i < 500; ++i) {
+    onThread(i % 2 ? "odd" : "even", [i] {
+      Recorder &recorder = RecorderRegistry::current();
+      RecorderCounters::bump(recorder.counters.operators);
+      recorder.tree.child(recorder.tree.root(), FrameKind::kOperator, i, 0)->duration.add(1);
+    });
+  }
+  is_done = true;
+  reader.join();
+}

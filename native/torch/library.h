@@ -1,0 +1,29 @@
+#pragma once
+// Entry points of the libtorch that the program has already loaded.
+#include <cstdint>
+#include <string>
+
+#include "abi/torch.h"
+
+namespace deepcontext::torch {
+
+/// Functions found by name in libtorch_cpu.so; `load` fills them or says what is missing.
+struct Library {
+  uint64_t (*add_global_callback)(abi::RecordFunctionCallback) = nullptr;
+  void (*remove_callback)(uint64_t) = nullptr;
+  const char *(*name)(const void *) = nullptr;
+  bool (*is_async)(const void *) = nullptr;
+  uint64_t (*sequence_peek)() = nullptr;
+  uint64_t (*current_thread)() = nullptr;
+  // AOTI C ABI, for input shapes; may be absent
+  int32_t (*tensor_dim)(void *, int64_t *) = nullptr;
+  int32_t (*tensor_sizes)(void *, int64_t **) = nullptr;
+  bool keeps_errors = false;
+
+  static const Library &instance();
+  /// Find the entry points. False with a reason when torch is not loaded or lacks one.
+  static bool load(std::string *reason);
+  bool hasShapes() const { return tensor_dim && tensor_sizes && keeps_errors; }
+};
+
+} // namespace deepcontext::torch

@@ -1,0 +1,299 @@
+#include "torch/memory.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+#include <exception>
+#include <pthread.h>
+
+#include "abi/torch.h"
+#include "core/allocation_ledger.h"
+#include "python/frame_walk.h"
+#include "torch/import_slot.h"
+
+namespace deepcontext::torch {
+
+namespace {
+
+constexpr char kHostLibrary[] = "libc10.so";
+constexpr char kReport[] = "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE";
+
+/// A slot and what was in it. What another tool put over our function stays, with ours below it.
+struct Hook {
+  ImportSlot slot;
+  void *own = nullptr;
+  void *original = nullptr;
+  bool is_buried = false;
+
+  void put() {
+    if (!is_buried) {
+      slot.set(own);
+    }
+  }
+  void remove() {
+    if (!slot || !own) {
+      return;
+    }
+    is_buried = is_buried || !isInPlace();
+    if (!is_buried) {
+      slot.set(original);
+    }
+  }
+  bool isInPlace() const { return slot && own && slot.target() == own; }
+};
+
+using Memalign = int (*)(void **, size_t, size_t);
+using Free = void (*)(void *);
+using Report = void (*)(void *, int64_t, size_t, size_t, abi::Device);
+
+Hook g_memalign;
+Hook g_free;
+std::atomic<Memalign> g_true_memalign{nullptr};
+std::atomic<Free> g_true_free{nullptr};
+std::atomic<Report> g_true_report{nullptr};
+bool g_is_host_watched = false;
+
+/// The stage of a context, by what lies above it.
+Stage stageOf(const Node *node, bool is_device) {
+  bool is_forward = false;
+  bool is_copy = false;
+  bool is_in_module = false;
+  for (; node; node = node->parent) {
+    if (node->hasFlag(kFlagOptimizer)) {
+      return Stage::kOptimizer;
+    }
+    if (node->hasFlag(kFlagLoading)) {
+      return Stage::kLoading;
+    }
+    if (node->hasFlag(kFlagBackward)) {
+      return Stage::kBackward;
+    }
+    is_in_module |= node->kind == FrameKind::kModule;
+    is_forward |= node->kind == FrameKind::kOperator && node->hasFlag(kFlagSequenced);
+    if (is_device && node->kind == FrameKind::kOperator) {
+      std::string_view name = Interner::instance().text(static_cast<uint32_t>(node->a));
+      is_copy |= name.substr(0, 8) == "aten::to" || name.substr(0, 14) == "aten::_to_copy";
+    }
+  }
+  if (is_copy && !is_in_module) {
+    return Stage::kLoading;
+  }
+  return is_forward || is_in_module ? Stage::kForward : Stage::kOther;
+}
+
+/// Note an allocation under the calling thread's current context.
+void noteAllocation(void *address, uint64_t bytes, uint16_t pool_key, const char *kind) {
+  try {
+    Recorder &recorder = RecorderRegistry::current();
+    AllocationLedger &ledger = AllocationLedger::instance();
+    if (MemoryPool *pool = ledger.pool(pool_key, kind)) {
+      Node *node = pythonContext(recorder, currentFrame(recorder), recorder.innermost());
+      ledger.allocated(recorder, node, pool, address, bytes);
+    }
+  } catch (const std::exception &) { // out of memory: the program's own allocation succeeded
+    RecorderCounters::bump(AllocationLedger::instance().counters.untracked);
+  }
+}
+
+int hookMemalign(void **address, size_t alignment, size_t bytes) {
+  int error = g_true_memalign.load(std::memory_order_relaxed)(address, alignment, bytes);
+  if (error == 0 && RecorderRegistry::isRecording()) {
+    noteAllocation(*address, bytes, 0, "cpu");
+  }
+  return error;
+}
+
+void hookFree(void *address) {
+  if (address && RecorderRegistry::isRecording()) {
+    AllocationLedger::instance().freed(address);
+  }
+  g_true_free.load(std::memory_order_relaxed)(address);
+}
+
+/// One allocator of devices, and what PyTorch calls its devices.
+struct DeviceAllocator {
+  const char *library;
+  const char *kind;
+  Report own;
+  Hook hook;
+  std::atomic<Report> true_report{nullptr};
+};
+
+template <size_t index>
+void hookReport(void *address, int64_t bytes, size_t allocated, size_t reserved,
+                abi::Device device);
+
+DeviceAllocator g_devices[] = {{"libc10_cuda.so", "cuda", hookReport<0>, {}},
+                               {"libc10_hip.so", "cuda", hookReport<1>, {}},
+                               {"libc10_xpu.so", "xpu", hookReport<2>, {}}};
+
+void noteReport(void *address, int64_t bytes, size_t reserved, abi::Device device,
+                const char *kind) {
+  if (!RecorderRegistry::isRecording()) {
+    return;
+  }
+  auto key = static_cast<uint16_t>(static_cast<uint8_t>(device.type) << 8 |
+                                   static_cast<uint8_t>(device.index));
+  AllocationLedger &ledger = AllocationLedger::instance();
+  if (bytes > 0) {
+    noteAllocation(address, static_cast<uint64_t>(bytes), key, kind);
+    if (MemoryPool *pool = ledger.pool(key, kind)) {
+      ledger.noteReserved(pool, reserved);
+    }
+  } else {
+    ledger.freed(address);
+  }
+}
+
+template <size_t index>
+void hookReport(void *address, int64_t bytes, size_t allocated, size_t reserved,
+                abi::Device device) {
+  DeviceAllocator &own = g_devices[index];
+  noteReport(address, bytes, reserved, device, own.kind);
+  own.true_report.load(std::memory_order_relaxed)(address, bytes, allocated, reserved, device);
+}
+
+/// What the checking thread allocated and freed last.
+struct Check {
+  pthread_t thread;
+  std::atomic<void *> allocated{nullptr};
+  std::atomic<uint64_t> bytes{0};
+  std::atomic<void *> freed{nullptr};
+};
+Check g_check;
+
+bool isChecking() {
+  return pthread_equal(g_check.thread, pthread_self());
+}
+
+int checkMemalign(void **address, size_t alignment, size_t bytes) {
+  int error = g_true_memalign.load(std::memory_order_relaxed)(address, alignment, bytes);
+  if (error == 0 && isChecking()) {
+    g_check.allocated = *address;
+    g_check.bytes = bytes;
+  }
+  return error;
+}
+
+void checkFree(void *address) {
+  if (isChecking()) {
+    g_check.freed = address;
+  }
+  g_true_free.load(std::memory_order_relaxed)(address);
+}
+
+/// Find a slot and what the library calls through it.
+bool findHook(Hook &hook, const char *library, const char *symbol, std::string *reason) {
+  if (hook.is_buried || hook.isInPlace()) { // what is below ours is known
+    return true;
+  }
+  if (!hook.slot.find(library, symbol, reason)) {
+    return false;
+  }
+  hook.original = hook.slot.target();
+  if (!hook.original) { // not called yet: what the linker would find
+    hook.original = dlsym(RTLD_DEFAULT, symbol);
+  }
+  if (!hook.original) {
+    *reason = std::string(library) + " calls " + symbol + ", which this process does not have";
+    return false;
+  }
+  return true;
+}
+
+} // namespace
+
+void startMemory() {
+  AllocationLedger::instance().begin(RecorderRegistry::generation(), stageOf);
+}
+
+bool findHostAllocator(std::string *reason) {
+  if (!findHook(g_memalign, kHostLibrary, "posix_memalign", reason) ||
+      !findHook(g_free, kHostLibrary, "free", reason)) {
+    return false;
+  }
+  g_memalign.own = reinterpret_cast<void *>(hookMemalign);
+  g_free.own = reinterpret_cast<void *>(hookFree);
+  g_true_memalign = reinterpret_cast<Memalign>(g_memalign.original);
+  g_true_free = reinterpret_cast<Free>(g_free.original);
+  return true;
+}
+
+void beginHostCheck() {
+  g_check.thread = pthread_self();
+  g_check.allocated = nullptr;
+  g_check.freed = nullptr;
+  g_check.bytes = 0;
+  if (!g_memalign.is_buried && !g_free.is_buried) {
+    g_memalign.slot.set(reinterpret_cast<void *>(checkMemalign));
+    g_free.slot.set(reinterpret_cast<void *>(checkFree));
+  }
+}
+
+bool finishHostCheck(uintptr_t address, uint64_t bytes, std::string *reason) {
+  if (g_memalign.is_buried || g_free.is_buried) { // checked when they were put there
+    return g_is_host_watched = true;
+  }
+  auto *expected = reinterpret_cast<void *>(address);
+  if (g_check.allocated == expected && g_check.bytes == bytes && g_check.freed == expected) {
+    g_memalign.put();
+    g_free.put();
+    return g_is_host_watched = true;
+  }
+  g_memalign.slot.set(g_memalign.original);
+  g_free.slot.set(g_free.original);
+  const char *what = g_check.allocated != expected ? "does not come from posix_memalign"
+                     : g_check.bytes != bytes      ? "is asked for in another size"
+                                                   : "is not given back by free";
+  *reason = std::string("memory of a tensor ") + what + " of " + kHostLibrary;
+  return false;
+}
+
+std::vector<std::string> watchDevices() {
+  std::vector<std::string> libraries;
+  void *host = dlopen(kHostLibrary, RTLD_NOLOAD | RTLD_LAZY);
+  void *report = host ? dlsym(host, kReport) : nullptr;
+  for (DeviceAllocator &device : g_devices) {
+    Hook &hook = device.hook;
+    std::string reason;
+    bool is_known = hook.is_buried || hook.isInPlace();
+    if (!report || (!is_known && !hook.slot.find(device.library, kReport, &reason))) {
+      continue;
+    }
+    if (!is_known) {
+      void *target = hook.slot.target();
+      hook.own = reinterpret_cast<void *>(device.own);
+      hook.original = target ? target : report;
+      device.true_report = reinterpret_cast<Report>(hook.original);
+      hook.put();
+    }
+    libraries.emplace_back(device.library);
+  }
+  if (host) {
+    dlclose(host);
+  }
+  return libraries;
+}
+
+bool isMemoryWatched() {
+  bool is_watched = !g_is_host_watched || (g_memalign.isInPlace() && g_free.isInPlace());
+  for (const DeviceAllocator &device : g_devices) {
+    is_watched = is_watched && (!device.hook.own || device.hook.isInPlace());
+  }
+  return is_watched;
+}
+
+void stopMemory() {
+  AllocationLedger::instance().freeze();
+  if (g_is_host_watched) {
+    g_memalign.remove();
+    g_free.remove();
+    g_is_host_watched = false;
+  }
+  for (DeviceAllocator &device : g_devices) {
+    device.hook.remove();
+  }
+}
+
+} // namespace deepcontext::torch

@@ -1,0 +1,293 @@
+#include "torch/observer.h"
+
+#include <atomic>
+#include <cstring>
+#include <exception>
+
+#include "core/recorder.h"
+#include "python/frame_walk.h"
+#include "torch/library.h"
+#include "torch/shapes.h"
+#include "torch/thread_index.h"
+
+namespace deepcontext::torch {
+
+namespace {
+
+constexpr char kWrapperPrefix[] = "autograd::engine::evaluate_function: ";
+constexpr uint64_t kHookSampleMask = 255; // time our own start hook once in 256 events
+
+ObserverOptions g_options;
+uint64_t g_handle = 0;
+
+/// Carries an asynchronous scope from the thread that starts it to the one that ends it.
+struct AsyncContext final : abi::ObserverContext {
+  AsyncContext(uint32_t recorder, uint32_t node, uint64_t start)
+      : session(RecorderRegistry::generation()), recorder_index(recorder), node_id(node),
+        start_ticks(start) {}
+  uint64_t session;
+  uint32_t recorder_index;
+  uint32_t node_id;
+  uint64_t start_ticks;
+};
+
+bool isWrapper(const char *name) {
+  return std::strncmp(name, kWrapperPrefix, sizeof kWrapperPrefix - 1) == 0;
+}
+
+/// Where a backward operator hangs: below the forward operator that made its autograd node. The
+/// forward may be another thread's node, so this thread's tree gets a link in its place.
+Node *forwardLink(Recorder &recorder, const void *record_function, int64_t sequence) {
+  uint64_t thread = abi::readAt<uint64_t>(record_function, g_options.layout.forward_thread);
+  Recorder *maker = ThreadIndex::instance().find(thread);
+  Node *forward = maker ? maker->ring().find(thread, static_cast<uint64_t>(sequence)) : nullptr;
+  if (!forward) {
+    RecorderCounters::bump(recorder.counters.links_missed);
+    return nullptr;
+  }
+  RecorderCounters::bump(recorder.counters.links_found);
+  return recorder.tree.child(recorder.tree.root(), FrameKind::kLink, maker->index(), forward->id);
+}
+
+__attribute__((noinline)) uint32_t nameWithShapes(Recorder &recorder, const void *record_function,
+                                                  const char *name) {
+  if (!recorder.shape_names) {
+    recorder.shape_names = std::make_shared<ShapeNames>();
+  }
+  auto *known = static_cast<ShapeNames *>(recorder.shape_names.get());
+  return known->lookup(recorder.names, record_function, g_options.layout.inputs, name);
+}
+
+uint32_t operatorName(Recorder &recorder, const void *record_function, const char *name) {
+  return __builtin_expect(g_options.with_shapes, 0)
+             ? nameWithShapes(recorder, record_function, name)
+             : recorder.names.lookup(name);
+}
+
+/// The thread's id as torch numbers it, registered for look-ups by backward threads.
+uint64_t frameworkThread(Recorder &recorder) {
+  uint64_t thread = recorder.framework_thread.load(std::memory_order_relaxed);
+  if (__builtin_expect(thread == 0, 0)) {
+    thread = Library::instance().current_thread();
+    recorder.framework_thread.store(thread, std::memory_order_relaxed);
+    ThreadIndex::instance().store(thread, &recorder);
+  }
+  return thread;
+}
+
+abi::ObserverContextPtr startAsync(Recorder &recorder, const void *record_function) {
+  Level *outer = recorder.innermost();
+  Node *parent = pythonContext(recorder, currentFrame(recorder), outer);
+  uint32_t name = recorder.names.lookup(Library::instance().name(record_function));
+  Node *node = recorder.tree.child(parent, FrameKind::kScope, name, 0);
+  return std::make_unique<AsyncContext>(recorder.index(), node->id, ticks());
+}
+
+/// Whether `name` begins with `prefix`.
+bool begins(const char *name, const char *prefix) {
+  return std::strncmp(name, prefix, std::strlen(prefix)) == 0;
+}
+
+/// Note on the scopes that PyTorch opens what is done inside them.
+void flagStage(Node *node, const char *name) {
+  if (begins(name, "Optimizer.step#")) {
+    node->setFlag(kFlagOptimizer);
+  } else if (begins(name, "enumerate(DataLoader)#")) {
+    node->setFlag(kFlagLoading);
+  }
+}
+
+/// A scope: Python opens one through plumbing of its own and goes on inside it; C++ opens one like
+/// an operator, on its stack.
+void openScope(Recorder &recorder, const void *record_function, const InterpreterFrame *top,
+               const char *name) {
+  Level *outer = recorder.innermost();
+  bool is_native = recorder.isOnStack(record_function);
+  if (!is_native) {
+    top = skipScopePlumbing(recorder, top);
+  }
+  Node *parent = pythonContext(recorder, top, outer);
+  Node *node = recorder.tree.child(parent, FrameKind::kScope, recorder.names.lookup(name), 0);
+  if (node != parent) { // else the tree is full
+    flagStage(node, name);
+  }
+  Level *level =
+      recorder.push(is_native ? LevelKind::kOperator : LevelKind::kScope, node, record_function);
+  if (level) {
+    setAnchors(level, top);
+    level->start_ticks = ticks();
+  }
+}
+
+void openWrapper(Recorder &recorder, const void *record_function, const InterpreterFrame *top) {
+  Node *parent = pythonContext(recorder, top, recorder.innermost());
+  Level *level = recorder.push(LevelKind::kWrapper, parent, record_function);
+  if (level) {
+    level->charged = nullptr; // known when the wrapped operator starts
+    setAnchors(level, top);
+    level->start_ticks = ticks();
+  }
+}
+
+void openOperator(Recorder &recorder, const void *record_function, const InterpreterFrame *top,
+                  const char *name, uint8_t scope) {
+  Level *outer = recorder.innermost();
+  int64_t sequence = abi::readAt<int64_t>(record_function, g_options.layout.sequence);
+  bool is_backward = scope == abi::kScopeBackward;
+  Node *parent = nullptr;
+  if (outer && outer->folded) {
+    is_backward = false; // a compiler traces gradients; they are no one's backward
+  } else if (is_backward && sequence >= 0) {
+    parent = forwardLink(recorder, record_function, sequence);
+  }
+  if (!parent) {
+    parent = pythonContext(recorder, top, outer);
+  }
+  uint32_t name_id = operatorName(recorder, record_function, name);
+  Node *node = recorder.tree.child(parent, FrameKind::kOperator, name_id, 0);
+  bool is_full = node == parent; // what is flagged is then not this operator
+  if (scope == abi::kScopeBackward) {
+    if (is_backward && !is_full) {
+      node->setFlag(kFlagBackward);
+    }
+    if (outer && outer->kind == LevelKind::kWrapper) {
+      // From here on the wrapper is this operator: its own time, and what it runs afterwards.
+      outer->node = node;
+      outer->charged = node;
+      recorder.path_length = outer->path_length;
+    }
+  } else if (sequence >= 0) {
+    // Composite operators show the number that the autograd node made inside them will get; the
+    // last to show it is the one that makes the node.
+    if (!is_full) {
+      node->setFlag(kFlagSequenced);
+    }
+    recorder.ring().store(frameworkThread(recorder), static_cast<uint64_t>(sequence), node);
+  }
+  Level *level = recorder.push(LevelKind::kOperator, node, record_function);
+  if (level) {
+    level->anchors[0].frame = top;
+    level->start_ticks = ticks();
+  }
+}
+
+void open(Recorder &recorder, const void *record_function, uint8_t scope) {
+  if (recorder.levelCount() > 0 && recorder.isOnStack(record_function)) {
+    recorder.dropDeadLevels(record_function);
+  }
+  const InterpreterFrame *top = currentFrame(recorder);
+  const char *name = Library::instance().name(record_function);
+  if (scope == abi::kScopeUser) {
+    openScope(recorder, record_function, top, name);
+  } else if (name[0] == 'a' && name[1] == 'u' && isWrapper(name)) {
+    openWrapper(recorder, record_function, top);
+  } else {
+    openOperator(recorder, record_function, top, name, scope);
+  }
+}
+
+abi::ObserverContextPtr observeStart(const void *record_function) {
+  Recorder &recorder = RecorderRegistry::current();
+  uint8_t scope = abi::readAt<uint8_t>(record_function, g_options.layout.scope);
+  if (__builtin_expect(scope == abi::kScopeUser, 0) &&
+      Library::instance().is_async(record_function)) {
+    return startAsync(recorder, record_function);
+  }
+  uint64_t seen = recorder.counters.operators.load(std::memory_order_relaxed) + 1;
+  recorder.counters.operators.store(seen, std::memory_order_relaxed);
+  if (__builtin_expect((seen & kHookSampleMask) == 0, 0)) {
+    uint64_t before = ticks();
+    open(recorder, record_function, scope);
+    RecorderCounters::bump(recorder.counters.hook_ticks, ticks() - before);
+    RecorderCounters::bump(recorder.counters.hook_samples);
+  } else {
+    open(recorder, record_function, scope);
+  }
+  return nullptr;
+}
+
+/// No exception crosses into torch; what it cost us is counted.
+void countFailure() {
+  if (Recorder *recorder = RecorderRegistry::currentOrNull()) {
+    RecorderCounters::bump(recorder->counters.levels_refused);
+  }
+}
+
+abi::ObserverContextPtr onStart(const void *record_function) {
+  if (!RecorderRegistry::isRecording()) {
+    return nullptr;
+  }
+  try {
+    return observeStart(record_function);
+  } catch (const std::exception &) { // out of memory
+    countFailure();
+    return nullptr;
+  }
+}
+
+void endAsync(const AsyncContext &context, uint64_t now) {
+  if (!RecorderRegistry::isRecording() || context.session != RecorderRegistry::generation()) {
+    return;
+  }
+  Recorder &recorder = RecorderRegistry::current();
+  // The node belongs to the starting thread; this thread's tree links to it.
+  Node *link = recorder.tree.child(recorder.tree.root(), FrameKind::kLink, context.recorder_index,
+                                   context.node_id);
+  // Elapsed beside the program, not inside it: a duration, but no exclusive time of any thread.
+  link->duration.add(now - context.start_ticks);
+}
+
+/// An operator shows the number that the next autograd node will get, whether it makes one or not.
+/// If it did not, whatever takes the number later (a TorchScript graph, say) is not its doing.
+void forgetUnusedNumber(Recorder &recorder, const void *record_function) {
+  Level *outer = recorder.innermost();
+  if ((outer && outer->kind == LevelKind::kOperator) ||
+      abi::readAt<int64_t>(record_function, g_options.layout.sequence) < 0) {
+    return;
+  }
+  recorder.ring().forget(frameworkThread(recorder), Library::instance().sequence_peek());
+}
+
+void onEnd(const void *record_function, abi::ObserverContext *context) {
+  uint64_t now = ticks();
+  if (__builtin_expect(context != nullptr, 0)) {
+    try {
+      endAsync(*static_cast<AsyncContext *>(context), now);
+    } catch (const std::exception &) { // out of memory
+      countFailure();
+    }
+    return;
+  }
+  Recorder *recorder = RecorderRegistry::currentOrNull();
+  if (recorder) {
+    recorder->close(record_function, now);
+    forgetUnusedNumber(*recorder, record_function);
+  }
+}
+
+} // namespace
+
+void startObserver(const ObserverOptions &options) {
+  g_options = options;
+  abi::RecordFunctionCallback callback;
+  callback.start = onStart;
+  callback.end = onEnd;
+  callback.scopes[abi::kScopeFunction] = true;
+  callback.scopes[abi::kScopeBackward] = true;
+  callback.scopes[abi::kScopeUser] = true;
+  callback.needs_inputs = options.with_shapes;
+  g_handle = Library::instance().add_global_callback(callback);
+}
+
+void stopObserver() {
+  if (g_handle != 0) {
+    Library::instance().remove_callback(g_handle);
+    g_handle = 0;
+  }
+}
+
+bool isObserverRunning() {
+  return g_handle != 0;
+}
+
+} // namespace deepcontext::torch

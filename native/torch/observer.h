@@ -1,0 +1,21 @@
+#pragma once
+// The one RecordFunction observer: every operator and scope of PyTorch becomes a node and a time.
+#include <cstdint>
+#include <string>
+
+#include "abi/torch.h"
+
+namespace deepcontext::torch {
+
+struct ObserverOptions {
+  abi::RecordFunctionLayout layout;
+  bool with_shapes = false;
+};
+
+/// Register the observer. Called once per session, GIL held.
+void startObserver(const ObserverOptions &options);
+/// Remove it. Callbacks already running finish; new operators pay nothing.
+void stopObserver();
+bool isObserverRunning();
+
+} // namespace deepcontext::torch

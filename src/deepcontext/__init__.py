@@ -1,0 +1,209 @@
+"""deepcontext: one bounded calling context tree through every layer of a deep-learning program.
+
+    import deepcontext
+
+    with deepcontext.profile("out.dcprof") as session:
+        for batch in loader:
+            train_step(batch)
+            session.step()
+
+    profile = deepcontext.Profile.load("out.dcprof")
+    print(profile.query().kind("operator").phase("backward").total("cpu_time_ns"))
+
+Importing this package imports no framework, no numpy and no user interface: it runs inside the
+program under test. The native core is loaded when it is first needed, so that `deepcontext doctor`
+can say why it cannot be.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from typing import TYPE_CHECKING
+
+from deepcontext import errors
+
+if TYPE_CHECKING:
+    import os
+    from contextlib import AbstractContextManager
+
+    from deepcontext.profiler.profile import Profile
+    from deepcontext.profiler.session import Session, SessionManager
+
+    __version__: str
+    _MANAGER: SessionManager
+
+__all__ = [
+    "Profile",
+    "Session",
+    "__version__",
+    "errors",
+    "profile",
+    "scope",
+    "start",
+    "step",
+    "stop",
+]
+
+
+@functools.cache
+def _manager() -> SessionManager:
+    from deepcontext.profiler.session import SessionManager  # noqa: PLC0415  the native core
+
+    return SessionManager()
+
+
+def start(  # noqa: PLR0913  settings by keyword
+    path: str | os.PathLike[str] | None = None,
+    *,
+    shapes: bool = False,
+    snapshot_interval: float = 5.0,
+    node_limit: int = 1_000_000,
+    jax_exact: bool = False,
+    stalls: bool = False,
+    gpu_calls: bool = False,
+    memory: bool = True,
+    cpu_rate: float = 100.0,
+) -> Session:
+    """Start profiling this process, on all its threads.
+
+    Args:
+        path: file to write to; None keeps the profile in memory until `stop` returns it.
+        shapes: tell operators apart by the shapes of their inputs.
+        snapshot_interval: seconds between two snapshots of the file, which survive a crash; 0
+            writes it at the end only.
+        node_limit: most nodes a thread's tree may have; what comes after is counted one level up.
+        jax_exact: measure the inside of compiled JAX programs all the time instead of 5 % of it:
+            about 10 % slower, for short programs and rare operations.
+        stalls: sample why the instructions of GPU kernels wait, a tenth of the time (NVIDIA).
+        gpu_calls: measure the calls of the GPU's API, too.
+        memory: follow the memory that PyTorch allocates.
+        cpu_rate: how often a second to look where each thread is between operators, up to 1000; 0
+            for never.
+
+    Raises:
+        SessionError: when a session is running already.
+        UserError: when `path` cannot be written, or `cpu_rate` is out of range.
+    """
+    from deepcontext.collectors import ALL  # noqa: PLC0415  the native core
+    from deepcontext.profiler.session import SessionOptions  # noqa: PLC0415
+
+    if not 0 <= cpu_rate <= 1000:  # noqa: PLR2004  the limit is named in the message
+        raise errors.UserError(f"cpu_rate is {cpu_rate}; give samples a second from 0 to 1000")
+    options = SessionOptions(
+        shapes,
+        snapshot_interval,
+        node_limit,
+        jax_exact=jax_exact,
+        stalls=stalls,
+        gpu_calls=gpu_calls,
+        memory=memory,
+        cpu_rate_hz=cpu_rate,
+    )
+    return _manager().start(path, options, ALL)
+
+
+def stop(reason: str = "exit") -> Profile:
+    """Stop the running session, write its file and return the profile.
+
+    Raises:
+        SessionError: when no session is running.
+    """
+    capture = _manager().stop(reason)
+    return _profile_class().from_bytes(capture.encode())
+
+
+class profile(contextlib.ContextDecorator):  # noqa: N801  used like a function
+    """Profile a block, ``with profile("out.dcprof") as session:``, or a function, ``@profile()``.
+
+    Takes the arguments of `start`. After the block, `result` holds the Profile. A decorated
+    function is profiled at each call; the file holds the last one.
+    """
+
+    def __init__(  # noqa: PLR0913  settings by keyword
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        shapes: bool = False,
+        snapshot_interval: float = 5.0,
+        node_limit: int = 1_000_000,
+        jax_exact: bool = False,
+        stalls: bool = False,
+        gpu_calls: bool = False,
+        memory: bool = True,
+        cpu_rate: float = 100.0,
+    ) -> None:
+        self._path = path
+        self._start = functools.partial(
+            start,
+            shapes=shapes,
+            snapshot_interval=snapshot_interval,
+            node_limit=node_limit,
+            jax_exact=jax_exact,
+            stalls=stalls,
+            gpu_calls=gpu_calls,
+            memory=memory,
+            cpu_rate=cpu_rate,
+        )
+        self.result: Profile | None = None
+
+    def __enter__(self) -> Session:
+        return self._start(self._path)
+
+    def __exit__(self, kind: type[BaseException] | None, *exception: object) -> None:
+        self.result = stop("exit" if kind is None else f"exception: {kind.__name__}")
+
+
+def scope(name: str) -> AbstractContextManager[object]:
+    """Give what runs inside a frame of its own: ``with deepcontext.scope("evaluate"): ...``.
+
+    Does nothing when no session is running, so that it may stay in the program.
+    """
+    running = _manager().session
+    return contextlib.nullcontext() if running is None else running.scope(name)
+
+
+def step() -> None:
+    """Mark the end of one step of the main loop; does nothing when no session is running."""
+    running = _manager().session
+    if running is not None:
+        running.step()
+
+
+def __getattr__(name: str) -> object:
+    """Load what needs numpy or the native core when it is asked for."""
+    match name:
+        case "Profile":
+            return _profile_class()
+        case "Session":
+            from deepcontext.profiler.session import Session  # noqa: PLC0415
+
+            return Session
+        case "__version__":
+            from deepcontext import _native  # noqa: PLC0415
+
+            return _native.VERSION
+        case "_MANAGER":
+            return _manager()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def load_ipython_extension(shell: object) -> None:
+    """Register the cell magic ``%%deepcontext``; called by ``%load_ext deepcontext``."""
+    from deepcontext.ui import notebook  # noqa: PLC0415  imports the user interface
+
+    notebook.load_ipython_extension(shell)
+
+
+def _profile_class() -> type[Profile]:
+    from deepcontext.profiler.profile import Profile  # noqa: PLC0415  imports numpy
+
+    # How a notebook shows a profile is the user interface's matter, which the profiler may not know.
+    Profile.html_view = staticmethod(_html_of)
+    return Profile
+
+
+def _html_of(profile: Profile) -> str:
+    from deepcontext.ui.notebook import profile_html  # noqa: PLC0415  imports the user interface
+
+    return profile_html(profile)

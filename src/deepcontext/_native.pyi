@@ -1,0 +1,302 @@
+"""Typed face of the native core; the code is under native/bindings.
+
+Columns are bytes objects: little-endian arrays. None of these functions imports numpy, because they
+run inside the program under test.
+"""
+
+from collections.abc import Callable, Sequence
+from types import CodeType
+from typing import Any, Final, Literal, TypedDict
+
+VERSION: Final[str]
+
+class FrameColumns(TypedDict):
+    """Frames of a tree, one row each; `name` and `file` index into `strings`."""
+
+    strings: list[str]
+    kind: bytes  # uint8
+    name: bytes  # uint32
+    file: bytes  # uint32
+    line: bytes  # uint32
+
+class MetricColumns(TypedDict, total=False):
+    """Sparse rows of one metric, in ascending order of `node`."""
+
+    node: bytes  # uint32
+    count: bytes  # uint64
+    total: bytes  # int64
+    minimum: bytes  # int64
+    maximum: bytes  # int64
+    m2: bytes  # float64
+
+class NodeColumns(TypedDict):
+    """Nodes of a tree, depth-first; node 0 is the root."""
+
+    parent: bytes  # int32, root: -1
+    frame: bytes  # uint32
+    phase: bytes  # uint8
+    subtree_end: bytes  # int32
+    metrics: dict[str, MetricColumns]
+
+class TreeReading:
+    """The threads' trees, merged at one moment."""
+
+    @property
+    def node_count(self) -> int: ...
+    def frame_columns(self) -> FrameColumns: ...
+    def node_columns(self, frame_phase: bytes) -> NodeColumns:
+        """Lay the tree out; `frame_phase` has one Phase (uint8) a frame, 0 for "as its parent"."""
+
+class Counters(TypedDict):
+    """What the recording threads counted, summed over them."""
+
+    operator_events: int
+    backward_links_found: int
+    backward_links_missed: int
+    levels_refused: int
+    paths_cut: int
+    contexts_refused: int
+    nodes: int
+    threads: int
+    hook_samples: int
+    hook_ns: float
+
+class RecordFunctionLayout(TypedDict):
+    """Byte offsets inside at::RecordFunction."""
+
+    sequence: int
+    thread: int
+    scope: int
+    forward_thread: int
+    inputs: int
+
+# -- session
+def begin(node_limit: int) -> None: ...
+def end() -> None: ...
+def is_recording() -> bool: ...
+def read_tree(thread_names: Sequence[tuple[int, str]]) -> TreeReading: ...
+def counters() -> Counters: ...
+def enter_scope(name: str) -> int: ...
+def leave_scope(token: int) -> None: ...
+def count_event(name: str) -> None: ...
+
+# -- Python call paths
+def add_code_rule(
+    match: Literal["exact", "prefix", "suffix"],
+    file: str,
+    qualified_name: str,
+    role: Literal["hidden", "scope_plumbing", "module_call", "folded"],
+    marker: str,
+) -> None: ...
+def watch_code() -> str:
+    """Return "" or the reason why destroyed code objects cannot be noticed."""
+
+def unwatch_code() -> None: ...
+def walk_own_frames() -> list[tuple[CodeType, int]]: ...
+def line_of_instruction(table: bytes, first_line: int, offset: int) -> int: ...
+def set_module_call(code: CodeType | None) -> None: ...
+def set_module_resolver(resolver: Callable[[list[list[object]]], None] | None) -> None: ...
+def resolve_modules() -> None: ...
+def name_module(address: int, label: str) -> None: ...
+def forget_module(address: int) -> None: ...
+def unnamed_modules() -> list[int]: ...
+def objects_at(addresses: Sequence[int]) -> list[object]:
+    """Return the living objects at these addresses that the garbage collector knows."""
+
+def objects_of(*kinds: type) -> list[Any]:
+    """Return the living direct instances of types that the garbage collector knows."""
+
+def clear_modules() -> None: ...
+
+# -- snapshots and deadly signals
+def start_watcher(
+    callback: Callable[[str], None],
+    first_seconds: float,
+    interval_seconds: float,
+    signals: Sequence[int],
+) -> None: ...
+def set_watcher_interval(seconds: float) -> None: ...
+def stop_watcher() -> None: ...
+def pause_watcher() -> None: ...
+def resume_watcher() -> None: ...
+def set_exit_status(status: int) -> None:
+    """Let the process end with this status if its program succeeds; 0 leaves it alone."""
+
+# -- CPU sampling
+class SamplerCounts(TypedDict):
+    """What became of the samples of the running or last session."""
+
+    rounds: int
+    running: int
+    waiting: int
+    lost: int
+    cut: int
+    unanswered: int
+    threads: int
+    threads_refused: int
+    own_cpu_ns: int
+
+def start_sampler(rate_hz: float) -> str:
+    """Return "" or the reason why nothing can be sampled. Needs `watch_code`."""
+
+def stop_sampler() -> None: ...
+def sampler_counts() -> SamplerCounts: ...
+def sampler_limitation() -> str:
+    """Return "" or why running threads cannot be asked for their place."""
+
+def sampler_knows_gil() -> bool: ...
+
+# -- PyTorch
+def torch_load() -> str:
+    """Return "" or the reason why this process's libtorch cannot be observed."""
+
+def torch_has_shapes() -> bool: ...
+def torch_thread() -> int: ...
+def torch_begin_calibration() -> str: ...
+def torch_finish_calibration() -> tuple[RecordFunctionLayout | None, str]: ...
+def torch_start(layout: RecordFunctionLayout, with_shapes: bool) -> None: ...
+def torch_stop() -> None: ...
+def torch_is_observing() -> bool: ...
+
+# -- memory
+class MemoryPool(TypedDict):
+    """One memory that allocations come from: the host's, or a device's."""
+
+    name: str
+    is_device: bool
+    allocations: int
+    alloc_bytes: int
+    live_bytes: int
+    peak_bytes: int
+    peak_after_ns: int
+    peak_step: int
+    growth_bytes: int
+    reserved_peak_bytes: int
+    peak_role_bytes: list[int]
+
+class MemorySummary(TypedDict):
+    """What was allocated, by pool, and what could not be followed."""
+
+    pools: list[MemoryPool]
+    steps: int
+    growth_since_step: int
+    untracked: int
+    untracked_bytes: int
+    frees_missed: int
+
+def memory_start() -> None: ...
+def memory_stop() -> None: ...
+def memory_mark_step() -> None: ...
+def memory_set_role(addresses: Sequence[int], role: int) -> None:
+    """Say what the living allocations at these addresses are for."""
+
+def memory_summary() -> MemorySummary: ...
+def torch_find_host_allocator() -> str:
+    """Return "" or the reason why host memory cannot be watched."""
+
+def torch_begin_host_check() -> None: ...
+def torch_finish_host_check(address: int, size_bytes: int) -> str: ...
+def torch_watch_devices() -> list[str]: ...
+def torch_is_memory_watched() -> bool: ...
+
+# -- GPUs; the name is that of the vendor's interface: "cupti", "rocprofiler" or "roctracer"
+class GpuDevice(TypedDict):
+    """Busy and idle time of one device; busy + idle = last - first."""
+
+    device: int
+    first_ns: int
+    last_ns: int
+    busy_ns: int
+    idle_ns: int
+    late_ns: int
+    stream_busy_ns: dict[int, int]
+
+def gpu_mapped_libraries(stem: str) -> list[str]:
+    """Return the files mapped into this process whose names begin with `stem`."""
+
+def gpu_probe(name: str, profiler: str, driver: str) -> tuple[int, str]:
+    """Return the interface's version, and "" or the reason why it cannot be used."""
+
+def gpu_start(
+    name: str,
+    profiler: str,
+    driver: str,
+    buffer_bytes: int,
+    pool_bytes: int,
+    deadline_s: float,
+    with_stalls: bool,
+    with_calls: bool,
+) -> str:
+    """Return "" or the reason why nothing is collected."""
+
+def gpu_flush(name: str) -> str: ...
+def gpu_stop(name: str) -> str: ...
+def gpu_is_running(name: str) -> bool: ...
+def gpu_figures(name: str) -> dict[str, int]: ...
+def gpu_lacking(name: str) -> list[str]: ...
+def gpu_devices(name: str) -> list[GpuDevice]: ...
+
+# -- JAX
+class LaunchNotes:
+    """Calls of jitted functions noted in one window."""
+
+def jax_function(name: str, qualified_name: str, file: str, first_line: int) -> int:
+    """Return the number of a jitted function; equal definitions have one number."""
+
+def jax_hook(function_object: object, function: int) -> str:
+    """Put the dispatch hook into a jitted object; return "" or the reason why it cannot be."""
+
+def jax_unhook(function_object: object) -> None: ...
+def jax_is_hooked(function_object: object) -> bool: ...
+def jax_set_marks(are_told: bool, is_jit_disabled: Callable[[], bool] | None) -> None:
+    """Say whether `jax_mark_slow` and `jax_mark_launch` are going to be called."""
+
+def jax_mark_slow() -> None: ...
+def jax_mark_launch() -> bool:
+    """Count a program launched through Python for the open call; False when none is open."""
+
+def jax_begin_call(function_object: object, function: int) -> None: ...
+def jax_end_call(function_object: object, has_failed: bool, /) -> None: ...
+def jax_count_call(function: int) -> None: ...
+def jax_calls() -> list[tuple[object, str, str, str, int, list[object], tuple[str, ...]]]:
+    """Return the calling thread's open calls of one name, innermost first.
+
+    Each as (object, name, qualified name, file, first line, arguments, names of the last of them).
+    """
+
+def jax_add_phase_time(marker: str, ns: int) -> None: ...
+def jax_enter_span(kind: Literal["copy", "marker"], name: str) -> int: ...
+def jax_leave_span(token: int, size_bytes: int) -> None: ...
+def jax_hook_buffer(array_type: object) -> str:
+    """Time requests for the buffers of arrays; return "" or the reason why they cannot be."""
+
+def jax_unhook_buffer(array_type: object) -> None: ...
+def jax_add_program(
+    hlo: bytes, function: str, file: str, callers: Sequence[tuple[str, str]], label: str
+) -> int:
+    """Read a serialised HloModuleProto; return the program's number, or -1 if it is none."""
+
+def jax_program(uid: int) -> dict[str, Any] | None: ...
+def jax_read_program(
+    hlo: bytes, function: str, file: str, callers: Sequence[tuple[str, str]]
+) -> dict[str, Any] | None:
+    """Return what `jax_program` would, without keeping the program; None if it is none."""
+
+def jax_open_window() -> None: ...
+def jax_window_launches() -> int: ...
+def jax_close_window() -> LaunchNotes: ...
+def jax_add_window(notes: LaunchNotes, xspace: bytes) -> tuple[bool, int, int, int, int]:
+    """Take a window in; return (readable, whole runs, launches, programs never whole, events)."""
+
+def jax_read_runs(xspace: bytes) -> list[dict[str, Any]]: ...
+def jax_window_counts() -> dict[str, int]: ...
+def jax_write_tree() -> tuple[dict[str, int], list[tuple[int, int, int, int]]]:
+    """Return counts by name, and (program, operation, executions, device ns) of what ran."""
+
+def jax_device_ranges() -> tuple[int, int]:
+    """Return how many operations XLA marked on a GPU, and those of them of a known program."""
+
+def jax_is_injected() -> bool:
+    """Return whether a copy of NVTX in this process has taken the library for its listener."""
+
+def jax_clear() -> None: ...

@@ -1,0 +1,152 @@
+"""What an analyzer is, how those of third parties are found, and how all are run.
+
+Does not know the built-in analyzers (`deepcontext.analyzers.ALL`). Invariant: a fault in a third
+party's analyzer is an error that names it, never a lost report without a word.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from deepcontext.errors import DeepContextError, UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from pathlib import Path
+
+    from deepcontext.analyzers.finding import Finding
+    from deepcontext.profiler.profile import Profile
+
+ENTRY_POINTS: Final = "deepcontext.analyzers"
+
+
+@dataclass(frozen=True, slots=True)
+class Analyzer:
+    """One question to a profile.
+
+    Attributes:
+        id: lower-case words joined by "_"; findings carry it.
+        question: what it asks, one line.
+        find: answers it; a pure function.
+        names_place_only: it says where time goes and not what is wrong there; its findings are
+            left out where another analyzer that ran has one on the same call path.
+    """
+
+    id: str
+    question: str
+    find: Callable[[Profile], Iterable[Finding]]
+    names_place_only: bool = False
+
+
+def run(
+    profile: Profile, analyzers: Sequence[Analyzer], *, min_gain: float = 0.0
+) -> tuple[Finding, ...]:
+    """Run analyzers and return their findings, those that promise most first.
+
+    Args:
+        profile: what to look at.
+        analyzers: which to run.
+        min_gain: share of the profile (0 to 1) that a finding must promise at most; findings
+            whose gain the profile cannot bound are kept.
+
+    Raises:
+        UserError: an analyzer failed; the message names it.
+    """
+    found = [finding for analyzer in analyzers for finding in _findings(analyzer, profile)]
+    places_only = {analyzer.id for analyzer in analyzers if analyzer.names_place_only}
+    reasons = [each for each in found if each.id not in places_only]
+    kept = [
+        each
+        for each in found
+        if (each.gain is None or each.gain.upper_bound_share >= min_gain)
+        and not (each.id in places_only and _is_explained(profile, each, reasons))
+    ]
+    return tuple(sorted(kept, key=lambda finding: finding.order))
+
+
+def _is_explained(profile: Profile, finding: Finding, reasons: Sequence[Finding]) -> bool:
+    """Say whether a finding's costliest node is above or below one of another finding."""
+    end = profile.tree.subtree_end
+    return any(
+        low <= high < int(end[low])
+        for reason in reasons
+        for node in reason.nodes
+        for low, high in [sorted((node, finding.nodes[0]))]
+    )
+
+
+def select(analyzers: Sequence[Analyzer], only: Sequence[str]) -> tuple[Analyzer, ...]:
+    """Return those whose ids are in `only`, all when it is empty.
+
+    Raises:
+        UserError: there is no such analyzer.
+    """
+    known = [analyzer.id for analyzer in analyzers]
+    for name in only:
+        if name not in known:
+            raise UserError(f"unknown analyzer '{name}'; known: {', '.join(sorted(known))}")
+    return tuple(each for each in analyzers if not only or each.id in only)
+
+
+def installed() -> tuple[Analyzer, ...]:
+    """Return the analyzers that installed packages register as entry points.
+
+    Raises:
+        UserError: one of them cannot be loaded, or is no analyzer.
+    """
+    found: list[Analyzer] = []
+    for entry in importlib.metadata.entry_points(group=ENTRY_POINTS):
+        try:
+            loaded = entry.load()
+        except Exception as error:
+            raise UserError(
+                f"cannot load analyzer '{entry.name}' of '{entry.value}': "
+                f"{type(error).__name__}: {error}; repair or uninstall the package"
+            ) from error
+        found += _checked([loaded], f"entry point '{entry.name}'")
+    return tuple(found)
+
+
+def load_plugin(path: Path) -> tuple[Analyzer, ...]:
+    """Return the analyzers of a Python file: its list `ANALYZERS`, or its one `ANALYZER`.
+
+    Raises:
+        UserError: there is no such file, it fails, or has neither.
+    """
+    # A path without the suffix of Python source has no loader, whatever is in the file.
+    spec = importlib.util.spec_from_file_location(f"deepcontext_plugin_{path.stem}", path)
+    if not path.is_file() or spec is None or spec.loader is None:
+        raise UserError(f"cannot read plug-in '{path}': expected a Python file (*.py)")
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise UserError(f"plug-in '{path}' failed: {type(error).__name__}: {error}") from error
+    named = getattr(module, "ANALYZERS", None) or [getattr(module, "ANALYZER", None)]
+    return _checked(named, f"plug-in '{path}'")
+
+
+def _checked(values: Iterable[Any], where: str) -> tuple[Analyzer, ...]:
+    found = tuple(values)
+    for value in found:
+        if not isinstance(value, Analyzer):
+            raise UserError(
+                f"{where}: expected an Analyzer (deepcontext.analyzers.Analyzer) named ANALYZER, "
+                f"or a list of them named ANALYZERS, found {type(value).__name__}"
+            )
+    return found
+
+
+def _findings(analyzer: Analyzer, profile: Profile) -> list[Finding]:
+    try:
+        return list(analyzer.find(profile))
+    except DeepContextError:
+        raise
+    except Exception as error:
+        raise UserError(
+            f"analyzer '{analyzer.id}' failed: {type(error).__name__}: {error}; "
+            "leave it out with --only, and report it to whoever wrote it"
+        ) from error

@@ -1,0 +1,165 @@
+"""Copies: time spent on moving and converting tensors instead of computing with them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from deepcontext.analyzers import places
+from deepcontext.analyzers.base import Analyzer
+from deepcontext.analyzers.finding import Finding, Severity
+from deepcontext.analyzers.operator_names import COPIES, DEVICE_OR_TYPE
+from deepcontext.profiler.frame import FrameKind
+from deepcontext.profiler.metric import CPU_TIME_NS
+from deepcontext.profiler.query import Query
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deepcontext.profiler.profile import Profile
+
+_LEAST_SHARE: Final = 0.08
+# One conversion before the first step is what the advice asks for.
+_LEAST_CALLS: Final = 5
+# Source: names of cuDNN's and MIOpen's transposing kernels, as profilers show them.
+_LAYOUT_KERNELS: Final = ("nchwtonhwc", "nhwctonchw", "nchw2nhwc", "nhwc2nchw", "batched_transpose")
+
+
+def _find(profile: Profile) -> list[Finding]:
+    if places.judged_total(profile, places.GPU_TIME):
+        return [*_layout_kernels(profile), *_device_copies(profile)]
+    if places.judged_total(profile, CPU_TIME_NS.name):
+        return _operators(profile)
+    return []
+
+
+def _operators(profile: Profile) -> list[Finding]:
+    metric = CPU_TIME_NS.name
+    copies = places.operators(profile, COPIES).phase("none", "forward", "other")
+    for scope in (places.STEP_SCOPE, places.LOADER_SCOPE):
+        copies = places.without(copies, places.scopes(profile, scope))
+    # Products copy their bias and operands; that is part of the product.
+    parents = profile.tree.parent.clip(0)
+    is_operator = (profile.frames.kind == FrameKind.OPERATOR)[profile.tree.frame]
+    by_hand = ~is_operator[parents] | places.operators(profile, _WRAPPERS).mask()[parents]
+    copies = Query(profile, copies.mask() & by_hand)
+    found = []
+    whole = places.total(profile, metric)
+    for place in places.by_line(copies, metric, _LEAST_SHARE * whole):
+        if place.count < _LEAST_CALLS:
+            continue
+        names = {places.base_name(profile.frame(node).name) for node in place.nodes}
+        found.append(_operator_finding(profile, place, names, place.value / whole))
+    return found
+
+
+# What Python code writes that is nothing but a copy, and dispatches to one.
+_WRAPPERS: Final = frozenset({"aten::reshape", "aten::flatten", "aten::float", "aten::type_as"})
+
+
+def _operator_finding(
+    profile: Profile, place: places.Place, names: set[str], share: float
+) -> Finding:
+    is_conversion = bool(names & DEVICE_OR_TYPE)
+    if is_conversion:
+        advice = (
+            "convert once, outside the step, or create the tensor with the type and device it is "
+            "needed in; where a layer computes in another type than its input's (a norm in float32), "
+            "compile it (torch.compile) or use torch's own operator (rms_norm, layer_norm), which "
+            "convert as they compute"
+        )
+    else:
+        advice = (
+            "leave out the copy: views (transpose, expand, slicing) need no contiguous() before "
+            "operators that take strides; keep activations in one memory format "
+            "(channels_last for convolutions) from the first layer to the last"
+        )
+    return Finding(
+        id="copies",
+        severity=Severity.of_share(share),
+        title=(
+            f"{', '.join(sorted(names))} at {places.place_text(profile, place.frame)} "
+            f"{'converts or moves' if is_conversion else 'copies'} tensors, {share:.0%} of the time"
+        ),
+        nodes=place.nodes[:8],
+        evidence={"copy_ns": place.value, "copy_share": share, "calls_count": place.count},
+        gain=places.bound(
+            profile,
+            CPU_TIME_NS.name,
+            place.value,
+            "nothing is copied here, and the operators around it take what they took",
+        ),
+        advice=advice,
+        misleads=(
+            "the operator after it is so much faster on the copy that the copy pays; types are not "
+            "recorded, so a change of type and one of device look alike"
+        ),
+    )
+
+
+def _layout_kernels(profile: Profile) -> list[Finding]:
+    kernels = places.nodes_named(
+        profile,
+        FrameKind.KERNEL,
+        lambda name: any(each in name.lower() for each in _LAYOUT_KERNELS),
+    )
+    value = kernels.total(places.GPU_TIME)
+    share = value / places.total(profile, places.GPU_TIME)
+    if share < _LEAST_SHARE:
+        return []
+    nodes = [node for place in places.by_line(kernels, places.GPU_TIME) for node in place.nodes]
+    place = places.by_line(kernels, places.GPU_TIME)[0]
+    return [
+        _gpu_finding(
+            profile,
+            nodes,
+            value,
+            f"{share:.0%} of the GPU's time converts between NCHW and NHWC, most of it at "
+            f"{places.place_text(profile, place.frame)}",
+            (
+                "put model and input into one layout: model.to(memory_format=torch.channels_last) "
+                "and the same for the input, so that convolutions stop transposing"
+            ),
+        )
+    ]
+
+
+def _device_copies(profile: Profile) -> list[Finding]:
+    copies = Query(profile).kind(FrameKind.COPY)
+    found = []
+    for place in places.by_line(copies, places.GPU_TIME):
+        share = place.value / places.total(profile, places.GPU_TIME)
+        if share < _LEAST_SHARE:
+            break
+        names = {profile.frame(node).name for node in place.nodes}
+        is_host = any("HtoD" in name or "DtoH" in name for name in names)
+        advice = (
+            "copy from pinned memory (pin_memory=True in the loader, tensor.pin_memory()) with "
+            "non_blocking=True, so that it overlaps with kernels; copy less, or less often"
+            if is_host
+            else "work in place, or keep one buffer; avoid cat and clone of large tensors"
+        )
+        title = (
+            f"{', '.join(sorted(names))} from {places.place_text(profile, place.frame)}: "
+            f"{share:.0%} of the GPU's time"
+        )
+        found.append(_gpu_finding(profile, place.nodes, place.value, title, advice))
+    return found
+
+
+def _gpu_finding(
+    profile: Profile, nodes: Sequence[int], value: int, title: str, advice: str
+) -> Finding:
+    share = value / places.total(profile, places.GPU_TIME)
+    return Finding(
+        id="copies",
+        severity=Severity.of_share(share),
+        title=title,
+        nodes=tuple(nodes)[:8],
+        evidence={"copy_ns": value, "copy_share": share},
+        gain=places.bound(profile, places.GPU_TIME, value, "nothing is copied or converted here"),
+        advice=advice,
+        misleads="the copy overlaps with kernels of another stream and delays nothing",
+    )
+
+
+ANALYZER = Analyzer("copies", "is time spent on copying and converting tensors?", _find)

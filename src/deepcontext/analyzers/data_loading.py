@@ -1,0 +1,127 @@
+"""Data loading: the step waits for its batch, or more workers were started than there are cores."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from deepcontext.analyzers import places
+from deepcontext.analyzers.base import Analyzer
+from deepcontext.analyzers.finding import Finding, Severity
+from deepcontext.profiler.frame import FrameKind
+from deepcontext.profiler.metric import CPU_TIME_NS
+
+if TYPE_CHECKING:
+    from deepcontext.profiler.profile import Profile
+    from deepcontext.profiler.query import Query
+
+# What a loader in the same process takes is computing, and may be all a small model needs.
+_LEAST_SHARE: Final = 0.25
+# With workers the wait should vanish, so a smaller one is worth a look.
+_LEAST_SHARE_WITH_WORKERS: Final = 0.15
+_WORKERS: Final = "_MultiProcessingDataLoaderIter"
+
+
+def _find(profile: Profile) -> list[Finding]:
+    whole = places.judged_total(profile, CPU_TIME_NS.name)
+    scopes = places.outermost(places.scopes(profile, places.LOADER_SCOPE))
+    if not whole or not scopes.count():
+        return []
+    value = scopes.total(CPU_TIME_NS.name, inclusive=True)
+    share = value / whole
+    workers = _workers_per_loader(profile, scopes)
+    least = _LEAST_SHARE_WITH_WORKERS if workers else _LEAST_SHARE
+    findings = []
+    if share >= least:
+        findings.append(_waiting(profile, scopes, value, workers))
+    if workers > profile.run.cpu_count > 0 and share >= least:
+        findings.append(_oversubscribed(profile, scopes, value, workers))
+    return findings
+
+
+def _waiting(profile: Profile, scopes: Query, value: int, workers: int) -> Finding:
+    place = places.by_line(scopes, CPU_TIME_NS.name)[0]
+    share = value / places.total(profile, CPU_TIME_NS.name)
+    where = places.place_text(profile, place.frame)
+    cores = profile.run.cpu_count
+    if workers:
+        advice = (
+            f"{workers} workers do not keep up: make the samples cheaper (decode and augment less, "
+            "store them ready to use), batch in the dataset with __getitems__, raise "
+            "prefetch_factor, keep workers alive with persistent_workers=True"
+        )
+    else:
+        advice = (
+            f"load in the background: {_advised_workers(cores)}, persistent_workers=True; for samples "
+            "that are cheap, fetch whole batches at once (__getitems__, or slices of one tensor) "
+            "instead of collating samples"
+        )
+    return Finding(
+        id="data_loading",
+        severity=Severity.of_share(share),
+        title=f"{share:.0%} of the time the program waits for data at {where}",
+        nodes=tuple(scopes.nodes().tolist()[:8]),
+        evidence={
+            "wait_ns": value,
+            "wait_share": share,
+            "batches_count": int(profile.counts("call_duration_ns")[scopes.nodes()].sum())
+            if "call_duration_ns" in profile.metrics
+            else 0,
+            "worker_count": workers,
+            "core_count": cores,
+        },
+        gain=places.bound(
+            profile, CPU_TIME_NS.name, value, "every batch is there when it is asked for"
+        ),
+        advice=f"{advice}; with a GPU also pin_memory=True and .to(device, non_blocking=True)",
+        misleads=(
+            "the program does little else, as a benchmark of the loader or a very short run does; "
+            "the cores are busy with the model already, so that workers take them from it"
+        ),
+    )
+
+
+def _advised_workers(cores: int) -> str:
+    most = max(cores - 1, 1)
+    number = "num_workers=1" if most == 1 else f"num_workers from 1 to {most}"
+    return f"{number} on {'this 1 core' if cores == 1 else f'these {cores} cores'}"
+
+
+def _oversubscribed(profile: Profile, scopes: Query, value: int, workers: int) -> Finding:
+    cores = profile.run.cpu_count
+    place = places.by_line(scopes, CPU_TIME_NS.name)[0]
+    return Finding(
+        id="data_loading",
+        severity=Severity.WARNING,
+        title=(
+            f"{workers} loader workers share {cores} cores at "
+            f"{places.place_text(profile, place.frame)}"
+        ),
+        nodes=tuple(scopes.nodes().tolist()[:8]),
+        evidence={"worker_count": workers, "core_count": cores, "wait_ns": value},
+        gain=places.bound(profile, CPU_TIME_NS.name, value, "the wait for workers vanishes"),
+        advice=f"start no more workers than cores ({cores}), and leave one for the training loop",
+        misleads="the workers sleep most of the time, waiting for a disk or a network",
+    )
+
+
+def _workers_per_loader(profile: Profile, scopes: Query) -> int:
+    """Return the forked processes per iterator with workers, 0 where there is none.
+
+    The number of workers is not recorded; the children the process forked and the iterators it made
+    are. An iterator draws its seed once, with `random_` below its constructor.
+    """
+    names = [profile.frame(node).name for node in scopes.nodes().tolist()]
+    if not any(_WORKERS in name for name in names):
+        return 0
+    children = profile.trust.counters.get("forked_children", 0)
+    made = places.nodes_named(
+        profile, FrameKind.PYTHON, lambda name: name == f"{_WORKERS}.__init__"
+    )
+    seeds = places.operators(profile, {"aten::random_"}).under(made)
+    if "call_duration_ns" not in profile.metrics:
+        return 0
+    iterators = int(profile.counts("call_duration_ns")[seeds.nodes()].sum())
+    return children // iterators if iterators else children
+
+
+ANALYZER = Analyzer("data_loading", "does the step wait for its data?", _find)

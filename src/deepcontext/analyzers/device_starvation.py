@@ -1,0 +1,59 @@
+"""Device starvation: the GPU has nothing to do, and the path the host was on meanwhile."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from deepcontext.analyzers import places
+from deepcontext.analyzers.base import Analyzer
+from deepcontext.analyzers.finding import Finding, Gain, Severity
+from deepcontext.profiler.query import Query
+
+if TYPE_CHECKING:
+    from deepcontext.profiler.profile import Profile
+
+_IDLE: Final = "gpu_idle_ns"
+_LEAST_SHARE: Final = 0.20
+_LEAST_LINE_SHARE: Final = 0.05
+
+
+def _find(profile: Profile) -> list[Finding]:
+    idle, busy = places.total(profile, _IDLE), places.total(profile, places.GPU_TIME)
+    # Kernels of several streams overlap, so the device was busy for `busy` at most.
+    span = idle + busy
+    if not busy or span < places.LEAST_TOTAL_NS or idle / span < _LEAST_SHARE:
+        return []
+    found = []
+    for place in places.by_line(Query(profile).where(gpu_idle_ns__gt=0), _IDLE):
+        share = place.value / span
+        if share < _LEAST_LINE_SHARE:
+            break
+        found.append(_finding(profile, place, share, idle / span))
+    return found
+
+
+def _finding(profile: Profile, place: places.Place, share: float, all_idle: float) -> Finding:
+    loads_data = any("DataLoader" in profile.frame(node).name for node in place.nodes)
+    return Finding(
+        id="device_starvation",
+        severity=Severity.of_share(share),
+        title=(
+            f"the GPU is idle {share:.0%} of the time while the host is at "
+            f"{places.place_text(profile, place.frame)}"
+        ),
+        nodes=place.nodes[:8],
+        evidence={"gpu_idle_ns": place.value, "idle_share": share, "all_idle_share": all_idle},
+        gain=Gain("elapsed GPU time", place.value, share, "the GPU never waits for this line"),
+        advice=(
+            "load the next batch while the GPU computes: workers, pin_memory=True, "
+            "non_blocking=True"
+            if loads_data
+            else "give the GPU more work at once: larger batches, torch.compile with "
+            "mode='reduce-overhead' or CUDA graphs, no waiting for values (see synchronisation); "
+            "move work of this line out of the step"
+        ),
+        misleads="another process uses the same GPU; the profile covers start-up more than steps",
+    )
+
+
+ANALYZER = Analyzer("device_starvation", "does the GPU wait for the host?", _find)

@@ -1,0 +1,120 @@
+"""What an analyzer says: one thing to change, where, on what evidence, for what gain at most.
+
+Does not format numbers (`ui/`). Invariant: a finding is data; the same profile always gives the same
+findings in the same order.
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from deepcontext.profiler.model import ProfileModel
+
+SECTION: Final = "findings"
+_LAYOUT: Final = 1
+# A finding from this share of the profile's cost on is worth an hour, or a day, of somebody's time.
+_WARNING_SHARE: Final = 0.05
+_HIGH_SHARE: Final = 0.25
+
+
+class Severity(enum.StrEnum):
+    """How much a finding matters, least first."""
+
+    INFO = "info"
+    WARNING = "warning"
+    HIGH = "high"
+
+    @property
+    def rank(self) -> int:
+        """0 for the least."""
+        return list(Severity).index(self)
+
+    @classmethod
+    def of_share(cls, share: float) -> Severity:
+        """Return the severity of something that costs this share (0 to 1) of the profile."""
+        if share >= _HIGH_SHARE:
+            return cls.HIGH
+        return cls.WARNING if share >= _WARNING_SHARE else cls.INFO
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """What a change saves at most.
+
+    Attributes:
+        metric: what is saved, for example ``cpu_time_ns``.
+        upper_bound: the most that can be saved, in the metric's unit.
+        upper_bound_share: the same as a part of the profile's total of the metric, 0 to 1. Time
+            outside operators is not in that total, so the share of the elapsed time is smaller.
+        assumption: under which this is the bound; one sentence.
+    """
+
+    metric: str
+    upper_bound: int
+    upper_bound_share: float
+    assumption: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing to change.
+
+    Attributes:
+        id: id of the analyzer.
+        severity: how much it matters.
+        title: one line that names the place and the problem.
+        nodes: ids of the nodes that show it, the costliest first.
+        evidence: measured values by name; a unit ends the name, shares (0 to 1) end in ``_share``.
+        gain: what a change saves at most, or None where the profile cannot bound it.
+        advice: what to do.
+        misleads: when the advice is wrong.
+    """
+
+    id: str
+    severity: Severity
+    title: str
+    nodes: tuple[int, ...]
+    evidence: Mapping[str, int | float | str] = field(default_factory=dict)
+    gain: Gain | None = None
+    advice: str = ""
+    misleads: str = ""
+
+    @property
+    def order(self) -> tuple[float, int, str, tuple[int, ...]]:
+        """Sorts findings by what they promise, largest first."""
+        gain = self.gain.upper_bound_share if self.gain else 0.0
+        return (-gain, -self.severity.rank, self.id, self.nodes)
+
+    def to_dict(self, profile: ProfileModel) -> dict[str, Any]:
+        """Return the finding in JSON's types, with the call path of its first node."""
+        path = profile.path(self.nodes[0])[1:] if self.nodes else ()
+        return {
+            "id": self.id,
+            "severity": self.severity.value,
+            "title": self.title,
+            "gain": None
+            if self.gain is None
+            else {
+                "metric": self.gain.metric,
+                "upper_bound": self.gain.upper_bound,
+                "upper_bound_share": round(self.gain.upper_bound_share, 6),
+                "assumption": self.gain.assumption,
+            },
+            "advice": self.advice,
+            "misleads": self.misleads,
+            "evidence": dict(self.evidence),
+            "nodes": list(self.nodes),
+            "call_path": [str(frame) for frame in path],
+        }
+
+
+def encode_section(findings: Sequence[Finding], profile: ProfileModel) -> bytes:
+    """Return the payload of the profile's section "findings", JSON."""
+    rows = [finding.to_dict(profile) for finding in findings]
+    return json.dumps({"version": _LAYOUT, "findings": rows}, allow_nan=False).encode()

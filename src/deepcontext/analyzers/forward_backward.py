@@ -1,0 +1,148 @@
+"""Forward/backward imbalance: a backward that takes many times its forward.
+
+The backward of a matrix product is two products, so twice the forward is expected. Indexing with a
+tensor is singled out: its backward adds up rows one by one, or sorts the indices on a GPU.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from deepcontext.analyzers import places
+from deepcontext.analyzers.base import Analyzer
+from deepcontext.analyzers.finding import Finding, Severity
+from deepcontext.analyzers.operator_names import EMBEDDING, EMBEDDING_BY_INDEX
+from deepcontext.profiler.frame import FrameKind, Phase
+from deepcontext.profiler.query import Query
+
+if TYPE_CHECKING:
+    from deepcontext.profiler.profile import Profile
+
+# Twice is the rule for products; writing gradients, sums over broadcast dimensions add to it.
+_LEAST_RATIO: Final = 6.0
+_LEAST_SHARE: Final = 0.10
+_LEAST_INDEX_RATIO: Final = 0.5
+_LEAST_INDEX_SHARE: Final = 0.05
+# Their backward adds up rows, dearer than reading them; there is no form with a cheaper one.
+_AS_ADVISED: Final = frozenset({"aten::index_select", "aten::gather"})
+
+
+def _find(profile: Profile) -> list[Finding]:
+    metric = places.cost_metric(profile)
+    if not metric or metric == places.DEVICE_TIME:
+        return []
+    parents = _forward_operators(profile)
+    forward = places.forward_inclusive(profile, metric)
+    least = _LEAST_INDEX_SHARE * places.total(profile, metric)
+    found = []
+    for is_index in (True, False):
+        for place in places.by_line(_named_apart(parents, index=is_index), metric, least):
+            spent = int(forward[list(place.nodes)].sum())
+            found.append(_judge(profile, metric, place, spent, is_index=is_index))
+    return [finding for finding in found if finding is not None]
+
+
+def _forward_operators(profile: Profile) -> Query:
+    """Select the forward operators that caused backward operators."""
+    tree = profile.tree
+    is_operator = (profile.frames.kind == FrameKind.OPERATOR)[tree.frame]
+    is_backward = is_operator & (tree.phase == Phase.BACKWARD)
+    parent = np.maximum(tree.parent, 0)
+    top = is_backward & is_operator[parent] & (tree.phase[parent] != Phase.BACKWARD)
+    mask = np.zeros(len(tree), np.bool_)
+    mask[parent[top]] = True
+    return Query(profile, mask)
+
+
+def _named_apart(parents: Query, *, index: bool) -> Query:
+    is_index = places.operators(parents.profile, {EMBEDDING_BY_INDEX}).mask()
+    return Query(parents.profile, parents.mask() & (is_index if index else ~is_index))
+
+
+def _judge(
+    profile: Profile, metric: str, place: places.Place, forward: int, *, is_index: bool
+) -> Finding | None:
+    whole = places.total(profile, metric)
+    backward = place.value - forward
+    share, ratio = backward / whole, backward / max(forward, 1)
+    least_share = _LEAST_INDEX_SHARE if is_index else _LEAST_SHARE
+    least_ratio = _LEAST_INDEX_RATIO if is_index else _LEAST_RATIO
+    name = places.base_name(profile.frame(place.nodes[0]).name)
+    if share < least_share or ratio < least_ratio or name in _AS_ADVISED:
+        return None
+    where = places.place_text(profile, place.frame)
+    if is_index:
+        advice, misleads = _advice(profile)
+    elif name == EMBEDDING and metric != places.GPU_TIME:
+        advice, misleads = _CPU_EMBEDDING_ADVICE, _CPU_EMBEDDING_MISLEADS
+    else:
+        advice, misleads = _ADVICE, _MISLEADS
+    return Finding(
+        id="forward_backward",
+        severity=Severity.of_share(share),
+        title=(
+            f"the backward of '{name}' at {where} takes {ratio:.1f} times its forward, "
+            f"{share:.0%} of all"
+        ),
+        nodes=place.nodes[:8],
+        evidence={
+            f"forward_{metric}": forward,
+            f"backward_{metric}": backward,
+            "backward_share": share,
+            "ratio": round(ratio, 2),
+            "calls_count": place.count,
+        },
+        gain=(
+            places.bound(profile, metric, place.value, "this gather and its backward cost nothing")
+            if is_index or name == EMBEDDING
+            else places.bound(profile, metric, backward, "this backward costs nothing")
+        ),
+        advice=advice,
+        misleads=misleads,
+    )
+
+
+_ADVICE: Final = (
+    "look at the operators of the backward below this node: a large zero-filled gradient, a sort, "
+    "or a sum over a broadcast dimension can often be avoided by another forward"
+)
+_MISLEADS: Final = (
+    "the forward is a cheap view or reduction whose backward must write a full tensor; few calls, "
+    "the first of which sets up the backward's libraries"
+)
+
+
+_CPU_EMBEDDING_ADVICE: Final = (
+    "on a CPU gather rows with table.index_select(0, index.flatten()): its backward adds whole "
+    "rows at once, that of embedding walks through the indices; sparse=True avoids the table-sized "
+    "gradient"
+)
+_CPU_EMBEDDING_MISLEADS: Final = (
+    "the model is trained on GPUs, where the backward of embedding is the fast one; "
+    "padding_idx and max_norm have no counterpart in index_select"
+)
+
+
+def _advice(profile: Profile) -> tuple[str, str]:
+    advice = (
+        "gather rows with torch.index_select or torch.nn.functional.embedding instead of "
+        "table[index]: their backward adds rows directly, the one of indexing sorts or serialises "
+        "them; sparse=True avoids the table-sized gradient"
+    )
+    misleads = (
+        "index_select adds with atomics on GPUs: with many duplicate indices, or on AMD GPUs, that "
+        "can be slower than the sort; measure with your own index distribution. A table-sized "
+        "gradient is filled with zeros either way"
+    )
+    if "amd" in places.vendors(profile):
+        advice = (
+            "compare table[index], index_select and embedding on this AMD GPU with your own "
+            "indices before changing; for skewed indices sum duplicates first (torch.unique with "
+            "return_inverse, then index_add)"
+        )
+    return advice, misleads
+
+
+ANALYZER = Analyzer("forward_backward", "does a backward take many times its forward?", _find)

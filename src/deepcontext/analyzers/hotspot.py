@@ -1,0 +1,181 @@
+"""Hotspot: one operator of one line, other than dense mathematics, that takes much of the time.
+
+Matrix products and convolutions are what a model is for and are left out here: a model whose time
+they take is healthy, and `precision` looks at them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from deepcontext.analyzers import places
+from deepcontext.analyzers.base import Analyzer
+from deepcontext.analyzers.finding import Finding, Severity
+from deepcontext.analyzers.operator_names import DENSE
+from deepcontext.profiler.frame import FrameKind
+from deepcontext.profiler.query import Query
+from deepcontext.profiler.tree import NO_NODE
+
+if TYPE_CHECKING:
+    from deepcontext.profiler.profile import Profile
+
+# Below a third, making it free makes the program less than 1.5 times as fast.
+_LEAST_SHARE: Final = 1 / 3
+_DENSE_KERNELS: Final = ("gemm", "conv", "cutlass", "nvjet", "xmma", "flash", "cijk_", "fmha")
+
+
+def _find(profile: Profile) -> list[Finding]:
+    metric = places.cost_metric(profile)
+    if not metric:
+        return []
+    query = _costly(profile, metric)
+    whole = places.total(profile, metric)
+    findings = []
+    own = places.own_frames(profile)
+    for place in _by_line_exclusive(query, metric, own):
+        share = place.value / whole
+        if share < _LEAST_SHARE:
+            break
+        name = places.base_name(profile.frame(place.nodes[0]).name)
+        where = places.place_text(profile, place.frame)
+        findings.append(
+            Finding(
+                id="hotspot",
+                severity=Severity.of_share(share),
+                title=f"{share:.0%} of the time is in '{name}' of {where}",
+                nodes=place.nodes[:8],
+                evidence={metric: place.value, "time_share": share},
+                gain=places.bound(
+                    profile, metric, place.value, f"'{name}' of this line costs nothing"
+                ),
+                advice=_advice(name),
+                misleads=(
+                    "the line is the work the program exists for; then only a better algorithm or "
+                    "kernel helps"
+                ),
+            )
+        )
+    return findings
+
+
+# By a part of the operator's name; the first that fits. What is advised keeps the result the same,
+# or says what it changes.
+_ADVICE: Final = {
+    ("sort", "topk", "unique", "kthvalue", "median"): (
+        "sort only what changed since the last step, only as many as are needed (topk instead of "
+        "sort), or once before the loop"
+    ),
+    ("rand", "bernoulli", "normal_", "uniform_", "dropout", "multinomial"): (
+        "draw random numbers for many steps at once, in the shape and on the device they are needed"
+    ),
+    ("index", "gather", "scatter", "embedding", "take"): (
+        "move fewer elements: gather each row once (unique indices), keep rows wide and contiguous, "
+        "and gather before, not after, the tensor is widened"
+    ),
+    ("copy", "clone", "contiguous", "cat", "stack", "repeat"): (
+        "write results where they are needed (out=, a preallocated tensor, expand instead of "
+        "repeat) instead of copying them there"
+    ),
+    (
+        "exp",
+        "log",
+        "tanh",
+        "sigmoid",
+        "erf",
+        "gelu",
+        "silu",
+        "softmax",
+        "pow",
+        "sqrt",
+        "sin",
+        "cos",
+    ): (
+        "compute it on fewer elements or in a narrower type (bfloat16), use a cheaper function, or "
+        "compile the function around it (torch.compile), which vectorises and fuses it"
+    ),
+    ("norm", "var", "std", "mean", "sum"): (
+        "reduce once what is reduced several times, along the dimension that is contiguous in memory"
+    ),
+}
+
+
+def _advice(name: str) -> str:
+    bare = name.removeprefix("aten::")
+    known = next((text for parts, text in _ADVICE.items() if any(p in bare for p in parts)), "")
+    return known or (
+        f"look at what '{name}' computes there: do it once instead of every step, on fewer "
+        "elements, or in a cheaper form"
+    )
+
+
+def _costly(profile: Profile, metric: str) -> Query:
+    """Select the nodes that carry the metric, without dense mathematics and compilers."""
+    if metric == places.GPU_TIME:
+        kernels = places.nodes_named(
+            profile,
+            FrameKind.KERNEL,
+            lambda name: not any(each in name.lower() for each in _DENSE_KERNELS),
+        )
+        dense = places.operators(profile, DENSE)
+        return places.without(kernels, dense)
+    if metric == places.DEVICE_TIME:
+        products = np.zeros(len(profile.tree), np.bool_)
+        for kind in (FrameKind.HLO, FrameKind.OPERATOR, FrameKind.SCOPE):
+            products |= places.nodes_named(profile, kind, _is_dense_hlo).mask()
+        carrying = Query(profile, profile.exclusive(metric) > 0)
+        return places.without(carrying, Query(profile, products))
+    others = places.operators(profile, lambda name: name not in DENSE)
+    # Other analyzers speak of the optimizer and the loader.
+    for scope in (places.STEP_SCOPE, places.LOADER_SCOPE):
+        others = places.without(others, places.scopes(profile, scope))
+    mask = others.mask()
+    # A dense operator's backward work lies below it under its own names: `mm` below AddmmBackward0.
+    # Compiling inside a compiled region is the region's own time; `recompilation` speaks of it.
+    marked = places.compiling(profile).mask().astype(np.int64)
+    is_compiling = profile.tree.inclusive(marked) > 0
+    return Query(profile, mask & ~is_compiling & (profile.exclusive(metric) > 0))
+
+
+def _is_dense_hlo(name: str) -> bool:
+    return any(each in name for each in ("dot", "conv_", "convolution", "gemm", "matmul"))
+
+
+def _by_line_exclusive(query: Query, metric: str, own: places.Mask) -> list[places.Place]:
+    """Group nodes by line and name, by exclusive cost, so that dense parts below do not count."""
+    profile = query.profile
+    nodes = query.nodes()
+    if not len(nodes):
+        return []
+    owner = places.climb(profile, nodes, own)
+    frames = profile.frames
+    # By function and line: a recursive function's line is one place, whatever its depth.
+    key = (frames.file.astype(np.int64) << 32) | frames.line
+    line = np.where(owner == NO_NODE, -1, key[profile.tree.frame[owner]])
+    name = frames.name[profile.tree.frame[nodes]].astype(np.int64)
+    inverse = _numbered_pairs(line, name)
+    value = np.zeros(int(inverse.max()) + 1, np.int64)
+    np.add.at(value, inverse, profile.exclusive(metric)[nodes])
+    whole = places.total(profile, metric)
+    found = []
+    for index in np.flatnonzero(value >= _LEAST_SHARE * whole).tolist():
+        members = np.flatnonzero(inverse == index)
+        members = members[np.argsort(-profile.exclusive(metric)[nodes[members]], kind="stable")]
+        top = int(owner[members[0]])
+        frame = None if top == NO_NODE else profile.frame(top)
+        ids = tuple(nodes[members].tolist())
+        found.append(places.Place(frame, ids, int(value[index]), len(ids)))
+    return sorted(found, key=lambda place: (-place.value, place.nodes))
+
+
+def _numbered_pairs(first: places.Ints, second: places.Ints) -> places.Ints:
+    """Return a number for each place, the same where both values are the same, shape (n,)."""
+    order = np.lexsort((second, first))
+    changes = (np.diff(first[order]) != 0) | (np.diff(second[order]) != 0)
+    number = np.empty(len(order), np.int64)
+    number[order] = np.concatenate(([0], np.cumsum(changes)))
+    return number
+
+
+ANALYZER = Analyzer("hotspot", "does one line take much of the time?", _find, names_place_only=True)

@@ -1,0 +1,207 @@
+"""JAX fusion and layout: copies that the compiler inserted, work done twice, memory-bound fusions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from deepcontext.analyzers import places
+from deepcontext.analyzers.base import Analyzer
+from deepcontext.analyzers.finding import Finding, Severity
+from deepcontext.profiler import jax_operations, jax_summary
+from deepcontext.profiler.frame import FrameKind, Phase
+from deepcontext.profiler.source import is_user_file
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deepcontext.profiler.profile import Profile
+
+_LEAST_INSERTED: Final = 0.10
+_LEAST_RECOMPUTED: Final = 0.15
+_LEAST_FUSION: Final = 0.15
+# Of the device time; a shorter operation's rate is noise.
+_LEAST_TIMED: Final = 0.01
+_NEAR_THE_ROOF: Final = 0.5
+# Device time that is less of the elapsed time is not what the program waits for.
+_LEAST_BUSY: Final = 0.05
+# Flop a byte at which no CPU or GPU of today is limited by arithmetic.
+_MEMORY_BOUND: Final = 1.0
+
+
+def _find(profile: Profile) -> list[Finding]:
+    busy = places.judged_total(profile, places.DEVICE_TIME)
+    if not busy or busy < _LEAST_BUSY * profile.run.wall_ns:
+        return []
+    return [*_inserted(profile), *_recomputed(profile), *_memory_bound(profile)]
+
+
+def _inserted(profile: Profile) -> list[Finding]:
+    markers = places.nodes_named(profile, FrameKind.MARKER, {jax_summary.INSERTED})
+    value = markers.total(places.DEVICE_TIME, inclusive=True)
+    share = value / places.total(profile, places.DEVICE_TIME)
+    if share < _LEAST_INSERTED:
+        return []
+    place = places.by_line(markers, places.DEVICE_TIME)[0]
+    return [
+        _finding(
+            profile,
+            place.nodes,
+            value,
+            f"operations that XLA inserted (copies, transposes) take {share:.0%} of the device "
+            f"time, most of it for {places.place_text(profile, place.frame)}",
+            (
+                "let the layout of the result be that of its use: avoid transposes around this "
+                "line, donate arguments that are overwritten (donate_argnums), carry loop state "
+                "without copies"
+            ),
+        )
+    ]
+
+
+def _recomputed(profile: Profile) -> list[Finding]:
+    again = profile.query().phase(Phase.RECOMPUTE)
+    value = again.total(places.DEVICE_TIME)
+    share = value / places.total(profile, places.DEVICE_TIME)
+    if share < _LEAST_RECOMPUTED:
+        return []
+    nodes = again.nodes()
+    order = (-profile.exclusive(places.DEVICE_TIME)[nodes]).argsort(kind="stable")
+    return [
+        _finding(
+            profile,
+            tuple(nodes[order].tolist()),
+            value,
+            f"computing the forward again takes {share:.0%} of the device time",
+            (
+                "keep more of the forward: a policy for jax.checkpoint that saves the products "
+                "(checkpoint_policies.dots_saveable), or checkpoint fewer layers"
+            ),
+        )
+    ]
+
+
+def _memory_bound(profile: Profile) -> list[Finding]:
+    if not places.has_jax(profile):
+        return []
+    whole = places.total(profile, places.DEVICE_TIME)
+    roof = _Roof.of(jax_operations.operations(profile), whole)
+    found = []
+    for fusion in jax_operations.fusions(profile):
+        if fusion.device_ns / whole < _LEAST_FUSION:
+            break
+        if fusion.bytes and fusion.intensity < _MEMORY_BOUND:
+            found.append(_fusion_finding(profile, fusion, roof))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Roof:
+    """The best rates of a profile's own operations: a roofline that needs no table of devices.
+
+    The device's true roof is at or above it, so a position below it is at most too good.
+
+    Attributes:
+        bytes_per_second: the highest bandwidth of one operation.
+        flops_per_second: the highest rate of arithmetic of one operation.
+    """
+
+    bytes_per_second: float
+    flops_per_second: float
+
+    @classmethod
+    def of(cls, operations: Sequence[jax_operations.Operation], whole_ns: int) -> _Roof:
+        """Return the roof of operations, those too short to time left out."""
+        timed = [each for each in operations if each.device_ns >= _LEAST_TIMED * whole_ns]
+        return cls(
+            max((each.bytes_per_second for each in timed), default=0.0),
+            max((each.flops_per_second for each in timed), default=0.0),
+        )
+
+    def is_memory_bound(self, fusion: jax_operations.Operation) -> bool:
+        """Say whether the roof above a fusion is that of the memory."""
+        return fusion.intensity * self.bytes_per_second <= self.flops_per_second
+
+    def position(self, fusion: jax_operations.Operation) -> float:
+        """Return what a fusion attained of what is attainable at its intensity, 0 to 1.
+
+        Source: Williams, Waterman and Patterson, "Roofline", CACM 52(4), 2009: attainable flop/s
+        is the smaller of peak flop/s and bandwidth times flop/byte.
+        """
+        if fusion.flops and not self.is_memory_bound(fusion):
+            return fusion.flops_per_second / (self.flops_per_second or 1.0)
+        return fusion.bytes_per_second / (self.bytes_per_second or 1.0)
+
+
+def _fusion_finding(profile: Profile, fusion: jax_operations.Operation, roof: _Roof) -> Finding:
+    nodes = places.nodes_named(profile, FrameKind.HLO, {fusion.name}).nodes()
+    order = (-profile.inclusive(places.DEVICE_TIME)[nodes]).argsort(kind="stable")
+    position = min(roof.position(fusion), 1.0)
+    share = fusion.device_ns / places.total(profile, places.DEVICE_TIME)
+    is_far = position < _NEAR_THE_ROOF
+    lines = dict.fromkeys(
+        f"{Path(member.source.file).name}:{member.source.line}"
+        for member in fusion.members
+        if member.source.line and is_user_file(member.source.file)
+    )
+    saved = round(fusion.device_ns * (1 - position)) if is_far else fusion.device_ns
+    rate = fusion.bytes_per_second / 1e9
+    return Finding(
+        id="jax_fusion",
+        severity=Severity.of_share(share),
+        title=(
+            f"fusion '{fusion.name}' of {fusion.program} moves memory for {share:.0%} of the device "
+            f"time: {fusion.intensity:.2g} flop a byte, {rate:.3g} GB/s, {position:.0%} of the "
+            "roofline"
+        ),
+        nodes=tuple(nodes[order].tolist()[:8]),
+        evidence={
+            "device_time_ns": fusion.device_ns,
+            "device_share": share,
+            "flops_per_byte": round(fusion.intensity, 3),
+            "bandwidth_gb_per_s": round(rate, 3),
+            "of_roofline_share": position,
+            "lines": ", ".join(list(lines)[:6]),
+        },
+        gain=places.bound(
+            profile,
+            places.DEVICE_TIME,
+            saved,
+            "it ran at the roofline" if is_far else "its values never left the registers",
+        ),
+        advice=(
+            "it is far from what this device's memory gave other operations: look at its layout "
+            "(transposes, strided slices) and size (vmap or batch small arrays), or whether its "
+            "functions (exp, tanh, random bits) are arithmetic that is not counted as such"
+            if is_far
+            else "it is near what memory allows: keep values in a narrower type (bfloat16), or pass "
+            "over the data fewer times (fold it into the product before or after it)"
+        ),
+        misleads=(
+            "the roofline is made of the best rates in this profile, which operations on small, "
+            "cached arrays raise; transcendental functions cost more than the flop they count as"
+        ),
+    )
+
+
+def _finding(
+    profile: Profile, nodes: tuple[int, ...], value: int, title: str, advice: str
+) -> Finding:
+    share = value / places.total(profile, places.DEVICE_TIME)
+    return Finding(
+        id="jax_fusion",
+        severity=Severity.of_share(share),
+        title=title,
+        nodes=tuple(nodes)[:8],
+        evidence={"device_time_ns": value, "device_share": share},
+        gain=places.bound(profile, places.DEVICE_TIME, value, "these operations cost nothing"),
+        advice=advice,
+        misleads=(
+            "device times of short programs are sampled; what is recomputed saves memory that the "
+            "program may need"
+        ),
+    )
+
+
+ANALYZER = Analyzer("jax_fusion", "what do XLA's own operations and fusions cost?", _find)

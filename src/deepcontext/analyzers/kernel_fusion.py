@@ -1,0 +1,292 @@
+"""Kernel fusion: many small operators where one would do.
+
+Three regions are known: an optimizer that walks over parameters one by one, attention written out,
+and chains of pointwise operators in one function. With a GPU, short kernels below one function.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from deepcontext.analyzers import places
+from deepcontext.analyzers.base import Analyzer
+from deepcontext.analyzers.finding import Finding, Severity
+from deepcontext.analyzers.operator_names import (
+    FUSED_ATTENTION,
+    MATRIX_PRODUCTS,
+    NATIVE_ATTENTION,
+    POINTWISE,
+    SOFTMAX,
+)
+from deepcontext.profiler.frame import FrameKind, Phase
+from deepcontext.profiler.metric import CPU_TIME_NS
+from deepcontext.profiler.query import Query
+from deepcontext.profiler.tree import NO_NODE
+
+if TYPE_CHECKING:
+    from deepcontext.profiler.profile import Profile
+
+_HOST: Final = CPU_TIME_NS.name
+_LEAST_SHARE: Final = 0.15
+_LEAST_ATTENTION_SHARE: Final = 0.05
+_LEAST_OPERATORS: Final = 5
+# A step of a foreach or fused optimizer calls a dozen operators however many parameters there are;
+# Adam calls about ten for each, so this is a model of ten parameters.
+_LEAST_CALLS_A_STEP: Final = 100
+_PRODUCTS_OF_ATTENTION: Final = 2
+# Source: launching a kernel takes 5 to 10 us (NVIDIA, "Getting Started with CUDA Graphs", 2019).
+_SHORT_KERNEL_NS: Final = 10_000
+
+
+def _find(profile: Profile) -> list[Finding]:
+    found: list[Finding] = []
+    if places.judged_total(profile, _HOST) and not places.total(profile, places.DEVICE_TIME):
+        own = places.own_frames(profile)
+        found += _optimizers(profile)
+        attention = _attention(profile, own)
+        reported = {profile.frame(finding.nodes[0]) for finding in attention}
+        found += attention
+        found += _pointwise(profile, skip=bool(reported))
+    if places.judged_total(profile, places.GPU_TIME):
+        found += _short_kernels(profile)
+    return found
+
+
+def _optimizers(profile: Profile) -> list[Finding]:
+    scopes = places.scopes(profile, places.STEP_SCOPE)
+    whole = places.total(profile, _HOST)
+    found = []
+    for scope in scopes:
+        value, calls = scope.value(_HOST, inclusive=True), _calls(profile, scope.id)
+        if value / whole < _LEAST_SHARE or not calls:
+            continue
+        below = places.outermost(
+            Query(profile, _subtree(profile, scope.id)).kind(FrameKind.OPERATOR)
+        )
+        names = {places.base_name(profile.frame(node).name) for node in below.nodes().tolist()}
+        a_step = int(profile.counts("call_duration_ns")[below.nodes()].sum()) / calls
+        is_fused = any(name.startswith(("aten::_foreach_", "aten::_fused_")) for name in names)
+        if is_fused or a_step < _LEAST_CALLS_A_STEP:
+            continue
+        found.append(_optimizer_finding(profile, scope.id, value, a_step))
+    return found
+
+
+def _optimizer_finding(profile: Profile, node: int, value: int, a_step: float) -> Finding:
+    name = profile.frame(node).name.removeprefix(places.STEP_SCOPE).removesuffix(".step")
+    share = value / places.total(profile, _HOST)
+    return Finding(
+        id="kernel_fusion",
+        severity=Severity.of_share(share),
+        title=f"{name} calls {a_step:.0f} small operators a step, {share:.0%} of the time",
+        nodes=(node,),
+        evidence={
+            "optimizer_ns": value,
+            "optimizer_share": share,
+            "operators_per_step": round(a_step, 1),
+            "steps_count": _calls(profile, node),
+        },
+        gain=places.bound(profile, _HOST, value, "the optimizer costs nothing"),
+        advice=(
+            f"make it torch.optim.{name}(..., fused=True), which updates all parameters in a few "
+            "operators (Adam, AdamW, SGD, Adagrad on CPUs, too), or foreach=True where there is no "
+            "fused form"
+        ),
+        misleads=(
+            "few large parameters: then the operators are not small, and fusing saves memory "
+            "traffic only; foreach=True needs more memory for its temporaries"
+        ),
+    )
+
+
+def _attention(profile: Profile, own: places.Mask) -> list[Finding]:
+    if places.operators(profile, {FUSED_ATTENTION}).count():
+        fused = places.by_function(places.operators(profile, {FUSED_ATTENTION}), _HOST, own=own)
+    else:
+        fused = []
+    skip = {place.frame.name for place in fused if place.frame}
+    parts = places.operators(profile, MATRIX_PRODUCTS | SOFTMAX).phase("none", "forward")
+    # A linear layer's product is no part of attention.
+    parts = places.without(
+        parts, places.operators(profile, {"aten::linear", "aten::addmm", NATIVE_ATTENTION})
+    )
+    found = []
+    whole = places.total(profile, _HOST)
+    for place in places.by_function(parts, _HOST, _LEAST_ATTENTION_SHARE * whole, own):
+        share = place.value / whole
+        names = [places.base_name(profile.frame(node).name) for node in place.nodes]
+        products = sum(name in MATRIX_PRODUCTS for name in names)
+        has_softmax = any(name in SOFTMAX for name in names)
+        if not has_softmax or place.frame is None:
+            continue
+        if products < _PRODUCTS_OF_ATTENTION or place.frame.name in skip:
+            continue
+        found.append(
+            Finding(
+                id="kernel_fusion",
+                severity=Severity.of_share(share),
+                title=(
+                    "attention is written out as products and a softmax at "
+                    f"{places.place_text(profile, place.frame)}"
+                ),
+                nodes=place.nodes[:8],
+                evidence={
+                    "attention_ns": place.value,
+                    "attention_share": share,
+                    "calls_count": place.count,
+                },
+                gain=places.bound(profile, _HOST, place.value, "this attention costs nothing"),
+                advice=(
+                    "use torch.nn.functional.scaled_dot_product_attention (is_causal=True for a "
+                    "causal mask): one operator that never writes the matrix of scores"
+                ),
+                misleads=(
+                    "the scores are needed themselves, or changed in a way that "
+                    "scaled_dot_product_attention has no argument for (then: flex_attention); at "
+                    "short lengths both cost the same"
+                ),
+            )
+        )
+    return found
+
+
+def _pointwise(profile: Profile, *, skip: bool) -> list[Finding]:
+    """Report functions, the user's own or a library's, that call chains of pointwise operators."""
+    operators = places.operators(profile, POINTWISE).phase("none", "forward", "other")
+    for scope in (places.STEP_SCOPE, places.LOADER_SCOPE):
+        operators = places.without(operators, places.scopes(profile, scope))
+    softmax = places.operators(profile, SOFTMAX).mask()
+    found = []
+    whole = places.total(profile, _HOST)
+    python = places.python_frames(profile)
+    for place in places.by_function(operators, _HOST, _LEAST_SHARE * whole, python):
+        only_attention = skip and any(softmax[node] for node in place.nodes)
+        if place.frame is None or only_attention:
+            continue
+        names = _distinct(profile, place, python)
+        if len(names) >= _LEAST_OPERATORS:
+            found.append(_pointwise_finding(profile, place, names))
+    return found
+
+
+def _distinct(profile: Profile, place: places.Place, python: places.Mask) -> list[str]:
+    """Return the names of operators of a function, one for each line that calls it."""
+    owners = places.climb(profile, np.array(place.nodes), python)
+    lines = profile.frames.line[profile.tree.frame[owners]].tolist()
+    names = [places.base_name(profile.frame(node).name) for node in place.nodes]
+    return [name for _, name in dict.fromkeys(zip(lines, names, strict=True))]
+
+
+def _pointwise_finding(profile: Profile, place: places.Place, names: list[str]) -> Finding:
+    share = place.value / places.total(profile, _HOST)
+    function = place.frame.name if place.frame else ""
+    where = places.place_text(profile, place.frame)
+    caller = _caller_text(profile, place)
+    shown = ", ".join(list(dict.fromkeys(names))[:6])
+    return Finding(
+        id="kernel_fusion",
+        severity=Severity.of_share(share),
+        title=(
+            f"{len(names)} pointwise operators of one function, most at {where}{caller}, take "
+            f"{share:.0%} of the time"
+        ),
+        nodes=place.nodes[:8],
+        evidence={
+            "pointwise_ns": place.value,
+            "pointwise_share": share,
+            "operators_count": len(names),
+            "calls_count": place.count,
+            "mean_call_ns": place.value // max(place.count, 1),
+            "operators": shown,
+        },
+        gain=places.bound(
+            profile,
+            _HOST,
+            place.value,
+            "these operators and their backward cost nothing; fused, they still read and write once",
+        ),
+        advice=(
+            f"put @torch.compile on '{function}', which makes chains of such operators one kernel, "
+            "or use the operator that torch has for it (layer_norm, rms_norm, gelu, cross_entropy "
+            "with label_smoothing)"
+        ),
+        misleads=(
+            "shapes change from call to call, so that compiling costs more than it saves; the "
+            "operators do not follow one another, as in a function that only calls others"
+        ),
+    )
+
+
+def _caller_text(profile: Profile, place: places.Place) -> str:
+    """Return ``, called from train.py:7 (main)`` for a function of a library."""
+    owners = places.climb(profile, np.array(place.nodes[:1]), places.own_frames(profile))
+    own = None if owners[0] == NO_NODE else profile.frame(int(owners[0]))
+    if own is None or place.frame is None or own.file == place.frame.file:
+        return ""
+    return f", called from {places.place_text(profile, own)}"
+
+
+def _short_kernels(profile: Profile) -> list[Finding]:
+    metric = places.GPU_TIME
+    kernels = Query(profile).kind(FrameKind.KERNEL)
+    whole = places.total(profile, metric)
+    launches = profile.counts(metric)
+    found = []
+    for place in places.by_function(kernels, metric, _LEAST_SHARE * whole):
+        nodes = np.array(place.nodes)
+        count = int(launches[nodes].sum())
+        share = place.value / whole
+        mean = place.value / max(count, 1)
+        if len(nodes) < _LEAST_OPERATORS or mean > _SHORT_KERNEL_NS:
+            continue
+        where = places.place_text(profile, place.frame)
+        phase = "optimizer" if _mostly(profile, nodes, Phase.OPTIMIZER) else ""
+        found.append(
+            Finding(
+                id="kernel_fusion",
+                severity=Severity.of_share(share),
+                title=f"{count} kernels of {mean / 1000:.1f} us around {where}",
+                nodes=place.nodes[:8],
+                evidence={
+                    "gpu_time_ns": place.value,
+                    "kernel_share": share,
+                    "launches_count": count,
+                    "mean_kernel_ns": int(mean),
+                },
+                gain=places.bound(
+                    profile,
+                    metric,
+                    place.value,
+                    "these kernels cost nothing; fused, they still read and write once",
+                ),
+                advice=(
+                    "make the optimizer fused (fused=True) or foreach"
+                    if phase
+                    else "compile the function (torch.compile, jax.jit), or replay it as a CUDA "
+                    "graph (torch.compile with mode='reduce-overhead')"
+                ),
+                misleads="the kernels run while a longer one runs on another stream",
+            )
+        )
+    return found
+
+
+def _mostly(profile: Profile, nodes: places.Ints, phase: Phase) -> bool:
+    return bool((profile.tree.phase[nodes] == phase).mean() > 0.5)  # noqa: PLR2004  the majority
+
+
+def _subtree(profile: Profile, node: int) -> places.Mask:
+    mask = np.zeros(len(profile.tree), np.bool_)
+    mask[node : int(profile.tree.subtree_end[node])] = True
+    return mask
+
+
+def _calls(profile: Profile, node: int) -> int:
+    if "call_duration_ns" not in profile.metrics:
+        return 0
+    return int(profile.counts("call_duration_ns")[node])
+
+
+ANALYZER = Analyzer("kernel_fusion", "do many small operators do what one could?", _find)

@@ -1,0 +1,125 @@
+"""Launch configuration: grids that leave most of the GPU unused, blocks that do not fill a warp."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from deepcontext.analyzers import places
+from deepcontext.analyzers.base import Analyzer
+from deepcontext.analyzers.finding import Finding, Severity
+from deepcontext.profiler.frame import FrameKind
+from deepcontext.profiler.tree import NO_NODE
+
+if TYPE_CHECKING:
+    from deepcontext.profiler.profile import Profile
+
+_GRID: Final = "grid_block_count"
+_BLOCK: Final = "block_thread_count"
+_LEAST_SHARE: Final = 0.05
+# Where the profile does not say how many multiprocessors the GPU has: few for any GPU, so that the
+# finding holds, but not by how much.
+_FEW_BLOCKS: Final = 16
+_WARP: Final = {"nvidia": 32, "amd": 64}
+
+
+def _find(profile: Profile) -> list[Finding]:
+    whole = places.judged_total(profile, places.GPU_TIME)
+    if not whole or _GRID not in profile.metrics or _BLOCK not in profile.metrics:
+        return []
+    warp = max((_WARP[name] for name in places.vendors(profile)), default=_WARP["nvidia"])
+    kernels = profile.query().kind(FrameKind.KERNEL).nodes()
+    share = profile.exclusive(places.GPU_TIME)[kernels] / whole
+    grid, block = _mean(profile, _GRID, kernels), _mean(profile, _BLOCK, kernels)
+    processors = _multiprocessors(profile)
+    found = []
+    for place in np.flatnonzero(share >= _LEAST_SHARE).tolist():
+        node = int(kernels[place])
+        if 0 < grid[place] < (processors or _FEW_BLOCKS):
+            found.append(_small_grid(profile, node, float(grid[place]), processors))
+        if 0 < block[place] < warp or block[place] % warp:
+            found.append(_odd_block(profile, node, float(block[place]), warp))
+    return found
+
+
+def _multiprocessors(profile: Profile) -> int:
+    """Return the least number of multiprocessors of the GPUs recorded, 0 where it is not known."""
+    counts: list[int] = []
+    for vendor in places.vendors(profile):
+        try:
+            devices = json.loads(profile.sections[f"gpu_{vendor}"])["devices"]
+            counts += [int(device["multiprocessor_count"]) for device in devices]
+        except (ValueError, KeyError, TypeError):
+            return 0
+    return min(counts, default=0)
+
+
+def _mean(profile: Profile, metric: str, nodes: places.Ints) -> places.Floats:
+    return np.asarray(
+        profile.exclusive(metric)[nodes] / np.maximum(profile.counts(metric)[nodes], 1)
+    )
+
+
+def _small_grid(profile: Profile, node: int, blocks: float, processors: int) -> Finding:
+    value = int(profile.exclusive(places.GPU_TIME)[node])
+    share = value / places.total(profile, places.GPU_TIME)
+    where = _where(profile, node)
+    gain = None
+    if processors:
+        gain = places.bound(
+            profile,
+            places.GPU_TIME,
+            round(value * (1 - blocks / processors)),
+            f"all {processors} multiprocessors of the GPU shared its work evenly",
+        )
+    return Finding(
+        id="launch_configuration",
+        severity=Severity.of_share(share),
+        title=(
+            f"'{profile.frame(node).name}' from {where} runs in {blocks:.0f} blocks, too few for "
+            + (f"{processors} multiprocessors" if processors else "a GPU")
+        ),
+        nodes=(node,),
+        evidence={
+            "grid_blocks_count": round(blocks, 1),
+            "multiprocessors": processors or "unknown",
+            "kernel_share": share,
+        },
+        gain=gain,
+        advice="work on larger batches or split the reduction, so that there are more blocks",
+        misleads="the kernel runs beside others on another stream; blocks are large and few on purpose",
+    )
+
+
+def _where(profile: Profile, node: int) -> str:
+    owner = int(places.climb(profile, np.array([node]), places.own_frames(profile))[0])
+    return places.place_text(profile, None if owner == NO_NODE else profile.frame(owner))
+
+
+def _odd_block(profile: Profile, node: int, threads: float, warp: int) -> Finding:
+    value = int(profile.exclusive(places.GPU_TIME)[node])
+    # Threads of the last warp of a block that do nothing.
+    idle = 1 - threads / (-(-threads // warp) * warp)
+    return Finding(
+        id="launch_configuration",
+        severity=Severity.of_share(idle * value / places.total(profile, places.GPU_TIME)),
+        title=(
+            f"'{profile.frame(node).name}' from {_where(profile, node)} has blocks of {threads:.0f} "
+            f"threads, no multiple of the {warp} this GPU runs together"
+        ),
+        nodes=(node,),
+        evidence={"block_threads_count": round(threads, 1), "warp_threads_count": warp},
+        gain=places.bound(
+            profile, places.GPU_TIME, round(value * idle), "idle threads of a warp did its work"
+        ),
+        advice=(
+            f"use blocks of a multiple of {warp} threads; a kernel written for warps of 32 leaves "
+            "half of a 64-wide wavefront idle on AMD GPUs"
+        ),
+        misleads="the kernel waits for memory: then idle threads cost nothing",
+    )
+
+
+ANALYZER = Analyzer("launch_configuration", "do launches fill the GPU?", _find)

@@ -1,0 +1,157 @@
+"""Memory: which line only grows, which holds memory at the peak, which allocates again and again.
+
+Needs the metrics `growth_bytes`, `peak_bytes` and `alloc_bytes`, for devices with the prefix
+``gpu_``; silent in profiles that have none.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from deepcontext.analyzers import places
+from deepcontext.analyzers.base import Analyzer
+from deepcontext.analyzers.finding import Finding, Gain, Severity
+from deepcontext.profiler import memory_summary
+from deepcontext.profiler.query import Query
+
+if TYPE_CHECKING:
+    from deepcontext.analyzers.places import Place
+    from deepcontext.profiler.profile import Profile
+
+_MIB: Final = 1 << 20
+# Less than this at the peak is no one's worry.
+_LEAST_PEAK: Final = 64 * _MIB
+# Below, activations fit every device that anybody trains on.
+_LEAST_ACTIVATIONS: Final = 1024 * _MIB
+_LEAST_SHARE: Final = 0.50
+# Allocated over the run by what was held at once, and allocations at one line.
+_LEAST_CHURN: Final = 100.0
+_LEAST_ALLOCATIONS: Final = 1000
+# What has to be added over the steps looked at, in itself and by what is held at the peak.
+_LEAST_GROWTH: Final = _MIB
+_LEAST_GROWTH_SHARE: Final = 0.01
+
+
+def _find(profile: Profile) -> list[Finding]:
+    found: list[Finding] = []
+    for prefix in memory_summary.prefixes(profile):
+        peak = places.total(profile, f"{prefix}peak_bytes")
+        found += _leaks(profile, prefix, peak)
+        if peak >= _LEAST_PEAK:
+            found += _owner(profile, prefix, peak)
+            found += _churn(profile, prefix, peak)
+    return found
+
+
+def _leaks(profile: Profile, prefix: str, peak: int) -> list[Finding]:
+    metric = f"{prefix}growth_bytes"
+    if metric not in profile.metrics:
+        return []
+    suspects = {
+        (each.line.file, each.line.line): each
+        for each in memory_summary.growth(profile, prefix)
+        if each.is_steady and each.line.exclusive >= max(_LEAST_GROWTH, _LEAST_GROWTH_SHARE * peak)
+    }
+    found = []
+    for place in places.by_line(Query(profile).where(**{f"{metric}__gt": 0}), metric):
+        frame = place.frame
+        grown = suspects.get((frame.file, frame.line)) if frame else None
+        if grown is not None:
+            found.append(
+                Finding(
+                    id="memory",
+                    severity=Severity.WARNING,
+                    title=f"{_memory(prefix)} allocated at {places.place_text(profile, frame)} "
+                    f"grew in {grown.grown_steps} of {grown.steps} steps and was not given back",
+                    nodes=place.nodes[:8],
+                    evidence={
+                        metric: place.value,
+                        "step_growth_bytes": place.value // grown.steps,
+                        "grown_steps_count": grown.grown_steps,
+                    },
+                    advice=(
+                        "look for what keeps the tensors of past steps: a list they are appended "
+                        "to, a loss that is summed without .item() or .detach()"
+                    ),
+                    misleads="the program collects its results on purpose",
+                )
+            )
+    return found
+
+
+def _owner(profile: Profile, prefix: str, peak: int) -> list[Finding]:
+    metric = f"{prefix}peak_bytes"
+    holders = places.by_line(Query(profile).where(**{f"{metric}__gt": 0}), metric)
+    share = holders[0].value / peak
+    if share < _LEAST_SHARE or len(holders) == 1:
+        return []
+    if _is_mostly(profile, prefix, "parameter", holders[0]):
+        return []  # fewer of them are another program
+    if peak < _LEAST_ACTIVATIONS and _is_mostly(profile, prefix, "activation", holders[0]):
+        return []  # a small model in training keeps them for its backward
+    where = places.place_text(profile, holders[0].frame)
+    return [
+        Finding(
+            id="memory",
+            severity=Severity.WARNING if prefix else Severity.INFO,
+            title=f"{share:.0%} of the {_memory(prefix)} in use at the peak was allocated at {where}",
+            nodes=holders[0].nodes[:8],
+            evidence={metric: holders[0].value, "peak_share": share},
+            gain=Gain(metric, holders[0].value, share, "nothing of this line is held at the peak"),
+            advice=(
+                "free it before the peak (del, smaller scope), recompute it "
+                "(torch.utils.checkpoint), or keep it in a narrower type"
+            ),
+            misleads="the program needs it all at once: then only a smaller batch helps",
+        )
+    ]
+
+
+def _is_mostly(profile: Profile, prefix: str, role: str, place: Place) -> bool:
+    """Say whether most of what a line holds has a role."""
+    metric = f"{prefix}peak_{role}_bytes"
+    if metric not in profile.metrics:
+        return False
+    held = int(profile.inclusive(metric)[list(place.nodes)].sum())
+    return held >= _LEAST_SHARE * place.value
+
+
+def _churn(profile: Profile, prefix: str, peak: int) -> list[Finding]:
+    metric = f"{prefix}alloc_bytes"
+    allocated = places.total(profile, metric)
+    if not allocated or allocated / peak < _LEAST_CHURN:
+        return []
+    place = places.by_line(Query(profile).where(**{f"{metric}__gt": 0}), metric)[0]
+    count = _allocations(profile, metric, place)
+    share = place.value / allocated
+    if share < _LEAST_SHARE or count < _LEAST_ALLOCATIONS:
+        return []
+    return [
+        Finding(
+            id="memory",
+            severity=Severity.INFO,
+            title=(
+                f"{places.place_text(profile, place.frame)} allocates {share:.0%} of all bytes, in "
+                f"{count} pieces"
+            ),
+            nodes=place.nodes[:8],
+            evidence={metric: place.value, "alloc_share": share, "allocations_count": count},
+            advice="allocate a buffer once and write into it (out=, in-place operators)",
+            misleads="a caching allocator serves them from freed memory at little cost",
+        )
+    ]
+
+
+def _allocations(profile: Profile, metric: str, place: Place) -> int:
+    """Return how many allocations lie at and below the nodes of a place."""
+    inclusive = profile.tree.inclusive(profile.counts(metric))
+    return int(inclusive[list(place.nodes)].sum())
+
+
+def _memory(prefix: str) -> str:
+    return "device memory" if prefix else "memory"
+
+
+ANALYZER = Analyzer(
+    "memory", "who holds memory at the peak, who allocates all the time, what only grows?", _find
+)

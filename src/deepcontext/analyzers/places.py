@@ -1,0 +1,276 @@
+"""What several analyzers ask of a profile: which operators, at which line, at what cost.
+
+Works on whole columns; only selected nodes are looked at one by one. Patterns of names are those of
+operators without the shapes that `--shapes` appends.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from deepcontext.analyzers.finding import Gain
+from deepcontext.errors import ProfileDataError
+from deepcontext.profiler import jax_summary
+from deepcontext.profiler.frame import FrameKind, Phase
+from deepcontext.profiler.metric import CPU_TIME_NS
+from deepcontext.profiler.query import Query
+from deepcontext.profiler.source import is_user_file
+from deepcontext.profiler.tree import NO_NODE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    import numpy.typing as npt
+
+    from deepcontext.profiler.frame import Frame
+    from deepcontext.profiler.model import ProfileModel as Profile
+
+    Ints = npt.NDArray[np.int64]
+    Mask = npt.NDArray[np.bool_]
+    Floats = npt.NDArray[np.float64]
+
+GPU_TIME: Final = "gpu_time_ns"
+DEVICE_TIME: Final = "device_time_ns"
+COMPILING: Final = "torch.compile: compiling"
+# Less than this was set-up; its shares say nothing about a program worth changing.
+LEAST_TOTAL_NS: Final = 10_000_000
+# What follows a graph break in `forward` is a function of torch.compile's own making.
+_RESUMED: Final = re.compile(r"torch_dynamo_resume_in_(\w+)_at_\d+")
+STEP_SCOPE: Final = "Optimizer.step#"
+LOADER_SCOPE: Final = "enumerate(DataLoader)#"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Nodes that one line or one function of the user's own code stands for.
+
+    Attributes:
+        frame: the nearest Python frame of the user's own code, None where there is none.
+        nodes: ids, the costliest first.
+        value: the metric with descendants, each node counted once.
+        count: number of events of the nodes (calls of operators).
+    """
+
+    frame: Frame | None
+    nodes: tuple[int, ...]
+    value: int
+    count: int
+
+
+def cost_metric(profile: Profile) -> str:
+    """Return the metric that costs are shares of: device time where there is any, else host time.
+
+    Returns:
+        name of a time metric of the profile, or "" where too little was measured to judge.
+    """
+    for name in (GPU_TIME, DEVICE_TIME, CPU_TIME_NS.name):
+        if total(profile, name) > 0:
+            return name if judged_total(profile, name) else ""
+    return ""
+
+
+def judged_total(profile: Profile, metric: str) -> int:
+    """Return the sum of a time metric, 0 where it is missing or too small to judge shares of."""
+    found = total(profile, metric)
+    return found if found >= LEAST_TOTAL_NS else 0
+
+
+def total(profile: Profile, metric: str) -> int:
+    """Return the metric's sum over the profile, 0 where it has no such metric."""
+    return int(profile.exclusive(metric).sum()) if metric in profile.metrics else 0
+
+
+def bound(profile: Profile, metric: str, saved: int, assumption: str) -> Gain:
+    """Return a gain of at most `saved`, in the metric's unit."""
+    saved = max(saved, 0)
+    return Gain(metric, saved, min(saved / (total(profile, metric) or 1), 1.0), assumption)
+
+
+def has_jax(profile: Profile) -> bool:
+    """Say whether the profile has a section of JAX's that this build can read."""
+    try:
+        return jax_summary.section(profile) is not None
+    except ProfileDataError:
+        return False
+
+
+def vendors(profile: Profile) -> tuple[str, ...]:
+    """Return the vendors of the GPUs that were recorded: "nvidia", "amd"."""
+    return tuple(name for name in ("nvidia", "amd") if f"gpu_{name}" in profile.sections)
+
+
+def base_name(name: str) -> str:
+    """Return an operator's name without its shapes: ``aten::mm`` of ``aten::mm([2, 3], [3, 4])``."""
+    if not name.endswith(")"):
+        return name
+    return name.partition("([")[0].removesuffix("()")
+
+
+def nodes_named(
+    profile: Profile, kind: FrameKind, accepts: Collection[str] | Callable[[str], bool]
+) -> Query:
+    """Select nodes of a kind whose name, without shapes, is accepted."""
+    test = accepts if callable(accepts) else accepts.__contains__
+    frames = profile.frames
+    of_kind = np.flatnonzero(frames.kind == kind)
+    names, inverse = np.unique(frames.name[of_kind], return_inverse=True)
+    strings = frames.strings
+    accepted = [bool(test(base_name(strings[each]))) for each in map(int, names)]
+    mask = np.zeros(len(frames), np.bool_)
+    mask[of_kind] = np.array(accepted, np.bool_)[inverse] if accepted else False
+    return Query(profile, mask[profile.tree.frame])
+
+
+def operators(profile: Profile, accepts: Collection[str] | Callable[[str], bool]) -> Query:
+    """Select operators by name, those that ran while a compiler was at work left out."""
+    return without(nodes_named(profile, FrameKind.OPERATOR, accepts), compiling(profile))
+
+
+def compiling(profile: Profile) -> Query:
+    """Select the markers below which torch.compile worked."""
+    return nodes_named(profile, FrameKind.MARKER, {COMPILING})
+
+
+def scopes(profile: Profile, prefix: str) -> Query:
+    """Select scopes whose name begins with `prefix`, for example `STEP_SCOPE`."""
+    return nodes_named(profile, FrameKind.SCOPE, lambda name: name.startswith(prefix))
+
+
+def without(query: Query, above: Query) -> Query:
+    """Leave out what lies below the nodes of another query, and these nodes."""
+    mask = above.mask()
+    if not mask.any():
+        return query
+    tree = query.profile.tree
+    return Query(query.profile, query.mask() & ~mask & ~tree.below(mask))
+
+
+def outermost(query: Query) -> Query:
+    """Leave out nodes that lie below other nodes of the same query."""
+    return Query(query.profile, query.mask() & ~query.profile.tree.below(query.mask()))
+
+
+def steps(profile: Profile) -> int:
+    """Return the number of steps: those marked, else calls of an optimizer, else 0."""
+    if profile.run.steps:
+        return profile.run.steps
+    if "call_duration_ns" not in profile.metrics:
+        return 0
+    calls = profile.counts("call_duration_ns")[scopes(profile, STEP_SCOPE).nodes()]
+    return int(calls.max(initial=0))
+
+
+def climb(profile: Profile, nodes: Ints, frames: Mask) -> Ints:
+    """Return for each node the nearest of itself and its ancestors whose frame is in `frames`.
+
+    Args:
+        profile: the profile.
+        nodes: where to start, shape (n,).
+        frames: which frames to stop at, shape (frames,).
+
+    Returns:
+        Node ids, shape (n,), `NO_NODE` where there is none.
+    """
+    tree = profile.tree
+    stops = frames[tree.frame]
+    at = nodes.astype(np.int64)
+    moving = np.flatnonzero(~stops[at])
+    while len(moving):
+        at[moving] = tree.parent[at[moving]]
+        alive = at[moving] != NO_NODE
+        moving = moving[alive][~stops[at[moving[alive]]]]
+    return at
+
+
+def own_frames(profile: Profile) -> Mask:
+    """Say of each frame whether it is Python code of the user's own, shape (frames,)."""
+    frames = profile.frames
+    python = np.flatnonzero(frames.kind == FrameKind.PYTHON)
+    files, inverse = np.unique(frames.file[python], return_inverse=True)
+    own = np.array([is_user_file(frames.strings[each]) for each in map(int, files)], np.bool_)
+    mask = np.zeros(len(frames), np.bool_)
+    mask[python] = own[inverse] if len(own) else False
+    return mask
+
+
+def by_line(query: Query, metric: str, least: float = 0, own: Mask | None = None) -> list[Place]:
+    """Group nodes by the line of the user's own code above them, costliest first.
+
+    Args:
+        query: which nodes; those below others of them are counted in these.
+        metric: what they cost, with descendants.
+        least: groups that cost less, in the metric's unit, are left out.
+        own: `own_frames`, when it is known already.
+    """
+    frames = query.profile.frames
+    return _places(query, metric, least, (frames.file.astype(np.int64) << 32) | frames.line, own)
+
+
+def by_function(
+    query: Query, metric: str, least: float = 0, own: Mask | None = None
+) -> list[Place]:
+    """Group nodes by the function of the user's own code above them; see `by_line`."""
+    frames = query.profile.frames
+    return _places(query, metric, least, (frames.file.astype(np.int64) << 32) | frames.name, own)
+
+
+def _places(
+    query: Query, metric: str, least: float, key_of_frame: Ints, own: Mask | None
+) -> list[Place]:
+    profile = query.profile
+    nodes = outermost(query).nodes()
+    if not len(nodes):
+        return []
+    owner = climb(profile, nodes, own_frames(profile) if own is None else own)
+    key = np.where(owner == NO_NODE, -1, key_of_frame[profile.tree.frame[owner]])
+    value = profile.inclusive(metric)[nodes]
+    order = np.lexsort((nodes, -value, key))
+    starts = np.flatnonzero(np.diff(key[order], prepend=key[order[0]] - 1))
+    ends = np.append(starts[1:], len(order))
+    sums = np.add.reduceat(value[order], starts)
+    places = []
+    for group in np.flatnonzero(sums >= least).tolist():
+        members = order[starts[group] : ends[group]]
+        top = int(owner[members[0]])
+        ids = nodes[members]
+        places.append(
+            Place(
+                frame=None if top == NO_NODE else profile.frame(top),
+                nodes=tuple(ids.tolist()),
+                value=int(sums[group]),
+                count=int(_counts(profile, ids).sum()),
+            )
+        )
+    return sorted(places, key=lambda place: (-place.value, place.nodes))
+
+
+def _counts(profile: Profile, nodes: Ints) -> Ints:
+    metric = "call_duration_ns"
+    if metric not in profile.metrics:
+        return np.zeros(len(nodes), np.int64)
+    return np.asarray(profile.counts(metric)[nodes])
+
+
+def python_frames(profile: Profile) -> Mask:
+    """Say of each frame whether it is Python code, whoever wrote it, shape (frames,)."""
+    return np.asarray(profile.frames.kind == FrameKind.PYTHON)
+
+
+def place_text(profile: Profile, frame: Frame | None) -> str:
+    """Return ``train.py:31 (train_step)``, the file relative to the run's folder."""
+    if frame is None:
+        return "code that is not your own"
+    folder = profile.run.cwd.rstrip("/") + "/"
+    file = frame.file.removeprefix(folder) if profile.run.cwd else frame.file
+    function = _RESUMED.sub(r"\1", frame.name)
+    return f"{file}:{frame.line} ({function})"
+
+
+def forward_inclusive(profile: Profile, metric: str) -> Ints:
+    """Return the metric with descendants, backward operators left out, shape (nodes,)."""
+    tree = profile.tree
+    return tree.inclusive(np.where(tree.phase == Phase.BACKWARD, 0, profile.exclusive(metric)))

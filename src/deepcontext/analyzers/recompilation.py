@@ -1,0 +1,209 @@
+"""Recompilation: torch.compile or JAX compiles the same function again, or in pieces."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from deepcontext.analyzers import places
+from deepcontext.analyzers.base import Analyzer
+from deepcontext.analyzers.finding import Finding, Gain, Severity
+from deepcontext.profiler import jax_summary
+from deepcontext.profiler.frame import Frame, FrameKind
+from deepcontext.profiler.metric import CPU_TIME_NS
+from deepcontext.profiler.query import Query
+from deepcontext.profiler.tree import NO_NODE
+
+if TYPE_CHECKING:
+    from deepcontext.profiler.profile import Profile
+
+# torch names the n-th compilation of its m-th piece of code so.
+_REGION: Final = re.compile(r"Torch-Compiled Region: (?:\d+/)?(\d+)/(\d+)$")
+# The first change of a size makes that size dynamic; that is how torch.compile is meant to work.
+_LEAST_RECOMPILATIONS: Final = 2
+_LEAST_JAX_SHARE: Final = 0.05
+
+
+def _find(profile: Profile) -> list[Finding]:
+    return [*_torch(profile), *_graph_breaks(profile), *_jax(profile)]
+
+
+def _regions(profile: Profile) -> dict[int, dict[int, list[int]]]:
+    """Return nodes by piece of code and number of its compilation."""
+    found: dict[int, dict[int, list[int]]] = {}
+    query = places.nodes_named(profile, FrameKind.OPERATOR, lambda n: _REGION.match(n) is not None)
+    for node in query.nodes().tolist():
+        match = _REGION.match(profile.frame(node).name)
+        if match:
+            code, again = int(match[1]), int(match[2])
+            found.setdefault(code, {}).setdefault(again, []).append(node)
+    return found
+
+
+def _torch(profile: Profile) -> list[Finding]:
+    found = []
+    for versions in _regions(profile).values():
+        again = max(versions)
+        if again < _LEAST_RECOMPILATIONS:
+            continue
+        nodes = [node for each in sorted(versions) for node in versions[each]]
+        place = places.by_line(_query(profile, nodes), CPU_TIME_NS.name)[0]
+        found.append(
+            Finding(
+                id="recompilation",
+                severity=Severity.HIGH if again >= 4 else Severity.WARNING,  # noqa: PLR2004
+                title=(
+                    f"torch.compile compiled the function called at "
+                    f"{places.place_text(profile, place.frame)} {again + 1} times"
+                ),
+                nodes=tuple(nodes[:8]),
+                evidence={
+                    "recompilations_count": again,
+                    "operators_while_compiling_ns": places.compiling(profile).total(
+                        CPU_TIME_NS.name, inclusive=True
+                    ),
+                },
+                advice=(
+                    "run once with TORCH_LOGS=recompiles to see which guard failed; mark sizes "
+                    "that change (torch._dynamo.mark_dynamic, dynamic=True), pad batches to a few "
+                    "sizes, and pass numbers that change as tensors"
+                ),
+                misleads=(
+                    "a handful of shapes, each used many times: compiling each once can be the "
+                    "fastest. The compiler's own time is not in the operators, so the profile "
+                    "cannot bound the gain"
+                ),
+            )
+        )
+    return found
+
+
+def _graph_breaks(profile: Profile) -> list[Finding]:
+    """Report compiled regions that run below another one: what follows a graph break."""
+    regions = _regions(profile)
+    all_nodes = [node for each in regions.values() for nodes in each.values() for node in nodes]
+    if not all_nodes:
+        return []
+    query = _query(profile, all_nodes)
+    inner = Query(profile, query.mask() & profile.tree.below(query.mask()))
+    # A piece is below the one before it, so each level is asked alone for its lines.
+    lines: dict[tuple[str, int], list[int]] = {}
+    owners = places.climb(profile, inner.nodes(), places.own_frames(profile))
+    for node, owner in zip(inner.nodes().tolist(), owners.tolist(), strict=True):
+        if owner != NO_NODE:
+            at = profile.frame(owner)
+            lines.setdefault((at.file, at.line), []).append(node)
+    found = [_by_line(profile, nodes) for nodes in lines.values()]
+    return [
+        Finding(
+            id="recompilation",
+            severity=Severity.WARNING,
+            title=(
+                f"the graph breaks at {places.place_text(profile, place.frame)}: torch.compile runs "
+                "the function in pieces"
+            ),
+            nodes=place.nodes[:8],
+            evidence={"calls_count": place.count},
+            advice=(
+                "remove what cannot be traced at that line (print, .item(), data-dependent "
+                "'if', calls of C extensions); TORCH_LOGS=graph_breaks prints the reason, and "
+                "torch.compile(fullgraph=True) turns breaks into errors"
+            ),
+            misleads="the pieces are large: then a break costs a few microseconds a call",
+        )
+        for place in found
+    ]
+
+
+def _by_line(profile: Profile, nodes: list[int]) -> places.Place:
+    """Return the nodes of one line as a place; calls of pieces below pieces count once each."""
+    (place, *_) = places.by_line(_query(profile, nodes), CPU_TIME_NS.name)
+    return place
+
+
+def _jax(profile: Profile) -> list[Finding]:
+    if not places.has_jax(profile):
+        return []
+    elapsed = profile.run.wall_ns
+    groups: dict[tuple[str, object], list[jax_summary.Recompilation]] = {}
+    for row in jax_summary.recompilations(profile):
+        groups.setdefault((row.function, row.path[-1:]), []).append(row)
+    found = []
+    for rows in groups.values():
+        spent = sum(row.spent_ns for row in rows)
+        share = spent / elapsed if elapsed else 0.0
+        if share >= _LEAST_JAX_SHARE:
+            found.append(_jax_finding(profile, rows, spent, share))
+    return found
+
+
+def _jax_finding(
+    profile: Profile, rows: list[jax_summary.Recompilation], spent: int, share: float
+) -> Finding:
+    first = rows[0]
+    count = sum(row.count for row in rows)
+    at = first.path[-1] if first.path else None
+    frame = Frame(FrameKind.PYTHON, at.function, at.file, at.line) if at else None
+    return Finding(
+        id="recompilation",
+        severity=Severity.of_share(share),
+        title=(
+            f"JAX compiled '{first.function}' {count} times more, called at "
+            f"{places.place_text(profile, frame)}"
+        ),
+        nodes=_jit_nodes(profile, first.function, at),
+        evidence={
+            "recompilations_count": count,
+            "compile_ns": spent,
+            "compile_share": share,
+            "reason": ", ".join(sorted({row.reason for row in rows})),
+            "changes": "; ".join(
+                dict.fromkeys(change for row in rows[:3] for change in row.changes[:1])
+            ),
+        },
+        gain=Gain("elapsed time", spent, min(share, 1.0), "it is compiled only once"),
+        advice=_jax_advice({row.reason for row in rows}, first.function),
+        misleads="every shape is used often enough to pay for its compilation",
+    )
+
+
+def _jax_advice(reasons: set[str], function: str) -> str:
+    if "cache" in reasons:
+        return "raise the size of the cache that evicted the program"
+    if reasons == {"new object"}:
+        return (
+            f"make the jitted function once, outside the loop (name = jax.jit(...) above it): a "
+            "lambda, a functools.partial or an inner function made in the loop is a new function "
+            f"each time, and so are jax.numpy calls on new shapes; where '{function}' is no "
+            "function of yours, make that array once, or put the line under jax.jit"
+        )
+    return (
+        "pad the changed arguments (evidence: 'changes') to a few shapes; pass numbers that change "
+        "as arrays, not as static arguments"
+    )
+
+
+def _jit_nodes(profile: Profile, function: str, at: jax_summary.Source | None) -> tuple[int, ...]:
+    """Return the calls of a jitted function, those from the line `at` where there are some."""
+    query = places.nodes_named(profile, FrameKind.OPERATOR, {f"jit({function})", function})
+    nodes = query.nodes()
+    owners = places.climb(profile, nodes, places.own_frames(profile)).tolist()
+    there = [
+        node
+        for node, owner in zip(nodes.tolist(), owners, strict=True)
+        if owner != NO_NODE
+        and at is not None
+        and (profile.frame(owner).file, profile.frame(owner).line) == (at.file, at.line)
+    ]
+    return tuple((there or nodes.tolist())[:8])
+
+
+def _query(profile: Profile, nodes: list[int]) -> Query:
+    mask = np.zeros(len(profile.tree), np.bool_)
+    mask[nodes] = True
+    return Query(profile, mask)
+
+
+ANALYZER = Analyzer("recompilation", "is the same function compiled again and again?", _find)

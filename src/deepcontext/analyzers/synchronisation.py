@@ -1,0 +1,142 @@
+"""Synchronisation: lines at which the host waits for the device, or would with a GPU."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from deepcontext.analyzers import places
+from deepcontext.analyzers.base import Analyzer
+from deepcontext.analyzers.finding import Finding, Gain, Severity
+from deepcontext.analyzers.operator_names import READS_VALUE
+from deepcontext.profiler.frame import FrameKind
+from deepcontext.profiler.metric import CPU_TIME_NS
+from deepcontext.profiler.query import Query
+
+if TYPE_CHECKING:
+    from deepcontext.profiler.profile import Profile
+
+_WAIT: Final = "sync_wait_ns"
+_JAX_WAITS: Final = frozenset({"jax: wait for the device", "jax: copy to host"})
+# One read of the loss a step is what most programs do, and costs a GPU program little.
+_MOST_READS_A_STEP: Final = 2.0
+# Of all reads of a step; a line with fewer is not the one to change.
+_LEAST_PART: Final = 0.1
+_LEAST_STEPS: Final = 5
+_LEAST_WAIT_SHARE: Final = 0.05
+_NO_WAIT: Final = "nothing is waited for at this line, and the device has other work meanwhile"
+_ADVICE: Final = (
+    "keep the value on the device: add it up in a tensor and read it once every many steps, use "
+    "torch.where or masks instead of 'if' and nonzero, print from a copy made with "
+    "non_blocking=True"
+)
+
+
+def _find(profile: Profile) -> list[Finding]:
+    if places.total(profile, _WAIT):
+        return _waits(profile, Query(profile).where(sync_wait_ns__gt=0), _WAIT)
+    if "jax" in profile.sections:
+        return _jax_waits(profile)
+    return _reads(profile)
+
+
+def _jax_waits(profile: Profile) -> list[Finding]:
+    """Report the lines of a JAX program that wait, where there are more waits than launches."""
+    mask = np.zeros(len(profile.tree), np.bool_)
+    for kind in (FrameKind.OPERATOR, FrameKind.SCOPE, FrameKind.MARKER):
+        mask |= places.nodes_named(profile, kind, _JAX_WAITS).mask()
+    waits = Query(profile, mask)
+    launches = places.total(profile, "launch_count")
+    count = int(_counts(profile, waits.nodes()).sum())
+    if launches < _LEAST_STEPS or count <= _MOST_READS_A_STEP * launches:
+        return []
+    return _waits(profile, waits, CPU_TIME_NS.name)
+
+
+def _waits(profile: Profile, query: Query, metric: str) -> list[Finding]:
+    """Report lines by the time the host waited there, against the elapsed time of the run."""
+    elapsed = profile.run.wall_ns
+    found = []
+    for place in places.by_line(query, metric):
+        share = place.value / elapsed if elapsed else 0.0
+        if share < _LEAST_WAIT_SHARE:
+            continue
+        calls = int(profile.counts(metric)[list(place.nodes)].sum())
+        found.append(
+            Finding(
+                id="synchronisation",
+                severity=Severity.of_share(share),
+                title=(
+                    f"the host waits for the device at {places.place_text(profile, place.frame)}, "
+                    f"{share:.0%} of the elapsed time"
+                ),
+                nodes=place.nodes[:8],
+                evidence={"wait_ns": place.value, "wait_share": share, "waits_count": calls},
+                gain=Gain("elapsed time", place.value, min(share, 1.0), _NO_WAIT),
+                advice=_ADVICE,
+                misleads=(
+                    "the device is busy all the while: then the wait only moves elsewhere; the one "
+                    "wait at the end of a measurement is wanted"
+                ),
+            )
+        )
+    return found
+
+
+def _reads(profile: Profile) -> list[Finding]:
+    """Report, without a GPU, lines that read values from tensors several times a step."""
+    steps = places.steps(profile)
+    if steps < _LEAST_STEPS:
+        return []
+    reads = places.operators(profile, READS_VALUE).phase("none", "forward", "other")
+    for scope in (places.STEP_SCOPE, places.LOADER_SCOPE):
+        reads = places.without(reads, places.scopes(profile, scope))
+    reads = places.outermost(reads)
+    nodes = reads.nodes()
+    a_step = float(_counts(profile, nodes).sum()) / steps
+    if a_step <= _MOST_READS_A_STEP:
+        return []
+    found = []
+    for place in places.by_line(reads, CPU_TIME_NS.name):
+        here = place.count / steps
+        if here < max(1.0, _LEAST_PART * a_step) or place.frame is None:
+            continue
+        names = {places.base_name(profile.frame(node).name) for node in place.nodes}
+        found.append(_read_finding(profile, place, names, here))
+    return found
+
+
+def _read_finding(profile: Profile, place: places.Place, names: set[str], here: float) -> Finding:
+    return Finding(
+        id="synchronisation",
+        severity=Severity.INFO,
+        title=(
+            f"{places.place_text(profile, place.frame)} reads values from tensors "
+            f"{'once' if round(here, 1) == 1.0 else f'{here:.3g} times'} a step: with a GPU, each "
+            "read waits for it"
+        ),
+        nodes=place.nodes[:8],
+        evidence={
+            "cpu_time_ns": place.value,
+            "reads_per_step": round(here, 2),
+            "operators": ", ".join(sorted(names)),
+        },
+        gain=places.bound(
+            profile,
+            CPU_TIME_NS.name,
+            place.value,
+            "the reads cost nothing; on the CPU that was recorded nothing is waited for",
+        ),
+        advice=_ADVICE,
+        misleads="the program is meant for CPUs, where reading a value is cheap",
+    )
+
+
+def _counts(profile: Profile, nodes: places.Ints) -> places.Ints:
+    if "call_duration_ns" not in profile.metrics:
+        return np.zeros(len(nodes), np.int64)
+    return np.asarray(profile.counts("call_duration_ns")[nodes])
+
+
+ANALYZER = Analyzer("synchronisation", "where does the host wait for the device?", _find)

@@ -1,0 +1,159 @@
+"""Find the vendors' libraries without loading them.
+
+An environment variable wins; then what the program has mapped already, because a second copy beside
+it would see nothing; then wheels, toolkits, and what the dynamic linker finds.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from deepcontext import _native
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+CUPTI_VARIABLE: Final = "DEEPCONTEXT_LIBCUPTI"
+CUDA_DRIVER_VARIABLE: Final = "DEEPCONTEXT_LIBCUDA"
+ROCPROFILER_VARIABLE: Final = "DEEPCONTEXT_LIBROCPROFILER"
+ROCTRACER_VARIABLE: Final = "DEEPCONTEXT_LIBROCTRACER"
+HIP_VARIABLE: Final = "DEEPCONTEXT_LIBHIP"
+
+_CUDA_MAJORS: Final = (13, 12, 11)
+_NVIDIA_DRIVER_SIGNS: Final = ("/proc/driver/nvidia/version", "/dev/nvidiactl", "/dev/dxg")
+_AMD_DRIVER_SIGNS: Final = ("/dev/kfd",)
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """A library to open.
+
+    Attributes:
+        path: absolute path, or a bare file name for the dynamic linker to find.
+        origin: how it was found, for messages.
+        warning: what a person should know about the choice; "" for nothing.
+    """
+
+    path: str
+    origin: str
+    warning: str = ""
+
+
+def has_nvidia_driver() -> bool:
+    """Return whether a driver is installed; loads nothing."""
+    return CUDA_DRIVER_VARIABLE in os.environ or any(
+        Path(sign).exists() for sign in _NVIDIA_DRIVER_SIGNS
+    )
+
+
+def has_amd_driver() -> bool:
+    """Return whether the kernel driver of AMD GPUs is there; loads nothing."""
+    return HIP_VARIABLE in os.environ or any(Path(sign).exists() for sign in _AMD_DRIVER_SIGNS)
+
+
+def cuda_driver() -> str:
+    """Return the driver library to open."""
+    return os.environ.get(CUDA_DRIVER_VARIABLE, "libcuda.so.1")
+
+
+def find_cupti() -> Library:
+    """Return the libcupti to open.
+
+    Never fails: the last resort is a bare name that the dynamic linker may not find, and then its
+    message says so.
+    """
+    override = os.environ.get(CUPTI_VARIABLE)
+    if override:
+        return Library(override, f"${CUPTI_VARIABLE}")
+    mapped = _native.gpu_mapped_libraries("libcupti.so")
+    if mapped:
+        return Library(mapped[0], "loaded by the program", _two_copies(mapped))
+    for origin, path in _cupti_files(_cuda_majors()):
+        if path.is_file():
+            return Library(str(path), origin)
+    return Library(f"libcupti.so.{_cuda_majors()[0]}", "the dynamic linker's search path")
+
+
+def _two_copies(mapped: list[str]) -> str:
+    if len(mapped) < 2:  # noqa: PLR2004  two is the plural
+        return ""
+    return (
+        f"two copies of CUPTI are loaded ({', '.join(mapped)}); only the first is used, and what "
+        "runs through the other may be missing"
+    )
+
+
+def _cuda_majors() -> tuple[int, ...]:
+    """Return the majors of CUDA to look for, that of the loaded torch first."""
+    version = getattr(getattr(sys.modules.get("torch"), "version", None), "cuda", None)
+    if not isinstance(version, str) or not version.partition(".")[0].isdigit():
+        return _CUDA_MAJORS
+    own = int(version.partition(".")[0])
+    return (own, *(major for major in _CUDA_MAJORS if major != own))
+
+
+def _cupti_files(majors: tuple[int, ...]) -> Iterator[tuple[str, Path]]:
+    for major in majors:
+        for folder in _namespace_folders("nvidia"):
+            for part in (f"cu{major}/lib", "cuda_cupti/lib"):
+                yield "the nvidia-cuda-cupti package", folder / part / f"libcupti.so.{major}"
+    for variable in ("CUDA_HOME", "CUDA_PATH", "CONDA_PREFIX"):
+        if os.environ.get(variable):
+            yield from _toolkit_files(f"${variable}", Path(os.environ[variable]), majors)
+    yield from _toolkit_files("the CUDA toolkit", Path("/usr/local/cuda"), majors)
+
+
+def _toolkit_files(origin: str, root: Path, majors: Iterable[int]) -> Iterator[tuple[str, Path]]:
+    for major in majors:
+        for part in ("extras/CUPTI/lib64", "lib64", "lib", "targets/x86_64-linux/lib"):
+            yield origin, root / part / f"libcupti.so.{major}"
+
+
+def _namespace_folders(package: str) -> list[Path]:
+    """Return where a namespace package's parts are installed, without importing it."""
+    spec = importlib.util.find_spec(package)
+    return [Path(folder) for folder in (spec.submodule_search_locations or ())] if spec else []
+
+
+def find_rocprofiler() -> Library:
+    """Return the librocprofiler-sdk to open."""
+    return _find_rocm("librocprofiler-sdk.so", (1,), ROCPROFILER_VARIABLE)
+
+
+def find_roctracer() -> Library:
+    """Return the libroctracer64 to open."""
+    return _find_rocm("libroctracer64.so", (4,), ROCTRACER_VARIABLE)
+
+
+def find_hip() -> Library:
+    """Return the libamdhip64 to open."""
+    return _find_rocm("libamdhip64.so", (7, 6, 5), HIP_VARIABLE)
+
+
+def _find_rocm(stem: str, majors: tuple[int, ...], variable: str) -> Library:
+    override = os.environ.get(variable)
+    if override:
+        return Library(override, f"${variable}")
+    mapped = _native.gpu_mapped_libraries(stem)
+    if mapped:
+        return Library(mapped[0], "loaded by the program")
+    roots = [
+        *((folder / "lib", "the ROCm wheels") for folder in _namespace_folders("_rocm_sdk_core")),
+        *(
+            (Path(os.environ[name]) / "lib", f"${name}")
+            for name in ("ROCM_PATH", "ROCM_HOME")
+            if os.environ.get(name)
+        ),
+        (Path("/opt/rocm/lib"), "the ROCm installation"),
+    ]
+    for folder, origin in roots:
+        for major in majors:
+            path = folder / f"{stem}.{major}"
+            if path.is_file():
+                return Library(str(path), origin)
+    return Library(f"{stem}.{majors[0]}", "the dynamic linker's search path")

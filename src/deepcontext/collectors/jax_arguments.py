@@ -1,0 +1,153 @@
+"""What the arguments of a jitted call look like to its cache, and how two calls differ.
+
+Runs when something was compiled, so it may cost microseconds an argument. Does not keep arguments.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+_MOST_LEAVES = 2000
+_LONGEST_VALUE = 60
+_SHORT_TYPES = {
+    "float": "f", "int": "s", "uint": "u", "bfloat": "bf", "complex": "c",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """One call's arguments as far as they choose the program.
+
+    Attributes:
+        arrays: type by place, ``params['w']`` -> ``f32[8,4]``; what is traced.
+        statics: value by name, shortened; what is compiled in.
+        values: values of Python numbers, which are traced, unless they are static after all.
+    """
+
+    arrays: dict[str, str]
+    statics: dict[str, str]
+    values: dict[str, str]
+
+    def text(self, limit: int = 3) -> str:
+        """Return the first few types as one short text: ``(f32[8,4], s32[])``."""
+        shown = list(self.arrays.values())[:limit]
+        shown += [f"{name}={value}" for name, value in self.statics.items()][:limit]
+        more = ", ..." if len(self.arrays) > limit else ""
+        return f"({', '.join(shown)}{more})"
+
+
+def describe(function: Any, positional: list[Any], keywords: tuple[str, ...]) -> Arguments:
+    """Describe a call; the values of `keywords` are the last of `positional`."""
+    count = len(positional) - len(keywords)
+    names = _parameter_names(function, count)
+    named = dict(zip([*names, *keywords], positional, strict=True))
+    static = _static_names(function, names)
+    arrays: dict[str, str] = {}
+    statics: dict[str, str] = {}
+    values: dict[str, str] = {}
+    for name, value in named.items():
+        if name in static:
+            statics[name] = _shortened(value)
+            continue
+        for place, leaf in _leaves(name, value):
+            arrays[place] = _type_text(leaf)
+            if isinstance(leaf, bool | int | float | complex | str):
+                values[place] = _shortened(leaf)
+    return Arguments(arrays, statics, values)
+
+
+def differences(before: Arguments, after: Arguments) -> list[str]:
+    """Say what changed, one sentence a change; empty when nothing did."""
+    changes = [
+        f"static argument '{name}' changed from {old} to {after.statics[name]}"
+        for name, old in before.statics.items()
+        if name in after.statics and after.statics[name] != old
+    ]
+    changes += [
+        f"argument '{place}' changed from {old} to {after.arrays[place]}"
+        for place, old in before.arrays.items()
+        if place in after.arrays and after.arrays[place] != old
+    ]
+    gone = [place for place in before.arrays if place not in after.arrays]
+    new = [place for place in after.arrays if place not in before.arrays]
+    if gone or new:
+        changes.append(
+            f"the structure of the arguments changed: {_places(new)} came, {_places(gone)} went"
+        )
+    if not changes:
+        changes += [
+            f"static argument '{place}' changed from {old} to {after.values[place]}"
+            for place, old in before.values.items()
+            if place in after.values and after.values[place] != old
+        ]
+    return changes
+
+
+def _places(places: list[str]) -> str:
+    if not places:
+        return "nothing"
+    more = f" and {len(places) - 3} more" if len(places) > 3 else ""  # noqa: PLR2004
+    return ", ".join(f"'{place}'" for place in places[:3]) + more
+
+
+def _parameter_names(function: Any, count: int) -> list[str]:
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        parameters = ()  # type: ignore[assignment]
+    names = [
+        parameter.name
+        for parameter in parameters
+        if parameter.kind in {parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD}
+    ][:count]
+    return names + [f"argument {position}" for position in range(len(names), count)]
+
+
+def _static_names(function: Any, names: list[str]) -> set[str]:
+    info = getattr(function, "_jit_info", None)  # absent: told apart by their values alone
+    numbers = getattr(info, "static_argnums", ()) or ()
+    by_name = getattr(info, "static_argnames", ()) or ()
+    return {names[number] for number in numbers if -len(names) <= number < len(names)} | set(
+        by_name
+    )
+
+
+def _leaves(name: str, value: Any) -> list[tuple[str, Any]]:
+    trees = sys.modules["jax"].tree_util
+    try:
+        leaves, _ = trees.tree_flatten_with_path(value)
+        return [(name + trees.keystr(path), leaf) for path, leaf in leaves[:_MOST_LEAVES]]
+    except Exception:  # noqa: BLE001  a user's own container may refuse; its type is known still
+        return [(name, value)]
+
+
+def _type_text(leaf: Any) -> str:
+    aval = getattr(leaf, "aval", leaf)
+    shape, dtype = getattr(aval, "shape", None), getattr(aval, "dtype", None)
+    if shape is None or dtype is None:
+        return type(leaf).__name__
+    text = f"{_dtype_text(dtype)}[{','.join(str(size) for size in shape)}]"
+    if getattr(aval, "weak_type", False):
+        text += " weakly typed"
+    sharding = getattr(leaf, "sharding", None)
+    devices = len(getattr(sharding, "device_set", ()) or ())
+    if devices > 1:
+        text += f" on {devices} devices ({getattr(sharding, 'spec', sharding)})"
+    return text
+
+
+def _dtype_text(dtype: Any) -> str:
+    name = str(dtype)
+    letters = name.rstrip("0123456789")
+    return _SHORT_TYPES[letters] + name[len(letters) :] if letters in _SHORT_TYPES else name
+
+
+def _shortened(value: object) -> str:
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001  a user's __repr__
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= _LONGEST_VALUE else text[: _LONGEST_VALUE - 3] + "..."

@@ -1,0 +1,1 @@
+"""The profile: calling context tree, metrics, session and profile file."""

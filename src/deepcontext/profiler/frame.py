@@ -1,0 +1,75 @@
+"""What a frame of a calling context tree is: one place on a stack.
+
+Does not hold the tree (`tree.py`). The integer values are the file format's and the native core's;
+they never change meaning, new kinds are added at the end.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+
+class FrameKind(enum.IntEnum):
+    """Layer of the program a frame belongs to; the order is that of `native/core/frame_kind.h`."""
+
+    ROOT = 0
+    THREAD = 1
+    PYTHON = 2
+    SCOPE = 3
+    MODULE = 4
+    OPERATOR = 5
+    PHASE = 6
+    NATIVE = 7
+    GPU_API = 8
+    KERNEL = 9
+    COPY = 10
+    GRAPH = 11
+    STALL = 12
+    HLO = 13
+    MARKER = 14
+
+    @property
+    def label(self) -> str:
+        """Lower-case name used in JSON, queries and views."""
+        return self.name.lower()
+
+
+class Phase(enum.IntEnum):
+    """What an operator works for; data on a node, never text in a name."""
+
+    NONE = 0
+    FORWARD = 1
+    BACKWARD = 2
+    RECOMPUTE = 3
+    OPTIMIZER = 4
+    DATA_LOADING = 5
+    OTHER = 6
+
+    @property
+    def label(self) -> str:
+        """Lower-case name used in JSON, queries and views."""
+        return self.name.lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One place on a stack.
+
+    Attributes:
+        kind: layer of the program.
+        name: function, module (``Linear 'encoder.fc1'``), operator or kernel name.
+        file: absolute source path, or "" where a frame has none.
+        line: 1-based source line, or 0 where a frame has none.
+    """
+
+    kind: FrameKind
+    name: str
+    file: str = ""
+    line: int = 0
+
+    def __str__(self) -> str:
+        """Return the frame as views print it: ``name file:line``."""
+        if not self.file:
+            return self.name
+        return f"{self.name} {self.file}:{self.line}"

@@ -1,0 +1,229 @@
+"""Run a session around a whole program, from inside its interpreter.
+
+`begin` is called by `path/sitecustomize.py` before the program's first line, `finish` by `atexit`
+after its last. Does not measure and does not render. Invariant: whatever goes wrong here, the
+program runs and ends as it would have.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import importlib.machinery
+import json
+import os
+import shlex
+import signal
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from deepcontext import _native
+from deepcontext.errors import EnvironmentProblem
+from deepcontext.profiler.launch.options import LaunchOptions
+from deepcontext.profiler.session import SessionOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from deepcontext.profiler.capture import Capture
+
+__all__ = ["LaunchOptions", "Recorder", "begin"]  # what the shim needs
+
+_REPORT_WORDS: Final = ("-P", "-m", "deepcontext", "report", "--summary")
+
+
+@dataclass(frozen=True, slots=True)
+class Recorder:
+    """What the launcher needs from the layers above.
+
+    Attributes:
+        start: starts the process's session, which writes to the given path.
+        stop: stops it, with the reason why the program ended, and writes its profile. It loads
+            nothing that the program has not loaded.
+    """
+
+    start: Callable[[str, SessionOptions], object]
+    stop: Callable[[str], Capture]
+
+
+def begin(
+    recorder: Recorder,
+    options: LaunchOptions,
+    *,
+    known_modules: frozenset[str],
+    package_root: str,
+    begun_ns: int,
+) -> None:
+    """Start the session and see to it that it ends with the program.
+
+    Args:
+        recorder: starts and stops the session.
+        options: how the session is set up.
+        known_modules: names that were in `sys.modules` before the profiler loaded anything.
+        package_root: folder that holds the package `deepcontext`.
+        begun_ns: when the profiler's start began, by `time.perf_counter_ns`.
+    """
+    launch = _Launch(recorder, options, package_root)
+    # Before the session starts, so that it runs after everything that is registered later.
+    atexit.register(launch.finish)
+    try:
+        launch.start(begun_ns)
+    except BaseException:
+        atexit.unregister(launch.finish)
+        launch.fail()
+        raise
+    finally:
+        _hide_shadowed(options.import_folder, known_modules)
+
+
+def _hide_shadowed(import_folder: str, known_modules: frozenset[str]) -> None:
+    """Let the program import its own `queue.py` although the profiler needed the standard one.
+
+    The module goes out of `sys.modules`; the profiler's code that has imported it goes on using it.
+    """
+    is_library = import_folder == str(Path(os.__file__).resolve().parent)
+    if sys.flags.safe_path or is_library or not import_folder:
+        return  # no folder comes before the standard library
+    loaded = {name.partition(".")[0] for name in sys.modules.keys() - known_modules}
+    shadowed = {
+        name
+        for name in loaded - {"deepcontext"} - set(sys.builtin_module_names)
+        if (spec := importlib.machinery.PathFinder.find_spec(name, [import_folder])) is not None
+        and spec.loader is not None
+    }
+    for name in list(sys.modules.keys() - known_modules):
+        if name.partition(".")[0] in shadowed:
+            del sys.modules[name]
+
+
+class _Launch:
+    """The session of a launched program, from `begin` to the end of the process."""
+
+    def __init__(self, recorder: Recorder, options: LaunchOptions, package_root: str) -> None:
+        self._recorder = recorder
+        self._options = options
+        self._package_root = package_root
+        self._pid = os.getpid()
+        # As they are now: the program may change them.
+        self._environment = dict(os.environ)
+        self._executable = sys.executable
+        self._stderr = _identity_of_stderr()
+        self._start_ns = 0
+
+    def start(self, begun_ns: int) -> None:
+        """Start the session."""
+        if self._options.strict:
+            _native.set_exit_status(0)  # so early that what registers with atexit still runs
+        self._recorder.start(
+            self._options.output,
+            SessionOptions(
+                shapes=self._options.shapes,
+                gpu_calls=self._options.gpu_calls,
+                jax_exact=self._options.jax_exact,
+                stalls=self._options.stalls,
+                memory=self._options.memory,
+                cpu_rate_hz=self._options.cpu_rate_hz,
+                snapshot_interval_s=self._options.snapshot_interval_s,
+                script=self._options.script,
+                stops_at_exit=False,  # `finish` does
+            ),
+        )
+        self._start_ns = time.perf_counter_ns() - begun_ns
+
+    def finish(self) -> None:
+        """Stop the session, write the profile and say where it is; nothing in a forked child."""
+        if os.getpid() != self._pid:
+            return
+        try:
+            self._finish()
+        except KeyboardInterrupt:
+            self._say("interrupted while the profile was finished")
+            self.fail()
+        except Exception as error:  # noqa: BLE001  the program's exit status must not change
+            self._say(f"no profile written: {type(error).__name__}: {error}")
+            self.fail()
+
+    def fail(self) -> None:
+        """Let the program end with an error if that was asked for, and if it succeeds."""
+        if self._options.strict:
+            _native.set_exit_status(EnvironmentProblem.exit_code)
+
+    def _finish(self) -> None:
+        begun_ns = time.perf_counter_ns()
+        errors = self._recorder.stop(_exit_reason()).errors
+        if errors:
+            self.fail()
+        if self._options.timings:
+            timings = {"start_ns": self._start_ns, "stop_ns": time.perf_counter_ns() - begun_ns}
+            Path(self._options.timings).write_text(json.dumps(timings), encoding="utf-8")
+        if errors or not self._options.quiet:
+            _flush_stdout()
+        for error in errors:
+            self._say(error)
+        if self._options.quiet:
+            return
+        self._say(f"profile written to '{self._options.label}'")
+        if self._options.report:
+            self._report()
+        self._say(f"next: deepcontext report {shlex.quote(self._options.label)}")
+
+    def _report(self) -> None:
+        """Print the short report from a process of its own.
+
+        In this one, the libraries that draw it would have to be loaded among the program's modules,
+        warning filters and replaced streams.
+        """
+        if self._stderr is None or self._stderr != _identity_of_stderr():
+            return
+        environment = {k: v for k, v in self._environment.items() if not k.startswith("PYTHON")}
+        python_path = [self._package_root, self._environment.get("PYTHONPATH", "")]
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, python_path))
+        # A handler of the program would be called for a child that is not the program's.
+        previous = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        child = os.posix_spawn(
+            self._executable,
+            [self._executable, *_REPORT_WORDS, self._options.output],
+            environment,
+            file_actions=[
+                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                (os.POSIX_SPAWN_DUP2, 2, 1),
+            ],
+            setsigmask=(),
+        )
+        try:
+            os.waitpid(child, 0)
+        finally:
+            if previous is not None:
+                signal.signal(signal.SIGCHLD, previous)
+
+    def _say(self, text: str) -> None:
+        # Not sys.stderr, which the program may have replaced; and not the descriptor if the program
+        # has closed it and it is some other file now.
+        if self._stderr is None or self._stderr != _identity_of_stderr():
+            return
+        with contextlib.suppress(OSError):
+            os.write(2, f"[deepcontext] {text}\n".encode(errors="backslashreplace"))
+
+
+def _exit_reason() -> str:
+    # Set by the interpreter when it prints the exception that ends the program.
+    kind = getattr(sys, "last_type", None)
+    return f"exception: {kind.__name__}" if isinstance(kind, type) else "exit"
+
+
+def _identity_of_stderr() -> tuple[int, int] | None:
+    try:
+        status = os.fstat(2)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _flush_stdout() -> None:
+    # What the program has printed comes before what the profiler prints. Where this fails, the
+    # interpreter's own flush fails next, and says so.
+    with contextlib.suppress(Exception):
+        sys.stdout.flush()

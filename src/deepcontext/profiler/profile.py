@@ -1,0 +1,170 @@
+"""The profile a user holds: load and save it, ask it for hot paths, query it.
+
+The columns and their derived values are `model.py`'s, the file format is `store/`'s.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from deepcontext.errors import EnvironmentProblem, UserError
+from deepcontext.profiler import nested, store, wire
+from deepcontext.profiler.metric import CPU_TIME_NS
+from deepcontext.profiler.model import ProfileModel
+from deepcontext.profiler.query import Query
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Self
+
+    from deepcontext.profiler.frame import Frame
+
+
+@dataclass(frozen=True, slots=True)
+class HotPath:
+    """One call path and what it cost.
+
+    Attributes:
+        node: id of the path's last node.
+        frames: frames from the root down, the root left out.
+        count: number of events at the node.
+        exclusive: the metric without descendants, in its unit.
+        inclusive: the metric with descendants, in its unit.
+        share: the value the paths are ranked by, as a part of the whole profile's, 0 to 1.
+    """
+
+    node: int
+    frames: tuple[Frame, ...]
+    count: int
+    exclusive: int
+    inclusive: int
+    share: float
+
+
+class Profile(ProfileModel):
+    """One calling context tree with its metrics; attributes as in `ProfileModel`.
+
+    Attributes:
+        html_view: how a notebook shows a profile; set by the facade, since a page is above this.
+    """
+
+    html_view: ClassVar[Callable[[Profile], str] | None] = None
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a profile file.
+
+        Raises:
+            UserError: there is no such file, or it cannot be opened.
+            ProfileDataError: the file is no profile, is damaged, or is too new for this build.
+        """
+        where = Path(path)
+        try:
+            # Opening a pipe or reading a device might never end.
+            if not stat.S_ISREG(where.stat().st_mode):
+                raise UserError(
+                    f"cannot read '{where}': not a regular file; name a profile (*.dcprof)"
+                )
+            content = where.read_bytes()
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise UserError(f"cannot read '{where}': {reason}; check the path") from error
+        return cls.from_bytes(content, source=str(where))
+
+    @classmethod
+    def from_bytes(cls, content: bytes, *, source: str = "<memory>") -> Self:
+        """Read a profile from the content of a file.
+
+        Args:
+            content: the whole file.
+            source: what errors call it.
+
+        Raises:
+            ProfileDataError: the content is no profile, is damaged, or is too new for this build.
+        """
+        model = store.read_profile(content, source)
+        return cls(model.frames, model.tree, model.metrics, model.run, model.trust, model.sections)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the profile to a file, replacing an old one in one step.
+
+        Raises:
+            UserError: there is no such folder, or it may not be written to.
+            EnvironmentProblem: the machine failed to write, for example on a full disk; an old file
+                is then still there.
+        """
+        where = Path(path)
+        if where.exists() and not where.is_file():
+            raise UserError(f"cannot write '{where}': not a regular file; choose another name")
+        try:
+            # Of a symbolic link the file it points to is replaced, not the link.
+            wire.write_file(self.to_bytes(), Path(os.path.realpath(where)))
+        except (FileNotFoundError, NotADirectoryError, PermissionError) as error:
+            raise UserError(
+                f"cannot write '{where}': {error.strerror}; choose a folder that exists and may be "
+                "written to"
+            ) from error
+        except OSError as error:
+            raise EnvironmentProblem(
+                f"cannot write '{where}': {error.strerror}; free some space, or choose another disk"
+            ) from error
+
+    def to_bytes(self) -> bytes:
+        """Return the content of the file that `save` would write."""
+        return store.encode_profile(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the whole profile as a nested tree of JSON's types; see `nested.py`."""
+        return nested.profile_to_dict(self)
+
+    def with_section(self, name: str, payload: bytes) -> Self:
+        """Return the same profile with one more named payload, or with that one replaced."""
+        return dataclasses.replace(self, sections={**self.sections, name: payload})
+
+    def _repr_html_(self) -> str | None:
+        """Return the page a notebook shows, None where the user interface is not at hand."""
+        html_view = type(self).html_view
+        return None if html_view is None else html_view(self)
+
+    def query(self) -> Query:
+        """Return a query that selects every node."""
+        return Query(self)
+
+    def hot_paths(
+        self, metric: str = CPU_TIME_NS.name, limit: int = 20, *, inclusive: bool = False
+    ) -> tuple[HotPath, ...]:
+        """Return the call paths that cost the most, largest first.
+
+        Args:
+            metric: metric name.
+            limit: number of paths at most; paths that cost nothing are left out.
+            inclusive: rank by the value with descendants; the path of every ancestor of a costly
+                node is then costly, too.
+
+        Raises:
+            QueryError: the profile has no such metric; the message lists those it has.
+        """
+        own, whole, counts = self.exclusive(metric), self.inclusive(metric), self.counts(metric)
+        ranking = whole[1:] if inclusive else own[1:]
+        # Ties in the order of the tree, so that the same profile always gives the same list.
+        nodes = 1 + np.argsort(-ranking, kind="stable")[:limit]
+        total = int(whole[0]) or 1
+        return tuple(
+            HotPath(
+                node=node,
+                frames=self.path(node)[1:],
+                count=int(counts[node]),
+                exclusive=int(own[node]),
+                inclusive=int(whole[node]),
+                share=int(ranking[node - 1]) / total,
+            )
+            for node in nodes.tolist()
+            if ranking[node - 1] > 0
+        )

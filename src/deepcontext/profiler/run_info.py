@@ -1,0 +1,61 @@
+"""What was run, on what, for how long.
+
+Does not collect these facts (the session does) nor judge them (`trust.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True, slots=True)
+class RunInfo:
+    """One run of a program under the profiler; "" and 0 mean not known.
+
+    Attributes:
+        command: the program's own argument vector.
+        script: the script, ``-m module`` or ``-c`` as given; "" for the API in a running program.
+        cwd: working directory at the start, against which views shorten paths.
+        python: implementation and version, for example ``CPython 3.11.2``.
+        platform: operating system, release and machine.
+        hostname: name of the machine.
+        cpu_model: model name of the processor.
+        cpu_count: number of processors the process may use.
+        frameworks: version by framework name, for those the program imported.
+        start_unix_ns: start of the session, ns since 1970-01-01 UTC.
+        wall_ns: elapsed time of the session, ns.
+        cpu_user_ns: user CPU time of the process during the session, ns.
+        cpu_system_ns: system CPU time of the process during the session, ns.
+        peak_rss_bytes: largest resident set of the process, bytes.
+        pid: process id.
+        exit_reason: ``exit``, ``SIGTERM``, ``snapshot``, ``exception: ...``.
+        steps: number of training or inference steps marked.
+        options: the profiler's own settings by name.
+        rank: which process of its job this was, from 0.
+        ranks: processes of the job; 0 for a program of its own.
+    """
+
+    command: tuple[str, ...] = ()
+    script: str = ""
+    cwd: str = ""
+    python: str = ""
+    platform: str = ""
+    hostname: str = ""
+    cpu_model: str = ""
+    cpu_count: int = 0
+    frameworks: Mapping[str, str] = field(default_factory=dict)
+    start_unix_ns: int = 0
+    wall_ns: int = 0
+    cpu_user_ns: int = 0
+    cpu_system_ns: int = 0
+    peak_rss_bytes: int = 0
+    pid: int = 0
+    exit_reason: str = ""
+    steps: int = 0
+    options: Mapping[str, str] = field(default_factory=dict)
+    rank: int = 0
+    ranks: int = 0

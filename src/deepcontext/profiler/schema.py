@@ -1,0 +1,131 @@
+"""The schema of the .dcprof file as a table; `profile.proto` is the same, documented.
+
+Holds field numbers and types for both sides: the writer encodes by them without any library
+(`wire.py`), the reader builds message classes from them (`messages.py`). No generated code: that
+would tie the package to one major version of protobuf.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+FORMAT = "deepcontext profile"
+MAJOR = 1
+MINOR = 0
+PACKAGE = "deepcontext.profile.v1"
+
+
+class Shape(enum.Enum):
+    """How often a field occurs."""
+
+    ONE = enum.auto()
+    OPTIONAL = enum.auto()  # presence is recorded
+    REPEATED = enum.auto()
+    MAP = enum.auto()  # from string
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of a message.
+
+    Attributes:
+        name: field name.
+        number: field number on the wire; never reused.
+        type: scalar type of protobuf, or the name of a message or enum; of a map, the value's.
+        shape: how often it occurs.
+    """
+
+    name: str
+    number: int
+    type: str
+    shape: Shape = Shape.ONE
+
+
+def _columns(*names: str) -> tuple[Field, ...]:
+    return tuple(Field(name, number, "Column") for number, name in enumerate(names, start=1))
+
+
+COLUMN_TYPES = {"UINT8": 1, "UINT32": 2, "INT32": 3, "UINT64": 4, "INT64": 5, "FLOAT64": 6}
+ENCODINGS = {"RAW": 0, "ZLIB": 1}
+# Enum name -> (message it is nested in, values).
+ENUMS: dict[str, tuple[str, dict[str, int]]] = {
+    "Type": ("Column", {"TYPE_UNSPECIFIED": 0} | COLUMN_TYPES),
+    "Encoding": ("Column", ENCODINGS),
+    "Aggregation": (
+        "Metric",
+        {"AGGREGATION_UNSPECIFIED": 0, "SUM": 1, "MAX": 2, "PROPERTY": 3},
+    ),
+}
+MESSAGES: dict[str, tuple[Field, ...]] = {
+    "ProfileFile": (
+        Field("format", 1, "string"),
+        Field("major", 2, "uint32"),
+        Field("minor", 3, "uint32"),
+        Field("body_crc32", 4, "uint32"),
+        Field("body", 5, "bytes"),
+    ),
+    "ProfileBody": (
+        Field("strings", 1, "string", Shape.REPEATED),
+        Field("frames", 2, "FrameTable"),
+        Field("nodes", 3, "NodeTable"),
+        Field("metrics", 4, "Metric", Shape.REPEATED),
+        Field("run", 5, "RunInfo"),
+        Field("trust", 6, "TrustReport"),
+        Field("sections", 7, "bytes", Shape.MAP),
+    ),
+    "Column": (
+        Field("type", 1, "Type"),
+        Field("count", 2, "uint64"),
+        Field("encoding", 3, "Encoding"),
+        Field("data", 4, "bytes"),
+    ),
+    "FrameTable": _columns("kind", "name", "file", "line"),
+    "NodeTable": _columns("parent", "frame", "phase", "subtree_end"),
+    "Metric": (
+        Field("name", 1, "string"),
+        Field("unit", 2, "string"),
+        Field("aggregation", 3, "Aggregation"),
+        Field("description", 4, "string"),
+        Field("node", 5, "Column"),
+        Field("count", 6, "Column"),
+        Field("total", 7, "Column"),
+        Field("minimum", 8, "Column"),
+        Field("maximum", 9, "Column"),
+        Field("m2", 10, "Column"),
+    ),
+    "RunInfo": (
+        Field("command", 1, "string", Shape.REPEATED),
+        Field("script", 2, "string"),
+        Field("cwd", 3, "string"),
+        Field("python", 4, "string"),
+        Field("platform", 5, "string"),
+        Field("hostname", 6, "string"),
+        Field("cpu_model", 7, "string"),
+        Field("cpu_count", 8, "int64"),
+        Field("frameworks", 9, "string", Shape.MAP),
+        Field("start_unix_ns", 10, "int64"),
+        Field("wall_ns", 11, "int64"),
+        Field("cpu_user_ns", 12, "int64"),
+        Field("cpu_system_ns", 13, "int64"),
+        Field("peak_rss_bytes", 14, "int64"),
+        Field("pid", 15, "int64"),
+        Field("exit_reason", 16, "string"),
+        Field("steps", 17, "int64"),
+        Field("options", 18, "string", Shape.MAP),
+        Field("rank", 19, "int64"),
+        Field("ranks", 20, "int64"),
+    ),
+    "TrustReport": (
+        Field("collectors", 1, "CollectorReport", Shape.REPEATED),
+        Field("counters", 2, "int64", Shape.MAP),
+        Field("hook_cost_ns_per_event", 3, "double", Shape.OPTIONAL),
+        Field("notes", 4, "string", Shape.REPEATED),
+    ),
+    "CollectorReport": (
+        Field("name", 1, "string"),
+        Field("status", 2, "string"),
+        Field("reason", 3, "string"),
+        Field("details", 4, "string", Shape.MAP),
+    ),
+}

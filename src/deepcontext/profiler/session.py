@@ -1,0 +1,379 @@
+"""The life of one profile: start, snapshots, stop.
+
+Knows no framework: collectors are handed in. Imports nothing into the program under test beyond the
+standard library and the native core. Invariant: at most one session runs in a process, and whatever
+way the process ends short of its first snapshot interval, a readable profile is left behind.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import re
+import signal
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from deepcontext import _native
+from deepcontext.errors import DeepContextError, SessionError, UserError
+from deepcontext.profiler.capture import Capture, StepTimes
+from deepcontext.profiler.collector import CollectorOptions, Outcome, Status
+from deepcontext.profiler.metric import KNOWN_METRICS
+from deepcontext.profiler.usage import ProcessUsage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from deepcontext.profiler.collector import Collector
+
+DEFAULT_CPU_RATE_HZ = 100.0
+_FIRST_SNAPSHOT_S = 0.3
+_NUMBER = re.compile(r"\d+")
+# A snapshot may take this share of the time between two, or they come less often.
+_SNAPSHOT_BUDGET = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOptions:
+    """How a session is set up.
+
+    Attributes:
+        shapes: tell operators apart by the shapes of their inputs.
+        snapshot_interval_s: seconds between two snapshots of the profile file; 0 for none.
+        node_limit: most nodes a thread's tree may have; what comes after is counted one level up.
+        script: what the launcher was asked to run; "" when the program starts the session itself.
+        stops_at_exit: stop the session when the interpreter ends; the launcher does that itself.
+        jax_exact: sample compiled JAX programs without a gap.
+        stalls: sample why GPU instructions wait.
+        gpu_calls: measure the calls of a GPU's API, too.
+        memory: follow the memory that frameworks allocate.
+        cpu_rate_hz: samples a second of each thread's place between operators; 0 for none.
+    """
+
+    shapes: bool = False
+    snapshot_interval_s: float = 5.0
+    node_limit: int = 1_000_000
+    script: str = ""
+    stops_at_exit: bool = True
+    jax_exact: bool = False
+    stalls: bool = False
+    gpu_calls: bool = False
+    memory: bool = True
+    cpu_rate_hz: float = DEFAULT_CPU_RATE_HZ
+
+
+class Session:
+    """One profile in the making. Made by `SessionManager.start`."""
+
+    def __init__(
+        self, path: Path | None, options: SessionOptions, collectors: Sequence[Collector]
+    ) -> None:
+        self.path = path
+        self._options = options
+        self._collectors = collectors
+        self._outcomes: dict[str, Outcome] = {}
+        self._started: list[Collector] = []
+        self._usage = ProcessUsage()
+        self._cwd = _working_directory()
+        self._steps = 0
+        self._step_start_ns = 0
+        self._step_durations = _StepDurations()
+        self._forked_children = 0
+        self._notes: list[str] = []
+        self._lock = threading.Lock()  # one reader of the tree at a time
+        self._is_over = False
+
+    # -- life
+
+    def _begin(self) -> None:
+        _native.begin(self._options.node_limit)
+        for collector in self._collectors:
+            self._start_collector(collector)
+        self._usage = ProcessUsage()
+        interval = self._options.snapshot_interval_s
+        if self.path is not None and interval > 0:
+            self._write("snapshot")
+            _native.start_watcher(
+                self._on_watcher,
+                min(_FIRST_SNAPSHOT_S, interval),
+                interval,
+                (signal.SIGTERM, signal.SIGHUP),
+            )
+
+    def _start_collector(self, collector: Collector) -> None:
+        try:
+            collector.start(
+                CollectorOptions(
+                    shapes=self._options.shapes,
+                    jax_exact=self._options.jax_exact,
+                    stalls=self._options.stalls,
+                    gpu_calls=self._options.gpu_calls,
+                    memory=self._options.memory,
+                    cpu_rate_hz=self._options.cpu_rate_hz,
+                )
+            )
+        except DeepContextError as refusal:
+            self._outcomes[collector.name] = Outcome(Status.UNAVAILABLE, str(refusal))
+        else:
+            self._started.append(collector)
+
+    def _end(self, reason: str) -> Capture:
+        # Before the lock is taken: it waits for a snapshot under way, and that needs the lock.
+        _native.stop_watcher()
+        with self._lock:
+            if self._is_over:
+                raise SessionError("the session was stopped already")
+            self._is_over = True
+            self._usage.freeze()
+            for collector in self._started:
+                collector.settle()
+            for collector in reversed(self._started):
+                collector.stop()
+            _native.end()
+            capture = self._capture(reason)
+            if self.path is not None:
+                capture.write(self.path)
+            return capture
+
+    # -- marks
+
+    def step(self) -> None:
+        """Mark the end of one step of the program's main loop.
+
+        The time of a step is that between two marks; before the first mark the program warms up.
+        """
+        now = time.perf_counter_ns()
+        if self._step_start_ns:
+            self._step_durations.add(now - self._step_start_ns)
+        self._step_start_ns = now
+        self._steps += 1
+        _native.memory_mark_step()
+
+    def scope(self, name: str) -> Scope:
+        """Give what runs inside a frame of its own: ``with session.scope("evaluate"): ...``."""
+        return Scope(name)
+
+    # -- snapshots
+
+    def snapshot(self) -> None:
+        """Write what was recorded so far to the session's file.
+
+        Raises:
+            SessionError: when the session has no file.
+        """
+        if self.path is None:
+            raise SessionError("this session has no file to write a snapshot to; give it a path")
+        self._write("snapshot")
+
+    def _write(self, reason: str) -> None:
+        if self.path is None:
+            return
+        with self._lock:
+            if self._is_over:
+                return
+            for collector in self._started:
+                collector.settle()
+            self._capture(reason).write(self.path)
+
+    def _on_watcher(self, reason: str) -> None:
+        """Called by the native watcher thread; whatever fails here must not reach the program."""
+        begun = time.monotonic()
+        try:
+            self._write(reason)
+        except (OSError, DeepContextError) as error:
+            self._notes.append(f"a snapshot could not be written: {error}")
+        cost = time.monotonic() - begun
+        wanted = self._options.snapshot_interval_s
+        _native.set_watcher_interval(max(wanted, cost / _SNAPSHOT_BUDGET))
+
+    def _capture(self, reason: str) -> Capture:
+        outcomes = {c.name: c.outcome() for c in self._started} | self._outcomes
+        return Capture(
+            reading=_native.read_tree(_thread_names()),
+            counters=_native.counters(),
+            outcomes={c.name: outcomes[c.name] for c in self._collectors},
+            phase_rules=[rule for c in self._collectors for rule in c.phase_rules],
+            usage=self._usage.read(),
+            exit_reason=reason,
+            steps=self._steps,
+            step_times=self._step_durations.summary(),
+            forked_children=self._forked_children,
+            notes=tuple(self._notes),
+            metrics=(*KNOWN_METRICS, *(m for c in self._collectors for m in c.metrics)),
+            sections={k: v for c in self._started for k, v in c.sections().items()},
+            options={
+                "shapes": self._options.shapes,
+                "snapshot_interval_s": self._options.snapshot_interval_s,
+                "node_limit": self._options.node_limit,
+                "jax_exact": self._options.jax_exact,
+                "stalls": self._options.stalls,
+                "gpu_calls": self._options.gpu_calls,
+                "memory": self._options.memory,
+                "cpu_rate_hz": self._options.cpu_rate_hz,
+            },
+            script=self._options.script,
+            cwd=self._cwd,
+        )
+
+
+class Scope(contextlib.ContextDecorator):
+    """A named part of the program; a frame of its own in the tree."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._tokens: list[int] = []
+
+    def __enter__(self) -> Self:
+        self._tokens.append(_native.enter_scope(self._name))
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        _native.leave_scope(self._tokens.pop())
+
+
+class _StepDurations:
+    """Count, sum, extremes and spread of step times in ns (Welford)."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.total = 0
+        self.minimum = 0
+        self.maximum = 0
+        self._mean = 0.0
+        self._m2 = 0.0
+
+    def add(self, duration_ns: int) -> None:
+        self.minimum = duration_ns if self.count == 0 else min(self.minimum, duration_ns)
+        self.maximum = max(self.maximum, duration_ns)
+        self.count += 1
+        self.total += duration_ns
+        distance = duration_ns - self._mean
+        self._mean += distance / self.count
+        self._m2 += distance * (duration_ns - self._mean)
+
+    def summary(self) -> StepTimes:
+        return StepTimes(self.count, self.total, self.minimum, self.maximum, self._m2)
+
+
+class SessionManager:
+    """The process's one session. Its methods may be called from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._session: Session | None = None
+        self._pid = os.getpid()
+        self._has_process_hooks = False
+        self._stops_at_exit = False
+
+    @property
+    def session(self) -> Session | None:
+        """The running session, or None; None in a forked child."""
+        return self._session if self._pid == os.getpid() else None
+
+    def start(
+        self,
+        path: str | os.PathLike[str] | None,
+        options: SessionOptions,
+        collectors: Sequence[Callable[[], Collector]],
+    ) -> Session:
+        """Start the process's session.
+
+        Args:
+            path: file to write the profile to; None keeps it in memory until `stop`.
+            options: how the session is set up.
+            collectors: makers of the sources to start, in this order.
+
+        Raises:
+            SessionError: when a session is running.
+            UserError: when the file cannot be written.
+        """
+        with self._lock:
+            running = self.session
+            if running is not None:
+                raise SessionError(
+                    f"a session is already running and writes to {_target(running.path)}; "
+                    "stop it before another is started"
+                )
+            where = None if path is None else _writable(Path(path))
+            session = Session(where, options, [make() for make in collectors])
+            self._add_process_hooks()
+            self._pid = os.getpid()
+            session._begin()  # noqa: SLF001  sessions are only made here
+            self._stops_at_exit = options.stops_at_exit
+            self._session = session
+            return session
+
+    def stop(self, reason: str = "exit") -> Capture:
+        """Stop the running session and write its file.
+
+        Raises:
+            SessionError: when none is running.
+        """
+        with self._lock:
+            session = self.session
+            if session is None:
+                raise SessionError("no session is running; start one first")
+            self._session = None
+            return session._end(reason)  # noqa: SLF001
+
+    def _add_process_hooks(self) -> None:
+        """A process with a thread of ours must not look multi-threaded to `os.fork`."""
+        if self._has_process_hooks:
+            return
+        self._has_process_hooks = True
+        atexit.register(self._at_exit)
+        os.register_at_fork(
+            before=_native.pause_watcher,
+            after_in_parent=self._after_fork_in_parent,
+            after_in_child=self._after_fork_in_child,
+        )
+
+    def _at_exit(self) -> None:
+        if self._stops_at_exit and self.session is not None:
+            self.stop()
+
+    def _after_fork_in_parent(self) -> None:
+        if self.session is not None:
+            self.session._forked_children += 1  # noqa: SLF001
+            _native.resume_watcher()
+
+    def _after_fork_in_child(self) -> None:
+        # The native side stopped recording before this; a lock that was held stays held for ever.
+        self._lock = threading.Lock()
+        self._session = None
+
+
+def _working_directory() -> str:
+    try:
+        return os.getcwd()  # noqa: PTH109  pathlib's is a wrapper
+    except OSError:  # it was deleted
+        return ""
+
+
+def _target(path: Path | None) -> str:
+    return "memory" if path is None else f"'{path}'"
+
+
+def _writable(path: Path) -> Path:
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        raise UserError(f"cannot write '{path}': folder '{folder}' does not exist; create it first")
+    if path.is_dir():
+        raise UserError(f"cannot write '{path}': it is a folder; name a file in it")
+    if not os.access(folder, os.W_OK):
+        raise UserError(f"cannot write '{path}': no permission to write in folder '{folder}'")
+    return path.absolute()
+
+
+def _thread_names() -> list[tuple[int, str]]:
+    """Return (identifier, name) of the threads Python knows, numbers made equal.
+
+    "Thread-12 (work)" and "Thread-13 (work)" are one thread frame: a program that starts a thread a
+    step has a bounded tree.
+    """
+    threads = ((thread.ident, thread.name) for thread in threading.enumerate())
+    return [(ident, _NUMBER.sub("N", name)) for ident, name in threads if ident is not None]

@@ -1,0 +1,191 @@
+"""Where threads spend their time: in operators, between them, running or waiting.
+
+Reads what the operator collectors measured and what the CPU sampler saw; formats nothing.
+Invariant: for a thread that was sampled throughout, operators, running and waiting add up to the
+time it existed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from deepcontext.profiler import summary
+from deepcontext.profiler.frame import FrameKind
+from deepcontext.profiler.grouping import sums
+from deepcontext.profiler.metric import (
+    CPU_TIME_NS,
+    SAMPLED_CPU_TIME_NS,
+    SAMPLED_GIL_TIME_NS,
+    SAMPLED_GIL_WAIT_TIME_NS,
+    SAMPLED_READY_TIME_NS,
+    SAMPLED_WAIT_TIME_NS,
+)
+from deepcontext.profiler.tree import NO_NODE
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from deepcontext.profiler.metric import MetricDescriptor
+    from deepcontext.profiler.model import ProfileModel as Profile
+
+    Ints = npt.NDArray[np.int64]
+
+MAIN_THREAD = "MainThread"
+
+
+@dataclass(frozen=True, slots=True)
+class SampledTime:
+    """Time outside operators, in ns.
+
+    Attributes:
+        cpu_ns: on a processor.
+        gil_ns: of that, with the GIL held: Python, or native code that keeps it.
+        wait_ns: not on a processor.
+        ready_ns: of that, able to run while other threads had the processors.
+        gil_wait_ns: of that, waiting for the GIL.
+    """
+
+    cpu_ns: int
+    gil_ns: int
+    wait_ns: int
+    ready_ns: int
+    gil_wait_ns: int
+
+    @property
+    def total_ns(self) -> int:
+        """Elapsed time, in ns."""
+        return self.cpu_ns + self.wait_ns
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadTime:
+    """What one thread, or all threads of one name, did.
+
+    Attributes:
+        name: of the thread.
+        operator_ns: elapsed time inside operators that belong to its call paths; a backward
+            operator belongs to the thread of its forward operator.
+        sampled: time outside operators.
+    """
+
+    name: str
+    operator_ns: int
+    sampled: SampledTime
+
+
+@dataclass(frozen=True, slots=True)
+class LineTime:
+    """Time outside operators at one line of the program's own files and in what it calls there.
+
+    Attributes:
+        function: name of the function the line is in.
+        file: source file.
+        line: 1-based.
+        sampled: what no deeper line of the program's own explains.
+    """
+
+    function: str
+    file: str
+    line: int
+    sampled: SampledTime
+
+
+def is_sampled(profile: Profile) -> bool:
+    """Say whether the profile has samples of time between operators."""
+    return SAMPLED_CPU_TIME_NS.name in profile.metrics or SAMPLED_WAIT_TIME_NS.name in (
+        profile.metrics
+    )
+
+
+def by_thread(profile: Profile) -> tuple[ThreadTime, ...]:
+    """Return one row a thread: the main thread first, then by processor time and operators."""
+    tree = profile.tree
+    metrics = _Sampled.of(profile)
+    in_operator = tree.nearest(_is_operator(profile)) != NO_NODE
+    operator = np.where(in_operator, _values(profile, CPU_TIME_NS), 0)
+    rows = []
+    for node in tree.children(0):
+        frame = profile.frame(int(node))
+        if frame.kind is FrameKind.THREAD:
+            inside = slice(int(node), int(tree.subtree_end[node]))
+            total = int(operator[inside].sum())
+            rows.append(ThreadTime(frame.name, total, metrics.total(inside)))
+    return tuple(
+        sorted(
+            rows,
+            key=lambda row: (row.name != MAIN_THREAD, -row.sampled.cpu_ns - row.operator_ns),
+        )
+    )
+
+
+def by_line(profile: Profile, limit: int = 0) -> tuple[tuple[LineTime, ...], int]:
+    """Return where the program spends time outside operators, and how many such lines there are.
+
+    A line counts for its running time on any thread and its waiting on the main thread: other
+    threads wait by design, most of their lives. Largest first; `limit` 0 gives all.
+    """
+    frames, tree = profile.frames, profile.tree
+    metrics = _Sampled.of(profile)
+    position = (frames.file.astype(np.int64) << 32) | frames.line
+    own = np.flatnonzero(summary.user_frames(profile))
+    _, first, inverse = np.unique(position[own], return_index=True, return_inverse=True)
+    group_of_frame = np.full(len(position), -1, np.int64)
+    group_of_frame[own] = inverse
+    group = group_of_frame[tree.frame]
+    nearest = tree.nearest(group != -1)
+    owned = nearest != NO_NODE
+    on_main = np.zeros(len(group), np.bool_)
+    for node in tree.children(0):
+        if profile.frame(int(node)).name == MAIN_THREAD:
+            on_main[int(node) : int(tree.subtree_end[node])] = True
+    columns = [
+        sums(group[nearest[mask]], values[mask], len(first))
+        for values, mask in zip(
+            metrics.columns,
+            (owned, owned, *(owned & on_main,) * 3),
+            strict=True,
+        )
+    ]
+    ranking = columns[0] + columns[2]
+    order = np.lexsort((first, -ranking))
+    order = order[ranking[order] > 0]
+    rows = []
+    for index in order[: limit or None].tolist():
+        frame = frames[int(own[first[index]])]
+        time = SampledTime(*(int(column[index]) for column in columns))
+        rows.append(LineTime(frame.name, frame.file, frame.line, time))
+    return tuple(rows), len(order)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sampled:
+    """Exclusive values of each field of `SampledTime`, each of shape (nodes,)."""
+
+    columns: tuple[Ints, ...]
+
+    @classmethod
+    def of(cls, profile: Profile) -> _Sampled:
+        order = (
+            SAMPLED_CPU_TIME_NS,
+            SAMPLED_GIL_TIME_NS,
+            SAMPLED_WAIT_TIME_NS,
+            SAMPLED_READY_TIME_NS,
+            SAMPLED_GIL_WAIT_TIME_NS,
+        )
+        return cls(tuple(_values(profile, metric) for metric in order))
+
+    def total(self, nodes: slice) -> SampledTime:
+        return SampledTime(*(int(column[nodes].sum()) for column in self.columns))
+
+
+def _is_operator(profile: Profile) -> npt.NDArray[np.bool_]:
+    return np.asarray(profile.frames.kind[profile.tree.frame] == FrameKind.OPERATOR)
+
+
+def _values(profile: Profile, metric: MetricDescriptor) -> Ints:
+    if metric.name not in profile.metrics:
+        return np.zeros(len(profile.tree.parent), np.int64)
+    return profile.exclusive(metric.name).astype(np.int64)

@@ -1,0 +1,258 @@
+"""The shape of a calling context tree, as columns in depth-first pre-order.
+
+Does not hold frames or metric values (`frame_table.py`, `metric.py`).
+Invariant: node ids are pre-order indices, so the subtree of `n` is the slice
+`[n, subtree_end[n])` and a sum over every subtree is one prefix sum.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy.typing as npt
+
+# Node ids are int32 in memory and in the file.
+MAX_NODES = 2**31 - 1
+NO_NODE = -1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tree:
+    """Columns of a tree, one row a node, all of shape (nodes,).
+
+    Attributes:
+        parent: id of the parent, int32; `NO_NODE` for the root, which is node 0.
+        frame: index into the frame table, uint32.
+        phase: `Phase` of the node, uint8.
+        depth: distance from the root, int32.
+        subtree_end: one past the last node of the subtree, int32.
+    """
+
+    parent: npt.NDArray[np.int32]
+    frame: npt.NDArray[np.uint32]
+    phase: npt.NDArray[np.uint8]
+    depth: npt.NDArray[np.int32]
+    subtree_end: npt.NDArray[np.int32]
+
+    @classmethod
+    def from_parents(
+        cls,
+        parent: npt.NDArray[np.integer[Any]],
+        frame: npt.NDArray[np.integer[Any]],
+        phase: npt.NDArray[np.integer[Any]],
+    ) -> tuple[Tree, npt.NDArray[np.intp]]:
+        """Reorder creation-order columns into pre-order; children keep their creation order.
+
+        Args:
+            parent: parent of each node, shape (nodes,); a parent precedes its children, node 0 is
+                the root and its own entry is ignored.
+            frame: index into the frame table, shape (nodes,).
+            phase: `Phase` of each node, shape (nodes,).
+
+        Returns:
+            The tree, and `order` of shape (nodes,) with `order[new_id] = old_id`.
+
+        Raises:
+            ValueError: the columns differ in length, are empty, or a parent does not precede its
+                child.
+        """
+        parents = _checked_parents(parent, frame, phase)
+        size = _subtree_sizes(parents)
+        position = _preorder_positions(parents, size)
+        order = np.empty(len(parents), np.intp)
+        order[position] = np.arange(len(parents))
+        new_parent = position[parents[order]]
+        new_parent[0] = NO_NODE
+        tree = cls.from_preorder(
+            parent=new_parent.astype(np.int32),
+            frame=np.asarray(frame)[order].astype(np.uint32),
+            phase=np.asarray(phase)[order].astype(np.uint8),
+            subtree_end=(np.arange(len(order)) + size[order]).astype(np.int32),
+        )
+        return tree, order
+
+    @classmethod
+    def from_preorder(
+        cls,
+        parent: npt.NDArray[np.int32],
+        frame: npt.NDArray[np.uint32],
+        phase: npt.NDArray[np.uint8],
+        subtree_end: npt.NDArray[np.int32],
+    ) -> Tree:
+        """Make a tree of columns that are in pre-order already; see the class for each.
+
+        Raises:
+            ValueError: they are not; the message names the column and the row. Frames are not
+                looked at: the frame table is not known here.
+        """
+        fault = _find_fault(parent, subtree_end)
+        if fault is not None:
+            raise ValueError(fault)
+        # A node's depth is the number of subtrees that are open where it begins.
+        opened = np.ones(len(parent), np.int64)
+        opened[0] = 0
+        closed = np.bincount(subtree_end, minlength=len(parent))[: len(parent)]
+        depth = np.cumsum(opened - closed).astype(np.int32)
+        return cls(parent, frame, phase, depth, subtree_end)
+
+    def __len__(self) -> int:
+        return len(self.parent)
+
+    def path(self, node: int) -> tuple[int, ...]:
+        """Return the node ids from the root down to `node`, both included."""
+        path = []
+        while node != NO_NODE:
+            path.append(node)
+            node = int(self.parent[node])
+        return tuple(reversed(path))
+
+    def children(self, node: int) -> Iterator[int]:
+        """Yield the ids of the children of `node` in pre-order."""
+        end = int(self.subtree_end[node])
+        child = node + 1
+        while child < end:
+            yield child
+            child = int(self.subtree_end[child])
+
+    def inclusive(self, exclusive: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Sum a value over every subtree.
+
+        Args:
+            exclusive: value of each node alone, shape (nodes,), int64.
+
+        Returns:
+            Value of each node with its descendants, shape (nodes,), int64; exact.
+        """
+        prefix = np.zeros(len(self) + 1, np.int64)
+        np.cumsum(exclusive, out=prefix[1:])
+        return prefix[self.subtree_end] - prefix[:-1]
+
+    def inclusive_maximum(self, exclusive: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return the largest value of every subtree, shape (nodes,), int64.
+
+        A sparse table, one power of two at a time: O(nodes log nodes) whatever the shape of the
+        tree, where a walk up level by level costs one pass a level.
+        """
+        starts = np.arange(len(self))
+        size = self.subtree_end - starts
+        # frexp(size) = (m, e) with size = m * 2**e and 0.5 <= m < 1, so e - 1 = floor(log2(size)).
+        exponent = np.frexp(size.astype(np.float64))[1] - 1
+        result = np.empty(len(self), np.int64)
+        window = exclusive
+        for power in range(int(exponent.max()) + 1):
+            nodes = np.flatnonzero(exponent == power)
+            last = self.subtree_end[nodes] - (1 << power)
+            result[nodes] = np.maximum(window[nodes], window[last])
+            step = 1 << power
+            window = np.maximum(window[:-step], window[step:])
+        return result
+
+    def below(self, mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+        """Return which nodes have a proper ancestor in `mask`; both of shape (nodes,)."""
+        nodes = np.flatnonzero(mask)
+        opened = np.zeros(len(self) + 1, np.int32)
+        opened[nodes + 1] += 1
+        opened -= np.bincount(self.subtree_end[nodes], minlength=len(self) + 1).astype(np.int32)
+        return np.cumsum(opened[:-1]) > 0
+
+    def nearest(self, mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.intp]:
+        """Return for each node the nearest of itself and its ancestors that is in `mask`.
+
+        Args:
+            mask: nodes to look for, shape (nodes,), bool.
+
+        Returns:
+            Node ids, shape (nodes,), `NO_NODE` where there is none.
+        """
+        # One slot past the end stands for "none"; index -1, the root's parent, reaches it.
+        jump = np.append(np.where(mask, np.arange(len(self)), self.parent), NO_NODE)
+        while True:
+            further = jump[jump]
+            if np.array_equal(further, jump):
+                return jump[:-1]
+            jump = further
+
+
+def _find_fault(parent: npt.NDArray[np.int32], subtree_end: npt.NDArray[np.int32]) -> str | None:
+    """Return the first row that breaks the pre-order, or None; linear and vectorised."""
+    if not len(parent) or parent[0] != NO_NODE:
+        return "'parent' row 0: the first node must be the root, whose parent is -1"
+    nodes = np.arange(len(parent))
+    child = nodes[1:]
+    bad = (parent[1:] < 0) | (parent[1:] >= child)
+    if bad.any():
+        return _fault("parent", child, bad, "a parent must precede its child")
+    size = subtree_end - nodes
+    # Each node is counted once at its parent, so these sizes are the only ones that agree.
+    bad = size != 1 + np.bincount(parent[1:], weights=size[1:], minlength=len(nodes))
+    if bad.any():
+        return _fault("subtree_end", nodes, bad, "must count the node and its descendants")
+    # With the sizes right, nested ends leave every subtree exactly its own rows.
+    bad = subtree_end[1:] > subtree_end[parent[1:]]
+    if bad.any():
+        return _fault("subtree_end", child, bad, "must not pass the end of the parent's subtree")
+    return None
+
+
+def _fault(column: str, rows: npt.NDArray[np.intp], bad: npt.NDArray[np.bool_], rule: str) -> str:
+    return f"'{column}' row {rows[np.argmax(bad)]}: {rule}"
+
+
+def _checked_parents(
+    parent: npt.NDArray[np.integer[Any]],
+    frame: npt.NDArray[np.integer[Any]],
+    phase: npt.NDArray[np.integer[Any]],
+) -> npt.NDArray[np.intp]:
+    if not 0 < len(parent) <= MAX_NODES or not len(parent) == len(frame) == len(phase):
+        raise ValueError(
+            f"tree columns must have one row a node, found {len(parent)} parents, "
+            f"{len(frame)} frames, {len(phase)} phases"
+        )
+    parents = np.asarray(parent).astype(np.intp)
+    parents[0] = 0
+    bad = (parents[1:] < 0) | (parents[1:] >= np.arange(1, len(parents)))
+    if bad.any():
+        node = 1 + int(np.argmax(bad))
+        raise ValueError(f"parent {parents[node]} of node {node} does not precede it")
+    return parents
+
+
+def _subtree_sizes(parents: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+    """Count the nodes of every subtree by pointer doubling: one round a power of two of depth."""
+    nodes = len(parents)
+    # Slot `nodes` stands for "above the root"; it is its own ancestor and counts for nothing.
+    ancestor = np.append(parents, nodes)
+    ancestor[0] = nodes
+    size = np.ones(nodes + 1, np.intp)
+    size[nodes] = 0
+    while (ancestor[:-1] != nodes).any():
+        # bincount adds in float64, exact up to 2**53 nodes, and is much faster than np.add.at.
+        size += np.bincount(ancestor, weights=size, minlength=nodes + 1).astype(np.intp)
+        size[nodes] = 0
+        ancestor = ancestor[ancestor]
+    return size[:-1]
+
+
+def _preorder_positions(
+    parents: npt.NDArray[np.intp], size: npt.NDArray[np.intp]
+) -> npt.NDArray[np.intp]:
+    """Return the pre-order index of each node: offsets summed, by pointer doubling, up its path."""
+    siblings = np.argsort(parents[1:], kind="stable") + 1
+    group = parents[siblings]
+    before = np.cumsum(size[siblings]) - size[siblings]
+    is_first = np.ones(len(group), np.bool_)
+    is_first[1:] = group[1:] != group[:-1]
+    first = np.flatnonzero(is_first)
+    position = np.zeros(len(parents), np.intp)
+    position[siblings] = 1 + before - before[first][np.cumsum(is_first) - 1]
+    ancestor = parents.copy()
+    while ancestor.any():
+        position += position[ancestor]
+        ancestor = ancestor[ancestor]
+    return position

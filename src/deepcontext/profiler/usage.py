@@ -1,0 +1,62 @@
+"""What the process used while a session ran: time, processor time, memory. Linux only."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Use of resources between two moments.
+
+    Attributes:
+        start_unix_ns: wall-clock time of the first moment, ns since 1970.
+        wall_ns: elapsed time in ns.
+        cpu_user_ns: processor time in user mode over all threads, in ns.
+        cpu_system_ns: processor time in the kernel over all threads, in ns.
+        peak_rss_bytes: largest resident set of the process so far, in bytes.
+    """
+
+    start_unix_ns: int
+    wall_ns: int
+    cpu_user_ns: int
+    cpu_system_ns: int
+    peak_rss_bytes: int
+
+
+class ProcessUsage:
+    """Measures from its construction to `freeze`, or to each `read` until then."""
+
+    def __init__(self) -> None:
+        self._start_unix_ns = time.time_ns()
+        self._start_ns = time.perf_counter_ns()
+        self._start_times = os.times()
+        self._frozen: Usage | None = None
+
+    def freeze(self) -> None:
+        """End the measurement."""
+        self._frozen = self.read()
+
+    def read(self) -> Usage:
+        """Return what was used so far, or until `freeze`."""
+        if self._frozen is not None:
+            return self._frozen
+        times = os.times()
+        return Usage(
+            start_unix_ns=self._start_unix_ns,
+            wall_ns=time.perf_counter_ns() - self._start_ns,
+            cpu_user_ns=round((times.user - self._start_times.user) * 1e9),
+            cpu_system_ns=round((times.system - self._start_times.system) * 1e9),
+            peak_rss_bytes=_peak_rss_bytes(),
+        )
+
+
+def _peak_rss_bytes() -> int:
+    # Not resource.getrusage: its maximum is inherited through exec from the shell's child.
+    with open("/proc/self/status", encoding="ascii", errors="replace") as status:  # noqa: PTH123
+        for line in status:
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    return 0

@@ -1,0 +1,91 @@
+"""Two profiles in one tree, so that each node has a value before and a value after.
+
+Functions are the same when kind, name and file agree; files are compared relative to the folder the
+run began in. Invariant: `inclusive` of the root is each profile's own total.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from deepcontext.profiler.frame import FrameKind
+from deepcontext.profiler.grouping import sums
+from deepcontext.profiler.views.merge import merge
+from deepcontext.profiler.views.top_down import OUTSIDE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from deepcontext.profiler.tree import Tree
+    from deepcontext.profiler.views.merge import Ints
+    from deepcontext.profiler.views.top_down import TopDown
+
+
+class Difference:
+    """The trees of two views merged into one.
+
+    Attributes:
+        before: view of the first profile.
+        after: view of the second profile, made with the same options.
+        tree: the merged shape; `tree.frame` indexes into `functions`.
+        functions: for each function the side whose table it is taken from, the second where both
+            have it, and its number there.
+    """
+
+    def __init__(self, before: TopDown, after: TopDown) -> None:
+        self.before = before
+        self.after = after
+        numbers: dict[tuple[FrameKind, str, str, int], int] = {}
+        functions: list[tuple[TopDown, int]] = []
+        columns = []
+        for view in (before, after):
+            column = np.empty(len(view.functions), np.int64)
+            for index, identity in enumerate(_identities(view)):
+                if identity not in numbers:
+                    numbers[identity] = len(functions)
+                    functions.append((view, index))
+                functions[numbers[identity]] = (view, index)
+                column[index] = numbers[identity]
+            columns.append(column[view.tree.frame])
+        self.functions: tuple[tuple[TopDown, int], ...] = tuple(functions)
+        # The two roots become one, so each later node of the second moves up by one place.
+        offset = len(before.tree) - 1
+        above = after.tree.parent[1:].astype(np.int64)
+        parent = np.append(
+            np.maximum(before.tree.parent, 0), np.where(above > 0, above + offset, 0)
+        )
+        merged = merge(parent.astype(np.int64), np.append(columns[0], columns[1][1:]))
+        self.tree: Tree = merged.tree
+        self._of_before: Ints = merged.of_entry[: len(before.tree)]
+        self._of_after: Ints = np.append(0, merged.of_entry[len(before.tree) :])
+
+    def exclusive(self, before: Ints, after: Ints) -> tuple[Ints, Ints]:
+        """Return the exclusive costs of both sides, shape (nodes,) each, int64.
+
+        Args:
+            before: cost of each node of the first profile by itself.
+            after: the same of the second.
+        """
+        return (
+            sums(self._of_before, self.before.exclusive(before), len(self.tree)),
+            sums(self._of_after, self.after.exclusive(after), len(self.tree)),
+        )
+
+    def sources(self) -> tuple[Ints, Ints]:
+        """Return the node of each profile that stands for a node, or `OUTSIDE`, shape (nodes,)."""
+        columns = []
+        for view, place in ((self.before, self._of_before), (self.after, self._of_after)):
+            column = np.full(len(self.tree), OUTSIDE)
+            column[place] = view.source
+            columns.append(column)
+        return columns[0], columns[1]
+
+
+def _identities(view: TopDown) -> Iterator[tuple[FrameKind, str, str, int]]:
+    folder = view.profile.run.cwd.rstrip("/") + "/"
+    for index in range(len(view.functions)):
+        frame = view.functions.frame(index)
+        file = frame.file.removeprefix(folder) if frame.kind is FrameKind.PYTHON else frame.file
+        yield frame.kind, frame.name, file, frame.line

@@ -1,0 +1,76 @@
+"""What can be asked of a view of the tree, as one hashable value.
+
+Does not build the view (`top_down.py`, `bottom_up.py`). Ids in edits are those of the profile
+itself, nodes and frames, so they keep their meaning whatever else is left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final, Literal, TypeAlias, get_args
+
+from deepcontext.errors import QueryError
+from deepcontext.profiler.frame import Phase  # noqa: TC001  a field's type, read at run time
+from deepcontext.profiler.views.layers import Layer  # noqa: TC001  the same
+
+EditKind: TypeAlias = Literal["focus", "root", "hide", "collapse", "drop"]
+EDITS: Final[tuple[str, ...]] = get_args(EditKind)
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One change a person made to the tree.
+
+    Attributes:
+        kind: ``focus`` keeps what lies below functions like the target's, ``root`` keeps the
+            subtree of one node, ``hide`` merges functions into their callers, ``collapse`` merges
+            what they call into them, ``drop`` leaves them out together with their cost.
+        target: node id for ``root``, otherwise the id of any frame of the function.
+    """
+
+    kind: EditKind
+    target: int
+
+    @classmethod
+    def parse(cls, text: str) -> Edit:
+        """Read ``hide:17``.
+
+        Raises:
+            QueryError: the text is something else.
+        """
+        kind, _, target = text.partition(":")
+        if kind not in EDITS or not target.isdecimal():
+            raise QueryError(
+                f"cannot read the edit '{text}'; expected one of {', '.join(EDITS)}, a colon and "
+                "the number of a node or frame"
+            )
+        return cls(next(each for each in get_args(EditKind) if each == kind), int(target))
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.target}"
+
+
+@dataclass(frozen=True, slots=True)
+class TreeOptions:
+    """Which frames of a profile a view shows, and whose cost it counts.
+
+    Attributes:
+        hidden: layers to leave out; their cost goes to the nearest frame shown.
+        library: show Python frames that are not the user's own code.
+        by_line: tell the lines of a Python function apart.
+        phase: count the cost of this phase only; None counts all.
+        pivot: what the first level shows: ``thread``, ``none``, ``phase``, or the name of a
+            numbered dimension (`pivot.py`).
+        edits: changes in the order they were made.
+    """
+
+    hidden: frozenset[Layer] = frozenset()
+    library: bool = False
+    by_line: bool = False
+    phase: Phase | None = None
+    pivot: str = "thread"
+    edits: tuple[Edit, ...] = ()
+
+    def shape(self) -> TreeOptions:
+        """Return the options that decide the shape of the tree: all but whose cost is counted."""
+        return replace(self, phase=None)

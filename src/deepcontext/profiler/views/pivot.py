@@ -1,0 +1,93 @@
+"""Pivots: what may stand on the first level of a tree instead of the threads.
+
+Invariant: a node has at most one label under a pivot, so that splitting by it changes no sum.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from deepcontext.errors import QueryError
+from deepcontext.profiler.frame import FrameKind
+from deepcontext.profiler.summary import shown_phase
+from deepcontext.profiler.tree import NO_NODE
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from deepcontext.profiler.profile import Profile
+    from deepcontext.profiler.views.functions import FunctionTable
+
+    Ints = npt.NDArray[np.int64]
+
+# Runs that are merged or marked have frames of these names: "rank 3", "stream 7", "step 12".
+DIMENSIONS: Final = ("rank", "step", "device", "stream")
+_NUMBERED: Final = re.compile(rf"({'|'.join(DIMENSIONS)})[ =:#]*\d+", re.IGNORECASE)
+NO_LABEL: Final = -1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Labels:
+    """The labels of a pivot.
+
+    Attributes:
+        of_node: index into `functions` or `NO_LABEL`, shape (nodes,), int64.
+        functions: function that stands for each label, shape (labels,), int64.
+        replaced: functions that must not occur again below their label, shape (functions,), bool.
+    """
+
+    of_node: Ints
+    functions: Ints
+    replaced: npt.NDArray[np.bool_]
+
+
+def pivots(profile: Profile) -> tuple[str, ...]:
+    """Return the pivots that this profile can be split by, the default first."""
+    kinds = {FrameKind.THREAD, FrameKind.SCOPE, FrameKind.PHASE, FrameKind.GPU_API}
+    candidates = np.unique(profile.frames.name[np.isin(profile.frames.kind, list(kinds))])
+    found = {
+        match[1].lower()
+        for index in map(int, candidates)
+        if (match := _NUMBERED.fullmatch(profile.frames.strings[index]))
+    }
+    return ("thread", "none", "phase", *(name for name in DIMENSIONS if name in found))
+
+
+def labels(profile: Profile, functions: FunctionTable, pivot: str) -> Labels | None:
+    """Return the labels of a pivot, None for those that only show or hide the threads.
+
+    Raises:
+        QueryError: the profile has no such pivot.
+    """
+    if pivot in {"thread", "none"}:
+        return None
+    if pivot == "phase":
+        return _phase_labels(profile, functions)
+    if pivot not in pivots(profile):
+        known = ", ".join(pivots(profile))
+        raise QueryError(f"cannot split the tree by '{pivot}'; this profile has: {known}")
+    is_label = np.array([
+        (match := _NUMBERED.fullmatch(functions.frame(index).name)) is not None
+        and match[1].lower() == pivot
+        for index in range(len(functions))
+    ])
+    function = functions.of_frame[profile.tree.frame]
+    nearest = profile.tree.nearest(is_label[function])
+    distinct = np.flatnonzero(is_label)
+    number = np.full(len(functions), NO_LABEL)
+    number[distinct] = np.arange(len(distinct))
+    of_node = np.where(nearest == NO_NODE, NO_LABEL, number[function[nearest]])
+    return Labels(of_node, distinct, is_label)
+
+
+def _phase_labels(profile: Profile, functions: FunctionTable) -> Labels:
+    phase, of_node = np.unique(shown_phase(profile.tree), return_inverse=True)
+    return Labels(
+        of_node=np.ravel(of_node).astype(np.int64),
+        functions=np.array([functions.of_phase(each) for each in phase.tolist()], np.int64),
+        replaced=np.zeros(len(functions), np.bool_),
+    )

@@ -1,0 +1,1 @@
+"""Everything a person sees: command line, reports, pages. Imports down, is imported by nothing."""

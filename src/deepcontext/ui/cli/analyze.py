@@ -1,0 +1,144 @@
+"""`deepcontext analyze`: say what to change. The questions are `deepcontext.analyzers`'."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from deepcontext.errors import DeepContextError
+from deepcontext.ui.cli.command import Command, Parser
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deepcontext.analyzers import Finding
+    from deepcontext.profiler.profile import Profile
+
+_LIMIT_EXCEEDED: Final = 3
+# Those of `deepcontext.analyzers.Severity`; not imported here, because it imports numpy.
+_SEVERITIES: Final = ("info", "warning", "high")
+_LAYOUT: Final = 1
+
+
+def _parser() -> Parser:
+    parser = Parser(
+        "deepcontext analyze",
+        usage="deepcontext analyze [options] FILE",
+        description="Say what to change in a profiled program, why, and what it would gain at most.\n"
+        "What was found is also stored in the profile, where 'deepcontext view' shows it.",
+        epilog="""\
+examples:
+  deepcontext analyze train.dcprof
+  deepcontext analyze train.dcprof --min-gain 5%
+  deepcontext analyze train.dcprof --markdown > comment.md
+  deepcontext analyze train.dcprof --fail-on high
+
+exit codes:
+  0 done, 2 unknown analyzer or missing file, 3 something at least as severe as --fail-on was found,
+  5 the file is damaged, foreign or too new""",
+    )
+    parser.option("file", metavar="FILE", help="profile to read (*.dcprof)")
+    parser.option("--json", action="store_true", help="print one JSON object instead of text")
+    parser.option("--markdown", action="store_true", help="print Markdown, for a pull request")
+    parser.option(
+        "--only",
+        action="append",
+        default=[],
+        metavar="ID",
+        help="run this analyzer alone, for example hotspot; may be given several times",
+    )
+    parser.option(
+        "--min-gain",
+        type=_share,
+        default=0.0,
+        metavar="SHARE",
+        help="leave out findings that gain less at most, for example 1%% (default: 0)",
+    )
+    parser.option(
+        "--fail-on",
+        choices=_SEVERITIES,
+        default=None,
+        metavar="SEVERITY",
+        help="end with exit code 3 when something so severe is found: info, warning or high",
+    )
+    parser.option(
+        "--plugin",
+        action="append",
+        default=[],
+        metavar="FILE.py",
+        help="also run the analyzers of this file; may be given several times",
+    )
+    parser.option("--no-save", action="store_true", help="do not store the findings in the profile")
+    return parser
+
+
+def _share(text: str) -> float:
+    """Return ``"1%"`` or ``"0.01"`` as 0.01."""
+    try:
+        value = float(text.removesuffix("%")) / (100.0 if text.endswith("%") else 1.0)
+    except ValueError:
+        value = -1.0
+    if not 0.0 <= value <= 1.0:
+        raise argparse.ArgumentTypeError(f"expected a share such as 1% or 0.01, found '{text}'")
+    return value
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    # Here, not above: `profile` becomes the program in no more time than its own imports take.
+    from deepcontext.analyzers import load_plugin, run_analyzers  # noqa: PLC0415
+    from deepcontext.profiler.profile import Profile  # noqa: PLC0415
+
+    profile = Profile.load(arguments.file)
+    plugins = [each for file in arguments.plugin for each in load_plugin(Path(file))]
+    findings = run_analyzers(profile, only=arguments.only, plugins=plugins)
+    if not arguments.no_save and not arguments.only:
+        _store(arguments.file, profile, findings)
+    shown = [
+        each
+        for each in findings
+        if each.gain is None or each.gain.upper_bound_share >= arguments.min_gain
+    ]
+    _print(arguments, profile, shown)
+    if arguments.fail_on is None:
+        return 0
+    least = _SEVERITIES.index(arguments.fail_on)
+    return _LIMIT_EXCEEDED if any(each.severity.rank >= least for each in shown) else 0
+
+
+def _print(arguments: argparse.Namespace, profile: Profile, findings: Sequence[Finding]) -> None:
+    from rich.console import Console  # noqa: PLC0415
+
+    from deepcontext.ui.report.findings import print_findings, to_markdown  # noqa: PLC0415
+    from deepcontext.ui.report.page import Page  # noqa: PLC0415
+
+    if arguments.json:
+        content: dict[str, Any] = {
+            "format": "deepcontext findings",
+            "version": _LAYOUT,
+            "findings": [finding.to_dict(profile) for finding in findings],
+        }
+        print(json.dumps(content, indent=2, allow_nan=False))
+    elif arguments.markdown:
+        print(to_markdown(profile, findings), end="")
+    else:
+        print_findings(Page(Console()), profile, findings)
+
+
+def _store(file: str, profile: Profile, findings: Sequence[Finding]) -> None:
+    """Put the findings into the file; one that cannot be written to is no reason to fail."""
+    from deepcontext.analyzers import encode_section  # noqa: PLC0415
+    from deepcontext.analyzers.finding import SECTION  # noqa: PLC0415
+
+    payload = encode_section(findings, profile)
+    if profile.sections.get(SECTION) == payload:
+        return
+    try:
+        profile.with_section(SECTION, payload).save(file)
+    except DeepContextError as error:
+        print(f"note: the findings were not stored: {error}", file=sys.stderr)
+
+
+COMMAND: Final = Command("analyze", "say what to change in a profiled program", _parser, _run)

@@ -1,0 +1,126 @@
+"""Entry of the command line: find the sub-command, run it, turn errors into exit codes.
+
+Does no work of its own. Invariant: an error raised on purpose is one line on standard error.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from deepcontext.errors import DeepContextError, UserError
+from deepcontext.ui.cli import analyze, doctor, overhead, profile, report, view
+from deepcontext.ui.cli.command import EXIT_CODES, Command, Parser, nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+COMMANDS: Final[tuple[Command, ...]] = (
+    profile.COMMAND,
+    report.COMMAND,
+    analyze.COMMAND,
+    view.COMMAND,
+    doctor.COMMAND,
+    overhead.COMMAND,
+)
+INTERRUPTED: Final = 130  # 128 + SIGINT, what a shell reports
+PIPE_CLOSED: Final = 141  # 128 + SIGPIPE
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command line.
+
+    Args:
+        argv: words after the program name; those of this process when None.
+
+    Returns:
+        the exit code, as listed in the help text.
+    """
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        return _run(words)
+    except DeepContextError as error:
+        _print_error(str(error))
+        return error.exit_code
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read the output has enough of it. Python would fail again on flushing it at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return PIPE_CLOSED
+    except Exception as error:  # noqa: BLE001  the outermost edge
+        traceback.print_exc()
+        _print_error(
+            f"{type(error).__name__} is a bug of deepcontext; report it with the lines above"
+        )
+        return DeepContextError.exit_code
+
+
+def build_parser() -> Parser:
+    """Make the parser of the words before the sub-command."""
+    commands = "\n".join(f"  {command.name:<10}{command.summary}" for command in COMMANDS)
+    parser = Parser(
+        "deepcontext",
+        usage="deepcontext [-h] [--version] COMMAND ...",
+        description="Profile deep-learning programs: one bounded calling context tree through "
+        "every layer.",
+        epilog=f"""\
+commands:
+{commands}
+
+examples:
+  deepcontext profile train.py --epochs 1     run a script and print where its time goes
+  deepcontext report train.dcprof             the same report again, and more of it
+  deepcontext doctor                          what can be measured on this machine
+  deepcontext COMMAND --help                  options and examples of one command
+
+{EXIT_CODES}
+'profile' ends with the exit code of the program.""",
+    )
+    parser.option("--version", action="store_true", help="print the version and exit")
+    return parser
+
+
+def _run(words: list[str]) -> int:
+    parser = build_parser()
+    if not words:
+        parser.print_help(sys.stderr)
+        return UserError.exit_code
+    if words[0].startswith("-"):
+        return _run_options(parser, words)
+    for command in COMMANDS:
+        if command.name == words[0]:
+            try:
+                return command.main(words[1:])
+            except SystemExit as stop:  # argparse ends so after it has printed a help text
+                return int(stop.code or 0)
+    raise UserError(_unknown_command(words[0]))
+
+
+def _run_options(parser: Parser, words: list[str]) -> int:
+    try:
+        arguments = parser.parse(words)
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    if arguments.version:
+        from deepcontext import __version__  # noqa: PLC0415  the native core knows it
+
+        print(f"deepcontext {__version__}")
+        return 0
+    raise UserError("no command given; see 'deepcontext --help'")
+
+
+def _unknown_command(word: str) -> str:
+    names = [command.name for command in COMMANDS]
+    if Path(word).suffix == ".py" or Path(word).is_file():
+        hint = f", did you mean 'deepcontext profile {word}'"
+    else:
+        hint = nearest(word, names)
+    return f"unknown command '{word}'{hint}; commands are {', '.join(names)}"
+
+
+def _print_error(message: str) -> None:
+    print(f"error: {message}", file=sys.stderr)

@@ -1,0 +1,199 @@
+"""`deepcontext doctor`: what can be measured on this machine, and why the rest cannot.
+
+Looks and asks; measures and changes nothing. Frameworks are named by their installed version
+without being imported, unless a collector's own probe imports one.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.metadata
+import json
+import platform
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from deepcontext.errors import EnvironmentProblem
+from deepcontext.ui.cli.command import Command, Parser
+
+if TYPE_CHECKING:
+    import argparse
+
+    from rich.console import Console
+
+PACKAGES: Final = ("torch", "jax", "numpy")
+GPU_LIBRARIES: Final = (
+    ("NVIDIA driver", ("libcuda.so.1",)),
+    ("CUPTI", ("libcupti.so.13", "libcupti.so.12", "libcupti.so")),
+    ("AMD HIP", ("libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so")),
+    ("rocprofiler-sdk", ("librocprofiler-sdk.so.1", "librocprofiler-sdk.so")),
+    ("roctracer", ("libroctracer64.so.4", "libroctracer64.so")),
+)
+_PARANOID_FILE: Final = Path("/proc/sys/kernel/perf_event_paranoid")
+_CPU_FILE: Final = Path("/proc/cpuinfo")
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing looked at.
+
+    Attributes:
+        group: ``versions``, ``core``, ``collectors``, ``machine`` or ``gpu libraries``.
+        name: what was looked at.
+        is_available: whether it is there and usable; None for plain information.
+        detail: its version, place or value, or the reason why it is not available.
+    """
+
+    group: str
+    name: str
+    is_available: bool | None
+    detail: str
+
+
+def _parser() -> Parser:
+    parser = Parser(
+        "deepcontext doctor",
+        usage="deepcontext doctor [options]",
+        description="Print what can be measured on this machine, and why the rest cannot.",
+        epilog="""\
+examples:
+  deepcontext doctor
+  deepcontext doctor --json
+
+exit codes:
+  0 profiles can be made, 4 the native core cannot be loaded""",
+    )
+    parser.option("--json", action="store_true", help="print one JSON object instead of text")
+    return parser
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    core = check_core()
+    checks = [*check_versions(), core, *_check_collectors(core), *check_machine(), *check_gpu()]
+    if arguments.json:
+        print(json.dumps({"checks": [asdict(check) for check in checks]}, indent=2))
+    else:
+        from rich.console import Console  # noqa: PLC0415  only where it is needed
+
+        _render(Console(highlight=False), checks)
+    return 0 if core.is_available else EnvironmentProblem.exit_code
+
+
+def check_versions() -> list[Check]:
+    """Return the versions of Python, this package and the frameworks, in that order."""
+    python = f"{platform.python_version()} {platform.python_implementation()}, {sys.executable}"
+    return [
+        Check("versions", "python", None, python),
+        Check("versions", "deepcontext", None, _own_version()),
+        *(Check("versions", name, None, _version(name) or "not installed") for name in PACKAGES),
+    ]
+
+
+def _own_version() -> str:
+    try:
+        from deepcontext import __version__  # noqa: PLC0415  the native core knows it
+    except ImportError:
+        return _version("deepcontext-profiler") or "unknown"
+    return __version__
+
+
+def _version(distribution: str) -> str | None:
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def check_core() -> Check:
+    """Return whether the native core can be loaded, and from where."""
+    try:
+        from deepcontext import _native  # noqa: PLC0415  failing is one of the answers
+    except ImportError as error:
+        return Check("core", "native core", is_available=False, detail=str(error))
+    detail = f"version {_native.VERSION}, {_native.__file__}"
+    return Check("core", "native core", is_available=True, detail=detail)
+
+
+def _check_collectors(core: Check) -> list[Check]:
+    if not core.is_available:
+        return []
+    from deepcontext.collectors import ALL  # noqa: PLC0415  needs the native core
+
+    checks = []
+    for make_collector in ALL:
+        collector = make_collector()
+        result = collector.probe()
+        detail = result.reason or "available"
+        checks.append(Check("collectors", collector.name, result.available, detail))
+    return checks
+
+
+def check_machine() -> list[Check]:
+    """Return what the kernel and the processor allow."""
+    return [_check_paranoid(), _check_clock()]
+
+
+def _check_paranoid() -> Check:
+    try:
+        level = _PARANOID_FILE.read_text(encoding="ascii").strip()
+    except OSError as error:
+        return Check("machine", "perf_event_paranoid", None, f"unknown: {error.strerror}")
+    # Source: https://docs.kernel.org/admin-guide/sysctl/kernel.html#perf-event-paranoid
+    meaning = (
+        "hardware counters of own processes may be read"
+        if int(level) <= 2  # noqa: PLR2004  the kernel's own level, named in the line above
+        else "hardware counters are closed to ordinary users; 2 or less opens them"
+    )
+    return Check("machine", "perf_event_paranoid", None, f"{level} ({meaning})")
+
+
+def _check_clock() -> Check:
+    machine = platform.machine()
+    if machine != "x86_64":
+        return Check("machine", "clock", None, f"system counter of {machine}")
+    text = _CPU_FILE.read_text(encoding="utf-8", errors="replace") if _CPU_FILE.exists() else ""
+    flags = next((line for line in text.splitlines() if line.startswith("flags")), "").split()
+    missing = [flag for flag in ("constant_tsc", "nonstop_tsc") if flag not in flags]
+    if missing:
+        reason = f"the processor does not report {' and '.join(missing)}; times may drift"
+        return Check("machine", "clock", is_available=False, detail=f"TSC: {reason}")
+    return Check("machine", "clock", is_available=True, detail="TSC, constant and nonstop")
+
+
+def check_gpu() -> list[Check]:
+    """Return which vendor libraries the dynamic linker finds."""
+    checks = []
+    for name, files in GPU_LIBRARIES:
+        found = next((file for file in files if _can_load(file)), None)
+        detail = found or f"no {' or '.join(files)} on the library path"
+        checks.append(Check("gpu libraries", name, found is not None, detail))
+    return checks
+
+
+def _can_load(file: str) -> bool:
+    try:
+        ctypes.CDLL(file)
+    except OSError:
+        return False
+    return True
+
+
+def _render(console: Console, checks: list[Check]) -> None:
+    from rich.table import Table  # noqa: PLC0415  only where it is needed
+
+    marks = {True: "[green]yes[/]", False: "[yellow]no[/]", None: ""}
+    for group in dict.fromkeys(check.group for check in checks):
+        table = Table(box=None, show_header=False, pad_edge=False, title_justify="left")
+        table.add_column(min_width=20)
+        table.add_column(min_width=3)
+        table.add_column(overflow="fold")
+        for check in checks:
+            if check.group == group:
+                table.add_row(check.name, marks[check.is_available], check.detail)
+        console.print(f"[bold]{group}[/]")
+        console.print(table)
+
+
+COMMAND: Final = Command("doctor", "what can be measured on this machine", _parser, _run)

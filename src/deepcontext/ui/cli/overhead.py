@@ -1,0 +1,228 @@
+"""`deepcontext overhead`: what the profiler costs one program, and a check for a CI job.
+
+The measuring is `paired_runs.py`'s. Invariant: the check fails only when the whole interval lies
+above the limit, so that noise alone cannot fail a build.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from deepcontext.errors import DeepContextError
+from deepcontext.profiler.launch.options import LaunchOptions
+from deepcontext.profiler.launch.program import Program
+from deepcontext.ui.cli.command import Command, Parser, positive_float, positive_int
+from deepcontext.ui.cli.session_options import add_session_options
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+    from deepcontext.ui.cli.paired_runs import Interval, Pair
+
+
+class LimitExceededError(DeepContextError):
+    """A measured value lies above the limit that was asked for."""
+
+    exit_code: ClassVar[int] = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Overhead:
+    """What the profiler costs one program; medians over the pairs.
+
+    Attributes:
+        pairs: number of pairs.
+        wall_ratio: wall time with / without the profiler.
+        plain_wall_ns: wall time without it, in ns.
+        profiled_wall_ns: wall time with it, in ns.
+        start_ns: time to start the session, in ns.
+        stop_ns: time to stop it and to write the profile, in ns.
+        plain_peak_rss_bytes: peak resident memory without it, in bytes.
+        profiled_peak_rss_bytes: peak resident memory with it, in bytes.
+        file_bytes: size of the profile, in bytes.
+    """
+
+    pairs: int
+    wall_ratio: Interval
+    plain_wall_ns: int
+    profiled_wall_ns: int
+    start_ns: int
+    stop_ns: int
+    plain_peak_rss_bytes: int
+    profiled_peak_rss_bytes: int
+    file_bytes: int
+
+
+def _parser() -> Parser:
+    parser = Parser(
+        "deepcontext overhead",
+        usage="deepcontext overhead [options] script.py [args ...]\n"
+        "       deepcontext overhead [options] -m module [args ...]\n"
+        "       deepcontext overhead [options] -c code [args ...]",
+        description="""\
+Measure what the profiler costs a program: time, memory and file size.
+
+The program runs in pairs, once plain and once profiled, in fresh processes and in random order
+inside each pair; one pair more, the first, warms up and is not counted. The result is the median of
+the pairs' ratios of wall time, process start to process end, with a 95 % bootstrap interval. The
+program's output is thrown away and its standard input is empty; it must end with exit code 0.""",
+        epilog="""\
+examples:
+  deepcontext overhead train.py --epochs 1
+  deepcontext overhead --pairs 20 --max-ratio 1.10 train.py     a check for a CI job
+
+--max-ratio compares the limit with the lower bound of the interval, not with the median: the check
+fails when the measurements exclude a ratio within the limit, and never because the machine was
+noisy, which only widens the interval. More pairs make the interval narrower and the check sharper.
+
+exit codes:
+  0 measured, and within the limit if one was given; 2 the program is missing or fails;
+  3 the lower bound of the interval lies above --max-ratio; 4 the program could not be profiled""",
+    )
+    parser.option(
+        "--pairs",
+        type=positive_int,
+        default=15,
+        metavar="N",
+        help="number of pairs (default: 15)",
+    )
+    parser.option(
+        "--max-ratio",
+        type=positive_float,
+        metavar="RATIO",
+        help="exit with 3 when the interval's lower bound lies above RATIO, for example 1.10",
+    )
+    parser.option("--json", action="store_true", help="print one JSON object instead of text")
+    add_session_options(parser)
+    return parser
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    program = Program(arguments.program)
+    program.check()
+    with tempfile.TemporaryDirectory(prefix="deepcontext-") as folder:
+        options = LaunchOptions(
+            output=str(Path(folder) / "overhead.dcprof"),
+            label="overhead.dcprof",
+            shapes=arguments.shapes,
+            gpu_calls=arguments.gpu_calls,
+            jax_exact=arguments.jax_exact,
+            stalls=arguments.stalls,
+            memory=not arguments.no_memory,
+            cpu_rate_hz=arguments.cpu_rate,
+            snapshot_interval_s=arguments.snapshot_interval,
+            report=False,
+            quiet=True,
+            import_folder=program.import_folder(),
+            timings=str(Path(folder) / "timings.json"),
+        )
+        result = summarize(_measure(program, options, arguments.pairs))
+    if arguments.json:
+        print(json.dumps(dataclasses.asdict(result), indent=2))
+    else:
+        _render(result)
+    if arguments.max_ratio is not None:
+        check_limit(result.wall_ratio, arguments.max_ratio, result.pairs)
+    return 0
+
+
+def _measure(program: Program, options: LaunchOptions, count: int) -> list[Pair]:
+    from rich.console import Console  # noqa: PLC0415  only where it is needed
+    from rich.progress import Progress  # noqa: PLC0415
+
+    from deepcontext.ui.cli.paired_runs import measure_pairs  # noqa: PLC0415
+
+    console = Console(stderr=True)
+    # A bar that is redrawn is for a person who watches, not for the log of a job.
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+        bar = progress.add_task("pairs", total=count)
+        return measure_pairs(
+            program,
+            options,
+            count,
+            on_pair=lambda done: progress.update(bar, completed=done),
+        )
+
+
+def summarize(pairs: Sequence[Pair]) -> Overhead:
+    """Return the medians over `pairs` and the interval of their ratios of wall time."""
+    import numpy as np  # noqa: PLC0415  `profile` shares the start of this module's users
+
+    from deepcontext.ui.cli.paired_runs import ratio_interval  # noqa: PLC0415
+
+    def median(values: list[int]) -> int:
+        return round(float(np.median(values)))
+
+    ratios = np.array([pair.profiled.wall_ns / pair.plain.wall_ns for pair in pairs])
+    return Overhead(
+        pairs=len(pairs),
+        wall_ratio=ratio_interval(ratios),
+        plain_wall_ns=median([pair.plain.wall_ns for pair in pairs]),
+        profiled_wall_ns=median([pair.profiled.wall_ns for pair in pairs]),
+        start_ns=median([pair.start_ns for pair in pairs]),
+        stop_ns=median([pair.stop_ns for pair in pairs]),
+        plain_peak_rss_bytes=median([pair.plain.peak_rss_bytes for pair in pairs]),
+        profiled_peak_rss_bytes=median([pair.profiled.peak_rss_bytes for pair in pairs]),
+        file_bytes=median([pair.file_bytes for pair in pairs]),
+    )
+
+
+def check_limit(ratio: Interval, limit: float, pairs: int) -> None:
+    """Raise unless a ratio of at most `limit` is within the interval or below it.
+
+    Raises:
+        LimitExceededError: the lower bound lies above the limit.
+    """
+    if ratio.low > limit:
+        raise LimitExceededError(
+            f"the overhead is above the limit: wall time ratio {ratio.median:.3f}, 95 % interval "
+            f"{ratio.low:.3f} to {ratio.high:.3f} over {pairs} pairs, limit {limit:.3f}; "
+            "the lower bound counts"
+        )
+    if ratio.median > limit:
+        print(
+            f"note: the median {ratio.median:.3f} is above the limit {limit:.3f}, the lower bound "
+            f"{ratio.low:.3f} is not; more --pairs would tell",
+            file=sys.stderr,
+        )
+
+
+def _render(result: Overhead) -> None:
+    from rich.console import Console  # noqa: PLC0415  only where it is needed
+    from rich.table import Table  # noqa: PLC0415
+
+    from deepcontext.ui.format import format_bytes, format_ns  # noqa: PLC0415
+
+    ratio = result.wall_ratio
+    console = Console(highlight=False)
+    console.print(
+        f"[bold]overhead {(ratio.median - 1) * 100:+.1f} %[/]: wall time ratio {ratio.median:.3f}, "
+        f"95 % interval {ratio.low:.3f} to {ratio.high:.3f}, {result.pairs} pairs",
+        soft_wrap=True,
+    )
+    table = Table(box=None, pad_edge=False)
+    for title in ("", "plain", "profiled"):
+        table.add_column(title, justify="left" if not title else "right")
+    plain_wall, profiled_wall = format_ns(result.plain_wall_ns), format_ns(result.profiled_wall_ns)
+    table.add_row("wall time", plain_wall, profiled_wall)
+    table.add_row("  of it, start of the profiler", "", format_ns(result.start_ns))
+    table.add_row("  of it, stop and write", "", format_ns(result.stop_ns))
+    table.add_row(
+        "peak memory",
+        format_bytes(result.plain_peak_rss_bytes),
+        format_bytes(result.profiled_peak_rss_bytes),
+    )
+    table.add_row("profile file", "", format_bytes(result.file_bytes))
+    console.print(table)
+
+
+COMMAND: Final = Command(
+    "overhead", "what the profiler costs one program", _parser, _run, takes_program=True
+)

@@ -1,0 +1,168 @@
+"""Measure what the profiler costs a program: runs with and without it, in pairs.
+
+Does not judge and does not print. The two runs of a pair follow each other at once, in random
+order, so that whatever else the machine does meets both; only ratios inside a pair are used.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from deepcontext.errors import EnvironmentProblem, UserError
+from deepcontext.profiler.launch.command import LaunchCommand, plain_command, profiled_command
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy.typing as npt
+
+    from deepcontext.profiler.launch.options import LaunchOptions
+    from deepcontext.profiler.launch.program import Program
+
+CONFIDENCE: Final = 0.95
+_RESAMPLES: Final = 10_000
+_SPAWNER: Final = Path(__file__).with_name("timed_child.py")
+_TAIL_LINES: Final = 15
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of the program.
+
+    Attributes:
+        wall_ns: from the start of its process to its end, in ns.
+        peak_rss_bytes: largest resident memory, in bytes.
+    """
+
+    wall_ns: int
+    peak_rss_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A plain and a profiled run, one after the other.
+
+    Attributes:
+        plain: the run without the profiler.
+        profiled: the run with it.
+        start_ns: part of the profiled run spent on starting the session, in ns.
+        stop_ns: part of the profiled run spent on stopping it and writing the profile, in ns.
+        file_bytes: size of the profile, in bytes.
+    """
+
+    plain: Run
+    profiled: Run
+    start_ns: int
+    stop_ns: int
+    file_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A ratio with its bootstrap interval: median of the pairs, and 95 % percentile bounds."""
+
+    median: float
+    low: float
+    high: float
+
+
+def ratio_interval(ratios: npt.NDArray[np.float64]) -> Interval:
+    """Return the median of `ratios` with its percentile bootstrap interval.
+
+    Args:
+        ratios: one ratio a pair, shape (pairs,), float64.
+
+    Source: Efron and Tibshirani, An Introduction to the Bootstrap, 1993, section 13.3. The seed is
+    fixed, so that the same measurements always give the same interval.
+    """
+    generator = np.random.default_rng(0)
+    picks = generator.integers(0, len(ratios), size=(_RESAMPLES, len(ratios)))
+    medians = np.median(ratios[picks], axis=1)
+    tail = 100 * (1 - CONFIDENCE) / 2
+    low, high = np.percentile(medians, [tail, 100 - tail])
+    return Interval(float(np.median(ratios)), float(low), float(high))
+
+
+def measure_pairs(
+    program: Program,
+    options: LaunchOptions,
+    count: int,
+    *,
+    on_pair: Callable[[int], None],
+) -> list[Pair]:
+    """Run `program` in `count` pairs, after one that is not counted.
+
+    Args:
+        program: what to run; it gets an empty standard input, its output is thrown away.
+        options: how it is profiled; `output` and `timings` are written over again in each pair.
+        count: number of pairs.
+        on_pair: called with the number of counted pairs so far.
+
+    Raises:
+        UserError: the program failed, with the end of what it wrote to standard error.
+    """
+    plain, profiled = plain_command(program), profiled_command(program, options)
+    generator = np.random.default_rng()
+    pairs: list[Pair] = []
+    for number in range(count + 1):
+        on_pair(len(pairs))
+        is_profiled_first = bool(generator.integers(2))
+        pair = _measure_pair(plain, profiled, options, is_profiled_first=is_profiled_first)
+        if number > 0:  # the first one fills the caches of the file system
+            pairs.append(pair)
+    on_pair(len(pairs))
+    return pairs
+
+
+def _measure_pair(
+    plain: LaunchCommand,
+    profiled: LaunchCommand,
+    options: LaunchOptions,
+    *,
+    is_profiled_first: bool,
+) -> Pair:
+    output, timings = Path(options.output), Path(options.timings)
+    stderr = output.with_suffix(".stderr")
+    output.unlink(missing_ok=True)
+    timings.unlink(missing_ok=True)
+    runs: dict[bool, Run] = {}
+    for is_profiled in (is_profiled_first, not is_profiled_first):
+        command = profiled if is_profiled else plain
+        runs[is_profiled] = _run(command, stderr, is_profiled=is_profiled)
+        if is_profiled and not (timings.exists() and output.exists()):
+            raise EnvironmentProblem(
+                "the profiled run left no profile: the profiler could not start, or the program "
+                f"ends by os._exit; the end of its standard error:\n{_tail(stderr)}"
+            )
+    cost = json.loads(timings.read_text(encoding="utf-8"))
+    size = output.stat().st_size
+    return Pair(runs[False], runs[True], cost["start_ns"], cost["stop_ns"], size)
+
+
+def _run(command: LaunchCommand, stderr: Path, *, is_profiled: bool) -> Run:
+    words = [sys.executable, "-I", "-S", str(_SPAWNER), str(stderr), *command.argv]
+    spawner = subprocess.run(  # noqa: S603  the person's own program
+        words, env=command.environment, stdout=subprocess.PIPE, text=True, check=True
+    )
+    status, wall_ns, peak_kib = (int(word) for word in spawner.stdout.split())
+    exit_code = os.waitstatus_to_exitcode(status)
+    if exit_code != 0:
+        raise UserError(
+            f"the program failed {'with' if is_profiled else 'without'} the profiler "
+            f"(exit code {exit_code}), so there is nothing to compare; the end of its standard "
+            f"error:\n{_tail(stderr)}"
+        )
+    return Run(wall_ns, peak_kib * 1024)
+
+
+def _tail(stderr: Path) -> str:
+    lines = stderr.read_text(encoding="utf-8", errors="replace").splitlines()[-_TAIL_LINES:]
+    return "\n".join(lines) or "(empty)"

@@ -1,0 +1,159 @@
+"""`deepcontext profile`: run a program as plain `python` does, with the profiler inside.
+
+Checks the request and then becomes the program (`os.execve`), so that process id, signals, exit
+status and standard streams are the program's own. What follows in the program is
+`deepcontext.profiler.launch`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from deepcontext.errors import EnvironmentProblem, UserError
+from deepcontext.profiler.launch.command import profiled_command
+from deepcontext.profiler.launch.options import LaunchOptions
+from deepcontext.profiler.launch.program import Program
+from deepcontext.profiler.rank import Rank, current_rank
+from deepcontext.ui.cli.command import Command, Parser
+from deepcontext.ui.cli.session_options import add_session_options
+
+if TYPE_CHECKING:
+    import argparse
+
+SUFFIX: Final = ".dcprof"
+# Every profile file begins with this text as its first field, see profiler/profile.proto.
+_FILE_START: Final = b"\x0a\x13deepcontext profile"
+
+
+def _parser() -> Parser:
+    parser = Parser(
+        "deepcontext profile",
+        usage="deepcontext profile [options] script.py [args ...]\n"
+        "       deepcontext profile [options] -m module [args ...]\n"
+        "       deepcontext profile [options] -c code [args ...]",
+        description="""\
+Run a program and write a profile of it.
+
+The program behaves as under plain python: same arguments, exit code, signals, standard output.
+Everything after the script, module or code belongs to the program. What deepcontext prints goes
+to standard error and begins with [deepcontext].""",
+        epilog="""\
+examples:
+  deepcontext profile train.py --epochs 1
+  deepcontext profile -o base.dcprof --no-report train.py
+  deepcontext profile -m package.train --epochs 1
+  torchrun --nproc-per-node 2 -m deepcontext profile train.py      every rank, a file each
+  python -X utf8 -m deepcontext profile train.py      flags before -m deepcontext reach the program
+
+exit codes:
+  the program's own; before it starts, 2 when the request cannot be met as it was made and 4 when
+  this machine lacks something. When only the profiler fails, the program runs on, unprofiled;
+  with --strict, a program that succeeds then ends with 4.""",
+    )
+    parser.option(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help=f"profile to write (default: the name of the script with the suffix {SUFFIX}, in the "
+        "current folder); an older profile there is replaced, any other file is not; a job of several "
+        "processes (torchrun, mpirun, srun) writes one file a rank, FILE.rankN.dcprof",
+    )
+    add_session_options(parser)
+    parser.option(
+        "--no-report", action="store_true", help="print no report when the program has ended"
+    )
+    parser.option(
+        "-q",
+        "--quiet",
+        action="store_true",
+        help="print nothing at all unless the profiler fails; implies --no-report",
+    )
+    parser.option(
+        "--strict",
+        action="store_true",
+        help="exit with 4 when the program succeeds but its profile does not: figures that were "
+        "asked for are missing as a whole (GPU work without one record), or no file was written",
+    )
+    return parser
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    program = Program(arguments.program)
+    program.check()
+    rank = current_rank()
+    label = _named_for(arguments.output or f"{program.stem}{SUFFIX}", rank)
+    output = Path(label).absolute()
+    check_output(output, label)
+    options = LaunchOptions(
+        output=str(output),
+        label=label,
+        script=program.label,
+        shapes=arguments.shapes,
+        gpu_calls=arguments.gpu_calls,
+        jax_exact=arguments.jax_exact,
+        stalls=arguments.stalls,
+        memory=not arguments.no_memory,
+        cpu_rate_hz=arguments.cpu_rate,
+        snapshot_interval_s=arguments.snapshot_interval,
+        # One report a job: those of the ranks would be printed through each other.
+        report=not (arguments.no_report or arguments.quiet or (rank and rank.number > 0)),
+        quiet=arguments.quiet,
+        strict=arguments.strict,
+        import_folder=program.import_folder(),
+    )
+    command = profiled_command(program, options)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    try:
+        os.execve(command.argv[0], command.argv, command.environment)  # noqa: S606  Python itself
+    except OSError as error:
+        raise EnvironmentProblem(f"cannot start '{command.argv[0]}': {error.strerror}") from error
+
+
+def _named_for(label: str, rank: Rank | None) -> str:
+    """Give each process of a job a file of its own: the last to end would replace the others'."""
+    return label if rank is None else str(rank.name(Path(label)))
+
+
+def check_output(output: Path, label: str) -> None:
+    """Find out before anything runs that a profile may be written to `output`.
+
+    Raises:
+        UserError: it is a folder or a file that is no profile, or its folder cannot be written to.
+    """
+    if output.is_dir():
+        raise UserError(f"cannot write the profile to '{label}': it is a folder; name a file in it")
+    if not output.parent.is_dir():
+        raise UserError(
+            f"cannot write the profile to '{label}': the folder '{output.parent}' does not exist; "
+            "create it first"
+        )
+    if not os.access(output.parent, os.W_OK):
+        raise UserError(
+            f"cannot write the profile to '{label}': the folder '{output.parent}' may not be "
+            "written to by this user; name another file with -o"
+        )
+    if output.exists() and not _may_be_replaced(output):
+        raise UserError(
+            f"cannot write the profile to '{label}': the file exists and is not a profile, so it "
+            "is not replaced; name another file with -o, or delete this one"
+        )
+
+
+def _may_be_replaced(output: Path) -> bool:
+    if not output.is_file():
+        return False
+    try:
+        with output.open("rb") as file:
+            start = file.read(len(_FILE_START))
+    except OSError:
+        return False
+    return start in {b"", _FILE_START}
+
+
+COMMAND: Final = Command(
+    "profile", "run a program and write a profile of it", _parser, _run, takes_program=True
+)

@@ -1,0 +1,74 @@
+"""`deepcontext report`: print what a profile says. The drawing is `deepcontext.ui.report`'s."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+from deepcontext.ui.cli.command import Command, Parser, positive_int
+
+if TYPE_CHECKING:
+    import argparse
+
+
+def _parser() -> Parser:
+    parser = Parser(
+        "deepcontext report",
+        usage="deepcontext report [options] FILE",
+        description="Print where the time of a profiled program went.",
+        epilog="""\
+examples:
+  deepcontext report train.dcprof
+  deepcontext report train.dcprof --limit 40
+  deepcontext report train.dcprof --json | python -m json.tool
+
+exit codes:
+  0 done, 2 unknown metric or missing file, 5 the file is damaged, foreign or too new""",
+    )
+    parser.option("file", metavar="FILE", help="profile to read (*.dcprof)")
+    parser.option(
+        "--limit",
+        type=positive_int,
+        default=15,
+        metavar="N",
+        help="rows of each table (default: 15)",
+    )
+    parser.option(
+        "--metric",
+        default="cpu_time_ns",
+        metavar="NAME",
+        help="metric the tables are ordered by (default: cpu_time_ns)",
+    )
+    parser.option(
+        "--summary",
+        action="store_true",
+        help="print only the dozen lines that 'deepcontext profile' ends with",
+    )
+    parser.option("--json", action="store_true", help="print one JSON object instead of tables")
+    return parser
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    # Here, not above: `profile` becomes the program in no more time than its own imports take.
+    from rich.console import Console  # noqa: PLC0415
+
+    from deepcontext.profiler.profile import Profile  # noqa: PLC0415
+    from deepcontext.ui.report import (  # noqa: PLC0415
+        render_report,
+        render_summary,
+        report_to_dict,
+    )
+
+    profile = Profile.load(arguments.file)
+    if arguments.json:
+        content = report_to_dict(profile, limit=arguments.limit, metric=arguments.metric)
+        print(json.dumps(content, indent=2, allow_nan=False))
+    elif arguments.summary:
+        # `deepcontext profile`, for which this is, says itself what to type next.
+        render_summary(profile, console=Console(), path=None)
+    else:
+        render_report(profile, console=Console(), limit=arguments.limit, metric=arguments.metric)
+    return 0
+
+
+COMMAND: Final = Command("report", "print where the time of a profile went", _parser, _run)

@@ -1,0 +1,65 @@
+"""Options of a session that more than one sub-command takes.
+
+`profile` and `overhead` share them, so that overhead is measured at the settings one profiles with.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from deepcontext.ui.cli.command import cpu_rate, positive_float
+
+if TYPE_CHECKING:
+    from deepcontext.ui.cli.command import Parser
+
+
+def add_session_options(parser: Parser) -> None:
+    """Add the options that shape a session, and the ways to name a program."""
+    parser.option(
+        "--shapes",
+        action="store_true",
+        help="tell operators apart by the shapes of their inputs: a larger tree, and dearer",
+    )
+    parser.option(
+        "--gpu-calls",
+        action="store_true",
+        help="measure how long the program spends in each call of the GPU's API (launches, copies, "
+        "waiting; on AMD every other call that does something, too): dearer",
+    )
+    parser.option(
+        "--jax-exact",
+        action="store_true",
+        help="look into compiled JAX programs all the time instead of a twentieth of it: for short "
+        "programs; costs about a tenth of their speed",
+    )
+    parser.option(
+        "--stalls",
+        action="store_true",
+        help="sample why the instructions of GPU kernels wait, a tenth of the time (NVIDIA); often "
+        "needs administrator rights, takes 80 MB of the device's memory",
+    )
+    parser.option(
+        "--no-memory",
+        action="store_true",
+        help="do not follow the memory that PyTorch allocates",
+    )
+    parser.option(
+        "--cpu-rate",
+        type=cpu_rate,
+        default=100.0,
+        metavar="N",
+        help="look N times a second where each thread is between operators, up to 1000; 0 for "
+        "never (default: 100)",
+    )
+    parser.option(
+        "--snapshot-interval",
+        type=positive_float,
+        default=5.0,
+        metavar="SECONDS",
+        help="write the profile so often while the program runs, so that a crash or a kill loses "
+        "no more than this (default: 5)",
+    )
+    parser.option(
+        "-m", dest="module", metavar="MODULE", help="run a module, as 'python -m MODULE' does"
+    )
+    parser.option("-c", dest="code", metavar="CODE", help="run CODE, as 'python -c CODE' does")

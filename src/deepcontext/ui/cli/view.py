@@ -1,0 +1,121 @@
+"""`deepcontext view`: browse profiles in a page. What it shows is `deepcontext.ui.web`'s."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+import threading
+import webbrowser
+from typing import TYPE_CHECKING, Final
+
+from deepcontext.ui.cli.command import Command, Parser
+
+if TYPE_CHECKING:
+    from werkzeug.serving import BaseWSGIServer
+
+    from deepcontext.ui.web.shelf import Shelf
+
+_HIGHEST_PORT: Final = 65_535
+_OWN_MACHINE: Final = "127.0.0.1"
+
+
+def _parser() -> Parser:
+    parser = Parser(
+        "deepcontext view",
+        usage="deepcontext view [options] FILE [FILE ...]",
+        description="Browse profiles in a browser, or write them as one HTML file.",
+        epilog="""\
+examples:
+  deepcontext view train.dcprof
+  deepcontext view before.dcprof after.dcprof     both, and their difference
+  deepcontext view train.dcprof --html train.html
+  deepcontext view train.dcprof --no-browser --port 8000
+
+exit codes:
+  0 done, 2 unknown option or missing file, 4 the port is taken,
+  5 the file is damaged, foreign or too new""",
+    )
+    parser.option("file", nargs="+", metavar="FILE", help="profile to show (*.dcprof)")
+    parser.option(
+        "--html",
+        metavar="FILE",
+        help="write one HTML file that needs neither server nor network, instead of serving",
+    )
+    parser.option(
+        "--no-source",
+        action="store_true",
+        help="leave the text of source files out; names, lines and costs stay",
+    )
+    parser.option(
+        "--host",
+        default=_OWN_MACHINE,
+        metavar="ADDRESS",
+        help="address to listen on (default: 127.0.0.1, this machine only)",
+    )
+    parser.option(
+        "--port", type=_port, default=0, metavar="N", help="port to listen on (default: a free one)"
+    )
+    parser.option(
+        "--no-browser", action="store_true", help="print the address without opening a browser"
+    )
+    return parser
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) > _HIGHEST_PORT:
+        raise argparse.ArgumentTypeError(
+            f"expected a port from 0 to {_HIGHEST_PORT}, found '{text}'"
+        )
+    return int(text)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    # Here, not above: `profile` becomes the program in no more time than its own imports take.
+    from deepcontext.ui.web.shelf import Shelf  # noqa: PLC0415
+
+    shelf = Shelf.open(arguments.file, source_text=not arguments.no_source)
+    if arguments.html is not None:
+        return _write_html(shelf, arguments.html)
+    return _serve(shelf, arguments)
+
+
+def _write_html(shelf: Shelf, path: str) -> int:
+    from deepcontext.ui.format import format_bytes  # noqa: PLC0415
+    from deepcontext.ui.web.one_file import write_page  # noqa: PLC0415
+
+    page = write_page(shelf, path)
+    for notice in page.notices:
+        print(f"note: {notice}", file=sys.stderr)
+    print(f"written to '{path}', {format_bytes(page.size_bytes)}")
+    return 0
+
+
+def _serve(shelf: Shelf, arguments: argparse.Namespace) -> int:
+    from deepcontext.ui.web.app import ViewSettings, create_app, warm_up  # noqa: PLC0415
+    from deepcontext.ui.web.guard import new_token, own_names  # noqa: PLC0415
+    from deepcontext.ui.web.serve import address, bind, tunnel  # noqa: PLC0415
+
+    names = () if arguments.host == _OWN_MACHINE else tuple(own_names())
+    settings = ViewSettings(new_token(), names)
+    server = bind(create_app(shelf, settings), arguments.host, arguments.port)
+    where = address(arguments.host, server.port, settings.token)
+    warm_up(shelf)
+    print(where, flush=True)
+    remote = tunnel(server.port)
+    if remote is not None:
+        print(f"from your own machine first: {remote}", flush=True)
+    print("Ctrl-C ends it", file=sys.stderr)
+    if not arguments.no_browser and remote is None:
+        threading.Thread(target=webbrowser.open, args=(where,), daemon=True).start()
+    return _until_interrupted(server)
+
+
+def _until_interrupted(server: BaseWSGIServer) -> int:
+    with contextlib.suppress(KeyboardInterrupt):
+        server.serve_forever()
+    server.server_close()
+    return 0
+
+
+COMMAND: Final = Command("view", "browse profiles in a browser", _parser, _run)

@@ -1,0 +1,177 @@
+"""Turn numbers and names into the words of a terminal or a page.
+
+The one place where integers of ns and bytes get a unit. Does not measure or aggregate. Invariant:
+a number keeps three significant digits and its text never grows past eight characters, so that
+columns stay aligned ("999 us" is followed by "1.00 ms", never by "1000 us").
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Final
+
+from rich.cells import cell_len, set_cell_size
+
+if TYPE_CHECKING:
+    from deepcontext.profiler.frame import Frame
+
+_TIME_UNITS: Final = ((1.0, "ns"), (1e3, "us"), (1e6, "ms"), (1e9, "s"))
+_BYTE_UNITS: Final = tuple(
+    (1024.0**power, unit) for power, unit in enumerate(("B", "KiB", "MiB", "GiB", "TiB", "PiB"))
+)
+_COUNT_UNITS: Final = ((1.0, ""), (1e3, "k"), (1e6, "M"), (1e9, "G"), (1e12, "T"), (1e15, "P"))
+_EXACT_COUNT_BELOW: Final = 1_000_000
+_MINUTE_S: Final = 60
+_HOUR_S: Final = 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Glyphs:
+    """The few characters that have an ASCII stand-in for terminals that cannot show them.
+
+    `bars` fills the parts of a divided bar; the fillings differ so that no colour is needed.
+    """
+
+    ellipsis: str = "…"
+    plus_minus: str = "±"
+    bars: str = "█▓▚▒░·"
+    branch: str = "├ "
+    last_branch: str = "└ "
+    trunk: str = "│ "
+
+
+UNICODE: Final = Glyphs()
+ASCII: Final = Glyphs(
+    ellipsis="...",
+    plus_minus="+-",
+    bars="#=%+-.",
+    branch="|-",
+    last_branch="`-",
+    trunk="| ",
+)
+
+
+def format_ns(duration_ns: float | None) -> str:
+    """Return a duration as ``"1.23 ms"``; "-" for None, "0" for nothing."""
+    if duration_ns is None or not math.isfinite(duration_ns):
+        return "-"
+    if abs(duration_ns) >= 1e12:  # noqa: PLR2004  1000 s: seconds no longer fit in three digits
+        return _clock(duration_ns / 1e9)
+    return _scaled(duration_ns, _TIME_UNITS)
+
+
+def format_bytes(size_bytes: float | None) -> str:
+    """Return a size as ``"1.23 MiB"``; "-" for None, "0" for nothing."""
+    return "-" if size_bytes is None else _scaled(size_bytes, _BYTE_UNITS)
+
+
+def format_count(count: float | None) -> str:
+    """Return a count as ``"12,345"``, and from a million on as ``"1.23 M"``."""
+    if count is None:
+        return "-"
+    if abs(count) < _EXACT_COUNT_BELOW and float(count).is_integer():
+        return f"{int(count):,}"
+    return _scaled(count, _COUNT_UNITS)
+
+
+def format_share(share: float | None) -> str:
+    """Return a fraction of the whole as ``"12.3 %"``; small ones as ``"< 0.1 %"``."""
+    if share is None or not math.isfinite(share):
+        return "-"
+    percent = 100.0 * share
+    if 0.0 < percent < 0.05:  # noqa: PLR2004  what would be rounded to 0.0
+        return "< 0.1 %"
+    return f"{percent:.1f} %" if round(percent, 1) < 100.0 else f"{percent:.0f} %"  # noqa: PLR2004
+
+
+def format_value(value: float | None, unit: str) -> str:
+    """Return a metric's value in its unit (``ns``, ``bytes``, ``count`` or ``flop``)."""
+    if unit == "ns":
+        return format_ns(value)
+    if unit == "bytes":
+        return format_bytes(value)
+    return format_count(value)
+
+
+def format_mean_sd(mean_ns: float | None, sd_ns: float | None, glyphs: Glyphs = UNICODE) -> str:
+    """Return ``"1.23 ms ± 4 %"``: the deviation relative to the mean, which fits any column."""
+    if mean_ns is None:
+        return "-"
+    if sd_ns is None or mean_ns <= 0:
+        return format_ns(mean_ns)
+    return f"{format_ns(mean_ns)} {glyphs.plus_minus} {100 * sd_ns / mean_ns:.0f} %"
+
+
+def printable(text: str, encoding: str = "utf-8") -> str:
+    """Return `text` safe to print: control characters and what `encoding` lacks are escaped.
+
+    Names come from the profiled program; an escape sequence in one must not drive the terminal.
+    """
+    shown = "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode()
+        for character in text
+    )
+    return shown.encode(encoding, "backslashreplace").decode(encoding)
+
+
+class Elide(enum.Enum):
+    """Where a text that is too long is shortened."""
+
+    START = enum.auto()  # paths: the file's name is at the end
+    MIDDLE = enum.auto()  # names: both ends tell "Linear 'encoder.layers.0.linear1'" from others
+    END = enum.auto()  # source code: it is read from the left
+
+
+def elide(text: str, width: int, glyphs: Glyphs = UNICODE, where: Elide = Elide.MIDDLE) -> str:
+    """Return `text` in at most `width` terminal columns; a mark stands for what is left out."""
+    if cell_len(text) <= width:
+        return text
+    room = width - len(glyphs.ellipsis)
+    if room < 2:  # noqa: PLR2004  not even one character on each side of the mark
+        return set_cell_size(text, max(width, 0)).rstrip()
+    head = {Elide.START: 0, Elide.MIDDLE: room // 3, Elide.END: room}[where]
+    return f"{set_cell_size(text, head)}{glyphs.ellipsis}{_last_cells(text, room - head)}"
+
+
+def _last_cells(text: str, width: int) -> str:
+    return set_cell_size(text[::-1], width)[::-1]
+
+
+def _scaled(value: float, units: tuple[tuple[float, str], ...]) -> str:
+    if value == 0:
+        return "0"
+    for factor, unit in units:
+        scaled = value / factor
+        digits = 0 if factor == 1.0 and float(value).is_integer() else _decimals(scaled)
+        # Compare what will be printed: 999.96 is printed as 1000 and belongs to the next unit.
+        if round(abs(scaled), digits) < 1000 or unit == units[-1][1]:  # noqa: PLR2004
+            return f"{scaled:.{digits}f} {unit}".rstrip()
+    raise AssertionError  # the last unit returns
+
+
+def _decimals(scaled: float) -> int:
+    magnitude = abs(scaled)
+    return next((digits for digits, limit in ((2, 9.995), (1, 99.95)) if magnitude < limit), 0)
+
+
+def _clock(duration_s: float) -> str:
+    sign, whole = ("-" if duration_s < 0 else ""), round(abs(duration_s))
+    if whole < _HOUR_S:
+        return f"{sign}{whole // _MINUTE_S}m {whole % _MINUTE_S:02d}s"
+    return f"{sign}{whole // _HOUR_S}h {whole % _HOUR_S // _MINUTE_S:02d}m"
+
+
+def shorten_path(file: str, folder: str) -> str:
+    """Return `file` relative to `folder` where it lies inside it, else as it is."""
+    prefix = folder.rstrip("/") + "/"
+    return file[len(prefix) :] if folder and file.startswith(prefix) else file
+
+
+def frame_label(frame: Frame) -> str:
+    """Return a frame in a few words: the name, and for Python code the file's name and line."""
+    if not frame.file:
+        return frame.name or "(unnamed)"
+    return f"{frame.name} {PurePath(frame.file).name}:{frame.line}"

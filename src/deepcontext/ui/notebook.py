@@ -1,0 +1,101 @@
+"""Profiles in notebooks: the page in a cell's output, and the cell magic ``%%deepcontext``.
+
+Needs IPython for the magic only. The page is the one-file page (`web/one_file.py`) in a frame
+without access to the notebook around it.
+"""
+
+from __future__ import annotations
+
+import html
+import shlex
+from typing import TYPE_CHECKING, Any, Final
+
+import deepcontext
+from deepcontext.errors import UserError
+from deepcontext.ui.cli.command import Parser
+from deepcontext.ui.web.one_file import Limits, make_page
+from deepcontext.ui.web.shelf import OpenProfile, Shelf
+
+if TYPE_CHECKING:
+    from deepcontext.profiler.profile import Profile
+
+# A notebook is saved with its output, so the page is kept smaller than a file of its own.
+_LIMITS: Final = Limits(size_bytes=1_000_000, tree_nodes=10_000_000)
+_HEIGHT_PX: Final = 640
+
+
+def profile_html(profile: Profile, name: str = "profile") -> str:
+    """Return a frame that shows the page of a profile.
+
+    Args:
+        profile: what to show.
+        name: what the page calls it.
+    """
+    page = make_page(Shelf([OpenProfile.of_memory(profile, name)]), _LIMITS)
+    # In ASCII, so that the page's security policy recognises its script under any encoding.
+    text = html.escape(page.text).encode("ascii", "xmlcharrefreplace").decode()
+    return (
+        f'<iframe srcdoc="{text}" sandbox="allow-scripts" '
+        f'title="deepcontext: {html.escape(name)}" width="100%" height="{_HEIGHT_PX}" '
+        'style="border: 1px solid #ccc; border-radius: 8px"></iframe>'
+    )
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """Register ``%%deepcontext``; called by ``%load_ext deepcontext``.
+
+    Args:
+        shell: IPython's `InteractiveShell`.
+    """
+    shell.register_magic_function(CellMagic(shell).run, "cell", "deepcontext")
+
+
+class CellMagic:
+    """Profiles the cell it stands above and shows the page below it.
+
+    Args:
+        shell: IPython's `InteractiveShell`.
+    """
+
+    def __init__(self, shell: Any) -> None:
+        self._shell = shell
+
+    def run(self, line: str, cell: str) -> None:
+        """Profile a cell: ``%%deepcontext [--shapes] [-o FILE] [--var NAME]``.
+
+        ``-o`` writes the profile to a file, too; ``--var`` keeps it in a variable of this name. What
+        the cell prints and raises is shown as without the magic.
+        """
+        from IPython.core.error import UsageError  # noqa: PLC0415  only notebooks have it
+        from IPython.display import display  # noqa: PLC0415  the same
+
+        try:
+            options = _parser().parse(shlex.split(line))
+            deepcontext.start(options.output, shapes=options.shapes)
+        except SystemExit:  # argparse ends so after it has printed a help text
+            return
+        except (UserError, ValueError) as error:  # ValueError: a quote that is not closed
+            raise UsageError(str(error)) from error
+        reason = "exit"
+        try:
+            result = self._shell.run_cell(cell, store_history=False)
+            if result.error_in_exec is not None:
+                reason = f"exception: {type(result.error_in_exec).__name__}"
+        finally:
+            profile = deepcontext.stop(reason)
+        if options.var:
+            self._shell.user_ns[options.var] = profile
+        display(profile)
+
+
+def _parser() -> Parser:
+    parser = Parser(
+        "%%deepcontext",
+        usage="%%deepcontext [--shapes] [-o FILE] [--var NAME]".replace("%", "%%"),
+        description="Profile this cell and show where its time went.",
+        epilog="",
+    )
+    parser.option("--shapes", action="store_true", help="tell operators apart by input shapes")
+    parser.option("-o", "--output", metavar="FILE", help="write the profile to a file, too")
+    parser.option("--var", metavar="NAME", help="keep the profile in this variable")
+    return parser

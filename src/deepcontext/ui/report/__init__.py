@@ -1,0 +1,9 @@
+"""Text reports of a profile, and the same content for programs.
+
+Nothing is computed here that another view would need: see `deepcontext.profiler.summary`.
+"""
+
+from deepcontext.ui.report.machine import report_to_dict
+from deepcontext.ui.report.text import render_report, render_summary
+
+__all__ = ["render_report", "render_summary", "report_to_dict"]

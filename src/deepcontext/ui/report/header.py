@@ -1,0 +1,171 @@
+"""The parts of a report that say what was run and what its numbers are worth.
+
+Invariant: a profile without operators says so first, why, and what to do.
+"""
+
+from __future__ import annotations
+
+import shlex
+from datetime import UTC, datetime
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from deepcontext.profiler import summary
+from deepcontext.profiler.collector import Status
+from deepcontext.ui.format import (
+    format_bytes,
+    format_count,
+    format_mean_sd,
+    format_ns,
+    format_share,
+)
+
+if TYPE_CHECKING:
+    from deepcontext.profiler.profile import Profile
+    from deepcontext.profiler.run_info import RunInfo
+    from deepcontext.profiler.trust import CollectorReport, TrustReport
+    from deepcontext.ui.report.page import Page
+
+_WARNING = "yellow"
+_END = {
+    "exit": "ran to its end",
+    "snapshot": "not over when this was written (or killed afterwards)",
+}
+_STATUS_STYLE = {
+    Status.RAN: "",
+    Status.DEGRADED: _WARNING,
+    Status.UNAVAILABLE: "red",
+    Status.OFF: "dim",
+}
+
+
+def print_header(page: Page, profile: Profile) -> None:
+    """Print what was run, on what, for how long, and how much of it was in operators."""
+    run = profile.run
+    facts = (
+        ("program", _command(run)),
+        ("run", _times(run)),
+        ("machine", _machine(run)),
+        ("versions", ", ".join((run.python, *(f"{k} {v}" for k, v in run.frameworks.items())))),
+        ("steps", _steps(profile, page)),
+        ("operators", _operators(profile)),
+    )
+    page.line(Text("deepcontext report", "bold"))
+    for name, fact in facts:
+        if fact:
+            page.prose(fact, hanging=f"{name:<9} ")
+
+
+def print_emptiness(page: Page, profile: Profile) -> None:
+    """Say that no operator was recorded, why as far as the profile knows, and what to do."""
+    page.title("No operators were recorded")
+    for sentence in _why_empty(profile.trust):
+        page.prose(sentence, _WARNING)
+
+
+def print_warnings(page: Page, trust: TrustReport) -> None:
+    """Print what a person must know before believing the numbers."""
+    for warning in trust.warnings:
+        page.prose(warning, _WARNING, indent="", hanging="! ")
+
+
+def print_trust(page: Page, trust: TrustReport) -> None:
+    """Print the whole trust report, warnings first."""
+    page.title("Trust", "what was collected, what was lost, what collecting cost")
+    print_warnings(page, trust)
+    facts = [
+        (collector.name, _collector(collector), _STATUS_STYLE[collector.status])
+        for collector in trust.collectors
+    ]
+    if trust.hook_cost_ns_per_event is not None:
+        cost = f"{format_ns(trust.hook_cost_ns_per_event)} an operator call, measured in this run"
+        facts.append(("hook cost", cost, ""))
+    counters = [f"{name} {format_count(value)}" for name, value in trust.counters.items() if value]
+    if counters:
+        facts.append(("counted", ", ".join(counters), ""))
+    width = max(9, *(len(name) for name, _, _ in facts)) if facts else 0
+    for name, fact, style in facts:
+        page.prose(fact, style, hanging=f"{page.clean(name):<{width}} ")
+
+
+def wall_share(profile: Profile) -> str:
+    """Return which share of the run went by in operators, or "" when the run time is not known."""
+    wall_ns = profile.run.wall_ns
+    return format_share(summary.operator_time(profile) / wall_ns) if wall_ns > 0 else ""
+
+
+def steps_text(profile: Profile, page: Page) -> str:
+    """Return ``"40 of 250 ms ± 4 %"``, or "" for a program that marks no steps."""
+    spread = summary.steps(profile)
+    if spread is None:
+        return format_count(profile.run.steps) if profile.run.steps else ""
+    return f"{format_count(spread.count)} of {format_mean_sd(spread.mean, spread.sd, page.glyphs)}"
+
+
+def _command(run: RunInfo) -> str:
+    if not run.command:
+        return run.script or "not known"
+    command = shlex.join([PurePath(run.command[0]).name, *run.command[1:]])
+    return f"{command} (rank {run.rank} of {run.ranks})" if run.ranks else command
+
+
+def _times(run: RunInfo) -> str:
+    facts = [f"{format_ns(run.wall_ns)} elapsed"]
+    if run.cpu_user_ns or run.cpu_system_ns:
+        facts.append(f"{format_ns(run.cpu_user_ns + run.cpu_system_ns)} of processor time")
+    if run.peak_rss_bytes:
+        facts.append(f"{format_bytes(run.peak_rss_bytes)} of memory at most")
+    if run.exit_reason:
+        facts.append(_END.get(run.exit_reason, f"ended by {run.exit_reason}"))
+    if run.start_unix_ns:
+        started = datetime.fromtimestamp(run.start_unix_ns // 10**9, UTC)
+        facts.append(f"started {started:%Y-%m-%d %H:%M:%S} UTC")
+    return ", ".join(facts)
+
+
+def _machine(run: RunInfo) -> str:
+    processors = f"{run.cpu_count} x {run.cpu_model}" if run.cpu_count else run.cpu_model
+    return ", ".join(filter(None, (run.hostname, processors, run.platform)))
+
+
+def _steps(profile: Profile, page: Page) -> str:
+    text = steps_text(profile, page)
+    spread = summary.steps(profile)
+    if spread is None or spread.minimum is None or spread.maximum is None:
+        return text
+    return f"{text}, {format_ns(spread.minimum)} to {format_ns(spread.maximum)}"
+
+
+def _operators(profile: Profile) -> str:
+    calls = sum(row.operator_calls for row in summary.by_phase(profile))
+    if not calls:
+        return ""
+    text = f"{format_count(calls)} calls, {format_ns(summary.operator_time(profile))} in them"
+    share = wall_share(profile)
+    if not share:
+        return text
+    return f"{text}, {share} of the elapsed time (the rest is Python and what it waits for)"
+
+
+def _collector(collector: CollectorReport) -> str:
+    details = ", ".join(f"{name} {value}" for name, value in collector.details.items())
+    text = f"{collector.status}{f': {collector.reason}' if collector.reason else ''}"
+    return f"{text} ({details})" if details else text
+
+
+def _why_empty(trust: TrustReport) -> list[str]:
+    """Return sentences: the reason of every collector that did not run, and the way on."""
+    silent = [collector for collector in trust.collectors if collector.status is not Status.RAN]
+    reasons = [f"{each.name}: {each.status}, {each.reason or 'no reason given'}" for each in silent]
+    if any(each.status in {Status.UNAVAILABLE, Status.DEGRADED} for each in silent):
+        advice = "Run 'deepcontext doctor': it says what can be measured on this machine."
+    elif silent:
+        advice = "Profile a program that imports PyTorch or JAX, and let it run some operators."
+    else:
+        advice = (
+            "The collectors ran, but no operator was called while the session was running; "
+            "profile the part of the program that computes."
+        )
+    return [*reasons, advice]

@@ -1,0 +1,244 @@
+"""The tables of a report about JAX, one function a section.
+
+`deepcontext.profiler.jax_summary` and `jax_operations` compute what they say.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Final
+
+from deepcontext.profiler import jax_operations, jax_summary
+from deepcontext.ui.format import (
+    Elide,
+    format_bytes,
+    format_count,
+    format_ns,
+    format_share,
+    shorten_path,
+)
+from deepcontext.ui.report import path_view, sections
+from deepcontext.ui.report.page import Column
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deepcontext.profiler.jax_operations import Member, Operation
+    from deepcontext.profiler.jax_summary import Recompilation, Source
+    from deepcontext.ui.report.page import Page
+    from deepcontext.ui.report.sections import View
+
+_GIGA: Final = 1e9
+_FUSIONS_IN_FULL: Final = 5  # with every member; --json has all
+_SUMMARY_ROWS: Final = 8
+
+
+def print_jax(page: Page, view: View) -> None:
+    """Print everything about JAX, or nothing for a profile without it."""
+    if jax_summary.section(view.profile) is None:
+        return
+    _print_functions(page, view)
+    device = replace(view, metric=jax_summary.device_metric(view.profile))
+    if has_device_time(view):
+        if view.metric != device.metric:  # else these are the report's own
+            sections.print_phases(page, device, "Phases of the device time")
+            sections.print_lines(page, device, "Source lines by device time")
+        _print_operations(page, view)
+        _print_fusions(page, view)
+    _print_recompilations(page, view)
+    _print_transfers(page, view)
+    if has_device_time(view) and view.metric != device.metric:
+        path_view.print_total_paths(page, device, "Call paths by device time")
+
+
+def print_jax_summary(page: Page, view: View) -> None:
+    """Print what the compiled programs took and where, in the few lines of a run's end."""
+    if jax_summary.section(view.profile) is None or not has_device_time(view):
+        return
+    functions = [f for f in jax_summary.jitted_functions(view.profile) if f.launches]
+    launches = sum(function.launches for function in functions)
+    total = jax_summary.device_accounting(view.profile).total
+    device = replace(view, metric=jax_summary.device_metric(view.profile), limit=_SUMMARY_ROWS // 2)
+    page.prose(
+        f"on the device: {format_ns(total)} in {format_count(launches)} launches of "
+        f"{format_count(len(functions))} jitted functions; {_accounting(view)}",
+        "bold",
+        indent="",
+    )
+    sections.print_phase_bar(page, device)
+    path_view.print_tree(page, device)
+
+
+def has_device_time(view: View) -> bool:
+    """Say whether any time inside compiled programs was measured."""
+    return jax_summary.device_accounting(view.profile).total > 0
+
+
+def _accounting(view: View) -> str:
+    accounting = jax_summary.device_accounting(view.profile)
+    return (
+        f"{format_share(accounting.on_user_line / accounting.total)} of it is on lines of yours "
+        f"({format_share(accounting.inserted / accounting.total)} inserted by the compiler, shown "
+        "with the operation it serves)"
+    )
+
+
+def _print_functions(page: Page, view: View) -> None:
+    functions = jax_summary.jitted_functions(view.profile)
+    if not functions:
+        return
+    total = jax_summary.device_accounting(view.profile).total
+    page.title(
+        f"Jitted functions{_shown(view, functions)}",
+        "device: inside the compiled program, summed over threads; host: in the call itself, "
+        "compilation left out",
+    )
+    columns = (
+        Column("device"),
+        Column("share"),
+        Column("launches"),
+        Column("host", rank=2),
+        Column("compiled", rank=1),
+        Column("phases", rank=3),
+        Column("function", Elide.MIDDLE),
+    )
+    rows = [
+        (
+            format_ns(row.device_ns) if total else "-",
+            format_share(row.device_ns / total if total else None),
+            format_count(row.launches),
+            format_ns(row.dispatch_ns),
+            f"{row.compilations}x {format_ns(row.compile_ns)}" if row.compilations else "-",
+            sections.phase_mix(page, [row.phases.get(p, 0) for p in sections.PHASE_NAMES]),
+            row.name,
+        )
+        for row in functions[: view.limit]
+    ]
+    page.table(columns, rows)
+    if total:
+        page.prose(f"device time: {_accounting(view)}", "dim")
+
+
+def _print_operations(page: Page, view: View) -> None:
+    operations = jax_operations.operations(view.profile)
+    if not operations:
+        return
+    page.title(
+        f"Operations of compiled programs{_shown(view, operations)}",
+        "flop/byte: arithmetic intensity, from the shapes; GFLOP/s and GB/s: attained",
+    )
+    columns = (
+        Column("device"),
+        Column("runs"),
+        Column("flop", rank=5),
+        Column("bytes", rank=4),
+        Column("flop/byte", rank=1),
+        Column("GFLOP/s", rank=2),
+        Column("GB/s", rank=3),
+        Column("operation", Elide.MIDDLE),
+        Column("line", Elide.START),
+    )
+    page.table(columns, [_operation_row(view, each) for each in operations[: view.limit]])
+
+
+def _operation_row(view: View, operation: Operation) -> tuple[str, ...]:
+    more = f" +{operation.source_lines - 1}" if operation.source_lines > 1 else ""
+    return (
+        format_ns(operation.device_ns),
+        format_count(operation.executions),
+        format_count(operation.flops) if operation.flops else "-",
+        format_bytes(operation.bytes) if operation.bytes else "-",
+        f"{operation.intensity:.2f}" if operation.bytes else "-",
+        f"{operation.flops_per_second / _GIGA:.2f}" if operation.flops else "-",
+        f"{operation.bytes_per_second / _GIGA:.2f}" if operation.bytes else "-",
+        f"{operation.name} in {operation.program}",
+        _place(view, operation.source) + more,
+    )
+
+
+def _print_fusions(page: Page, view: View) -> None:
+    fusions = jax_operations.fusions(view.profile, several_lines=True)
+    if not fusions:
+        return
+    shown = fusions[: min(_FUSIONS_IN_FULL, view.limit)]
+    count = "" if len(shown) == len(fusions) else f" ({len(shown)} of {len(fusions)})"
+    page.title(f"Fusions of several source lines{count}", "every member, by line; --json has all")
+    for fusion in shown:
+        page.prose(
+            f"{format_ns(fusion.device_ns)}, {fusion.phase}, {fusion.source_lines} lines: "
+            f"{_members(fusion.members)}",
+            hanging=f"{fusion.name}: ",
+        )
+
+
+def _members(members: Sequence[Member]) -> str:
+    """Return ``layers.py:8 mul, add 3x; layers.py:12 sub``: members in their order, by line."""
+    by_line: dict[Source, dict[str, int]] = {}
+    for member in members:
+        counts = by_line.setdefault(member.source, {})
+        counts[member.primitive] = counts.get(member.primitive, 0) + 1
+    return "; ".join(
+        f"{_short(source)} "
+        + ", ".join(f"{name} {count}x" if count > 1 else name for name, count in counts.items())
+        for source, counts in by_line.items()
+    )
+
+
+def _short(source: Source) -> str:
+    return f"{PurePath(source.file).name}:{source.line}" if source.file else "without a line:"
+
+
+def _print_recompilations(page: Page, view: View) -> None:
+    rows = jax_summary.recompilations(view.profile)
+    if not rows:
+        return
+    count, total = sum(row.count for row in rows), sum(row.spent_ns for row in rows)
+    page.title(f"Recompilations: {format_count(count)}, {format_ns(total)}", "dearest first")
+    for row in rows[: view.limit]:
+        page.prose(_recompilation(view, row), hanging=f"{row.function}: ")
+    if len(rows) > view.limit:
+        page.line(f"  not shown: {len(rows) - view.limit} more reasons", "dim")
+
+
+def _recompilation(view: View, row: Recompilation) -> str:
+    where = _place(view, row.path[-1]) if row.path else "no line of yours"
+    why = "; ".join(row.changes) or "the reason is not known"
+    return f"{format_count(row.count)}x, {format_ns(row.spent_ns)}, needed at {where}: {why}"
+
+
+def _print_transfers(page: Page, view: View) -> None:
+    rows = jax_summary.transfers(view.profile)
+    if not rows:
+        return
+    page.title(
+        f"Waits and copies{_shown(view, rows)}", "host: how long the line held the program up"
+    )
+    columns = (
+        Column("host"),
+        Column("times"),
+        Column("bytes", rank=1),
+        Column("what", Elide.END),
+        Column("line", Elide.START),
+    )
+    cells = [
+        (
+            format_ns(row.host_ns),
+            format_count(row.count),
+            format_bytes(row.bytes) if row.bytes else "-",
+            row.what,
+            _place(view, row.source),
+        )
+        for row in rows[: view.limit]
+    ]
+    page.table(columns, cells)
+
+
+def _place(view: View, source: Source) -> str:
+    if not source.file:
+        return "no line of yours"
+    return f"{shorten_path(source.file, view.profile.run.cwd)}:{source.line}"
+
+
+def _shown(view: View, rows: Sequence[object]) -> str:
+    return "" if len(rows) <= view.limit else f" ({view.limit} of {format_count(len(rows))})"

@@ -1,0 +1,227 @@
+"""The report for programs: one JSON-able object.
+
+Its keys are documented in docs/reference/report-json.md. A key keeps its name and meaning within
+one `version`; new keys may be added. Times are integers of ns, shares are 0 to 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from deepcontext.profiler import memory_summary, summary, time_use
+from deepcontext.profiler.source import line_text
+from deepcontext.ui.report.machine_jax import jax_to_dict
+
+if TYPE_CHECKING:
+    from deepcontext.profiler.frame import Frame
+    from deepcontext.profiler.grouping import Spread
+    from deepcontext.profiler.profile import Profile
+    from deepcontext.profiler.summary import Group, GroupTable
+
+FORMAT: Final = "deepcontext report"
+VERSION: Final = 1
+
+
+def report_to_dict(profile: Profile, *, limit: int, metric: str) -> dict[str, object]:
+    """Return what `render_report` prints, as a dict of JSON's types without NaN or infinity.
+
+    Args:
+        profile: what to report.
+        limit: rows of each table.
+        metric: the metric the tables are ordered by.
+
+    Raises:
+        QueryError: the profile has no such metric; the message lists those it has.
+    """
+    phases = summary.by_phase(profile, metric)
+    descriptor = profile.metrics[metric].descriptor
+    total = sum(row.value for row in phases)
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "metric": {
+            "name": descriptor.name,
+            "unit": descriptor.unit,
+            "description": descriptor.description,
+        },
+        "run": _plain(profile.run),
+        "total": total,
+        "operator_time_ns": summary.operator_time(profile),
+        "operator_calls": sum(row.operator_calls for row in phases),
+        "steps": _spread(summary.steps(profile)),
+        "phases": [
+            {
+                "phase": row.phase.label,
+                "value": row.value,
+                "share": _share(row.value, total),
+                "operator_calls": row.operator_calls,
+            }
+            for row in phases
+        ],
+        "lines": _lines(profile, summary.by_line(profile, metric, limit)),
+        "operators": _groups(summary.by_operator(profile, metric, limit)),
+        "modules": _groups(summary.by_module(profile, metric, limit)),
+        "scopes": _groups(summary.by_scope(profile, metric, limit)),
+        "jax": jax_to_dict(profile, limit),
+        "time_use": _time_use(profile, limit),
+        "paths": {
+            "inclusive": _paths(profile, metric, limit, inclusive=True),
+            "exclusive": _paths(profile, metric, limit, inclusive=False),
+        },
+        "memory": _memory(profile, limit),
+        "trust": {**_plain(profile.trust), "warnings": list(profile.trust.warnings)},
+    }
+
+
+def _groups(table: GroupTable) -> dict[str, object]:
+    rows = [
+        {"name": row.name, **_values(row, table.total), "call_ns": _spread(row.calls)}
+        for row in table.rows
+    ]
+    return {"row_count": table.row_count, "rows": rows}
+
+
+def _lines(profile: Profile, table: GroupTable) -> dict[str, object]:
+    started_ns = profile.run.start_unix_ns or None
+    rows = [
+        {
+            "file": row.file,
+            "line": row.line,
+            "function": row.name,
+            "source": line_text(row.file, row.line, started_ns),
+            **_values(row, table.total),
+        }
+        for row in table.rows
+    ]
+    return {"row_count": table.row_count, "rows": rows}
+
+
+def _time_use(profile: Profile, limit: int) -> dict[str, object] | None:
+    if not time_use.is_sampled(profile):
+        return None
+    started_ns = profile.run.start_unix_ns or None
+    rows, count = time_use.by_line(profile, limit)
+    return {
+        "threads": [
+            {"name": row.name, "operator_ns": row.operator_ns, **_plain(row.sampled)}
+            for row in time_use.by_thread(profile)
+        ],
+        "lines": {
+            "row_count": count,
+            "rows": [
+                {
+                    "file": row.file,
+                    "line": row.line,
+                    "function": row.function,
+                    "source": line_text(row.file, row.line, started_ns),
+                    **_plain(row.sampled),
+                }
+                for row in rows
+            ],
+        },
+    }
+
+
+def _memory(profile: Profile, limit: int) -> object:
+    use = memory_summary.memory_use(profile)
+    if use is None:
+        return None
+    return {
+        "steps": use.steps,
+        "growth_since_step": use.growth_since_step,
+        "untracked_bytes": use.untracked_bytes,
+        "pools": [_plain(pool) for pool in use.pools],
+        **{
+            f"{prefix}lines": _memory_lines(profile, prefix, limit)
+            for prefix in memory_summary.prefixes(profile)
+        },
+    }
+
+
+def _memory_lines(profile: Profile, prefix: str, limit: int) -> dict[str, object]:
+    table = memory_summary.held_at_peak(profile, prefix, limit)
+    return {
+        "held_at_peak": [
+            {**_line(row), "peak_bytes": row.exclusive, "share": _share(row.exclusive, table.total)}
+            for row in table.rows
+            if row.exclusive
+        ]
+        if table
+        else [],
+        "growth": [
+            {
+                **_line(grown.line),
+                "growth_bytes": grown.line.exclusive,
+                "grown_steps": grown.grown_steps,
+                "steps": grown.steps,
+                "is_steady": grown.is_steady,
+            }
+            for grown in memory_summary.growth(profile, prefix, limit)
+        ],
+    }
+
+
+def _line(row: Group) -> dict[str, object]:
+    return {"file": row.file, "line": row.line, "function": row.name}
+
+
+def _values(row: Group, total: int) -> dict[str, object]:
+    return {
+        "inclusive": row.inclusive,
+        "exclusive": row.exclusive,
+        "inclusive_share": _share(row.inclusive, total),
+        "exclusive_share": _share(row.exclusive, total),
+        "phases": {
+            phase.label: value for phase, value in zip(summary.PHASES, row.phases, strict=True)
+        },
+        "contexts": row.contexts,
+    }
+
+
+def _paths(
+    profile: Profile, metric: str, limit: int, *, inclusive: bool
+) -> list[dict[str, object]]:
+    return [
+        {
+            "node": row.node,
+            "inclusive": row.inclusive,
+            "exclusive": row.exclusive,
+            "share": row.share,
+            "events": row.count,
+            "path": [_frame(frame) for frame in row.frames],
+        }
+        for row in profile.hot_paths(metric, limit, inclusive=inclusive)
+    ]
+
+
+def _spread(spread: Spread | None) -> object:
+    return None if spread is None else _plain(spread)
+
+
+def _share(value: int, total: int) -> float:
+    return value / total if total else 0.0
+
+
+def _frame(frame: Frame) -> dict[str, object]:
+    return {
+        "kind": frame.kind.label,
+        "name": frame.name,
+        "file": frame.file,
+        "line": frame.line,
+    }
+
+
+def _plain(value: Any) -> Any:
+    """Return dataclasses, mappings and tuples as JSON's types; NaN and infinity as None."""
+    if is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -1,0 +1,111 @@
+"""The part of the report for programs that is about JAX.
+
+Its keys are documented in docs/reference/report-json.md. Unlike the tables of the text report it
+lists the members of every fusion it lists.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from deepcontext.profiler import jax_operations, jax_summary
+
+if TYPE_CHECKING:
+    from deepcontext.profiler.frame import Phase
+    from deepcontext.profiler.jax_operations import Operation
+    from deepcontext.profiler.jax_summary import Source
+    from deepcontext.profiler.profile import Profile
+
+
+def jax_to_dict(profile: Profile, limit: int) -> dict[str, object] | None:
+    """Return what a profile says about JAX as JSON's types, None for one without JAX.
+
+    Args:
+        profile: what to report.
+        limit: rows of each list.
+    """
+    if jax_summary.section(profile) is None:
+        return None
+    accounting = jax_summary.device_accounting(profile)
+    operations = jax_operations.operations(profile)
+    return {
+        "device_time_ns": accounting.total,
+        "device_time_on_user_line_ns": accounting.on_user_line,
+        "device_time_inserted_ns": accounting.inserted,
+        "device_time_by_phase_ns": _phases(accounting.phases),
+        "functions": [
+            {
+                "name": row.name,
+                "launches": row.launches,
+                "dispatch_ns": row.dispatch_ns,
+                "device_time_ns": row.device_ns,
+                "device_time_by_phase_ns": _phases(row.phases),
+                "compilations": row.compilations,
+                "compile_ns": row.compile_ns,
+            }
+            for row in jax_summary.jitted_functions(profile)[:limit]
+        ],
+        "operation_count": len(operations),
+        "operations": [_operation(row) for row in operations[:limit]],
+        "fusions_of_several_lines": [
+            _operation(row) for row in jax_operations.fusions(profile, several_lines=True)[:limit]
+        ],
+        "recompilations": [
+            {
+                "function": row.function,
+                "reason": row.reason,
+                "changes": list(row.changes),
+                "path": [_source(source) for source in row.path],
+                "count": row.count,
+                "spent_ns": row.spent_ns,
+            }
+            for row in jax_summary.recompilations(profile)[:limit]
+        ],
+        "transfers": [
+            {
+                "what": row.what,
+                "source": _source(row.source),
+                "count": row.count,
+                "host_ns": row.host_ns,
+                "size_bytes": row.bytes,
+            }
+            for row in jax_summary.transfers(profile)[:limit]
+        ],
+    }
+
+
+def _phases(values: dict[Phase, int]) -> dict[str, int]:
+    return {phase.label: value for phase, value in values.items()}
+
+
+def _source(source: Source) -> dict[str, object] | None:
+    if not source.file:
+        return None
+    return {"function": source.function, "file": source.file, "line": source.line}
+
+
+def _operation(row: Operation) -> dict[str, object]:
+    return {
+        "program": row.program,
+        "name": row.name,
+        "opcode": row.opcode,
+        "phase": row.phase,
+        "source": _source(row.source),
+        "source_lines": row.source_lines,
+        "device_time_ns": row.device_ns,
+        "executions": row.executions,
+        "flops": row.flops,
+        "bytes_moved": row.bytes,
+        "flops_per_byte": row.intensity,
+        "flops_per_second": row.flops_per_second,
+        "bytes_per_second": row.bytes_per_second,
+        "members": [
+            {
+                "primitive": member.primitive,
+                "phase": member.phase,
+                "source": _source(member.source),
+                "flops": member.flops,
+            }
+            for member in row.members
+        ],
+    }

@@ -1,0 +1,138 @@
+"""The part of a report about memory: the peak and what it was made of, and what grows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from rich.text import Text
+
+from deepcontext.profiler import memory_summary
+from deepcontext.profiler.source import line_text
+from deepcontext.ui.format import (
+    Elide,
+    format_bytes,
+    format_count,
+    format_ns,
+    format_share,
+    shorten_path,
+)
+from deepcontext.ui.report.page import Column
+
+if TYPE_CHECKING:
+    from deepcontext.profiler.memory_summary import Growth, MemoryUse, Pool
+    from deepcontext.profiler.profile import Profile
+    from deepcontext.profiler.summary import Group
+    from deepcontext.ui.report.page import Page
+
+_ROLE_NAMES: Final = {"optimizer": "optimizer state", "unknown": "not known"}
+_ROLE_STYLES: Final = {
+    "parameter": "cyan",
+    "gradient": "magenta",
+    "optimizer": "yellow",
+    "activation": "green",
+    "input": "blue",
+    "temporary": "red",
+    "unknown": "dim",
+}
+_BAR_WIDTH: Final = 60
+
+
+def print_memory(page: Page, profile: Profile, limit: int) -> None:
+    """Print each memory's peak by role and by line of the user's own code, and what grew."""
+    use = memory_summary.memory_use(profile)
+    if use is None or not any(pool.allocations for pool in use.pools):
+        return
+    page.title("Memory", "of tensors; what is held at the peak, by the line that allocated it")
+    for pool in use.pools:
+        if pool.allocations:
+            _print_pool(page, pool, use)
+    for prefix in memory_summary.prefixes(profile):
+        _print_holders(page, profile, prefix, limit)
+        _print_growth(page, profile, prefix, limit)
+
+
+def _print_pool(page: Page, pool: Pool, use: MemoryUse) -> None:
+    page.prose(_pool_text(pool, use), hanging=f"{pool.name}: ")
+    shares = [
+        (role, value / pool.peak_bytes)
+        for role, value in pool.peak_role_bytes.items()
+        if value and pool.peak_bytes
+    ]
+    shares.sort(key=lambda part: -part[1])
+    styled = [(share, _ROLE_STYLES.get(role, "")) for role, share in shares]
+    bar = page.divided_bar(styled, min(_BAR_WIDTH, page.width - 4))
+    page.line(Text("  ").append_text(bar))
+    page.flow([
+        Text(f"{glyph} {_ROLE_NAMES.get(role, role)} {format_share(share)}", style)
+        for (role, share), (_, style), glyph in zip(
+            shares, styled, page.glyphs.bars.ljust(len(shares)), strict=False
+        )
+    ])
+
+
+def _pool_text(pool: Pool, use: MemoryUse) -> str:
+    when = f"after {format_ns(pool.peak_after_ns)}"
+    if use.steps:
+        when = f"in step {min(pool.peak_step + 1, use.steps)} of {format_count(use.steps)}, {when}"
+    facts = [
+        f"{format_bytes(pool.peak_bytes)} at most ({when})",
+        f"{format_bytes(pool.live_bytes)} at the end",
+        f"{format_bytes(pool.alloc_bytes)} allocated in {format_count(pool.allocations)} pieces",
+    ]
+    if pool.reserved_peak_bytes:
+        facts.insert(1, f"{format_bytes(pool.reserved_peak_bytes)} reserved by the cache")
+    return ", ".join(facts)
+
+
+def _print_holders(page: Page, profile: Profile, prefix: str, limit: int) -> None:
+    table = memory_summary.held_at_peak(profile, prefix, limit)
+    if table is None or not table.total:
+        return
+    columns = (
+        Column("on device at peak" if prefix else "at peak"),
+        Column("share"),
+        Column("line", Elide.START),
+        Column("source", Elide.END, rank=1),
+    )
+    cells = [
+        (
+            format_bytes(row.exclusive),
+            format_share(row.exclusive / table.total),
+            *_place(profile, row),
+        )
+        for row in table.rows
+        if row.exclusive
+    ]
+    if cells:
+        page.table(columns, cells)
+
+
+def _print_growth(page: Page, profile: Profile, prefix: str, limit: int) -> None:
+    grown = memory_summary.growth(profile, prefix, limit)
+    if not grown:
+        return
+    columns = (
+        Column("device memory grew" if prefix else "grew"),
+        Column("a step", rank=2),
+        Column("steps"),
+        Column("", Elide.END, rank=3),
+        Column("line", Elide.START),
+        Column("source", Elide.END, rank=1),
+    )
+    page.table(columns, [_growth_row(profile, each) for each in grown])
+
+
+def _growth_row(profile: Profile, grown: Growth) -> tuple[str, ...]:
+    return (
+        format_bytes(grown.line.exclusive),
+        format_bytes(grown.line.exclusive / grown.steps),
+        f"{grown.grown_steps} of {grown.steps}",
+        "leak?" if grown.is_steady else "",
+        *_place(profile, grown.line),
+    )
+
+
+def _place(profile: Profile, row: Group) -> tuple[str, str]:
+    run = profile.run
+    text = line_text(row.file, row.line, run.start_unix_ns or None)
+    return f"{shorten_path(row.file, run.cwd)}:{row.line}", text

@@ -1,0 +1,178 @@
+"""Print call paths as an indented tree; which ones is decided in `paths.py`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from rich.text import Text
+
+from deepcontext.profiler import summary
+from deepcontext.profiler.frame import FrameKind
+from deepcontext.ui.format import (
+    elide,
+    format_count,
+    format_share,
+    format_value,
+    frame_label,
+)
+from deepcontext.ui.report.paths import exclusive_paths, inclusive_paths
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deepcontext.ui.report.page import Page
+    from deepcontext.ui.report.paths import PathRow, PathTree
+    from deepcontext.ui.report.sections import View
+
+_KIND_STYLES: Final = {
+    FrameKind.MODULE: "green",
+    FrameKind.OPERATOR: "yellow",
+    FrameKind.SCOPE: "magenta",
+    FrameKind.THREAD: "dim",
+    FrameKind.MARKER: "dim",
+}
+_LEAST_LABEL: Final = 24
+_LEAST_LAST: Final = 20
+_BETWEEN: Final = " > "
+
+
+def print_paths(page: Page, view: View) -> None:
+    """Print the call paths that cost the most, once from the top and once from the bottom."""
+    if not print_total_paths(page, view):
+        return
+    printer = _TreePrinter(page, view)
+    tree = exclusive_paths(view.profile, view.metric, view.limit)
+    page.title("Call paths by self", f"the {view.limit} largest, and how the program came there")
+    printer.print_rows(tree)
+    printer.print_hidden(tree)
+
+
+def print_total_paths(page: Page, view: View, title: str = "Call paths by total") -> bool:
+    """Print the call paths that cost the most, from the top; say whether there are any."""
+    tree = inclusive_paths(view.profile, view.metric, 2 * view.limit)
+    if not tree.rows:
+        return False
+    share = format_share(tree.threshold)
+    page.title(title, f"of at least {share}; frames of libraries are not named")
+    printer = _TreePrinter(page, view)
+    printer.print_rows(tree)
+    printer.print_hidden(tree)
+    return True
+
+
+def print_tree(page: Page, view: View) -> None:
+    """Print the call paths that cost the most without a title, some `view.limit` rows twice."""
+    printer = _TreePrinter(page, view)
+    tree = inclusive_paths(view.profile, view.metric, 2 * view.limit)
+    printer.print_rows(tree)
+    printer.print_hidden(tree)
+
+
+class _TreePrinter:
+    """Prints rows of nodes with what they cost."""
+
+    def __init__(self, page: Page, view: View) -> None:
+        profile = view.profile
+        self._page = page
+        self._view = view
+        self._exclusive = profile.exclusive(view.metric)
+        self._inclusive = profile.inclusive(view.metric)
+        self._total = int(self._inclusive[0])
+        # The inside of a library says little about the program, and it makes paths long.
+        python = profile.frames.kind == FrameKind.PYTHON
+        self._is_unnamed = python & ~summary.user_frames(profile)
+
+    def print_rows(self, tree: PathTree) -> None:
+        """Print the rows under a heading."""
+        page = self._page
+        page.line(Text(f"{'share':>9}{'total':>10}{'self':>10}  path", "dim"))
+        for row in tree.rows:
+            numbers = self._numbers(row)
+            rails = _rails(page, row, page.width - len(numbers) - _LEAST_LABEL)
+            label = self._chain(row.nodes, page.width - len(numbers) - len(rails))
+            page.line(Text.assemble(numbers, (rails, "dim"), label))
+
+    def print_hidden(self, tree: PathTree) -> None:
+        """Say how much the rows do not show."""
+        if not tree.hidden_nodes:
+            return
+        text = f"  not shown: {format_count(tree.hidden_nodes)} smaller path"
+        text += "" if tree.hidden_nodes == 1 else "s"
+        # Above, what hides below a shown path is part of its total: only the count says something.
+        if not tree.threshold:
+            value = format_value(tree.hidden_value, self._view.unit)
+            text += f", {value} self, {format_share(tree.hidden_value / self._total)}"
+        self._page.line(text, "dim")
+
+    def _numbers(self, row: PathRow) -> str:
+        """Return what the last node of a row costs: where the row leads is what it is about."""
+        total = int(self._inclusive[row.nodes[-1]])
+        own = int(self._exclusive[row.nodes[-1]])
+        unit = self._view.unit
+        return (
+            f"{format_share(total / self._total):>9}{format_value(total, unit):>10}"
+            f"{format_value(own, unit):>10}  "
+        )
+
+    def _chain(self, nodes: Sequence[int], room: int) -> Text:
+        """Return the frames of a row from top to bottom; what does not fit is counted inside.
+
+        The last frames tell most, so they are the last to go; the first says where a row begins.
+        """
+        frame_of = self._view.profile.tree.frame
+        named = [node for node in nodes if not self._is_unnamed[frame_of[node]]] or nodes[-1:]
+        tail = self._fitting_tail(named, room)
+        if len(tail) == len(named):
+            return Text(_BETWEEN).join(tail)
+        first = self._label(named[0])
+        for kept in range(min(len(tail), len(named) - 2), 0, -1):
+            text = self._joined(first, len(named) - 1 - kept, tail[-kept:])
+            if text.cell_len <= room:
+                return text
+        return self._squeezed(first, self._label(named[-1]), len(named), room)
+
+    def _fitting_tail(self, nodes: Sequence[int], room: int) -> list[Text]:
+        """Return the labels of as many of the last nodes as fit side by side."""
+        tail: list[Text] = []
+        taken = -len(_BETWEEN)
+        # From the end, and no further than they fit: a chain may be thousands of frames long.
+        for node in reversed(nodes):
+            label = self._label(node)
+            taken += len(_BETWEEN) + label.cell_len
+            if taken > room:
+                break
+            tail.append(label)
+        return tail[::-1]
+
+    def _squeezed(self, first: Text, last: Text, count: int, room: int) -> Text:
+        """Return the ends of `count` frames where they do not fit whole: the last is shortened."""
+        glyphs = self._page.glyphs
+        head = Text()
+        if count > 1:
+            head = self._joined(first, count - 2, [Text()])
+            if room - head.cell_len < min(_LEAST_LAST, last.cell_len):
+                head = self._joined(None, count - 1, [Text()])
+        return head.append(elide(last.plain, max(room - head.cell_len, 4), glyphs), last.style)
+
+    def _joined(self, first: Text | None, missing: int, tail: Sequence[Text]) -> Text:
+        """Return labels with the number of those left out between them."""
+        gap = Text(f"{self._page.glyphs.ellipsis} {missing} more", "dim")
+        head = [] if first is None else [first]
+        return Text(_BETWEEN).join([*head, *([gap] if missing else []), *tail])
+
+    def _label(self, node: int) -> Text:
+        frame = self._view.profile.frame(node)
+        return Text(self._page.clean(frame_label(frame)), _KIND_STYLES.get(frame.kind, ""))
+
+
+def _rails(page: Page, row: PathRow, room: int) -> str:
+    """Return the lines that lead from a row's parent to it; the outer ones give way."""
+    if not row.rails:
+        return ""
+    glyphs = page.glyphs
+    outer = "".join(glyphs.trunk if more_follow else "  " for more_follow in row.rails[:-1])
+    own = glyphs.branch if row.rails[-1] else glyphs.last_branch
+    if len(outer) + len(own) <= max(room, len(own)):
+        return outer + own
+    kept = max(room - len(own) - len(glyphs.ellipsis), 0) // 2 * 2
+    return glyphs.ellipsis + outer[len(outer) - kept :] + own

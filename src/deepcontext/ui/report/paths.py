@@ -1,0 +1,122 @@
+"""Choose which call paths of a tree to show, and fold them into rows a person can read.
+
+Does not print. A row is a chain of nodes that lead nowhere else: paths of forty frames become a few
+rows of indentation. Invariant: what folding and pruning leave out is counted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from deepcontext.profiler.profile import Profile
+
+    Mask = npt.NDArray[np.bool_]
+    Ints = npt.NDArray[np.integer[Any]]
+
+_THRESHOLDS: Final = (0.005, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2)
+
+
+@dataclass(frozen=True, slots=True)
+class PathRow:
+    """A chain of nodes, each the only one shown below the one before.
+
+    Attributes:
+        nodes: node ids from top to bottom.
+        rails: of each level of indentation, whether more rows follow on it; the last is the row's
+            own level. Empty for a row at the left edge.
+    """
+
+    nodes: tuple[int, ...]
+    rails: tuple[bool, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PathTree:
+    """Rows in the order of the tree, largest first among siblings.
+
+    Attributes:
+        rows: what to show.
+        hidden_nodes: number of nodes with a value of their own that are not shown.
+        hidden_value: sum of these values, in the metric's unit.
+        threshold: smallest share of the total that is shown; 0.0 where rows were not chosen by it.
+    """
+
+    rows: tuple[PathRow, ...]
+    hidden_nodes: int
+    hidden_value: int
+    threshold: float
+
+
+def inclusive_paths(profile: Profile, metric: str, most_rows: int) -> PathTree:
+    """Show every node above a share of the total.
+
+    The share is the lowest of a few that gives at most `most_rows` rows, or else the highest.
+    """
+    exclusive, inclusive = profile.exclusive(metric), profile.inclusive(metric)
+    total = int(inclusive[0])
+    tree = PathTree((), 0, 0, 0.0)
+    if total <= 0:
+        return tree
+    for threshold in _THRESHOLDS:
+        least = max(1, round(threshold * total))
+        shown = np.asarray(inclusive >= least)
+        ends = np.asarray(shown & (exclusive >= least))
+        tree = _fold(profile, metric, shown, ends, threshold)
+        if len(tree.rows) <= most_rows:
+            break
+    return tree
+
+
+def exclusive_paths(profile: Profile, metric: str, limit: int) -> PathTree:
+    """Show the `limit` nodes with the largest exclusive values, and how the program came there."""
+    exclusive = profile.exclusive(metric)
+    largest = np.argsort(-exclusive, kind="stable")[:limit]
+    largest = largest[exclusive[largest] > 0]
+    ends = np.zeros(len(exclusive), np.bool_)
+    ends[largest] = True
+    # A node is on the way to an end exactly when its subtree holds one.
+    shown = np.asarray(profile.tree.inclusive(ends.astype(np.int64)) > 0)
+    return _fold(profile, metric, shown, ends, 0.0)
+
+
+def _fold(profile: Profile, metric: str, shown: Mask, ends: Mask, threshold: float) -> PathTree:
+    """Make rows of the nodes in `shown`; a row ends at a node in `ends`, a fork or a leaf."""
+    exclusive, inclusive = profile.exclusive(metric), profile.inclusive(metric)
+    children = _children(profile, shown, inclusive)
+    loss = threshold * int(inclusive[0])
+    rows: list[PathRow] = []
+    # The root says nothing; its children are the rows at the left edge.
+    pending: list[tuple[int, tuple[bool, ...]]] = [
+        (child, ()) for child in reversed(children.get(0, []))
+    ]
+    while pending:
+        node, rails = pending.pop()
+        chain = [node]
+        while len(below := children.get(chain[-1], [])) == 1 and not ends[chain[-1]]:
+            if threshold and inclusive[chain[-1]] - inclusive[below[0]] > loss:
+                break
+            chain.append(below[0])
+        rows.append(PathRow(tuple(chain), rails))
+        last = below[-1] if below else None
+        pending.extend((child, (*rails, child != last)) for child in reversed(below))
+    hidden = ~shown & (exclusive != 0)
+    return PathTree(
+        tuple(rows), int(np.count_nonzero(hidden)), int(exclusive[hidden].sum()), threshold
+    )
+
+
+def _children(profile: Profile, shown: Mask, inclusive: Ints) -> dict[int, list[int]]:
+    """Return the shown children of each shown node, the largest first."""
+    nodes = np.flatnonzero(shown)
+    nodes = nodes[nodes > 0]
+    nodes = nodes[np.argsort(-inclusive[nodes], kind="stable")]
+    children: dict[int, list[int]] = {}
+    for node, parent in zip(nodes.tolist(), profile.tree.parent[nodes].tolist(), strict=True):
+        children.setdefault(parent, []).append(node)
+    return children

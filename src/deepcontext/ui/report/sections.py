@@ -1,0 +1,256 @@
+"""The tables of a report, one function a section; `deepcontext.profiler.summary` computes them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from rich.text import Text
+
+from deepcontext.profiler import summary
+from deepcontext.profiler.frame import Phase
+from deepcontext.profiler.source import line_text
+from deepcontext.ui.format import (
+    Elide,
+    format_count,
+    format_mean_sd,
+    format_ns,
+    format_share,
+    format_value,
+    shorten_path,
+)
+from deepcontext.ui.report.page import Column
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deepcontext.profiler.grouping import Spread
+    from deepcontext.profiler.profile import Profile
+    from deepcontext.profiler.summary import Group, GroupTable, PhaseRow
+    from deepcontext.ui.report.page import Page
+
+PHASE_NAMES: Final = {phase: phase.label.replace("_", " ") for phase in summary.PHASES}
+_PHASE_STYLES: Final = {
+    Phase.FORWARD: "green",
+    Phase.BACKWARD: "magenta",
+    Phase.RECOMPUTE: "red",
+    Phase.OPTIMIZER: "yellow",
+    Phase.DATA_LOADING: "cyan",
+    Phase.OTHER: "dim",
+}
+_BAR_WIDTH: Final = 60
+_MIX_WIDTH: Final = 8
+_VALUE_COLUMNS: Final = (
+    Column("total"),
+    Column("self", rank=1),
+    Column("share"),
+    Column("phases", rank=3),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What a report shows: a profile by one metric, so many rows a table."""
+
+    profile: Profile
+    metric: str
+    limit: int
+
+    @property
+    def unit(self) -> str:
+        """Unit of the metric."""
+        return self.profile.metrics[self.metric].descriptor.unit
+
+
+def print_phases(page: Page, view: View, title: str = "Phases") -> None:
+    """Print how the metric divides into forward, backward, optimizer, ..."""
+    page.title(title)
+    parts = _phase_parts(view)
+    page.line(_phase_bar(page, parts))
+    columns = (
+        Column("phase", Elide.END),
+        Column("self"),
+        Column("share"),
+        Column("calls"),
+    )
+    cells = [
+        (
+            Text(f"{glyph} {PHASE_NAMES[row.phase]}", _PHASE_STYLES[row.phase]),
+            format_value(row.value, view.unit),
+            format_share(share),
+            format_count(row.operator_calls),
+        )
+        for (row, share), glyph in zip(parts, page.glyphs.bars, strict=True)
+        if row.value
+    ]
+    page.table(columns, cells)
+
+
+def print_phase_bar(page: Page, view: View) -> None:
+    """Print the split by phase as one bar, and what its fillings mean."""
+    parts = _phase_parts(view)
+    page.line(_phase_bar(page, parts))
+    legend = [
+        Text(f"{glyph} {PHASE_NAMES[row.phase]} {format_share(share)}", _PHASE_STYLES[row.phase])
+        for (row, share), glyph in zip(parts, page.glyphs.bars, strict=True)
+        if row.value
+    ]
+    page.flow(legend)
+
+
+def print_lines(page: Page, view: View, title: str = "Source lines of the program") -> None:
+    """Print the lines of the user's own code that cost the most, with what they call."""
+    table = summary.by_line(view.profile, view.metric, view.limit)
+    if not table.rows:
+        return
+    note = "total: with all it calls and its backward; self: what no deeper line of yours explains"
+    page.title(f"{title}{_shown(table)}", note)
+    print_line_table(page, view, table)
+
+
+def print_own_lines(page: Page, view: View) -> None:
+    """Print the lines with the largest exclusive values: where to look first."""
+    table = summary.by_line(view.profile, view.metric, view.limit, largest="exclusive")
+    columns = (
+        Column("self"),
+        Column("share"),
+        Column("line of yours", Elide.START),
+        Column("source", Elide.END, rank=1),
+    )
+    cells = [
+        (
+            format_value(row.exclusive, view.unit),
+            format_share(row.exclusive / table.total if table.total else None),
+            *_place(view, row),
+        )
+        for row in table.rows
+        if row.exclusive
+    ]
+    if cells:
+        page.table(columns, cells)
+
+
+def print_line_table(page: Page, view: View, table: GroupTable) -> None:
+    """Print rows of `summary.by_line` with the text of each line."""
+    total, own, *others = _VALUE_COLUMNS
+    columns = (
+        total,
+        replace(own, rank=6),  # what the line says is worth more than this
+        *others,
+        Column("line", Elide.START),
+        Column("source", Elide.END, rank=5),
+    )
+    cells = [
+        (
+            *_values(page, view, row, table.total),
+            *_place(view, row),
+        )
+        for row in table.rows
+    ]
+    page.table(columns, cells)
+
+
+def print_operators(page: Page, view: View) -> None:
+    """Print the operators with the largest exclusive values."""
+    table = summary.by_operator(view.profile, view.metric, view.limit)
+    note = "self: without nested operators; a call: elapsed time of one call, nested ones included"
+    _print_timed(page, view, "Operators", table, note)
+
+
+def print_scopes(page: Page, view: View) -> None:
+    """Print the scopes that the program and its framework opened."""
+    table = summary.by_scope(view.profile, view.metric, view.limit)
+    _print_timed(page, view, "Scopes", table, "self: without nested scopes")
+
+
+def print_modules(page: Page, view: View) -> None:
+    """Print the modules that cost the most, with the modules inside them."""
+    table = summary.by_module(view.profile, view.metric, view.limit)
+    if not table.rows:
+        return
+    page.title(f"Modules{_shown(table)}", "total: forward and backward; self: no nested module")
+    columns = (*_VALUE_COLUMNS, Column("module", Elide.MIDDLE))
+    cells = [(*_values(page, view, row, table.total), row.name) for row in table.rows]
+    page.table(columns, cells)
+
+
+def _values(page: Page, view: View, row: Group, total: int) -> tuple[str | Text, ...]:
+    return (
+        format_value(row.inclusive, view.unit),
+        format_value(row.exclusive, view.unit),
+        format_share(row.inclusive / total if total else None),
+        phase_mix(page, row.phases),
+    )
+
+
+def _place(view: View, row: Group) -> tuple[str, str]:
+    """Return where a source line is and what it says."""
+    run = view.profile.run
+    text = line_text(row.file, row.line, run.start_unix_ns or None)
+    return f"{shorten_path(row.file, run.cwd)}:{row.line}", text
+
+
+def _phase_parts(view: View) -> list[tuple[PhaseRow, float]]:
+    rows = summary.by_phase(view.profile, view.metric)
+    total = sum(row.value for row in rows)
+    return [(row, row.value / total if total else 0.0) for row in rows]
+
+
+def _phase_bar(page: Page, parts: list[tuple[PhaseRow, float]]) -> Text:
+    width = min(_BAR_WIDTH, page.width - 4)
+    bar = page.divided_bar([(share, _PHASE_STYLES[row.phase]) for row, share in parts], width)
+    return Text("  ").append_text(bar)
+
+
+def phase_mix(page: Page, values: Sequence[int]) -> Text:
+    """Return values by phase, in the order of `PHASE_NAMES`, as a small bar filled like the large."""
+    total = sum(values)
+    parts = [
+        (value / total if total else 0.0, _PHASE_STYLES[phase])
+        for phase, value in zip(summary.PHASES, values, strict=True)
+    ]
+    return page.divided_bar(parts, _MIX_WIDTH)
+
+
+def _print_timed(page: Page, view: View, title: str, table: GroupTable, note: str) -> None:
+    """Print groups whose calls are timed one by one."""
+    if not table.rows:
+        return
+    page.title(f"{title}{_shown(table)}", note)
+    columns = (
+        Column("self"),
+        Column("share"),
+        Column("total", rank=2),
+        Column("calls", rank=1),
+        Column("a call", rank=4),
+        Column("range", rank=6),
+        Column("phases", rank=3),
+        Column("name", Elide.MIDDLE),
+    )
+    page.table(columns, [_timed_row(page, view, row, table.total) for row in table.rows])
+
+
+def _timed_row(page: Page, view: View, row: Group, total: int) -> tuple[str | Text, ...]:
+    calls = row.calls
+    return (
+        format_value(row.exclusive, view.unit),
+        format_share(row.exclusive / total if total else None),
+        format_value(row.inclusive, view.unit),
+        format_count(calls.count if calls else None),
+        format_mean_sd(calls.mean, calls.sd, page.glyphs) if calls else "-",
+        _range(calls),
+        phase_mix(page, row.phases),
+        row.name,
+    )
+
+
+def _range(calls: Spread | None) -> str:
+    if calls is None or calls.minimum is None or calls.maximum is None:
+        return "-"
+    return f"{format_ns(calls.minimum)} to {format_ns(calls.maximum)}"
+
+
+def _shown(table: GroupTable) -> str:
+    if len(table.rows) == table.row_count:
+        return ""
+    return f" ({len(table.rows)} of {format_count(table.row_count)})"

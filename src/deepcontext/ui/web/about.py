@@ -1,0 +1,118 @@
+"""The answer to a page's first question: what is open, and how far it can be trusted."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from deepcontext.errors import QueryError
+from deepcontext.profiler import summary
+from deepcontext.profiler.views.layers import OPTIONAL_LAYERS, layer_of_frame
+from deepcontext.profiler.views.pivot import pivots
+from deepcontext.ui.format import format_bytes, format_count, format_ns, format_share
+from deepcontext.ui.web.answers import (
+    AboutAnswer,
+    CollectorAnswer,
+    ProfileAnswer,
+    SectionAnswer,
+)
+from deepcontext.ui.web.measures import measures
+from deepcontext.ui.web.tables import tables_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deepcontext.profiler.profile import Profile
+    from deepcontext.ui.web.shelf import OpenProfile, Shelf
+
+_LARGEST_SECTION: Final = 1_000_000
+
+
+def about(books: Sequence[OpenProfile], notices: Sequence[str] = ()) -> AboutAnswer:
+    """Return what is open; `notices` are what a person must know of the page itself."""
+    return AboutAnswer([_profile(book) for book in books], list(notices))
+
+
+def section(shelf: Shelf, file: int, name: str) -> SectionAnswer:
+    """Return a named payload.
+
+    Raises:
+        QueryError: there is none of this name, or it is no JSON, or too large for a page.
+    """
+    profile = shelf.get(file).profile
+    if name not in profile.sections:
+        known = ", ".join(sorted(profile.sections)) or "none"
+        raise QueryError(f"this profile has no section '{name}'; it has: {known}")
+    payload = profile.sections[name]
+    if len(payload) > _LARGEST_SECTION:
+        raise QueryError(
+            f"section '{name}' is {format_bytes(len(payload))} large, a page shows up to "
+            f"{format_bytes(_LARGEST_SECTION)}; read it with Profile.load(...).sections"
+        )
+    try:
+        return SectionAnswer(name, json.loads(payload))
+    except ValueError as error:
+        raise QueryError(f"section '{name}' is not JSON: {error}") from error
+
+
+def _profile(book: OpenProfile) -> ProfileAnswer:
+    profile = book.profile
+    layers = np.unique(layer_of_frame(profile.frames.kind))
+    phases = np.unique(summary.shown_phase(profile.tree))
+    return ProfileAnswer(
+        name=book.name,
+        version=book.version,
+        command=list(profile.run.command),
+        script=profile.run.script,
+        cwd=profile.run.cwd,
+        exit_reason=profile.run.exit_reason,
+        start_unix_ns=profile.run.start_unix_ns,
+        wall_ns=profile.run.wall_ns,
+        node_count=len(profile.tree),
+        facts=_facts(profile),
+        measures=measures(profile),
+        layers=[layer.label for layer in OPTIONAL_LAYERS if layer in layers],
+        phases=[phase.label for phase in summary.PHASES if phase in phases],
+        pivots=list(pivots(profile)),
+        tables=tables_of(profile),
+        sections=sorted(profile.sections),
+        warnings=list(profile.trust.warnings),
+        collectors=[
+            CollectorAnswer(each.name, str(each.status), each.reason, dict(each.details))
+            for each in profile.trust.collectors
+        ],
+        counters=dict(profile.trust.counters),
+        hook_cost_ns_per_event=profile.trust.hook_cost_ns_per_event,
+    )
+
+
+def _facts(profile: Profile) -> list[list[str]]:
+    """Return what is known of the run as a person reads it: pairs of a name and a text."""
+    run = profile.run
+    versions = ", ".join(f"{name} {version}" for name, version in sorted(run.frameworks.items()))
+    cpu_ns = run.cpu_user_ns + run.cpu_system_ns
+    share = cpu_ns / run.wall_ns if run.wall_ns else None
+    steps = summary.steps(profile)
+    facts = {
+        "command": " ".join(run.command),
+        "folder": run.cwd,
+        "ended by": run.exit_reason,
+        "elapsed time": format_ns(run.wall_ns),
+        "CPU time": f"{format_ns(cpu_ns)} ({format_share(share)} of elapsed)" if cpu_ns else "",
+        "steps": format_count(run.steps) if run.steps else "",
+        "time of a step": "" if steps is None else format_ns(steps.mean),
+        "peak memory": format_bytes(run.peak_rss_bytes) if run.peak_rss_bytes else "",
+        "python": run.python,
+        "frameworks": versions,
+        "machine": run.hostname,
+        "platform": run.platform,
+        "processor": f"{run.cpu_model}, {run.cpu_count} CPUs" if run.cpu_model else "",
+        "process": str(run.pid) if run.pid else "",
+        "rank": f"{run.rank} of {run.ranks}" if run.ranks else "",
+        "nodes": format_count(len(profile.tree)),
+        "frames": format_count(len(profile.frames)),
+        **{f"option {name}": value for name, value in sorted(run.options.items())},
+    }
+    return [[name, value] for name, value in facts.items() if value]

@@ -1,0 +1,350 @@
+"""What the server tells the page, as dataclasses: the contract with `web/src/api_types.ts`.
+
+Those types are generated from these classes (`tools/write_web_types.py`), a test holds both
+together. Values are integers in the metric's unit; -1 stands for "not recorded" in columns of
+numbers that are never negative.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorAnswer:
+    """Why a request was refused; sent with a status of 400 and above."""
+
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """Something whose cost can be shown: the total of a metric, or the number of its events."""
+
+    key: str
+    label: str
+    unit: str
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class CollectorAnswer:
+    """What one collector did; as `CollectorReport`."""
+
+    name: str
+    status: str
+    reason: str
+    details: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileAnswer:
+    """One opened profile."""
+
+    name: str
+    version: str
+    command: list[str]
+    script: str
+    cwd: str
+    exit_reason: str
+    start_unix_ns: int
+    wall_ns: int
+    node_count: int
+    facts: list[list[str]]
+    measures: list[Measure]
+    layers: list[str]
+    phases: list[str]
+    pivots: list[str]
+    tables: list[str]
+    sections: list[str]
+    warnings: list[str]
+    collectors: list[CollectorAnswer]
+    counters: dict[str, int]
+    hook_cost_ns_per_event: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class AboutAnswer:
+    """What is open; the first question a page asks."""
+
+    profiles: list[ProfileAnswer]
+    notices: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionColumns:
+    """The functions that the nodes of one answer name; `id` is a frame of the profile, or -1."""
+
+    id: list[int] = field(default_factory=list)
+    name: list[str] = field(default_factory=list)
+    kind: list[str] = field(default_factory=list)
+    layer: list[str] = field(default_factory=list)
+    file: list[str] = field(default_factory=list)
+    line: list[int] = field(default_factory=list)
+    library: list[bool] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeColumns:
+    """Nodes in depth-first pre-order, one entry a node in every column that is not empty.
+
+    `value` is inclusive; `source` is the node of the profile. The columns of
+    single calls are empty where calls are not timed, `before` and `after` where nothing is
+    compared: `value` is then the larger side of each node, summed, so that widths add up.
+    """
+
+    depth: list[int]
+    function: list[int]
+    value: list[int]
+    exclusive: list[int]
+    source: list[int]
+    phase: list[str]
+    calls: list[int] = field(default_factory=list)
+    mean: list[int] = field(default_factory=list)
+    deviation: list[int] = field(default_factory=list)
+    minimum: list[int] = field(default_factory=list)
+    maximum: list[int] = field(default_factory=list)
+    before: list[int] = field(default_factory=list)
+    after: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class FlameAnswer:
+    """The part of a tree that is worth drawing.
+
+    `above` leading nodes are the ancestors of the node that was zoomed in to. `left_out` nodes are
+    narrower than half a pixel, or than what fits into an answer: `threshold` is the least value
+    shown.
+    """
+
+    unit: str
+    above: int
+    left_out: int
+    threshold: int
+    nodes: NodeColumns
+    functions: FunctionColumns = field(default_factory=FunctionColumns)
+    total: int = 0
+    node_count: int = 0
+    total_before: int = 0
+    total_after: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FoundNode:
+    """One node whose name matches."""
+
+    source: int
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class FindAnswer:
+    """Nodes whose name or file contains a text; `value` counts nested ones once."""
+
+    count: int
+    value: int
+    total: int
+    nodes: list[FoundNode]
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """How the single calls are distributed, in ns; None where not recorded."""
+
+    count: int
+    mean: float
+    deviation: float | None
+    minimum: int | None
+    maximum: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class TableRow:
+    """One group of a table; as `summary.Group`, with a frame that stands for it."""
+
+    id: int
+    name: str
+    layer: str
+    file: str
+    line: int
+    inclusive: int
+    exclusive: int
+    phases: list[int]
+    contexts: int
+    calls: Calls | None
+
+
+@dataclass(frozen=True, slots=True)
+class TableAnswer:
+    """A table; `phases` names the columns of each row's `phases`."""
+
+    unit: str
+    total: int
+    row_count: int
+    match_count: int
+    phases: list[str]
+    rows: list[TableRow]
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureValue:
+    """What one node costs under one measure."""
+
+    measure: Measure
+    inclusive: int
+    exclusive: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class OwnValue:
+    """How a metric that adds up over no tree is distributed at one node; None where not recorded.
+
+    `largest` is the maximum over the node and all below it, None where the metric is no maximum.
+    """
+
+    name: str
+    label: str
+    unit: str
+    description: str
+    count: int
+    largest: int | None
+    mean: float
+    deviation: float | None
+    minimum: int | None
+    maximum: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class PathStep:
+    """One frame of a call path."""
+
+    source: int
+    id: int
+    name: str
+    layer: str
+    file: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class LineValue:
+    """The part of a node that belongs to one line of its function."""
+
+    line: int
+    inclusive: int
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseValue:
+    """The part of a node that belongs to one phase."""
+
+    phase: str
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class NodeAnswer:
+    """All that is known of one node."""
+
+    source: int
+    id: int
+    name: str
+    kind: str
+    layer: str
+    file: str
+    line: int
+    contexts: int
+    path: list[PathStep]
+    values: list[MeasureValue]
+    own: list[OwnValue]
+    phases: list[PhaseValue]
+    lines: list[LineValue]
+    calls: Calls | None
+
+
+@dataclass(frozen=True, slots=True)
+class FileRow:
+    """A source file that the profile names, and what its lines cost by themselves."""
+
+    file: str
+    shown: str
+    library: bool
+    exclusive: int
+
+
+@dataclass(frozen=True, slots=True)
+class FilesAnswer:
+    """Source files, the user's own first, the costliest first."""
+
+    unit: str
+    total: int
+    files: list[FileRow]
+
+
+@dataclass(frozen=True, slots=True)
+class TextPart:
+    """Consecutive lines of a file; `first` is 1-based."""
+
+    first: int
+    lines: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class LineCost:
+    """What a line costs."""
+
+    line: int
+    function: str
+    inclusive: int
+    exclusive: int
+
+
+@dataclass(frozen=True, slots=True)
+class SourceAnswer:
+    """A source file with the cost of its lines; `note` says why the text is missing or doubtful."""
+
+    file: str
+    shown: str
+    unit: str
+    total: int
+    note: str
+    parts: list[TextPart]
+    costs: list[LineCost]
+
+
+@dataclass(frozen=True, slots=True)
+class FindingText:
+    """One part of a finding: where, seen, gain, do, misleads when."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class FindingRow:
+    """One thing to change; `nodes` are nodes of the profile, the costliest first."""
+
+    id: str
+    severity: str
+    title: str
+    gain: str
+    texts: list[FindingText]
+    nodes: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class FindingsAnswer:
+    """What the analyzers found; `stored` says whether it was read from the file or found now."""
+
+    stored: bool
+    findings: list[FindingRow]
+
+
+@dataclass(frozen=True, slots=True)
+class SectionAnswer:
+    """A named payload of the file (findings, recompilations, memory, ...)."""
+
+    name: str
+    content: Any

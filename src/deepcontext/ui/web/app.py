@@ -1,0 +1,197 @@
+"""The Flask application: routes, status codes, caching. What is answered is computed elsewhere.
+
+Invariant: every answer is a function of the files and the address; the server remembers nothing of
+who asked.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import gzip
+import hashlib
+import json
+from http import HTTPStatus
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from flask import Flask, Response, request
+from werkzeug.exceptions import HTTPException
+
+import deepcontext
+from deepcontext.errors import DeepContextError, UserError
+from deepcontext.ui.web.about import about
+from deepcontext.ui.web.answers import ErrorAnswer
+from deepcontext.ui.web.ask import QUESTIONS
+from deepcontext.ui.web.guard import Guard, protect
+from deepcontext.ui.web.measures import default_measure, measures
+from deepcontext.ui.web.shelf import ChangedFileError, GoneFileError
+from deepcontext.ui.web.source_pane import NO_TEXT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from deepcontext.ui.web.shelf import Shelf
+
+    Ask = Callable[[Shelf, Mapping[str, str]], object]
+
+STATIC: Final = Path(__file__).parent / "static"
+# Not `mimetypes`: what it says depends on the machine's settings.
+_STATIC_FILES: Final = {
+    "index.html": "text/html",
+    "app.js": "text/javascript",
+    "app.css": "text/css",
+    "icon.svg": "image/svg+xml",
+}
+# Answers that depend on more than the profiles: on what other files hold now.
+_NOT_OF_THE_PROFILE: Final = {"about", "source"}
+_VERSION: Final = deepcontext.__version__
+_LONGEST_ADDRESS: Final = 8_192
+_WORTH_COMPRESSING: Final = 1_400  # one network packet
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ViewSettings:
+    """What a person decided for the page.
+
+    Attributes:
+        token: secret part of the address.
+        names: host names that the server may be asked under.
+    """
+
+    token: str
+    names: tuple[str, ...] = ()
+
+
+def create_app(shelf: Shelf, settings: ViewSettings) -> Flask:
+    """Make the application that serves a page for some profiles.
+
+    Args:
+        shelf: the profiles.
+        settings: what a person decided.
+    """
+    app = Flask("deepcontext", static_folder=None)
+    guard = Guard(settings.token, settings.names)
+
+    @app.before_request
+    def refuse() -> Response | None:
+        token = (request.view_args or {}).get("token", request.path.split("/")[1])
+        refusal = guard.refusal(request, token)
+        if refusal is None and len(request.full_path) > _LONGEST_ADDRESS:
+            refusal = HTTPStatus.REQUEST_URI_TOO_LONG, "the address is too long; undo some edits"
+        return None if refusal is None else _error(refusal[1], refusal[0])
+
+    app.after_request(protect)
+    app.register_error_handler(DeepContextError, _on_error)
+    app.register_error_handler(HTTPException, _on_http_error)
+    _add_page(app)
+    notices = () if shelf.source_text else (NO_TEXT,)
+    questions = {"about": lambda shelf, _: about(shelf.refresh(), notices), **QUESTIONS}
+    for name, ask in questions.items():
+        app.add_url_rule(f"/<token>/api/{name}", name, _endpoint(shelf, name, ask))
+    return app
+
+
+def _add_page(app: Flask) -> None:
+    @app.get("/<token>/")
+    def page(token: str) -> Response:  # noqa: ARG001  checked before any route runs
+        return _file("index.html")
+
+    @app.get("/<token>/static/<name>")
+    def static(token: str, name: str) -> Response:  # noqa: ARG001  the same
+        if name not in _STATIC_FILES or name == "index.html":
+            return _error(f"no file '{name}' belongs to this page", HTTPStatus.NOT_FOUND)
+        return _file(name)
+
+
+def _file(name: str) -> Response:
+    content = (STATIC / name).read_bytes()
+    return _cached(_packed(content, HTTPStatus.OK, _STATIC_FILES[name]), content)
+
+
+def _cached(response: Response, content: bytes, tag: str | None = None) -> Response:
+    """Let the browser keep the response, but ask each time whether it still holds."""
+    response.headers["Cache-Control"] = "private, no-cache"
+    response.set_etag(tag or hashlib.sha256(content).hexdigest()[:32])
+    response.make_conditional(request)
+    return response
+
+
+def _endpoint(shelf: Shelf, name: str, ask: Ask) -> Callable[..., Response]:
+    def answer(token: str) -> Response:  # noqa: ARG001  checked before any route runs
+        tag = None if name in _NOT_OF_THE_PROFILE else _tag(shelf)
+        if tag is not None and tag in request.if_none_match:
+            return _cached(Response(status=HTTPStatus.NOT_MODIFIED), b"", tag)
+        response = _json(ask(shelf, request.args), HTTPStatus.OK)
+        return _cached(response, response.get_data(), tag)
+
+    return answer
+
+
+def _tag(shelf: Shelf) -> str:
+    """Return what changes exactly when the answer to this request does."""
+    versions = [shelf.get(place).version for place in range(len(shelf))]
+    encoding = "gzip" if _accepts_gzip() else ""
+    seed = "\n".join([_VERSION, encoding, request.full_path, *versions])
+    return hashlib.sha256(seed.encode()).hexdigest()[:32]
+
+
+def _accepts_gzip() -> bool:
+    return request.accept_encodings.best_match(["gzip"]) is not None
+
+
+def warm_up(shelf: Shelf) -> None:
+    """Answer once what every page asks first, so that it waits for nothing that can be kept."""
+    for place in range(len(shelf)):
+        metric = default_measure(shelf.get(place).profile)
+        if measures(shelf.get(place).profile):
+            QUESTIONS["flame"](shelf, {"file": str(place), "metric": metric})
+
+
+def to_json(answer: object) -> str:
+    """Return an answer as compact JSON."""
+    # Not `asdict`: it copies every column, number by number.
+    return json.dumps(answer, default=_fields, separators=(",", ":"), allow_nan=False)
+
+
+def _fields(answer: Any) -> dict[str, object]:
+    return {field.name: getattr(answer, field.name) for field in dataclasses.fields(answer)}
+
+
+def _json(answer: object, status: HTTPStatus) -> Response:
+    return _packed(to_json(answer).encode(), status, "application/json")
+
+
+def _packed(content: bytes, status: HTTPStatus, kind: str) -> Response:
+    response = Response(content, status, mimetype=kind)
+    response.headers["Vary"] = "Accept-Encoding"
+    if len(content) > _WORTH_COMPRESSING and _accepts_gzip():
+        # Without a time in it, so that equal answers stay equal.
+        response.set_data(gzip.compress(content, compresslevel=3, mtime=0))
+        response.headers["Content-Encoding"] = "gzip"
+    return response
+
+
+def _error(message: str, status: HTTPStatus) -> Response:
+    return _json(ErrorAnswer(message), status)
+
+
+def _on_error(error: DeepContextError) -> Response:
+    match error:
+        case ChangedFileError():
+            status = HTTPStatus.CONFLICT
+        case GoneFileError():
+            status = HTTPStatus.GONE
+        case UserError():
+            status = HTTPStatus.BAD_REQUEST
+        case _:
+            status = HTTPStatus.INTERNAL_SERVER_ERROR
+    return _error(str(error), status)
+
+
+def _on_http_error(error: HTTPException) -> Response:
+    status = HTTPStatus(error.code or HTTPStatus.INTERNAL_SERVER_ERROR)
+    messages = {
+        HTTPStatus.NOT_FOUND: "there is nothing at this address",
+        HTTPStatus.METHOD_NOT_ALLOWED: "this address is only read, with GET",
+    }
+    return _error(messages.get(status, error.description or status.phrase), status)

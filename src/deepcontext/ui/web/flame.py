@@ -1,0 +1,237 @@
+"""Answers with a tree: top-down, bottom-up, callers and callees of a function, difference."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, assert_never
+
+import numpy as np
+
+from deepcontext.errors import QueryError
+from deepcontext.profiler.frame import Phase
+from deepcontext.profiler.views.bottom_up import bottom_up, callers_of, outermost
+from deepcontext.profiler.views.options import Edit
+from deepcontext.profiler.views.top_down import OUTSIDE
+from deepcontext.ui.web.answers import FlameAnswer, NodeColumns
+from deepcontext.ui.web.cut import Cut, cut, difference_columns, function_columns
+from deepcontext.ui.web.measures import measure_named, values_of
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from deepcontext.profiler.grouping import Spreads
+    from deepcontext.profiler.tree import Tree
+    from deepcontext.profiler.views.bottom_up import CallerTree
+    from deepcontext.profiler.views.top_down import TopDown
+    from deepcontext.ui.web.questions import FlameQuestion
+    from deepcontext.ui.web.shelf import Shelf
+
+    Ints = npt.NDArray[np.int64]
+
+_ALL: Final = -1
+_NOT_RECORDED: Final = -1
+# Trees that run backwards cannot be asked for again below a node: they are sent finer at once.
+_FINER: Final = 4
+
+
+def flame(shelf: Shelf, question: FlameQuestion) -> FlameAnswer:
+    """Return the part of a tree that is worth drawing.
+
+    Raises:
+        QueryError: the question names something that is not there.
+    """
+    match question.kind:
+        case "top_down":
+            view = shelf.tree(question.tree.file, question.tree.options)
+            root = 0 if question.root == _ALL else view.node_of(question.root)
+            return _forwards(view, question, root)
+        case "bottom_up":
+            return _bottom_up(shelf, question)
+        case "callers":
+            return _callers(shelf, question)
+        case "callees":
+            return _callees(shelf, question)
+        case "difference":
+            return _difference(shelf, question)
+        case unknown:
+            assert_never(unknown)
+
+
+def _forwards(view: TopDown, question: FlameQuestion, root: int) -> FlameAnswer:
+    exclusive = _exclusive(view, question)
+    inclusive = view.tree.inclusive(exclusive)
+    part = cut(view.tree, inclusive, root, question.px)
+    functions, place = function_columns(view.functions, view.tree.frame[part.nodes])
+    nodes = NodeColumns(
+        depth=view.tree.depth[part.nodes].tolist(),
+        function=place,
+        value=inclusive[part.nodes].tolist(),
+        exclusive=exclusive[part.nodes].tolist(),
+        source=view.source[part.nodes].tolist(),
+        phase=_phase_labels(view.phase[part.nodes]),
+    )
+    nodes = _with_calls(nodes, view.calls, part.nodes)
+    answer = _answer(question, view, part, nodes)
+    return replace(answer, functions=functions, total=int(inclusive[0]), node_count=len(view.tree))
+
+
+def _bottom_up(shelf: Shelf, question: FlameQuestion) -> FlameAnswer:
+    view = shelf.tree(question.tree.file, question.tree.options)
+    exclusive = _exclusive(view, question)
+    turned = bottom_up(view.tree, exclusive, _fine_threshold(int(exclusive.sum()), question.px))
+    return _backwards(view, question, turned)
+
+
+def _callers(shelf: Shelf, question: FlameQuestion) -> FlameAnswer:
+    view = shelf.tree(question.tree.file, question.tree.options)
+    inclusive = view.tree.inclusive(_exclusive(view, question))
+    function = _function(view, question.function)
+    whole = int(inclusive[outermost(view.tree, function)].sum())
+    turned = callers_of(view.tree, function, inclusive, _fine_threshold(whole, question.px))
+    return _backwards(view, question, turned)
+
+
+def _callees(shelf: Shelf, question: FlameQuestion) -> FlameAnswer:
+    """Return what a function calls: the tree with the focus on it, and it on top."""
+    options = question.tree.options
+    _function(shelf.tree(question.tree.file, options), question.function)
+    focused = replace(options, edits=(*options.edits, Edit("focus", question.function)))
+    view = shelf.tree(question.tree.file, focused)
+    return _forwards(view, question, 0)
+
+
+def _backwards(view: TopDown, question: FlameQuestion, turned: CallerTree) -> FlameAnswer:
+    part = cut(turned.tree, turned.value, 0, question.px * _FINER)
+    functions, place = function_columns(view.functions, turned.tree.frame[part.nodes])
+    example = turned.example[part.nodes]
+    own = turned.value - _sum_of_children(turned.tree, turned.value)
+    nodes = NodeColumns(
+        depth=turned.tree.depth[part.nodes].tolist(),
+        function=place,
+        value=turned.value[part.nodes].tolist(),
+        exclusive=own[part.nodes].tolist(),
+        source=view.source[example].tolist(),
+        phase=_phase_labels(view.phase[example]),
+    )
+    return replace(
+        _answer(question, view, part, nodes),
+        functions=functions,
+        total=int(turned.value[0]),
+        node_count=len(turned.tree) + turned.left_out,
+        left_out=part.left_out + turned.left_out,
+    )
+
+
+def _difference(shelf: Shelf, question: FlameQuestion) -> FlameAnswer:
+    both = shelf.difference(question.tree.options)
+    before, after = both.exclusive(
+        values_of(both.before.profile, question.tree.metric),
+        values_of(both.after.profile, question.tree.metric),
+    )
+    totals = int(before.sum()), int(after.sum())
+    if question.normalize and totals[1]:
+        # Each row is rounded by itself: the sum is off by less than one unit a node.
+        after = np.rint(after * (totals[0] / totals[1])).astype(np.int64)
+    # The larger side of each node: nothing that is gone or new vanishes, and widths add up.
+    larger = np.maximum(before, after)
+    width = both.tree.inclusive(larger)
+    part = cut(both.tree, width, 0, question.px * _FINER)
+    of_before, of_after = (side[part.nodes] for side in both.sources())
+    functions, place = difference_columns(both, both.tree.frame[part.nodes])
+    nodes = NodeColumns(
+        depth=both.tree.depth[part.nodes].tolist(),
+        function=place,
+        value=width[part.nodes].tolist(),
+        exclusive=larger[part.nodes].tolist(),
+        source=np.where(of_after == OUTSIDE, of_before, of_after).tolist(),
+        phase=_phase_labels(
+            np.where(
+                of_after == OUTSIDE,
+                both.before.profile.tree.phase[of_before],
+                both.after.profile.tree.phase[of_after],
+            )
+        ),
+        before=both.tree.inclusive(before)[part.nodes].tolist(),
+        after=both.tree.inclusive(after)[part.nodes].tolist(),
+    )
+    return replace(
+        _answer(question, both.after, part, nodes),
+        functions=functions,
+        total=int(width[0]),
+        node_count=len(both.tree),
+        total_before=totals[0],
+        total_after=totals[1],
+    )
+
+
+def _answer(question: FlameQuestion, view: TopDown, part: Cut, nodes: NodeColumns) -> FlameAnswer:
+    return FlameAnswer(
+        unit=measure_named(view.profile, question.tree.metric).unit,
+        above=part.above,
+        left_out=part.left_out,
+        threshold=part.threshold,
+        nodes=nodes,
+    )
+
+
+def _exclusive(view: TopDown, question: FlameQuestion) -> Ints:
+    return view.exclusive(values_of(view.profile, question.tree.metric))
+
+
+def _function(view: TopDown, frame: int) -> int:
+    """Return the function that a frame belongs to.
+
+    Raises:
+        QueryError: there is no such frame, or its layer is left out.
+    """
+    if frame >= len(view.functions.of_frame):
+        raise QueryError(
+            f"no frame {frame}: this profile has the frames 0 to {len(view.functions.of_frame) - 1}"
+        )
+    function = int(view.functions.of_frame[frame])
+    if not (view.tree.frame == function).any():
+        name = view.functions.frame(function).name
+        raise QueryError(f"'{name}' is left out of the tree; show its layer, or undo what hides it")
+    return function
+
+
+def _fine_threshold(whole: int, px: int) -> int:
+    return max(whole // (2 * _FINER * px), 1)
+
+
+def _sum_of_children(tree: Tree, value: Ints) -> Ints:
+    total = np.zeros(len(tree), np.int64)
+    np.add.at(total, tree.parent[1:], value[1:])
+    return total
+
+
+def _phase_labels(phase: npt.NDArray[np.uint8]) -> list[str]:
+    labels = [each.label for each in Phase]
+    return [labels[each] for each in phase.tolist()]
+
+
+def _with_calls(nodes: NodeColumns, spreads: Spreads | None, kept: Ints) -> NodeColumns:
+    if spreads is None:
+        return nodes
+    count = spreads.count[kept]
+    divisor = np.maximum(count, 1)
+    deviation = np.full(len(kept), float(_NOT_RECORDED))
+    if spreads.m2 is not None:
+        several = count > 1
+        deviation[several] = np.sqrt(spreads.m2[kept][several] / (count[several] - 1))
+    mean = np.where(count > 0, spreads.total[kept] / divisor, _NOT_RECORDED)
+    return replace(
+        nodes,
+        calls=count.tolist(),
+        mean=np.rint(mean).astype(np.int64).tolist(),
+        deviation=np.rint(deviation).astype(np.int64).tolist(),
+        minimum=_extremes(spreads.minimum, kept, count),
+        maximum=_extremes(spreads.maximum, kept, count),
+    )
+
+
+def _extremes(column: Ints | None, kept: Ints, count: Ints) -> list[int]:
+    if column is None:
+        return []
+    shown: list[int] = np.where(count > 0, column[kept], _NOT_RECORDED).tolist()
+    return shown

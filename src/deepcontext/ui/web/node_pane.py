@@ -1,0 +1,190 @@
+"""Answers about single nodes: all that is known of one, and those whose name contains a text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from deepcontext.profiler import summary
+from deepcontext.profiler.frame import FrameKind
+from deepcontext.profiler.grouping import NO_GROUP, Spreads, sums
+from deepcontext.profiler.metric import CALL_DURATION_NS, Aggregation
+from deepcontext.profiler.views.layers import Layer
+from deepcontext.ui.web.answers import (
+    FindAnswer,
+    FoundNode,
+    LineValue,
+    MeasureValue,
+    NodeAnswer,
+    OwnValue,
+    PathStep,
+    PhaseValue,
+)
+from deepcontext.ui.web.measures import measures, metric_label, values_of
+from deepcontext.ui.web.tables import calls_of
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from deepcontext.profiler.views.top_down import TopDown
+    from deepcontext.ui.web.questions import TreeQuestion
+    from deepcontext.ui.web.shelf import Shelf
+
+    Ints = npt.NDArray[np.int64]
+
+MOST_FOUND: Final = 1_000
+_MOST_LINES: Final = 20
+
+
+def node(shelf: Shelf, question: TreeQuestion, source: int) -> NodeAnswer:
+    """Return all that is known of the node that shows a node of the profile.
+
+    Raises:
+        QueryError: there is no such node, or it is not shown.
+    """
+    view = shelf.tree(question.file, question.options)
+    place = view.node_of(source)
+    step = _step(view, place)
+    frame = view.functions.frame(int(view.tree.frame[place]))
+    members = view.members(place)
+    return NodeAnswer(
+        source=step.source,
+        id=step.id,
+        name=frame.name,
+        kind=frame.kind.label,
+        layer=step.layer,
+        file=frame.file,
+        line=frame.line,
+        contexts=len(members),
+        path=[_step(view, each) for each in view.tree.path(place)[1:]],
+        values=_values(view, place),
+        own=_own(view, members),
+        phases=_phases(view, place, question.metric),
+        lines=_lines(view, members, question.metric),
+        calls=None if view.calls is None else calls_of(view.calls.spread(place)),
+    )
+
+
+def find(shelf: Shelf, question: TreeQuestion, text: str) -> FindAnswer:
+    """Return the nodes whose name or file contains a text, in lower or upper case."""
+    view = shelf.tree(question.file, question.options)
+    exclusive = view.exclusive(values_of(view.profile, question.metric))
+    inclusive = view.tree.inclusive(exclusive)
+    found = _matching(view, text)[view.tree.frame] & (inclusive > 0)
+    found[0] = False
+    outermost = found & ~view.tree.below(found)
+    places = np.flatnonzero(found)
+    shown = places
+    if len(places) > MOST_FOUND:
+        largest = np.argpartition(-inclusive[places], MOST_FOUND)[:MOST_FOUND]
+        shown = np.sort(places[largest])
+    return FindAnswer(
+        count=len(places),
+        value=int(inclusive[outermost].sum()),
+        total=int(inclusive[0]),
+        nodes=[
+            FoundNode(source, value)
+            for source, value in zip(
+                view.source[shown].tolist(), inclusive[shown].tolist(), strict=True
+            )
+        ],
+    )
+
+
+def _matching(view: TopDown, text: str) -> npt.NDArray[np.bool_]:
+    """Return which functions have a name or a file that contains a text, shape (functions,)."""
+    wanted = text.casefold()
+    strings = view.profile.frames.strings
+    contains = np.fromiter(
+        (wanted in string.casefold() for string in strings), np.bool_, count=len(strings)
+    )
+    frames = contains[view.profile.frames.name] | contains[view.profile.frames.file]
+    matches = np.zeros(len(view.functions), np.bool_)
+    matches[view.functions.of_frame[frames]] = bool(wanted)
+    return matches
+
+
+def _step(view: TopDown, place: int) -> PathStep:
+    function = int(view.tree.frame[place])
+    frame = view.functions.frame(function)
+    return PathStep(
+        source=int(view.source[place]),
+        id=int(view.functions.example[function]),
+        name=frame.name,
+        layer=Layer(int(view.functions.layer[function])).label,
+        file=frame.file,
+        line=frame.line,
+    )
+
+
+def _values(view: TopDown, place: int) -> list[MeasureValue]:
+    inside = slice(place, int(view.tree.subtree_end[place]))
+    values = []
+    for measure in measures(view.profile):
+        exclusive = view.exclusive(values_of(view.profile, measure.key))
+        values.append(
+            MeasureValue(
+                measure,
+                inclusive=int(exclusive[inside].sum()),
+                exclusive=int(exclusive[place]),
+                total=int(exclusive.sum()),
+            )
+        )
+    return values
+
+
+def _own(view: TopDown, members: Ints) -> list[OwnValue]:
+    """Return the metrics that no view can add up, maxima and properties, of a node's contexts."""
+    values = []
+    for name, rows in view.profile.metrics.items():
+        described = rows.descriptor
+        if described.aggregation is Aggregation.SUM or name == CALL_DURATION_NS.name:
+            continue
+        largest = None
+        if described.aggregation is Aggregation.MAX and len(members):
+            largest = int(view.profile.inclusive(name)[members].max())
+        group = np.where(np.isin(rows.node, members), 0, NO_GROUP)
+        spread = Spreads.of_rows(rows, group, 1).spread(0)
+        if spread is None and not largest:
+            continue
+        values.append(
+            OwnValue(
+                name=name,
+                label=metric_label(name),
+                unit=described.unit,
+                description=described.description,
+                count=spread.count if spread else 0,
+                largest=largest,
+                mean=spread.mean if spread else 0.0,
+                deviation=spread.sd if spread else None,
+                minimum=spread.minimum if spread else None,
+                maximum=spread.maximum if spread else None,
+            )
+        )
+    return values
+
+
+def _phases(view: TopDown, place: int, metric: str) -> list[PhaseValue]:
+    values = values_of(view.profile, metric)
+    inside = slice(place, int(view.tree.subtree_end[place]))
+    wanted = view.options.phase
+    rows = []
+    for phase in summary.PHASES:
+        if wanted is None or wanted == phase:
+            value = int(view.counting(phase).exclusive(values)[inside].sum())
+            rows.append(PhaseValue(phase.label, value))
+    return [row for row in rows if row.value]
+
+
+def _lines(view: TopDown, members: Ints, metric: str) -> list[LineValue]:
+    """Split a Python function's inclusive cost by the line it was left at."""
+    profile = view.profile
+    if not len(members) or profile.frame(int(members[0])).kind is not FrameKind.PYTHON:
+        return []
+    counted = view.counted(values_of(profile, metric))
+    line = profile.frames.line[profile.tree.frame[members]]
+    distinct, group = np.unique(line, return_inverse=True)
+    total = sums(np.ravel(group), profile.tree.inclusive(counted)[members], len(distinct))
+    order = np.argsort(-total)[:_MOST_LINES]
+    return [LineValue(int(distinct[each]), int(total[each])) for each in order.tolist()]

@@ -1,0 +1,188 @@
+"""Write the page as one HTML file that needs neither server nor network.
+
+The file holds the page's script, its style and recorded answers to the questions it is likely to
+ask (`recording.py`). Invariant: the answers are those the server gives; nothing is computed twice.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import html
+import json
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from deepcontext.errors import DeepContextError, UserError
+from deepcontext.ui.format import format_bytes, format_count
+from deepcontext.ui.web import recording
+from deepcontext.ui.web.about import about
+from deepcontext.ui.web.app import STATIC, to_json
+from deepcontext.ui.web.ask import QUESTIONS
+from deepcontext.ui.web.questions import FlameQuestion, spelling
+from deepcontext.ui.web.source_pane import NO_TEXT
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable
+
+    from deepcontext.ui.web.recording import Recorded
+    from deepcontext.ui.web.shelf import Shelf
+
+MOST_BYTES: Final = 10_000_000
+# Making one tree of a million nodes takes about a second; this much work takes about half a minute.
+_MOST_TREE_NODES: Final = 30_000_000
+_SWITCHED_OFF: Final = (
+    "this file holds recorded answers: two switches at most can differ from the start, and focus, "
+    "hide, collapse and drop need 'deepcontext view'"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How large a page may become.
+
+    Attributes:
+        size_bytes: most bytes of compressed answers, as they are written.
+        tree_nodes: most nodes of trees to make, summed over the trees.
+    """
+
+    size_bytes: int = MOST_BYTES
+    tree_nodes: int = _MOST_TREE_NODES
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A finished page.
+
+    Attributes:
+        text: the HTML.
+        notices: what was left out, as a person reads it.
+    """
+
+    text: str
+    notices: tuple[str, ...]
+
+    @property
+    def size_bytes(self) -> int:
+        """Return the size as written."""
+        return len(self.text.encode())
+
+
+def write_page(shelf: Shelf, path: str | os.PathLike[str]) -> Page:
+    """Write the page for some profiles.
+
+    Raises:
+        UserError: the file cannot be written.
+    """
+    page = make_page(shelf)
+    where = Path(path)
+    try:
+        where.write_text(page.text, "utf-8")
+    except OSError as error:
+        raise UserError(
+            f"cannot write '{where}': {error.strerror}; choose a folder that exists and may be "
+            "written to"
+        ) from error
+    return page
+
+
+def make_page(shelf: Shelf, limits: Limits = Limits()) -> Page:
+    """Return the page for some profiles.
+
+    Args:
+        shelf: the profiles.
+        limits: how large it may become.
+    """
+    answers, notices = _record(shelf, recording.questions(shelf), limits)
+    if not shelf.source_text:
+        notices = (*notices, NO_TEXT)
+    answers["about"] = to_json(about(shelf.refresh(), notices))
+    # Written by hand from texts that are JSON already: a large page holds each answer once.
+    body = ",".join(f"{json.dumps(key)}:{text}" for key, text in answers.items())
+    packed = gzip.compress(f"{{{body}}}".encode(), compresslevel=9, mtime=0)
+    return Page(_fill(base64.b64encode(packed).decode()), notices)
+
+
+def _record(
+    shelf: Shelf, questions: Iterable[Recorded], limits: Limits
+) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Answer questions until the limits are reached."""
+    answers: dict[str, str] = {}
+    size, nodes, left_out, cut = 0, 0, 0, 0
+    for question in questions:
+        key = spelling(question.what, question.query)
+        if key in answers:
+            continue
+        if size >= limits.size_bytes or (question.is_tree and nodes >= limits.tree_nodes):
+            left_out += 1
+            continue
+        try:
+            text, missing = _answer(shelf, question)
+        except DeepContextError:
+            continue  # the page asks, and is told why, only of what it is offered
+        answers[key] = text
+        cut = max(cut, missing) if question.px else cut
+        # Base64 makes four bytes of three.
+        size += len(zlib.compress(text.encode(), 1)) * 4 // 3
+        nodes += len(shelf.get(_place(question)).profile.tree) if question.is_tree else 0
+    return answers, _notices(cut, left_out, limits)
+
+
+def _answer(shelf: Shelf, question: Recorded) -> tuple[str, int]:
+    """Return an answer as JSON, and how many nodes it leaves out."""
+    query = {**question.query, "px": str(question.px)} if question.px else question.query
+    answer = QUESTIONS[question.what](shelf, query)
+    return to_json(answer), int(getattr(answer, "left_out", 0))
+
+
+def _place(question: Recorded) -> int:
+    return FlameQuestion.of_query({"file": question.query.get("file", "")}).tree.file
+
+
+def _notices(cut: int, left_out: int, limits: Limits) -> tuple[str, ...]:
+    notices = [_SWITCHED_OFF]
+    if cut:
+        notices.append(
+            f"up to {format_count(cut)} of a graph's narrowest nodes are left out; they are part "
+            "of the boxes above them"
+        )
+    if left_out:
+        notices.append(
+            f"{format_count(left_out)} less usual combinations of switches are left out to keep "
+            f"the file below {format_bytes(limits.size_bytes)} and quick to write"
+        )
+    return tuple(notices)
+
+
+def _fill(packed: str) -> str:
+    """Put script, style and answers where the served page refers to them."""
+    script = (STATIC / "app.js").read_text("utf-8").replace("</script", "<\\/script")
+    style = (STATIC / "app.css").read_text("utf-8")
+    icon = base64.b64encode((STATIC / "icon.svg").read_bytes()).decode()
+    policy = (
+        f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+    meta = '<meta charset="utf-8">'
+    policy_meta = f'<meta http-equiv="Content-Security-Policy" content="{html.escape(policy)}">'
+    answers = f'<script type="application/octet-stream" id="deepcontext-answers">{packed}</script>'
+    parts = {
+        meta: f"{meta}\n{policy_meta}",
+        'href="static/icon.svg"': f'href="data:image/svg+xml;base64,{icon}"',
+        '<link rel="stylesheet" href="static/app.css">': f"<style>{style}</style>",
+        '<script src="static/app.js"></script>': f"{answers}\n<script>{script}</script>",
+    }
+    text = (STATIC / "index.html").read_text("utf-8")
+    for old, new in parts.items():
+        if text.count(old) != 1:
+            raise AssertionError(f"index.html must contain {old!r} once")
+        text = text.replace(old, new)
+    return text
+
+
+def _digest(content: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}"

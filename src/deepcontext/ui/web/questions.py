@@ -1,0 +1,180 @@
+"""What the page can ask, read from the query part of an address, and written back to it.
+
+Invariant: `to_query` leaves out what has its default and sorts the rest, so that one question has
+one spelling: a one-file page finds its recorded answers by it (`web/src/model/question.ts`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Literal, get_args
+from urllib.parse import quote
+
+from deepcontext.errors import QueryError
+from deepcontext.profiler.frame import Phase
+from deepcontext.profiler.metric import CPU_TIME_NS
+from deepcontext.profiler.views.layers import OPTIONAL_LAYERS, Layer
+from deepcontext.profiler.views.options import Edit, TreeOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+FlameKind = Literal["top_down", "bottom_up", "callers", "callees", "difference"]
+_FLAME_KINDS: Final[tuple[str, ...]] = get_args(FlameKind)
+_NOT_GIVEN: Final = -1
+DEFAULT_PX: Final = 1536
+_MOST_PX: Final = 16_384
+_MOST_EDITS: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class TreeQuestion:
+    """Which tree of which profile, and which cost.
+
+    Attributes:
+        file: place of the profile among those opened.
+        metric: key of a measure.
+        options: what the tree shows.
+    """
+
+    file: int = 0
+    metric: str = CPU_TIME_NS.name
+    options: TreeOptions = field(default_factory=TreeOptions)
+
+    @classmethod
+    def of_query(cls, query: Mapping[str, str]) -> TreeQuestion:
+        """Read the question.
+
+        Raises:
+            QueryError: a value is not one of those that exist.
+        """
+        edits = [edit for edit in query.get("edits", "").split(",") if edit]
+        if len(edits) > _MOST_EDITS:
+            raise QueryError(f"{len(edits)} edits are more than the {_MOST_EDITS} that may be made")
+        return cls(
+            file=number(query, "file", 0),
+            metric=query.get("metric", CPU_TIME_NS.name),
+            options=TreeOptions(
+                hidden=frozenset(
+                    _layer(name) for name in query.get("hidden", "").split(",") if name
+                ),
+                library=_flag(query, "library"),
+                by_line=_flag(query, "lines"),
+                phase=_phase(query.get("phase", "")),
+                pivot=query.get("pivot", "thread"),
+                edits=tuple(Edit.parse(edit) for edit in edits),
+            ),
+        )
+
+    def to_query(self) -> dict[str, str]:
+        """Return what differs from the defaults."""
+        options = self.options
+        values = {
+            "file": str(self.file) if self.file else "",
+            "metric": "" if self.metric == CPU_TIME_NS.name else self.metric,
+            "hidden": ",".join(layer.label for layer in sorted(options.hidden)),
+            "library": "1" if options.library else "",
+            "lines": "1" if options.by_line else "",
+            "phase": "" if options.phase is None else options.phase.label,
+            "pivot": "" if options.pivot == "thread" else options.pivot,
+            "edits": ",".join(str(edit) for edit in options.edits),
+        }
+        return {name: value for name, value in values.items() if value}
+
+
+@dataclass(frozen=True, slots=True)
+class FlameQuestion:
+    """Which part of a tree to draw.
+
+    Attributes:
+        tree: which tree.
+        kind: from which side.
+        root: node of the profile to zoom in to, or -1 for all.
+        function: frame whose callers or callees are asked for, or -1.
+        normalize: scale the second profile of a difference to the total of the first.
+        px: width of the drawing in pixels.
+    """
+
+    tree: TreeQuestion
+    kind: FlameKind = "top_down"
+    root: int = _NOT_GIVEN
+    function: int = _NOT_GIVEN
+    normalize: bool = False
+    px: int = DEFAULT_PX
+
+    @classmethod
+    def of_query(cls, query: Mapping[str, str]) -> FlameQuestion:
+        """Read the question.
+
+        Raises:
+            QueryError: a value is not one of those that exist.
+        """
+        wanted = query.get("kind", "top_down")
+        kind = next((each for each in get_args(FlameKind) if each == wanted), None)
+        if kind is None:
+            raise QueryError(f"no view '{wanted}'; known: {', '.join(_FLAME_KINDS)}")
+        function = number(query, "function", _NOT_GIVEN)
+        if kind in {"callers", "callees"} and function == _NOT_GIVEN:
+            raise QueryError(f"the view '{kind}' needs the number of a frame as 'function'")
+        return cls(
+            tree=TreeQuestion.of_query(query),
+            kind=kind,
+            root=number(query, "root", _NOT_GIVEN),
+            function=function,
+            normalize=_flag(query, "normalize"),
+            px=min(max(number(query, "px", DEFAULT_PX), 1), _MOST_PX),
+        )
+
+    def to_query(self) -> dict[str, str]:
+        """Return what differs from the defaults; without the width, which is no part of it."""
+        values = {
+            "kind": "" if self.kind == "top_down" else self.kind,
+            "root": "" if self.root == _NOT_GIVEN else str(self.root),
+            "function": "" if self.function == _NOT_GIVEN else str(self.function),
+            "normalize": "1" if self.normalize else "",
+        }
+        return {**self.tree.to_query(), **{name: value for name, value in values.items() if value}}
+
+
+def spelling(what: str, query: Mapping[str, str]) -> str:
+    """Return the one spelling of a question: ``flame?kind=bottom_up&phase=backward``."""
+    text = "&".join(f"{name}={quote(query[name], safe='')}" for name in sorted(query))
+    return f"{what}?{text}" if text else what
+
+
+def number(query: Mapping[str, str], name: str, default: int) -> int:
+    """Return a whole number of at least 0 (or the default).
+
+    Raises:
+        QueryError: it is something else.
+    """
+    text = query.get(name, "")
+    if not text:
+        return default
+    if not (text.isascii() and text.isdecimal()) or len(text) > 15:  # noqa: PLR2004  fits int64
+        raise QueryError(f"'{name}' must be a whole number, found '{text[:40]}'")
+    return int(text)
+
+
+def _flag(query: Mapping[str, str], name: str) -> bool:
+    text = query.get(name, "")
+    if text not in {"", "0", "1"}:
+        raise QueryError(f"'{name}' must be 0 or 1, found '{text[:40]}'")
+    return text == "1"
+
+
+def _layer(name: str) -> Layer:
+    for layer in OPTIONAL_LAYERS:
+        if layer.label == name:
+            return layer
+    known = ", ".join(layer.label for layer in OPTIONAL_LAYERS)
+    raise QueryError(f"no layer '{name}'; known: {known}")
+
+
+def _phase(name: str) -> Phase | None:
+    if not name:
+        return None
+    for phase in Phase:
+        if phase.label == name:
+            return phase
+    raise QueryError(f"no phase '{name}'; known: {', '.join(phase.label for phase in Phase)}")

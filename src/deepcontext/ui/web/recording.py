@@ -1,0 +1,174 @@
+"""Which questions a one-file page answers, most useful first.
+
+Every combination of switches cannot be recorded; what is missing is switched off in the page, and
+said. Invariant: no question is yielded twice.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from deepcontext.profiler import summary
+from deepcontext.profiler.views.layers import OPTIONAL_LAYERS, layer_of_frame
+from deepcontext.profiler.views.options import TreeOptions
+from deepcontext.profiler.views.pivot import pivots
+from deepcontext.ui.web.measures import default_measure, measures, metric_of, values_of
+from deepcontext.ui.web.questions import FlameQuestion, TreeQuestion
+from deepcontext.ui.web.source_pane import files
+from deepcontext.ui.web.tables import table, tables_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from deepcontext.profiler.profile import Profile
+    from deepcontext.profiler.views.layers import Layer
+    from deepcontext.ui.web.shelf import Shelf
+
+    Change = Callable[[TreeQuestion], TreeQuestion]
+
+# How many switches may differ from the start at once.
+COMBINED: Final = 2
+FINE_PX: Final = 16_384
+_SANDWICHES: Final = 60
+_NODES: Final = 400
+_LEAST_NODE: Final = 0.002  # part of the whole
+_SOURCES: Final = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """One question to answer.
+
+    Attributes:
+        what: the question's name.
+        query: its parameters, without defaults.
+        is_tree: whether a tree has to be made for it, which takes time in a large profile.
+        px: width to draw at; more than a screen has, where one must be able to zoom in.
+    """
+
+    what: str
+    query: dict[str, str]
+    is_tree: bool = False
+    px: int = 0
+
+
+def questions(shelf: Shelf) -> Iterator[Recorded]:
+    """Yield what a page may ask about all profiles, most useful first."""
+    starts = [
+        TreeQuestion(file=place, metric=default_measure(shelf.get(place).profile))
+        for place in range(len(shelf))
+    ]
+    # What the page opens with comes before all that may fill the file.
+    for start in starts:
+        yield from _trees(start, _changes(shelf.get(start.file).profile), 0)
+        yield from _tables(shelf, start)
+        yield from _plain(shelf, start)
+    if len(shelf) > 1:
+        yield from _differences(shelf, starts[0])
+    for start in starts:
+        yield from _nodes(shelf, start)
+        yield from _trees(start, _changes(shelf.get(start.file).profile), 1)
+        yield from _sandwiches(shelf, start)
+        for measure in measures(shelf.get(start.file).profile):
+            if metric_of(measure) is not None:
+                yield from _tables(shelf, replace(start, metric=measure.key))
+    for combined in range(2, COMBINED + 1):
+        for start in starts:
+            yield from _trees(start, _changes(shelf.get(start.file).profile), combined)
+
+
+def _tables(shelf: Shelf, start: TreeQuestion) -> Iterator[Recorded]:
+    """Yield tables and source with the costs of one measure."""
+    query = start.to_query()
+    for by in tables_of(shelf.get(start.file).profile):
+        yield Recorded("table", query if by == "operator" else {**query, "by": by})
+    yield Recorded("files", query)
+    for row in files(shelf, start.file, start.metric).files[:_SOURCES]:
+        yield Recorded("source", {**query, "path": row.file})
+
+
+def _plain(shelf: Shelf, start: TreeQuestion) -> Iterator[Recorded]:
+    """Yield findings and sections."""
+    profile = shelf.get(start.file).profile
+    place = {"file": str(start.file)} if start.file else {}
+    yield Recorded("findings", place)
+    for name in profile.sections:
+        yield Recorded("section", {**place, "name": name})
+
+
+def _trees(
+    start: TreeQuestion, changes: list[tuple[str, Change]], combined: int
+) -> Iterator[Recorded]:
+    """Yield both directions of the tree with so many switches changed."""
+    for chosen in itertools.combinations(changes, combined):
+        names = [name for name, _ in chosen]
+        if len(set(names)) < len(names):
+            continue
+        tree = start
+        for _, change in chosen:
+            tree = change(tree)
+        for kind in ("top_down", "bottom_up"):
+            question = FlameQuestion(tree, kind=kind)
+            px = FINE_PX if not chosen else 0
+            yield Recorded("flame", question.to_query(), is_tree=True, px=px)
+
+
+def _changes(profile: Profile) -> list[tuple[str, Change]]:
+    """Return every switch's other positions, with a name of the switch."""
+    layers = set(np.unique(layer_of_frame(profile.frames.kind)).tolist())
+    phases = set(np.unique(summary.shown_phase(profile.tree)).tolist())
+    return [
+        ("library", partial(_with, library=True)),
+        ("lines", partial(_with, by_line=True)),
+        *((layer.label, partial(_without, layer)) for layer in OPTIONAL_LAYERS if layer in layers),
+        *(("phase", partial(_with, phase=phase)) for phase in summary.PHASES if phase in phases),
+        *(("pivot", partial(_with, pivot=pivot)) for pivot in pivots(profile)[1:]),
+        *(("measure", partial(replace, metric=each.key)) for each in measures(profile)[1:]),
+    ]
+
+
+def _with(tree: TreeQuestion, **options: Any) -> TreeQuestion:
+    return replace(tree, options=replace(tree.options, **options))
+
+
+def _without(layer: Layer, tree: TreeQuestion) -> TreeQuestion:
+    return _with(tree, hidden=tree.options.hidden | {layer})
+
+
+def _differences(shelf: Shelf, start: TreeQuestion) -> Iterator[Recorded]:
+    trees = [start, *(change(start) for _, change in _changes(shelf.get(0).profile))]
+    for tree in trees:
+        for normalize in (False, True):
+            question = FlameQuestion(tree, kind="difference", normalize=normalize)
+            yield Recorded("flame", question.to_query(), is_tree=True)
+
+
+def _nodes(shelf: Shelf, start: TreeQuestion) -> Iterator[Recorded]:
+    """Yield the details of the nodes that cost the most."""
+    profile = shelf.get(start.file).profile
+    view = shelf.tree(start.file, TreeOptions())
+    inclusive = view.tree.inclusive(view.exclusive(values_of(profile, start.metric)))
+    largest = np.argsort(-inclusive, kind="stable")[:_NODES]
+    for node in largest[inclusive[largest] >= inclusive[0] * _LEAST_NODE].tolist():
+        yield Recorded("node", {**start.to_query(), "source": str(int(view.source[node]))})
+
+
+def _sandwiches(shelf: Shelf, start: TreeQuestion) -> Iterator[Recorded]:
+    """Yield callers and callees of the costliest operators, modules and scopes."""
+    profile = shelf.get(start.file).profile
+    rows = [
+        row
+        for by in tables_of(profile)
+        if by != "line"
+        for row in table(shelf, start.file, by, start.metric).rows[:_SANDWICHES]
+    ]
+    rows.sort(key=lambda row: -row.inclusive)
+    for row in rows[:_SANDWICHES]:
+        for kind in ("callers", "callees"):
+            question = FlameQuestion(start, kind=kind, function=row.id)
+            yield Recorded("flame", question.to_query(), is_tree=True)

@@ -1,0 +1,154 @@
+"""Answers with source text: files that the profile names, and what their lines cost.
+
+Invariant: no other file is ever read, whatever a request asks for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from deepcontext.errors import QueryError
+from deepcontext.profiler.source import is_user_file
+from deepcontext.ui.format import shorten_path
+from deepcontext.ui.web.answers import FileRow, FilesAnswer, LineCost, SourceAnswer, TextPart
+from deepcontext.ui.web.measures import measure_named, metric_of
+from deepcontext.ui.web.tables import group_table
+
+if TYPE_CHECKING:
+    from deepcontext.profiler.profile import Profile
+    from deepcontext.profiler.summary import GroupTable
+    from deepcontext.ui.web.shelf import OpenProfile, Shelf
+
+NO_TEXT: Final = "source text is left out, as asked for with --no-source"
+_MOST_FILES: Final = 500
+# A longer file is sent only around the lines that cost something.
+_WHOLE_LINES: Final = 2_000
+_AROUND: Final = 30
+_LONGEST_LINE: Final = 400
+_MOST_BYTES: Final = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class _Lines:
+    """Costs of all source lines, and of each file the sum of what its lines cost by themselves."""
+
+    of_file: dict[str, list[LineCost]]
+    total: int
+
+
+def files(shelf: Shelf, file: int, metric: str) -> FilesAnswer:
+    """Return the source files of a profile.
+
+    Raises:
+        QueryError: unknown measure.
+    """
+    book = shelf.get(file)
+    lines = _lines(shelf, book, metric)
+    rows = [
+        FileRow(
+            file=path,
+            shown=shorten_path(path, book.profile.run.cwd),
+            library=not is_user_file(path),
+            exclusive=sum(cost.exclusive for cost in costs),
+        )
+        for path, costs in lines.of_file.items()
+    ]
+    rows.sort(key=lambda row: (row.library, -row.exclusive, row.file))
+    unit = measure_named(book.profile, metric).unit
+    return FilesAnswer(unit, lines.total, rows[:_MOST_FILES])
+
+
+def source(shelf: Shelf, file: int, path: str, metric: str) -> SourceAnswer:
+    """Return a source file with the cost of its lines.
+
+    Args:
+        shelf: the profiles.
+        file: place of the profile.
+        path: a file that the profile names, exactly as it names it.
+        metric: key of a measure.
+
+    Raises:
+        QueryError: unknown measure, or the profile names no such file.
+    """
+    book = shelf.get(file)
+    lines = _lines(shelf, book, metric)
+    if path not in lines.of_file:
+        raise QueryError("this profile names no such source file; open one from the list")
+    costs = sorted(lines.of_file[path], key=lambda cost: cost.line)
+    content, note = _read(path, book.profile) if shelf.source_text else ([], NO_TEXT)
+    if content and costs[-1].line > len(content):
+        note = f"the file has {len(content)} lines, the profile names line {costs[-1].line}"
+    return SourceAnswer(
+        file=path,
+        shown=shorten_path(path, book.profile.run.cwd),
+        unit=measure_named(book.profile, metric).unit,
+        total=lines.total,
+        note=note,
+        parts=_parts(content, [cost.line for cost in costs]),
+        costs=costs,
+    )
+
+
+def _lines(shelf: Shelf, book: OpenProfile, metric: str) -> _Lines:
+    measure = measure_named(book.profile, metric)
+    name = metric_of(measure)
+    if name is None:
+        raise QueryError(f"lines show totals of metrics, not '{metric}'; choose another measure")
+    # Before the lock of `keep`, which is not taken twice.
+    own = group_table(shelf, book, "line", metric)
+    return shelf.keep(("lines", book.version, name), lambda: _all_lines(book.profile, name, own))
+
+
+def _all_lines(profile: Profile, metric: str, own: GroupTable) -> _Lines:
+    """Collect the costs of all lines by file.
+
+    A line of the user's own code answers for what libraries did for it (`summary.by_line`); a line
+    of a library for what no deeper Python line accounts for.
+    """
+    of_file: dict[str, list[LineCost]] = {}
+    for group in own.rows:
+        cost = LineCost(group.line, group.name, group.inclusive, group.exclusive)
+        of_file.setdefault(group.file, []).append(cost)
+    for row in profile.query().table(metric, by="line"):
+        frame = row.frame
+        if frame is not None and frame.file and not is_user_file(frame.file):
+            cost = LineCost(frame.line, frame.name, row.inclusive, row.exclusive)
+            of_file.setdefault(frame.file, []).append(cost)
+    return _Lines(of_file, own.total)
+
+
+def _read(path: str, profile: Profile) -> tuple[list[str], str]:
+    """Return the lines of a file, and why they are missing or may be others than the program's."""
+    where = Path(path)
+    try:
+        status = where.stat()
+        if not where.is_file() or status.st_size > _MOST_BYTES:
+            return [], "the file is no source text"
+        content = where.read_text("utf-8", "replace").splitlines()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        return [], f"the file cannot be read on this machine: {reason}"
+    started = profile.run.start_unix_ns
+    if started and status.st_mtime_ns > started:
+        return content, "the file was changed after the program started: lines may have moved"
+    return content, ""
+
+
+def _parts(content: list[str], lines: list[int]) -> list[TextPart]:
+    """Return the whole text, of a long file only what lies around some lines."""
+    if not content:
+        return []
+    shown = np.zeros(len(content), np.bool_)
+    if len(content) <= _WHOLE_LINES:
+        shown[:] = True
+    for line in lines:
+        shown[max(line - 1 - _AROUND, 0) : line + _AROUND] = True
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], shown.view(np.int8), [0]])))
+    return [
+        TextPart(int(first) + 1, [line[:_LONGEST_LINE] for line in content[first:end]])
+        for first, end in zip(edges[::2], edges[1::2], strict=True)
+    ]

@@ -1,0 +1,128 @@
+"""Answers with a table: what `summary.py` computed, with a frame to go to for each row."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from deepcontext.errors import QueryError
+from deepcontext.profiler import summary
+from deepcontext.profiler.frame import FrameKind
+from deepcontext.profiler.views.layers import LAYER_OF_KIND
+from deepcontext.ui.web.answers import Calls, TableAnswer, TableRow
+from deepcontext.ui.web.measures import measure_named, metric_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from deepcontext.profiler.grouping import Spread
+    from deepcontext.profiler.profile import Profile
+    from deepcontext.profiler.summary import Group, GroupTable
+    from deepcontext.ui.web.shelf import OpenProfile, Shelf
+
+    MakeTable = Callable[[Profile, str], GroupTable]
+
+MOST_ROWS: Final = 500
+# Name on the page -> kind of the frames that the rows stand for, and what computes them.
+TABLES: Final[dict[str, tuple[FrameKind, MakeTable]]] = {
+    "operator": (FrameKind.OPERATOR, summary.by_operator),
+    "module": (FrameKind.MODULE, summary.by_module),
+    "line": (FrameKind.PYTHON, summary.by_line),
+    "scope": (FrameKind.SCOPE, summary.by_scope),
+    "kernel": (FrameKind.KERNEL, summary.by_kernel),
+}
+
+
+def tables_of(profile: Profile) -> list[str]:
+    """Return the names of the tables that have rows."""
+    kinds = set(np.unique(profile.frames.kind).tolist())
+    has_user_lines = bool(summary.user_frames(profile).any())
+    return [
+        name
+        for name, (kind, _) in TABLES.items()
+        if kind in kinds and (name != "line" or has_user_lines)
+    ]
+
+
+def table(shelf: Shelf, file: int, by: str, metric: str, text: str = "") -> TableAnswer:
+    """Return a table, its largest rows first.
+
+    Args:
+        shelf: the profiles.
+        file: place of the profile.
+        by: name of the table.
+        metric: key of a measure that is a metric's total.
+        text: only rows whose name or file contains this, in lower or upper case.
+
+    Raises:
+        QueryError: unknown table or measure.
+    """
+    book = shelf.get(file)
+    measure = measure_named(book.profile, metric)
+    groups = group_table(shelf, book, by, metric)
+    ids = shelf.keep(("ids", book.version, by), lambda: _frame_ids(book.profile, by))
+    wanted = text.casefold()
+    rows = [
+        row
+        for row in groups.rows
+        if wanted in row.name.casefold() or wanted in f"{row.file}:{row.line}".casefold()
+    ]
+    layer = LAYER_OF_KIND[TABLES[by][0]].label
+    return TableAnswer(
+        unit=measure.unit,
+        total=groups.total,
+        row_count=groups.row_count,
+        match_count=len(rows),
+        phases=[phase.label for phase in summary.PHASES],
+        rows=[_row(row, ids, layer) for row in rows[:MOST_ROWS]],
+    )
+
+
+def group_table(shelf: Shelf, book: OpenProfile, by: str, metric: str) -> GroupTable:
+    """Return all groups of a table; kept for the next question.
+
+    Raises:
+        QueryError: unknown table, or a measure that tables do not show.
+    """
+    if by not in TABLES:
+        raise QueryError(f"no table by '{by}'; known: {', '.join(TABLES)}")
+    name = metric_of(measure_named(book.profile, metric))
+    if name is None:
+        raise QueryError(f"tables show totals of metrics, not '{metric}'; choose another measure")
+    make = TABLES[by][1]
+    return shelf.keep(("table", book.version, by, name), lambda: make(book.profile, name))
+
+
+def calls_of(spread: Spread | None) -> Calls | None:
+    """Return the distribution of single calls as it is sent."""
+    if spread is None:
+        return None
+    return Calls(spread.count, spread.mean, spread.sd, spread.minimum, spread.maximum)
+
+
+def _row(group: Group, ids: dict[tuple[str, str, int], int], layer: str) -> TableRow:
+    key = ("", group.file, group.line) if group.file else (group.name, "", 0)
+    return TableRow(
+        id=ids[key],
+        name=group.name,
+        layer=layer,
+        file=group.file,
+        line=group.line,
+        inclusive=group.inclusive,
+        exclusive=group.exclusive,
+        phases=list(group.phases),
+        contexts=group.contexts,
+        calls=calls_of(group.calls),
+    )
+
+
+def _frame_ids(profile: Profile, by: str) -> dict[tuple[str, str, int], int]:
+    """Return a frame of each group: by name, or for lines by file and line."""
+    kind = TABLES[by][0]
+    ids: dict[tuple[str, str, int], int] = {}
+    for index in np.flatnonzero(profile.frames.kind == kind).tolist():
+        frame = profile.frames[index]
+        key = ("", frame.file, frame.line) if by == "line" else (frame.name, "", 0)
+        ids.setdefault(key, index)
+    return ids

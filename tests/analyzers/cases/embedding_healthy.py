@@ -1,0 +1,14 @@
+"""A recommendation model with a few features an item, looked up by index_select."""
+
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+table = nn.Parameter(torch.randn(2000, 4))
+weight = torch.randn(4)
+items = torch.randint(0, 2000, (65536,))
+for _ in range(40):
+    rows = table.index_select(0, items)
+    loss = (rows * weight).sum()
+    loss.backward()
+    table.grad = None

@@ -1,0 +1,20 @@
+"""The same down path that stays in channels_last."""
+
+import torch
+from torch import nn
+
+
+class Block(nn.Module):
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(channels, channels, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.conv(x)
+
+
+torch.manual_seed(0)
+net = nn.Sequential(*(Block(16) for _ in range(4))).to(memory_format=torch.channels_last)
+image = torch.randn(4, 16, 96, 96).contiguous(memory_format=torch.channels_last)
+for _ in range(6):
+    net(image).mean().backward()

@@ -1,0 +1,370 @@
+"""Analyzers of device metrics, on profiles built by hand: no GPU was at hand when these were written.
+
+The numbers are those of the published case studies where there is one, else the least that shows
+the problem. Names of kernels are real ones.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from deepcontext.analyzers import Severity, run_analyzers
+from deepcontext.collectors.gpu_metrics import GPU_METRICS
+from deepcontext.collectors.jax_programs import DEVICE_TIME_NS
+from deepcontext.collectors.memory_metrics import METRICS as MEMORY_METRICS
+from deepcontext.profiler.frame import Frame, FrameKind, Phase
+from deepcontext.profiler.frame_table import FrameTable
+from deepcontext.profiler.metric import CPU_TIME_NS, MetricDescriptor, MetricRows
+from deepcontext.profiler.profile import Profile
+from deepcontext.profiler.run_info import RunInfo
+from deepcontext.profiler.tree import Tree
+from deepcontext.profiler.trust import TrustReport
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deepcontext.analyzers import Finding
+
+METRICS = {m.name: m for m in (*GPU_METRICS, *MEMORY_METRICS, DEVICE_TIME_NS, CPU_TIME_NS)}
+MS = 1_000_000
+MIB = 1 << 20
+
+Row = tuple["Sequence[Frame | tuple[Frame, Phase]]", dict[str, tuple[int, int]]]
+
+
+def step(line: int = 1) -> Frame:
+    return Frame(FrameKind.PYTHON, "train_step", "/home/me/train.py", line)
+
+
+def operator(name: str) -> Frame:
+    return Frame(FrameKind.OPERATOR, name)
+
+
+def kernel(name: str) -> Frame:
+    return Frame(FrameKind.KERNEL, name)
+
+
+def profile_of(rows: Sequence[Row], sections: dict[str, Any] | None = None) -> Profile:
+    """Return a profile of call paths with (count, total) by metric at the end of each."""
+    frames, phases, parents = [Frame(FrameKind.ROOT, "root")], [Phase.NONE], [0]
+    nodes: dict[tuple[Any, ...], int] = {}
+    values: dict[str, dict[int, tuple[int, int]]] = {}
+    for path, measured in rows:
+        at = 0
+        key: tuple[Frame, ...] = ()
+        for each in path:
+            frame, phase = each if isinstance(each, tuple) else (each, Phase.NONE)
+            key = (*key, frame)
+            if key not in nodes:
+                nodes[key] = len(frames)
+                frames.append(frame)
+                phases.append(phase)
+                parents.append(at)
+            at = nodes[key]
+        for name, pair in measured.items():
+            values.setdefault(name, {})[at] = pair
+    tree, order = Tree.from_parents(
+        np.array(parents), np.arange(len(frames)), np.array([int(phase) for phase in phases])
+    )
+    place = np.argsort(order)
+    return Profile(
+        frames=_table(frames),
+        tree=tree,
+        metrics={name: _rows(METRICS[name], pairs, place) for name, pairs in values.items()},
+        run=RunInfo(cwd="/home/me", wall_ns=1000 * MS, cpu_count=8),
+        trust=TrustReport(),
+        sections={name: json.dumps(value).encode() for name, value in (sections or {}).items()},
+    )
+
+
+def _table(frames: list[Frame]) -> FrameTable:
+    strings = list(dict.fromkeys(text for frame in frames for text in (frame.name, frame.file)))
+    index = {text: number for number, text in enumerate(strings)}
+    return FrameTable(
+        kind=np.array([frame.kind for frame in frames], np.uint8),
+        name=np.array([index[frame.name] for frame in frames], np.uint32),
+        file=np.array([index[frame.file] for frame in frames], np.uint32),
+        line=np.array([frame.line for frame in frames], np.uint32),
+        strings=strings,
+    )
+
+
+def _rows(
+    descriptor: MetricDescriptor, pairs: dict[int, tuple[int, int]], place: Any
+) -> MetricRows:
+    rows = sorted((int(place[node]), *pair) for node, pair in pairs.items())
+    return MetricRows(
+        descriptor,
+        np.array([row[0] for row in rows], np.uint32),
+        np.array([row[1] for row in rows], np.uint64),
+        np.array([row[2] for row in rows], np.int64),
+    )
+
+
+def found(profile: Profile, analyzer: str) -> tuple[Finding, ...]:
+    return run_analyzers(profile, only=[analyzer])
+
+
+def gpu(*rows: tuple[list[Any], int, int], vendor: str = "nvidia", **more: Any) -> Profile:
+    """Return a profile of (path, launches, ms) on a GPU of a vendor."""
+    measured = [(path, {"gpu_time_ns": (count, ms * MS)}) for path, count, ms in rows]
+    return profile_of([*measured, *more.get("rows", ())], {f"gpu_{vendor}": {}})
+
+
+def indexing(name: str, backward_ms: int, vendor: str = "nvidia") -> Profile:
+    path = [step(7), (operator(name), Phase.FORWARD)]
+    back = [*path, (operator("IndexBackward0"), Phase.BACKWARD)]
+    return gpu(
+        ([*path, (kernel("index_elementwise_kernel"), Phase.FORWARD)], 10, 5),
+        ([*back, (kernel("indexing_backward_kernel"), Phase.BACKWARD)], 10, backward_ms),
+        ([step(8), operator("aten::mm"), kernel("ampere_sgemm_128x64_tn")], 10, 40),
+        vendor=vendor,
+    )
+
+
+def test_backward_of_embedding_lookup_by_index() -> None:
+    (finding,) = found(indexing("aten::index", 50), "forward_backward")
+    assert "train.py:7" in finding.title
+    assert "index_select" in finding.advice
+    assert finding.gain is not None
+    assert finding.gain.upper_bound == 55 * MS  # the gather and its backward
+
+
+def test_backward_of_index_select_is_no_finding() -> None:
+    assert found(indexing("aten::index_select", 8), "forward_backward") == ()
+
+
+def test_advice_on_indexing_is_another_on_amd() -> None:
+    (finding,) = found(indexing("aten::index", 50, "amd"), "forward_backward")
+    assert "measure" in finding.misleads or "compare" in finding.advice
+    assert finding.advice.startswith("compare")
+
+
+def test_layout_conversions_of_a_unet() -> None:
+    conv = operator("aten::cudnn_convolution")
+    bad = gpu(
+        ([step(3), conv, kernel("cudnn::ops::nchwToNhwcKernel<__half, __half, float>")], 100, 30),
+        ([step(3), conv, kernel("sm80_xmma_fprop_implicit_gemm_f16f16")], 100, 70),
+    )
+    (finding,) = found(bad, "copies")
+    assert "channels_last" in finding.advice
+    assert "train.py:3" in finding.title
+    good = gpu(([step(3), conv, kernel("sm80_xmma_fprop_implicit_gemm_f16f16")], 100, 70))
+    assert found(good, "copies") == ()
+
+
+def test_copies_from_the_host() -> None:
+    copy = Frame(FrameKind.COPY, "Memcpy HtoD")
+    bad = gpu(([step(4), operator("aten::to"), copy], 10, 30), ([step(5), kernel("gelu")], 10, 70))
+    (finding,) = found(bad, "copies")
+    assert "pin_memory" in finding.advice
+    good = gpu(([step(4), operator("aten::to"), copy], 10, 3), ([step(5), kernel("gelu")], 10, 70))
+    assert found(good, "copies") == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "fires"),
+    [
+        ("ampere_sgemm_128x64_tn", True),
+        ("void cutlass::Kernel2<cutlass_80_simt_sgemm_128x64_8x5_nn_align1>", True),
+        ("Cijk_Ailk_Bljk_SB_MT64x64x16", True),
+        ("cutlass_80_tensorop_s1688gemm_128x128_32x3_tn_align4", False),
+        ("ampere_bf16_s16816gemm_bf16_128x128", False),
+    ],
+)
+def test_products_in_float32(name: str, fires: bool) -> None:  # noqa: FBT001
+    profile = gpu(([step(), operator("aten::mm"), kernel(name)], 10, 60), ([kernel("k")], 1, 40))
+    assert bool(found(profile, "precision")) is fires
+
+
+def stalls(reasons: dict[str, int]) -> Profile:
+    cast = [step(9), operator("aten::_to_copy"), kernel("vectorized_elementwise_kernel")]
+    samples: list[Row] = [
+        ([*cast, Frame(FrameKind.STALL, name)], {"stall_samples": (count, count)})
+        for name, count in reasons.items()
+    ]
+    return gpu((cast, 10, 60), ([step(8), kernel("gemm")], 10, 40), rows=samples)
+
+
+def test_stalls_of_a_cast_kernel() -> None:
+    name = "smsp__pcsamp_warps_issue_stalled_imc_miss"
+    (finding,) = found(stalls({name: 700, "stalled_wait": 300, "selected": 9000}), "stall_reasons")
+    assert finding.evidence["reason_share"] == pytest.approx(0.7)
+    assert "constants" in finding.advice
+
+
+def test_even_or_few_stalls_are_no_finding() -> None:
+    even = dict.fromkeys(("stalled_imc", "stalled_wait", "stalled_barrier", "stalled_lg"), 250)
+    assert found(stalls(even), "stall_reasons") == ()
+    assert found(stalls({"stalled_imc": 7}), "stall_reasons") == ()
+
+
+def launches(blocks: int, threads: int, vendor: str) -> Profile:
+    norm = [step(6), operator("aten::native_batch_norm"), kernel("batch_norm_collect_statistics")]
+    shape: Row = (norm, {"grid_block_count": (1, blocks), "block_thread_count": (1, threads)})
+    rows: list[Row] = [(norm, {"gpu_time_ns": (10, 60 * MS), **shape[1]})]
+    return profile_of(rows, {f"gpu_{vendor}": {}})
+
+
+def test_instance_norm_with_a_wavefront_of_64() -> None:
+    (finding,) = found(launches(512, 32, "amd"), "launch_configuration")
+    assert "64" in finding.title
+    assert finding.gain is not None
+    assert finding.gain.upper_bound_share == pytest.approx(0.5)
+    assert found(launches(512, 32, "nvidia"), "launch_configuration") == ()
+    assert found(launches(512, 64, "amd"), "launch_configuration") == ()
+
+
+def test_grid_smaller_than_the_device() -> None:
+    (finding,) = found(launches(8, 256, "nvidia"), "launch_configuration")
+    assert "8 blocks" in finding.title
+
+
+def idle(ms: int) -> Profile:
+    loader = Frame(FrameKind.SCOPE, "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__")
+    blame: Row = ([step(2), loader], {"gpu_idle_ns": (10, ms * MS)})
+    return gpu(([step(5), kernel("gemm")], 10, 60), rows=[blame])
+
+
+def test_idle_device_is_blamed_on_the_line_of_the_host() -> None:
+    (finding,) = found(idle(40), "device_starvation")
+    assert "train.py:2" in finding.title
+    assert "workers" in finding.advice
+    assert found(idle(5), "device_starvation") == ()
+
+
+def waits(ms: int) -> Profile:
+    wait: Row = ([step(3), operator("aten::item")], {"sync_wait_ns": (10, ms * MS)})
+    return gpu(([step(5), kernel("gemm")], 10, 60), rows=[wait])
+
+
+def test_waiting_for_the_device_by_line() -> None:
+    (finding,) = found(waits(300), "synchronisation")
+    assert "train.py:3" in finding.title
+    assert finding.gain is not None
+    assert finding.gain.upper_bound_share == pytest.approx(0.3)
+    assert found(waits(10), "synchronisation") == ()
+
+
+def kernels(us: int) -> Profile:
+    paths: list[tuple[list[Any], int, int]] = [
+        ([step(line), operator("aten::mul"), kernel(f"mul_{line}")], 2000, 2 * us)
+        for line in range(8)
+    ]
+    return gpu(*paths)
+
+
+def test_short_kernels_of_one_function() -> None:
+    (finding,) = found(kernels(4), "kernel_fusion")
+    assert "train.py" in finding.title
+    assert found(kernels(40), "kernel_fusion") == ()
+
+
+def test_owner_of_the_peak() -> None:
+    bad = profile_of([
+        ([step(1)], {"peak_bytes": (1, 900 * MIB), "alloc_bytes": (1, 900 * MIB)}),
+        ([step(2)], {"peak_bytes": (1, 100 * MIB), "alloc_bytes": (1, 100 * MIB)}),
+    ])
+    (finding,) = found(bad, "memory")
+    assert "train.py:1" in finding.title
+    held = {"peak_bytes": (1, 100 * MIB), "alloc_bytes": (1, 100 * MIB)}
+    good = profile_of([([step(n)], held) for n in range(5)])
+    assert found(good, "memory") == ()
+
+
+def test_parameters_are_no_owner_to_be_told_of() -> None:
+    model = {
+        "peak_bytes": (1, 900 * MIB),
+        "peak_parameter_bytes": (1, 900 * MIB),
+        "alloc_bytes": (1, 900 * MIB),
+    }
+    rest: Row = ([step(2)], {"peak_bytes": (1, 100 * MIB)})
+    assert found(profile_of([([step(1)], model), rest]), "memory") == ()
+
+
+def test_a_device_has_an_owner_of_its_own() -> None:
+    rows: list[Row] = [
+        ([step(n)], {"gpu_peak_bytes": (1, held), "gpu_alloc_bytes": (1, held)})
+        for n, held in ((1, 900 * MIB), (2, 100 * MIB))
+    ]
+    (finding,) = found(profile_of(rows), "memory")
+    assert "device memory" in finding.title
+    assert finding.severity is Severity.WARNING
+
+
+def test_allocating_again_and_again() -> None:
+    held: list[Row] = [([step(n)], {"peak_bytes": (1, 100 * MIB)}) for n in range(5)]
+    churn: Row = ([step(9)], {"alloc_bytes": (5000, 10**6 * MIB)})
+    (finding,) = found(profile_of([*held, churn]), "memory")
+    assert "5000 pieces" in finding.title
+
+
+def growing(grown_steps: int, size_bytes: int) -> Profile:
+    rows: list[Row] = [
+        ([step(3)], {"growth_bytes": (grown_steps, size_bytes), "alloc_bytes": (1, MIB)}),
+        ([step(4)], {"peak_bytes": (1, 10 * MIB)}),
+    ]
+    section = {"version": 1, "steps": 32, "growth_since_step": 8, "untracked_bytes": 0, "pools": []}
+    return profile_of(rows, {"memory": section})
+
+
+def test_memory_that_only_grows() -> None:
+    (finding,) = found(growing(24, 24 * MIB), "memory")
+    assert "train.py:3" in finding.title
+    assert "24 of 24 steps" in finding.title
+    assert finding.evidence["step_growth_bytes"] == MIB
+
+
+def test_a_cache_that_fills_is_no_leak() -> None:
+    assert found(growing(2, 24 * MIB), "memory") == ()
+    assert found(growing(24, 1000), "memory") == ()
+
+
+def jax_program(inserted_ms: int, recomputed_ms: int) -> Profile:
+    jit = Frame(FrameKind.OPERATOR, "jit(train_step)")
+    marker = Frame(FrameKind.MARKER, "inserted by the compiler")
+    dot, copy = Frame(FrameKind.HLO, "dot.1"), Frame(FrameKind.HLO, "copy.3")
+    again = Frame(FrameKind.HLO, "tanh.4")
+    return profile_of([
+        ([step(4), jit, step(12), dot], {"device_time_ns": (10, 60 * MS)}),
+        ([step(4), jit, step(13), marker, copy], {"device_time_ns": (10, inserted_ms * MS)}),
+        (
+            [step(4), jit, step(14), (again, Phase.RECOMPUTE)],
+            {"device_time_ns": (10, recomputed_ms * MS)},
+        ),
+    ])
+
+
+def test_copies_that_xla_inserted_and_work_done_twice() -> None:
+    titles = [finding.title for finding in found(jax_program(30, 50), "jax_fusion")]
+    assert len(titles) == 2
+    assert any("inserted" in title and "train.py:13" in title for title in titles)
+    assert found(jax_program(3, 5), "jax_fusion") == ()
+
+
+def test_functions_that_jax_compiled_again() -> None:
+    def record(reason: str) -> dict[str, Any]:
+        return {
+            "function": "train_step",
+            "reason": reason,
+            "changes": ["x: float32[8,4] became float32[9,4]"],
+            "path": [["main", "/home/me/train.py", 21]],
+            "trace_ns": 10 * MS,
+            "lower_ns": 10 * MS,
+            "compile_ns": 80 * MS,
+        }
+
+    def of(count: int) -> Profile:
+        compilations = [record("first"), *(record("arguments") for _ in range(count))]
+        return profile_of([([step()], {})], {"jax": {"version": 1, "compilations": compilations}})
+
+    (finding,) = found(of(5), "recompilation")
+    assert "train.py:21" in finding.title
+    assert "float32[9,4]" in str(finding.evidence["changes"])
+    assert finding.gain is not None
+    assert finding.gain.upper_bound_share == pytest.approx(0.5)
+    assert found(of(0), "recompilation") == ()

@@ -1,0 +1,47 @@
+"""No analyzer fires on the example programs, which are healthy."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import deepcontext
+from deepcontext.analyzers import run_analyzers
+from deepcontext.profiler.profile import Profile
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+_PACKAGE = Path(str(deepcontext.__file__)).parents[1]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["torch_mlp.py"],
+        ["torch_convnet.py"],
+        ["torch_transformer.py", "--steps", "15"],
+        ["torch_compile.py"],
+        ["jax_transformer.py"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_nothing_is_found_in_a_healthy_program(tmp_path: Path, words: list[str]) -> None:
+    framework = words[0].partition("_")[0]
+    if importlib.util.find_spec(framework) is None:
+        pytest.skip(f"needs {framework}")
+    output = tmp_path / "out.dcprof"
+    command = ["profile", "--no-report", "-o", str(output), str(EXAMPLES / words[0]), *words[1:]]
+    done = subprocess.run(
+        [sys.executable, "-m", "deepcontext", *command],
+        env={**os.environ, "PYTHONPATH": str(_PACKAGE)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert [finding.title for finding in run_analyzers(Profile.load(output))] == []

@@ -1,0 +1,106 @@
+"""Kernels of a replayed graph belong to the code that captured them, under the call that replays."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.collectors.gpu.test_scenarios import assert_conserved
+
+if TYPE_CHECKING:
+    from kit import FakeGpu
+
+    from tests.collectors.gpu.test_scenarios import Record
+
+
+UNSEEN = "graph replay (captured before profiling)"
+
+
+def test_kernels_go_to_capture_and_replay(record: Record, gpu_with_graph_nodes: FakeGpu) -> None:
+    gpu = gpu_with_graph_nodes
+
+    def forward() -> None:
+        gpu.launch("gemm", us=10)
+        gpu.launch("relu", us=2)
+
+    def capture() -> int:
+        gpu.capture_begin()
+        forward()
+        return gpu.instantiate(gpu.capture_end())
+
+    def work() -> None:
+        executable = capture()
+        for _ in range(5):
+            gpu.replay(executable)
+        gpu.deliver(shuffle=3)
+
+    recording = record(work)
+    kernels = recording.kernels()
+    assert sum(kernels.values()) == 10
+    for path, count in kernels.items():
+        assert count == 5
+        replay = path.index("graph replay")
+        assert path[:replay] == ("work", "FakeGpu.replay")
+        assert path[-4:-2] == ("capture", "forward")
+        assert path[-1] in {"gemm", "relu"}
+    assert recording.figure("graph_captured") == 10
+    assert recording.figure("graph_launched") == 0
+    assert_conserved(recording, gpu)
+
+
+def test_captured_kernels_are_told_apart_by_their_line(
+    record: Record, gpu_with_graph_nodes: FakeGpu
+) -> None:
+    gpu = gpu_with_graph_nodes
+
+    def work() -> None:
+        gpu.capture_begin()
+        gpu.launch("same", us=1)
+        gpu.launch("same", us=2)
+        executable = gpu.instantiate(gpu.capture_end())
+        for _ in range(2):
+            gpu.replay(executable)
+        gpu.deliver()
+
+    recording = record(work)
+    rows = recording.profile.metrics["gpu_time_ns"]
+    assert sorted(rows.total.tolist()) == [2_000, 4_000]
+
+
+def test_a_graph_captured_before_the_session_stays_under_its_replay(
+    record: Record, gpu_with_graph_nodes: FakeGpu
+) -> None:
+    gpu = gpu_with_graph_nodes
+
+    gpu.capture_begin()
+    gpu.launch("old", us=4)
+    executable = gpu.instantiate(gpu.capture_end())
+
+    def work() -> None:
+        gpu.replay(executable)
+        gpu.deliver()
+
+    recording = record(work)
+    assert recording.by_path("gpu_time_ns") == {("work", "FakeGpu.replay", UNSEEN, "old"): 4_000}
+    assert recording.figure("graph_launched") == 1
+    notes = " ".join(recording.profile.trust.notes)
+    assert "1 kernels ran in graphs captured before profiling began" in notes
+    assert_conserved(recording, gpu)
+
+
+def test_destroyed_graphs_are_forgotten(record: Record, gpu_with_graph_nodes: FakeGpu) -> None:
+    gpu = gpu_with_graph_nodes
+
+    def work() -> None:
+        for i in range(50):
+            gpu.capture_begin()
+            gpu.launch(f"k{i}", us=1)
+            graph = gpu.capture_end()
+            executable = gpu.instantiate(graph)
+            gpu.replay(executable)
+            gpu.deliver()
+            gpu.destroy(graph)
+            gpu.destroy(executable)
+
+    recording = record(work)
+    assert recording.figure("graph_nodes_known") == 0
+    assert_conserved(recording, gpu)

@@ -1,0 +1,323 @@
+"""What only CUPTI does: its releases, its errors, its one subscriber, its buffers."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from deepcontext import _native
+from deepcontext.collectors import gpu_libraries
+from deepcontext.collectors.nvidia import NvidiaGpu
+from tests.collectors.gpu.test_scenarios import assert_conserved
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from kit import FakeGpu
+
+    from tests.collectors.gpu.test_scenarios import Record
+
+RELEASES = (28, 130001, 130101, 130200, 130300, 130401, 130500)
+
+
+@pytest.mark.parametrize("version", RELEASES)
+def test_records_of_every_release(record: Record, nvidia: FakeGpu, version: int) -> None:
+    nvidia.version(version)
+
+    def capture() -> int:
+        nvidia.capture_begin()
+        nvidia.launch("in graph", us=4)
+        return nvidia.instantiate(nvidia.capture_end())
+
+    def work() -> None:
+        executable = capture()
+        for _ in range(50):
+            nvidia.launch("k", us=1)
+            nvidia.copy("HtoD", 10, us=2)
+            nvidia.copy("PtoP", 20, us=2)
+            nvidia.memset(30, us=3)
+            nvidia.replay(executable)
+        nvidia.deliver(shuffle=version)
+
+    recording = record(work)
+    assert recording.figure("version") == version
+    assert recording.counters["gpu_records_matched"] == 250
+    assert recording.total("gpu_time_ns") == 50 * 12_000
+    assert recording.total("copy_bytes") == 50 * 60
+    assert recording.figure("graph_captured") == 50
+    assert recording.total("register_count") % 32 == 0
+    assert_conserved(recording, nvidia)
+
+
+@pytest.mark.parametrize(
+    ("function", "code", "advice"),
+    [
+        ("cuptiGetVersion", 999, "nvidia-smi"),
+        ("cuptiGetCallbackName", 999, "names none of the driver's functions"),
+        ("cuptiSubscribe", 15, "nvidia-smi lists a GPU"),
+        ("cuptiSubscribe", 35, "NVreg_RestrictProfilingToAdminUsers=0"),
+        ("cuptiSubscribe", 999, "CUPTI_ERROR_UNKNOWN (999)"),
+        ("cuptiActivityRegisterCallbacks", 1, "cuptiActivityRegisterCallbacks failed"),
+        ("cuptiActivityEnable:10", 14, "other family"),
+        ("cuptiActivityEnable:10", 33, "virtual GPU"),
+        ("cuptiActivityEnable:10", 40, "virtual machine"),
+        ("cuptiActivityEnable:10", 41, "confidential computing"),
+        ("cuptiActivityEnable:10", 4242, "CUPTI error 4242"),
+    ],
+)
+def test_every_refusal_is_explained(
+    record: Record, nvidia: FakeGpu, function: str, code: int, advice: str
+) -> None:
+    nvidia.fail(function, code)
+    recording = record(lambda: nvidia.launch("k", us=1))
+    assert recording.report.status == "unavailable"
+    assert advice in recording.report.reason
+    assert any("GPU work is missing" in note for note in recording.profile.trust.notes)
+    assert not nvidia.count("subscribed")
+
+
+@pytest.mark.parametrize("version", [28, 130001, 130101, 130200])
+def test_another_tool_in_the_way_is_named(record: Record, nvidia: FakeGpu, version: int) -> None:
+    nvidia.version(version)
+    nvidia.hold("Nsight Systems")
+    recording = record(lambda: nvidia.launch("k", us=1))
+    assert recording.report.status == "unavailable"
+    assert "another tool holds CUPTI" in recording.report.reason
+    assert ("'Nsight Systems'" in recording.report.reason) == (version >= 130000)
+
+
+def test_a_newer_library_is_shared_with_another_tool(record: Record, nvidia: FakeGpu) -> None:
+    nvidia.version(130401)
+    nvidia.hold("torch.profiler", sharing=True)
+
+    def work() -> None:
+        nvidia.launch("k", us=1, count=100)
+        nvidia.copy("DtoH", 5, us=1)
+        nvidia.deliver(shuffle=2)
+
+    recording = record(work)
+    assert recording.report.status == "ran"
+    assert recording.figure("is_shared") == 1
+    assert recording.counters["gpu_records_matched"] == 101
+    assert_conserved(recording, nvidia)
+
+
+def test_a_tool_that_takes_the_records_is_not_passed_over(record: Record, nvidia: FakeGpu) -> None:
+    """Buffers belong to the process: torch.profiler may register its own over ours."""
+
+    def work() -> None:
+        nvidia.launch("ours", us=1, count=10)
+        nvidia.deliver()
+        nvidia.take_over()
+        nvidia.launch("theirs", us=1, count=90)
+        nvidia.deliver()
+
+    recording = record(work)
+    assert recording.counters["gpu_records_matched"] == 10
+    notes = " ".join(recording.profile.trust.notes)
+    assert "only 10 records came for 100 launches: another profiler may have taken" in notes
+
+
+def test_a_tool_that_takes_all_records_makes_an_error(record: Record, nvidia: FakeGpu) -> None:
+    def work() -> None:
+        nvidia.take_over()
+        nvidia.launch("theirs", us=1, count=90)
+        nvidia.deliver()
+
+    recording = record(work)
+    assert recording.counters["gpu_errors"] == 1
+    assert "another profiler may have taken the records (torch.profiler" in recording.report.reason
+
+
+def test_doctor_says_what_will_be_collected(nvidia: FakeGpu) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "deepcontext", "doctor", "--json"],
+        env={**os.environ, **nvidia.environment()},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    checks = json.loads(done.stdout)["checks"]
+    (check,) = (each for each in checks if each["name"] == "nvidia")
+    assert check["is_available"]
+    assert "kernels, copies, memsets, graphs, waiting and idle time" in check["detail"]
+
+
+def test_a_newer_library_that_is_not_shared_names_its_holder(
+    record: Record, nvidia: FakeGpu
+) -> None:
+    nvidia.version(130401)
+    nvidia.hold("ncu", sharing=False)
+    recording = record(lambda: None)
+    assert "'ncu'" in recording.report.reason
+
+
+@pytest.mark.parametrize(("kind", "what"), [(1, "copies"), (2, "memsets"), (17, "overhead")])
+def test_a_refused_kind_is_named_and_the_rest_goes_on(
+    record: Record, nvidia: FakeGpu, kind: int, what: str
+) -> None:
+    nvidia.fail(f"cuptiActivityEnable:{kind}", 27)
+
+    def work() -> None:
+        nvidia.launch("k", us=1)
+        nvidia.deliver()
+
+    recording = record(work)
+    assert recording.report.status == "degraded"
+    assert what in recording.report.reason
+    assert recording.counters["gpu_records_matched"] == 1
+
+
+def test_refused_graph_callbacks_leave_kernels_under_the_replay(
+    record: Record, nvidia: FakeGpu
+) -> None:
+    nvidia.fail("cuptiEnableCallback:3", 27)
+
+    def work() -> None:
+        nvidia.capture_begin()
+        nvidia.launch("k", us=1)
+        nvidia.replay(nvidia.instantiate(nvidia.capture_end()))
+        nvidia.deliver()
+
+    recording = record(work)
+    assert "appear under the replay only" in recording.report.reason
+    assert recording.figure("graph_launched") == 1
+    assert_conserved(recording, nvidia)
+
+
+def test_a_record_names_the_node_it_was_captured_as(record: Record, nvidia: FakeGpu) -> None:
+    """From 13.4 on, records carry it: a clone that was not seen does not matter."""
+    nvidia.version(130401)
+    nvidia.fail("cuptiGetGraphNodeId", 0)
+
+    def work() -> None:
+        nvidia.capture_begin()
+        nvidia.launch("k", us=1)
+        graph = nvidia.capture_end()
+        nvidia.fail("cuptiGetGraphNodeId", 1)  # clones stay unknown
+        executable = nvidia.instantiate(graph)
+        nvidia.replay(executable)
+        nvidia.deliver()
+
+    assert record(work).figure("graph_captured") == 1
+
+
+def test_the_pool_has_a_hard_limit(
+    record: Record, nvidia: FakeGpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DEEPCONTEXT_GPU_BUFFER_BYTES", "4096")
+    monkeypatch.setenv("DEEPCONTEXT_GPU_POOL_BYTES", "16384")
+
+    def work() -> None:
+        nvidia.hold_buffers(holding=True)  # so that none comes back in time
+        nvidia.launch("k", us=1, count=1000)
+        nvidia.deliver()
+        nvidia.hold_buffers(holding=False)
+
+    recording = record(work)
+    assert recording.figure("declined_buffers") > 0
+    assert recording.counters["gpu_records_dropped"] == 1000 - 4 * (4096 // 216)
+    assert_conserved(recording, nvidia)
+
+
+@pytest.mark.parametrize("version", [26, 28])
+def test_only_a_library_that_can_take_a_no_is_told_no(
+    record: Record, nvidia: FakeGpu, monkeypatch: pytest.MonkeyPatch, version: int
+) -> None:
+    """Before 12.9 (API 27), CUPTI crashes when it is given no buffer."""
+    monkeypatch.setenv("DEEPCONTEXT_GPU_BUFFER_BYTES", "4096")
+    monkeypatch.setenv("DEEPCONTEXT_GPU_POOL_BYTES", "4096")
+    nvidia.version(version)
+
+    def work() -> None:
+        nvidia.hold_buffers(holding=True)
+        nvidia.launch("k", us=1, count=100)
+        nvidia.deliver()
+        nvidia.hold_buffers(holding=False)
+
+    recording = record(work)
+    assert (recording.figure("declined_buffers") > 0) == (version >= 27)
+    assert (recording.counters["gpu_records_dropped"] > 0) == (version >= 27)
+    assert_conserved(recording, nvidia)
+
+
+def test_a_broken_buffer_is_counted(record: Record, nvidia: FakeGpu) -> None:
+    def work() -> None:
+        nvidia.launch("k", us=1)
+        nvidia.deliver()
+        nvidia.fail("cuptiActivityGetNextRecord", 1)
+
+    recording = record(work)
+    assert recording.figure("broken_buffers") == 1
+    assert recording.counters["gpu_errors"] == 1
+
+
+def test_a_flush_that_fails_is_said(record: Record, nvidia: FakeGpu) -> None:
+    def work() -> None:
+        nvidia.launch("k", us=1)
+        nvidia.deliver()
+        nvidia.fail("cuptiActivityFlushAll", 999)
+
+    recording = record(work)
+    assert recording.report.status == "degraded"
+    assert "cuptiActivityFlushAll failed" in recording.report.reason
+    nvidia.fail("cuptiActivityFlushAll", 0)
+
+
+def test_probe_names_the_library_that_would_be_used(nvidia: FakeGpu) -> None:
+    found = NvidiaGpu().probe()
+    assert found.available
+    assert nvidia.environment()["DEEPCONTEXT_LIBCUPTI"] in found.reason
+
+
+def test_probe_says_that_the_driver_cannot_be_loaded(
+    nvidia: FakeGpu, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("DEEPCONTEXT_LIBCUDA", str(tmp_path / "libcuda.so.1"))
+    found = NvidiaGpu().probe()
+    assert not found.available
+    assert "no NVIDIA driver" in found.reason
+    assert "nvidia-smi" in found.reason
+
+
+def test_probe_says_that_cupti_is_missing_or_foreign(
+    nvidia: FakeGpu, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("DEEPCONTEXT_LIBCUPTI", str(tmp_path / "libcupti.so.13"))
+    found = NvidiaGpu().probe()
+    assert "CUPTI cannot be loaded from" in found.reason
+    monkeypatch.setenv("DEEPCONTEXT_LIBCUPTI", nvidia.environment()["DEEPCONTEXT_LIBCUDA"])
+    found = NvidiaGpu().probe()
+    assert "lacks cuptiGetVersion" in found.reason
+
+
+def test_probe_without_a_gpu_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpu_libraries, "_NVIDIA_DRIVER_SIGNS", ("/no/such/file",))
+    found = NvidiaGpu().probe()
+    assert not found.available
+    assert "no NVIDIA driver on this machine" in found.reason
+
+
+def test_a_wheel_of_cupti_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    library = tmp_path / "nvidia" / "cu13" / "lib" / "libcupti.so.13"
+    library.parent.mkdir(parents=True)
+    library.touch()
+    monkeypatch.setattr(_native, "gpu_mapped_libraries", lambda stem: [])
+    monkeypatch.setattr(gpu_libraries, "_namespace_folders", lambda package: [tmp_path / "nvidia"])
+    found = gpu_libraries.find_cupti()
+    assert found.path == str(library)
+    assert "nvidia-cuda-cupti" in found.origin
+
+
+def test_two_copies_of_cupti_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    copies = ["/a/libcupti.so.13", "/b/libcupti.so.12"]
+    monkeypatch.setattr(_native, "gpu_mapped_libraries", lambda stem: copies)
+    found = gpu_libraries.find_cupti()
+    assert found.path == copies[0]
+    assert "two copies" in found.warning

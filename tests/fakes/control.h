@@ -1,0 +1,85 @@
+#pragma once
+// The scenario language: what a test can make a fake vendor library do. All of them export it.
+//
+// Durations are ns of the simulated device. Work is pending until it is delivered; only then does the
+// tool under test see its record. API calls run the tool's callbacks on the calling thread.
+#include <cstdint>
+
+extern "C" {
+
+/// Forget everything; the tool must have stopped.
+void fake_reset();
+/// Behave as this version of the vendor's library; numbers are the vendor's own.
+void fake_set_version(uint32_t version);
+/// Let a function of the vendor's interface return `code` from now on; 0 heals it. A name may end in
+/// ":<argument>", as in "cuptiActivityEnable:1".
+void fake_fail(const char *function, int code);
+/// Let a function take `ns` of real time before it does anything.
+void fake_hang(const char *function, uint64_t ns);
+/// Another tool holds the interface; it may or may not share it.
+void fake_hold(const char *tool, int is_sharing);
+/// The vendor's run time starts now: AMD's tools can no longer register.
+void fake_start_runtime();
+/// Hand a buffer over when it holds so many records.
+void fake_set_buffer_records(uint64_t most);
+/// The number the next API call gets.
+void fake_set_next_correlation(uint32_t id);
+/// Lose the next `records` records.
+void fake_drop(uint64_t records);
+
+/// What the calling thread launches from now on is for this GPU, as the vendor's driver counts them
+/// when nothing hides any; fakes have four.
+void fake_set_device(uint32_t device);
+/// Kernels that the calling thread launches from now on have so many blocks of so many threads.
+void fake_set_shape(uint32_t grid, uint32_t block);
+void fake_launch(const char *kernel, uint32_t stream, uint64_t ns);
+void fake_launch_many(const char *kernel, uint32_t stream, uint64_t ns, uint64_t count);
+/// direction: HtoD, DtoH, DtoD, HtoH or PtoP.
+void fake_copy(const char *direction, uint64_t bytes, uint64_t ns, int is_blocking);
+void fake_memset(uint64_t bytes, uint64_t ns);
+/// Take memory from the driver, of the device or of the host. AMD's newer library alone tells of it.
+void fake_allocate(uint64_t bytes, int is_host);
+/// The host waits `ns` of real time for the device.
+void fake_synchronize(uint64_t ns);
+
+/// Launches on a capturing stream become nodes of a graph.
+void fake_capture_begin(uint32_t stream);
+uint32_t fake_capture_end(uint32_t stream);
+uint32_t fake_graph_instantiate(uint32_t graph);
+void fake_graph_launch(uint32_t executable, uint32_t stream);
+void fake_graph_destroy(uint32_t graph);
+
+/// A range that the program marks on the calling thread.
+void fake_range_push(const char *message);
+void fake_range_pop();
+
+/// Complete what is pending: in order of launch, or shuffled by a seed that is not 0.
+void fake_deliver(int seed);
+/// The same, from several threads at once.
+void fake_deliver_on_threads(int seed, uint32_t threads);
+/// Keep buffers that are full or flushed until held no more.
+void fake_hold_buffers(int is_holding);
+/// Step through the held buffers as a client would; for benchmarks.
+uint64_t fake_walk_held();
+/// Records of a kind that no tool knows.
+void fake_unknown_records(uint64_t count);
+/// Launch a kernel and deliver a record of it that ends before it begins.
+void fake_bad_times();
+
+// -- NVIDIA only
+
+/// Load a module with line information; the client sees its image only now.
+void fake_load_module();
+/// The device's next window of PC sampling finds `samples` of `kernel` waiting for `reason`
+/// ("long_scoreboard"), at `line` of /src/kernel.cu, or without line information for 0.
+void fake_stall(const char *kernel, const char *reason, uint32_t samples, uint32_t line);
+/// Another tool registers its buffers over the ones registered: records go to it from now on.
+void fake_take_over();
+/// Destroy the context; the next call makes a new one.
+void fake_destroy_context();
+
+/// launched, delivered, dropped (records); callbacks made; buffers_out (at the library); subscribed;
+/// services (enabled kinds of records and callbacks, sampled contexts); misuses (calls that the
+/// interface forbids).
+uint64_t fake_count(const char *what);
+}

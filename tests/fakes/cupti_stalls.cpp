@@ -1,0 +1,295 @@
+// PC sampling of the fake CUPTI. Samples wait on the device until a window has been open, then in the
+// library until the client reads them.
+#include "cupti_stalls.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "abi/cupti.h"
+#include "control.h"
+#include "device.h"
+
+namespace abi = deepcontext::abi::cupti;
+
+namespace {
+
+constexpr int kInvalidOperation = 7;
+constexpr uint32_t kNoLine = 0;
+const std::string kPrefix = "smsp__pcsamp_warps_issue_stalled_";
+// As a Hopper GPU lists them: counters of the sampling itself, then each reason twice, once for the
+// samples in which no other warp could be issued either.
+const char *const kCounters[] = {"smsp__pcsamp_sample_buffer_full",
+                                 "smsp__pcsamp_samples_data_dropped"};
+const char *const kReasons[] = {"barrier", "long_scoreboard", "math_pipe_throttle", "selected",
+                                "wait"};
+
+struct Sample {
+  const char *kernel;
+  std::string reason;
+  uint32_t samples;
+  uint32_t line;
+};
+
+struct Context {
+  std::vector<uint32_t> reasons; // wanted, by index
+  abi::PcSamplingData *data = nullptr;
+  bool has_control = false;
+  bool is_open = false;
+  std::vector<Sample> ready;
+};
+
+struct Stalls {
+  std::mutex mutex;
+  std::map<void *, Context> contexts;
+  std::vector<Sample> pending;
+  std::vector<std::string> cubins;
+  uint64_t misuses = 0;
+};
+
+Stalls &stalls() {
+  static Stalls *const stalls = new Stalls();
+  return *stalls;
+}
+
+#define FAIL_IF_ASKED(function)                                                                    \
+  do {                                                                                             \
+    if (int code = fake::faultOf(function)) {                                                      \
+      return code;                                                                                 \
+    }                                                                                              \
+  } while (0)
+
+/// Number of the reason `name`, or of its subset that was not issued.
+uint32_t indexOf(const std::string &name, bool is_not_issued) {
+  uint32_t index = 10; // CUPTI's numbers do not begin at 0, and have gaps
+  for (const char *reason : kReasons) {
+    if (name == reason) {
+      return index + is_not_issued;
+    }
+    index += 3;
+  }
+  return 0;
+}
+
+int misuse() {
+  ++stalls().misuses;
+  return kInvalidOperation;
+}
+
+uint64_t crcOf(const char *bytes, size_t count) {
+  uint64_t crc = 14695981039346656037u;
+  for (size_t i = 0; i < count; ++i) {
+    crc = (crc ^ static_cast<uint8_t>(bytes[i])) * 1099511628211u;
+  }
+  return crc;
+}
+
+/// Move samples that are ready into the client's buffer, behind what lies there.
+void handOver(Context &context, abi::PcSamplingData *data) {
+  size_t taken = 0;
+  for (; taken < context.ready.size() && data->count < data->capacity; ++taken) {
+    const Sample &sample = context.ready[taken];
+    abi::PcData &pc = data->pcs[data->count++];
+    const std::string &cubin = stalls().cubins.empty() ? "" : stalls().cubins.back();
+    pc.cubin_crc = crcOf(cubin.data(), cubin.size());
+    pc.offset = sample.line * 16; // the "line table" of this device
+    pc.function_index = 1;
+    pc.function = const_cast<char *>(sample.kernel);
+    pc.stall_count = 0;
+    for (bool is_not_issued : {false, true}) {
+      uint32_t index = indexOf(sample.reason, is_not_issued);
+      for (uint32_t wanted : context.reasons) {
+        if (wanted == index) {
+          pc.stalls[pc.stall_count++] = {index, sample.samples};
+        }
+      }
+    }
+    data->samples += sample.samples;
+  }
+  context.ready.erase(context.ready.begin(),
+                      context.ready.begin() + static_cast<std::ptrdiff_t>(taken));
+  data->remaining = context.ready.size();
+}
+
+} // namespace
+
+namespace fake {
+
+void resetStalls() {
+  Stalls &s = stalls();
+  std::lock_guard<std::mutex> lock(s.mutex);
+  s.contexts.clear();
+  s.pending.clear();
+  s.cubins.clear();
+  s.misuses = 0;
+}
+
+size_t sampledContexts() {
+  std::lock_guard<std::mutex> lock(stalls().mutex);
+  return stalls().contexts.size();
+}
+
+uint64_t stallMisuses() {
+  std::lock_guard<std::mutex> lock(stalls().mutex);
+  return stalls().misuses;
+}
+
+void stallContextGone(void *context) {
+  std::lock_guard<std::mutex> lock(stalls().mutex);
+  auto found = stalls().contexts.find(context);
+  if (found != stalls().contexts.end()) {
+    stalls().misuses += found->second.is_open; // sampled while it was destroyed
+    stalls().contexts.erase(found);
+  }
+}
+
+} // namespace fake
+
+// -- the CUPTI interface
+
+FAKE_API int cuptiPCSamplingEnable(abi::PcContextParameters *parameters) {
+  FAIL_IF_ASKED("cuptiPCSamplingEnable");
+  std::lock_guard<std::mutex> lock(stalls().mutex);
+  return stalls().contexts.emplace(parameters->context, Context()).second ? 0 : misuse();
+}
+
+FAKE_API int cuptiPCSamplingDisable(abi::PcContextParameters *parameters) {
+  FAIL_IF_ASKED("cuptiPCSamplingDisable");
+  std::lock_guard<std::mutex> lock(stalls().mutex);
+  auto found = stalls().contexts.find(parameters->context);
+  if (found == stalls().contexts.end()) {
+    return misuse();
+  }
+  if (found->second.data) {
+    handOver(found->second, found->second.data);
+  }
+  stalls().contexts.erase(found);
+  return 0;
+}
+
+FAKE_API int cuptiPCSamplingGetNumStallReasons(abi::PcStallCountParameters *parameters) {
+  FAIL_IF_ASKED("cuptiPCSamplingGetNumStallReasons");
+  *parameters->count = std::size(kCounters) + 2 * std::size(kReasons);
+  return 0;
+}
+
+FAKE_API int cuptiPCSamplingGetStallReasons(abi::PcStallNamesParameters *parameters) {
+  FAIL_IF_ASKED("cuptiPCSamplingGetStallReasons");
+  size_t at = 0;
+  auto add = [&](uint32_t index, const std::string &name) {
+    parameters->indices[at] = index;
+    std::strncpy(parameters->names[at], name.c_str(), abi::kStallNameBytes - 1);
+    ++at;
+  };
+  for (const char *counter : kCounters) {
+    add(static_cast<uint32_t>(at + 1), counter);
+  }
+  for (const char *reason : kReasons) {
+    add(indexOf(reason, false), kPrefix + reason);
+    add(indexOf(reason, true), kPrefix + reason + "_not_issued");
+  }
+  return 0;
+}
+
+FAKE_API int cuptiPCSamplingSetConfigurationAttribute(abi::PcConfigurationParameters *parameters) {
+  FAIL_IF_ASKED("cuptiPCSamplingSetConfigurationAttribute");
+  std::lock_guard<std::mutex> lock(stalls().mutex);
+  auto found = stalls().contexts.find(parameters->context);
+  if (found == stalls().contexts.end()) {
+    return misuse();
+  }
+  for (size_t i = 0; i < parameters->count; ++i) {
+    const abi::PcConfiguration &wanted = parameters->attributes[i];
+    if (wanted.attribute == abi::kPcStallReasons) {
+      found->second.reasons.assign(wanted.stall_reasons.indices,
+                                   wanted.stall_reasons.indices + wanted.stall_reasons.count);
+    } else if (wanted.attribute == abi::kPcDataBuffer) {
+      found->second.data = static_cast<abi::PcSamplingData *>(wanted.buffer);
+    } else if (wanted.attribute == abi::kPcStartStopControl) {
+      found->second.has_control = wanted.value != 0;
+    } else if (wanted.attribute == abi::kPcSamplingPeriod && (wanted.value < 5 || wanted.value > 31)) {
+      return abi::kInvalidParameter;
+    }
+  }
+  return found->second.data ? 0 : abi::kInvalidParameter;
+}
+
+FAKE_API int cuptiPCSamplingStart(abi::PcContextParameters *parameters) {
+  FAIL_IF_ASKED("cuptiPCSamplingStart");
+  std::lock_guard<std::mutex> lock(stalls().mutex);
+  auto found = stalls().contexts.find(parameters->context);
+  if (found == stalls().contexts.end() || !found->second.has_control || found->second.is_open ||
+      !found->second.ready.empty()) {
+    return misuse();
+  }
+  found->second.is_open = true;
+  return 0;
+}
+
+FAKE_API int cuptiPCSamplingStop(abi::PcContextParameters *parameters) {
+  FAIL_IF_ASKED("cuptiPCSamplingStop");
+  std::lock_guard<std::mutex> lock(stalls().mutex);
+  auto found = stalls().contexts.find(parameters->context);
+  if (found == stalls().contexts.end() || !found->second.is_open) {
+    return misuse();
+  }
+  found->second.is_open = false;
+  found->second.ready = std::move(stalls().pending);
+  stalls().pending.clear();
+  return 0;
+}
+
+FAKE_API int cuptiPCSamplingGetData(abi::PcGetDataParameters *parameters) {
+  FAIL_IF_ASKED("cuptiPCSamplingGetData");
+  std::lock_guard<std::mutex> lock(stalls().mutex);
+  auto found = stalls().contexts.find(parameters->context);
+  if (found == stalls().contexts.end()) {
+    return misuse();
+  }
+  auto *data = static_cast<abi::PcSamplingData *>(parameters->data);
+  data->count = 0;
+  handOver(found->second, data);
+  return 0;
+}
+
+FAKE_API int cuptiGetCubinCrc(abi::CubinCrcParameters *parameters) {
+  FAIL_IF_ASKED("cuptiGetCubinCrc");
+  parameters->crc =
+      crcOf(static_cast<const char *>(parameters->cubin), parameters->cubin_bytes);
+  return 0;
+}
+
+FAKE_API int cuptiGetSassToSourceCorrelation(abi::SourceParameters *parameters) {
+  FAIL_IF_ASKED("cuptiGetSassToSourceCorrelation");
+  uint32_t line = static_cast<uint32_t>(parameters->offset / 16);
+  if (line == kNoLine) {
+    return abi::kInvalidParameter;
+  }
+  parameters->line = line;
+  parameters->file = strdup("kernel.cu");
+  parameters->folder = strdup("/src");
+  return 0;
+}
+
+// -- the test's side; control.h says what each does
+
+FAKE_API void fake_load_module() {
+  static uint32_t next = 1;
+  uint32_t module = next++;
+  std::string cubin = "a cubin, number " + std::to_string(module);
+  {
+    std::lock_guard<std::mutex> lock(stalls().mutex);
+    stalls().cubins.push_back(cubin);
+  }
+  fake::tellModuleLoaded(module, cubin.data(), cubin.size());
+  std::memset(cubin.data(), 0, cubin.size()); // the client has its own copy, or none
+}
+
+FAKE_API void fake_stall(const char *kernel, const char *reason, uint32_t samples, uint32_t line) {
+  const char *name = fake::sharedName(kernel);
+  std::lock_guard<std::mutex> lock(stalls().mutex);
+  stalls().pending.push_back({name, reason, samples, line});
+}

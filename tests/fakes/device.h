@@ -1,0 +1,159 @@
+#pragma once
+// The simulated device that all fake vendor libraries share: streams, a clock, work that completes
+// when the test says so. Knows no vendor.
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <ctime>
+#include <map>
+#include <mutex>
+#include <random>
+#include <set>
+#include <string>
+#include <thread>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+namespace fake {
+
+enum class What { kKernel, kCopy, kMemset };
+
+constexpr uint32_t kDevices = 4;
+inline thread_local uint32_t t_device = 0;
+
+/// Shape of the calling thread's next launches.
+inline thread_local uint32_t t_grid = 4;
+inline thread_local uint32_t t_block = 128;
+
+/// One thing the device does.
+struct Work {
+  What what = What::kKernel;
+  const char *name = "";      // kernel name, or direction of a copy: "HtoD"
+  uint32_t device = t_device;
+  uint32_t stream = 0;
+  uint64_t start_ns = 0;
+  uint64_t end_ns = 0;
+  uint64_t bytes = 0;
+  uint64_t correlation = 0;
+  uint64_t external = 0;      // what the tool asked the library to carry
+  uint32_t graph_exec = 0;    // of graph work
+  uint64_t graph_node = 0;    // of the executable graph
+  uint64_t source_node = 0;   // of the graph that was captured
+  uint32_t grid = t_grid;
+  uint32_t block = t_block;
+};
+
+inline uint64_t nowNs() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1000000000u + static_cast<uint64_t>(now.tv_nsec);
+}
+
+struct Graph {
+  std::vector<Work> works;
+  std::vector<uint64_t> nodes;
+  std::vector<uint64_t> sources;
+};
+
+/// Streams, pending work, graphs and the faults a test has asked for. Its lock is never held while
+/// a tool's callback runs.
+class Device {
+public:
+  static constexpr uint64_t kLaunchLatencyNs = 2000;
+
+  /// Put work on its stream, after what is there.
+  Work schedule(Work work, uint64_t duration_ns) {
+    std::lock_guard<std::mutex> lock(mutex);
+    uint64_t &tail = tails_[{work.device, work.stream}];
+    work.start_ns = std::max(tail, nowNs() + kLaunchLatencyNs);
+    work.end_ns = tail = work.start_ns + duration_ns;
+    pending_.push_back(work);
+    ++launched;
+    return work;
+  }
+
+  /// Take all pending work, in random order when `seed` is not 0.
+  std::vector<Work> takePending(int seed) {
+    std::lock_guard<std::mutex> lock(mutex);
+    std::vector<Work> works = std::move(pending_);
+    pending_.clear();
+    if (seed) {
+      std::mt19937 random(static_cast<unsigned>(seed));
+      std::shuffle(works.begin(), works.end(), random);
+    }
+    return works;
+  }
+
+  const char *intern(const char *name) {
+    std::lock_guard<std::mutex> lock(mutex);
+    return names_.insert(name).first->c_str();
+  }
+
+  /// The result a test wants of a function, 0 for none; sleeps first when it is to hang.
+  int fault(const std::string &function) {
+    uint64_t hang_ns = 0;
+    int code = 0;
+    {
+      std::lock_guard<std::mutex> lock(mutex);
+      auto hang = hangs.find(function);
+      hang_ns = hang == hangs.end() ? 0 : hang->second;
+      auto fault = faults.find(function);
+      code = fault == faults.end() ? 0 : fault->second;
+    }
+    if (hang_ns) {
+      usleep(static_cast<useconds_t>(hang_ns / 1000));
+    }
+    return code;
+  }
+
+  void reset() {
+    std::lock_guard<std::mutex> lock(mutex);
+    tails_.clear();
+    pending_.clear();
+    faults.clear();
+    hangs.clear();
+    graphs.clear();
+    next_graph = 1;
+    next_node = 1;
+    launched = dropped = delivered = callbacks = 0;
+    drop_next = 0;
+    has_faults = false;
+  }
+
+  std::mutex mutex;
+  std::map<std::string, int> faults;
+  std::atomic<bool> has_faults{false};
+  std::map<std::string, uint64_t> hangs;
+  std::map<uint32_t, Graph> graphs;
+  uint32_t next_graph = 1;
+  uint64_t next_node = 1;
+  std::atomic<uint64_t> launched{0}, delivered{0}, dropped{0}, callbacks{0};
+  std::atomic<uint64_t> drop_next{0}; // records that the library will lose
+
+private:
+  std::map<std::pair<uint32_t, uint32_t>, uint64_t> tails_;
+  std::vector<Work> pending_;
+  std::set<std::string> names_;
+};
+
+/// Split `works` into `threads` shares and run `deliver` on each at the same time.
+template <typename Deliver>
+void onThreads(const std::vector<Work> &works, uint32_t threads, Deliver deliver) {
+  std::vector<std::vector<Work>> shares(std::max(threads, 1u));
+  for (std::size_t index = 0; index < works.size(); ++index) {
+    shares[index % shares.size()].push_back(works[index]);
+  }
+  std::vector<std::thread> running;
+  for (std::vector<Work> &share : shares) {
+    running.emplace_back([&share, &deliver] { deliver(share); });
+  }
+  for (std::thread &thread : running) {
+    thread.join();
+  }
+}
+
+} // namespace fake
+
+#define FAKE_API extern "C" __attribute__((visibility("default")))

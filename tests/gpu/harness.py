@@ -1,0 +1,136 @@
+"""Programs on a real GPU, each in a process of its own, and questions to their profiles."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import deepcontext
+from deepcontext.collectors.gpu_libraries import has_amd_driver, has_nvidia_driver
+from deepcontext.profiler.frame import FrameKind
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TIMEOUT_S = 300
+VENDOR = "amd" if has_amd_driver() and not has_nvidia_driver() else "nvidia"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a program printed as its last line (JSON), and its profile, if it was profiled."""
+
+    values: dict[str, float]
+    stderr: str
+    profile: deepcontext.Profile | None = None
+
+    @property
+    def counters(self) -> dict[str, int]:
+        assert self.profile is not None
+        return dict(self.profile.trust.counters)
+
+    @property
+    def status(self) -> str:
+        return str(self._report.status)
+
+    @property
+    def reason(self) -> str:
+        return str(self._report.reason)
+
+    @property
+    def details(self) -> dict[str, str | int | float]:
+        return dict(self._report.details)
+
+    def figure(self, name: str) -> int:
+        """A figure of the collector's details."""
+        return int(self._report.details[name])
+
+    def kernels(self) -> dict[tuple[str, ...], tuple[int, int]]:
+        """Launches and ns of each kernel, copy and memset by its path of names."""
+        assert self.profile is not None
+        profile = self.profile
+        if "launch_count" not in profile.metrics:
+            return {}
+        launches, times = profile.exclusive("launch_count"), profile.exclusive("gpu_time_ns")
+        found: dict[tuple[str, ...], tuple[int, int]] = {}
+        for node in profile.query().kind(FrameKind.KERNEL, FrameKind.COPY).nodes().tolist():
+            path = tuple(profile.frame(at).name for at in profile.tree.path(node))
+            old = found.get(path, (0, 0))
+            found[path] = (old[0] + int(launches[node]), old[1] + int(times[node]))
+        return found
+
+    def under(self, function: str) -> dict[str, int]:
+        """Launches below a Python function, by the name of what was launched."""
+        found: dict[str, int] = {}
+        for path, (count, _) in self.kernels().items():
+            if any(name.rpartition(".")[2] == function for name in path):
+                found[path[-1]] = found.get(path[-1], 0) + count
+        return found
+
+    @property
+    def _report(self):  # type: ignore[no-untyped-def]  # noqa: ANN202
+        assert self.profile is not None
+        return next(each for each in self.profile.trust.collectors if each.name == VENDOR)
+
+
+@dataclass
+class Bench:
+    """Runs programs in a folder, and remembers rows for the table."""
+
+    folder: Path
+    rows: list[tuple[str, str, str]] = field(default_factory=list)
+
+    def run(
+        self,
+        source: str,
+        *options: str,
+        is_profiled: bool = True,
+        environment: dict[str, str] | None = None,
+    ) -> Outcome:
+        """Run a program; it may end with `report(name=value, ...)`."""
+        script = self.folder / "program.py"
+        profile = self.folder / "program.dcprof"
+        profile.unlink(missing_ok=True)
+        script.write_text(PREAMBLE + textwrap.dedent(source), encoding="utf-8")
+        profiler = ["-m", "deepcontext", "profile", "-q", *options, "-o", str(profile)]
+        done = subprocess.run(
+            [sys.executable, *(profiler if is_profiled else []), str(script)],
+            env={**os.environ, **(environment or {})},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=TIMEOUT_S,
+        )
+        assert done.returncode == 0, done.stderr
+        lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
+        values = json.loads(lines[-1]) if lines else {}
+        loaded = deepcontext.Profile.load(profile) if is_profiled else None
+        return Outcome(values, done.stderr, loaded)
+
+    def row(self, check: str, figure: str, bound: str = "") -> None:
+        """Add a line to the table that ends the run."""
+        self.rows.append((check, figure, bound))
+
+
+PREAMBLE = """\
+import json, time
+def report(**values):
+    print(json.dumps(values), flush=True)
+"""
+
+
+def assert_all_attributed(outcome: Outcome, least: int) -> None:
+    """Every record came, and under a call path of the program."""
+    counters = outcome.counters
+    assert counters["gpu_records_received"] >= least
+    assert counters["gpu_records_unmatched"] == 0
+    assert counters["gpu_records_dropped"] == 0
+    assert counters["gpu_errors"] == 0
+    assert counters["gpu_records_matched"] == counters["gpu_records_received"]
+    for path in outcome.kernels():
+        assert "<module>" in path, path

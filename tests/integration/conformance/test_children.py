@@ -1,0 +1,115 @@
+"""Processes that the program makes run plain, and none of them writes the parent's profile."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+POOL = """\
+import multiprocessing, os, sys
+def square(x):
+    return x * x, "deepcontext" in sys.modules or "not loaded"
+class Adder(multiprocessing.Process):
+    def run(self):
+        sys.exit(5)
+if __name__ == "__main__":
+    multiprocessing.set_start_method({method!r})
+    with multiprocessing.Pool(2) as pool:
+        print([value for value, _ in pool.map(square, range(5))])
+    adder = Adder()
+    adder.start()
+    adder.join()
+    print(adder.exitcode)
+    open("pid.txt", "w").write(str(os.getpid()))
+"""
+FORKS: dict[str, str] = {
+    "child exits with sys.exit": "if child == 0:\n    sys.exit(3)\n",
+    "child raises": "if child == 0:\n    raise ValueError('in the child')\n",
+    "child runs to the end": "",
+    "child ends by os._exit": "if child == 0:\n    os._exit(6)\n",
+    "child outlives the parent": (
+        "if child == 0:\n    time.sleep(0.6)\n    sys.exit(0)\nos.close(1)\nsys.exit(0)\n"
+    ),
+    "child becomes another program": (
+        "if child == 0:\n    os.execv(sys.executable, [sys.executable, '-c', 'print(7)'])\n"
+    ),
+    "child starts threads": (
+        "import threading\n"
+        "if child == 0:\n"
+        "    t = threading.Thread(target=time.sleep, args=(0.4,)); t.start(); t.join()\n"
+    ),
+}
+AFTER_FORK = """\
+if child != 0:
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+BEFORE_FORK = """\
+import os, sys, time
+open("pid.txt", "w").write(str(os.getpid()))
+child = os.fork()
+"""
+
+
+def assert_is_of_the_parent(profile: Any, same_as_python: Any) -> None:
+    assert profile.run.pid == int((same_as_python.folder / "pid.txt").read_text())
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_multiprocessing(same_as_python: Any, method: str) -> None:
+    profile = same_as_python(POOL.format(method=method))
+    assert_is_of_the_parent(profile, same_as_python)
+
+
+@pytest.mark.parametrize("source", FORKS.values(), ids=FORKS)
+def test_forked_child(same_as_python: Any, source: str) -> None:
+    profile = same_as_python(BEFORE_FORK + source + AFTER_FORK)
+    assert_is_of_the_parent(profile, same_as_python)
+    assert profile.run.exit_reason != "snapshot"
+
+
+def test_fork_warns_no_more_than_without_us(same_as_python: Any) -> None:
+    same_as_python(
+        "import logging, os, random, time\n"  # two of them have fork hooks of their own
+        "time.sleep(0.5)\n"  # a snapshot has been written
+        "for _ in range(3):\n"
+        "    child = os.fork()\n"
+        "    if child == 0: os._exit(0)\n"
+        "    os.waitpid(child, 0)\n"
+        "print('forked')\n",
+        environment={"PYTHONWARNINGS": "error"},
+    )
+
+
+def test_fork_from_a_thread(same_as_python: Any) -> None:
+    same_as_python(
+        "import os, threading, warnings\n"
+        "warnings.simplefilter('ignore')\n"
+        "def work():\n"
+        "    child = os.fork()\n"
+        "    if child == 0: os._exit(4)\n"
+        "    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+        "thread = threading.Thread(target=work)\nthread.start()\nthread.join()\n",
+    )
+
+
+def test_child_python_runs_plain(same_as_python: Any) -> None:
+    child = (
+        "import os, sys; print(sorted(sys.modules), sys.path, list(os.environ.items()), sys.flags)"
+    )
+    same_as_python(
+        f"import subprocess, sys\nchild = {child!r}\n"
+        "subprocess.run([sys.executable, '-c', child])\n",
+    )
+
+
+def test_shell_child_gets_the_environment_of_plain_python(
+    same_as_python: Any,
+) -> None:
+    same_as_python("import os\nprint(os.system('env | grep -v ^_= | sort'))\n")
+
+
+def test_many_short_children(same_as_python: Any) -> None:
+    same_as_python(
+        "import subprocess\nprint([subprocess.run(['true']).returncode for _ in range(50)])\n",
+    )

@@ -1,0 +1,187 @@
+"""Compilations: counted, timed, with the reason for each one after the first."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING
+
+import pytest
+
+from deepcontext.collectors import jax_compile
+from deepcontext.profiler import jax_operations, jax_summary
+
+pytest.importorskip("jax")
+import jax
+import jax.numpy as jnp
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.integration.jax.conftest import Record, RunScript
+
+
+def test_a_changed_shape_is_named_with_its_argument(record: Record) -> None:
+    @jax.jit
+    def scaled(batch: dict[str, jax.Array], factor: jax.Array) -> jax.Array:
+        return batch["x"] * factor
+
+    def work() -> None:
+        for size in (4, 8, 8, 16):
+            scaled({"x": jnp.ones((size, 2))}, jnp.ones(()))
+
+    recording = record(work)
+    first, second, third = recording.compilations("scaled")
+    assert first["reason"] == "first"
+    assert second["changes"] == ["argument 'batch['x']' changed from f32[4,2] to f32[8,2]"]
+    assert third["reason"] == "arguments"
+    assert third["path"][-1][0].endswith("work")
+    assert min(first["trace_ns"], first["lower_ns"], first["compile_ns"]) > 0
+    rows = [r for r in jax_summary.recompilations(recording.profile) if r.function == "scaled"]
+    assert sum(row.count for row in rows) == 2
+
+
+def test_a_changed_type_is_named(record: Record) -> None:
+    @jax.jit
+    def doubled(x: jax.Array) -> jax.Array:
+        return x * 2
+
+    def work() -> None:
+        doubled(jnp.ones(3, jnp.float32))
+        doubled(jnp.ones(3, jnp.int32))
+
+    _, second = record(work).compilations("doubled")
+    assert second["changes"] == ["argument 'x' changed from f32[3] to s32[3]"]
+
+
+def test_a_changed_static_value_is_named(record: Record) -> None:
+    @functools.partial(jax.jit, static_argnames="times")
+    def repeated(x: jax.Array, *, times: int) -> jax.Array:
+        for _ in range(times):
+            x = jnp.sin(x)
+        return x
+
+    def work() -> None:
+        repeated(jnp.ones(3), times=2)
+        repeated(jnp.ones(3), times=3)
+
+    _, second = record(work).compilations("repeated")
+    assert second["changes"] == ["static argument 'times' changed from 2 to 3"]
+
+
+def test_a_jit_in_a_loop_is_told_apart_from_changed_arguments(record: Record) -> None:
+    def step(x: jax.Array) -> jax.Array:
+        return jnp.cos(x) + 1
+
+    def work() -> None:
+        for _ in range(3):
+            jax.jit(lambda x: step(x))(jnp.ones(3))
+
+    recording = record(work)
+    reasons = [c["reason"] for c in recording.compilations("<lambda>")]
+    assert reasons == ["first", "new object", "new object"]
+
+
+def test_cleared_caches_are_told_apart(record: Record) -> None:
+    @jax.jit
+    def once(x: jax.Array) -> jax.Array:
+        return jnp.tan(x)
+
+    def work() -> None:
+        once(jnp.ones(3))
+        jax.clear_caches()
+        once(jnp.ones(3))
+
+    reasons = [c["reason"] for c in record(work).compilations("once")]
+    assert reasons == ["first", "cache"]
+
+
+def test_programs_compiled_before_the_session_are_known(record: Record) -> None:
+    @jax.jit
+    def early(x: jax.Array) -> jax.Array:
+        return jnp.tanh(x @ x)
+
+    x = jnp.ones((64, 64))
+    early(x)
+
+    def work() -> None:
+        for _ in range(20):
+            early(x).block_until_ready()
+
+    recording = record(work)
+    assert recording.launches("early") == 20
+    assert recording.device_ns("early") > 0
+    assert any(name.endswith("early") for name in recording.lines("early", __file__))
+
+
+def test_lines_from_the_persistent_cache_are_flagged_when_the_function_has_moved(
+    run_script: RunScript, tmp_path: Path
+) -> None:
+    source = """
+        import jax, jax.numpy as jnp
+        jax.config.update("jax_compilation_cache_dir", {cache!r})
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+        jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+        {padding}
+        @jax.jit
+        def cached(x):
+            return jnp.tanh(x @ x) + 1
+
+        for _ in range(20):
+            cached(jnp.ones((64, 64))).block_until_ready()
+        """
+    cache = str(tmp_path / "cache")
+    first = run_script(source.format(cache=cache, padding="pass"), "--jax-exact")
+    moved = run_script(
+        source.format(cache=cache, padding="\n        ".join(["pass"] * 9)), "--jax-exact"
+    )
+    (before,), (after,) = first.compilations("cached"), moved.compilations("cached")
+    assert (before["cached"], before["is_stale"]) == (False, False)
+    assert (after["cached"], after["is_stale"]) == (True, True)
+    assert moved.section["persistent_cache"]["hits"] >= 1
+    # run-time events carry another number than the program from the cache: joined all the same
+    assert moved.launches("cached") == 20
+    assert moved.device_ns("cached") > 0
+    assert moved.detail("unknown_operations") == 0
+
+
+def test_a_fusion_lists_every_member_with_its_line(record: Record) -> None:
+    @jax.jit
+    def fused(x: jax.Array) -> jax.Array:
+        y = jnp.exp(x)
+        z = y * 3.0
+        return jnp.sqrt(z) - x
+
+    def work() -> None:
+        for _ in range(4):
+            fused(jnp.ones((256, 256))).block_until_ready()
+
+    recording = record(work)
+    (fusion,) = [
+        f
+        for f in jax_operations.fusions(recording.profile, several_lines=True)
+        if f.program == "jit_fused"
+    ]
+    assert {"exp", "mul", "sqrt", "sub"} <= {m.primitive for m in fusion.members}
+    first = fused.__wrapped__.__code__.co_firstlineno
+    lines = {m.source.line for m in fusion.members if m.source.file == __file__}
+    assert lines == {first + 2, first + 3, first + 4}
+    assert fusion.source_lines == 3
+    assert fusion.executions == 4
+    assert fusion.bytes == 2 * 256 * 256 * 4
+    assert fusion.flops == 4 * 256 * 256
+
+
+def test_a_program_that_compiles_for_ever_does_not_fill_memory(
+    record: Record, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jax_compile, "_MOST_PROGRAMS", 3)
+
+    def work() -> None:
+        for size in range(8):
+            jax.jit(lambda x: jnp.sin(x) + 1)(jnp.ones(100 + size)).block_until_ready()
+
+    recording = record(work)
+    assert recording.launches("<lambda>") == 8
+    assert len(recording.section["programs"]) < 8 + 3
+    assert recording.collector.status == "degraded"
+    assert "operations of programs after the first 3 are not known" in recording.collector.reason

@@ -1,0 +1,363 @@
+"""Every way to make and run a compiled program, each with its launches counted by hand."""
+
+from __future__ import annotations
+
+import functools
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pytest
+
+from deepcontext.profiler.frame import FrameKind, Phase
+
+pytest.importorskip("jax")
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+if TYPE_CHECKING:
+    from tests.integration.jax.conftest import Record, RunScript
+
+
+def test_jit_counts_every_launch_at_its_line(record: Record) -> None:
+    @jax.jit
+    def scaled(x: jax.Array) -> jax.Array:
+        return x @ x * 2
+
+    def work() -> None:
+        x = jnp.ones((64, 64))
+        for _ in range(7):
+            scaled(x).block_until_ready()
+
+    recording = record(work)
+    assert recording.launches("scaled") == 7
+    assert recording.launches_by_path("scaled") == {
+        ("test_jit_counts_every_launch_at_its_line", "work"): 7
+    }
+    assert recording.device_ns("scaled") > 0
+    assert any("scaled" in name for name in recording.lines("scaled", __file__))
+
+
+def test_grad_splits_forward_and_backward(record: Record) -> None:
+    def loss(w: jax.Array, x: jax.Array) -> jax.Array:
+        return jnp.sum(jnp.tanh(x @ w) ** 2)
+
+    @jax.jit
+    def train(w: jax.Array, x: jax.Array) -> jax.Array:
+        return w - 0.1 * jax.grad(loss)(w, x)
+
+    def work() -> None:
+        w, x = jnp.ones((64, 64)), jnp.ones((64, 64))
+        for _ in range(5):
+            w = train(w, x).block_until_ready()
+
+    recording = record(work)
+    assert recording.launches("train") == 5
+    assert {Phase.FORWARD, Phase.BACKWARD} <= recording.phases("train")
+    assert any("loss" in name for name in recording.lines("train", __file__))
+
+
+def test_grad_of_a_jitted_function_without_an_outer_jit(record: Record) -> None:
+    @jax.jit
+    def energy(x: jax.Array) -> jax.Array:
+        return jnp.sum(jnp.sin(x @ x))
+
+    def work() -> None:
+        x = jnp.ones((32, 32))
+        for _ in range(4):
+            jax.grad(energy)(x).block_until_ready()
+
+    recording = record(work)
+    # each turn runs the forward part and the backward part, one program each
+    assert recording.launches("energy") == 8
+    assert recording.detail("executions_without_launch") == 0
+
+
+def test_vmap(record: Record) -> None:
+    @jax.jit
+    @jax.vmap
+    def norm(x: jax.Array) -> jax.Array:
+        return jnp.sqrt(jnp.sum(x * x))
+
+    def work() -> None:
+        for _ in range(3):
+            norm(jnp.ones((16, 8))).block_until_ready()
+
+    recording = record(work)
+    assert recording.launches("norm") == 3
+
+
+def test_scan_time_is_exclusive_to_the_operations_of_its_body(record: Record) -> None:
+    @jax.jit
+    def repeated(x: jax.Array) -> jax.Array:
+        def body(carry: jax.Array, _: None) -> tuple[jax.Array, jax.Array]:
+            return jnp.tanh(carry @ carry * 1e-3), carry.sum()
+
+        return lax.scan(body, x, None, length=20)[0]
+
+    def work() -> None:
+        x = jnp.ones((128, 128))
+        for _ in range(4):
+            repeated(x).block_until_ready()
+
+    recording = record(work)
+    profile = recording.profile
+    (loop,) = [o for o in recording.program("jit_repeated")["operations"] if o["opcode"] == "while"]
+    own, counts = profile.exclusive("device_time_ns"), profile.counts("device_time_ns")
+    loop_ns = sum(int(own[n]) for n in recording.nodes(FrameKind.HLO, loop["name"]))
+    assert loop_ns < 0.5 * recording.device_ns("repeated")
+    operations = recording.program("jit_repeated")["operations"]
+    inner = [operations[i]["name"] for i in loop["nested"]]
+    executed = [int(counts[n]) for name in inner for n in recording.nodes(FrameKind.HLO, name)]
+    assert max(executed) == 4 * 20
+
+
+def test_while_loop_and_cond(record: Record) -> None:
+    @jax.jit
+    def collatz(n: jax.Array) -> jax.Array:
+        def step(state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+            value, count = state
+            value = lax.cond(value % 2 == 0, lambda v: v // 2, lambda v: 3 * v + 1, value)
+            return value, count + 1
+
+        return lax.while_loop(lambda s: s[0] != 1, step, (n, jnp.zeros((), jnp.int32)))[1]
+
+    def work() -> None:
+        assert int(collatz(jnp.asarray(27))) == 111
+        assert int(collatz(jnp.asarray(7))) == 16
+
+    recording = record(work)
+    assert recording.launches("collatz") == 2
+    assert recording.device_ns("collatz") > 0
+
+
+def test_remat_is_recompute(record: Record) -> None:
+    @jax.checkpoint
+    def layer(x: jax.Array) -> jax.Array:
+        return jnp.sin(jnp.sin(x @ x))
+
+    @jax.jit
+    def train(x: jax.Array) -> jax.Array:
+        return jax.grad(lambda v: jnp.sum(layer(layer(v))))(x)
+
+    def work() -> None:
+        x = jnp.ones((128, 128)) * 1e-2
+        for _ in range(3):
+            train(x).block_until_ready()
+
+    recording = record(work)
+    assert Phase.RECOMPUTE in recording.phases("train")
+
+
+def test_custom_vjp(record: Record) -> None:
+    @jax.custom_vjp
+    def clipped(x: jax.Array) -> jax.Array:
+        return jnp.sin(x)
+
+    clipped.defvjp(lambda x: (clipped(x), x), lambda x, g: (jnp.clip(g * jnp.cos(x), -1, 1),))
+
+    @jax.jit
+    def train(x: jax.Array) -> jax.Array:
+        return jax.grad(lambda v: jnp.sum(clipped(v @ v)))(x)
+
+    def work() -> None:
+        for _ in range(3):
+            train(jnp.ones((64, 64))).block_until_ready()
+
+    recording = record(work)
+    assert recording.launches("train") == 3
+    assert Phase.BACKWARD in recording.phases("train")
+
+
+def test_a_jitted_function_inside_two_others_keeps_its_call_sites(record: Record) -> None:
+    @jax.jit
+    def shared(x: jax.Array) -> jax.Array:
+        return jnp.tanh(x @ x)
+
+    @jax.jit
+    def outer(x: jax.Array) -> jax.Array:
+        left = shared(x)
+        right = shared(x + 1)
+        return left + right
+
+    def work() -> None:
+        for _ in range(3):
+            outer(jnp.ones((64, 64))).block_until_ready()
+
+    recording = record(work)
+    assert recording.launches("outer") == 3
+    assert recording.launches("shared") == 0  # it is part of the outer program
+    first = outer.__wrapped__.__code__.co_firstlineno
+    sites = {
+        frame.line
+        for node in range(len(recording.profile.tree))
+        if (frame := recording.profile.frame(node)).kind == FrameKind.PYTHON
+        and frame.file == __file__
+        and frame.name.endswith("outer")
+    }
+    assert {first + 2, first + 3} <= sites
+
+
+def test_ahead_of_time_compilation(record: Record) -> None:
+    def cubed(x: jax.Array) -> jax.Array:
+        return x @ x @ x
+
+    def work() -> None:
+        x = jnp.ones((64, 64))
+        compiled = jax.jit(cubed).lower(x).compile()
+        for _ in range(6):
+            compiled(x).block_until_ready()
+
+    recording = record(work)
+    assert recording.launches("cubed") == 6
+    assert recording.device_ns("cubed") > 0
+
+
+def test_donated_buffers(record: Record) -> None:
+    @functools.partial(jax.jit, donate_argnums=0)
+    def update(state: jax.Array, change: jax.Array) -> jax.Array:
+        return state + change
+
+    def work() -> None:
+        state = jnp.zeros((256, 256))
+        for _ in range(5):
+            state = update(state, jnp.ones((256, 256)))
+        state.block_until_ready()
+
+    recording = record(work)
+    assert recording.launches("update") == 5
+    assert recording.program("jit_update")["aliased_outputs"] == 1
+
+
+def test_two_threads_and_three_call_paths_lose_no_launch(record: Record) -> None:
+    @jax.jit
+    def shared(x: jax.Array) -> jax.Array:
+        return x @ x * 1e-3
+
+    def left(x: jax.Array) -> None:
+        for _ in range(40):
+            shared(x).block_until_ready()
+
+    def middle(x: jax.Array) -> None:
+        for _ in range(30):
+            shared(x)
+        shared(x).block_until_ready()
+
+    def right(x: jax.Array) -> None:
+        left(x)
+        middle(x)
+
+    def work() -> None:
+        x = jnp.ones((128, 128))
+        shared(x).block_until_ready()
+        with ThreadPoolExecutor(max_workers=2) as threads:
+            other = [threads.submit(function, x) for function in (right, left)]
+            middle(x)
+        assert all(future.exception() is None for future in other)
+
+    recording = record(work)
+    assert recording.launches("shared") == 1 + 40 + 31 + 40 + 31
+    test = "test_two_threads_and_three_call_paths_lose_no_launch"
+    assert recording.launches_by_path("shared") == {
+        (test, "work"): 1,
+        (test, "work", "middle"): 31,
+        ("right", "left"): 40,
+        ("right", "middle"): 31,
+        ("left",): 40,
+    }
+    assert recording.detail("executions_without_launch") == 0
+    assert recording.detail("unmatched") == 0
+
+
+def test_disable_jit_launches_the_operations_one_by_one(record: Record) -> None:
+    @jax.jit
+    def unfused(x: jax.Array) -> jax.Array:
+        return jnp.sin(x) + 1
+
+    def work() -> None:
+        x = jnp.ones(8)
+        with jax.disable_jit():
+            for _ in range(3):
+                unfused(x)
+
+    recording = record(work)
+    assert recording.launches("unfused") == 0
+    assert recording.launches("sin") == 3
+
+
+def test_a_failing_call_is_no_launch(record: Record) -> None:
+    @jax.jit
+    def picky(x: jax.Array) -> jax.Array:
+        return x @ jnp.ones((3, 3))
+
+    def work() -> None:
+        picky(jnp.ones((3, 3)))
+        for _ in range(2):
+            with pytest.raises(TypeError):
+                picky(jnp.ones((2, 2)))
+
+    recording = record(work)
+    assert recording.launches("picky") == 1
+
+
+def test_tracing_only_is_no_launch(record: Record) -> None:
+    @jax.jit
+    def traced(x: jax.Array) -> jax.Array:
+        return x + 1
+
+    def work() -> None:
+        jax.make_jaxpr(traced)(1.0)
+        jax.eval_shape(traced, jnp.ones(3))
+        traced(jnp.ones(3))
+
+    recording = record(work)
+    assert recording.launches("traced") == 1
+
+
+def test_shard_map_and_pmap_on_four_devices(run_script: RunScript) -> None:
+    recording = run_script(
+        """
+        import jax, jax.numpy as jnp, numpy as np
+        from jax.sharding import Mesh, PartitionSpec as P
+        try:
+            shard_map = jax.shard_map
+        except AttributeError:
+            from jax.experimental.shard_map import shard_map
+        mesh = Mesh(np.array(jax.devices()), ("d",))
+
+        @jax.jit
+        def summed(x):
+            body = lambda part: jax.lax.psum(jnp.sum(part @ part.T), "d")
+            return shard_map(body, mesh=mesh, in_specs=P("d"), out_specs=P())(x)
+
+        x = jnp.ones((64, 32))
+        for _ in range(5):
+            summed(x).block_until_ready()
+        doubled = jax.pmap(lambda v: v * 2)
+        for _ in range(4):
+            doubled(jnp.ones((4, 8))).block_until_ready()
+        """,
+        "--jax-exact",
+        environment={"XLA_FLAGS": "--xla_force_host_platform_device_count=4"},
+    )
+    assert recording.launches("summed") == 5
+    assert recording.device_ns("summed") > 0
+    assert recording.detail("executions_without_launch") == 0
+
+
+def test_callbacks_into_python(record: Record) -> None:
+    seen: list[float] = []
+
+    @jax.jit
+    def reporting(x: jax.Array) -> jax.Array:
+        jax.debug.callback(lambda value: seen.append(float(value)), x.sum())
+        return x * 2
+
+    def work() -> None:
+        for _ in range(3):
+            reporting(jnp.ones(4)).block_until_ready()
+        jax.effects_barrier()
+
+    recording = record(work)
+    assert seen == [4.0, 4.0, 4.0]
+    assert recording.launches("reporting") == 3

@@ -1,0 +1,190 @@
+"""Times inside programs: against jax's own reading of the trace, and beside the user's traces."""
+
+from __future__ import annotations
+
+import ctypes
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from deepcontext import _native
+from deepcontext.collectors import jax_sampling
+from deepcontext.profiler.frame import FrameKind
+
+pytest.importorskip("jax")
+import jax
+import jax.numpy as jnp
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.integration.jax.conftest import Record
+
+
+@jax.jit
+def step(w: Any, x: Any) -> Any:
+    def loss(weights: Any) -> Any:
+        hidden = jnp.tanh(x @ weights)
+        return jnp.sum(jax.nn.softmax(hidden @ weights.T) ** 2)
+
+    return w - 1e-3 * jax.grad(loss)(w)
+
+
+def _train(steps: int = 60) -> None:
+    w, x = jnp.ones((128, 128)) * 1e-2, jnp.ones((128, 128))
+    for _ in range(steps):
+        w = step(w, x).block_until_ready()
+
+
+def _spans(xspace: bytes) -> dict[str, list[float]]:
+    """ns from issue to completion by operation of jit_step, read by jax's own reader."""
+    profile = jax.profiler.ProfileData.from_serialized_xspace(xspace)
+    events = [
+        event
+        for plane in profile.planes
+        if plane.name == "/host:CPU"
+        for line in plane.lines
+        for event in line.events
+    ]
+    ends: dict[int, float] = {}
+    operations = []
+    for event in events:
+        stats = dict(event.stats)
+        if event.name.startswith("end: "):
+            ends[stats["_c"]] = max(ends.get(stats["_c"], 0), event.start_ns + event.duration_ns)
+        elif stats.get("hlo_module") == "jit_step":
+            operations.append((stats["hlo_op"], stats["_p"], event))
+    spans = defaultdict(list)
+    for name, producer, event in operations:
+        end = max(event.start_ns + event.duration_ns, ends.get(producer, 0))
+        spans[name].append(end - event.start_ns)
+    return spans
+
+
+def test_operation_times_agree_with_jax_profile_data_of_the_same_run(
+    record: Record, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    traces: list[bytes] = []
+    read = jax_sampling.Sampler._read
+
+    def keep(sampler: Any, notes: Any, xspace: bytes, open_s: float) -> None:
+        traces.append(xspace)
+        read(sampler, notes, xspace, open_s)
+
+    monkeypatch.setattr(jax_sampling.Sampler, "_read", keep)
+    recording = record(_train)
+    reference: dict[str, list[float]] = defaultdict(list)
+    for trace in traces:
+        for name, spans in _spans(trace).items():
+            reference[name] += spans
+    profile = recording.profile
+    rows = profile.metrics["device_time_ns"]
+    ours = dict(zip(rows.node.tolist(), zip(rows.count, rows.total, strict=True), strict=True))
+    (jit,) = recording.nodes(FrameKind.OPERATOR, "jit(step)")
+    checked = 0
+    for name, spans in reference.items():
+        nodes = [n for n in recording.nodes(FrameKind.HLO, name) if n in ours and n > jit]
+        count, total = (sum(int(ours[n][i]) for n in nodes) for i in (0, 1))
+        assert count == 60
+        if sum(spans) > 60 * 2000:  # shorter ones are within the clock's steps
+            assert total / count == pytest.approx(sum(spans) / len(spans), rel=0.05)
+            checked += 1
+    assert checked >= 3
+
+
+def test_the_programs_own_trace_is_untouched_and_windows_pause(
+    record: Record, tmp_path: Path
+) -> None:
+    def work() -> None:
+        _train(5)
+        with jax.profiler.trace(str(tmp_path)):
+            _train(5)
+        _train(5)
+
+    recording = record(work)
+    assert list(tmp_path.rglob("*.xplane.pb"))
+    assert recording.launches("step") == 15
+    assert "sampling paused while the program used jax.profiler" in recording.collector.reason
+    assert "paused still" not in recording.collector.reason
+
+
+def test_a_session_object_of_the_program_works(record: Record) -> None:
+    from jax._src.lib import _profiler
+
+    def work() -> None:
+        _train(3)
+        session = _profiler.ProfilerSession()
+        _train(3)
+        assert len(session.stop()) > 100
+        assert isinstance(session, _profiler.ProfilerSession)
+
+    assert record(work).launches("step") == 6
+
+
+def test_sampled_times_are_scaled_to_the_exact_number_of_launches(record: Record) -> None:
+    recording = record(lambda: _train(400), exact=False)
+    assert recording.launches("step") == 400
+    counts = recording.profile.counts("device_time_ns")
+    operations = recording.program("jit_step")["operations"]
+    executed = {
+        sum(int(counts[n]) for n in recording.nodes(FrameKind.HLO, operation["name"]))
+        for operation in operations
+    }
+    assert 400 in executed
+
+
+def _buffer_slot(array_type: type) -> int | None:
+    """The function behind the buffer protocol of a type: `tp_as_buffer->bf_getbuffer`."""
+    tp_as_buffer = 20 * ctypes.sizeof(ctypes.c_void_p)  # Include/cpython/object.h
+    procs = ctypes.c_void_p.from_address(id(array_type) + tp_as_buffer).value
+    assert procs is not None
+    return ctypes.c_void_p.from_address(procs).value
+
+
+def test_nothing_is_left_behind(record: Record) -> None:
+    from jax._src import array, compiler, pjit
+    from jax._src.lib import _jax, _profiler
+
+    def state() -> list[object]:
+        return [
+            _jax.pjit,
+            pjit._infer_params,
+            compiler.compile_or_get_cached,
+            array.ArrayImpl._value,
+            _profiler.ProfilerSession,
+            _profiler.start_server,
+            _buffer_slot(array.ArrayImpl),
+        ]
+
+    before = state()
+    during: list[list[object]] = []
+
+    def work() -> None:
+        _train(2)
+        during.append(state())
+
+    recording = record(work)
+    assert all(now != then for now, then in zip(during[0], before, strict=True))
+    assert state() == before
+    assert not _native.jax_is_hooked(step)
+    assert recording.collector.details["dispatch"] == "vectorcall"
+    record(lambda: _train(2))  # and it starts again
+    assert state() == before
+
+
+def test_waits_and_copies_are_shown_by_line(record: Record) -> None:
+    from deepcontext.profiler import jax_summary
+
+    def work() -> None:
+        x = jnp.ones((64, 64))
+        for _ in range(3):
+            y = step(x, x)
+            y.block_until_ready()
+            float(y[0, 0])
+
+    rows = jax_summary.transfers(record(work).profile)
+    waits = [r for r in rows if r.what == "wait for the device" and "work" in r.source.function]
+    copies = [r for r in rows if r.what == "copy to host" and "work" in r.source.function]
+    assert [row.count for row in waits] == [3]
+    assert [(row.count, row.bytes) for row in copies] == [(3, 12)]

@@ -1,0 +1,115 @@
+"""With `shapes=True` operators are told apart by the shapes of their tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from deepcontext import _native
+
+torch = pytest.importorskip("torch")
+_native.torch_load()
+can_tell_shapes = pytest.mark.skipif(
+    not _native.torch_has_shapes(), reason="this torch prints errors when it is asked for shapes"
+)
+
+
+def names(recording: Any, start: str) -> set[str]:
+    return {
+        recording.frame(node).name
+        for node in recording.operators()
+        if recording.frame(node).name.startswith(start)
+    }
+
+
+def multiply() -> None:
+    for rows in (2, 3, 2):
+        torch.mm(torch.ones(rows, 4), torch.ones(4, 5))
+
+
+@can_tell_shapes
+def test_each_shape_is_an_operator_of_its_own(record: Any) -> None:
+    recording = record(multiply, shapes=True)
+    assert names(recording, "aten::mm") == {"aten::mm([2, 4], [4, 5])", "aten::mm([3, 4], [4, 5])"}
+    assert recording.calls("aten::mm([2, 4], [4, 5])") == 2
+    assert names(record(multiply), "aten::mm") == {"aten::mm"}
+
+
+def many_kinds() -> None:
+    scalar = torch.tensor(2.0)
+    torch.pow(scalar, 3)
+    torch.cat([torch.ones(2, 3), torch.ones(4, 3)])
+    torch.add(torch.ones(0, 3), torch.ones(1))
+    torch.nn.functional.linear(torch.ones(1, 2, 3), torch.ones(4, 3), None)
+
+
+@can_tell_shapes
+def test_scalars_lists_and_empty_tensors(record: Any) -> None:
+    recording = record(many_kinds, shapes=True)
+    assert "aten::pow([])" in names(recording, "aten::pow(")
+    assert "aten::add([0, 3], [1])" in names(recording, "aten::add(")
+    assert "aten::linear([1, 2, 3], [4, 3])" in names(recording, "aten::linear")
+    # A list of tensors is not an argument with a shape.
+    assert names(recording, "aten::cat(") == {"aten::cat()"}
+
+
+def odd_tensors() -> None:
+    sparse = torch.eye(3).to_sparse()
+    torch.sparse.mm(sparse, torch.ones(3, 2))
+    sparse.to_sparse_csr().sum()
+    ragged = torch.nested.nested_tensor([torch.ones(2, 3), torch.ones(4, 3)])
+    ragged + ragged
+    jagged = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)], layout=torch.jagged)
+    jagged.sin()
+    torch.ones(2, 2, device="meta").sin()
+    torch.quantize_per_tensor(torch.ones(2, 2), 0.1, 0, torch.quint8).dequantize()
+    with torch._subclasses.FakeTensorMode():
+        torch.ones(5, 7).sin()
+    torch.func.vmap(torch.sin)(torch.ones(3, 2))
+    torch.ones(2, 2).to_mkldnn().relu()
+
+
+@can_tell_shapes
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_tensors_without_a_plain_shape_print_nothing(
+    record: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
+    recording = record(odd_tensors, shapes=True)
+    assert not capfd.readouterr().err
+    assert {"aten::sin([3, 2])", "aten::sin([?])"} <= names(recording, "aten::sin")
+
+
+@can_tell_shapes
+def test_symbolic_shapes_print_nothing(script: Any) -> None:
+    """Dynamic shapes are tensors whose sizes are expressions, while they are being traced."""
+    script.run("""
+        import deepcontext, torch
+        def work(value):
+            return torch.sin(value).view(-1) * value.shape[0]
+        compiled = torch.compile(work, dynamic=True, backend="aot_eager")
+        deepcontext.start("out.dcprof", shapes=True)
+        compiled(torch.ones(3, 4))
+        compiled(torch.ones(5, 6))
+        deepcontext.stop()
+    """)
+    assert "aten::sin([5, 6])" in names(script.recording(), "aten::sin")
+
+
+@can_tell_shapes
+def test_a_long_list_of_shapes_ends_in_dots(record: Any) -> None:
+    many = [torch.ones(1, 1, 1, 1, 1, 1, 1, 1, requires_grad=True) for _ in range(60)]
+    recording = record(lambda: torch._foreach_add(many, 1), shapes=True)
+    assert all(len(name) < 512 for name in names(recording, ""))
+
+
+@pytest.mark.skipif(_native.torch_has_shapes(), reason="this torch can tell shapes")
+def test_a_torch_that_cannot_tell_shapes_records_the_rest_and_says_why(
+    record: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
+    recording = record(multiply, shapes=True)
+    assert names(recording, "aten::mm") == {"aten::mm"}
+    (collector,) = (c for c in recording.profile.trust.collectors if c.name == "torch")
+    assert collector.status == "degraded"
+    assert "cannot be asked for shapes" in collector.reason
+    assert not capfd.readouterr().err

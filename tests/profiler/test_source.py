@@ -1,0 +1,86 @@
+"""Which files are the user's own, and what their lines say."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from deepcontext.profiler.source import is_user_file, line_text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "/home/me/train.py",
+        "/home/me/torch/train.py",
+        "/home/me/lib/python/tool.py",
+        "/opt/project/deepcontext/train.py",
+        "/tmp/ipykernel_12/3.py",
+        "<string>",
+        "<stdin>",
+        "<ipython-input-3-abc>",
+        "train.py",
+    ],
+)
+def test_own_files(file: str) -> None:
+    assert is_user_file(file)
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "",
+        "/home/me/.venv/lib/python3.12/site-packages/torch/nn/modules/linear.py",
+        "/usr/lib/python3/dist-packages/numpy/core/numeric.py",
+        "/usr/lib/python3.11/contextlib.py",
+        "/opt/python/lib/python3.13t/threading.py",
+        "/usr/lib64/python3.12/queue.py",
+        "/home/me/pytorch/torch/nn/functional.py",
+        "/home/me/pytorch/torch/_dynamo/eval_frame.py",
+        "/home/me/pytorch/torch/functional.py",
+        "/tmp/torchinductor_me/ab/cabc.py",
+        "/home/me/deepcontext/src/deepcontext/profiler/session.py",
+        "<frozen runpy>",
+        "<eval_with_key>.3",
+        "<__array_function__ internals>",
+    ],
+)
+def test_files_of_libraries(file: str) -> None:
+    assert not is_user_file(file)
+
+
+def test_text_of_a_line(tmp_path: Path) -> None:
+    file = tmp_path / "train.py"
+    file.write_text("def f():\n    return 1\n", encoding="utf-8")
+    assert line_text(str(file), 2) == "return 1"
+    assert line_text(str(file), 99) == ""
+    assert line_text(str(tmp_path / "gone.py"), 1) == ""
+    assert line_text("bad\x00name", 1) == ""
+    assert line_text("<string>", 1) == ""
+
+
+def test_text_follows_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "train.py"
+    file.write_text("a = 1\n", encoding="utf-8")
+    assert line_text(str(file), 1) == "a = 1"
+    file.write_text("another = 2\n", encoding="utf-8")
+    assert line_text(str(file), 1) == "another = 2"
+
+
+def test_no_text_from_a_file_that_was_changed_after_the_run(tmp_path: Path) -> None:
+    file = tmp_path / "train.py"
+    file.write_text("a = 1\n", encoding="utf-8")
+    os.utime(file, ns=(2_000, 2_000))
+    assert line_text(str(file), 1, not_after_ns=2_000) == "a = 1"
+    assert line_text(str(file), 1, not_after_ns=1_999) == ""
+
+
+def test_binary_file_has_no_text(tmp_path: Path) -> None:
+    file = tmp_path / "train.py"
+    file.write_bytes(b"\xff\xfe\x00\x81")
+    assert line_text(str(file), 1) == ""

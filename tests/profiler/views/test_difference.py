@@ -1,0 +1,59 @@
+"""Two profiles in one tree."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from deepcontext.profiler.frame import Frame, FrameKind
+from deepcontext.profiler.run_info import RunInfo
+from deepcontext.profiler.synthetic import random_profile
+from deepcontext.profiler.views.difference import Difference
+from deepcontext.profiler.views.options import TreeOptions
+from deepcontext.profiler.views.top_down import TopDown
+
+METRIC = "cpu_time_ns"
+
+
+def run(make_profile: Any, folder: str, operators: dict[str, int]) -> Any:
+    frames = [
+        Frame(FrameKind.ROOT, ""),
+        Frame(FrameKind.PYTHON, "train", f"{folder}/train.py", 3),
+        *(Frame(FrameKind.OPERATOR, name) for name in operators),
+    ]
+    return make_profile(
+        [0, 0, *([1] * len(operators))],
+        frames,
+        cpu_time_ns=dict(enumerate(operators.values(), start=2)),
+        run=RunInfo(cwd=folder),
+    )
+
+
+def test_the_same_path_in_another_folder_is_the_same_node(make_profile: Any) -> None:
+    before = run(make_profile, "/home/me/old", {"aten::mm": 10, "aten::add": 4})
+    after = run(make_profile, "/srv/new", {"aten::mm": 6, "aten::mul": 9})
+    options = TreeOptions()
+    both = Difference(TopDown(before, options), TopDown(after, options))
+    old, new = both.exclusive(before.exclusive(METRIC), after.exclusive(METRIC))
+    found = {}
+    for node in range(1, len(both.tree)):
+        side, number = both.functions[int(both.tree.frame[node])]
+        found[side.functions.frame(number).name] = (int(old[node]), int(new[node]))
+    assert found == {
+        "train": (0, 0),
+        "aten::mm": (10, 6),
+        "aten::add": (4, 0),
+        "aten::mul": (0, 9),
+    }
+    of_before, of_after = both.sources()
+    assert (of_before >= 0).sum() == 4
+    assert (of_after >= 0).sum() == 4
+
+
+def test_a_profile_compared_with_itself_has_no_difference() -> None:
+    profile = random_profile(2_000, depth=10)
+    view = TopDown(profile, TreeOptions())
+    both = Difference(view, TopDown(profile, TreeOptions()))
+    before, after = both.exclusive(profile.exclusive(METRIC), profile.exclusive(METRIC))
+    assert (before == after).all()
+    assert len(both.tree) == len(view.tree)
+    assert both.tree.parent.tolist() == view.tree.parent.tolist()

@@ -1,0 +1,217 @@
+"""A real profile, the real server, a real browser without a network.
+
+Needs playwright and Debian's chromium: `tools/setup_browser.sh` installs both. Without them these
+tests are skipped, or fail where DEEPCONTEXT_REQUIRE_BROWSER is set, as in CI.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from deepcontext.profiler.profile import Profile
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from playwright.sync_api import Browser, Page
+
+ROOT = Path(__file__).parents[3]
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or ""
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    lacking = _lacking()
+    for item in items:
+        if here not in item.path.parents:
+            continue
+        item.add_marker(pytest.mark.browser)
+        if lacking and not os.environ.get("DEEPCONTEXT_REQUIRE_BROWSER"):
+            item.add_marker(pytest.mark.skip(reason=f"{lacking}: run tools/setup_browser.sh"))
+
+
+def _lacking() -> str:
+    if importlib.util.find_spec("playwright") is None:
+        return "playwright is not installed"
+    return "" if CHROMIUM else "chromium is not installed"
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A page on a profile.
+
+    Attributes:
+        page: the page.
+        profile: what it shows, read through the Python API.
+        address: where it is.
+        errors: what the page's console complained of.
+    """
+
+    page: Page
+    profile: Profile
+    address: str
+    errors: list[str]
+
+    def go(self, place: str = "") -> None:
+        """Load the page at a place such as ``view=table``."""
+        self.page.goto("about:blank")
+        self.page.goto(f"{self.address}#{place}")
+        self.page.wait_for_selector("main")
+
+    def text(self, selector: str) -> str:
+        return self.page.inner_text(selector)
+
+    def status(self, contains: str) -> None:
+        """Wait until the line below the graph contains a text."""
+        self.page.wait_for_selector(f".status:has-text('{contains}')", timeout=10_000)
+
+    def ask(self, question: str) -> Any:
+        return self.page.evaluate("async (q) => (await fetch('api/' + q)).json()", question)
+
+    def question(self, what: str = "flame") -> str:
+        """Return the last question of a kind that the page asked."""
+        asked = "performance.getEntriesByType('resource').map((each) => each.name)"
+        urls: list[str] = [each for each in self.page.evaluate(asked) if f"/api/{what}?" in each]
+        return urls[-1].partition("/api/")[2]
+
+    def func(self) -> int:
+        """Return the frame that the sandwich shows."""
+        return int(self.page.evaluate("new URLSearchParams(location.hash.slice(1)).get('func')"))
+
+    def box(self, name: str, question: str = "flame") -> tuple[float, float]:
+        """Return where the widest box of a name is drawn, at no zoom."""
+        answer = self.ask(question)
+        nodes, names = answer["nodes"], answer["functions"]["name"]
+        left: list[int] = []
+        following: list[int] = []
+        path: list[int] = []
+        for node, depth in enumerate(nodes["depth"]):
+            del path[depth:]
+            start = following[path[-1]] if path else 0
+            if path:
+                following[path[-1]] += nodes["value"][node]
+            left.append(start)
+            following.append(start)
+            path.append(node)
+        wanted = [n for n, f in enumerate(nodes["function"]) if names[f] == name]
+        node = max(wanted, key=lambda each: nodes["value"][each])
+        bounds = self.page.locator("canvas").first.bounding_box()
+        assert bounds is not None
+        middle = (left[node] + nodes["value"][node] / 2) / nodes["value"][0]
+        return bounds["x"] + middle * bounds["width"], bounds["y"] + 20 * nodes["depth"][node] + 10
+
+
+@pytest.fixture(scope="session")
+def profiles(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Return profiles of two runs of an example, of unlike length."""
+    folder = tmp_path_factory.mktemp("profiles")
+    made = []
+    for name, steps in (("short", "3"), ("long", "9")):
+        path = folder / f"{name}.dcprof"
+        command = ["-m", "deepcontext", "profile", "-q", "-o", str(path), "examples/torch_mlp.py"]
+        subprocess.run(
+            [sys.executable, *command, "--steps", steps], cwd=ROOT, check=True, timeout=300
+        )
+        made.append(path)
+    return made[0], made[1]
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    assert not _lacking(), _lacking()
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as play:
+        launched = play.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        yield launched
+        launched.close()
+
+
+@contextlib.contextmanager
+def serving(*paths: Path) -> Iterator[str]:
+    """Run `deepcontext view` as a person does, and yield the address it prints."""
+    command = [sys.executable, "-m", "deepcontext", "view", "--no-browser", *map(str, paths)]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as server:
+        assert server.stdout is not None
+        address = server.stdout.readline().strip()
+        try:
+            yield address
+        finally:
+            server.terminate()
+
+
+@pytest.fixture(scope="session")
+def address(profiles: tuple[Path, Path]) -> Iterator[str]:
+    with serving(*profiles) as where:
+        yield where
+
+
+@contextlib.contextmanager
+def open_page(
+    browser: Browser, address: str, profile: Profile, **settings: Any
+) -> Iterator[Opened]:
+    """Open a page that may talk to nothing but its own server."""
+    settings = {"viewport": {"width": 1280, "height": 800}, **settings}
+    context = browser.new_context(**settings)
+    own = address.partition("#")[0].rsplit("/", 2)[0] if address.startswith("http") else "file://"
+    foreign: list[str] = []
+
+    def only_own(route: Any) -> None:
+        url = route.request.url
+        if url.startswith((own, "data:", "blob:", "about:")):
+            route.continue_()
+        else:
+            foreign.append(url)
+            route.abort()
+
+    context.route("**/*", only_own)
+    page = context.new_page()
+    page.set_default_timeout(15_000)
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on(
+        "console",
+        lambda each: errors.append(each.text) if each.type in {"error", "warning"} else None,
+    )
+    try:
+        yield Opened(page, profile, address, errors)
+        assert foreign == []
+        assert errors == []
+    finally:
+        context.close()
+
+
+@pytest.fixture
+def opened(browser: Browser, address: str, profiles: tuple[Path, Path]) -> Iterator[Opened]:
+    """Open the page of the first profile; the test fails when the console complains."""
+    with open_page(browser, address, Profile.load(profiles[0])) as each:
+        each.go()
+        each.page.wait_for_selector("canvas")
+        yield each
+
+
+@pytest.fixture
+def open_on(browser: Browser) -> Callable[..., Any]:
+    """Return `open_page` for the browser of this session."""
+    import functools
+
+    return functools.partial(open_page, browser)

@@ -1,0 +1,372 @@
+"""Every view and control of the page on a real profile, its numbers held against the Python API."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from deepcontext.profiler import summary
+from deepcontext.profiler.frame import FrameKind
+from deepcontext.profiler.source import is_user_file
+from deepcontext.ui.format import format_count, format_share, format_value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.ui.browser.conftest import Opened
+
+METRIC = "cpu_time_ns"
+
+
+def total(opened: Opened) -> int:
+    return int(opened.profile.exclusive(METRIC).sum())
+
+
+def test_the_graph_says_the_program_s_total(opened: Opened) -> None:
+    opened.status(format_value(total(opened), "ns"))
+    assert "short.dcprof" in opened.page.title()
+    shown = re.search(r"([\d,]+) nodes shown", opened.text(".status"))
+    assert shown is not None
+    assert shown[1] == format_count(len(opened.ask("flame")["nodes"]["depth"]))
+
+
+def test_a_click_zooms_in_and_tells_the_node_s_numbers(opened: Opened) -> None:
+    opened.page.mouse.click(*opened.box("Linear 'fc2'"))
+    opened.page.wait_for_selector(".details .numbers")
+    value = opened.profile.query().name("Linear 'fc2'").total(METRIC, inclusive=True)
+    row = opened.text(".details .numbers tr.chosen")
+    assert "Linear 'fc2'" in opened.text(".details h2")
+    # Evaluation calls the module, too, from another place.
+    assert opened.ask("find?text=" + "Linear 'fc2'")["value"] == value
+    assert format_share(1) not in row
+    assert "zoom=" in opened.page.url
+    opened.page.keyboard.press("Escape")
+    opened.page.wait_for_timeout(400)
+    assert "zoom=" not in opened.page.url
+
+
+def test_the_tooltip_tells_mean_and_deviation(opened: Opened) -> None:
+    # With lines and library frames each node of the profile has a box of its own.
+    opened.go("lines=1&library=1")
+    opened.page.wait_for_selector("canvas")
+    opened.page.mouse.move(*opened.box("aten::addmm", "flame?lines=1&library=1"))
+    tip = opened.page.locator(".tooltip")
+    tip.wait_for()
+    answer = opened.ask("flame?lines=1&library=1")
+    nodes = answer["nodes"]
+    wanted = [
+        each
+        for each, function in enumerate(nodes["function"])
+        if answer["functions"]["name"][function] == "aten::addmm"
+    ]
+    node = max(wanted, key=lambda each: nodes["value"][each])
+    rows = opened.profile.metrics["call_duration_ns"]
+    row = rows.row(rows.node.tolist().index(nodes["source"][node]))
+    text = tip.inner_text()
+    assert format_count(row["count"]) in text
+    assert format_value(round(row["total"] / row["count"]), "ns") in text
+    deviation = (row["m2"] / (row["count"] - 1)) ** 0.5
+    assert f"± {format_value(round(deviation), 'ns')}" in text
+    assert "of parent" in text
+
+
+@pytest.mark.parametrize("phase", ["forward", "backward", "optimizer"])
+def test_one_phase_is_counted(opened: Opened, phase: str) -> None:
+    values = {row.phase.label: row.value for row in summary.by_phase(opened.profile)}
+    opened.page.select_option(".field:has-text('Phase') select", phase)
+    opened.status(format_value(values[phase], "ns"))
+    assert f"phase={phase}" in opened.page.url
+
+
+def test_layers_can_be_left_out(opened: Opened) -> None:
+    for layer in ("python", "module", "scope"):
+        opened.page.click(f".chip:has-text('{layer}')")
+        opened.page.wait_for_selector(f".chip[aria-pressed=false]:has-text('{layer}')")
+    hidden = opened.ask("flame?hidden=python,scope,module")
+    opened.status(f"{format_count(len(hidden['nodes']['depth']))} nodes shown")
+    assert set(hidden["functions"]["layer"]) == {"root", "thread", "operator"}
+    assert hidden["total"] == total(opened)
+
+
+def test_library_frames_are_hidden_until_one_click(opened: Opened) -> None:
+    frames = opened.profile.frames
+    library = {
+        frame.name
+        for frame in frames
+        if frame.kind is FrameKind.PYTHON and not is_user_file(frame.file)
+    }
+    library -= {frame.name for frame in frames if is_user_file(frame.file)}
+    assert not library & set(opened.ask("flame")["functions"]["name"])
+    opened.page.click("text=hide library")
+    shown = opened.ask("flame?library=1")
+    assert library & set(shown["functions"]["name"])
+    opened.status(f"{format_count(len(shown['nodes']['depth']))} nodes shown")
+
+
+def test_the_tree_can_be_split_by_phase(opened: Opened) -> None:
+    opened.page.select_option(".field:has-text('Split by') select", "phase")
+    opened.page.wait_for_timeout(300)
+    opened.page.click("text=Tree")
+    values = {row.phase.label: row.value for row in summary.by_phase(opened.profile)}
+    row = opened.page.locator(".grid-row[aria-level='2']:has-text('backward')")
+    assert format_value(values["backward"], "ns") in row.inner_text()
+
+
+def test_another_measure_can_be_chosen(opened: Opened) -> None:
+    opened.page.select_option(".field:has-text('Measure') select", "call_duration_ns.count")
+    count = int(opened.profile.counts("call_duration_ns").sum())
+    opened.status(format_count(count))
+
+
+@pytest.mark.parametrize("color", ["layer", "phase", "self"])
+def test_colours_have_a_legend(opened: Opened, color: str) -> None:
+    opened.page.select_option(".field:has-text('Colour') select", color)
+    opened.page.wait_for_timeout(150)
+    if color == "layer":
+        assert opened.page.locator(".chip i").count() >= 3
+    else:
+        assert opened.page.locator(".legend-line i").count() >= 1
+
+
+def test_the_search_counts_as_the_api_does(opened: Opened) -> None:
+    query = opened.profile.query().name("*mm*")
+    opened.page.keyboard.press("/")
+    opened.page.keyboard.type("mm")
+    count = opened.page.locator(".search-count")
+    count.wait_for()
+    answer = opened.ask("find?text=mm")
+    assert answer["value"] == query.total(METRIC, inclusive=True)
+    opened.page.wait_for_selector(f".search-count:has-text('{answer['count']}')")
+    opened.page.keyboard.press("Enter")
+    opened.page.keyboard.press("Enter")
+    opened.page.wait_for_selector(f".search-count:has-text('2 / {answer['count']}')")
+    opened.page.wait_for_selector(".details h2:has-text('mm')")
+
+
+def test_edits_are_breadcrumbs_that_can_be_undone(opened: Opened) -> None:
+    opened.page.mouse.click(*opened.box("Net"))
+    opened.page.click(".actions >> text=Focus")
+    crumb = opened.page.locator(".crumb")
+    crumb.wait_for()
+    assert crumb.inner_text().split()[:2] == ["only", "Net"]
+    node = int(opened.profile.query().name("Net").nodes()[0])
+    value = int(opened.profile.inclusive(METRIC)[node])
+    opened.status(format_value(value, "ns"))
+    opened.page.reload()
+    opened.status(format_value(value, "ns"))
+    assert opened.page.locator(".crumb").inner_text().split()[:2] == ["only", "Net"]
+    opened.page.keyboard.press("u")
+    opened.status(format_value(total(opened), "ns"))
+    opened.page.go_back()
+    opened.status(format_value(value, "ns"))
+
+
+@pytest.mark.parametrize(
+    ("key", "verb"), [("x", "without"), ("c", "collapsed"), ("Delete", "dropped"), ("f", "only")]
+)
+def test_keys_edit_the_selected_node(opened: Opened, key: str, verb: str) -> None:
+    opened.page.mouse.click(*opened.box("Linear 'fc2'"))
+    opened.page.wait_for_selector(".details h2:has-text('fc2')")
+    opened.page.keyboard.press(key)
+    opened.page.wait_for_selector(f".crumb:has-text('{verb}')")
+    value = opened.profile.query().name("Linear 'fc2'").total(METRIC, inclusive=True)
+    if key == "Delete":
+        opened.status(format_value(total(opened) - value, "ns"))
+    elif key != "f":
+        opened.status(format_value(total(opened), "ns"))
+
+
+def test_the_tree_table_says_the_same_as_the_graph(opened: Opened) -> None:
+    opened.page.keyboard.press("v")
+    opened.page.wait_for_selector(".grid-row")
+    first = opened.page.locator(".grid-row").first.inner_text()
+    assert format_value(total(opened), "ns") in first
+    opened.page.locator("[role=treegrid]").focus()
+    for _ in range(4):
+        opened.page.keyboard.press("ArrowDown")
+    chosen = opened.page.locator(".grid-row[aria-selected=true]")
+    assert chosen.count() == 1
+    before = opened.page.locator(".grid-row").count()
+    opened.page.keyboard.press("ArrowLeft")
+    assert opened.page.locator(".grid-row").count() <= before
+
+
+@pytest.mark.parametrize("by", ["operator", "module", "line", "scope"])
+def test_tables_are_those_of_the_summary(opened: Opened, by: str) -> None:
+    opened.go(f"view=table&by={by}")
+    opened.page.wait_for_selector(".flat tbody tr")
+    groups = getattr(summary, f"by_{by}")(opened.profile).rows
+    largest = max(groups, key=lambda group: group.exclusive)
+    first = opened.page.locator(".flat tbody tr").first.inner_text()
+    assert format_value(largest.exclusive, "ns") in first
+    assert largest.name in first
+    assert opened.page.locator(".flat tbody tr").count() == len(groups)
+    opened.page.click("th >> text=total")
+    opened.page.wait_for_timeout(100)
+    widest = max(groups, key=lambda group: group.inclusive)
+    first = opened.page.locator(".flat tbody tr").first.inner_text()
+    assert format_value(widest.inclusive, "ns") in first
+
+
+def test_a_table_row_leads_to_callers_and_callees(opened: Opened) -> None:
+    opened.go("view=table")
+    opened.page.click(".flat >> text=aten::addmm")
+    opened.page.wait_for_selector("canvas")
+    value = opened.profile.query().name("aten::addmm").total(METRIC, inclusive=True)
+    opened.page.wait_for_selector(f".sandwich-title:has-text('{format_value(value, 'ns')}')")
+    assert opened.page.locator("canvas").count() == 2
+
+
+def test_bottom_up_begins_with_the_costliest_function(opened: Opened) -> None:
+    opened.go("view=bottom-up&shape=tree")
+    opened.page.wait_for_selector(".grid-row")
+    largest = summary.by_operator(opened.profile).rows[0]
+    row = opened.page.locator(".grid-row[aria-level='2']").first.inner_text()
+    assert largest.name in row
+    assert format_value(opened.profile.query().name(largest.name).total(METRIC), "ns") in row
+
+
+def test_source_lines_carry_their_cost(opened: Opened) -> None:
+    opened.go("view=source")
+    opened.page.wait_for_selector(".code")
+    lines = summary.by_line(opened.profile, largest="exclusive").rows
+    hottest = lines[0]
+    row = opened.page.locator(f"tr[data-line='{hottest.line}']").inner_text()
+    assert format_value(hottest.inclusive, "ns") in row
+    assert format_value(hottest.exclusive, "ns") in row
+    assert (
+        opened.page.locator(".file[aria-current]").inner_text().startswith("torch_mlp.py examples")
+    )
+
+
+def test_the_trust_report_shows_collectors_and_counters(opened: Opened) -> None:
+    opened.go("view=trust")
+    text = opened.text("main")
+    for collector in opened.profile.trust.collectors:
+        assert collector.name in text
+    events = opened.profile.trust.counters["operator_events"]
+    assert format_count(events) in text
+    assert opened.profile.run.python in text
+
+
+def test_two_profiles_are_compared(opened: Opened, profiles: tuple[Path, Path]) -> None:
+    from deepcontext.profiler.profile import Profile
+
+    longer = Profile.load(profiles[1])
+    opened.go("view=compare")
+    opened.page.wait_for_selector(".compare-sum")
+    text = opened.text(".compare-sum")
+    assert format_value(total(opened), "ns") in text
+    assert format_value(int(longer.exclusive(METRIC).sum()), "ns") in text
+    opened.page.click("text=normalise")
+    opened.page.wait_for_timeout(300)
+    answer = opened.ask("flame?kind=difference&normalize=1")
+    assert answer["nodes"]["after"][0] == pytest.approx(answer["nodes"]["before"][0], rel=1e-6)
+    opened.page.click("text=side by side")
+    opened.page.wait_for_timeout(300)
+    assert opened.page.locator("canvas").count() == 2
+
+
+def test_the_second_profile_can_be_looked_at(opened: Opened, profiles: tuple[Path, Path]) -> None:
+    from deepcontext.profiler.profile import Profile
+
+    opened.page.select_option("select[aria-label=Profile]", "1")
+    opened.status(format_value(int(Profile.load(profiles[1]).exclusive(METRIC).sum()), "ns"))
+
+
+def test_arrow_keys_move_and_are_spoken(opened: Opened) -> None:
+    opened.page.locator("canvas").focus()
+    for _ in range(3):
+        opened.page.keyboard.press("ArrowDown")
+    spoken = opened.page.locator(".spoken")
+    assert "level 2" in spoken.inner_text()
+    opened.page.keyboard.press("ArrowUp")
+    assert "level 1" in spoken.inner_text()
+    opened.page.keyboard.press("Enter")
+    opened.page.wait_for_selector(".details .numbers")
+
+
+def test_the_help_lists_every_key(opened: Opened) -> None:
+    opened.page.keyboard.press("?")
+    dialog = opened.page.locator("dialog[open]")
+    dialog.wait_for()
+    assert dialog.locator("kbd").count() >= 20
+    opened.page.keyboard.press("Escape")
+    opened.page.wait_for_selector("dialog:not([open])", state="attached")
+
+
+@pytest.mark.parametrize(("key", "view"), [("1", "flame"), ("2", "bottom-up"), ("4", "table")])
+def test_number_keys_change_the_view(opened: Opened, key: str, view: str) -> None:
+    opened.page.keyboard.press(key)
+    opened.page.wait_for_selector(f"main[aria-label='{view}']")
+
+
+def test_everything_that_can_be_used_has_a_name_and_can_be_reached(opened: Opened) -> None:
+    for view in ("flame", "table", "source", "compare", "trust"):
+        opened.go(f"view={view}")
+        opened.page.wait_for_timeout(200)
+        nameless = opened.page.evaluate(
+            """() => [...document.querySelectorAll("button, select, input, [tabindex]")]
+              .filter((each) => each.checkVisibility())
+              .filter((each) => !(each.getAttribute("aria-label") || each.innerText?.trim()
+                || each.closest("label")?.innerText.trim()))
+              .map((each) => each.outerHTML.slice(0, 120))"""
+        )
+        assert nameless == []
+    reached = set()
+    opened.go()
+    opened.page.wait_for_selector("canvas")
+    for _ in range(40):
+        opened.page.keyboard.press("Tab")
+        reached.add(opened.page.evaluate("document.activeElement.tagName"))
+    assert {"BUTTON", "SELECT", "INPUT", "CANVAS"} <= reached
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_texts_can_be_read(
+    open_on: Callable[..., object], address: str, profiles: tuple[Path, Path], scheme: str
+) -> None:
+    with open_on(address, None, color_scheme=scheme) as opened:  # type: ignore[attr-defined]
+        for view in ("flame", "table", "source", "trust"):
+            opened.go(f"view={view}")
+            opened.page.wait_for_timeout(200)
+            assert opened.page.evaluate(TOO_FAINT) == []
+
+
+# Source: WCAG 2.1, contrast (minimum): 4.5 to 1 for text; what is disabled is exempt.
+TOO_FAINT = """() => {
+  const parse = (text) => text.match(/[\\d.]+/g).map(Number);
+  const light = ([r, g, b]) => [r, g, b].map((each) => each / 255)
+    .map((each) => (each <= 0.04045 ? each / 12.92 : ((each + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, each, index) => sum + each * [0.2126, 0.7152, 0.0722][index], 0);
+  const back = (element) => {
+    for (let each = element; each; each = each.parentElement) {
+      const color = getComputedStyle(each).backgroundColor;
+      const parts = parse(color);
+      if (color.startsWith("rgb") && (parts.length < 4 || parts[3] === 1)) return parts;
+    }
+    return [255, 255, 255];
+  };
+  return [...document.querySelectorAll("body *")]
+    .filter((each) => each.checkVisibility() && !each.disabled && !each.closest("canvas, option"))
+    .filter((each) => [...each.childNodes].some((n) => n.nodeType === 3 && n.data.trim()))
+    .map((each) => {
+      const [a, b] = [light(parse(getComputedStyle(each).color)), light(back(each))];
+      return [(Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05), each.outerHTML.slice(0, 90)];
+    })
+    .filter(([ratio]) => ratio < 4.5);
+}"""
+
+
+def test_a_narrow_window_does_not_scroll_sideways(
+    open_on: Callable[..., object], address: str
+) -> None:
+    with open_on(address, None, viewport={"width": 420, "height": 760}) as opened:  # type: ignore[attr-defined]
+        for view in ("flame", "bottom-up", "table", "source", "compare", "trust"):
+            opened.go(f"view={view}")
+            opened.page.wait_for_timeout(250)
+            width = opened.page.evaluate("document.documentElement.scrollWidth")
+            assert width <= 420, view

@@ -1,0 +1,123 @@
+"""`deepcontext analyze`: output, filters, exit codes, and what it leaves in the file."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from deepcontext.profiler.frame import Frame, FrameKind, Phase
+from deepcontext.profiler.profile import Profile
+from deepcontext.profiler.run_info import RunInfo
+from deepcontext.ui.cli import app
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.conftest import MakeProfile
+
+MS = 1_000_000
+
+
+@pytest.fixture
+def sorting(tmp_path: Path, make_profile: MakeProfile) -> Path:
+    """A profile with one hotspot."""
+    path = tmp_path / "train.dcprof"
+    make_profile(
+        [0, 0, 1, 2, 2],
+        [
+            Frame(FrameKind.ROOT, "root"),
+            Frame(FrameKind.THREAD, "MainThread"),
+            Frame(FrameKind.PYTHON, "train_<step>", "/home/me/train.py", 12),
+            Frame(FrameKind.OPERATOR, "aten::sort"),
+            Frame(FrameKind.OPERATOR, "aten::mm"),
+        ],
+        phases=[Phase.NONE, Phase.NONE, Phase.NONE, Phase.FORWARD, Phase.FORWARD],
+        cpu_time_ns={3: 60 * MS, 4: 40 * MS},
+        run=RunInfo(cwd="/home/me", wall_ns=200 * MS),
+    ).save(path)
+    return path
+
+
+def test_text_says_where_why_and_what(sorting: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert app.main(["analyze", str(sorting)]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "60% of the time is in 'aten::sort'" in text
+    assert "train.py:12" in text
+    assert "at most 60.0 % of cpu time" in text
+    assert "misleads when" in text
+
+
+def test_json_is_one_object(sorting: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert app.main(["analyze", "--json", str(sorting)]) == 0
+    content = json.loads(capsys.readouterr().out)
+    assert content["format"] == "deepcontext findings"
+    (finding,) = content["findings"]
+    assert finding["id"] == "hotspot"
+    assert finding["gain"]["upper_bound"] == 60 * MS
+    assert finding["call_path"][-1] == "aten::sort"
+
+
+def test_markdown_escapes_names(sorting: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert app.main(["analyze", "--markdown", str(sorting)]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("## deepcontext: 1 finding\n")
+    assert r"train\_&lt;step>" in text
+
+
+def test_findings_are_stored_for_the_page(sorting: Path) -> None:
+    assert app.main(["analyze", str(sorting)]) == 0
+    content = json.loads(Profile.load(sorting).sections["findings"])
+    assert [each["id"] for each in content["findings"]] == ["hotspot"]
+
+
+@pytest.mark.parametrize("option", [["--no-save"], ["--only", "hotspot"]])
+def test_file_stays_as_it_was(sorting: Path, option: list[str]) -> None:
+    before = sorting.read_bytes()
+    assert app.main(["analyze", *option, str(sorting)]) == 0
+    assert sorting.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        (["--fail-on", "high"], 3),
+        (["--fail-on", "info"], 3),
+        (["--fail-on", "info", "--only", "copies"], 0),
+        (["--fail-on", "info", "--min-gain", "70%"], 0),
+        (["--fail-on", "info", "--min-gain", "0.5"], 3),
+    ],
+)
+def test_exit_code_for_continuous_integration(sorting: Path, options: list[str], code: int) -> None:
+    assert app.main(["analyze", *options, str(sorting)]) == code
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--only", "nothing"], "unknown analyzer 'nothing'"),
+        (["--min-gain", "much"], "expected a share such as 1% or 0.01, found 'much'"),
+        (["--min-gain", "200%"], "found '200%'"),
+        (["--plugin", "none.py"], "cannot read plug-in 'none.py'"),
+    ],
+)
+def test_what_cannot_be_met_is_refused(
+    sorting: Path, options: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert app.main(["analyze", *options, str(sorting)]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_report_lists_findings(sorting: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert app.main(["report", str(sorting)]) == 0
+    assert "Findings" in capsys.readouterr().out
+
+
+def test_nothing_found_is_said(
+    tmp_path: Path, make_profile: MakeProfile, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "empty.dcprof"
+    make_profile([0], [Frame(FrameKind.ROOT, "root")]).save(path)
+    assert app.main(["analyze", str(path)]) == 0
+    assert "nothing found" in capsys.readouterr().out

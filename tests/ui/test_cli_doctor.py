@@ -1,0 +1,119 @@
+"""`deepcontext doctor` says what is there, and why the rest is not."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import deepcontext
+from deepcontext import collectors
+from deepcontext.ui.cli import app, doctor
+
+
+def checks(capsys: pytest.CaptureFixture[str]) -> dict[tuple[str, str], doctor.Check]:
+    assert app.main(["doctor", "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)["checks"]
+    return {(check["group"], check["name"]): doctor.Check(**check) for check in listed}
+
+
+def test_versions_are_those_installed(capsys: pytest.CaptureFixture[str]) -> None:
+    found = checks(capsys)
+    assert found["versions", "python"].detail.startswith(platform.python_version())
+    assert found["versions", "deepcontext"].detail == deepcontext.__version__
+    assert found["versions", "numpy"].detail == importlib.metadata.version("numpy")
+    for name in doctor.PACKAGES:
+        assert ("versions", name) in found
+
+
+def test_native_core_is_named_with_its_file(capsys: pytest.CaptureFixture[str]) -> None:
+    core = checks(capsys)["core", "native core"]
+    assert core.is_available
+    assert Path(core.detail.partition(", ")[2]).is_file()
+
+
+def test_every_collector_is_listed_with_a_reason(capsys: pytest.CaptureFixture[str]) -> None:
+    found = checks(capsys)
+    names = [make().name for make in collectors.ALL]
+    assert names == [name for group, name in found if group == "collectors"]
+    for name in names:
+        check = found["collectors", name]
+        assert check.is_available is not None
+        assert check.detail
+
+
+def test_machine_and_gpu_libraries_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    found = checks(capsys)
+    paranoid = Path("/proc/sys/kernel/perf_event_paranoid")
+    if paranoid.exists():
+        level = paranoid.read_text(encoding="ascii").strip()
+        assert found["machine", "perf_event_paranoid"].detail.startswith(f"{level} (")
+    assert ("machine", "clock") in found
+    for name, files in doctor.GPU_LIBRARIES:
+        check = found["gpu libraries", name]
+        assert check.is_available or all(file in check.detail for file in files)
+
+
+def test_library_that_exists_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    libraries = (("C library", ("libno-such.so", "libc.so.6")), ("none", ("libno-such.so",)))
+    monkeypatch.setattr(doctor, "GPU_LIBRARIES", libraries)
+    found, missing = doctor.check_gpu()
+    assert (found.is_available, found.detail) == (True, "libc.so.6")
+    assert (missing.is_available, missing.detail) == (False, "no libno-such.so on the library path")
+
+
+def test_text_holds_every_check(capsys: pytest.CaptureFixture[str]) -> None:
+    found = checks(capsys)
+    assert app.main(["doctor"]) == 0
+    text = capsys.readouterr().out
+    for group, name in found:
+        assert group in text
+        assert name in text
+
+
+@pytest.mark.parametrize(
+    ("flags", "is_available"),
+    [
+        ("fpu constant_tsc nonstop_tsc", True),
+        ("fpu constant_tsc", False),
+        ("", False),
+    ],
+)
+def test_clock_that_may_drift_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flags: str, *, is_available: bool
+) -> None:
+    file = tmp_path / "cpuinfo"
+    file.write_text(f"model name : x\nflags : {flags}\n", encoding="utf-8")
+    monkeypatch.setattr(doctor, "_CPU_FILE", file)
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+    *_, clock = doctor.check_machine()
+    assert clock.is_available is is_available
+
+
+def test_core_that_cannot_be_loaded_exits_with_4(tmp_path: Path) -> None:
+    # A real failure: the extension of a copy of the package is no shared library.
+    import shutil
+
+    package = tmp_path / "deepcontext"
+    source = Path(deepcontext.__file__).parent
+    shutil.copytree(source, package, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    suffix = next(iter(__import__("importlib.machinery").machinery.EXTENSION_SUFFIXES))
+    (package / f"_native{suffix}").write_bytes(b"not a library")
+    code = "import sys; sys.path.insert(0, sys.argv.pop()); sys.argv[0] = 'deepcontext';"
+    code += (
+        "sys.meta_path[:] = [f for f in sys.meta_path if 'editable' not in str(type(f)).lower()];"
+    )
+    code += "from deepcontext.ui.cli.app import main; sys.exit(main())"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "doctor", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 4, done.stderr
+    assert "native core" in done.stdout

@@ -1,0 +1,356 @@
+"""`deepcontext profile`: what it refuses, what it writes, what it prints."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import deepcontext
+from deepcontext.errors import UserError
+from deepcontext.profiler.launch.command import (
+    SHIM_FOLDER,
+    interpreter_flags,
+    plain_command,
+    profiled_command,
+)
+from deepcontext.profiler.launch.options import LaunchOptions
+from deepcontext.profiler.launch.program import Program
+from deepcontext.profiler.rank import Rank, current_rank
+from deepcontext.ui.cli import app, profile
+
+DEEPCONTEXT = (sys.executable, "-m", "deepcontext", "profile")
+
+
+def run(
+    folder: Path, *words: str, interpreter: tuple[str, ...] = DEEPCONTEXT
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*interpreter, *words],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env={k: v for k, v in os.environ.items() if not k.startswith("PYTHON")},
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "train.py").write_text("print('ran')\n", encoding="utf-8")
+    return tmp_path
+
+
+# -- what is refused, before anything runs
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["missing.py"], "cannot profile 'missing.py': no such file in '{folder}'"),
+        (["python", "train.py"], "leave the word out: deepcontext profile train.py"),
+        (["torchrun", "train.py"], "torchrun [options] -m deepcontext profile SCRIPT"),
+        (["env"], "if the command is written in Python, give its path, '/"),
+        (["empty"], "cannot profile 'empty': a folder without '__main__.py'"),
+        ([""], "cannot profile ''"),
+        (["-o", "empty", "train.py"], "cannot write the profile to 'empty': it is a folder"),
+        (["-o", "no/such/x.dcprof", "train.py"], "the folder '{folder}/no/such' does not exist"),
+        (["-o", "train.py", "train.py"], "the file exists and is not a profile"),
+        (["-o", "/dev/null", "train.py"], "the file exists and is not a profile"),
+        (["-o", "notes.txt", "train.py"], "the file exists and is not a profile"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_refused_with_the_reason_and_nothing_has_run(
+    folder: Path, words: list[str], message: str
+) -> None:
+    (folder / "empty").mkdir()
+    (folder / "notes.txt").write_text("deepcontext profile", encoding="utf-8")
+    before = sorted(path.name for path in folder.iterdir())
+    done = run(folder, *words)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("error: ")
+    assert done.stderr.count("\n") == 1
+    assert message.format(folder=folder) in done.stderr
+    assert sorted(path.name for path in folder.iterdir()) == before
+    assert (folder / "notes.txt").read_text(encoding="utf-8") == "deepcontext profile"
+    assert (folder / "train.py").read_text(encoding="utf-8") == "print('ran')\n"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read and write everything")
+def test_refused_without_permission(folder: Path) -> None:
+    (folder / "train.py").chmod(0)
+    assert "may not be read by this user" in run(folder, "train.py").stderr
+    (folder / "train.py").chmod(0o600)
+    (folder / "closed").mkdir(mode=0o500)
+    assert "may not be written to" in run(folder, "-o", "closed/x.dcprof", "train.py").stderr
+
+
+@pytest.mark.parametrize("flag", ["-I", "-E", "-S", "-IB"])
+def test_interpreter_flags_that_keep_the_profiler_out_are_refused(folder: Path, flag: str) -> None:
+    # -S hides the installed packages too, so the package's own folder is named.
+    package = str(Path(deepcontext.__file__).parents[1])
+    code = (
+        f"import sys; sys.path.insert(0, {package!r});"
+        "sys.orig_argv[-3:-3] = ['-m', 'deepcontext'];"
+        "from deepcontext.profiler.launch.command import profiled_command as c;"
+        "from deepcontext.profiler.launch.program import Program as P;"
+        "from deepcontext.profiler.launch.options import LaunchOptions as O;"
+        "c(P(('train.py',)), O('a', 'a'))"
+    )
+    done = subprocess.run(
+        [sys.executable, flag, "-c", code, "x", "y"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=folder,
+    )
+    assert f"cannot profile under 'python {flag[:2]}'" in done.stderr
+
+
+# -- which program, which words
+
+
+@pytest.mark.parametrize(
+    ("words", "own", "program"),
+    [
+        (["a.py"], [], ["a.py"]),
+        (["a.py", "-o", "x", "-h"], [], ["a.py", "-o", "x", "-h"]),
+        (["-o", "x", "a.py", "--", "-m"], ["-o", "x"], ["a.py", "--", "-m"]),
+        (["-ox", "a.py"], ["-ox"], ["a.py"]),
+        (["--output=x", "a.py"], ["--output=x"], ["a.py"]),
+        (["--output", "x", "--shapes", "a.py"], ["--output", "x", "--shapes"], ["a.py"]),
+        (["-o", "-", "-"], ["-o", "-"], ["-"]),
+        (["--", "-o"], [], ["-o"]),
+        (["--", "--shapes.py"], [], ["--shapes.py"]),
+        (["--shapes", "-m", "p.q", "-c"], ["--shapes"], ["-m", "p.q", "-c"]),
+        (["-mp.q", "x"], [], ["-mp.q", "x"]),
+        (["-c", "print(1)", "-o"], [], ["-c", "print(1)", "-o"]),
+        (["--shapes"], ["--shapes"], []),
+        ([], [], []),
+        (["-h"], ["-h"], []),
+    ],
+    ids=str,
+)
+def test_words_from_the_program_on_are_the_program_s(
+    words: list[str], own: list[str], program: list[str]
+) -> None:
+    parser = profile.COMMAND.parser()
+    assert parser.split_program(words) == (own, tuple(program))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "stem"),
+    [
+        (("train.py",), "train"),
+        (("sub/my.train.py", "x"), "my.train"),
+        (("-m", "package.train"), "package.train"),
+        (("-mpackage.train",), "package.train"),
+        (("-c", "print()"), "command"),
+        (("-",), "stdin"),
+        (("app/",), "app"),
+    ],
+)
+def test_default_name_of_the_profile(arguments: tuple[str, ...], stem: str) -> None:
+    assert Program(arguments).stem == stem
+
+
+@pytest.mark.parametrize(
+    ("orig_argv", "flags"),
+    [
+        (("python", "-m", "deepcontext", "profile", "a.py"), ()),
+        (("python", "-X", "utf8", "-m", "deepcontext", "profile", "-m", "b"), ("-X", "utf8")),
+        (("python", "-W", "error", "-B", "-mdeepcontext", "profile"), ("-W", "error", "-B")),
+        (("python", "-Bm", "deepcontext", "profile"), ("-B",)),
+        (("python", "/venv/bin/deepcontext", "profile", "-m", "deepcontext"), ()),
+        (("python", "-sP", "/usr/bin/deepcontext", "profile", "a.py"), ()),
+        (("python", "-c", "import x", "profile"), ()),
+    ],
+)
+def test_flags_before_dash_m_deepcontext_are_the_program_s(
+    orig_argv: tuple[str, ...], flags: tuple[str, ...]
+) -> None:
+    assert interpreter_flags(orig_argv) == flags
+
+
+def test_flags_of_the_interpreter_reach_the_program(folder: Path) -> None:
+    source = "import sys; print(sys.flags.optimize, sys.warnoptions, sys._xoptions, sys.orig_argv)"
+    (folder / "train.py").write_text(source, encoding="utf-8")
+    flags = ("-O", "-W", "error", "-X", "dev=0")
+    plain = run(folder, "train.py", interpreter=(sys.executable, *flags))
+    profiled = run(
+        folder,
+        "-q",
+        "train.py",
+        interpreter=(sys.executable, *flags, "-m", "deepcontext", "profile"),
+    )
+    assert profiled.stdout == plain.stdout
+
+
+def test_environment_differs_in_two_variables_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", "lib")
+    program = Program(("a.py",))
+    plain = plain_command(program)
+    profiled = profiled_command(program, LaunchOptions("/x", "x"))
+    assert profiled.argv == plain.argv
+    changed = dict(profiled.environment.items() - plain.environment.items())
+    assert changed.pop("PYTHONPATH") == f"{SHIM_FOLDER}:lib"
+    assert list(changed) == ["DEEPCONTEXT_LAUNCH"]
+    assert list(profiled.environment) == [*plain.environment, "DEEPCONTEXT_LAUNCH"]
+
+
+def test_launch_folder_shadows_no_module_of_the_program() -> None:
+    assert [path.name for path in SHIM_FOLDER.glob("*") if path.name != "__pycache__"] == [
+        "sitecustomize.py"
+    ]
+
+
+# -- what is written and printed
+
+
+def test_profile_and_report_after_the_program_s_own_output(folder: Path) -> None:
+    done = run(folder, "train.py")
+    assert done.returncode == 0
+    assert done.stdout == "ran\n"
+    lines = done.stderr.splitlines()
+    assert lines[0] == "[deepcontext] profile written to 'train.dcprof'"
+    assert lines[-1] == "[deepcontext] next: deepcontext report train.dcprof"
+    assert len(lines) > 5, "no report between the two"
+    loaded = deepcontext.Profile.load(folder / "train.dcprof")
+    assert loaded.run.exit_reason == "exit"
+
+
+def test_next_command_can_be_pasted_into_a_shell(folder: Path) -> None:
+    done = run(folder, "--no-report", "-o", "it's a run.dcprof", "train.py")
+    command = done.stderr.splitlines()[-1].removeprefix("[deepcontext] next: deepcontext ")
+    pasted = subprocess.run(
+        ["bash", "-c", f"'{sys.executable}' -m deepcontext {command} --json"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert pasted.returncode == 0, pasted.stderr
+
+
+def test_no_report_prints_two_lines_and_quiet_none(folder: Path) -> None:
+    assert len(run(folder, "--no-report", "train.py").stderr.splitlines()) == 2
+    assert run(folder, "--quiet", "train.py").stderr == ""
+    assert run(folder, "-q", "train.py").stdout == "ran\n"
+
+
+def test_report_is_printed_although_warnings_are_errors_for_the_program(folder: Path) -> None:
+    done = subprocess.run(
+        [*DEEPCONTEXT, "train.py"],
+        cwd=folder,
+        env={**os.environ, "PYTHONWARNINGS": "error", "PYTHONINSPECT": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert len(done.stderr.splitlines()) > 5
+    assert "Traceback" not in done.stderr
+
+
+def test_older_profile_is_replaced_and_an_empty_file_too(folder: Path) -> None:
+    (folder / "train.dcprof").touch()
+    assert run(folder, "-q", "train.py").returncode == 0
+    first = deepcontext.Profile.load(folder / "train.dcprof").run
+    assert run(folder, "-q", "train.py").returncode == 0
+    assert deepcontext.Profile.load(folder / "train.dcprof").run != first
+
+
+def test_relative_output_is_in_the_folder_of_the_command(folder: Path) -> None:
+    (folder / "train.py").write_text("import os; os.chdir('/')", encoding="utf-8")
+    run(folder, "-q", "-o", "x.dcprof", "train.py")
+    assert (folder / "x.dcprof").exists()
+
+
+def test_every_rank_of_a_job_writes_a_file_of_its_own(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    for rank, says in (("0", True), ("1", False)):
+        monkeypatch.setenv("RANK", rank)
+        done = run(folder, "-o", "out.dcprof", "train.py")
+        assert done.returncode == 0
+        assert f"profile written to 'out.rank{rank}.dcprof'" in done.stderr
+        assert ("No operators were recorded" in done.stderr) is says
+        profile = deepcontext.Profile.load(folder / f"out.rank{rank}.dcprof")
+        assert (profile.run.rank, profile.run.ranks) == (int(rank), 2)
+    assert not (folder / "out.dcprof").exists()
+
+
+@pytest.mark.parametrize(
+    ("variables", "rank"),
+    [
+        ({}, None),
+        ({"RANK": "0", "WORLD_SIZE": "1"}, None),
+        ({"RANK": "1", "WORLD_SIZE": "2", "SLURM_PROCID": "0", "SLURM_NTASKS": "8"}, Rank(1, 2)),
+        ({"SLURM_PROCID": "3", "SLURM_NTASKS": "4"}, Rank(3, 4)),
+        ({"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2"}, Rank(1, 2)),
+        ({"RANK": "high", "WORLD_SIZE": "2"}, None),
+        ({"RANK": "1"}, None),
+    ],
+)
+def test_rank_of_the_launcher(variables: dict[str, str], rank: Rank | None) -> None:
+    assert current_rank(variables) == rank
+
+
+def test_shapes_are_passed_on(folder: Path) -> None:
+    run(folder, "-q", "--shapes", "--snapshot-interval", "2.5", "train.py")
+    options = deepcontext.Profile.load(folder / "train.dcprof").run.options
+    assert (options["shapes"], options["snapshot_interval_s"]) == ("True", "2.5")
+
+
+def test_program_runs_unprofiled_when_the_profiler_cannot_start(folder: Path) -> None:
+    (folder / "train.py").write_text(
+        "import os; print(os.environ.get('PYTHONPATH')); raise SystemExit(3)", "utf-8"
+    )
+    options = LaunchOptions(output=str(folder / "gone" / "x.dcprof"), label="x.dcprof")
+    command = profiled_command(Program(("train.py",)), options)
+    done = subprocess.run(
+        command.argv,
+        env={**command.environment},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 3
+    assert done.stdout == f"{os.environ.get('PYTHONPATH')}\n"
+    assert done.stderr.startswith("[deepcontext] the program runs unprofiled: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_program_ends_as_it_would_when_the_profile_cannot_be_written(folder: Path) -> None:
+    (folder / "out").mkdir()
+    source = "import shutil; shutil.rmtree('out'); raise SystemExit(3)"
+    (folder / "train.py").write_text(source, encoding="utf-8")
+    done = run(folder, "-o", "out/x.dcprof", "train.py")
+    assert done.returncode == 3
+    assert done.stderr.startswith("[deepcontext] no profile written: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_execution_that_fails_is_an_error_of_the_environment(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "executable", str(folder / "no-python"))
+    assert app.main(["profile", "train.py"]) == 4
+    assert "cannot start" in capsys.readouterr().err
+    monkeypatch.setattr(sys, "executable", "")
+    assert app.main(["profile", "train.py"]) == 4
+    assert "does not know its own executable" in capsys.readouterr().err
+
+
+def test_check_raises_for_what_is_no_program(folder: Path) -> None:
+    with pytest.raises(UserError, match="no such file"):
+        Program((str(folder / "x.py"),)).check()
+    Program(("-m", "no.such.module")).check()  # the interpreter finds out

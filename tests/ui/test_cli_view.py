@@ -1,0 +1,98 @@
+"""`deepcontext view`: what it prints, writes and refuses."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import urllib.request
+from typing import TYPE_CHECKING
+
+import pytest
+
+from deepcontext.ui.cli import app
+from deepcontext.ui.web import serve
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_it_serves_on_this_machine_until_it_is_ended(training_folder: Path) -> None:
+    profile = str(training_folder / "train.dcprof")
+    command = [sys.executable, "-m", "deepcontext", "view", "--no-browser", profile]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as server:
+        assert server.stdout is not None
+        address = server.stdout.readline().strip()
+        assert address.startswith("http://127.0.0.1:")
+        with urllib.request.urlopen(address) as page:
+            assert b"deepcontext" in page.read()
+        with urllib.request.urlopen(f"{address}api/about") as answer:
+            assert b"train.dcprof" in answer.read()
+        server.send_signal(2)
+        assert server.wait(timeout=20) == 0
+
+
+def test_a_remote_shell_is_told_the_tunnel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SSH_CONNECTION", "10.0.0.5 50514 10.0.0.9 22")
+    monkeypatch.setenv("USER", "me")
+    assert serve.tunnel(8123) == "ssh -N -L 8123:127.0.0.1:8123 me@10.0.0.9"
+    monkeypatch.delenv("SSH_CONNECTION")
+    assert serve.tunnel(8123) is None
+
+
+@pytest.mark.parametrize(
+    ("host", "shown"),
+    [("127.0.0.1", "127.0.0.1"), ("0.0.0.0", "127.0.0.1"), ("::", "127.0.0.1"), ("::1", "[::1]")],
+)
+def test_the_address_printed_can_be_opened(host: str, shown: str) -> None:
+    assert serve.address(host, 80, "t") == f"http://{shown}:80/t/"
+
+
+def test_a_taken_port_is_said(training_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        words = ["view", "--no-browser", "--port", port, str(training_folder / "train.dcprof")]
+        assert app.main(words) == 4
+    error = capsys.readouterr().err
+    assert f"cannot listen on 127.0.0.1 port {port}" in error
+    assert "--port" in error
+
+
+@pytest.mark.parametrize("port", ["-1", "65536", "x", ""])
+def test_a_port_that_is_none_is_refused(port: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert app.main(["view", f"--port={port}", "x.dcprof"]) == 2
+    assert "expected a port from 0 to 65535" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["nothing.dcprof"], ["--html", "x.html", "nothing.dcprof"]])
+def test_a_missing_file_is_said(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert app.main(["view", "--no-browser", *words]) == 2
+    assert "nothing.dcprof" in capsys.readouterr().err
+
+
+def test_a_damaged_file_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "bad.dcprof"
+    path.write_bytes(b"nonsense")
+    assert app.main(["view", "--no-browser", str(path)]) == 5
+    assert "bad.dcprof" in capsys.readouterr().err
+
+
+def test_one_file_is_written_and_what_it_lacks_is_said(
+    training_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = training_folder / "page.html"
+    assert app.main(["view", str(training_folder / "train.dcprof"), "--html", str(target)]) == 0
+    captured = capsys.readouterr()
+    assert captured.out.startswith(f"written to '{target}'")
+    assert "note: this file holds recorded answers" in captured.err
+    assert target.read_text("utf-8").startswith("<!doctype html>")
+
+
+def test_a_folder_that_is_not_there_is_said(
+    training_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = training_folder / "no" / "page.html"
+    assert app.main(["view", str(training_folder / "train.dcprof"), "--html", str(target)]) == 2
+    assert f"cannot write '{target}'" in capsys.readouterr().err

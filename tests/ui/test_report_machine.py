@@ -1,0 +1,82 @@
+"""The JSON report: every key documented, every number that of the summary."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deepcontext.profiler import summary
+from deepcontext.profiler.frame import Frame, FrameKind
+from deepcontext.profiler.profile import Profile
+from deepcontext.ui.report import report_to_dict
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "report-json.md"
+# Below these, keys are the program's own: option names, packages, counters.
+FREE_FORM = {"options", "frameworks", "counters", "details"}
+
+
+def _keys(value: object, path: str = "") -> set[str]:
+    if isinstance(value, dict):
+        found = set()
+        for key, item in value.items():
+            name = f"{path}.{key}".lstrip(".")
+            found |= {name} | (set() if key in FREE_FORM else _keys(item, name))
+        return found
+    if isinstance(value, list):
+        return set().union(*(_keys(item, path) for item in value), set())
+    return set()
+
+
+@pytest.fixture
+def report(training_folder: Path) -> dict[str, Any]:
+    profile = Profile.load(training_folder / "troubled.dcprof")
+    return report_to_dict(profile, limit=3, metric="cpu_time_ns")
+
+
+def test_every_key_is_documented_and_every_documented_key_exists(report: dict[str, Any]) -> None:
+    documented = set(
+        re.findall(r"^\| `([\w.]+)` \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    )
+    # Of a program with JAX: tests/integration/jax/test_report.py; with memory:
+    # tests/integration/torch/test_memory.py.
+    documented = {key for key in documented if not key.startswith(("jax.", "memory."))}
+    # A table is documented once: rows of operators, modules and scopes have the same keys.
+    same = {"modules": "operators", "scopes": "operators"}
+    found = {
+        re.sub(r"^(\w+)\.", lambda match: f"{same.get(match[1], match[1])}.", key)
+        for key in _keys(report)
+    }
+    found = {re.sub(r"^paths\.exclusive\.", "paths.inclusive.", key) for key in found}
+    # Likewise the numbers of a group and of a distribution.
+    found = {re.sub(r"^lines\.rows\.phases\..*", "lines.rows.phases", key) for key in found}
+    found = {re.sub(r"^operators\.rows\.phases\..*", "operators.rows.phases", key) for key in found}
+    assert found == documented
+
+
+def test_survives_json(report: dict[str, Any]) -> None:
+    assert json.loads(json.dumps(report, allow_nan=False)) == report
+
+
+def test_numbers_are_those_of_the_summary(training_folder: Path, report: dict[str, Any]) -> None:
+    profile = Profile.load(training_folder / "train.dcprof")
+    table = summary.by_operator(profile)
+    assert report["operators"]["row_count"] == table.row_count
+    for row, group in zip(report["operators"]["rows"], table.rows, strict=False):
+        assert row["name"] == group.name
+        assert row["inclusive"] == group.inclusive
+        assert row["exclusive_share"] == group.exclusive / table.total
+        assert row["call_ns"]["sd"] == group.calls.sd if group.calls else row["call_ns"] is None
+    assert sum(row["value"] for row in report["phases"]) == report["total"] == table.total
+
+
+def test_empty_profile_is_reported_too(make_profile: Any) -> None:
+    profile = make_profile([0], [Frame(FrameKind.ROOT, "")])
+    report = report_to_dict(profile, limit=3, metric="cpu_time_ns")
+    assert report["total"] == 0
+    assert report["steps"] is None
+    assert report["paths"] == {"inclusive": [], "exclusive": []}
+    json.dumps(report, allow_nan=False)

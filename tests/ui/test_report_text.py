@@ -1,0 +1,208 @@
+"""The text report keeps to the terminal it is printed on, and hides nothing silently."""
+
+from __future__ import annotations
+
+import io
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.console import Console
+
+from deepcontext.errors import QueryError
+from deepcontext.profiler.collector import Status
+from deepcontext.profiler.frame import Frame, FrameKind, Phase
+from deepcontext.profiler.profile import Profile
+from deepcontext.profiler.run_info import RunInfo
+from deepcontext.profiler.trust import CollectorReport, TrustReport
+from deepcontext.ui.report import render_report, render_summary
+from deepcontext.ui.report.paths import exclusive_paths, inclusive_paths
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+METRIC = "cpu_time_ns"
+COLOUR = re.compile(r"\x1b\[[0-9;]*3[0-9]")
+
+
+def _text(profile: Profile, width: int = 100, encoding: str = "utf-8", **options: Any) -> str:
+    file = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+    render_report(profile, console=Console(file=file, width=width), **options)
+    file.seek(0)
+    return file.read()
+
+
+NAMES = st.text(st.characters(codec="utf-8"), max_size=30)
+FRAMES = st.builds(
+    Frame,
+    st.sampled_from([kind for kind in FrameKind if kind is not FrameKind.ROOT]),
+    NAMES,
+    st.one_of(st.just(""), st.just("/home/me/" + "deep/" * 9 + "train.py"), NAMES),
+    st.integers(0, 99_999),
+)
+
+
+@st.composite
+def profiles(draw: st.DrawFn, make_profile: Any) -> Profile:
+    count = draw(st.integers(1, 30))
+    parents = [0] + [draw(st.integers(max(0, node - 2), node - 1)) for node in range(1, count)]
+    frames = [Frame(FrameKind.ROOT, ""), *(draw(FRAMES) for _ in range(1, count))]
+    values = st.integers(0, 10**13)
+    profile: Profile = make_profile(
+        parents,
+        frames,
+        phases=[draw(st.sampled_from(Phase)) for _ in range(count)],
+        cpu_time_ns=draw(st.dictionaries(st.integers(0, count - 1), values)),
+        call_samples_ns={node: [1, 10 ** draw(st.integers(1, 12))] for node in range(1, count)},
+        run=RunInfo(command=(draw(NAMES), draw(NAMES)), wall_ns=draw(values)),
+        trust=TrustReport(notes=(draw(NAMES),)),
+    )
+    return profile
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+@pytest.mark.parametrize("width", [60, 80, 100, 160, 200])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@given(data=st.data())
+def test_no_line_is_wider_than_the_terminal(
+    make_profile: Any, width: int, encoding: str, data: st.DataObject
+) -> None:
+    text = _text(data.draw(profiles(make_profile)), width, encoding)
+    assert max(cell_len(line) for line in text.splitlines()) <= width
+    assert "\x1b" not in text
+    if encoding == "ascii":
+        assert text.isascii()
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_path_rows_and_the_rest_are_the_whole_tree(make_profile: Any, data: st.DataObject) -> None:
+    profile = data.draw(profiles(make_profile))
+    exclusive, inclusive = profile.exclusive(METRIC), profile.inclusive(METRIC)
+    for tree in (inclusive_paths(profile, METRIC, 12), exclusive_paths(profile, METRIC, 5)):
+        shown = [node for row in tree.rows for node in row.nodes]
+        assert len(shown) == len(set(shown))
+        rest = set(range(1, len(profile.tree))) - set(shown)
+        costly = [node for node in rest if exclusive[node]]
+        if tree.rows:
+            assert tree.hidden_nodes == len(costly)
+            assert tree.hidden_value == sum(int(exclusive[node]) for node in costly)
+        for row in tree.rows:
+            for above, below in zip(row.nodes, row.nodes[1:], strict=False):
+                assert profile.tree.parent[below] == above
+                assert inclusive[above] >= inclusive[below]
+
+
+def test_largest_self_times_are_all_shown(make_profile: Any) -> None:
+    operators = [Frame(FrameKind.OPERATOR, f"op{index}") for index in range(40)]
+    frames = [Frame(FrameKind.ROOT, ""), *operators]
+    profile = make_profile([0] * 41, frames, cpu_time_ns={n: 1000 - n for n in range(1, 41)})
+    tree = exclusive_paths(profile, METRIC, 7)
+    assert [row.nodes for row in tree.rows] == [(node,) for node in range(1, 8)]
+    assert tree.hidden_nodes == 33
+
+
+@pytest.mark.parametrize("depth", [60, 30_000])
+def test_deep_single_paths_become_one_row_with_a_count(make_profile: Any, depth: int) -> None:
+    python = [Frame(FrameKind.PYTHON, f"f{line}", "/me/a.py", line) for line in range(1, depth + 1)]
+    frames = [Frame(FrameKind.ROOT, ""), *python, Frame(FrameKind.OPERATOR, "aten::mm")]
+    profile = make_profile([0, *range(depth + 1)], frames, cpu_time_ns={depth + 1: 10**9})
+    section = _text(profile).partition("Call paths by self")[2]
+    (row,) = [line for line in section.splitlines() if "aten::mm" in line]
+    match = re.search(r"f1 a.py:1 > … (\d+) more > (.*)$", row)
+    assert match is not None
+    assert int(match[1]) + len(match[2].split(" > ")) == depth
+
+
+def test_frames_of_libraries_are_left_out_of_paths(make_profile: Any) -> None:
+    library = "/usr/lib/python3.11/site-packages/torch/nn/modules/linear.py"
+    frames = [
+        Frame(FrameKind.ROOT, ""),
+        Frame(FrameKind.PYTHON, "main", "/me/a.py", 3),
+        Frame(FrameKind.PYTHON, "Linear.forward", library, 134),
+        Frame(FrameKind.OPERATOR, "aten::mm"),
+    ]
+    text = _text(make_profile([0, 0, 1, 2], frames, cpu_time_ns={3: 10**9}))
+    assert "main a.py:3 > aten::mm" in text
+    assert "Linear.forward" not in text
+    assert "frames of libraries are not named" in text
+
+
+def test_names_cannot_drive_the_terminal(make_profile: Any) -> None:
+    frames = [
+        Frame(FrameKind.ROOT, ""),
+        Frame(FrameKind.OPERATOR, "evil\x1b]0;x\x07\n[red]a[/red]"),
+    ]
+    text = _text(make_profile([0, 0], frames, cpu_time_ns={1: 5}), width=160)
+    assert "evil\\x1b]0;x\\x07\\n[red]a[/red]" in text
+    assert "\x1b" not in text
+
+
+def test_colours_on_a_terminal_only_and_not_with_no_color(
+    make_profile: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frames = [Frame(FrameKind.ROOT, ""), Frame(FrameKind.OPERATOR, "aten::mm")]
+    profile = make_profile([0, 0], frames, cpu_time_ns={1: 5}, phases=[Phase.NONE, Phase.FORWARD])
+    for name in ("NO_COLOR", "FORCE_COLOR", "TERM"):
+        monkeypatch.delenv(name, raising=False)
+    assert not COLOUR.search(_text(profile))
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert COLOUR.search(_text(profile))
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert not COLOUR.search(_text(profile))
+
+
+def test_hidden_columns_are_named(training_folder: Path) -> None:
+    profile = Profile.load(training_folder / "train.dcprof")
+    assert "not shown at this width" not in _text(profile, width=160)
+    narrow = _text(profile, width=60)
+    assert re.search(r"not shown at this width: .*range", narrow)
+
+
+def test_warnings_come_before_the_numbers(training_folder: Path) -> None:
+    text = _text(Profile.load(training_folder / "troubled.dcprof"))
+    warning = text.index("! 12 backward operators were not found")
+    assert warning < text.index("Phases")
+    assert text.index("libcupti.so was not found") < text.index("Phases")
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "advice"),
+    [
+        (Status.OFF, "the program did not import torch", "imports PyTorch or JAX"),
+        (Status.UNAVAILABLE, "unknown layout", "deepcontext doctor"),
+        (Status.RAN, "", "no operator was called"),
+    ],
+)
+def test_empty_profile_says_why_and_what_to_do(
+    make_profile: Any, status: Status, reason: str, advice: str
+) -> None:
+    trust = TrustReport((CollectorReport("torch", status, reason),))
+    profile = make_profile([0], [Frame(FrameKind.ROOT, "")], trust=trust)
+    text = _text(profile)
+    assert "No operators were recorded" in text
+    assert reason in text
+    assert advice in text
+    assert "Phases" not in text
+
+
+def test_unknown_metric_lists_those_that_exist(make_profile: Any) -> None:
+    profile = make_profile([0], [Frame(FrameKind.ROOT, "")])
+    with pytest.raises(QueryError, match=r"'gpu_time_ns'.*cpu_time_ns"):
+        _text(profile, metric="gpu_time_ns")
+
+
+@pytest.mark.parametrize("width", [60, 100])
+def test_summary_is_short_and_ends_with_commands_to_type(training_folder: Path, width: int) -> None:
+    profile = Profile.load(training_folder / "train.dcprof")
+    file = io.StringIO()
+    render_summary(profile, console=Console(file=file, width=width), path="my run.dcprof")
+    lines = file.getvalue().splitlines()
+    assert len(lines) <= 14
+    assert lines[-2:] == [
+        "next: deepcontext report 'my run.dcprof'",
+        "      deepcontext report --json 'my run.dcprof'",
+    ]

@@ -1,0 +1,401 @@
+"""What the server answers, held against the Python API; how it refuses."""
+
+from __future__ import annotations
+
+import dataclasses
+import gzip
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from deepcontext.profiler import summary
+from deepcontext.profiler.metric import Aggregation, MetricDescriptor, MetricRows
+from deepcontext.profiler.profile import Profile
+from deepcontext.profiler.synthetic import random_profile
+from deepcontext.ui.web.app import ViewSettings, create_app, warm_up
+from deepcontext.ui.web.shelf import OpenProfile, Shelf
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from flask.testing import FlaskClient
+
+    Ask = Callable[..., Any]
+
+METRIC = "cpu_time_ns"
+
+
+@pytest.fixture
+def training(training_folder: Path) -> Profile:
+    return Profile.load(training_folder / "train.dcprof")
+
+
+@pytest.fixture
+def client(training_folder: Path) -> FlaskClient:
+    shelf = Shelf.open([training_folder / "train.dcprof", training_folder / "empty.dcprof"])
+    warm_up(shelf)
+    return create_app(shelf, ViewSettings("token")).test_client()
+
+
+@pytest.fixture
+def ask(client: FlaskClient) -> Ask:
+    def answer(question: str, status: int = 200) -> Any:
+        response = client.get(f"/token/api/{question}")
+        assert response.status_code == status, response.get_data(as_text=True)
+        return response.get_json()
+
+    return answer
+
+
+def names(answer: Any) -> list[str]:
+    return [answer["functions"]["name"][function] for function in answer["nodes"]["function"]]
+
+
+def test_about_says_what_is_open_and_how_far_to_trust_it(ask: Ask) -> None:
+    answer = ask("about")
+    train, empty = answer["profiles"]
+    assert train["name"] == "train.dcprof"
+    assert [each["key"] for each in train["measures"]] == [METRIC, "call_duration_ns.count"]
+    assert [each["label"] for each in train["measures"]] == ["CPU time", "calls"]
+    assert train["layers"] == ["python", "scope", "module", "operator"]
+    assert train["phases"] == ["forward", "backward", "optimizer", "data_loading", "other"]
+    assert train["tables"] == ["operator", "module", "line", "scope"]
+    assert ["steps", "4"] in train["facts"]
+    assert train["warnings"] == []
+    assert empty["collectors"][0]["status"] == "off"
+
+
+def test_warnings_of_a_profile_reach_the_page(training_folder: Path) -> None:
+    shelf = Shelf.open([training_folder / "troubled.dcprof"])
+    client = create_app(shelf, ViewSettings("token")).test_client()
+    profile = client.get("/token/api/about").get_json()["profiles"][0]
+    assert profile["warnings"] == list(shelf.get(0).profile.trust.warnings)
+    assert len(profile["warnings"]) == 3
+
+
+def test_the_tree_has_the_totals_of_the_api(ask: Ask, training: Profile) -> None:
+    answer = ask("flame")
+    total = int(training.exclusive(METRIC).sum())
+    assert answer["total"] == total
+    by_name = dict(zip(names(answer), answer["nodes"]["value"], strict=True))
+    mse = training.query().name("aten::mse_loss").total(METRIC, inclusive=True)
+    assert by_name["aten::mse_loss"] == mse
+    assert sum(answer["nodes"]["exclusive"]) == total
+
+
+def test_calls_of_a_node_are_those_of_the_profile(ask: Ask, training: Profile) -> None:
+    answer = ask("flame")
+    place = names(answer).index("aten::mse_loss")
+    node = training.query().name("aten::mse_loss").nodes()[0]
+    rows = training.metrics["call_duration_ns"]
+    row = rows.row(rows.node.tolist().index(node))
+    nodes = answer["nodes"]
+    assert nodes["source"][place] == node
+    assert nodes["calls"][place] == row["count"]
+    assert nodes["mean"][place] == round(row["total"] / row["count"])
+    assert nodes["minimum"][place] == row["minimum"]
+    assert nodes["deviation"][place] == round((row["m2"] / (row["count"] - 1)) ** 0.5)
+
+
+@pytest.mark.parametrize("phase", ["forward", "backward", "optimizer", "data_loading"])
+def test_one_phase_of_the_tree_is_the_api_s(ask: Ask, training: Profile, phase: str) -> None:
+    expected = {row.phase.label: row.value for row in summary.by_phase(training)}
+    assert ask(f"flame?phase={phase}")["total"] == expected[phase]
+
+
+def test_bottom_up_begins_with_the_costliest_function(ask: Ask, training: Profile) -> None:
+    answer = ask("flame?kind=bottom_up")
+    first = answer["nodes"]["depth"].index(1)
+    largest = summary.by_operator(training).rows[0]
+    assert names(answer)[first] == largest.name
+    assert answer["nodes"]["value"][first] == training.query().name(largest.name).total(METRIC)
+    assert answer["total"] == training.exclusive(METRIC).sum()
+
+
+def test_callers_and_callees_of_a_function_have_its_inclusive_cost(
+    ask: Ask, training: Profile
+) -> None:
+    row = next(each for each in ask("table")["rows"] if each["name"] == "aten::addmm")
+    callers = ask(f"flame?kind=callers&function={row['id']}")
+    callees = ask(f"flame?kind=callees&function={row['id']}")
+    expected = training.query().name("aten::addmm").total(METRIC, inclusive=True)
+    assert callers["total"] == callees["total"] == expected == row["inclusive"]
+    assert "aten::linear" in names(callers)
+    assert names(callees)[1:3] == ["aten::addmm", "AddmmBackward0"]
+
+
+def test_a_difference_has_both_sides(training_folder: Path, training: Profile) -> None:
+    path = training_folder / "train.dcprof"
+    client = create_app(Shelf.open([path, path]), ViewSettings("token")).test_client()
+    answer = client.get("/token/api/flame?kind=difference").get_json()
+    total = int(training.exclusive(METRIC).sum())
+    assert (answer["total_before"], answer["total_after"]) == (total, total)
+    assert answer["nodes"]["before"] == answer["nodes"]["after"] == answer["nodes"]["value"]
+
+
+def test_normalizing_scales_the_second_to_the_first(make_profile: Any) -> None:
+    small, large = random_profile(500, seed=1, depth=8), random_profile(2_000, seed=2, depth=8)
+    shelf = Shelf([OpenProfile.of_memory(small, "a"), OpenProfile.of_memory(large, "b")])
+    client = create_app(shelf, ViewSettings("token")).test_client()
+    answer = client.get("/token/api/flame?kind=difference&normalize=1").get_json()
+    before, after = answer["nodes"]["before"][0], answer["nodes"]["after"][0]
+    assert before == small.exclusive(METRIC).sum()
+    assert after == pytest.approx(before, rel=1e-6)
+    assert answer["total_after"] == large.exclusive(METRIC).sum()
+
+
+@pytest.mark.parametrize("by", ["operator", "module", "line", "scope"])
+def test_tables_are_those_of_the_summary(ask: Ask, training: Profile, by: str) -> None:
+    expected = getattr(summary, f"by_{by}")(training)
+    answer = ask(f"table?by={by}")
+    assert answer["total"] == expected.total
+    assert [(row["name"], row["inclusive"], row["exclusive"]) for row in answer["rows"]] == [
+        (row.name, row.inclusive, row.exclusive) for row in expected.rows
+    ]
+    for row, group in zip(answer["rows"], expected.rows, strict=True):
+        frame = training.frames[row["id"]]
+        assert (frame.name if by != "line" else frame.line) == (
+            group.name if by != "line" else group.line
+        )
+
+
+def test_a_table_can_be_searched(ask: Ask) -> None:
+    answer = ask("table?text=FOREACH")
+    assert {row["name"] for row in answer["rows"]} == {
+        "aten::_foreach_add_",
+        "aten::_foreach_addcdiv_",
+    }
+    assert answer["match_count"] == 2
+    assert answer["row_count"] > 2
+
+
+def test_finding_a_text_counts_nested_nodes_once(ask: Ask, training: Profile) -> None:
+    answer = ask("find?text=ADDMM")
+    query = training.query().name("*ddmm*")
+    assert answer["count"] == query.count()
+    assert answer["value"] == query.total(METRIC, inclusive=True)
+    assert [each["source"] for each in answer["nodes"]] == query.nodes().tolist()
+    assert ask("find?text=")["count"] == 0
+    assert ask("find?text=nothing")["count"] == 0
+
+
+def test_a_node_is_told_with_its_path_and_phases(ask: Ask, training: Profile) -> None:
+    node = int(training.query().name("aten::addmm").nodes()[0])
+    answer = ask(f"node?source={node}")
+    assert [step["name"] for step in answer["path"]][-3:] == [
+        "Linear 'encoder.layers.0.linear'",
+        "aten::linear",
+        "aten::addmm",
+    ]
+    value = next(each for each in answer["values"] if each["measure"]["key"] == METRIC)
+    assert value["inclusive"] == training.inclusive(METRIC)[node]
+    assert value["exclusive"] == training.exclusive(METRIC)[node]
+    assert {each["phase"] for each in answer["phases"]} == {"forward", "backward"}
+    assert sum(each["value"] for each in answer["phases"]) == value["inclusive"]
+    assert answer["calls"]["count"] == 4
+
+
+def test_metrics_that_do_not_add_up_are_told_of_a_node(training: Profile) -> None:
+    node = int(training.query().name("aten::addmm").nodes()[0])
+    above = int(training.tree.parent[node])
+
+    def rows(name: str, how: Aggregation, values: list[int]) -> MetricRows:
+        column = np.array([max(values)], np.int64)
+        count, total = np.array([len(values)], np.uint64), np.array([sum(values)], np.int64)
+        where = np.array([node], np.uint32)
+        return MetricRows(
+            MetricDescriptor(name, "bytes", how, ""), where, count, total, column, column
+        )
+
+    metrics = {
+        "peak_bytes": rows("peak_bytes", Aggregation.MAX, [3, 7]),
+        "cache_bytes": rows("cache_bytes", Aggregation.PROPERTY, [4, 8]),
+    }
+    profile = dataclasses.replace(training, metrics={**training.metrics, **metrics})
+    shelf = Shelf([OpenProfile.of_memory(profile, "more.dcprof")])
+    client = create_app(shelf, ViewSettings("token")).test_client()
+
+    def own(source: int) -> dict[str, Any]:
+        answer = client.get(f"/token/api/node?library=1&lines=1&source={source}").get_json()
+        return {each["label"]: each for each in answer["own"]}
+
+    assert own(node)["peak"]["largest"] == profile.inclusive("peak_bytes")[node] == 7
+    assert own(above)["peak"]["largest"] == profile.inclusive("peak_bytes")[above] == 7
+    assert own(node)["cache"]["mean"] == 6
+    assert own(node)["cache"]["largest"] is None
+    assert "cache" not in own(above)
+
+
+def test_a_python_function_is_split_by_its_lines(ask: Ask, training: Profile) -> None:
+    node = int(training.query().name("train").nodes()[0])
+    answer = ask(f"node?source={node}")
+    expected = {
+        row.line: row.inclusive for row in summary.by_line(training).rows if row.name == "train"
+    }
+    assert {each["line"]: each["inclusive"] for each in answer["lines"]} == expected
+    assert answer["contexts"] == 4
+
+
+def test_source_lines_cost_what_the_summary_says(
+    ask: Ask, training: Profile, training_folder: Path
+) -> None:
+    script = str(training_folder / "train.py")
+    answer = ask(f"source?path={script}")
+    rows = [row for row in summary.by_line(training).rows if row.file == script]
+    assert {cost["line"]: cost["inclusive"] for cost in answer["costs"]} == {
+        row.line: row.inclusive for row in rows
+    }
+    text = (training_folder / "train.py").read_text().splitlines()
+    assert answer["parts"] == [{"first": 1, "lines": text}]
+    assert answer["note"] == ""
+    assert answer["shown"] == "train.py"
+
+
+def test_a_source_file_that_changed_or_went_is_said_to(ask: Ask, training_folder: Path) -> None:
+    script = training_folder / "train.py"
+    os.utime(script)
+    assert "was changed after the program started" in ask(f"source?path={script}")["note"]
+    script.write_text("one line\n")
+    assert "has 1 lines, the profile names line 13" in ask(f"source?path={script}")["note"]
+    script.unlink()
+    answer = ask(f"source?path={script}")
+    assert "cannot be read on this machine" in answer["note"]
+    assert answer["parts"] == []
+    assert answer["costs"]
+
+
+def test_long_files_are_sent_around_what_costs(ask: Ask, training_folder: Path) -> None:
+    script = training_folder / "train.py"
+    script.write_text("x\n" * 50_000)
+    answer = ask(f"source?path={script}")
+    assert [(part["first"], len(part["lines"])) for part in answer["parts"]] == [(1, 43)]
+
+
+def test_files_list_the_user_s_own_first(ask: Ask) -> None:
+    listed = ask("files")["files"]
+    assert {each["shown"] for each in listed[:2]} == {"train.py", "model.py"}
+    assert [each["library"] for each in listed] == [False, False, True]
+    assert listed[0]["exclusive"] >= listed[1]["exclusive"]
+
+
+def test_sections_are_passed_on(training: Profile) -> None:
+    content = [{"id": "hotspot", "nodes": [3]}]
+    profile = training.with_section("findings", json.dumps(content).encode())
+    profile = profile.with_section("blob", b"\xff\xfe")
+    shelf = Shelf([OpenProfile.of_memory(profile, "p")])
+    client = create_app(shelf, ViewSettings("token")).test_client()
+    assert client.get("/token/api/section?name=findings").get_json()["content"] == content
+    refused = client.get("/token/api/section?name=blob")
+    assert refused.status_code == 400
+    assert "is not JSON" in refused.get_json()["error"]
+
+
+def test_an_empty_profile_is_answered(ask: Ask) -> None:
+    assert ask("flame?file=1")["total"] == 0
+    assert ask("flame?file=1&kind=bottom_up")["total"] == 0
+    assert ask("table?file=1")["rows"] == []
+    assert ask("files?file=1")["files"] == []
+
+
+@pytest.mark.parametrize(
+    ("question", "message"),
+    [
+        ("flame?file=7", "no profile 7"),
+        ("flame?root=99999", "no node 99999"),
+        ("flame?root=-1", "'root' must be a whole number"),
+        ("flame?root=99999999999999999999", "'root' must be a whole number"),
+        ("flame?kind=sideways", "no view 'sideways'"),
+        ("flame?kind=callers", "needs the number of a frame"),
+        ("flame?kind=callers&function=99999", "no frame 99999"),
+        ("flame?metric=gpu", "no measure 'gpu'"),
+        ("flame?metric=call_duration_ns", "no measure 'call_duration_ns'"),
+        ("flame?hidden=paint", "no layer 'paint'"),
+        ("flame?phase=lunar", "no phase 'lunar'"),
+        ("flame?pivot=moon", "cannot split the tree by 'moon'"),
+        ("flame?library=yes", "'library' must be 0 or 1"),
+        ("flame?edits=hide:99999", "no frame 99999"),
+        ("flame?edits=paint:1", "cannot read the edit"),
+        ("flame?edits=" + ",".join(["hide:1"] * 101), "101 edits"),
+        ("node?source=99999", "no node 99999"),
+        ("table?by=moon", "no table by 'moon'"),
+        ("table?metric=call_duration_ns.count", "tables show totals"),
+        ("source?path=/etc/passwd", "names no such source file"),
+        ("section?name=moon", "no section 'moon'"),
+    ],
+)
+def test_bad_questions_are_refused_with_the_reason(ask: Ask, question: str, message: str) -> None:
+    assert message in ask(question, status=400)["error"]
+
+
+def test_a_difference_needs_two_profiles(training_folder: Path) -> None:
+    shelf = Shelf.open([training_folder / "train.dcprof"])
+    response = (
+        create_app(shelf, ViewSettings("t")).test_client().get("/t/api/flame?kind=difference")
+    )
+    assert response.status_code == 400
+    assert "needs two profiles" in response.get_json()["error"]
+
+
+def test_a_changed_file_is_said_until_the_page_is_loaded_again(
+    ask: Ask, training_folder: Path
+) -> None:
+    ask("flame")
+    path = training_folder / "train.dcprof"
+    Profile.load(training_folder / "empty.dcprof").save(path)
+    assert "has changed since this page was loaded" in ask("flame", status=409)["error"]
+    assert ask("about")["profiles"][0]["node_count"] == 1
+    assert ask("flame")["total"] == 0
+
+
+def test_a_vanished_file_is_said(ask: Ask, training_folder: Path) -> None:
+    (training_folder / "train.dcprof").unlink()
+    assert "is not there any more" in ask("flame", status=410)["error"]
+    assert "is not there any more" in ask("about", status=410)["error"]
+
+
+def test_a_file_that_turned_into_something_else_is_said(ask: Ask, training_folder: Path) -> None:
+    (training_folder / "train.dcprof").write_bytes(b"nonsense")
+    assert "train.dcprof" in ask("about", status=500)["error"]
+
+
+def test_an_answer_is_sent_once(client: FlaskClient) -> None:
+    first = client.get("/token/api/flame")
+    assert first.headers["Cache-Control"] == "private, no-cache"
+    again = client.get("/token/api/flame", headers={"If-None-Match": first.headers["ETag"]})
+    assert again.status_code == 304
+    assert again.data == b""
+    other = client.get(
+        "/token/api/flame?phase=forward", headers={"If-None-Match": first.headers["ETag"]}
+    )
+    assert other.status_code == 200
+
+
+def test_answers_are_compressed_for_those_who_can_read_it(client: FlaskClient) -> None:
+    plain = client.get("/token/api/flame")
+    packed = client.get("/token/api/flame", headers={"Accept-Encoding": "gzip"})
+    assert packed.headers["Content-Encoding"] == "gzip"
+    assert gzip.decompress(packed.data) == plain.data
+    assert packed.headers["ETag"] != plain.headers["ETag"]
+
+
+def test_a_large_tree_is_cut_to_what_can_be_seen() -> None:
+    profile = random_profile(60_000, depth=30)
+    shelf = Shelf([OpenProfile.of_memory(profile, "large")])
+    client = create_app(shelf, ViewSettings("t")).test_client()
+    packed = {"Accept-Encoding": "gzip"}
+    response = client.get("/t/api/flame?px=2560", headers=packed)
+    assert len(response.data) <= 200_000
+    answer = json.loads(gzip.decompress(response.data))
+    values = answer["nodes"]["value"]
+    assert min(values) >= answer["threshold"] >= answer["total"] / (2 * 2560)
+    assert answer["left_out"] > 0
+    deep = max(range(len(values)), key=lambda place: answer["nodes"]["depth"][place])
+    source = answer["nodes"]["source"][deep]
+    zoomed = client.get(f"/t/api/flame?px=2560&root={source}").get_json()
+    assert zoomed["above"] == answer["nodes"]["depth"][deep]
+    assert zoomed["nodes"]["source"][zoomed["above"]] == source
+    assert zoomed["nodes"]["value"][zoomed["above"]] == values[deep]

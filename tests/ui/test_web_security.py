@@ -1,0 +1,195 @@
+"""Who may ask the server, and what it never gives away."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from deepcontext.profiler.frame import Frame, FrameKind
+from deepcontext.ui.web.app import ViewSettings, create_app
+from deepcontext.ui.web.guard import new_token
+from deepcontext.ui.web.one_file import make_page
+from deepcontext.ui.web.shelf import OpenProfile, Shelf
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from flask.testing import FlaskClient
+
+SCRIPT = "</script><script>alert(1)</script><img src=x onerror=alert(1)>"
+PATHS = ("", "static/app.js", "api/about", "api/flame", "api/source?path=x")
+
+
+@pytest.fixture
+def client(training_folder: Path) -> FlaskClient:
+    shelf = Shelf.open([training_folder / "train.dcprof"])
+    return create_app(shelf, ViewSettings("right-token")).test_client()
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("token", ["wrong", "right-toke", "right-token2", "%00", "ü"])
+def test_a_wrong_token_gets_nothing(client: FlaskClient, token: str, path: str) -> None:
+    response = client.get(f"/{token}/{path}")
+    assert response.status_code == 403
+    assert "lacks the right token" in response.get_json()["error"]
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/api/about", "/static/app.js", "/favicon.ico", "//", "/?token=x"]
+)
+def test_no_token_gets_nothing(client: FlaskClient, path: str) -> None:
+    assert client.get(path).status_code == 403
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:80", "localhost.evil.example", "127.0.0.1.evil.example"]
+)
+def test_a_foreign_host_name_gets_nothing(client: FlaskClient, host: str, path: str) -> None:
+    response = client.get(f"/right-token/{path}", headers={"Host": host})
+    assert response.status_code == 403
+    assert "does not answer under this name" in response.get_json()["error"]
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:5000", "localhost", "localhost:1", "[::1]:5000"])
+def test_names_of_this_machine_are_answered(client: FlaskClient, host: str) -> None:
+    assert client.get("/right-token/api/about", headers={"Host": host}).status_code == 200
+
+
+def test_the_machine_s_own_name_is_answered_when_listening_beyond_it(
+    training_folder: Path,
+) -> None:
+    shelf = Shelf.open([training_folder / "train.dcprof"])
+    client = create_app(shelf, ViewSettings("t", names=("box",))).test_client()
+    assert client.get("/t/api/about", headers={"Host": "BOX:8000"}).status_code == 200
+    assert client.get("/t/api/about", headers={"Host": "box2:8000"}).status_code == 403
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Origin": "http://localhost:1"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+    ],
+    ids=str,
+)
+def test_requests_of_other_sites_get_nothing(client: FlaskClient, headers: dict[str, str]) -> None:
+    response = client.get("/right-token/api/about", headers=headers)
+    assert response.status_code == 403
+    assert "requests of other sites" in response.get_json()["error"]
+
+
+def test_the_page_s_own_requests_are_answered(client: FlaskClient) -> None:
+    headers = {"Origin": "http://localhost", "Sec-Fetch-Site": "same-origin"}
+    assert client.get("/right-token/api/about", headers=headers).status_code == 200
+
+
+@pytest.mark.parametrize("method", ["post", "put", "delete", "patch"])
+def test_nothing_can_be_written(client: FlaskClient, method: str) -> None:
+    assert getattr(client, method)("/right-token/api/about").status_code == 405
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../app.py",
+        "..%2fapp.py",
+        "%2e%2e/app.py",
+        "index.html",
+        "/etc/passwd",
+        "%2fetc%2fpasswd",
+        "",
+    ],
+)
+def test_no_file_but_the_page_s_own_is_served(client: FlaskClient, name: str) -> None:
+    assert client.get(f"/right-token/static/{name}").status_code == 404
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/etc/passwd", "../../../etc/passwd", "{script}/../train.py", "{folder}/other.py", "", "%00"],
+)
+def test_no_source_but_the_profile_s_own_is_read(
+    client: FlaskClient, training_folder: Path, path: str
+) -> None:
+    (training_folder / "other.py").write_text("secret = 1\n")
+    asked = path.format(script=training_folder / "train.py", folder=training_folder)
+    response = client.get("/right-token/api/source", query_string={"path": asked})
+    assert response.status_code == 400
+    assert "secret" not in response.get_data(as_text=True)
+
+
+def test_a_link_in_the_place_of_a_source_file_is_text_or_nothing(
+    client: FlaskClient, training_folder: Path
+) -> None:
+    script = training_folder / "train.py"
+    script.unlink()
+    script.symlink_to("/dev/zero")
+    answer = client.get("/right-token/api/source", query_string={"path": str(script)}).get_json()
+    assert answer["parts"] == []
+    assert answer["note"] == "the file is no source text"
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_other_pages_can_neither_frame_nor_read_nor_feed_it(client: FlaskClient, path: str) -> None:
+    headers = client.get(f"/right-token/{path}").headers
+    policy = dict(
+        part.strip().partition(" ")[::2] for part in headers["Content-Security-Policy"].split(";")
+    )
+    assert policy["default-src"] == "'none'"
+    assert policy["script-src"] == "'self'"
+    assert policy["frame-ancestors"] == "'none'"
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert headers["Cross-Origin-Resource-Policy"] == "same-origin"
+    assert headers["Referrer-Policy"] == "no-referrer"
+
+
+def test_refusals_carry_the_same_headers(client: FlaskClient) -> None:
+    assert "Content-Security-Policy" in client.get("/wrong/").headers
+
+
+def hostile_profile(make_profile: Any) -> Any:
+    frames = [
+        Frame(FrameKind.ROOT, ""),
+        Frame(FrameKind.PYTHON, SCRIPT, f"/home/me/{SCRIPT}.py", 1),
+        Frame(FrameKind.OPERATOR, SCRIPT),
+    ]
+    return make_profile([0, 0, 1], frames, cpu_time_ns={2: 5}, call_samples_ns={2: [5]})
+
+
+def test_script_in_names_is_sent_as_json_only(make_profile: Any) -> None:
+    shelf = Shelf([OpenProfile.of_memory(hostile_profile(make_profile), SCRIPT)])
+    client = create_app(shelf, ViewSettings("t")).test_client()
+    for path in ("about", "flame", "table", "files", f"find?text={SCRIPT}"):
+        response = client.get(f"/t/api/{path}")
+        assert response.status_code == 200
+        assert response.mimetype == "application/json"
+        assert response.headers["X-Content-Type-Options"] == "nosniff"
+    refused = client.get("/t/api/flame", query_string={"kind": SCRIPT})
+    assert refused.mimetype == "application/json"
+
+
+def test_script_in_names_stays_out_of_the_one_file_page(make_profile: Any) -> None:
+    shelf = Shelf([OpenProfile.of_memory(hostile_profile(make_profile), SCRIPT)])
+    page = make_page(shelf).text
+    assert "alert(1)" not in page
+    assert page.count("<script") == page.count("</script>") == 2
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)
+    assert policy is not None
+    assert "unsafe" not in policy[1]
+
+
+def test_tokens_differ_and_are_long() -> None:
+    tokens = {new_token() for _ in range(100)}
+    assert len(tokens) == 100
+    assert min(map(len, tokens)) >= 32
+
+
+def test_an_overlong_address_is_refused(client: FlaskClient) -> None:
+    response = client.get(f"/right-token/api/flame?text={'x' * 9000}")
+    assert response.status_code == 414

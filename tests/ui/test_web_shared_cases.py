@@ -1,0 +1,36 @@
+"""What Python and the page must write alike: numbers with units, and the spelling of questions.
+
+`tests/golden/web/*.json` hold the texts; `web/tests` holds the page to the same files.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deepcontext.ui.format import format_share, format_value
+from deepcontext.ui.web.questions import spelling
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "web"
+
+
+def _cases(name: str) -> list[dict[str, Any]]:
+    cases: list[dict[str, Any]] = json.loads((GOLDEN / name).read_text("utf-8"))
+    return cases
+
+
+@pytest.mark.parametrize("case", _cases("format_cases.json"), ids=lambda case: str(case["text"]))
+def test_values_are_written_as_the_page_writes_them(case: dict[str, Any]) -> None:
+    if case["unit"] == "share":
+        assert format_share(case["value"]) == case["text"]
+    else:
+        assert format_value(case["value"], case["unit"]) == case["text"]
+
+
+@pytest.mark.parametrize("case", _cases("spelling_cases.json"), ids=lambda case: case["text"])
+def test_questions_are_spelled_as_the_page_spells_them(case: dict[str, Any]) -> None:
+    query = {name: value for name, value in case["query"].items() if value}
+    assert spelling(case["what"], query) == case["text"]

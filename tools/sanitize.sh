@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# Run the native tests under AddressSanitizer with UndefinedBehaviorSanitizer and under
+# ThreadSanitizer, then the extension's Python tests under the former two.
+#
+#   tools/sanitize.sh PYTHON
+#
+# The Python tests run in an environment of their own, without any framework: torch's libraries are
+# not built for sanitizers. CPython is not either, so ThreadSanitizer sees the C++ tests only.
+set -euo pipefail
+python=$(command -v "$1") || {
+  echo "cannot find the Python '$1'" >&2
+  exit 1
+}
+cd "$(dirname "$0")/.."
+build=build/sanitize
+jobs=${JOBS:-2}
+generator=()
+if command -v ninja >/dev/null; then
+  generator=(-G Ninja)
+fi
+
+native_tests() { # SANITIZERS
+  echo "== C++ tests, -fsanitize=$1"
+  local folder=$build/tests-${1/,/-} # a comma would end a linker option that names the folder
+  cmake -S . -B "$folder" "${generator[@]}" -DDEEPCONTEXT_SANITIZE="$1" \
+    -DDEEPCONTEXT_EXTENSION=OFF -DDEEPCONTEXT_TESTS=ON >/dev/null
+  cmake --build "$folder" -j "$jobs" >/dev/null
+  TSAN_OPTIONS=halt_on_error=1 ctest --test-dir "$folder" --output-on-failure
+}
+
+extension_tests() {
+  local environment=$build/environment package=$build/package sanitizers=address,undefined
+  echo "== Python tests of the extension, -fsanitize=$sanitizers"
+  if [ ! -e "$environment/.done" ]; then
+    tools/make_venv.sh "$python" "$environment"
+    "$environment/bin/python" -m pip install -q "nanobind>=2.4" "pytest>=8.4" "pytest-timeout>=2.3"
+    touch "$environment/.done"
+  fi
+  cmake -S . -B "$build/extension" "${generator[@]}" -DDEEPCONTEXT_SANITIZE="$sanitizers" \
+    -DPython_EXECUTABLE="$PWD/$environment/bin/python" -DSKBUILD_PROJECT_VERSION=0 >/dev/null
+  cmake --build "$build/extension" -j "$jobs" --target _native >/dev/null
+  rm -rf "$package"
+  mkdir -p "$package"
+  cp -r src/deepcontext "$package/"
+  rm -f "$package"/deepcontext/_native*.so
+  cp "$build"/extension/native/_native*.so "$package/deepcontext/"
+  # libstdc++ comes along because ASan looks for __cxa_throw when it is loaded.
+  local libraries=()
+  for library in libasan libubsan libstdc++; do
+    libraries+=("$("${CXX:-g++}" -print-file-name=$library.so)")
+  done
+  LD_PRELOAD="${libraries[*]}" PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0 \
+    UBSAN_OPTIONS=print_stacktrace=1 PYTHONPATH="$PWD/$package" PYTHONDONTWRITEBYTECODE=1 \
+    "$environment/bin/python" -m pytest -q -p no:cacheprovider --confcutdir tests/native tests/native
+}
+
+native_tests address,undefined
+native_tests thread
+extension_tests

@@ -1,0 +1,185 @@
+// What a person looks at, as the part of the address after "#": it can be kept, sent and undone.
+
+export type View =
+  | "flame"
+  | "bottom-up"
+  | "sandwich"
+  | "table"
+  | "source"
+  | "compare"
+  | "findings"
+  | "trust"
+  | "data";
+
+export const VIEWS: readonly View[] = [
+  "flame",
+  "bottom-up",
+  "sandwich",
+  "table",
+  "source",
+  "compare",
+  "findings",
+  "trust",
+  "data",
+];
+
+export type EditKind = "root" | "focus" | "hide" | "collapse" | "drop";
+const EDIT_KINDS: readonly EditKind[] = ["root", "focus", "hide", "collapse", "drop"];
+
+/** One change made to the tree; the target is a node (root) or a frame, the label its name. */
+export interface Edit {
+  readonly kind: EditKind;
+  readonly target: number;
+  readonly label: string;
+}
+
+export type ColorBy = "layer" | "phase" | "self";
+export type Shape = "graph" | "tree";
+
+export interface Place {
+  readonly view: View;
+  readonly file: number;
+  readonly metric: string;
+  readonly hidden: readonly string[];
+  readonly library: boolean;
+  readonly lines: boolean;
+  readonly phase: string;
+  readonly pivot: string;
+  readonly edits: readonly Edit[];
+  readonly zoom: number;
+  readonly func: number;
+  readonly path: string;
+  readonly line: number;
+  readonly by: string;
+  readonly sort: string;
+  readonly text: string;
+  readonly color: ColorBy;
+  readonly order: "program" | "size";
+  readonly shape: Shape;
+  readonly sides: "difference" | "beside";
+  readonly normalize: boolean;
+  readonly section: string;
+}
+
+export const START: Place = {
+  view: "flame",
+  file: 0,
+  metric: "",
+  hidden: [],
+  library: false,
+  lines: false,
+  phase: "",
+  pivot: "thread",
+  edits: [],
+  zoom: -1,
+  func: -1,
+  path: "",
+  line: 0,
+  by: "operator",
+  sort: "exclusive",
+  text: "",
+  color: "layer",
+  order: "program",
+  shape: "graph",
+  sides: "difference",
+  normalize: false,
+  section: "",
+};
+
+const COLORS: readonly ColorBy[] = ["layer", "phase", "self"];
+
+/** Write a place as `view=table&by=module`; only what differs from the start. */
+export function toHash(place: Place): string {
+  const parts = new URLSearchParams();
+  for (const [name, value] of Object.entries(place)) {
+    const text = valueText(name, value);
+    if (text !== valueText(name, START[name as keyof Place])) parts.set(name, text);
+  }
+  return parts.toString();
+}
+
+function valueText(name: string, value: unknown): string {
+  if (name === "edits") {
+    return (value as Edit[])
+      .map((edit) => `${edit.kind}:${edit.target}:${encodeURIComponent(edit.label)}`)
+      .join(",");
+  }
+  if (typeof value === "boolean") return value ? "1" : "0";
+  return Array.isArray(value) ? value.join(",") : String(value);
+}
+
+/** Read a place; what cannot be read keeps its start value. */
+export function fromHash(hash: string): Place {
+  const parts = new URLSearchParams(hash.replace(/^#/, ""));
+  const text = (name: keyof Place) => parts.get(name) ?? "";
+  const number = (name: keyof Place) =>
+    /^\d+$/.test(text(name)) ? Number(text(name)) : Number(START[name]);
+  const flag = (name: keyof Place) => text(name) === "1";
+  const one = <T extends string>(name: keyof Place, known: readonly T[]): T =>
+    known.find((each) => each === text(name)) ?? (START[name] as T);
+  return {
+    view: one("view", VIEWS),
+    file: number("file"),
+    metric: text("metric"),
+    hidden: text("hidden").split(",").filter(Boolean),
+    library: flag("library"),
+    lines: flag("lines"),
+    phase: text("phase"),
+    pivot: text("pivot") || START.pivot,
+    edits: text("edits").split(",").flatMap(readEdit),
+    zoom: number("zoom"),
+    func: number("func"),
+    path: text("path"),
+    line: number("line"),
+    by: text("by") || START.by,
+    sort: text("sort") || START.sort,
+    text: text("text"),
+    color: one("color", COLORS),
+    order: one("order", ["program", "size"]),
+    shape: one("shape", ["graph", "tree"]),
+    sides: one("sides", ["difference", "beside"]),
+    normalize: flag("normalize"),
+    section: text("section"),
+  };
+}
+
+function readEdit(text: string): Edit[] {
+  const [kind, target, label = ""] = text.split(":");
+  const known = EDIT_KINDS.find((each) => each === kind);
+  if (!known || !/^\d+$/.test(target ?? "")) return [];
+  let name = "";
+  try {
+    name = decodeURIComponent(label);
+  } catch {
+    name = label; // a hand-made address
+  }
+  return [{ kind: known, target: Number(target), label: name }];
+}
+
+/** Return the questions' common part: which tree of which profile, and whose cost. */
+export function treeQuery(place: Place, defaultMetric: string): Record<string, string> {
+  return {
+    file: place.file ? String(place.file) : "",
+    metric: named(place.metric || defaultMetric),
+    hidden: [...place.hidden].sort(byLayer).join(","),
+    library: place.library ? "1" : "",
+    lines: place.lines ? "1" : "",
+    phase: place.phase,
+    pivot: place.pivot === "thread" ? "" : place.pivot,
+    edits: place.edits.map((edit) => `${edit.kind}:${edit.target}`).join(","),
+  };
+}
+
+/** The server takes CPU time when no metric is named; anything else must be said. */
+function named(metric: string): string {
+  return metric === SERVER_METRIC ? "" : metric;
+}
+
+const SERVER_METRIC = "cpu_time_ns";
+
+// The order of `Layer` in src/deepcontext/profiler/views/layers.py.
+export const LAYERS = ["python", "scope", "module", "operator", "compiled", "native", "gpu"];
+
+function byLayer(a: string, b: string): number {
+  return LAYERS.indexOf(a) - LAYERS.indexOf(b);
+}

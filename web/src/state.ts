@@ -1,0 +1,125 @@
+// What the page knows and what a person looks at. Views read these signals; `go` changes the place.
+
+import { batch, computed, effect, signal } from "@preact/signals";
+import { Refusal, type Source } from "./api";
+import type { AboutAnswer, ProfileAnswer } from "./api_types";
+import { type Edit, fromHash, type Place, START, toHash, treeQuery } from "./model/address";
+
+export const source = signal<Source | null>(null);
+export const about = signal<AboutAnswer | null>(null);
+export const failure = signal<Refusal | null>(null);
+export const place = signal<Place>(fromHash(location.hash));
+export const helpOpen = signal(false);
+/** Node of the profile that is selected, and the frame of its function; -1 for none. */
+export const selected = signal<{ node: number; func: number; layout: number }>({
+  node: -1,
+  func: -1,
+  layout: -1,
+});
+/** What a screen reader says. */
+export const spoken = signal("");
+export const detailsOpen = signal(matchMedia("(min-width: 900px)").matches);
+
+export type Theme = "light" | "dark" | "system";
+const systemDark = signal(matchMedia("(prefers-color-scheme: dark)").matches);
+export const theme = signal<Theme>(storedTheme());
+export const dark = computed(() =>
+  theme.value === "system" ? systemDark.value : theme.value === "dark",
+);
+
+export const profile = computed<ProfileAnswer | null>(() => {
+  const profiles = about.value?.profiles ?? [];
+  return profiles[place.value.file] ?? profiles[0] ?? null;
+});
+export const measure = computed(() => {
+  const known = profile.value?.measures ?? [];
+  return known.find((each) => each.key === place.value.metric) ?? known[0] ?? null;
+});
+/** The part that all questions about a tree have in common. */
+export const tree = computed(() => treeQuery(place.value, measure.value?.key ?? ""));
+
+/** Look at something else. A step that a person may want to undo goes into the history. */
+export function go(change: Partial<Place>, history: "push" | "replace" = "push"): void {
+  const next = { ...place.value, ...change };
+  const hash = toHash(next);
+  if (hash === toHash(place.value)) return;
+  const address = hash ? `#${hash}` : location.pathname + location.search;
+  try {
+    if (history === "push") window.history.pushState(null, "", address);
+    else window.history.replaceState(null, "", address);
+  } catch {
+    // In a notebook's frame the page has no address of its own.
+  }
+  place.value = next;
+}
+
+export function addEdit(kind: Edit["kind"], target: number, label: string): void {
+  const edit = { kind, target, label };
+  // What is merged away or dropped cannot stay selected.
+  if (kind === "hide" || kind === "drop") selected.value = { node: -1, func: -1, layout: -1 };
+  go({ edits: [...place.value.edits, edit], zoom: START.zoom, view: editView() });
+}
+
+/** Lead to a node of the profile: with lines and library frames each has a box of its own. */
+export function showNode(node: number): void {
+  selected.value = { node, func: -1, layout: -1 };
+  const { file, metric } = place.value;
+  go({ ...START, file, metric, library: true, lines: true, zoom: node });
+}
+
+function editView(): Place["view"] {
+  const view = place.value.view;
+  return view === "bottom-up" || view === "compare" || view === "sandwich" ? view : "flame";
+}
+
+export function undoEdit(index = place.value.edits.length - 1): void {
+  if (index < 0) return;
+  go({ edits: place.value.edits.filter((_, each) => each !== index), zoom: START.zoom });
+}
+
+/** Open the page: ask what there is, then follow the address. */
+export async function open(opened: Source): Promise<void> {
+  try {
+    const answer = await opened.ask("about", {});
+    batch(() => {
+      source.value = opened;
+      about.value = answer;
+      failure.value = null;
+    });
+  } catch (error) {
+    failure.value = error instanceof Refusal ? error : new Refusal(String(error), 0);
+  }
+}
+
+window.addEventListener("popstate", () => {
+  place.value = fromHash(location.hash);
+});
+window.addEventListener("hashchange", () => {
+  const next = fromHash(location.hash);
+  if (toHash(next) !== toHash(place.value)) place.value = next;
+});
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", (event) => {
+  systemDark.value = event.matches;
+});
+
+function storedTheme(): Theme {
+  try {
+    const stored = localStorage.getItem("deepcontext-theme");
+    return stored === "light" || stored === "dark" ? stored : "system";
+  } catch {
+    return "system"; // a page opened from a file may have no storage
+  }
+}
+
+effect(() => {
+  document.documentElement.dataset.theme = dark.value ? "dark" : "light";
+  try {
+    localStorage.setItem("deepcontext-theme", theme.value);
+  } catch {
+    // the same
+  }
+});
+effect(() => {
+  const current = profile.value;
+  document.title = current ? `${current.name} · deepcontext` : "deepcontext";
+});

@@ -1,0 +1,45 @@
+// The changes made to the tree, in order; each can be taken back.
+
+import type { Edit } from "../model/address";
+import { go, place, undoEdit } from "../state";
+
+const VERBS: Record<Edit["kind"], string> = {
+  root: "only",
+  focus: "focus on",
+  hide: "without",
+  collapse: "collapsed",
+  drop: "dropped",
+};
+
+export function Breadcrumbs() {
+  const { edits } = place.value;
+  if (!edits.length) return null;
+  return (
+    <nav class="crumbs" aria-label="Changes to the tree">
+      <button type="button" class="link" onClick={() => go({ edits: [], zoom: -1 })}>
+        whole tree
+      </button>
+      {edits.map((edit, index) => (
+        <span class="crumb" key={`${edit.kind}${edit.target}${index}`}>
+          <span class="muted">{VERBS[edit.kind]}</span> {edit.label || edit.target}
+          <button
+            type="button"
+            class="icon"
+            aria-label={`Take back: ${VERBS[edit.kind]} ${edit.label}`}
+            onClick={() => undoEdit(index)}
+          >
+            ×
+          </button>
+        </span>
+      ))}
+      <button
+        type="button"
+        class="link"
+        title="Take back the last change (u)"
+        onClick={() => undoEdit()}
+      >
+        undo
+      </button>
+    </nav>
+  );
+}

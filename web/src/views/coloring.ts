@@ -1,0 +1,38 @@
+// Which colour each node of a graph gets, and the legend that says so.
+
+import type { ColorBy } from "../model/address";
+import { mix, palette, shadeOf, shades } from "../model/colors";
+import type { Layout } from "../model/layout";
+
+/** Return a function from node to fill. */
+export function fillsOf(layout: Layout, by: ColorBy, dark: boolean): (node: number) => string {
+  const colors = palette(dark);
+  if (layout.before && layout.after) return changeFills(layout, dark);
+  if (by === "self") {
+    const most = Math.max(layout.most, 1);
+    return (node) => mix(colors.heat[0], colors.heat[1], Math.sqrt(layout.exclusive[node] / most));
+  }
+  if (by === "phase") {
+    return (node) => colors.phases[layout.phase[node]] ?? colors.phases.none;
+  }
+  const ofLayer = new Map(
+    Object.entries(colors.layers).map(([layer, color]) => [layer, shades(color, dark)]),
+  );
+  const fills = layout.functions.name.map((name, func) => {
+    const layer = layout.functions.layer[func];
+    const each = ofLayer.get(layer) ?? ofLayer.get("root") ?? [];
+    return each[shadeOf(name)] ?? colors.same;
+  });
+  return (node) => fills[layout.func[node]];
+}
+
+function changeFills(layout: Layout, dark: boolean): (node: number) => string {
+  const colors = palette(dark);
+  const { before, after, value } = layout;
+  return (node) => {
+    const change = (after?.[node] ?? 0) - (before?.[node] ?? 0);
+    // Relative to the box: a box that is all new or all gone gets the full colour.
+    const part = change / Math.max(value[node], 1);
+    return mix(colors.same, change > 0 ? colors.more : colors.less, Math.sqrt(Math.abs(part)));
+  };
+}

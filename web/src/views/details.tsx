@@ -1,0 +1,342 @@
+// All that is known of the selected node, and what can be done with it.
+
+import type { MeasureValue, NodeAnswer, OwnValue } from "../api_types";
+import { formatCount, formatShare, formatTime, formatValue } from "../model/format";
+import { type Layout, nodeOfSource, pathTo } from "../model/layout";
+import { addEdit, detailsOpen, go, measure, selected, source, tree } from "../state";
+import { NodeTip, nodeName } from "./node_tip";
+import { Dot, shorten, words } from "./parts";
+import { useAnswer } from "./use_answer";
+
+const CALLS = "call_duration_ns.count";
+
+interface DetailsProps {
+  readonly layout: Layout;
+  readonly node: number;
+  readonly backwards?: boolean;
+  /** Whether a box stands for several nodes of the tree, from different places. */
+  readonly merged?: boolean;
+}
+
+export function Details(props: DetailsProps) {
+  const { layout, node } = props;
+  return (
+    <aside class="details" aria-label="Selected node">
+      <button
+        type="button"
+        class="icon details-close"
+        aria-label="Close the details"
+        onClick={() => {
+          detailsOpen.value = false;
+        }}
+      >
+        ×
+      </button>
+      {node > 0 ? <Selected {...props} /> : <Overview layout={layout} />}
+    </aside>
+  );
+}
+
+function Overview(props: { layout: Layout }) {
+  const { layout } = props;
+  return (
+    <>
+      <h2>Whole program</h2>
+      {layout.before ? (
+        <p class="big">
+          {formatValue(layout.totalBefore, layout.unit)} →{" "}
+          {formatValue(layout.totalAfter, layout.unit)}
+        </p>
+      ) : (
+        <p class="big">{formatValue(layout.total, layout.unit)}</p>
+      )}
+      <p class="muted">{measure.value?.description}</p>
+      <p class="muted hint">
+        Click a box to zoom in and see its numbers here. Click the top box to zoom out.
+      </p>
+    </>
+  );
+}
+
+function Selected(props: DetailsProps) {
+  const { layout, node, backwards } = props;
+  const merged = props.merged || backwards;
+  const func = layout.func[node];
+  const frame = layout.functions.id[func];
+  const layer = layout.functions.layer[func];
+  const query = { ...tree.value, source: String(layout.source[node]) };
+  const canAsk = !merged && !layout.before && (source.value?.has("node", query) ?? false);
+  const asked = useAnswer("node", canAsk ? query : null);
+  return (
+    <>
+      <h2>
+        <Dot layer={layer} />
+        <span class="details-name">{nodeName(layout, node)}</span>
+      </h2>
+      <FileLink
+        file={layout.functions.file[func]}
+        line={layout.functions.line[func]}
+        answer={asked.answer}
+      />
+      {frame >= 0 && !layout.before && (
+        <Actions layout={layout} node={node} merged={merged ?? false} />
+      )}
+      {asked.answer && asked.answer.name === layout.functions.name[func] ? (
+        <Known answer={asked.answer} />
+      ) : (
+        <div class="details-tip">
+          <NodeTip layout={layout} node={node} backwards={backwards ?? false} />
+        </div>
+      )}
+      <CallPath layout={layout} node={node} backwards={backwards ?? false} merged={merged} />
+    </>
+  );
+}
+
+function FileLink(props: { file: string; line: number; answer: NodeAnswer | null }) {
+  const { file } = props;
+  if (!file) return null;
+  const line = props.line || props.answer?.lines[0]?.line || 0;
+  return (
+    <p class="details-file">
+      <button type="button" class="link" onClick={() => go({ view: "source", path: file, line })}>
+        {shorten(file)}
+        {line ? `:${line}` : ""}
+      </button>
+    </p>
+  );
+}
+
+function Actions(props: { layout: Layout; node: number; merged: boolean }) {
+  const { layout, node } = props;
+  const func = layout.func[node];
+  const frame = layout.functions.id[func];
+  const name = layout.functions.name[func];
+  const live = source.value?.live ?? false;
+  const title = live ? "" : "needs the profile itself: deepcontext view FILE";
+  const edit = (kind: "root" | "hide" | "collapse" | "drop" | "focus") => () =>
+    addEdit(kind, kind === "root" ? layout.source[node] : frame, name);
+  return (
+    <div class="actions">
+      <button
+        type="button"
+        disabled={!live}
+        title={
+          title || (props.merged ? "Keep what is below this function (f)" : "Keep this subtree (f)")
+        }
+        onClick={edit(props.merged ? "focus" : "root")}
+      >
+        Focus
+      </button>
+      <button
+        type="button"
+        title="Callers and callees of this function (s)"
+        onClick={() => go({ view: "sandwich", func: frame })}
+      >
+        Sandwich
+      </button>
+      <button
+        type="button"
+        disabled={!live}
+        title={title || "Merge this function into its callers (x)"}
+        onClick={edit("hide")}
+      >
+        Hide
+      </button>
+      <button
+        type="button"
+        disabled={!live}
+        title={title || "Merge what this function calls into it (c)"}
+        onClick={edit("collapse")}
+      >
+        Collapse
+      </button>
+      <button
+        type="button"
+        disabled={!live}
+        title={title || "Leave this function and its cost out (Delete)"}
+        onClick={edit("drop")}
+      >
+        Drop
+      </button>
+    </div>
+  );
+}
+
+function Known(props: { answer: NodeAnswer }) {
+  const { answer } = props;
+  const chosen = answer.values.find((each) => each.measure.key === measure.value?.key);
+  return (
+    <>
+      <table class="numbers">
+        <thead>
+          <tr>
+            <th scope="col">measure</th>
+            <th scope="col">total</th>
+            <th scope="col">self</th>
+            <th scope="col">share</th>
+          </tr>
+        </thead>
+        <tbody>
+          {answer.values
+            .filter((each) => each === chosen || isTold(each))
+            .map((each) => (
+              <tr key={each.measure.key} class={each === chosen ? "chosen" : ""}>
+                <th scope="row" title={each.measure.description}>
+                  {each.measure.label}
+                </th>
+                <td>{formatValue(each.inclusive, each.measure.unit)}</td>
+                <td>{formatValue(each.exclusive, each.measure.unit)}</td>
+                <td>{formatShare(each.inclusive, each.total)}</td>
+              </tr>
+            ))}
+        </tbody>
+      </table>
+      {answer.calls && (
+        <dl class="pairs">
+          <dt>calls</dt>
+          <dd>{formatCount(answer.calls.count)}</dd>
+          <dt>per call</dt>
+          <dd>
+            {formatTime(answer.calls.mean)}
+            {answer.calls.deviation !== null && ` ± ${formatTime(answer.calls.deviation)}`}
+          </dd>
+          {answer.calls.minimum !== null && answer.calls.maximum !== null && (
+            <>
+              <dt>range</dt>
+              <dd>
+                {formatTime(answer.calls.minimum)} to {formatTime(answer.calls.maximum)}
+              </dd>
+            </>
+          )}
+          <dt>contexts</dt>
+          <dd>{formatCount(answer.contexts)}</dd>
+        </dl>
+      )}
+      <Own rows={answer.own} />
+      <Parts
+        title="By phase"
+        rows={answer.phases.map((each) => [words(each.phase), each.value])}
+        unit={chosen?.measure.unit ?? ""}
+      />
+      {answer.lines.length > 0 && (
+        <Parts
+          title="By line"
+          rows={answer.lines.map((each) => [`line ${each.line}`, each.inclusive])}
+          unit={chosen?.measure.unit ?? ""}
+          onPick={(index) =>
+            go({ view: "source", path: answer.file, line: answer.lines[index].line })
+          }
+        />
+      )}
+    </>
+  );
+}
+
+/** Leave out what is nothing here, and how often a metric was read: calls say how often it ran. */
+function isTold(value: MeasureValue): boolean {
+  const { key } = value.measure;
+  return value.inclusive !== 0 && (!key.endsWith(".count") || key === CALLS);
+}
+
+/** Metrics that add up over no tree: a maximum, or what describes a kernel. */
+function Own(props: { rows: readonly OwnValue[] }) {
+  if (!props.rows.length) return null;
+  return (
+    <section class="parts">
+      <h3>Not added up</h3>
+      <dl class="pairs">
+        {props.rows.map((row) => (
+          <>
+            <dt key={row.name} title={row.description}>
+              {row.label}
+            </dt>
+            <dd>{ownText(row)}</dd>
+          </>
+        ))}
+      </dl>
+    </section>
+  );
+}
+
+function ownText(row: OwnValue): string {
+  if (row.largest !== null) return formatValue(row.largest, row.unit);
+  const mean = formatValue(rounded(row.mean), row.unit);
+  const { minimum, maximum } = row;
+  if (minimum !== null && maximum !== null && minimum < maximum) {
+    return `${mean} (${formatValue(minimum, row.unit)} to ${formatValue(maximum, row.unit)})`;
+  }
+  return row.deviation ? `${mean} ± ${formatValue(rounded(row.deviation), row.unit)}` : mean;
+}
+
+/** A mean of large whole numbers is shown as one. */
+function rounded(value: number): number {
+  return value >= 100 ? Math.round(value) : value;
+}
+
+function Parts(props: {
+  title: string;
+  rows: [string, number][];
+  unit: string;
+  onPick?: (index: number) => void;
+}) {
+  const whole = props.rows.reduce((sum, [, value]) => sum + value, 0);
+  if (!props.rows.length || whole <= 0) return null;
+  return (
+    <section class="parts">
+      <h3>{props.title}</h3>
+      {props.rows.map(([name, value], index) => (
+        <div class="part" key={name}>
+          {props.onPick ? (
+            <button type="button" class="link" onClick={() => props.onPick?.(index)}>
+              {name}
+            </button>
+          ) : (
+            <span>{name}</span>
+          )}
+          <span class="part-bar" aria-hidden="true">
+            <span style={{ width: `${(100 * value) / whole}%` }} />
+          </span>
+          <span class="part-value">{formatValue(value, props.unit)}</span>
+        </div>
+      ))}
+    </section>
+  );
+}
+
+function CallPath(props: {
+  layout: Layout;
+  node: number;
+  backwards: boolean;
+  merged: boolean | undefined;
+}) {
+  const { layout } = props;
+  const path = pathTo(layout, props.node).slice(1);
+  if (path.length < 2) return null;
+  return (
+    <section class="parts">
+      <h3>{props.backwards ? "Called from" : "Call path"}</h3>
+      <ol class="path">
+        {path.map((node) => (
+          <li key={node}>
+            <Dot layer={layout.functions.layer[layout.func[node]]} />
+            <button
+              type="button"
+              class="link plain"
+              onClick={() => {
+                const known = props.merged ? node : nodeOfSource(layout, layout.source[node]);
+                selected.value = {
+                  node: layout.source[node],
+                  func: layout.functions.id[layout.func[node]],
+                  layout: known,
+                };
+              }}
+            >
+              {nodeName(layout, node)}
+            </button>
+          </li>
+        ))}
+      </ol>
+    </section>
+  );
+}

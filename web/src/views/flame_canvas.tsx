@@ -1,0 +1,315 @@
+// A flame graph one can move about in: the canvas, its mouse and keys, zoom and scrolling.
+
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { FlamePainter, ROW, type Scene } from "../draw/flame_painter";
+import { type Layout, nodeAt, nodeOfSource } from "../model/layout";
+import { type Direction, neighbour } from "../model/move";
+import { Tooltip } from "./tooltip";
+
+/** What the surroundings may do with a graph on screen. */
+export interface FlameHandle {
+  zoomTo(node: number): void;
+  select(node: number): void;
+}
+
+export interface FlameCanvasProps {
+  readonly layout: Layout;
+  readonly scene: Omit<Scene, "layout" | "selected" | "hovered">;
+  readonly selected: number;
+  readonly label: string;
+  readonly tip: (node: number) => preact.ComponentChildren;
+  readonly onSelect: (node: number) => void;
+  readonly onZoom?: (node: number) => void;
+  readonly onRest?: (from: number, to: number, width: number) => void;
+  readonly onKey?: (event: KeyboardEvent, node: number) => boolean;
+  readonly onHover?: (node: number) => void;
+  readonly handle?: (handle: FlameHandle | null) => void;
+}
+
+interface Range {
+  from: number;
+  to: number;
+}
+
+const ZOOM_MS = 160;
+const REST_MS = 140;
+const NARROWEST = 1e-9;
+const ARROWS: Record<string, Direction> = {
+  ArrowUp: "up",
+  ArrowDown: "down",
+  ArrowLeft: "left",
+  ArrowRight: "right",
+};
+
+export function FlameCanvas(props: FlameCanvasProps) {
+  const box = useRef<HTMLDivElement>(null);
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const painter = useRef<FlamePainter | null>(null);
+  const view = useRef<Range>({ from: 0, to: 1 });
+  const size = useRef({ width: 0, height: 0 });
+  const now = useRef(props);
+  const frame = useRef(0);
+  const rest = useRef<number>(0);
+  const handle = useRef<FlameHandle>({
+    zoomTo: () => {},
+    select: () => {},
+  });
+  const [hover, setHover] = useState<{ node: number; x: number; y: number } | null>(null);
+  const hovered = useRef(-1);
+  now.current = props;
+
+  const rows = props.layout.deepest + 1 - props.scene.first;
+
+  function scrollRows(): number {
+    const element = box.current;
+    if (!element) return 0;
+    const fromTop = element.scrollTop / ROW;
+    if (!now.current.scene.upward) return fromTop;
+    const most = Math.max(element.scrollHeight - element.clientHeight, 0) / ROW;
+    return most - fromTop;
+  }
+
+  function paint(): void {
+    frame.current = 0;
+    const { layout, scene, selected } = now.current;
+    painter.current?.paint(
+      { ...scene, layout, selected, hovered: hovered.current },
+      { ...view.current, scroll: scrollRows() },
+    );
+  }
+
+  function draw(): void {
+    if (!frame.current) frame.current = requestAnimationFrame(paint);
+  }
+
+  function settle(): void {
+    window.clearTimeout(rest.current);
+    rest.current = window.setTimeout(() => {
+      now.current.onRest?.(view.current.from, view.current.to, size.current.width);
+    }, REST_MS);
+  }
+
+  function moveTo(target: Range, animated: boolean): void {
+    const start = { ...view.current };
+    const quiet = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    if (!animated || quiet) {
+      view.current = target;
+      draw();
+      settle();
+      return;
+    }
+    const began = performance.now();
+    const step = (time: number) => {
+      const part = Math.min((time - began) / ZOOM_MS, 1);
+      const eased = 1 - (1 - part) ** 3;
+      view.current = {
+        from: start.from + (target.from - start.from) * eased,
+        to: start.to + (target.to - start.to) * eased,
+      };
+      paint();
+      if (part < 1) requestAnimationFrame(step);
+      else settle();
+    };
+    requestAnimationFrame(step);
+  }
+
+  function zoomTo(node: number, animated = true): void {
+    const { layout } = now.current;
+    if (node < 0 || node >= layout.count || layout.width[node] <= 0) return;
+    moveTo({ from: layout.left[node], to: layout.left[node] + layout.width[node] }, animated);
+    now.current.onZoom?.(node);
+  }
+
+  function reveal(node: number): void {
+    const { layout, scene } = now.current;
+    const element = box.current;
+    if (!element || node < 0) return;
+    const left = layout.left[node];
+    const right = left + layout.width[node];
+    const scale = size.current.width / (view.current.to - view.current.from);
+    if (layout.width[node] * scale < 3 || right <= view.current.from || left >= view.current.to) {
+      const around = layout.parent[node] >= 0 ? layout.parent[node] : node;
+      zoomTo(layout.width[around] * scale < 3 ? node : around);
+    }
+    const row = (layout.depth[node] - scene.first) * ROW;
+    const y = scene.upward ? element.scrollHeight - row - ROW : row;
+    if (y < element.scrollTop) element.scrollTop = y - ROW;
+    else if (y + ROW > element.scrollTop + element.clientHeight) {
+      element.scrollTop = y + 2 * ROW - element.clientHeight;
+    }
+  }
+
+  function select(node: number): void {
+    now.current.onSelect(node);
+    reveal(node);
+    draw();
+  }
+
+  useEffect(() => {
+    if (!canvas.current || !box.current) return;
+    painter.current = new FlamePainter(canvas.current);
+    const observer = new ResizeObserver(() => {
+      const element = box.current;
+      if (!element || !painter.current) return;
+      size.current = { width: element.clientWidth, height: element.clientHeight };
+      painter.current.resize(element.clientWidth, element.clientHeight);
+      paint();
+      settle();
+    });
+    observer.observe(box.current);
+    handle.current.zoomTo = zoomTo;
+    handle.current.select = select;
+    now.current.handle?.(handle.current);
+    return () => {
+      observer.disconnect();
+      now.current.handle?.(null);
+      window.clearTimeout(rest.current);
+    };
+  }, []);
+
+  // Keep what is in view when the layout changes underneath: the same node fills the width.
+  const before = useRef<Layout | null>(null);
+  useLayoutEffect(() => {
+    const old = before.current;
+    before.current = props.layout;
+    if (old && old !== props.layout && (view.current.from > 0 || view.current.to < 1)) {
+      view.current = carried(old, props.layout, view.current);
+    }
+    if (old === null && props.scene.upward && box.current) {
+      box.current.scrollTop = box.current.scrollHeight;
+    }
+    draw();
+  });
+
+  function locate(event: MouseEvent): number {
+    const element = canvas.current;
+    if (!element) return -1;
+    const bounds = element.getBoundingClientRect();
+    const x =
+      view.current.from +
+      ((event.clientX - bounds.left) / bounds.width) * (view.current.to - view.current.from);
+    const y = event.clientY - bounds.top;
+    const row = now.current.scene.upward ? bounds.height - y : y;
+    const level = Math.floor(row / ROW + scrollRows()) + now.current.scene.first;
+    return nodeAt(now.current.layout, level, x);
+  }
+
+  function onMove(event: MouseEvent): void {
+    const node = locate(event);
+    if (node !== hovered.current) {
+      hovered.current = node;
+      now.current.onHover?.(node);
+      draw();
+    }
+    setHover(node < 0 ? null : { node, x: event.clientX, y: event.clientY });
+  }
+
+  function onLeave(): void {
+    hovered.current = -1;
+    now.current.onHover?.(-1);
+    setHover(null);
+    draw();
+  }
+
+  function onWheel(event: WheelEvent): void {
+    if (!event.ctrlKey && !event.metaKey && Math.abs(event.deltaX) <= Math.abs(event.deltaY))
+      return;
+    event.preventDefault();
+    const bounds = canvas.current?.getBoundingClientRect();
+    if (!bounds) return;
+    const span = view.current.to - view.current.from;
+    if (!event.ctrlKey && !event.metaKey) {
+      moveTo(within(view.current.from + (event.deltaX / bounds.width) * span, span), false);
+      return;
+    }
+    const at = (event.clientX - bounds.left) / bounds.width;
+    const next = Math.min(Math.max(span * Math.exp(event.deltaY * 0.0025), NARROWEST), 1);
+    moveTo(within(view.current.from + at * (span - next), next), false);
+  }
+
+  function zoomBy(factor: number): void {
+    const span = view.current.to - view.current.from;
+    const next = Math.min(Math.max(span * factor, NARROWEST), 1);
+    moveTo(within(view.current.from + (span - next) / 2, next), true);
+  }
+
+  function onKeyDown(event: KeyboardEvent): void {
+    const { layout, selected, onKey } = now.current;
+    const upward = now.current.scene.upward;
+    if (onKey?.(event, selected)) return;
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    let direction = ARROWS[event.key];
+    if (direction) {
+      if (upward && direction === "up") direction = "down";
+      else if (upward && direction === "down") direction = "up";
+      select(neighbour(layout, selected, direction));
+    } else if (event.key === "Enter" && selected >= 0) zoomTo(selected);
+    else if (event.key === "Escape" || event.key === "0") zoomTo(0);
+    else if (event.key === "+" || event.key === "=") zoomBy(0.6);
+    else if (event.key === "-") zoomBy(1 / 0.6);
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  useEffect(() => {
+    const element = box.current;
+    // Preact's listeners are passive where the browser says so; this one must be able to zoom.
+    element?.addEventListener("wheel", onWheel, { passive: false });
+    return () => element?.removeEventListener("wheel", onWheel);
+  }, []);
+
+  return (
+    <div class={props.scene.upward ? "flame upward" : "flame"} ref={box} onScroll={draw}>
+      <div class="flame-space" style={{ height: `${rows * ROW}px` }}>
+        <canvas
+          ref={canvas}
+          class="flame-canvas"
+          tabIndex={0}
+          role="img"
+          aria-label={props.label}
+          onMouseMove={onMove}
+          onMouseLeave={onLeave}
+          onClick={(event) => {
+            const node = locate(event);
+            if (node < 0) return;
+            props.onSelect(node);
+            zoomTo(node);
+          }}
+          onContextMenu={(event) => {
+            const node = locate(event);
+            if (node < 0) return;
+            event.preventDefault();
+            props.onSelect(node);
+          }}
+          onKeyDown={onKeyDown}
+        />
+      </div>
+      {hover && hover.node < props.layout.count && (
+        <Tooltip x={hover.x} y={hover.y}>
+          {props.tip(hover.node)}
+        </Tooltip>
+      )}
+    </div>
+  );
+}
+
+function within(from: number, span: number): Range {
+  const start = Math.min(Math.max(from, 0), 1 - span);
+  return { from: start, to: start + span };
+}
+
+/** Return the range of a new layout that shows what a range of an old one showed. */
+function carried(old: Layout, layout: Layout, range: Range): Range {
+  for (let node = old.count - 1; node >= 0; node -= 1) {
+    const left = old.left[node];
+    const width = old.width[node];
+    if (left > range.from + 1e-12 || left + width < range.to - 1e-12 || width === 0) continue;
+    const place = nodeOfSource(layout, old.source[node]);
+    if (place < 0) continue;
+    const scale = layout.width[place] / width;
+    const from = layout.left[place] + (range.from - left) * scale;
+    return { from, to: from + (range.to - range.from) * scale };
+  }
+  return { from: 0, to: 1 };
+}

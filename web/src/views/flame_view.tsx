@@ -1,0 +1,249 @@
+// The flame graph from the root down, or from the costly functions up; with the details beside it.
+
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { FlameAnswer } from "../api_types";
+import { palette } from "../model/colors";
+import { formatCount, formatShare, formatValue } from "../model/format";
+import { graft, type Layout, layOut, nodeOfSource, spanning } from "../model/layout";
+import { matching } from "../model/search";
+import {
+  addEdit,
+  dark,
+  detailsOpen,
+  go,
+  measure,
+  place,
+  selected,
+  source,
+  spoken,
+  tree,
+} from "../state";
+import { fillsOf } from "./coloring";
+import { Details } from "./details";
+import { FlameCanvas, type FlameHandle } from "./flame_canvas";
+import { graph } from "./graph_handle";
+import { NodeTip, nodeName, nodeSentence } from "./node_tip";
+import { Empty, Waiting } from "./parts";
+import { TreeTable } from "./tree_table";
+import { useAnswer } from "./use_answer";
+
+const WIDTHS = 256;
+
+/** Return the width to ask for: rounded up, so that a small change of the window asks nothing new. */
+export function askedWidth(): string {
+  return String(Math.ceil(window.innerWidth / WIDTHS) * WIDTHS);
+}
+
+export function FlameView(props: { kind: "top_down" | "bottom_up" }) {
+  const [px, setPx] = useState(askedWidth());
+  useEffect(() => {
+    const resized = () => setPx(askedWidth());
+    window.addEventListener("resize", resized);
+    return () => window.removeEventListener("resize", resized);
+  }, []);
+  const backwards = props.kind === "bottom_up";
+  const query = { ...tree.value, kind: backwards ? "bottom_up" : "", px };
+  const asked = useAnswer("flame", query);
+  if (asked.error) return <Empty title="Nothing to draw">{asked.error}</Empty>;
+  if (!asked.answer) return <Waiting />;
+  if (asked.answer.total <= 0) {
+    return (
+      <Empty title="Nothing was measured here">
+        No {measure.value?.label ?? "cost"} in this part of the tree. Show more layers, choose
+        another measure or phase, or look at Trust for what was collected.
+      </Empty>
+    );
+  }
+  return <Flame key={props.kind} answer={asked.answer} backwards={backwards} query={query} />;
+}
+
+function Flame(props: { answer: FlameAnswer; backwards: boolean; query: Record<string, string> }) {
+  const { backwards } = props;
+  const answer = useRefined(props.answer, props.query, backwards);
+  const { order, color, shape, text, zoom } = place.value;
+  const layout = useMemo(() => layOut(answer.current, order), [answer.current, order]);
+  const matches = useMemo(() => matching(layout.functions, text), [layout.functions, text]);
+  const fills = useMemo(() => fillsOf(layout, color, dark.value), [layout, color, dark.value]);
+  const [hovered, setHovered] = useState(-1);
+  const handle = useRef<FlameHandle | null>(null);
+  const chosen = backwards ? selected.value.layout : nodeOfSource(layout, selected.value.node);
+  const current = chosen >= 0 && chosen < layout.count ? chosen : -1;
+
+  useEffect(() => {
+    graph.value = {
+      layout,
+      zoomTo: (node) => handle.current?.zoomTo(node),
+      select: (node) => (handle.current ? handle.current.select(node) : choose(node)),
+    };
+    return () => {
+      graph.value = null;
+    };
+  }, [layout]);
+
+  const zoomed = useRef(false);
+  useEffect(() => {
+    // The address may name a place to zoom in to; once, the rest is the mouse's.
+    if (zoomed.current || zoom < 0 || backwards) return;
+    zoomed.current = true;
+    const node = nodeOfSource(layout, zoom);
+    if (node > 0) handle.current?.zoomTo(node);
+    else answer.refine(zoom, Number(props.query.px));
+  }, [layout]);
+
+  function choose(node: number): void {
+    selected.value = {
+      node: layout.source[node],
+      func: layout.functions.id[layout.func[node]],
+      layout: node,
+    };
+    spoken.value = nodeSentence(layout, node);
+  }
+
+  return (
+    <div class="split">
+      <div class="split-main">
+        {shape === "tree" ? (
+          <TreeTable
+            layout={layout}
+            selected={current}
+            onSelect={choose}
+            matches={matches}
+            backwards={backwards}
+            onKey={(event, node) => onNodeKey(event, layout, node, backwards)}
+          />
+        ) : (
+          <FlameCanvas
+            layout={layout}
+            scene={{
+              fills,
+              labels: (node) => nodeName(layout, node),
+              shares: (node) => formatShare(layout.value[node], layout.total),
+              matches,
+              same: hovered >= 0 ? layout.func[hovered] : -1,
+              palette: palette(dark.value),
+              upward: false,
+              first: 0,
+            }}
+            selected={current}
+            label={graphLabel(layout, backwards)}
+            tip={(node) => <NodeTip layout={layout} node={node} backwards={backwards} />}
+            onSelect={choose}
+            onHover={setHovered}
+            onZoom={(node) => {
+              if (!backwards) go({ zoom: node === 0 ? -1 : layout.source[node] }, "replace");
+            }}
+            onRest={(from, to, width) => answer.rest(layout, from, to, width)}
+            onKey={(event, node) => node >= 0 && onNodeKey(event, layout, node, backwards)}
+            handle={(each) => {
+              handle.current = each;
+            }}
+          />
+        )}
+        <StatusLine layout={layout} />
+      </div>
+      {detailsOpen.value && <Details layout={layout} node={current} backwards={backwards} />}
+    </div>
+  );
+}
+
+/** Keys that do something with the selected node; `merged` boxes stand for several nodes. */
+export function onNodeKey(
+  event: KeyboardEvent,
+  layout: Layout,
+  node: number,
+  merged: boolean,
+): boolean {
+  if (event.ctrlKey || event.metaKey || event.altKey) return false;
+  const func = layout.func[node];
+  const frame = layout.functions.id[func];
+  const name = layout.functions.name[func];
+  if (frame < 0 || layout.functions.kind[func] === "root") return false;
+  switch (event.key) {
+    case "f":
+      addEdit(merged ? "focus" : "root", merged ? frame : layout.source[node], name);
+      break;
+    case "x":
+      addEdit("hide", frame, name);
+      break;
+    case "c":
+      addEdit("collapse", frame, name);
+      break;
+    case "Delete":
+      addEdit("drop", frame, name);
+      break;
+    case "s":
+      go({ view: "sandwich", func: frame });
+      break;
+    default:
+      return false;
+  }
+  event.preventDefault();
+  event.stopPropagation();
+  return true;
+}
+
+function graphLabel(layout: Layout, backwards: boolean): string {
+  const what = backwards ? "functions by their own cost, callers below" : "from the root down";
+  return (
+    `Flame graph ${what}: ${formatValue(layout.total, layout.unit)} in ${layout.count} boxes. ` +
+    "Arrow keys move, Enter zooms, the key v shows the same as a table."
+  );
+}
+
+function StatusLine(props: { layout: Layout }) {
+  const { layout } = props;
+  const left = layout.leftOut;
+  return (
+    <div class="status">
+      <span>
+        {measure.value?.label}: <b>{formatValue(layout.total, layout.unit)}</b>
+      </span>
+      <span>{formatCount(layout.count)} nodes shown</span>
+      {left > 0 && (
+        <span title="They are part of the boxes above them, and appear when you zoom in.">
+          {formatCount(left)} narrower than {formatValue(layout.threshold, layout.unit)}
+        </span>
+      )}
+      <span class="status-hint">
+        <kbd>?</kbd> keys
+      </span>
+    </div>
+  );
+}
+
+/** Ask for finer answers where a person has zoomed in, and put them into the coarse one. */
+function useRefined(coarse: FlameAnswer, query: Record<string, string>, backwards: boolean) {
+  const [answer, setAnswer] = useState(coarse);
+  const base = useRef(coarse);
+  const done = useRef(new Set<string>());
+  const latest = useRef(answer);
+  if (base.current !== coarse) {
+    base.current = coarse;
+    latest.current = coarse;
+    done.current.clear();
+    setAnswer(coarse);
+  }
+  const refine = (node: number, px: number) => {
+    const key = `${node}/${px}`;
+    const live = source.value;
+    if (backwards || !live?.live || done.current.has(key)) return;
+    done.current.add(key);
+    const asked = base.current;
+    live.ask("flame", { ...query, root: String(node), px: String(px) }).then(
+      (fine) => {
+        if (base.current !== asked) return;
+        latest.current = graft(latest.current, fine);
+        setAnswer(latest.current);
+      },
+      () => done.current.delete(key),
+    );
+  };
+  const rest = (layout: Layout, from: number, to: number, width: number) => {
+    if (to - from > 0.999 || layout.leftOut === 0) return;
+    const node = spanning(layout, from, to);
+    const wanted = (width * layout.width[node]) / (to - from);
+    const px = Math.min(2 ** Math.ceil(Math.log2(Math.max(wanted, 256))), 16_384);
+    refine(layout.source[node], px);
+  };
+  return { current: base.current === coarse ? latest.current : coarse, refine, rest };
+}

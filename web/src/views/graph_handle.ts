@@ -1,0 +1,12 @@
+// The graph that is on screen, for the search box and the keys of the whole page.
+
+import { signal } from "@preact/signals";
+import type { Layout } from "../model/layout";
+
+export interface GraphHandle {
+  readonly layout: Layout;
+  zoomTo(node: number): void;
+  select(node: number): void;
+}
+
+export const graph = signal<GraphHandle | null>(null);

@@ -1,0 +1,108 @@
+// The first line: what is open, the views, search, theme and help.
+
+import type { View } from "../model/address";
+import { formatTime } from "../model/format";
+import { about, detailsOpen, go, helpOpen, place, profile, theme } from "../state";
+import { Search } from "./search_box";
+import { tabs } from "./tabs";
+
+const SEARCHED: readonly View[] = ["flame", "bottom-up", "sandwich", "table", "compare"];
+const DETAILED: readonly View[] = ["flame", "bottom-up", "sandwich", "compare"];
+
+export function Header() {
+  const { view } = place.value;
+  const profiles = about.value?.profiles ?? [];
+  const current = profile.value;
+  return (
+    <header class="header">
+      <div class="brand">
+        <svg viewBox="0 0 16 16" width="16" height="16" aria-hidden="true">
+          <rect x="1" y="1.5" width="14" height="3.6" rx="1" class="mark-a" />
+          <rect x="1" y="6.2" width="9.5" height="3.6" rx="1" class="mark-b" />
+          <rect x="1" y="10.9" width="5.5" height="3.6" rx="1" class="mark-c" />
+        </svg>
+        {profiles.length > 1 ? (
+          <select
+            aria-label="Profile"
+            value={String(place.value.file)}
+            onChange={(event) =>
+              go({
+                file: Number(event.currentTarget.value),
+                zoom: -1,
+                edits: [],
+                func: -1,
+                path: "",
+              })
+            }
+          >
+            {profiles.map((each, index) => (
+              <option key={each.version + String(index)} value={String(index)}>
+                {each.name}
+              </option>
+            ))}
+          </select>
+        ) : (
+          <span class="brand-name" title={current?.command.join(" ")}>
+            {current?.name}
+          </span>
+        )}
+        <span class="muted brand-run">
+          {current && current.wall_ns > 0 ? formatTime(current.wall_ns) : ""}
+        </span>
+      </div>
+      <div class="tabs" role="tablist" aria-label="Views">
+        {tabs().map((tab) => (
+          <button
+            key={tab.view}
+            type="button"
+            role="tab"
+            aria-selected={tab.view === view}
+            onClick={() => go({ view: tab.view satisfies View })}
+          >
+            {tab.label}
+            {tab.mark && <span class="tab-mark">{tab.mark}</span>}
+          </button>
+        ))}
+      </div>
+      {SEARCHED.includes(view) && <Search />}
+      <button
+        type="button"
+        class="icon"
+        disabled={!DETAILED.includes(view)}
+        aria-label="Details of the selected node"
+        aria-pressed={detailsOpen.value}
+        title="Details (i)"
+        onClick={() => {
+          detailsOpen.value = !detailsOpen.value;
+        }}
+      >
+        ◨
+      </button>
+      <button
+        type="button"
+        class="icon"
+        aria-label={`Theme: ${theme.value}`}
+        title={`Theme: ${theme.value} (d)`}
+        onClick={nextTheme}
+      >
+        {theme.value === "dark" ? "☾" : theme.value === "light" ? "☀" : "◐"}
+      </button>
+      <button
+        type="button"
+        class="icon"
+        aria-label="Keys"
+        title="Keys (?)"
+        onClick={() => {
+          helpOpen.value = true;
+        }}
+      >
+        ?
+      </button>
+    </header>
+  );
+}
+
+export function nextTheme(): void {
+  const next = { system: "dark", dark: "light", light: "system" } as const;
+  theme.value = next[theme.value];
+}

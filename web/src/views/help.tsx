@@ -1,0 +1,81 @@
+// The keys, all of them.
+
+import { useEffect, useRef } from "preact/hooks";
+import { helpOpen } from "../state";
+
+const KEYS: readonly (readonly [string, readonly (readonly [string, string])[]])[] = [
+  [
+    "Everywhere",
+    [
+      ["1 … 9", "views"],
+      ["/", "search; Enter and Shift Enter go on"],
+      ["n  N", "next and previous match"],
+      ["v", "graph or tree"],
+      ["h", "hide or show library frames"],
+      ["l", "tell lines of a function apart"],
+      ["t", "order of the program, or largest first"],
+      ["k", "colour by layer, phase or self cost"],
+      ["u", "take back the last change"],
+      ["i", "details"],
+      ["d", "light, dark, or as the system"],
+      ["?", "this list"],
+    ],
+  ],
+  [
+    "In the graph",
+    [
+      ["arrows", "parent, largest child, neighbours"],
+      ["Enter", "zoom in to the selected box"],
+      ["Esc  0", "zoom out"],
+      ["+  -", "zoom"],
+      ["f", "focus: keep this subtree only"],
+      ["s", "sandwich: callers and callees"],
+      ["x", "hide: merge it into its callers"],
+      ["c", "collapse: merge what it calls into it"],
+      ["Delete", "drop it with its cost"],
+      ["Ctrl wheel", "zoom at the mouse"],
+    ],
+  ],
+];
+
+export function Help() {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    if (helpOpen.value) dialog.current?.showModal();
+    else dialog.current?.close();
+  }, [helpOpen.value]);
+  return (
+    <dialog
+      ref={dialog}
+      class="help"
+      aria-label="Keys"
+      onClose={() => {
+        helpOpen.value = false;
+      }}
+      onClick={(event) => {
+        if (event.target === dialog.current) helpOpen.value = false;
+      }}
+    >
+      <div class="help-body">
+        {KEYS.map(([title, keys]) => (
+          <section key={title}>
+            <h2>{title}</h2>
+            <dl>
+              {keys.map(([key, text]) => (
+                <div key={key}>
+                  <dt>
+                    <kbd>{key}</kbd>
+                  </dt>
+                  <dd>{text}</dd>
+                </div>
+              ))}
+            </dl>
+          </section>
+        ))}
+      </div>
+      <form method="dialog">
+        <button type="submit">Close</button>
+      </form>
+    </dialog>
+  );
+}

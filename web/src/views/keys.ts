@@ -1,0 +1,43 @@
+// Keys that work wherever the focus is, except in fields.
+
+import type { ColorBy } from "../model/address";
+import { detailsOpen, go, helpOpen, place, undoEdit } from "../state";
+import { nextTheme } from "./header";
+import { goToMatch } from "./search_box";
+import { tabs } from "./tabs";
+
+const NEXT_COLOR: Record<ColorBy, ColorBy> = { layer: "phase", phase: "self", self: "layer" };
+
+export function onPageKey(event: KeyboardEvent): void {
+  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
+  const target = event.target as HTMLElement | null;
+  if (target?.matches("input:not([type=checkbox]), select, textarea") || helpOpen.value) return;
+  if (/^[1-9]$/.test(event.key)) {
+    const tab = tabs()[Number(event.key) - 1];
+    if (tab) go({ view: tab.view });
+    return;
+  }
+  const action = ACTIONS[event.key];
+  if (!action) return;
+  event.preventDefault();
+  action();
+}
+
+const ACTIONS: Record<string, () => void> = {
+  "?": () => {
+    helpOpen.value = true;
+  },
+  n: () => goToMatch(1),
+  N: () => goToMatch(-1),
+  v: () => go({ shape: place.value.shape === "graph" ? "tree" : "graph" }, "replace"),
+  h: () => go({ library: !place.value.library }),
+  l: () => go({ lines: !place.value.lines }),
+  t: () => go({ order: place.value.order === "program" ? "size" : "program" }, "replace"),
+  k: () => go({ color: NEXT_COLOR[place.value.color] }, "replace"),
+  u: () => undoEdit(),
+  Backspace: () => undoEdit(),
+  i: () => {
+    detailsOpen.value = !detailsOpen.value;
+  },
+  d: nextTheme,
+};

@@ -1,0 +1,133 @@
+// What is said of a node beside the mouse, and to a screen reader.
+
+import { formatCount, formatShare, formatTime, formatValue } from "../model/format";
+import type { Layout } from "../model/layout";
+import { shorten } from "./parts";
+
+/** Return the name a node is shown by. */
+export function nodeName(layout: Layout, node: number): string {
+  const func = layout.func[node];
+  const { name, kind, line } = layout.functions;
+  if (kind[func] === "root") return "whole program";
+  return line[func] > 0 ? `${name[func]}:${line[func]}` : name[func];
+}
+
+/** Return one sentence for a screen reader. */
+export function nodeSentence(layout: Layout, node: number): string {
+  const value = formatValue(layout.value[node], layout.unit);
+  const share = formatShare(layout.value[node], layout.total);
+  const layer = layout.functions.layer[layout.func[node]];
+  return `${nodeName(layout, node)}, ${layer}, ${value}, ${share} of total, level ${layout.depth[node]}`;
+}
+
+export function NodeTip(props: { layout: Layout; node: number; backwards?: boolean }) {
+  const { layout, node } = props;
+  const func = layout.func[node];
+  const file = layout.functions.file[func];
+  const phase = layout.phase[node];
+  const above = layout.parent[node];
+  const share = formatShare(layout.value[node], layout.total);
+  const ofParent = above > 0 ? formatShare(layout.value[node], layout.value[above]) : "";
+  return (
+    <>
+      <div class="tip-name">{nodeName(layout, node)}</div>
+      <div class="tip-kind">
+        {layout.functions.kind[func].replace("_", " ")}
+        {phase && phase !== "none" ? ` · ${phase.replace("_", " ")}` : ""}
+        {file ? ` · ${shorten(file)}` : ""}
+      </div>
+      <table class="tip-values">
+        <tbody>
+          {layout.before && layout.after ? (
+            <Changes layout={layout} node={node} />
+          ) : (
+            <>
+              <Row
+                name={props.backwards ? "cost" : "total"}
+                value={formatValue(layout.value[node], layout.unit)}
+                more={share}
+              />
+              {!props.backwards && (
+                <Row
+                  name="self"
+                  value={formatValue(layout.exclusive[node], layout.unit)}
+                  more={formatShare(layout.exclusive[node], layout.total)}
+                />
+              )}
+              {ofParent && (
+                <Row name={props.backwards ? "of callee" : "of parent"} value={ofParent} />
+              )}
+            </>
+          )}
+          <Calls layout={layout} node={node} />
+        </tbody>
+      </table>
+    </>
+  );
+}
+
+function Row(props: { name: string; value: string; more?: string }) {
+  return (
+    <tr>
+      <th scope="row">{props.name}</th>
+      <td>{props.value}</td>
+      <td class="muted">{props.more ?? ""}</td>
+    </tr>
+  );
+}
+
+function Calls(props: { layout: Layout; node: number }) {
+  const { calls } = props.layout;
+  const { node } = props;
+  if (!calls || calls.count[node] <= 0) return null;
+  const spread = calls.deviation[node] >= 0 ? ` ± ${formatTime(calls.deviation[node])}` : "";
+  return (
+    <>
+      <Row name="calls" value={formatCount(calls.count[node])} />
+      <Row name="per call" value={`${formatTime(calls.mean[node])}${spread}`} />
+      {calls.minimum && calls.maximum && calls.count[node] > 1 && (
+        <Row
+          name="range"
+          value={`${formatTime(calls.minimum[node])} to ${formatTime(calls.maximum[node])}`}
+        />
+      )}
+    </>
+  );
+}
+
+function Changes(props: { layout: Layout; node: number }) {
+  const { layout, node } = props;
+  const before = layout.before?.[node] ?? 0;
+  const after = layout.after?.[node] ?? 0;
+  return (
+    <>
+      <Row
+        name="before"
+        value={formatValue(before, layout.unit)}
+        more={formatShare(before, layout.totalBefore)}
+      />
+      <Row
+        name="after"
+        value={formatValue(after, layout.unit)}
+        more={formatShare(after, layout.totalAfter)}
+      />
+      <Row
+        name="change"
+        value={changeText(before, after, layout.unit)}
+        more={ratioText(before, after)}
+      />
+    </>
+  );
+}
+
+export function changeText(before: number, after: number, unit: string): string {
+  const change = after - before;
+  return change > 0 ? `+${formatValue(change, unit)}` : formatValue(change, unit);
+}
+
+export function ratioText(before: number, after: number): string {
+  if (before === 0) return after === 0 ? "" : "new";
+  if (after === 0) return "gone";
+  const ratio = after / before;
+  return ratio < 0.005 ? "× < 0.01" : `× ${ratio.toFixed(2)}`;
+}

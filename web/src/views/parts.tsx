@@ -1,0 +1,55 @@
+// Small pieces that several views use.
+
+import type { ComponentChildren } from "preact";
+import { palette } from "../model/colors";
+import { formatShare, formatValue } from "../model/format";
+import { dark, profile } from "../state";
+
+/** Return a file relative to the folder the run began in; of a library, what follows site-packages. */
+export function shorten(file: string): string {
+  const folder = `${profile.value?.cwd.replace(/\/$/, "") ?? ""}/`;
+  if (folder.length > 1 && file.startsWith(folder)) return file.slice(folder.length);
+  const library = /\/(?:site|dist)-packages\/(.*)$/.exec(file);
+  return library?.[1] ?? file;
+}
+
+export function Dot(props: { layer: string }) {
+  const color = palette(dark.value).layers[props.layer] ?? palette(dark.value).layers.root;
+  return <span class="dot" style={{ background: color }} aria-hidden="true" />;
+}
+
+/** A value with its share of the whole, and a bar as wide as the share. */
+export function ValueCell(props: { value: number; total: number; unit: string }) {
+  const share = props.total > 0 ? Math.min(Math.max(props.value / props.total, 0), 1) : 0;
+  return (
+    <div class="value">
+      <span class="value-track" aria-hidden="true">
+        <span style={{ width: `${100 * share}%` }} />
+      </span>
+      <span class="value-text">{formatValue(props.value, props.unit)}</span>
+      <span class="value-share">{formatShare(props.value, props.total)}</span>
+    </div>
+  );
+}
+
+export function Empty(props: { title: string; children?: ComponentChildren }) {
+  return (
+    <div class="empty">
+      <p class="empty-title">{props.title}</p>
+      {props.children && <p>{props.children}</p>}
+    </div>
+  );
+}
+
+export function Waiting() {
+  return (
+    <div class="empty" role="status">
+      <p class="muted">…</p>
+    </div>
+  );
+}
+
+/** Return the words of a phase or layer as a person reads them. */
+export function words(label: string): string {
+  return label.replaceAll("_", " ");
+}

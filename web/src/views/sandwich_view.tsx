@@ -1,0 +1,175 @@
+// A function with who calls it above and what it calls below.
+
+import { useMemo, useState } from "preact/hooks";
+import type { FlameAnswer } from "../api_types";
+import { palette } from "../model/colors";
+import { formatShare, formatValue } from "../model/format";
+import { type Layout, layOut } from "../model/layout";
+import { matching } from "../model/search";
+import { dark, detailsOpen, go, measure, place, selected, spoken, tree } from "../state";
+import { fillsOf } from "./coloring";
+import { Details } from "./details";
+import { FlameCanvas } from "./flame_canvas";
+import { askedWidth, onNodeKey } from "./flame_view";
+import { NodeTip, nodeName, nodeSentence } from "./node_tip";
+import { Dot, Empty, Waiting } from "./parts";
+import { TreeTable } from "./tree_table";
+import { useAnswer } from "./use_answer";
+
+export function SandwichView() {
+  const { func } = place.value;
+  if (func < 0) {
+    return (
+      <Empty title="No function chosen">
+        Select a box in the flame graph and press <kbd>s</kbd>, or click a name in the table.
+        <FunctionList />
+      </Empty>
+    );
+  }
+  return <Sandwich func={func} />;
+}
+
+function FunctionList() {
+  const asked = useAnswer("table", { file: tree.value.file, metric: tree.value.metric });
+  return (
+    <ul class="plain-list">
+      {asked.answer?.rows.slice(0, 12).map((row) => (
+        <li key={row.id}>
+          <Dot layer={row.layer} />
+          <button type="button" class="link" onClick={() => go({ func: row.id })}>
+            {row.name}
+          </button>{" "}
+          <span class="muted">{formatValue(row.exclusive, asked.answer?.unit ?? "")} self</span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Sandwich(props: { func: number }) {
+  const common = { ...tree.value, function: String(props.func), px: askedWidth() };
+  const callers = useAnswer("flame", { ...common, kind: "callers" });
+  const callees = useAnswer("flame", { ...common, kind: "callees" });
+  const error = callers.error || callees.error;
+  if (error) return <Empty title="Nothing to draw">{error}</Empty>;
+  if (!callers.answer || !callees.answer) return <Waiting />;
+  return <Halves callers={callers.answer} callees={callees.answer} func={props.func} />;
+}
+
+function Halves(props: { callers: FlameAnswer; callees: FlameAnswer; func: number }) {
+  const [half, setHalf] = useState<"callers" | "callees">("callees");
+  const [node, setNode] = useState(1);
+  const { order } = place.value;
+  const above = useMemo(() => layOut(props.callers, order), [props.callers, order]);
+  const below = useMemo(() => layOut(props.callees, order), [props.callees, order]);
+  const shown = half === "callers" ? above : below;
+  const name = below.count > 1 ? nodeName(below, 1) : "";
+  const choose = (which: "callers" | "callees", layout: Layout) => (each: number) => {
+    setHalf(which);
+    setNode(each);
+    selected.value = {
+      node: layout.source[each],
+      func: layout.functions.id[layout.func[each]],
+      layout: each,
+    };
+    spoken.value = nodeSentence(layout, each);
+  };
+  return (
+    <div class="split">
+      <div class="split-main sandwich">
+        <p class="sandwich-title">
+          <span class="muted">called by</span>
+          <span class="status-hint">
+            {measure.value?.label}: <b>{formatValue(below.total, below.unit)}</b> with callees
+          </span>
+        </p>
+        <Half
+          layout={above}
+          upward
+          first={2}
+          selected={half === "callers" ? node : -1}
+          onSelect={choose("callers", above)}
+          label={`Callers of ${name}`}
+        />
+        <p class="sandwich-title">
+          <span class="muted">
+            <b>{name}</b> calls
+          </span>
+        </p>
+        <Half
+          layout={below}
+          upward={false}
+          first={1}
+          selected={half === "callees" ? node : -1}
+          onSelect={choose("callees", below)}
+          label={`Callees of ${name}`}
+        />
+      </div>
+      {detailsOpen.value && (
+        <Details
+          layout={shown}
+          node={node < shown.count ? node : -1}
+          backwards={half === "callers"}
+          merged
+        />
+      )}
+    </div>
+  );
+}
+
+function Half(props: {
+  layout: Layout;
+  upward: boolean;
+  first: number;
+  selected: number;
+  label: string;
+  onSelect: (node: number) => void;
+}) {
+  const { layout } = props;
+  const { color, shape, text } = place.value;
+  const fills = useMemo(() => fillsOf(layout, color, dark.value), [layout, color, dark.value]);
+  const matches = useMemo(() => matching(layout.functions, text), [layout.functions, text]);
+  const [hovered, setHovered] = useState(-1);
+  if (layout.deepest < props.first) {
+    return (
+      <p class="muted note">
+        {props.upward ? "Nothing calls it." : "It calls nothing that is shown."}
+      </p>
+    );
+  }
+  if (shape === "tree") {
+    return (
+      <TreeTable
+        layout={layout}
+        selected={props.selected}
+        onSelect={props.onSelect}
+        matches={matches}
+        backwards={props.upward}
+        first={1}
+        label={props.label}
+        onKey={(event, node) => onNodeKey(event, layout, node, true)}
+      />
+    );
+  }
+  return (
+    <FlameCanvas
+      layout={layout}
+      scene={{
+        fills,
+        labels: (node) => nodeName(layout, node),
+        shares: (node) => formatShare(layout.value[node], layout.total),
+        matches,
+        same: hovered >= 0 ? layout.func[hovered] : -1,
+        palette: palette(dark.value),
+        upward: props.upward,
+        first: props.first,
+      }}
+      selected={props.selected}
+      label={`${props.label}: arrow keys move, Enter zooms`}
+      tip={(node) => <NodeTip layout={layout} node={node} backwards={props.upward} />}
+      onSelect={props.onSelect}
+      onHover={setHovered}
+      onKey={(event, node) => node > 0 && onNodeKey(event, layout, node, true)}
+    />
+  );
+}

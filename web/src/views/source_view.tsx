@@ -1,0 +1,185 @@
+// Source text with the cost of each line beside it.
+
+import { useEffect, useRef } from "preact/hooks";
+import type { FilesAnswer, LineCost, SourceAnswer } from "../api_types";
+import { formatShare, formatValue } from "../model/format";
+import { go, place, tree } from "../state";
+import { Empty, shorten, Waiting } from "./parts";
+import { useAnswer } from "./use_answer";
+
+export function SourceView() {
+  const query = { file: tree.value.file, metric: tree.value.metric };
+  const files = useAnswer("files", query);
+  if (files.error) return <Empty title="No source">{files.error}</Empty>;
+  if (!files.answer) return <Waiting />;
+  const path = place.value.path || files.answer.files[0]?.file || "";
+  return (
+    <div class="split source">
+      <FileList answer={files.answer} path={path} />
+      <div class="split-main">
+        {path ? <SourceFile path={path} /> : <Empty title="This profile names no source file" />}
+      </div>
+    </div>
+  );
+}
+
+function FileList(props: { answer: FilesAnswer; path: string }) {
+  const { answer } = props;
+  const groups = [
+    ["Your code", answer.files.filter((each) => !each.library)],
+    ["Libraries", answer.files.filter((each) => each.library)],
+  ] as const;
+  return (
+    <nav class="files" aria-label="Source files">
+      {groups.map(
+        ([title, files]) =>
+          files.length > 0 && (
+            <section key={title}>
+              <h3>{title}</h3>
+              {files.map((each) => (
+                <button
+                  key={each.file}
+                  type="button"
+                  class="file"
+                  aria-current={each.file === props.path ? "true" : undefined}
+                  title={each.file}
+                  onClick={() => go({ path: each.file, line: 0 })}
+                >
+                  <FileName file={shorten(each.file)} />
+                  <span class="muted">{formatShare(each.exclusive, answer.total)}</span>
+                </button>
+              ))}
+            </section>
+          ),
+      )}
+    </nav>
+  );
+}
+
+/** The file's own name first: it is what one looks for, and what must not be cut off. */
+function FileName(props: { file: string }) {
+  const at = props.file.lastIndexOf("/");
+  return (
+    <span class="clip">
+      {props.file.slice(at + 1)}
+      {at > 0 && <span class="file-folder"> {props.file.slice(0, at)}</span>}
+    </span>
+  );
+}
+
+function SourceFile(props: { path: string }) {
+  const query = { file: tree.value.file, metric: tree.value.metric, path: props.path };
+  const asked = useAnswer("source", query);
+  if (asked.error) return <Empty title="No source">{asked.error}</Empty>;
+  if (!asked.answer) return <Waiting />;
+  return <SourceText answer={asked.answer} />;
+}
+
+function SourceText(props: { answer: SourceAnswer }) {
+  const { answer } = props;
+  const box = useRef<HTMLDivElement>(null);
+  const costs = new Map(answer.costs.map((cost) => [cost.line, cost]));
+  const most = Math.max(...answer.costs.map((cost) => cost.inclusive), 1);
+  const hottest = answer.costs.reduce<LineCost | null>(
+    (best, cost) => (best === null || cost.exclusive > best.exclusive ? cost : best),
+    null,
+  );
+  const wanted = place.value.line || hottest?.line || 0;
+  useEffect(() => {
+    const row = box.current?.querySelector(`[data-line="${wanted}"]`);
+    row?.scrollIntoView({ block: "center" });
+  }, [answer.file, wanted]);
+  return (
+    <div
+      class="source-box"
+      ref={box}
+      tabIndex={0}
+      role="region"
+      aria-label={`Source of ${answer.shown}`}
+    >
+      <div class="source-head">
+        <b>{answer.shown}</b>
+        {answer.note && <span class="warning-text">{answer.note}</span>}
+      </div>
+      <table class="code">
+        <thead>
+          <tr>
+            <th scope="col">total</th>
+            <th scope="col">self</th>
+            <th scope="col">line</th>
+            <th scope="col" class="code-head">
+              source
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {answer.parts.length
+            ? answer.parts.map((part, index) => (
+                <>
+                  {(index > 0 || part.first > 1) && <Gap key={`gap${part.first}`} />}
+                  {part.lines.map((line, offset) => (
+                    <Line
+                      key={part.first + offset}
+                      number={part.first + offset}
+                      text={line}
+                      cost={costs.get(part.first + offset)}
+                      answer={answer}
+                      most={most}
+                      wanted={wanted}
+                    />
+                  ))}
+                </>
+              ))
+            : answer.costs.map((cost) => (
+                <Line
+                  key={cost.line}
+                  number={cost.line}
+                  text={cost.function}
+                  cost={cost}
+                  answer={answer}
+                  most={most}
+                  wanted={wanted}
+                />
+              ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function Gap() {
+  return (
+    <tr class="gap">
+      <td colSpan={4}>⋯</td>
+    </tr>
+  );
+}
+
+function Line(props: {
+  number: number;
+  text: string;
+  cost: LineCost | undefined;
+  answer: SourceAnswer;
+  most: number;
+  wanted: number;
+}) {
+  const { cost, answer } = props;
+  const part = cost ? cost.inclusive / props.most : 0;
+  const text = (value: number) => (value > 0 ? formatValue(value, answer.unit) : "");
+  return (
+    <tr
+      data-line={props.number}
+      class={`${props.number === props.wanted ? "wanted" : ""}${part > 0 ? " costly" : ""}`}
+      style={{ "--share": `${Math.round(100 * Math.sqrt(part))}%` }}
+    >
+      <td class="number" title={cost ? formatShare(cost.inclusive, answer.total) : ""}>
+        {cost ? text(cost.inclusive) : ""}
+      </td>
+      <td class="number" title={cost ? formatShare(cost.exclusive, answer.total) : ""}>
+        {cost ? text(cost.exclusive) : ""}
+      </td>
+      <td class="number line-number">{props.number}</td>
+      <td class="code-text">{props.text || " "}</td>
+    </tr>
+  );
+}

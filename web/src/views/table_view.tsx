@@ -1,0 +1,210 @@
+// Flat tables: what Python summed by operator, module, scope, source line or kernel.
+
+import { useMemo } from "preact/hooks";
+import type { TableAnswer, TableRow } from "../api_types";
+import { palette } from "../model/colors";
+import { formatCount, formatTime, formatValue } from "../model/format";
+import { dark, go, measure, place, profile, source, tree } from "../state";
+import { Dot, Empty, shorten, ValueCell, Waiting, words } from "./parts";
+import { useAnswer } from "./use_answer";
+
+interface Column {
+  readonly key: string;
+  readonly label: string;
+  readonly of: (row: TableRow) => number | string;
+}
+
+const COLUMNS: readonly Column[] = [
+  { key: "name", label: "name", of: (row) => row.name },
+  { key: "inclusive", label: "total", of: (row) => row.inclusive },
+  { key: "exclusive", label: "self", of: (row) => row.exclusive },
+  { key: "phases", label: "phases", of: (row) => row.phases[1] ?? 0 },
+  { key: "calls", label: "calls", of: (row) => row.calls?.count ?? 0 },
+  { key: "mean", label: "per call", of: (row) => row.calls?.mean ?? 0 },
+  { key: "contexts", label: "contexts", of: (row) => row.contexts },
+];
+
+export function TableView() {
+  const { by, text } = place.value;
+  const known = profile.value?.tables ?? [];
+  const chosen = known.includes(by) ? by : (known[0] ?? "operator");
+  const live = source.value?.live ?? false;
+  const query = {
+    file: tree.value.file,
+    metric: tree.value.metric,
+    by: chosen === "operator" ? "" : chosen,
+    text: live ? text : "",
+  };
+  const asked = useAnswer("table", query);
+  return (
+    <div class="page">
+      <div class="subtabs" role="tablist" aria-label="Group by">
+        {known.map((name) => (
+          <button
+            key={name}
+            type="button"
+            role="tab"
+            aria-selected={name === chosen}
+            onClick={() => go({ by: name })}
+          >
+            by {name}
+          </button>
+        ))}
+        <span class="muted subtabs-note">
+          <span class="legend-line">
+            {(profile.value?.phases ?? []).map((phase) => (
+              <span key={phase}>
+                <i style={{ background: palette(dark.value).phases[phase] }} /> {words(phase)}
+              </span>
+            ))}
+          </span>
+          <span title="Layers, phase, library and edits are the graph's: a table counts everything.">
+            of the whole program
+          </span>
+        </span>
+      </div>
+      {asked.error ? (
+        <Empty title="No table">{asked.error}</Empty>
+      ) : asked.answer ? (
+        <Rows answer={asked.answer} text={live ? "" : text} />
+      ) : (
+        <Waiting />
+      )}
+    </div>
+  );
+}
+
+function Rows(props: { answer: TableAnswer; text: string }) {
+  const { answer } = props;
+  const sort = place.value.sort;
+  const key = sort.replace(/^-/, "");
+  const ascending = sort.startsWith("-");
+  const rows = useMemo(() => {
+    const column = COLUMNS.find((each) => each.key === key) ?? COLUMNS[2];
+    const wanted = props.text.toLowerCase();
+    return answer.rows
+      .filter((row) => `${row.name} ${row.file}:${row.line}`.toLowerCase().includes(wanted))
+      .sort((a, b) => compare(column.of(a), column.of(b)) * (ascending ? -1 : 1));
+  }, [answer, key, ascending, props.text]);
+  return (
+    <div class="table-box">
+      <table class="flat">
+        <thead>
+          <tr>
+            {COLUMNS.map((column) => (
+              <th
+                key={column.key}
+                scope="col"
+                class={`col-${column.key}`}
+                aria-sort={column.key !== key ? "none" : ascending ? "ascending" : "descending"}
+              >
+                <button
+                  type="button"
+                  onClick={() =>
+                    go(
+                      { sort: column.key === key && !ascending ? `-${key}` : column.key },
+                      "replace",
+                    )
+                  }
+                >
+                  {column.label}
+                  <span class="sort" aria-hidden="true">
+                    {column.key === key ? (ascending ? " ↑" : " ↓") : ""}
+                  </span>
+                </button>
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row) => (
+            <Row key={row.id} row={row} answer={answer} />
+          ))}
+        </tbody>
+      </table>
+      {rows.length === 0 && <Empty title="No row matches" />}
+      {answer.match_count > answer.rows.length && (
+        <p class="muted note">
+          {formatCount(answer.rows.length)} of {formatCount(answer.match_count)} rows, by total or
+          self of {measure.value?.label}; the search finds the others.
+        </p>
+      )}
+    </div>
+  );
+}
+
+function Row(props: { row: TableRow; answer: TableAnswer }) {
+  const { row, answer } = props;
+  const calls = row.calls;
+  const spread =
+    calls && calls.deviation !== null && calls.mean > 0
+      ? ` ± ${Math.round((100 * calls.deviation) / calls.mean)} %`
+      : "";
+  const open = () =>
+    row.file
+      ? go({ view: "source", path: row.file, line: row.line })
+      : go({ view: "sandwich", func: row.id });
+  return (
+    <tr>
+      <th scope="row">
+        <div class="cell-name">
+          <Dot layer={row.layer} />
+          <button
+            type="button"
+            class="link plain clip"
+            title={row.file ? `${row.file}:${row.line}` : row.name}
+            onClick={open}
+          >
+            {row.file ? `${shorten(row.file)}:${row.line}` : row.name}
+            {row.file && <span class="muted"> {row.name}</span>}
+          </button>
+        </div>
+      </th>
+      <td>
+        <ValueCell value={row.inclusive} total={answer.total} unit={answer.unit} />
+      </td>
+      <td>
+        <ValueCell value={row.exclusive} total={answer.total} unit={answer.unit} />
+      </td>
+      <td>
+        <PhaseBar row={row} answer={answer} />
+      </td>
+      <td class="number">{calls ? formatCount(calls.count) : ""}</td>
+      <td class="number">
+        {calls ? formatTime(calls.mean) : ""}
+        <span class="muted">{spread}</span>
+      </td>
+      <td class="number">{formatCount(row.contexts)}</td>
+    </tr>
+  );
+}
+
+function PhaseBar(props: { row: TableRow; answer: TableAnswer }) {
+  const { row, answer } = props;
+  const whole = row.phases.reduce((sum, value) => sum + value, 0);
+  if (whole <= 0) return null;
+  const colors = palette(dark.value).phases;
+  const text = row.phases
+    .map((value, index) => [answer.phases[index], value] as const)
+    .filter(([, value]) => value > 0)
+    .map(([phase, value]) => `${words(phase)} ${formatValue(value, answer.unit)}`)
+    .join(", ");
+  return (
+    <span class="phase-bar" title={text} role="img" aria-label={text}>
+      {row.phases.map(
+        (value, index) =>
+          value > 0 && (
+            <span
+              key={answer.phases[index]}
+              style={{ flex: `${value / whole} 1 0`, background: colors[answer.phases[index]] }}
+            />
+          ),
+      )}
+    </span>
+  );
+}
+
+function compare(a: number | string, b: number | string): number {
+  if (typeof a === "string" || typeof b === "string") return String(a).localeCompare(String(b));
+  return b - a;
+}

@@ -1,0 +1,33 @@
+// The views in the order of their tabs and number keys.
+
+import type { View } from "../model/address";
+import { about, profile } from "../state";
+import { otherSections } from "./sections_view";
+
+export interface Tab {
+  readonly view: View;
+  readonly label: string;
+  readonly mark: string;
+}
+
+/** Return the views that this page has something for. */
+export function tabs(): Tab[] {
+  const warnings = profile.value?.warnings.length ?? 0;
+  const all: (Tab & { shown: boolean })[] = [
+    { view: "flame", label: "Flame graph", mark: "", shown: true },
+    { view: "bottom-up", label: "Bottom-up", mark: "", shown: true },
+    { view: "sandwich", label: "Sandwich", mark: "", shown: true },
+    { view: "table", label: "Table", mark: "", shown: (profile.value?.tables.length ?? 0) > 0 },
+    { view: "source", label: "Source", mark: "", shown: true },
+    {
+      view: "compare",
+      label: "Compare",
+      mark: "",
+      shown: (about.value?.profiles.length ?? 0) > 1,
+    },
+    { view: "findings", label: "Findings", mark: "", shown: true },
+    { view: "data", label: "Data", mark: "", shown: otherSections().length > 0 },
+    { view: "trust", label: "Trust", mark: warnings ? String(warnings) : "", shown: true },
+  ];
+  return all.filter((tab) => tab.shown);
+}

@@ -1,0 +1,95 @@
+// How far the numbers can be trusted, and what was run.
+
+import { formatCount, formatTime } from "../model/format";
+import { about, profile } from "../state";
+import { words } from "./parts";
+
+export function TrustView() {
+  const current = profile.value;
+  if (!current) return null;
+  return (
+    <div class="page scroll">
+      <div class="prose">
+        {about.value?.notices.map((notice) => (
+          <p class="notice" key={notice}>
+            {notice}
+          </p>
+        ))}
+        <section>
+          <h2>Warnings</h2>
+          {current.warnings.length ? (
+            <ul class="warnings">
+              {current.warnings.map((warning) => (
+                <li key={warning}>{warning}</li>
+              ))}
+            </ul>
+          ) : (
+            <p class="good">None: every collector that was asked for ran.</p>
+          )}
+        </section>
+        <section>
+          <h2>Collectors</h2>
+          <table class="pairs-table">
+            <thead>
+              <tr>
+                <th scope="col">collector</th>
+                <th scope="col">status</th>
+                <th scope="col">why, and what it worked with</th>
+              </tr>
+            </thead>
+            <tbody>
+              {current.collectors.map((each) => (
+                <tr key={each.name}>
+                  <th scope="row">{each.name}</th>
+                  <td>
+                    <span class={`badge ${each.status}`}>{each.status}</span>
+                  </td>
+                  <td>
+                    {[
+                      each.reason,
+                      ...Object.entries(each.details).map(([name, value]) => `${name} ${value}`),
+                    ]
+                      .filter(Boolean)
+                      .join("; ")}
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </section>
+        <section>
+          <h2>Counters</h2>
+          <table class="pairs-table">
+            <tbody>
+              {Object.entries(current.counters).map(([name, value]) => (
+                <tr key={name}>
+                  <th scope="row">{words(name)}</th>
+                  <td class="number">{formatCount(value)}</td>
+                </tr>
+              ))}
+              {current.hook_cost_ns_per_event !== null && (
+                <tr>
+                  <th scope="row">cost of one event, measured in this run</th>
+                  <td class="number">{formatTime(Math.round(current.hook_cost_ns_per_event))}</td>
+                </tr>
+              )}
+            </tbody>
+          </table>
+        </section>
+        <section>
+          <h2>Run</h2>
+          <table class="pairs-table">
+            <tbody>
+              {current.facts.map(([name, value]) => (
+                <tr key={name}>
+                  <th scope="row">{name}</th>
+                  <td>{value}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </section>
+      </div>
+    </div>
+  );
+}
