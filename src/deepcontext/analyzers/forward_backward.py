@@ -2,10 +2,14 @@
 
 The backward of a matrix product is two products, so twice the forward is expected. Indexing with a
 tensor is singled out: its backward adds up rows one by one, or sorts the indices on a GPU.
+
+The longest call of each backward counts as one of the others: a first one loads libraries, or compiles
+the backward of a `torch.compile` region.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -15,6 +19,7 @@ from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Severity
 from deepcontext.analyzers.operator_names import EMBEDDING, EMBEDDING_BY_INDEX
 from deepcontext.profiler.frame import FrameKind, Phase
+from deepcontext.profiler.metric import CALL_DURATION_NS, CPU_TIME_NS
 from deepcontext.profiler.query import Query
 
 if TYPE_CHECKING:
@@ -33,27 +38,52 @@ def _find(profile: Profile) -> list[Finding]:
     metric = places.cost_metric(profile)
     if not metric or metric == places.DEVICE_TIME:
         return []
-    parents = _forward_operators(profile)
+    backwards = _caused_backwards(profile)
+    parents = _parents(backwards)
     forward = places.forward_inclusive(profile, metric)
+    first_calls = _first_calls(backwards, metric)
     least = _LEAST_INDEX_SHARE * places.total(profile, metric)
     found = []
     for is_index in (True, False):
         for place in places.by_line(_named_apart(parents, index=is_index), metric, least):
-            spent = int(forward[list(place.nodes)].sum())
-            found.append(_judge(profile, metric, place, spent, is_index=is_index))
+            nodes = list(place.nodes)
+            cost = _Cost(int(forward[nodes].sum()), int(first_calls[nodes].sum()))
+            found.append(_judge(profile, metric, place, cost, is_index=is_index))
     return [finding for finding in found if finding is not None]
 
 
-def _forward_operators(profile: Profile) -> Query:
-    """Select the forward operators that caused backward operators."""
+def _caused_backwards(profile: Profile) -> Query:
+    """Select the backward operators right below the forward operators that caused them."""
     tree = profile.tree
     is_operator = (profile.frames.kind == FrameKind.OPERATOR)[tree.frame]
     is_backward = is_operator & (tree.phase == Phase.BACKWARD)
     parent = np.maximum(tree.parent, 0)
-    top = is_backward & is_operator[parent] & (tree.phase[parent] != Phase.BACKWARD)
+    return Query(
+        profile, is_backward & is_operator[parent] & (tree.phase[parent] != Phase.BACKWARD)
+    )
+
+
+def _parents(query: Query) -> Query:
+    tree = query.profile.tree
     mask = np.zeros(len(tree), np.bool_)
-    mask[parent[top]] = True
-    return Query(profile, mask)
+    mask[tree.parent[query.nodes()]] = True
+    return Query(query.profile, mask)
+
+
+def _first_calls(backwards: Query, metric: str) -> places.Ints:
+    """Return what the longest call of each took beyond the mean of the others, with descendants.
+
+    Returns:
+        ns, shape (nodes,); 0 where calls are not timed one by one in this metric.
+    """
+    profile = backwards.profile
+    extra = np.zeros(len(profile.tree), np.int64)
+    rows = profile.metrics.get(CALL_DURATION_NS.name)
+    if metric == CPU_TIME_NS.name and rows is not None and rows.maximum is not None:
+        others = (rows.total - rows.maximum) // np.maximum(rows.count - 1, 1)
+        judged = backwards.mask()[rows.node] & (rows.count > 1)
+        extra[rows.node[judged]] = (rows.maximum - others)[judged]
+    return profile.tree.inclusive(extra)
 
 
 def _named_apart(parents: Query, *, index: bool) -> Query:
@@ -61,18 +91,27 @@ def _named_apart(parents: Query, *, index: bool) -> Query:
     return Query(parents.profile, parents.mask() & (is_index if index else ~is_index))
 
 
+@dataclass(frozen=True, slots=True)
+class _Cost:
+    """Parts of what a place cost, ns: its forward, and what its first backward took beyond others."""
+
+    forward: int
+    first_call: int
+
+
 def _judge(
-    profile: Profile, metric: str, place: places.Place, forward: int, *, is_index: bool
+    profile: Profile, metric: str, place: places.Place, cost: _Cost, *, is_index: bool
 ) -> Finding | None:
-    whole = places.total(profile, metric)
-    backward = place.value - forward
-    share, ratio = backward / whole, backward / max(forward, 1)
+    whole = places.total(profile, metric) - cost.first_call
+    backward = place.value - cost.forward - cost.first_call
+    share, ratio = backward / max(whole, 1), backward / max(cost.forward, 1)
     least_share = _LEAST_INDEX_SHARE if is_index else _LEAST_SHARE
     least_ratio = _LEAST_INDEX_RATIO if is_index else _LEAST_RATIO
     name = places.base_name(profile.frame(place.nodes[0]).name)
     if share < least_share or ratio < least_ratio or name in _AS_ADVISED:
         return None
     where = places.place_text(profile, place.frame)
+    spent = backward + cost.forward
     if is_index:
         advice, misleads = _advice(profile)
     elif name == EMBEDDING and metric != places.GPU_TIME:
@@ -88,14 +127,14 @@ def _judge(
         ),
         nodes=place.nodes[:8],
         evidence={
-            f"forward_{metric}": forward,
+            f"forward_{metric}": cost.forward,
             f"backward_{metric}": backward,
             "backward_share": share,
             "ratio": round(ratio, 2),
             "calls_count": place.count,
         },
         gain=(
-            places.bound(profile, metric, place.value, "this gather and its backward cost nothing")
+            places.bound(profile, metric, spent, "this gather and its backward cost nothing")
             if is_index or name == EMBEDDING
             else places.bound(profile, metric, backward, "this backward costs nothing")
         ),
