@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -79,6 +80,12 @@ std::vector<int> KernelThreads::list() const {
   }
   closedir(folder);
   return threads;
+}
+
+uint64_t KernelThreads::population() const {
+  struct stat folder;
+  // Source: fs/proc/base.c, proc_task_getattr: the number of links counts the threads.
+  return fstat(folder_, &folder) == 0 ? folder.st_nlink : 0;
 }
 
 size_t KernelThreads::readFile(int thread, const char *file, char *to, size_t bytes) const {

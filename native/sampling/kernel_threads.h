@@ -31,6 +31,8 @@ public:
   bool isUsable() const { return folder_ >= 0; }
   /// Numbers of all threads.
   std::vector<int> list() const;
+  /// A number that changes when threads come or go, unless as many came as went.
+  uint64_t population() const;
   /// The name the kernel has, "" when the thread is gone.
   std::string name(int thread) const;
   /// None when the thread is gone or the kernel does not say.

@@ -50,7 +50,7 @@ struct Sampler::Thread {
 
 namespace {
 
-constexpr uint64_t kRoundsBetweenSearches = 4;
+constexpr uint64_t kRoundsBetweenSearches = 25; // one may have come while another went
 constexpr uint64_t kRoundsBetweenIdentifications = 50;
 constexpr uint32_t kVisitsOfYouth = 5;
 constexpr uint64_t kRoundsBetweenMaskChecks = 100;
@@ -239,7 +239,7 @@ void Sampler::visitAll(const Senses &senses) {
   if (may_ask_ && !was_taken_.load(std::memory_order_relaxed) && !ownsSampleSignal()) {
     was_taken_.store(true, std::memory_order_relaxed);
   }
-  if (round_ % kRoundsBetweenSearches == 0) {
+  if (round_ % kRoundsBetweenSearches == 0 || senses.kernel.population() != population_) {
     findThreads(senses);
   }
   for (auto place = threads_.begin(); place != threads_.end();) {
@@ -255,6 +255,7 @@ void Sampler::visitAll(const Senses &senses) {
 
 void Sampler::findThreads(const Senses &senses) {
   int self = static_cast<int>(syscall(SYS_gettid));
+  population_ = senses.kernel.population();
   for (int number : senses.kernel.list()) {
     if (number != self && threads_.find(number) == threads_.end()) {
       addThread(senses, number);
@@ -344,12 +345,15 @@ bool Sampler::visit(const Senses &senses, Thread &thread) {
 }
 
 void Sampler::look(const Senses &senses, Thread &thread, uint64_t cpu_ns) {
+  // The clock of a thread that is on a processor moves between two readings.
+  if (KernelThreads::cpuNs(thread.number) != cpu_ns) {
+    ask(senses, thread);
+    return;
+  }
   std::optional<ThreadState> state = senses.kernel.state(thread.number);
-  // Between the two readings of its clock a thread that runs has used some microseconds.
-  bool is_on_processor = KernelThreads::cpuNs(thread.number) != cpu_ns;
   SampleKind kind = state && state->is_running ? SampleKind::kReady : SampleKind::kWaiting;
   bool waits_for_gil = state && gil_.isWaitedFor(*state);
-  if (is_on_processor || !readStill(senses, thread, cpu_ns, kind, waits_for_gil)) {
+  if (!readStill(senses, thread, cpu_ns, kind, waits_for_gil)) {
     ask(senses, thread);
   }
 }

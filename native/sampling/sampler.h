@@ -111,6 +111,7 @@ private:
   std::vector<uint32_t> free_slots_;
   uint32_t slot_count_ = 0;
   uint64_t round_ = 0;
+  uint64_t population_ = 0; // when threads were looked for last
   double ns_per_tick_ = 1;
   uint64_t random_ = 88172645463325252u;
   SamplerCounts counts_;
