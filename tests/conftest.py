@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import tempfile
 import threading
@@ -30,6 +31,10 @@ GOLDEN = Path(__file__).parent / "golden"
 # Frameworks set these when they are imported or compile; they are theirs, not a test's.
 _TEMPORARY = f"{tempfile.gettempdir()}/tmp"
 _FRAMEWORK_VARIABLES = ("TORCH", "PYTORCH", "KMP_", "OMP_", "TRITON", "XLA_", "JAX_", "TF_")
+
+
+# Started with nohup, the tests would hand an ignored SIGHUP down to the programs they run.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -98,6 +98,7 @@ std::string Sampler::start(double rate_hz) {
   was_taken_ = false;
   may_ask_ = takeSampleSignal();
   is_started_ = true;
+  setNextRound();
   gil_.begin();
   resume();
   while (sem_wait(&opened_) != 0) {
@@ -188,6 +189,7 @@ void Sampler::run(uint32_t turn) {
       sleep(turn);
       if (turn_.load() == turn) {
         visitAll(senses);
+        setNextRound();
       }
     }
     uint64_t after = KernelThreads::cpuNs(static_cast<int>(syscall(SYS_gettid))).value_or(before);
@@ -197,16 +199,24 @@ void Sampler::run(uint32_t turn) {
   }
 }
 
-/// Sleep for one period, a fifth more or less: a program whose own period is the same would always
+/// One period from now, a fifth more or less: a program whose own period is the same would always
 /// be found at the same place.
-void Sampler::sleep(uint32_t turn) {
+void Sampler::setNextRound() {
   random_ ^= random_ << 13;
   random_ ^= random_ >> 7;
   random_ ^= random_ << 17;
   double share = 0.8 + 0.4 * static_cast<double>(random_ >> 11) / 9007199254740992.0;
-  auto period_ns = static_cast<int64_t>(share * 1e9 / rate_hz_);
-  timespec period{period_ns / 1'000'000'000, period_ns % 1'000'000'000};
-  syscall(SYS_futex, &turn_, FUTEX_WAIT_PRIVATE, turn, &period, nullptr, 0);
+  next_round_ns_ = monotonicNs() + static_cast<uint64_t>(share * 1e9 / rate_hz_);
+}
+
+void Sampler::sleep(uint32_t turn) {
+  uint64_t now = monotonicNs();
+  if (now >= next_round_ns_) {
+    return;
+  }
+  auto left_ns = static_cast<int64_t>(next_round_ns_ - now);
+  timespec left{left_ns / 1'000'000'000, left_ns % 1'000'000'000};
+  syscall(SYS_futex, &turn_, FUTEX_WAIT_PRIVATE, turn, &left, nullptr, 0);
 }
 
 /// After the last round: charge what happened since, and what is owed. No descriptor is opened.

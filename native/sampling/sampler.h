@@ -69,6 +69,7 @@ private:
   // -- the thread's life
   void run(uint32_t turn);
   void sleep(uint32_t turn);
+  void setNextRound();
   void join();
   void finishAll();
 
@@ -111,6 +112,8 @@ private:
   std::vector<uint32_t> free_slots_;
   uint32_t slot_count_ = 0;
   uint64_t round_ = 0;
+  uint64_t next_round_ns_ =
+      0;                    // outlasts a pause: a program that forks all the time is sampled, too
   uint64_t population_ = 0; // when threads were looked for last
   double ns_per_tick_ = 1;
   uint64_t random_ = 88172645463325252u;

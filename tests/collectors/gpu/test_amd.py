@@ -185,7 +185,7 @@ def test_devices_are_numbered_as_hip_does(
         sdk.use_device(0)
         sdk.launch("on the first", us=5)
         sdk.use_device(3)
-        sdk.launch("on the last", us=7)
+        sdk.launch("on the last", us=7, stream=0)  # the copy's: it waits for the kernel
         sdk.copy("DtoH", 64, us=20)
         sdk.use_device(0)
         sdk.deliver()
