@@ -240,37 +240,6 @@ std::string RocprofilerCollector::flushWithDeadline() {
   });
 }
 
-std::string RocprofilerCollector::flush() {
-  if (!isRunning()) {
-    return "";
-  }
-  std::string problem = flushWithDeadline();
-  publish(false);
-  return problem;
-}
-
-std::string RocprofilerCollector::stop() {
-  if (!isRunning()) {
-    return "";
-  }
-  std::string problem = flushWithDeadline(); // tells which devices to wait for
-  if (problem.empty()) {
-    problem = hip_.synchronize(usedDevices(), options_.deadline_s);
-    std::string flushing = flushWithDeadline();
-    problem += problem.empty() || flushing.empty() ? flushing : "; " + flushing;
-  }
-  is_running_.store(false);
-  publish(true);
-  return problem;
-}
-
-void RocprofilerCollector::afterFork(bool is_child) {
-  if (is_child) {
-    is_running_.store(false);
-    is_stuck_.store(true);
-  }
-}
-
 void RocprofilerCollector::addFigures(std::map<std::string, uint64_t> &figures) {
   figures["version"] = library_.version;
   figures["graph_nodes_known"] = attribution_.graphs.size();

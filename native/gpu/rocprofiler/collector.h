@@ -6,9 +6,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "gpu/collector.h"
 #include "gpu/hip_calls.h"
-#include "gpu/hip_runtime.h"
+#include "gpu/hip_collector.h"
 #include "gpu/rocprofiler/library.h"
 
 namespace deepcontext::gpu::rocprofiler {
@@ -16,19 +15,15 @@ namespace deepcontext::gpu::rocprofiler {
 /// One per process, never destroyed. Services can be declared once, before the ROCm runtime starts,
 /// and a context that was stopped is not reliably started again: after the first session the
 /// context stays, and its callbacks return at once.
-class RocprofilerCollector final : public Collector {
+class RocprofilerCollector final : public HipCollector {
 public:
   static RocprofilerCollector &instance();
 
-  const char *vendor() const override { return "amd"; }
   ProbeResult probe(const Libraries &libraries) override;
   std::string start(const Libraries &libraries, const CollectorOptions &options) override;
-  std::string flush() override;
-  std::string stop() override;
-  bool isRunning() const override { return is_running_.load(std::memory_order_relaxed); }
-  void afterFork(bool is_child) override;
 
 protected:
+  std::string flushWithDeadline() override;
   void addFigures(std::map<std::string, uint64_t> &figures) override;
 
 private:
@@ -73,7 +68,6 @@ private:
   void decodeKernel(const abi::rocprofiler::KernelDispatch &record);
   void decodeCopy(const abi::rocprofiler::MemoryCopy &record);
   uint32_t deviceOf(Id agent);
-  std::string flushWithDeadline();
 
   Library library_;
   std::string problem_; // of the registration
@@ -83,7 +77,6 @@ private:
   Id code_objects_{}, work_{}, buffer_{}, thread_{};
   std::vector<HipFunction> functions_; // by operation
   std::vector<uint32_t> function_names_;
-  HipRuntime hip_;
   std::vector<HipGpu> gpus_;
   std::atomic<bool> are_gpus_numbered_{false};
   std::mutex devices_mutex_;
@@ -93,7 +86,6 @@ private:
   std::mutex kernels_mutex_;
   std::vector<Kernel> kernels_; // by kernel id, which the library counts up
   HipGraphs hip_graphs_{attribution_.graphs};
-  std::atomic<bool> is_running_{false};
   uint32_t unknown_kernel_ = 0;
   uint32_t copy_names_[5] = {};
 };

@@ -196,40 +196,6 @@ std::string RoctracerCollector::flushWithDeadline() {
   });
 }
 
-std::string RoctracerCollector::flush() {
-  if (!isRunning()) {
-    return "";
-  }
-  std::string problem = flushWithDeadline();
-  publish(false);
-  return problem;
-}
-
-std::string RoctracerCollector::stop() {
-  if (!isRunning()) {
-    return "";
-  }
-  std::string problem = flushWithDeadline(); // tells which devices to wait for
-  if (problem.empty()) {
-    problem = hip_.synchronize(usedDevices(), options_.deadline_s);
-    std::string flushing = flushWithDeadline();
-    problem += problem.empty() || flushing.empty() ? flushing : "; " + flushing;
-  }
-  is_running_.store(false);
-  if (!is_stuck_.load()) {
-    disable();
-  }
-  publish(true);
-  return problem;
-}
-
-void RoctracerCollector::afterFork(bool is_child) {
-  if (is_child) {
-    is_running_.store(false);
-    is_stuck_.store(true);
-  }
-}
-
 void RoctracerCollector::addFigures(std::map<std::string, uint64_t> &figures) {
   figures["version"] = version_;
   figures["graph_nodes_known"] = 0;

@@ -5,10 +5,9 @@
 #include <vector>
 
 #include "abi/roctracer.h"
-#include "gpu/collector.h"
 #include "gpu/dynlib.h"
 #include "gpu/hip_calls.h"
-#include "gpu/hip_runtime.h"
+#include "gpu/hip_collector.h"
 #include "gpu/kernel_names.h"
 
 namespace deepcontext::gpu::roctracer {
@@ -16,19 +15,16 @@ namespace deepcontext::gpu::roctracer {
 using abi::roctracer::Status;
 
 /// One per process, never destroyed. API callbacks give the call paths, a pool of records what ran.
-class RoctracerCollector final : public Collector {
+class RoctracerCollector final : public HipCollector {
 public:
   static RoctracerCollector &instance();
 
-  const char *vendor() const override { return "amd"; }
   ProbeResult probe(const Libraries &libraries) override;
   std::string start(const Libraries &libraries, const CollectorOptions &options) override;
-  std::string flush() override;
-  std::string stop() override;
-  bool isRunning() const override { return is_running_.load(std::memory_order_relaxed); }
-  void afterFork(bool is_child) override;
 
 protected:
+  std::string flushWithDeadline() override;
+  void disable() override;
   void addFigures(std::map<std::string, uint64_t> &figures) override;
 
 private:
@@ -41,9 +37,7 @@ private:
   std::string load(const std::string &path);
   std::string enable();
   void listCalls();
-  void disable();
   std::string explain(const char *what, Status status) const;
-  std::string flushWithDeadline();
 
   static void onCall(uint32_t domain, uint32_t id, const void *data, void *user);
   void onHipCall(uint32_t id, const abi::roctracer::HipCall &call);
@@ -52,14 +46,12 @@ private:
   uint32_t copyName(uint32_t kind);
 
   DynLib library_;
-  HipRuntime hip_;
   uint32_t version_ = 0;
   void *pool_ = nullptr;
   std::vector<Call> calls_by_id_;
   std::vector<uint32_t> known_, enabled_; // ids of functions
   KernelNames names_;
   std::vector<uint32_t> copy_names_; // by the record's kind; 0 is not known yet
-  std::atomic<bool> is_running_{false};
 
   uint32_t (*version_major)();
   uint32_t (*version_minor)();

@@ -1,0 +1,39 @@
+#include "gpu/hip_collector.h"
+
+namespace deepcontext::gpu {
+
+std::string HipCollector::flush() {
+  if (!isRunning()) {
+    return "";
+  }
+  std::string problem = flushWithDeadline();
+  publish(false);
+  return problem;
+}
+
+std::string HipCollector::stop() {
+  if (!isRunning()) {
+    return "";
+  }
+  std::string problem = flushWithDeadline(); // tells which devices to wait for
+  if (problem.empty()) {
+    problem = hip_.synchronize(usedDevices(), options_.deadline_s);
+    std::string flushing = flushWithDeadline();
+    problem += problem.empty() || flushing.empty() ? flushing : "; " + flushing;
+  }
+  is_running_.store(false);
+  if (!is_stuck_.load()) {
+    disable();
+  }
+  publish(true);
+  return problem;
+}
+
+void HipCollector::afterFork(bool is_child) {
+  if (is_child) {
+    is_running_.store(false);
+    is_stuck_.store(true);
+  }
+}
+
+} // namespace deepcontext::gpu

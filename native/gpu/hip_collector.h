@@ -1,0 +1,30 @@
+#pragma once
+// What the two collectors of AMD's devices share: how they flush, end and leave a forked child.
+#include <atomic>
+#include <string>
+
+#include "gpu/collector.h"
+#include "gpu/hip_runtime.h"
+
+namespace deepcontext::gpu {
+
+/// Runs from `is_running_` set by `start` to `stop`.
+class HipCollector : public Collector {
+public:
+  const char *vendor() const override { return "amd"; }
+  std::string flush() override;
+  std::string stop() override;
+  bool isRunning() const override { return is_running_.load(std::memory_order_relaxed); }
+  void afterFork(bool is_child) override;
+
+protected:
+  /// Have the library hand over complete records; returns what went wrong, or "".
+  virtual std::string flushWithDeadline() = 0;
+  /// All records have come; the library still answers.
+  virtual void disable() {}
+
+  HipRuntime hip_;
+  std::atomic<bool> is_running_{false};
+};
+
+} // namespace deepcontext::gpu
