@@ -45,7 +45,7 @@ void BufferQueue::put(const FilledBuffer &buffer) {
 
 void BufferQueue::startThread() {
   if (!filled_.empty() && !thread_.joinable() && !is_ending_) {
-    thread_ = std::thread([this] { run(); });
+    thread_ = startOwnThread([this] { run(); });
   }
 }
 
@@ -56,7 +56,6 @@ void BufferQueue::discard(const FilledBuffer &buffer) {
 }
 
 void BufferQueue::run() {
-  nameOwnThread();
   std::unique_lock<std::mutex> lock(mutex_);
   while (true) {
     wake_.wait(lock, [this] { return is_ending_ || !filled_.empty(); });

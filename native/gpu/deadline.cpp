@@ -24,9 +24,8 @@ struct Done {
 
 bool runWithDeadline(std::function<void()> work, double seconds) {
   auto done = std::make_shared<Done>();
-  std::thread([done, work = std::move(work)] {
+  startOwnThread([done, work = std::move(work)] {
     t_is_own = true;
-    nameOwnThread();
     work();
     std::lock_guard<std::mutex> lock(done->mutex);
     done->is_done = true;

@@ -7,6 +7,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "core/own_thread.h"
+
 namespace deepcontext {
 
 namespace {
@@ -23,7 +25,7 @@ void GilFutex::begin() {
     return;
   }
   waiter_ = 0;
-  thread_ = std::thread([this] {
+  thread_ = startOwnThread([this] {
     waiter_ = static_cast<int>(syscall(SYS_gettid));
     PyGILState_Release(PyGILState_Ensure());
   });

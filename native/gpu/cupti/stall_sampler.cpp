@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "core/interner.h"
+#include "core/own_thread.h"
 #include "gpu/deadline.h"
 
 namespace deepcontext::gpu::cupti {
@@ -64,7 +65,7 @@ std::string StallSampler::start() {
 void StallSampler::startThread() {
   is_ending_ = false;
   has_thread_ = true;
-  thread_ = std::thread([this] { run(); });
+  thread_ = startOwnThread([this] { run(); });
 }
 
 /// False when the thread has not ended after `seconds`: it stays behind inside CUPTI.
