@@ -138,6 +138,20 @@ def test_backward_of_index_select_is_no_finding() -> None:
     assert found(indexing("aten::index_select", 8), "forward_backward") == ()
 
 
+@pytest.mark.parametrize("order", [1, 2])
+def test_gradients_of_gradients_are_no_part_of_a_backward(order: int) -> None:
+    product = [step(7), (operator("aten::addmm"), Phase.FORWARD)]
+    back = [*product, (operator("AddmmBackward0"), Phase.BACKWARD)]
+    inner = [*back, (operator("aten::mm"), Phase.BACKWARD)]
+    costly = [*inner, (operator("MmBackward0"), Phase.BACKWARD)] if order == 2 else inner
+    profile = gpu(
+        ([*product, (kernel("gemm"), Phase.FORWARD)], 10, 10),
+        ([*inner, (kernel("gemm_two"), Phase.BACKWARD)], 20, 20),
+        ([*costly, (kernel("gemm_four"), Phase.BACKWARD)], 40, 70),
+    )
+    assert len(found(profile, "forward_backward")) == (1 if order == 1 else 0)
+
+
 def test_advice_on_indexing_is_another_on_amd() -> None:
     (finding,) = found(indexing("aten::index", 50, "amd"), "forward_backward")
     assert "measure" in finding.misleads or "compare" in finding.advice

@@ -4,11 +4,13 @@ The backward of a matrix product is two products, so twice the forward is expect
 tensor is singled out: its backward adds up rows one by one, or sorts the indices on a GPU.
 
 The longest call of each backward counts as one of the others: a first one loads libraries, or compiles
-the backward of a `torch.compile` region.
+the backward of a `torch.compile` region. A backward's own backward (gradients of gradients) was asked
+for, and is left out.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -30,6 +32,7 @@ _LEAST_RATIO: Final = 6.0
 _LEAST_SHARE: Final = 0.10
 _LEAST_INDEX_RATIO: Final = 0.5
 _LEAST_INDEX_SHARE: Final = 0.05
+_AUTOGRAD_NODE: Final = re.compile(r"Backwards?\d*$")
 # Their backward adds up rows, dearer than reading them; there is no form with a cheaper one.
 _AS_ADVISED: Final = frozenset({"aten::index_select", "aten::gather"})
 
@@ -41,13 +44,13 @@ def _find(profile: Profile) -> list[Finding]:
     backwards = _caused_backwards(profile)
     parents = _parents(backwards)
     forward = places.forward_inclusive(profile, metric)
-    first_calls = _first_calls(backwards, metric)
+    not_judged = _not_judged(profile, backwards, metric)
     least = _LEAST_INDEX_SHARE * places.total(profile, metric)
     found = []
     for is_index in (True, False):
         for place in places.by_line(_named_apart(parents, index=is_index), metric, least):
             nodes = list(place.nodes)
-            cost = _Cost(int(forward[nodes].sum()), int(first_calls[nodes].sum()))
+            cost = _Cost(int(forward[nodes].sum()), int(not_judged[nodes].sum()))
             found.append(_judge(profile, metric, place, cost, is_index=is_index))
     return [finding for finding in found if finding is not None]
 
@@ -70,11 +73,23 @@ def _parents(query: Query) -> Query:
     return Query(query.profile, mask)
 
 
-def _first_calls(backwards: Query, metric: str) -> places.Ints:
-    """Return what the longest call of each took beyond the mean of the others, with descendants.
+def _not_judged(profile: Profile, backwards: Query, metric: str) -> places.Ints:
+    """Return what is no part of an ordinary backward: first calls, and backwards of backwards.
 
     Returns:
-        ns, shape (nodes,); 0 where calls are not timed one by one in this metric.
+        the metric, in its unit, with descendants, shape (nodes,).
+    """
+    column = _first_calls(backwards, metric)
+    second = places.outermost(_second_order(profile)).nodes()
+    column[second] += profile.inclusive(metric)[second]
+    return profile.tree.inclusive(column)
+
+
+def _first_calls(backwards: Query, metric: str) -> places.Ints:
+    """Return what the longest call of each took beyond the mean of the others, shape (nodes,).
+
+    Returns:
+        ns; 0 where calls are not timed one by one in this metric.
     """
     profile = backwards.profile
     extra = np.zeros(len(profile.tree), np.int64)
@@ -83,7 +98,17 @@ def _first_calls(backwards: Query, metric: str) -> places.Ints:
         others = (rows.total - rows.maximum) // np.maximum(rows.count - 1, 1)
         judged = backwards.mask()[rows.node] & (rows.count > 1)
         extra[rows.node[judged]] = (rows.maximum - others)[judged]
-    return profile.tree.inclusive(extra)
+    return extra
+
+
+def _second_order(profile: Profile) -> Query:
+    """Select the nodes of autograd that operators of a backward made."""
+    tree = profile.tree
+    autograd = places.nodes_named(
+        profile, FrameKind.OPERATOR, lambda name: _AUTOGRAD_NODE.search(name) is not None
+    )
+    of_backward = tree.phase[np.maximum(tree.parent, 0)] == Phase.BACKWARD
+    return Query(profile, autograd.mask() & of_backward)
 
 
 def _named_apart(parents: Query, *, index: bool) -> Query:
@@ -93,17 +118,17 @@ def _named_apart(parents: Query, *, index: bool) -> Query:
 
 @dataclass(frozen=True, slots=True)
 class _Cost:
-    """Parts of what a place cost, ns: its forward, and what its first backward took beyond others."""
+    """Parts of what a place cost: its forward, and what is no part of an ordinary backward."""
 
     forward: int
-    first_call: int
+    not_judged: int
 
 
 def _judge(
     profile: Profile, metric: str, place: places.Place, cost: _Cost, *, is_index: bool
 ) -> Finding | None:
-    whole = places.total(profile, metric) - cost.first_call
-    backward = place.value - cost.forward - cost.first_call
+    whole = places.total(profile, metric) - cost.not_judged
+    backward = place.value - cost.forward - cost.not_judged
     share, ratio = backward / max(whole, 1), backward / max(cost.forward, 1)
     least_share = _LEAST_INDEX_SHARE if is_index else _LEAST_SHARE
     least_ratio = _LEAST_INDEX_RATIO if is_index else _LEAST_RATIO
