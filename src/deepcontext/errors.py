@@ -4,6 +4,7 @@
     +-- UserError           the request cannot be met as it was made         exit 2
     |   +-- SessionError    a session is already running, or none is
     |   +-- QueryError      a query or an option names something unknown
+    +-- LimitExceededError  a value is above the limit that was asked for    exit 3
     +-- EnvironmentProblem  this machine or an installed package lacks something   exit 4
     +-- ProfileDataError    a profile file is damaged, foreign or too new    exit 5
 
@@ -34,6 +35,12 @@ class SessionError(UserError):
 
 class QueryError(UserError):
     """A query or an option names something that does not exist."""
+
+
+class LimitExceededError(DeepContextError):
+    """A measured value lies above the limit that was asked for."""
+
+    exit_code = 3
 
 
 class EnvironmentProblem(DeepContextError):  # noqa: N818  `EnvironmentError` is Python's own name

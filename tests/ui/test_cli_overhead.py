@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from deepcontext.errors import LimitExceededError
 from deepcontext.ui.cli import app
-from deepcontext.ui.cli.overhead import LimitExceededError, check_limit, summarize
+from deepcontext.ui.cli.overhead import check_limit, summarize
 from deepcontext.ui.cli.paired_runs import Interval, Pair, Run, ratio_interval
 
 if TYPE_CHECKING:

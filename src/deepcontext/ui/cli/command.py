@@ -20,7 +20,7 @@ EXIT_CODES = """\
 exit codes:
   0   done
   2   the request cannot be met as it was made (unknown option, missing file, ...)
-  3   a limit that was asked for is exceeded (overhead --max-ratio, analyze --fail-on)
+  3   a limit that was asked for is exceeded (overhead or diff --max-ratio, analyze --fail-on)
   4   this machine or an installed package lacks something that was asked for
   5   a profile file is damaged, foreign, or written by a newer version
   70  a bug of deepcontext

@@ -12,9 +12,9 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
-from deepcontext.errors import DeepContextError
+from deepcontext.errors import LimitExceededError
 from deepcontext.profiler.launch.options import LaunchOptions
 from deepcontext.profiler.launch.program import Program
 from deepcontext.ui.cli.command import Command, Parser, positive_float, positive_int
@@ -25,12 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from deepcontext.ui.cli.paired_runs import Interval, Pair
-
-
-class LimitExceededError(DeepContextError):
-    """A measured value lies above the limit that was asked for."""
-
-    exit_code: ClassVar[int] = 3
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,122 @@
+"""`deepcontext diff`: what changed between two profiles. The drawing is `deepcontext.ui.report`'s."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+from deepcontext.errors import LimitExceededError, UserError
+from deepcontext.ui.cli.command import Command, Parser, positive_float, positive_int
+
+if TYPE_CHECKING:
+    import argparse
+
+    from deepcontext.profiler.comparison import Comparison
+    from deepcontext.profiler.profile import Profile
+
+
+def _parser() -> Parser:
+    parser = Parser(
+        "deepcontext diff",
+        usage="deepcontext diff [options] BEFORE AFTER",
+        description="""\
+Print what changed between two profiles of a program, the largest change first.
+Steps are compared where both profiles know how many they are of (deepcontext.step(),
+or calls of the optimizer), whole runs otherwise.""",
+        epilog="""\
+examples:
+  deepcontext diff before.dcprof after.dcprof
+  deepcontext diff before.dcprof after.dcprof --metric alloc_bytes
+  deepcontext diff base.dcprof new.dcprof --max-ratio 1.10      in CI
+
+exit codes:
+  0 done, 2 unknown metric, unknown number of steps or missing file, 3 the total has grown by more
+  than --max-ratio, 5 a file is damaged, foreign or too new""",
+    )
+    parser.option("before", metavar="BEFORE", help="profile to count from (*.dcprof)")
+    parser.option("after", metavar="AFTER", help="profile to compare with it (*.dcprof)")
+    parser.option(
+        "--per",
+        choices=("step", "run"),
+        help="what is compared: a step, or the whole run (default: a step where both are known)",
+    )
+    parser.option(
+        "--metric",
+        default="cpu_time_ns",
+        metavar="NAME",
+        help="metric to compare (default: cpu_time_ns)",
+    )
+    parser.option(
+        "--limit",
+        type=positive_int,
+        default=10,
+        metavar="N",
+        help="rows of each table (default: 10)",
+    )
+    parser.option(
+        "--max-ratio",
+        type=positive_float,
+        metavar="RATIO",
+        help="end with exit code 3 when the total after is more than RATIO times that before",
+    )
+    parser.option("--json", action="store_true", help="print one JSON object instead of tables")
+    return parser
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    # Here, not above: `profile` becomes the program in no more time than its own imports take.
+    from rich.console import Console  # noqa: PLC0415
+
+    from deepcontext.profiler.comparison import compare  # noqa: PLC0415
+    from deepcontext.profiler.profile import Profile  # noqa: PLC0415
+    from deepcontext.ui.report.difference import (  # noqa: PLC0415
+        difference_to_dict,
+        render_difference,
+    )
+
+    profiles = (Profile.load(arguments.before), Profile.load(arguments.after))
+    comparison = compare(*profiles, arguments.metric, _steps(profiles, arguments.per))
+    if arguments.json:
+        content = difference_to_dict(comparison, arguments.limit)
+        print(json.dumps(content, indent=2, allow_nan=False))
+    else:
+        names = (arguments.before, arguments.after)
+        render_difference(comparison, profiles, names, console=Console(), limit=arguments.limit)
+    if arguments.max_ratio is not None:
+        _check(comparison, arguments.max_ratio)
+    return 0
+
+
+def _steps(profiles: tuple[Profile, Profile], per: str | None) -> tuple[int, int] | None:
+    """Return how many steps each profile is of, None to compare runs.
+
+    Raises:
+        UserError: steps are asked for, and a profile knows of none.
+    """
+    from deepcontext.analyzers.places import steps  # noqa: PLC0415  as above
+
+    if per == "run":
+        return None
+    known = (steps(profiles[0]), steps(profiles[1]))
+    if all(known):
+        return known
+    if per == "step":
+        side = "BEFORE" if not known[0] else "AFTER"
+        raise UserError(
+            f"the number of steps of {side} is not known: mark them with deepcontext.step(), or "
+            "compare whole runs with --per run"
+        )
+    return None
+
+
+def _check(comparison: Comparison, limit: float) -> None:
+    total = comparison.total
+    if total.after > limit * total.before:
+        found = f"{total.ratio:.3f}" if total.ratio is not None else "without bound"
+        raise LimitExceededError(
+            f"{comparison.metric} has grown by more than the limit: ratio {found}, limit "
+            f"{limit:.3f}; one run each, so repeat before you believe a small excess"
+        )
+
+
+COMMAND: Final = Command("diff", "print what changed between two profiles", _parser, _run)

@@ -1,0 +1,161 @@
+"""What `deepcontext diff` prints and what it gives to programs; `profiler.comparison` computes it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Final
+
+from rich.text import Text
+
+from deepcontext.profiler.comparison import differing_circumstances
+from deepcontext.ui.format import Elide, format_bytes, format_count, format_ns, format_value
+from deepcontext.ui.report.page import Column, Page
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
+
+    from deepcontext.profiler.comparison import Change, Comparison
+    from deepcontext.profiler.profile import Profile
+
+FORMAT: Final = "deepcontext diff"
+VERSION: Final = 1
+_TITLES: Final = {
+    "functions": "Functions of the program",
+    "operators": "Operators",
+    "modules": "Modules",
+    "kernels": "Kernels",
+}
+# Between runs of one program on a shared machine, this much is nothing.
+_STEADY: Final = 0.02
+
+
+def render_difference(
+    comparison: Comparison,
+    profiles: tuple[Profile, Profile],
+    names: tuple[str, str],
+    *,
+    console: Console,
+    limit: int,
+) -> None:
+    """Print what changed, the largest change of each table first.
+
+    Args:
+        comparison: what to print.
+        profiles: the profiles it is of.
+        names: their files as the person calls them.
+        console: where to; its width, colours and encoding are respected.
+        limit: rows of each table.
+    """
+    page = Page(console)
+    page.line(Text("deepcontext diff", "bold"))
+    for label, name, profile, index in zip(
+        ("before", "after"), names, profiles, (0, 1), strict=True
+    ):
+        page.prose(_side(name, profile, comparison, index), hanging=f"{label:<9} ")
+    page.prose(_verdict(comparison), "bold", hanging=f"{'total':<9} ")
+    for sentence in differing_circumstances(*profiles):
+        page.prose(sentence, "yellow", indent="", hanging="! ")
+    _print_table(page, "Phases", comparison.phases, comparison.unit, sum_known=True)
+    for key, title in _TITLES.items():
+        changes = comparison.tables[key]
+        shown = changes[:limit]
+        of_all = f" ({len(shown)} of {len(changes)})" if len(shown) < len(changes) else ""
+        _print_table(page, f"{title}{of_all}", shown, comparison.unit)
+    page.line()
+    page.line("one run each: repeat both before you believe a small change", "dim")
+
+
+def difference_to_dict(comparison: Comparison, limit: int) -> dict[str, object]:
+    """Return the comparison as a dict of JSON's types; documented in docs/reference/diff-json.md."""
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "metric": comparison.metric,
+        "unit": comparison.unit,
+        "per": "run" if comparison.steps is None else "step",
+        "steps": comparison.steps,
+        "total": _plain(comparison.total),
+        "phases": [_plain(change) for change in comparison.phases],
+        **{
+            name: [_plain(change) for change in changes[:limit]]
+            for name, changes in comparison.tables.items()
+        },
+    }
+
+
+def _plain(change: Change) -> dict[str, object]:
+    return {**asdict(change), "difference": change.difference, "ratio": change.ratio}
+
+
+def _side(name: str, profile: Profile, comparison: Comparison, index: int) -> str:
+    run = profile.run
+    facts = [PurePath(run.script).name, f"{format_ns(run.wall_ns)} elapsed"]
+    if run.peak_rss_bytes:
+        facts.append(f"{format_bytes(run.peak_rss_bytes)} of memory at most")
+    if comparison.steps is not None:
+        facts.append(f"{format_count(comparison.steps[index])} steps")
+    return f"{name}: {', '.join(filter(None, facts))}"
+
+
+def _verdict(comparison: Comparison) -> str:
+    total, unit = comparison.total, comparison.unit
+    per = " a step" if comparison.steps is not None else ""
+    words = (
+        f"{comparison.metric}: {format_value(total.before, unit)}{per} before, "
+        f"{format_value(total.after, unit)} after"
+    )
+    ratio = total.ratio
+    if ratio is None:
+        return words
+    if abs(ratio - 1) < _STEADY:
+        return f"{words}, {ratio:.3f} times as much: no change to speak of"
+    return f"{words}, {ratio:.2f} times as much"
+
+
+def _print_table(
+    page: Page, title: str, changes: Sequence[Change], unit: str, *, sum_known: bool = False
+) -> None:
+    if not changes:
+        return
+    note = "" if sum_known else "self: without what deeper ones of the same table account for"
+    page.title(title, note if title.startswith("Functions") else "")
+    has_calls = any(change.calls_before or change.calls_after for change in changes)
+    columns = [
+        Column("change"),
+        Column("before"),
+        Column("after"),
+        Column("ratio", rank=1),
+        *([Column("calls before", rank=3), Column("calls after", rank=2)] if has_calls else []),
+        Column("name", Elide.MIDDLE),
+    ]
+    page.table(columns, [_row(change, unit, has_calls=has_calls) for change in changes])
+
+
+def _row(change: Change, unit: str, *, has_calls: bool) -> list[str | Text]:
+    calls = [_calls(change.calls_before), _calls(change.calls_after)] if has_calls else []
+    place = f"{change.name}  {change.file}" if change.file else change.name
+    return [
+        Text(_signed(change.difference, unit), "red" if change.difference > 0 else "green"),
+        format_value(change.before, unit),
+        format_value(change.after, unit),
+        _ratio(change),
+        *calls,
+        place,
+    ]
+
+
+def _calls(count: float) -> str:
+    return format_count(round(count, 1) if count % 1 else count) if count else "-"
+
+
+def _signed(value: int, unit: str) -> str:
+    return f"+{format_value(value, unit)}" if value > 0 else format_value(value, unit)
+
+
+def _ratio(change: Change) -> str:
+    if change.ratio is None:
+        return "new"
+    return "gone" if not change.after else f"{change.ratio:.2f}x"
