@@ -234,7 +234,19 @@ private:
     }
     std::reverse(lines.begin(), lines.end());
     lines.erase(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(cutOf(lines)));
+    dropRepeatedStart(&lines);
     return lines;
+  }
+
+  /// The stack inside a loop's body begins anew: f, g, f, g, body becomes f, g, body.
+  static void dropRepeatedStart(std::vector<SourceLine> *lines) {
+    for (size_t length = 1; length * 2 <= lines->size(); ++length) {
+      auto second = lines->begin() + static_cast<std::ptrdiff_t>(length);
+      if (std::equal(lines->begin(), second, second)) {
+        lines->erase(lines->begin(), second);
+        length = 0;
+      }
+    }
   }
 
   size_t cutOf(const std::vector<SourceLine> &lines) const {

@@ -67,7 +67,7 @@ def differences(before: Arguments, after: Arguments) -> list[str]:
         if name in after.statics and after.statics[name] != old
     ]
     changes += [
-        f"argument '{place}' changed from {old} to {after.arrays[place]}"
+        f"{_argument(place)} changed from {old} to {after.arrays[place]}"
         for place, old in before.arrays.items()
         if place in after.arrays and after.arrays[place] != old
     ]
@@ -84,6 +84,11 @@ def differences(before: Arguments, after: Arguments) -> list[str]:
             if place in after.values and after.values[place] != old
         ]
     return changes
+
+
+def _argument(place: str) -> str:
+    """Return ``argument 'x'``; one without a name, ``argument 0``, is named so already."""
+    return place if place.startswith("argument ") else f"argument '{place}'"
 
 
 def _places(places: list[str]) -> str:

@@ -87,29 +87,30 @@ def test_vmap(record: Record) -> None:
     assert recording.launches("norm") == 3
 
 
-def test_scan_time_is_exclusive_to_the_operations_of_its_body(record: Record) -> None:
+def test_lines_inside_a_scan_are_not_repeated(record: Record) -> None:
+    def cell(h: jax.Array, x: jax.Array) -> jax.Array:
+        return jnp.tanh(h @ h + x)
+
+    def unrolled(x: jax.Array) -> jax.Array:
+        def body(h: jax.Array, _: None) -> tuple[jax.Array, jax.Array]:
+            h = lax.scan(lambda g, _: (cell(g, h), None), h, None, length=3)[0]
+            return cell(h, x), h.sum()
+
+        return jnp.sum(lax.scan(body, x, None, length=5)[0])
+
     @jax.jit
-    def repeated(x: jax.Array) -> jax.Array:
-        def body(carry: jax.Array, _: None) -> tuple[jax.Array, jax.Array]:
-            return jnp.tanh(carry @ carry * 1e-3), carry.sum()
+    def train(x: jax.Array) -> jax.Array:
+        return x - jax.grad(unrolled)(x)
 
-        return lax.scan(body, x, None, length=20)[0]
-
-    def work() -> None:
-        x = jnp.ones((128, 128))
-        for _ in range(4):
-            repeated(x).block_until_ready()
-
-    recording = record(work)
-    profile = recording.profile
-    (loop,) = [o for o in recording.program("jit_repeated")["operations"] if o["opcode"] == "while"]
-    own, counts = profile.exclusive("device_time_ns"), profile.counts("device_time_ns")
-    loop_ns = sum(int(own[n]) for n in recording.nodes(FrameKind.HLO, loop["name"]))
-    assert loop_ns < 0.5 * recording.device_ns("repeated")
-    operations = recording.program("jit_repeated")["operations"]
-    inner = [operations[i]["name"] for i in loop["nested"]]
-    executed = [int(counts[n]) for name in inner for n in recording.nodes(FrameKind.HLO, name)]
-    assert max(executed) == 4 * 20
+    recording = record(lambda: train(jnp.ones((32, 32))).block_until_ready())
+    program = recording.program("jit_train")
+    paths = [
+        [program["lines"][index][0].rpartition(".")[2] for index in operation["lines"]]
+        for operation in program["operations"]
+    ]
+    for path in paths:
+        assert len(set(path)) == len(path), path
+    assert ["train", "unrolled", "body", "<lambda>", "cell"] in paths
 
 
 def test_while_loop_and_cond(record: Record) -> None:
