@@ -5,10 +5,12 @@
 #include <nanobind/stl/vector.h>
 
 #include "bindings/bindings.h"
+#include "jax/arguments.h"
 #include "jax/attribution.h"
 #include "jax/buffer_waits.h"
 #include "jax/device_ranges.h"
 #include "jax/dispatch.h"
+#include "jax/live_arrays.h"
 #include "jax/tree_writer.h"
 
 namespace nb = nanobind;
@@ -305,6 +307,13 @@ void bindDispatch(nb::module_ &module) {
     return enterSpan(kind == "copy" ? FrameKind::kCopy : FrameKind::kMarker, name);
   });
   module.def("jax_leave_span", leaveSpan);
+  module.def(
+      "jax_watch_host_arrays",
+      [](nb::object type, nb::object other) {
+        watchHostArrays(type.is_none() ? nullptr : type.ptr(),
+                        other.is_none() ? nullptr : other.ptr());
+      },
+      nb::arg("array_type").none(), nb::arg("other").none());
   module.def("jax_hook_buffer", [](nb::object type) {
     std::string reason;
     return hookBuffer(type.ptr(), &reason) ? std::string() : reason;
@@ -312,10 +321,34 @@ void bindDispatch(nb::module_ &module) {
   module.def("jax_unhook_buffer", [](nb::object type) { unhookBuffer(type.ptr()); });
 }
 
+void bindArrays(nb::module_ &module) {
+  module.def("jax_watch_arrays", [](nb::object type) {
+    std::string reason;
+    return watchArrays(type.ptr(), &reason) ? std::string() : reason;
+  });
+  module.def("jax_unwatch_arrays", unwatchArrays);
+  module.def("jax_note_copied", [](nb::object result) { noteCopied(result.ptr()); });
+  module.def("jax_fed_back", [] {
+    nb::list out;
+    for (const auto &[function, known] : fedBack()) {
+      out.append(nb::make_tuple(FunctionTable::instance().at(function).name, known.launches,
+                                known.fed_back));
+    }
+    return out;
+  });
+  module.def("jax_begin_weighing", beginWeighing);
+  module.def("jax_weigh_arrays", [](nb::list arrays) { weighArrays(arrays.ptr()); });
+  module.def("jax_finish_weighing", [] {
+    HeldArrays held = finishWeighing();
+    return std::make_pair(held.count, held.bytes);
+  });
+}
+
 } // namespace
 
 void bindJax(nb::module_ &module) {
   bindDispatch(module);
+  bindArrays(module);
   module.def("jax_add_program", addProgram);
   module.def("jax_program", program);
   module.def("jax_read_program", readProgram);
@@ -335,6 +368,7 @@ void bindJax(nb::module_ &module) {
   module.def("jax_clear", [] {
     Attribution::instance().clear();
     clearDeviceRanges();
+    clearArrays();
   });
 }
 

@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include "core/metric_registry.h"
+#include "jax/arguments.h"
+#include "jax/live_arrays.h"
 #include "python/frame_walk.h"
 
 namespace deepcontext::jax {
@@ -14,7 +16,6 @@ namespace {
 
 constexpr uint64_t kHookSampleMask = 255; // time our own part once in 256 calls
 constexpr char kTracingMarker[] = "jax: tracing";
-constexpr int kMaxSignatureDepth = 32;
 
 // One pointer of initial-exec TLS, as in the recorder.
 thread_local ActiveCall *t_innermost __attribute__((tls_model("initial-exec"))) = nullptr;
@@ -180,6 +181,10 @@ void note(Recorder &recorder, const ActiveCall &call, Node *node, uint64_t start
     launch.signature = signatureOf(call.arguments, call.argument_count, call.keywords);
   }
   g_launches.push_back(launch);
+  if (call.arguments) {
+    size_t names = call.keywords ? static_cast<size_t>(PyTuple_GET_SIZE(call.keywords)) : 0;
+    noteArguments(launch.function, launch.node, call.arguments, call.argument_count + names);
+  }
 }
 
 bool isJitDisabled() {
@@ -245,6 +250,10 @@ PyObject *onCall(PyObject *callable, PyObject *const *arguments, size_t flags_an
   uint64_t now = ticks();
   if (call.node) {
     recorder.close(&call, now);
+    if (result && recorder.isOf(RecorderRegistry::generation())) {
+      noteMade(result, recorder.index(), call.node->id);
+      noteHostArguments(recorder, call.node, arguments, call.argument_count);
+    }
   }
   if (__builtin_expect(call.is_slow || call.launches || call.has_inner || !result || !call.node ||
                            g_window_start_ns,
@@ -267,71 +276,6 @@ void addLeaf(Recorder &recorder, Node *parent, const std::string &marker, uint64
   if (Level *level = recorder.innermost()) {
     level->nested_ticks += spent_ticks;
   }
-}
-
-uint64_t mix(uint64_t hash, uint64_t value) {
-  hash ^= value + 0x9E3779B97F4A7C15u + (hash << 6) + (hash >> 2);
-  return hash * 0xBF58476D1CE4E5B9u;
-}
-
-uint64_t hashOrZero(PyObject *object) {
-  Py_hash_t hash = PyObject_Hash(object);
-  if (hash == -1) {
-    PyErr_Clear();
-    return 0;
-  }
-  return static_cast<uint64_t>(hash);
-}
-
-/// Add `object.name` to the hash; false when it has no such attribute.
-bool mixAttribute(PyObject *object, const char *name, uint64_t *hash) {
-  PyObject *value = PyObject_GetAttrString(object, name);
-  if (!value) {
-    PyErr_Clear();
-    return false;
-  }
-  *hash = mix(*hash, hashOrZero(value));
-  Py_DECREF(value);
-  return true;
-}
-
-uint64_t mixArgument(uint64_t hash, PyObject *argument, int depth) {
-  if (depth > kMaxSignatureDepth) {
-    return hash;
-  }
-  if (PyTuple_Check(argument) || PyList_Check(argument)) {
-    Py_ssize_t size = PySequence_Fast_GET_SIZE(argument);
-    hash = mix(hash, static_cast<uint64_t>(size));
-    for (Py_ssize_t i = 0; i < size && i < PySequence_Fast_GET_SIZE(argument); ++i) {
-      hash = mixArgument(hash, PySequence_Fast_GET_ITEM(argument, i), depth + 1);
-    }
-    return hash;
-  }
-  if (PyDict_Check(argument)) { // jax sorts keys: the order of insertion must not matter
-    uint64_t sum = 0;
-    Py_ssize_t position = 0;
-    PyObject *key, *value;
-    while (PyDict_Next(argument, &position, &key, &value)) {
-      sum += mixArgument(mix(0, hashOrZero(key)), value, depth + 1);
-    }
-    return mix(hash, sum);
-  }
-  if (PyFloat_Check(argument) || PyLong_Check(argument) || PyComplex_Check(argument)) {
-    return mix(hash,
-               reinterpret_cast<uintptr_t>(Py_TYPE(argument))); // a value, unless it is static
-  }
-  PyObject *aval = PyObject_GetAttrString(argument, "aval");
-  if (!aval) {
-    PyErr_Clear();
-  }
-  PyObject *shaped = aval ? aval : argument;
-  uint64_t inner = hash;
-  bool is_array = mixAttribute(shaped, "shape", &inner) && mixAttribute(shaped, "dtype", &inner);
-  if (is_array) {
-    mixAttribute(shaped, "weak_type", &inner);
-  }
-  Py_XDECREF(aval);
-  return is_array ? inner : mix(hash, reinterpret_cast<uintptr_t>(Py_TYPE(argument)));
 }
 
 } // namespace
@@ -471,21 +415,6 @@ void addWait(const std::string &marker, uint64_t spent_ticks) {
   addLeaf(recorder, parent, marker, spent_ticks);
 }
 
-uint64_t signatureOf(PyObject *const *arguments, size_t count, PyObject *keywords) {
-  uint64_t hash = 0x243F6A8885A308D3u;
-  size_t names = keywords ? static_cast<size_t>(PyTuple_GET_SIZE(keywords)) : 0;
-  for (size_t i = 0; i < count; ++i) {
-    hash = mixArgument(mix(hash, i + 1), arguments[i], 0);
-  }
-  uint64_t sum = 0; // keywords come in the caller's order
-  for (size_t i = 0; i < names; ++i) {
-    uint64_t name = hashOrZero(PyTuple_GET_ITEM(keywords, static_cast<Py_ssize_t>(i)));
-    sum += mixArgument(mix(0, name), arguments[count + i], 0);
-  }
-  hash = mix(hash, sum);
-  return hash ? hash : 1;
-}
-
 void openWindow() {
   g_launches.clear();
   g_window_start_ns = realtimeNs();
@@ -520,6 +449,17 @@ uint64_t enterSpan(FrameKind kind, const std::string &name) {
   setAnchors(level, top);
   level->start_ticks = ticks();
   return token;
+}
+
+void noteCopied(PyObject *result) {
+  if (!g_array_type || !RecorderRegistry::isRecording() || t_innermost) {
+    return; // inside a call, they are that call's
+  }
+  static const uint32_t name = Interner::instance().intern("jax: copy to device");
+  Recorder &recorder = RecorderRegistry::current();
+  const InterpreterFrame *top = skipScopePlumbing(recorder, currentFrame(recorder));
+  Node *parent = pythonContext(recorder, top, recorder.innermost());
+  noteMade(result, recorder.index(), recorder.tree.child(parent, FrameKind::kCopy, name, 0)->id);
 }
 
 void leaveSpan(uint64_t token, uint64_t bytes) {

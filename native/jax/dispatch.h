@@ -63,10 +63,6 @@ void addPhaseTime(const std::string &marker, uint64_t ns);
 /// function is open. GIL held.
 void addWait(const std::string &marker, uint64_t spent_ticks);
 
-/// Identity of the arguments as far as it chooses a program: shapes, types, static values. GIL
-/// held.
-uint64_t signatureOf(PyObject *const *arguments, size_t count, PyObject *keywords);
-
 /// From now on note each call, until `closeWindow` takes the notes. GIL held.
 void openWindow();
 std::vector<Launch> closeWindow();
@@ -76,5 +72,7 @@ size_t windowLaunches();
 /// A span of Python code of ours around something of jax's: a copy, a wait. Nests with operators.
 uint64_t enterSpan(FrameKind kind, const std::string &name);
 void leaveSpan(uint64_t token, uint64_t bytes);
+/// The arrays in `result` were copied to the device by the calling Python line. GIL held.
+void noteCopied(PyObject *result);
 
 } // namespace deepcontext::jax

@@ -7,6 +7,7 @@
 #include "core/recorder.h"
 #include "jax/attribution.h"
 #include "jax/dispatch.h"
+#include "jax/live_arrays.h"
 #include "jax/source_frames.h"
 
 namespace deepcontext::jax {
@@ -295,8 +296,28 @@ Node *writeOperationPath(ThreadTree &tree, Node *parent, const Operation &operat
   return node;
 }
 
+namespace {
+
+/// What nobody saw the making of stays at the root.
+void writeArrays(ThreadTree &tree, const HeldByNode &held, uint16_t metric) {
+  for (const auto &[maker, arrays] : held) {
+    bool is_known = maker.recorder != NodeRef::unknown().recorder;
+    Node *node = is_known ? tree.child(tree.root(), FrameKind::kLink, maker.recorder, maker.node)
+                          : tree.root();
+    MetricValues values;
+    values.count = arrays.count;
+    values.total = arrays.bytes;
+    tree.metric(node, metric).assign(values);
+  }
+}
+
+} // namespace
+
 WrittenCounts writeOperationTimes() {
   Recorder &recorder = RecorderRegistry::instance().makeDetached("jax");
+  MetricRegistry &registry = MetricRegistry::instance();
+  writeArrays(recorder.tree, heldNow(), registry.id("jax_live_bytes"));
+  writeArrays(recorder.tree, heldAtPeak(), registry.id("jax_peak_bytes"));
   const Attribution &attribution = Attribution::instance();
   std::unique_lock<std::mutex> lock = attribution.lock();
   return Writer(recorder, attribution).run();

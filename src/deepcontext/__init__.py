@@ -77,7 +77,7 @@ def start(  # noqa: PLR0913  settings by keyword
             about 10 % slower, for short programs and rare operations.
         stalls: sample why the instructions of GPU kernels wait, a tenth of the time (NVIDIA).
         gpu_calls: measure the calls of the GPU's API, too.
-        memory: follow the memory that PyTorch allocates.
+        memory: follow the memory of PyTorch's tensors and of JAX's arrays.
         cpu_rate: how often a second to look where each thread is between operators, up to 1000; 0
             for never.
 

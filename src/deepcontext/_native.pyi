@@ -267,6 +267,26 @@ def jax_calls() -> list[tuple[object, str, str, str, int, list[object], tuple[st
 def jax_add_phase_time(marker: str, ns: int) -> None: ...
 def jax_enter_span(kind: Literal["copy", "marker"], name: str) -> int: ...
 def jax_leave_span(token: int, size_bytes: int) -> None: ...
+def jax_watch_arrays(array_type: type) -> str:
+    """Note which call made each object of this type; return "" or the reason why it cannot be."""
+
+def jax_unwatch_arrays() -> None: ...
+def jax_note_copied(result: object) -> None:
+    """The arrays in `result` were copied to the device by the calling line."""
+
+def jax_fed_back() -> list[tuple[str, int, int]]:
+    """Return (function, launches looked at, those given a result of an earlier one)."""
+
+def jax_begin_weighing() -> None: ...
+def jax_weigh_arrays(arrays: list[Any]) -> None:
+    """Add living arrays to the sum under way."""
+
+def jax_finish_weighing() -> tuple[int, int]:
+    """End the sum; return number and bytes of the arrays."""
+
+def jax_watch_host_arrays(array_type: type | None, other: type | None) -> None:
+    """Count the bytes of jitted calls' arguments of these types, until it is called with None."""
+
 def jax_hook_buffer(array_type: object) -> str:
     """Time requests for the buffers of arrays; return "" or the reason why they cannot be."""
 

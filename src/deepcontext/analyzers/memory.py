@@ -1,7 +1,7 @@
 """Memory: which line only grows, which holds memory at the peak, which allocates again and again.
 
 Needs the metrics `growth_bytes`, `peak_bytes` and `alloc_bytes`, for devices with the prefix
-``gpu_``; silent in profiles that have none.
+``gpu_``; of JAX what the compiler says of its programs. Silent in profiles that have none.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Final
 from deepcontext.analyzers import places
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Gain, Severity
-from deepcontext.profiler import memory_summary
+from deepcontext.profiler import jax_memory, memory_summary
 from deepcontext.profiler.query import Query
 
 if TYPE_CHECKING:
     from deepcontext.analyzers.places import Place
+    from deepcontext.profiler.jax_memory import ProgramMemory
     from deepcontext.profiler.profile import Profile
 
 _MIB: Final = 1 << 20
@@ -30,6 +31,9 @@ _LEAST_ALLOCATIONS: Final = 1000
 # What has to be added over the steps looked at, in itself and by what is held at the peak.
 _LEAST_GROWTH: Final = _MIB
 _LEAST_GROWTH_SHARE: Final = 0.01
+# Of what a compiled program uses while it runs, and of its launches that were looked at.
+_LEAST_DONATED: Final = 0.20
+_LEAST_FED_BACK: Final = 0.5
 
 
 def _find(profile: Profile) -> list[Finding]:
@@ -40,6 +44,10 @@ def _find(profile: Profile) -> list[Finding]:
         if peak >= _LEAST_PEAK:
             found += _owner(profile, prefix, peak)
             found += _churn(profile, prefix, peak)
+    for program in jax_memory.program_memory(profile):
+        if program.run_bytes >= _LEAST_PEAK:
+            found += _not_donated(profile, program)
+            found += _temporary(profile, program)
     return found
 
 
@@ -140,6 +148,69 @@ def _churn(profile: Profile, prefix: str, peak: int) -> list[Finding]:
             misleads="a caching allocator serves them from freed memory at little cost",
         )
     ]
+
+
+def _not_donated(profile: Profile, program: ProgramMemory) -> list[Finding]:
+    """State that goes in and comes out, while both the old and the new are kept."""
+    saved = min(program.argument_bytes, program.output_bytes) - program.alias_bytes
+    share = saved / program.run_bytes
+    if share < _LEAST_DONATED or program.fed_back_share < _LEAST_FED_BACK:
+        return []
+    return [
+        Finding(
+            id="memory",
+            severity=Severity.WARNING,
+            title=f"{program.program} is given what it returned, and keeps the old beside the new",
+            nodes=_calls_of(profile, program),
+            evidence={
+                "argument_bytes": program.argument_bytes,
+                "output_bytes": program.output_bytes,
+                "alias_bytes": program.alias_bytes,
+                "fed_back_share": program.fed_back_share,
+            },
+            gain=Gain(
+                "memory_in_use_bytes",
+                saved,
+                share,
+                "all results take the place of arguments",
+            ),
+            advice="donate the arguments that are replaced: jax.jit(..., donate_argnums=...)",
+            misleads="the old values are needed after the call",
+        )
+    ]
+
+
+def _temporary(profile: Profile, program: ProgramMemory) -> list[Finding]:
+    share = program.temp_bytes / program.run_bytes
+    if share < _LEAST_SHARE or program.temp_bytes < _LEAST_PEAK:
+        return []
+    return [
+        Finding(
+            id="memory",
+            severity=Severity.INFO,
+            title=f"{share:.0%} of what {program.program} uses while it runs is temporary",
+            nodes=_calls_of(profile, program),
+            evidence={"temp_bytes": program.temp_bytes, "run_bytes": program.run_bytes},
+            gain=Gain(
+                "memory_in_use_bytes", program.temp_bytes, share, "no intermediate value is kept"
+            ),
+            advice=(
+                "keep less for the backward (jax.checkpoint around the layers), loop over a part of "
+                "the batch at a time (jax.lax.map, scan), or compute in a narrower type"
+            ),
+            misleads="everything fits: memory that is there costs nothing",
+        )
+    ]
+
+
+def _calls_of(profile: Profile, program: ProgramMemory) -> tuple[int, ...]:
+    """Return the nodes of the jitted function that a program was compiled for."""
+    name = jax_memory.plain_name(program.program.partition("(")[0].partition("#")[0])
+    return tuple(
+        node
+        for node in Query(profile).kind("operator").nodes().tolist()
+        if jax_memory.plain_name(profile.frame(node).name) == name
+    )[:8]
 
 
 def _allocations(profile: Profile, metric: str, place: Place) -> int:

@@ -97,6 +97,11 @@ PRIVATE_NAMES: Final = (
         (("jaxlib.xla_client", "batched_device_put"),),
         "copies to the device are not shown by line",
     ),
+    PrivateName(
+        "put_result",
+        (("jax._src.dispatch", "_batched_device_put_impl"),),
+        "memory of arrays that jax.device_put made is shown without a line",
+    ),
 )
 _BY_NAME: Final = {name.what: name for name in PRIVATE_NAMES}
 

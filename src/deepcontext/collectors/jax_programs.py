@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deepcontext import _native
+from deepcontext.collectors import jax_buffers
 from deepcontext.collectors.jax_compile import CompileHook
 from deepcontext.collectors.jax_dispatch import DispatchHook
 from deepcontext.collectors.jax_names import Names, jax_version
@@ -78,6 +80,7 @@ class JaxPrograms:
         FLOPS,
         BYTES_MOVED,
         TRANSFER_BYTES,
+        *jax_buffers.METRICS,
     )
 
     def __init__(self) -> None:
@@ -121,6 +124,7 @@ class JaxPrograms:
         """Put the sampled times into the tree."""
         if self._parts is not None:
             self._parts.sampler.flush()
+            self._parts.look_at_memory()
             self._written, self._times = _native.jax_write_tree()
 
     def outcome(self) -> Outcome:
@@ -152,6 +156,8 @@ class JaxPrograms:
             "jax": jax_version(),
             "degraded": self._parts.reasons(),
             "sampling": {**self._parts.details(), **self._written},
+            "buffers": asdict(self._parts.buffers.counts),
+            "fed_back": _native.jax_fed_back(),  # function, launches looked at, of them fed back
             "times": self._times,  # of program, operation: executions, device ns
             **self._parts.compiling.payload(),
         }).encode()
@@ -170,6 +176,8 @@ class _Parts:
         self.compiling = CompileHook(self.names, self._on_program)
         self.dispatch = DispatchHook(self.names)
         self.transfers = TransferHooks(self.names)
+        self.buffers = jax_buffers.Buffers(self.names)
+        self._follows_memory = options.memory
         self._mode = "exact" if options.jax_exact else f"sampled {options.jax_duty:.0%}"
 
     def install(self) -> None:
@@ -180,8 +188,11 @@ class _Parts:
         if "compile" in self.names.missing:
             self.sampler.poll(self.compiling.add_existing)
         self.transfers.install()
+        if self._follows_memory:
+            self.buffers.install()
 
     def uninstall(self) -> None:
+        self.buffers.uninstall()
         self.transfers.uninstall()
         self.compiling.uninstall()
         self.sampler.uninstall()
@@ -191,6 +202,10 @@ class _Parts:
     def _on_program(self, platform: str) -> None:
         self.ranges.on_program(platform)
         self.sampler.on_program(platform)
+
+    def look_at_memory(self) -> None:
+        self.buffers.look()
+        self.buffers.ask_devices()
 
     def details(self) -> dict[str, Any]:
         state = self.sampler.state
@@ -216,6 +231,8 @@ class _Parts:
                 "sampling paused while the program used jax.profiler"
                 + (", and is paused still" if self.sampler.is_paused else "")
             )
+        if self.buffers.failure:
+            reasons.append(f"memory of arrays is not known: {self.buffers.failure}")
         return reasons + self.ranges.reasons() + self.compiling.failures
 
 

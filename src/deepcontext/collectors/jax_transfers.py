@@ -1,11 +1,12 @@
 """Where a jax program waits for the device and copies to and from it, by Python line.
 
 Wraps the few Python-visible functions all of jax goes through. What happens inside a jitted call is
-that call's, and is not told apart.
+that call's, and is not told apart, but for the size of its arguments that come from the host.
 """
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 from deepcontext import _native
@@ -46,9 +47,16 @@ class TransferHooks:
         put = self._names.find("device_put")
         if put is not None:
             self._replace(put, _timed_put(put.value))
+        # jax needs numpy, and newer ones wrap its arrays in a type of their own.
+        wrapper = getattr(sys.modules.get("jax._src.literals"), "TypedNdArray", None)
+        _native.jax_watch_host_arrays(sys.modules["numpy"].ndarray, wrapper)
+        result = self._names.find("put_result")
+        if result is not None:
+            self._replace(result, _noted_put(result.value))
 
     def uninstall(self) -> None:
         """Put everything back."""
+        _native.jax_watch_host_arrays(None, None)
         for found, replacement in reversed(self._replacements):
             found.restore(replacement)
         self._replacements.clear()
@@ -91,11 +99,24 @@ def _timed_put(put: Callable[..., Any]) -> Callable[..., Any]:
     def batched_device_put(*arguments: Any, **keywords: Any) -> Any:
         token = _native.jax_enter_span("copy", TO_DEVICE)
         try:
-            return put(*arguments, **keywords)
+            result = put(*arguments, **keywords)
         finally:
             _native.jax_leave_span(token, _size_bytes(arguments) if token else 0)
+        _native.jax_note_copied(result)
+        return result
 
     return batched_device_put
+
+
+def _noted_put(put: Callable[..., Any]) -> Callable[..., Any]:
+    """`jax.device_put` makes new arrays around those that the copy itself returns."""
+
+    def noted(*arguments: Any, **keywords: Any) -> Any:
+        result = put(*arguments, **keywords)
+        _native.jax_note_copied(result)
+        return result
+
+    return noted
 
 
 def _size_bytes(arguments: tuple[Any, ...]) -> int:

@@ -90,10 +90,10 @@ def operations(profile: Profile) -> tuple[Operation, ...]:
     namesakes = Counter(program["module"] for program in programs)
     found = []
     for program in programs:
-        label = _label(program, is_only=namesakes[program["module"]] == 1)
+        name = label(program, is_only=namesakes[program["module"]] == 1)
         lines = [Source(*line) for line in program["lines"]]
         found += [
-            _operation(operation, label, lines, time_of[program["uid"], index])
+            _operation(operation, name, lines, time_of[program["uid"], index])
             for index, operation in enumerate(program["operations"])
             if (program["uid"], index) in time_of
         ]
@@ -109,7 +109,7 @@ def fusions(profile: Profile, *, several_lines: bool = False) -> tuple[Operation
     )
 
 
-def _label(program: dict[str, Any], *, is_only: bool) -> str:
+def label(program: dict[str, Any], *, is_only: bool) -> str:
     """Give a program whose module has a namesake the types of its arguments as well."""
     module = str(program["module"])
     return module if is_only else module + (program.get("label") or f"#{program['uid']}")

@@ -28,6 +28,7 @@ DEVICE_TIME: Final = "device_time_ns"
 GPU_TIME: Final = "gpu_time_ns"
 INSERTED: Final = "inserted by the compiler"
 _WAITS: Final = ("jax: wait for the device", "jax: copy to host", "jax: copy to device")
+HOST_ARGUMENTS: Final = "NumPy arguments"
 _LAYOUT: Final = 1
 
 
@@ -89,10 +90,11 @@ class Transfer:
     """A line that waits for the device or copies.
 
     Attributes:
-        what: "wait for the device", "copy to host" or "copy to device".
+        what: "wait for the device", "copy to host", "copy to device" or "NumPy arguments": copied by
+            the jitted call that they are given to.
         source: innermost line of the user's own code.
         count: how often.
-        host_ns: time the host spent in it.
+        host_ns: time the host spent in it; 0 for NumPy arguments, whose copies are part of the call.
         bytes: copied, 0 for waits.
     """
 
@@ -234,11 +236,19 @@ def transfers(profile: Profile) -> tuple[Transfer, ...]:
     counts = profile.counts("call_duration_ns") if "call_duration_ns" in profile.metrics else host
     for name in _WAITS:
         for node in np.flatnonzero(_is_frame(profile, None, name)):
+            if not counts[node]:
+                continue  # it only stands for arrays that were made there
             sums = rows.setdefault(
                 (name.removeprefix("jax: "), _user_line(profile, int(node))), [0, 0, 0]
             )
             for place, column in enumerate((counts, host, moved)):
                 sums[place] += int(column[node])
+    copied = profile.counts("transfer_bytes") if "transfer_bytes" in profile.metrics else moved
+    for call in _jit_nodes(profile):
+        if moved[call]:
+            sums = rows.setdefault((HOST_ARGUMENTS, _user_line(profile, call)), [0, 0, 0])
+            sums[0] += int(copied[call])
+            sums[2] += int(moved[call])
     listed = [Transfer(what, source, *sums) for (what, source), sums in rows.items()]
     return tuple(sorted(listed, key=lambda row: -row.host_ns))
 

@@ -41,7 +41,7 @@ def add_session_options(parser: Parser) -> None:
     parser.option(
         "--no-memory",
         action="store_true",
-        help="do not follow the memory that PyTorch allocates",
+        help="do not follow the memory of PyTorch's tensors and JAX's arrays",
     )
     parser.option(
         "--cpu-rate",

@@ -223,7 +223,7 @@ def _print_transfers(page: Page, view: View) -> None:
     )
     cells = [
         (
-            format_ns(row.host_ns),
+            format_ns(row.host_ns) if row.what != jax_summary.HOST_ARGUMENTS else "in the call",
             format_count(row.count),
             format_bytes(row.bytes) if row.bytes else "-",
             row.what,

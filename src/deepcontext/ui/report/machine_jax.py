@@ -6,9 +6,10 @@ lists the members of every fusion it lists.
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from deepcontext.profiler import jax_operations, jax_summary
+from deepcontext.profiler import jax_memory, jax_operations, jax_summary
 
 if TYPE_CHECKING:
     from deepcontext.profiler.frame import Phase
@@ -70,6 +71,31 @@ def jax_to_dict(profile: Profile, limit: int) -> dict[str, object] | None:
                 "size_bytes": row.bytes,
             }
             for row in jax_summary.transfers(profile)[:limit]
+        ],
+        "arrays": _arrays(profile, limit),
+        "programs": [
+            {**asdict(row), "run_bytes": row.run_bytes}
+            for row in jax_memory.program_memory(profile)[:limit]
+        ],
+    }
+
+
+def _arrays(profile: Profile, limit: int) -> dict[str, object] | None:
+    arrays = jax_memory.array_memory(profile)
+    if arrays is None:
+        return None
+    table = jax_memory.held_at_peak(profile, limit)
+    return {
+        **asdict(arrays),
+        "held_at_peak": [
+            {
+                "file": row.file,
+                "line": row.line,
+                "function": row.name,
+                "peak_bytes": row.exclusive,
+            }
+            for row in (table.rows if table else ())
+            if row.exclusive
         ],
     }
 

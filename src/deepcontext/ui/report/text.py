@@ -14,6 +14,7 @@ from deepcontext.ui.report import (
     between,
     findings,
     header,
+    jax_memory_sections,
     jax_sections,
     memory,
     path_view,
@@ -68,6 +69,7 @@ def render_report(
         between.print_between(page, view)
         path_view.print_paths(page, view)
         memory.print_memory(page, profile, limit)
+        jax_memory_sections.print_jax_memory(page, view)
     header.print_trust(page, profile.trust)
     page.line()
     _print_closing(page)

@@ -1,0 +1,152 @@
+#include "jax/arguments.h"
+
+#include "core/metric_registry.h"
+
+namespace deepcontext::jax {
+
+std::array<PyTypeObject *, 2> g_host_array_types{};
+
+namespace {
+
+constexpr int kMaxSignatureDepth = 32;
+constexpr uint64_t kNumberBytes = 16;
+constexpr Py_ssize_t kMostEntries = 8; // of a container: batches are small, parameters are not
+
+uint64_t mix(uint64_t hash, uint64_t value) {
+  hash ^= value + 0x9E3779B97F4A7C15u + (hash << 6) + (hash >> 2);
+  return hash * 0xBF58476D1CE4E5B9u;
+}
+
+uint64_t hashOrZero(PyObject *object) {
+  Py_hash_t hash = PyObject_Hash(object);
+  if (hash == -1) {
+    PyErr_Clear();
+    return 0;
+  }
+  return static_cast<uint64_t>(hash);
+}
+
+/// Add `object.name` to the hash; false when it has no such attribute.
+bool mixAttribute(PyObject *object, const char *name, uint64_t *hash) {
+  PyObject *value = PyObject_GetAttrString(object, name);
+  if (!value) {
+    PyErr_Clear();
+    return false;
+  }
+  *hash = mix(*hash, hashOrZero(value));
+  Py_DECREF(value);
+  return true;
+}
+
+uint64_t mixArgument(uint64_t hash, PyObject *argument, int depth) {
+  if (depth > kMaxSignatureDepth) {
+    return hash;
+  }
+  if (PyTuple_Check(argument) || PyList_Check(argument)) {
+    Py_ssize_t size = PySequence_Fast_GET_SIZE(argument);
+    hash = mix(hash, static_cast<uint64_t>(size));
+    for (Py_ssize_t i = 0; i < size && i < PySequence_Fast_GET_SIZE(argument); ++i) {
+      hash = mixArgument(hash, PySequence_Fast_GET_ITEM(argument, i), depth + 1);
+    }
+    return hash;
+  }
+  if (PyDict_Check(argument)) { // jax sorts keys: the order of insertion must not matter
+    uint64_t sum = 0;
+    Py_ssize_t position = 0;
+    PyObject *key, *value;
+    while (PyDict_Next(argument, &position, &key, &value)) {
+      sum += mixArgument(mix(0, hashOrZero(key)), value, depth + 1);
+    }
+    return mix(hash, sum);
+  }
+  if (PyFloat_Check(argument) || PyLong_Check(argument) || PyComplex_Check(argument)) {
+    return mix(hash,
+               reinterpret_cast<uintptr_t>(Py_TYPE(argument))); // a value, unless it is static
+  }
+  PyObject *aval = PyObject_GetAttrString(argument, "aval");
+  if (!aval) {
+    PyErr_Clear();
+  }
+  PyObject *shaped = aval ? aval : argument;
+  uint64_t inner = hash;
+  bool is_array = mixAttribute(shaped, "shape", &inner) && mixAttribute(shaped, "dtype", &inner);
+  if (is_array) {
+    mixAttribute(shaped, "weak_type", &inner);
+  }
+  Py_XDECREF(aval);
+  return is_array ? inner : mix(hash, reinterpret_cast<uintptr_t>(Py_TYPE(argument)));
+}
+
+/// Size of an array of the host; 0 for everything else, and for a number.
+uint64_t hostBytes(PyObject *object) {
+  if (Py_TYPE(object) != g_host_array_types[0] && Py_TYPE(object) != g_host_array_types[1]) {
+    return 0;
+  }
+  static PyObject *const name = PyUnicode_InternFromString("nbytes");
+  PyObject *answer = PyObject_GetAttr(object, name);
+  uint64_t bytes = answer ? PyLong_AsUnsignedLongLong(answer) : 0;
+  Py_XDECREF(answer);
+  if (PyErr_Occurred()) {
+    PyErr_Clear();
+    return 0;
+  }
+  return bytes > kNumberBytes ? bytes : 0;
+}
+
+/// Of an argument, or of the entries of a small container.
+uint64_t hostBytesIn(PyObject *argument) {
+  uint64_t bytes = 0;
+  if (PyTuple_CheckExact(argument) || PyList_CheckExact(argument)) {
+    Py_ssize_t size = PySequence_Fast_GET_SIZE(argument);
+    for (Py_ssize_t i = 0; size <= kMostEntries && i < size; ++i) {
+      bytes += hostBytes(PySequence_Fast_GET_ITEM(argument, i));
+    }
+    return bytes;
+  }
+  if (PyDict_CheckExact(argument)) {
+    Py_ssize_t position = 0;
+    PyObject *key, *value;
+    while (PyDict_GET_SIZE(argument) <= kMostEntries &&
+           PyDict_Next(argument, &position, &key, &value)) {
+      bytes += hostBytes(value);
+    }
+    return bytes;
+  }
+  return hostBytes(argument);
+}
+
+} // namespace
+
+uint64_t signatureOf(PyObject *const *arguments, size_t count, PyObject *keywords) {
+  uint64_t hash = 0x243F6A8885A308D3u;
+  size_t names = keywords ? static_cast<size_t>(PyTuple_GET_SIZE(keywords)) : 0;
+  for (size_t i = 0; i < count; ++i) {
+    hash = mixArgument(mix(hash, i + 1), arguments[i], 0);
+  }
+  uint64_t sum = 0; // keywords come in the caller's order
+  for (size_t i = 0; i < names; ++i) {
+    uint64_t name = hashOrZero(PyTuple_GET_ITEM(keywords, static_cast<Py_ssize_t>(i)));
+    sum += mixArgument(mix(0, name), arguments[count + i], 0);
+  }
+  hash = mix(hash, sum);
+  return hash ? hash : 1;
+}
+
+void watchHostArrays(PyObject *type, PyObject *other) {
+  g_host_array_types = {reinterpret_cast<PyTypeObject *>(type),
+                        reinterpret_cast<PyTypeObject *>(other)};
+}
+
+void noteHostArgumentsSlow(Recorder &recorder, Node *node, PyObject *const *arguments,
+                           size_t count) {
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < count; ++i) {
+    bytes += hostBytesIn(arguments[i]);
+  }
+  if (bytes > 0) {
+    static const uint16_t metric = MetricRegistry::instance().id("transfer_bytes");
+    recorder.tree.metric(node, metric).add(bytes);
+  }
+}
+
+} // namespace deepcontext::jax

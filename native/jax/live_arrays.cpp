@@ -1,0 +1,277 @@
+#include "jax/live_arrays.h"
+
+#include <mutex>
+#include <vector>
+
+namespace deepcontext::jax {
+
+PyTypeObject *g_array_type = nullptr;
+
+namespace {
+
+constexpr int kMaxDepth = 16;
+constexpr int kMaxObjects = 2000; // looked at in one result, besides its arrays
+constexpr size_t kFirstSlots = 1024;
+constexpr size_t kMaxSlots = 1u << 20; // 16 MiB: beyond, makers are not noted
+
+destructor g_dealloc = nullptr; // of the type watched
+
+/// Makers of living arrays: open addressing with linear probing and no tombstones.
+class Makers {
+public:
+  void store(const PyObject *array, NodeRef maker) {
+    if (count_ * 2 >= slots_.size() && !grow()) {
+      return;
+    }
+    size_t slot = find(array);
+    count_ += slots_[slot].array == nullptr;
+    slots_[slot] = {array, maker};
+  }
+
+  NodeRef of(const PyObject *array) const {
+    const Slot &slot = slots_[find(array)];
+    return slot.array ? slot.maker : NodeRef::unknown();
+  }
+
+  void erase(const PyObject *array) {
+    size_t hole = find(array);
+    if (!slots_[hole].array) {
+      return;
+    }
+    --count_;
+    for (size_t next = (hole + 1) & mask_; slots_[next].array; next = (next + 1) & mask_) {
+      if (((next - home(slots_[next].array)) & mask_) >= ((next - hole) & mask_)) {
+        slots_[hole] = slots_[next];
+        hole = next;
+      }
+    }
+    slots_[hole] = Slot();
+  }
+
+private:
+  struct Slot {
+    const PyObject *array = nullptr;
+    NodeRef maker;
+  };
+  size_t home(const PyObject *array) const {
+    return ((reinterpret_cast<uintptr_t>(array) >> 4) * 0x9E3779B97F4A7C15u >> 32) & mask_;
+  }
+  size_t find(const PyObject *array) const {
+    size_t slot = home(array);
+    while (slots_[slot].array && slots_[slot].array != array) {
+      slot = (slot + 1) & mask_;
+    }
+    return slot;
+  }
+  bool grow() {
+    if (slots_.size() >= kMaxSlots) {
+      return false;
+    }
+    std::vector<Slot> old(slots_.size() * 2);
+    old.swap(slots_);
+    mask_ = slots_.size() - 1;
+    for (const Slot &slot : old) {
+      if (slot.array) {
+        slots_[find(slot.array)] = slot;
+      }
+    }
+    return true;
+  }
+  std::vector<Slot> slots_ = std::vector<Slot>(kFirstSlots);
+  size_t mask_ = kFirstSlots - 1;
+  size_t count_ = 0;
+};
+
+// GIL held.
+Makers &makers() {
+  static Makers *const makers = new Makers();
+  return *makers;
+}
+
+/// A sum over the living arrays.
+struct Sum {
+  HeldByNode held;
+  HeldArrays total;
+};
+
+Sum &sum() {
+  static Sum *const sum = new Sum();
+  return *sum;
+}
+
+struct Results {
+  std::mutex mutex;
+  HeldByNode now, at_peak;
+  uint64_t peak_bytes = 0;
+};
+
+Results &results() {
+  static Results *const results = new Results();
+  return *results;
+}
+
+std::map<uint32_t, FedBack> &fedBackOf() {
+  static auto *const known = new std::map<uint32_t, FedBack>();
+  return *known;
+}
+
+/// Looks for arrays in whatever a jitted function may take or return.
+template <typename OnArray> class Finder {
+public:
+  explicit Finder(OnArray on_array) : on_array_(on_array) {}
+
+  void look(PyObject *object) {
+    if (Py_TYPE(object) == g_array_type) {
+      on_array_(object);
+      return;
+    }
+    if (depth_ >= kMaxDepth || objects_ >= kMaxObjects || !mayHoldArrays(object)) {
+      return;
+    }
+    ++objects_;
+    ++depth_;
+    Py_TYPE(object)->tp_traverse(object, visit, this); // also of a dataclass, or the like
+    --depth_;
+  }
+
+private:
+  static int visit(PyObject *object, void *finder) {
+    static_cast<Finder *>(finder)->look(object);
+    return 0;
+  }
+
+  static bool mayHoldArrays(PyObject *object) {
+    PyTypeObject *type = Py_TYPE(object);
+    return type->tp_traverse && PyType_IS_GC(type) && !PyType_Check(object) &&
+           !PyFunction_Check(object) && !PyModule_Check(object) && !PyCFunction_Check(object);
+  }
+
+  OnArray on_array_;
+  int depth_ = 0;
+  int objects_ = 0;
+};
+
+/// Size of an array's buffers; false where it cannot tell: deleted in the meantime. Asking for the
+/// buffer's address, to find arrays that share one, would wait for the program that computes it.
+bool sizeOf(PyObject *array, uint64_t *bytes) {
+  static PyObject *const method = PyUnicode_InternFromString("on_device_size_in_bytes");
+  PyObject *answer = PyObject_CallMethodNoArgs(array, method);
+  if (answer) {
+    *bytes = PyLong_AsUnsignedLongLong(answer);
+    Py_DECREF(answer);
+  }
+  bool has_failed = PyErr_Occurred() != nullptr;
+  PyErr_Clear();
+  return !has_failed;
+}
+
+void weigh(PyObject *array) {
+  Sum &under_way = sum();
+  uint64_t bytes = 0;
+  if (!sizeOf(array, &bytes)) {
+    return;
+  }
+  for (HeldArrays *held : {&under_way.held[makers().of(array)], &under_way.total}) {
+    ++held->count;
+    held->bytes += bytes;
+  }
+}
+
+void onDealloc(PyObject *array) {
+  makers().erase(array);
+  g_dealloc(array);
+}
+
+} // namespace
+
+bool watchArrays(PyObject *object, std::string *reason) {
+  auto *type = reinterpret_cast<PyTypeObject *>(object);
+  if (!PyType_Check(object) || (g_dealloc && type->tp_dealloc != g_dealloc)) {
+    *reason = "another tool has replaced what is called when an array dies";
+    return false;
+  }
+  g_array_type = type;
+  g_dealloc = type->tp_dealloc;
+  type->tp_dealloc = onDealloc;
+  return true;
+}
+
+void unwatchArrays() {
+  if (g_array_type && g_array_type->tp_dealloc == onDealloc) {
+    g_array_type->tp_dealloc = g_dealloc;
+  }
+  g_array_type = nullptr;
+  makers() = Makers();
+}
+
+void noteMadeSlow(PyObject *result, NodeRef node) {
+  Finder([node](PyObject *array) { makers().store(array, node); }).look(result);
+}
+
+void noteArguments(uint32_t function, NodeRef node, PyObject *const *arguments, size_t count) {
+  if (!g_array_type) {
+    return;
+  }
+  bool is_fed_back = false;
+  for (size_t i = 0; i < count; ++i) {
+    Finder([&](PyObject *array) {
+      NodeRef maker = makers().of(array);
+      is_fed_back = is_fed_back || (maker.recorder == node.recorder && maker.node == node.node);
+    }).look(arguments[i]);
+  }
+  FedBack &known = fedBackOf()[function];
+  ++known.launches;
+  known.fed_back += is_fed_back;
+}
+
+std::map<uint32_t, FedBack> fedBack() {
+  return fedBackOf();
+}
+
+void beginWeighing() {
+  sum() = Sum();
+}
+
+void weighArrays(PyObject *arrays) {
+  for (Py_ssize_t i = 0; PyList_Check(arrays) && i < PyList_GET_SIZE(arrays); ++i) {
+    weigh(PyList_GET_ITEM(arrays, i));
+  }
+}
+
+HeldArrays finishWeighing() {
+  Sum &under_way = sum();
+  HeldArrays total = under_way.total;
+  {
+    Results &known = results();
+    std::lock_guard<std::mutex> lock(known.mutex);
+    known.now.swap(under_way.held);
+    if (total.bytes > known.peak_bytes) {
+      known.peak_bytes = total.bytes;
+      known.at_peak = known.now;
+    }
+  }
+  under_way = Sum();
+  return total;
+}
+
+HeldByNode heldNow() {
+  std::lock_guard<std::mutex> lock(results().mutex);
+  return results().now;
+}
+
+HeldByNode heldAtPeak() {
+  std::lock_guard<std::mutex> lock(results().mutex);
+  return results().at_peak;
+}
+
+void clearArrays() {
+  makers() = Makers();
+  fedBackOf().clear();
+  sum() = Sum();
+  std::lock_guard<std::mutex> lock(results().mutex);
+  results().now.clear();
+  results().at_peak.clear();
+  results().peak_bytes = 0;
+}
+
+} // namespace deepcontext::jax

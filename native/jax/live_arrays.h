@@ -1,0 +1,61 @@
+#pragma once
+// Which call made the arrays that are alive: noted as calls return, summed up when asked.
+//
+// An array is known by the address of its Python object until that dies. Sizes are asked for when
+// they are summed up: that takes longer than all the rest. GIL held in every function, except where
+// it says otherwise.
+#include <Python.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "jax/attribution.h"
+
+namespace deepcontext::jax {
+
+/// Arrays that one call made, as of one moment.
+struct HeldArrays {
+  uint64_t count = 0;
+  uint64_t bytes = 0;
+};
+using HeldByNode = std::map<NodeRef, HeldArrays>; // `NodeRef::unknown()`: made nobody saw where
+
+/// Note who makes objects of this type from now on. False with a reason when their end cannot be
+/// seen.
+bool watchArrays(PyObject *type, std::string *reason);
+/// Note nothing more, and forget the makers.
+void unwatchArrays();
+/// The arrays in `result` were made by `node`. `result` may be an array, or any container of some.
+void noteMadeSlow(PyObject *result, NodeRef node);
+extern PyTypeObject *g_array_type; // null while nothing is watched
+inline void noteMade(PyObject *result, uint32_t recorder, uint32_t node) {
+  if (g_array_type) {
+    noteMadeSlow(result, {recorder, node});
+  }
+}
+
+/// How often a function was given what its own call site had returned before, of the launches that
+/// were looked at.
+struct FedBack {
+  uint64_t launches = 0;
+  uint64_t fed_back = 0;
+};
+/// Look at the arguments of a launch of `function` by `node`.
+void noteArguments(uint32_t function, NodeRef node, PyObject *const *arguments, size_t count);
+std::map<uint32_t, FedBack> fedBack();
+
+/// Begin a sum over the living arrays. The GIL may be given up until it ends.
+void beginWeighing();
+/// Add living arrays (a list) to it.
+void weighArrays(PyObject *arrays);
+/// End the sum: it is what is held now, and the peak if it is the largest so far. Returns it.
+HeldArrays finishWeighing();
+
+/// What the last sum and the largest one found. Any thread.
+HeldByNode heldNow();
+HeldByNode heldAtPeak();
+/// Forget everything.
+void clearArrays();
+
+} // namespace deepcontext::jax

@@ -1,0 +1,114 @@
+"""The tables of a report about memory that JAX uses: arrays by line, programs by what they need.
+
+`deepcontext.profiler.jax_memory` computes what they say.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from deepcontext.profiler import jax_memory
+from deepcontext.profiler.source import line_text
+from deepcontext.ui.format import (
+    Elide,
+    format_bytes,
+    format_count,
+    format_share,
+    shorten_path,
+)
+from deepcontext.ui.report.page import Column
+
+if TYPE_CHECKING:
+    from deepcontext.profiler.jax_memory import ArrayMemory
+    from deepcontext.ui.report.page import Page
+    from deepcontext.ui.report.sections import View
+
+
+def print_jax_memory(page: Page, view: View) -> None:
+    """Print what arrays held at the peak, by line, and what programs need."""
+    arrays = jax_memory.array_memory(view.profile)
+    if arrays is not None and arrays.peak_bytes:
+        _print_arrays(page, view, arrays)
+    _print_programs(page, view)
+
+
+def _print_arrays(page: Page, view: View, arrays: ArrayMemory) -> None:
+    page.title("Memory of JAX arrays", "held when they held the most, by the line that made them")
+    page.prose(_arrays_text(arrays))
+    table = jax_memory.held_at_peak(view.profile, view.limit)
+    rows = [row for row in table.rows if row.exclusive] if table else []
+    run = view.profile.run
+    cells = [
+        (
+            format_bytes(row.exclusive),
+            format_share(row.exclusive / arrays.peak_bytes),
+            f"{shorten_path(row.file, run.cwd)}:{row.line}",
+            line_text(row.file, row.line, run.start_unix_ns or None),
+        )
+        for row in rows
+    ]
+    if arrays.unknown_peak_bytes:
+        share = format_share(arrays.unknown_peak_bytes / arrays.peak_bytes)
+        cells.append((format_bytes(arrays.unknown_peak_bytes), share, "made where nobody saw", ""))
+    if cells:
+        page.table(
+            (
+                Column("at peak"),
+                Column("share"),
+                Column("line", Elide.START),
+                Column("source", Elide.END, rank=1),
+            ),
+            cells,
+        )
+
+
+def _arrays_text(arrays: ArrayMemory) -> str:
+    facts = [
+        f"{format_bytes(arrays.peak_bytes)} at most in {format_count(arrays.looks)} looks",
+        f"{format_bytes(arrays.live_bytes)} in {format_count(arrays.live_arrays)} arrays at the last",
+    ]
+    facts += [
+        f"{device}: {format_bytes(size)} at most by its allocator, running programs included"
+        for device, size in arrays.device_peak_bytes.items()
+    ]
+    return "; ".join(facts)
+
+
+def _print_programs(page: Page, view: View) -> None:
+    programs = jax_memory.program_memory(view.profile)
+    if not programs:
+        return
+    shown = programs[: view.limit]
+    count = "" if len(shown) == len(programs) else f" ({len(shown)} of {len(programs)})"
+    page.title(
+        f"Memory of compiled programs{count}",
+        "while it runs = arguments + results - donated + temporary; from the compiler",
+    )
+    has_code = any(program.generated_code_bytes for program in shown)
+    columns = [
+        Column("while it runs"),
+        Column("temporary"),
+        Column("arguments", rank=3),
+        Column("results", rank=2),
+        Column("donated", rank=1),
+        *([Column("code", rank=4)] if has_code else []),
+        Column("program", Elide.MIDDLE),
+    ]
+    cells = [
+        (
+            format_bytes(row.run_bytes),
+            *(
+                format_bytes(size) if size else "-"
+                for size in (
+                    row.temp_bytes,
+                    row.argument_bytes,
+                    row.output_bytes,
+                    row.alias_bytes,
+                    *([row.generated_code_bytes] if has_code else []),
+                )
+            ),
+            row.program,
+        )
+        for row in shown
+    ]
+    page.table(tuple(columns), cells)

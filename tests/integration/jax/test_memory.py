@@ -1,0 +1,238 @@
+"""Memory of JAX: arrays by the line that made them, and what compiled programs need."""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import functools
+import io
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from rich.console import Console
+
+import deepcontext
+from deepcontext.analyzers import run_analyzers
+from deepcontext.profiler import jax_memory
+from deepcontext.profiler.frame import FrameKind
+from deepcontext.ui.report import render_report, report_to_dict
+
+pytest.importorskip("jax")
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+HERE = Path(__file__).name
+KIB = 1024
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass
+class State:
+    weights: dict[str, Any]
+    count: Any
+
+
+def updated(state: State, x: Any) -> State:
+    weights = {name: w + jnp.tanh(x @ w) for name, w in state.weights.items()}
+    return State(weights, state.count + 1)
+
+
+step = jax.jit(updated)
+
+
+@functools.partial(jax.jit, donate_argnums=0)
+def donating(state: State, x: Any) -> State:
+    return updated(state, x)
+
+
+@jax.jit
+def doubled(x: Any) -> Any:
+    return x * 2
+
+
+def _state(width: int) -> State:
+    weights = {name: jnp.ones((width, width)) for name in "ab"}
+    return State(weights, jnp.zeros((), jnp.int32))
+
+
+def _session(work: Callable[[Callable[[], None]], object], path: Path) -> deepcontext.Profile:
+    """Record `work`, which is given a function that looks at what is alive."""
+    jax.clear_caches()
+    session = deepcontext.start(path, snapshot_interval=0, cpu_rate=0)
+    try:
+        kept = work(session.snapshot)
+    finally:
+        profile = deepcontext.stop()
+    del kept  # alive until here
+    return profile
+
+
+def _bytes_of(profile: deepcontext.Profile, metric: str, name: str) -> list[int]:
+    """Sizes at nodes of that name, those without left out."""
+    rows = profile.metrics[metric]
+    return [
+        int(total)
+        for node, total in zip(rows.node.tolist(), rows.total.tolist(), strict=True)
+        if profile.frame(node).name == name
+    ]
+
+
+def test_arrays_stand_at_the_call_that_made_them_and_leave_when_they_die(tmp_path: Path) -> None:
+    source = np.ones((32, 32), np.float32)
+
+    def work(look: Callable[[], None]) -> object:
+        x = jax.device_put(source)
+        kept = [doubled(x) for _ in range(10)]
+        look()
+        del kept[3:]
+        return x, kept
+
+    profile = _session(work, tmp_path / "out.dcprof")
+    assert _bytes_of(profile, "jax_peak_bytes", "jit(doubled)") == [10 * 4 * KIB]
+    assert _bytes_of(profile, "jax_live_bytes", "jit(doubled)") == [3 * 4 * KIB]
+    assert _bytes_of(profile, "jax_live_bytes", "jax: copy to device") == [4 * KIB]
+    table = jax_memory.held_at_peak(profile)
+    assert table is not None
+    assert [Path(row.file).name for row in table.rows if row.exclusive] == [HERE, HERE]
+
+
+def test_an_address_that_is_used_again_does_not_keep_its_maker(tmp_path: Path) -> None:
+    def work(look: Callable[[], None]) -> object:
+        for _ in range(50):
+            doubled(jnp.ones((16, 16)))
+        # Made of buffers that exist, in no call: by nobody who is seen.
+        part = jnp.ones((16, 16))
+        whole = [
+            jax.make_array_from_single_device_arrays((16, 16), part.sharding, [part])
+            for _ in range(50)
+        ]
+        look()
+        return part, whole
+
+    profile = _session(work, tmp_path / "out.dcprof")
+    assert _bytes_of(profile, "jax_live_bytes", "jit(doubled)") == []
+    arrays = jax_memory.array_memory(profile)
+    assert arrays is not None
+    assert arrays.unknown_peak_bytes >= 50 * KIB
+
+
+@pytest.mark.parametrize("function", [step, donating], ids=["kept", "donated"])
+def test_results_in_containers_are_found_and_donated_arrays_are_no_more(
+    tmp_path: Path, function: Any
+) -> None:
+    is_donating = function is donating
+
+    def work(look: Callable[[], None]) -> object:
+        state, x = _state(64), jnp.ones((64, 64))
+        old = [state]
+        for _ in range(3):
+            state = function(state, x)
+            old.append(state)
+        look()
+        return old, x
+
+    profile = _session(work, tmp_path / "out.dcprof")
+    name, module = (
+        ("jit(donating)", "jit_donating") if is_donating else ("jit(updated)", "jit_updated")
+    )
+    steps = 1 if is_donating else 3
+    assert _bytes_of(profile, "jax_live_bytes", name) == [steps * (2 * 16 * KIB + 4)]
+    (program,) = [p for p in jax_memory.program_memory(profile) if p.program == module]
+    assert program.argument_bytes == 3 * 16 * KIB + 4
+    # 32 KiB of arrays and a number; the compiler may add a table of pointers to results
+    assert 0 <= program.output_bytes - (2 * 16 * KIB + 4) < 100
+    assert program.alias_bytes == (2 * 16 * KIB + 4 if is_donating else 0)
+    assert program.run_bytes == (
+        program.argument_bytes + program.output_bytes + program.temp_bytes - program.alias_bytes
+    )
+
+
+def test_report_and_json_say_it(tmp_path: Path) -> None:
+    def work(look: Callable[[], None]) -> object:
+        kept = [doubled(jnp.ones((64, 64))) for _ in range(10)]
+        look()
+        return kept
+
+    profile = _session(work, tmp_path / "out.dcprof")
+    file = io.StringIO()
+    render_report(profile, console=Console(file=file, width=160))
+    text = file.getvalue()
+    assert "Memory of JAX arrays" in text
+    assert f"{HERE}:" in text.partition("Memory of JAX arrays")[2]
+    assert "jit_doubled" in text.partition("Memory of compiled programs")[2]
+    report: Any = report_to_dict(profile, limit=100, metric="cpu_time_ns")
+    (row,) = [p for p in report["jax"]["programs"] if p["program"] == "jit_doubled"]
+    assert (row["argument_bytes"], row["output_bytes"]) == (16 * KIB, 16 * KIB)
+    lines = report["jax"]["arrays"]["held_at_peak"]
+    assert max(line["peak_bytes"] for line in lines) >= 10 * 16 * KIB
+
+
+def test_names_of_jitted_functions_meet_those_of_the_compiler() -> None:
+    for function in (lambda x: x, doubled):
+        module = jax.jit(function).lower(1.0).compile().runtime_executable().hlo_modules()[0].name
+        name = f"jit({function.__name__})"
+        assert jax_memory.plain_name(name) == jax_memory.plain_name(module)
+
+
+@pytest.mark.parametrize("function", [step, donating], ids=["kept", "donated"])
+def test_state_that_could_be_donated_is_found(tmp_path: Path, function: Any) -> None:
+    jax.clear_caches()
+
+    def work() -> None:
+        state, x = _state(2048), jnp.ones((1, 2048))
+        x = jnp.broadcast_to(x, (2048, 2048)) * 0
+        for _ in range(4):
+            state = jax.block_until_ready(function(state, x))
+
+    deepcontext.start(jax_exact=True, cpu_rate=0)
+    try:
+        work()
+    finally:
+        profile = deepcontext.stop()
+    found = [f for f in run_analyzers(profile, only=["memory"]) if "keeps the old" in f.title]
+    if function is donating:
+        assert found == []
+        return
+    (finding,) = found
+    assert "jit_updated" in finding.title
+    assert finding.gain is not None
+    assert finding.gain.upper_bound >= 2 * 2048**2 * 4
+    (node,) = finding.nodes
+    assert profile.frame(node).kind is FrameKind.OPERATOR
+
+
+def test_without_memory_nothing_is_watched(tmp_path: Path) -> None:
+    before = _dealloc_slot()
+    deepcontext.start(memory=False, cpu_rate=0)
+    try:
+        kept = doubled(jnp.ones((16, 16)))
+        during = _dealloc_slot()
+    finally:
+        profile = deepcontext.stop()
+    del kept
+    assert during == before
+    assert "jax_live_bytes" not in profile.metrics
+    assert jax_memory.array_memory(profile) is None
+    assert jax_memory.program_memory(profile)  # costs nothing
+    report: Any = json.loads(json.dumps(report_to_dict(profile, limit=9, metric="cpu_time_ns")))
+    assert report["jax"]["arrays"] is None
+
+
+def test_the_slot_of_the_dying_array_is_put_back(tmp_path: Path) -> None:
+    before = _dealloc_slot()
+    during: list[int | None] = []
+    _session(lambda _: during.append(_dealloc_slot()), tmp_path / "out.dcprof")
+    assert during != [before]
+    assert _dealloc_slot() == before
+
+
+def _dealloc_slot() -> int | None:
+    """`tp_dealloc` of the type of arrays (Include/cpython/object.h)."""
+    place = 6 * ctypes.sizeof(ctypes.c_void_p)
+    return ctypes.c_void_p.from_address(id(type(jnp.ones(1))) + place).value
