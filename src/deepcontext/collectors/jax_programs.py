@@ -123,6 +123,7 @@ class JaxPrograms:
     def settle(self) -> None:
         """Put the sampled times into the tree."""
         if self._parts is not None:
+            self._parts.find_programs()
             self._parts.sampler.flush()
             self._parts.look_at_memory()
             self._written, self._times = _native.jax_write_tree()
@@ -202,6 +203,11 @@ class _Parts:
     def _on_program(self, platform: str) -> None:
         self.ranges.on_program(platform)
         self.sampler.on_program(platform)
+
+    def find_programs(self) -> None:
+        """Ask for programs where nothing tells of them, before times are joined with them."""
+        if "compile" in self.names.missing and _native.is_recording():
+            self.compiling.add_existing()
 
     def look_at_memory(self) -> None:
         self.buffers.look()

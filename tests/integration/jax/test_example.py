@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 import subprocess
@@ -9,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
 import deepcontext
@@ -65,11 +67,20 @@ def test_the_end_of_the_run_shows_the_device_time_as_a_tree(
 
 
 def test_device_time_lies_on_lines_of_the_example(profile: deepcontext.Profile) -> None:
-    accounting = jax_summary.device_accounting(profile)
+    accounting = jax_summary.device_accounting(_without_interruptions(profile))
     assert accounting.total > 0
     assert accounting.on_user_line >= 0.97 * accounting.total
     assert accounting.inserted <= 0.10 * accounting.total  # jax 0.8: 5 to 9 %
+    accounting = jax_summary.device_accounting(profile)
     assert accounting.below_call_only + accounting.on_user_line == accounting.total
+
+
+def _without_interruptions(profile: deepcontext.Profile) -> deepcontext.Profile:
+    """Each operation at its shortest time: what else the machine did is not in it."""
+    rows = profile.metrics["device_time_ns"]
+    shortest = dataclasses.replace(rows, total=rows.count.astype(np.int64) * rows.minimum)
+    metrics = {name: profile.metrics[name] for name in profile.metrics}
+    return dataclasses.replace(profile, metrics={**metrics, "device_time_ns": shortest})
 
 
 def test_every_launch_of_the_example_is_counted(profile: deepcontext.Profile) -> None:
@@ -109,7 +120,7 @@ def test_phases_are_those_of_the_op_names(profile: deepcontext.Profile) -> None:
             expected[name] = Phase.FORWARD
         else:
             expected[name] = Phase.OTHER
-    own = profile.exclusive("device_time_ns")
+    own = _without_interruptions(profile).exclusive("device_time_ns")
     (jit,) = _nodes(profile, "jit(train_step)")
     by_phase = dict.fromkeys((Phase.FORWARD, Phase.BACKWARD, Phase.OTHER), 0)
     counted = dict.fromkeys(by_phase, 0)
