@@ -24,6 +24,7 @@ _REGION: Final = re.compile(r"Torch-Compiled Region: (?:\d+/)?(\d+)/(\d+)$")
 # The first change of a size makes that size dynamic; that is how torch.compile is meant to work.
 _LEAST_RECOMPILATIONS: Final = 2
 _LEAST_JAX_SHARE: Final = 0.05
+_STATIC: Final = "static argument"
 
 
 def _find(profile: Profile) -> list[Finding]:
@@ -150,7 +151,8 @@ def _jax_finding(
         id="recompilation",
         severity=Severity.of_share(share),
         title=(
-            f"JAX compiled '{first.function}' {count} times more, called at "
+            f"JAX compiled '{first.function}' {'once' if count == 1 else f'{count} times'} more, "
+            f"called at "
             f"{places.place_text(profile, frame)}"
         ),
         nodes=_jit_nodes(profile, first.function, at),
@@ -164,12 +166,13 @@ def _jax_finding(
             ),
         },
         gain=Gain("elapsed time", spent, min(share, 1.0), "it is compiled only once"),
-        advice=_jax_advice({row.reason for row in rows}, first.function),
+        advice=_jax_advice(rows),
         misleads="every shape is used often enough to pay for its compilation",
     )
 
 
-def _jax_advice(reasons: set[str], function: str) -> str:
+def _jax_advice(rows: list[jax_summary.Recompilation]) -> str:
+    reasons, function = {row.reason for row in rows}, rows[0].function
     if "cache" in reasons:
         return "raise the size of the cache that evicted the program"
     if reasons == {"new object"}:
@@ -178,6 +181,16 @@ def _jax_advice(reasons: set[str], function: str) -> str:
             "lambda, a functools.partial or an inner function made in the loop is a new function "
             f"each time, and so are jax.numpy calls on new shapes; where '{function}' is no "
             "function of yours, make that array once, or put the line under jax.jit"
+        )
+    if not rows[0].is_of_user:
+        return (
+            f"put the lines that call '{function}' under one jax.jit: outside of it, each operation "
+            "is a program of its own for every new shape"
+        )
+    if all(change.startswith(_STATIC) for row in rows for change in row.changes):
+        return (
+            "pass what changes (evidence: 'changes') as an array: leave it out of static_argnames "
+            "and static_argnums; where it must be static, keep it to a few values"
         )
     return (
         "pad the changed arguments (evidence: 'changes') to a few shapes; pass numbers that change "

@@ -75,6 +75,7 @@ class Recompilation:
         path: Python frames of the call that needed the program, outermost first.
         count: compilations for this reason from this path.
         spent_ns: time they took.
+        is_of_user: the function is defined in the user's own code, not by jax or another library.
     """
 
     function: str
@@ -83,6 +84,7 @@ class Recompilation:
     path: tuple[Source, ...]
     count: int
     spent_ns: int
+    is_of_user: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,17 +216,19 @@ def jitted_functions(profile: Profile) -> tuple[JittedFunction, ...]:
 
 def recompilations(profile: Profile) -> tuple[Recompilation, ...]:
     """List why functions were compiled more than once, dearest first."""
-    groups: dict[tuple[str, str, tuple[str, ...], tuple[Source, ...]], list[int]] = {}
+    groups: dict[tuple[str, str, tuple[str, ...], tuple[Source, ...], bool], list[int]] = {}
     for record in (section(profile) or {}).get("compilations", ()):
         if record["reason"] == "first":
             continue
         path = tuple(Source(*line) for line in record["path"])
-        key = (record["function"], record["reason"], tuple(record["changes"]), path)
+        file = record.get("file", "")
+        is_of_user = not file or is_user_file(file)
+        key = (record["function"], record["reason"], tuple(record["changes"]), path, is_of_user)
         spent = record["trace_ns"] + record["lower_ns"] + record["compile_ns"]
         groups.setdefault(key, []).append(spent)
     rows = [
-        Recompilation(function, reason, changes, path, len(spent), sum(spent))
-        for (function, reason, changes, path), spent in groups.items()
+        Recompilation(function, reason, changes, path, len(spent), sum(spent), is_of_user)
+        for (function, reason, changes, path, is_of_user), spent in groups.items()
     ]
     return tuple(sorted(rows, key=lambda row: -row.spent_ns))
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from typing import TYPE_CHECKING
 
 import pytest
 
+from deepcontext.analyzers import run_analyzers
 from deepcontext.collectors import jax_compile
 from deepcontext.profiler import jax_operations, jax_summary
 
@@ -66,6 +68,25 @@ def test_a_changed_static_value_is_named(record: Record) -> None:
 
     _, second = record(work).compilations("repeated")
     assert second["changes"] == ["static argument 'times' changed from 2 to 3"]
+
+
+def test_the_advice_is_about_what_changed(record: Record) -> None:
+    @functools.partial(jax.jit, static_argnames="rate")
+    def stepped(x: jax.Array, rate: float) -> jax.Array:
+        return x - rate * jnp.sin(x)
+
+    def work() -> None:
+        for turn in range(3):
+            stepped(jnp.ones(3), rate=0.1 * turn)
+            jnp.ones(31 + turn) * jnp.ones((1, 1))
+
+    profile = record(work).profile
+    profile = dataclasses.replace(profile, run=dataclasses.replace(profile.run, wall_ns=1))
+    advice = {
+        f.title.split("'")[1]: f.advice for f in run_analyzers(profile, only=["recompilation"])
+    }
+    assert "leave it out of static_argnames" in advice["stepped"]
+    assert "under one jax.jit" in advice["multiply"]
 
 
 def test_a_jit_in_a_loop_is_told_apart_from_changed_arguments(record: Record) -> None:

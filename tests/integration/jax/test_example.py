@@ -78,6 +78,7 @@ def test_device_time_lies_on_lines_of_the_example(profile: deepcontext.Profile) 
 def _without_interruptions(profile: deepcontext.Profile) -> deepcontext.Profile:
     """Each operation at its shortest time: what else the machine did is not in it."""
     rows = profile.metrics["device_time_ns"]
+    assert rows.minimum is not None
     shortest = dataclasses.replace(rows, total=rows.count.astype(np.int64) * rows.minimum)
     metrics = {name: profile.metrics[name] for name in profile.metrics}
     return dataclasses.replace(profile, metrics={**metrics, "device_time_ns": shortest})
