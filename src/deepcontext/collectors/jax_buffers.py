@@ -8,6 +8,7 @@ what compiled programs need while they run: their own statistics say it (`jax_co
 from __future__ import annotations
 
 import _thread
+import atexit
 import threading
 import time
 from dataclasses import dataclass, field
@@ -84,6 +85,8 @@ class Buffers:
         if self.failure:
             return
         self._is_watching = True
+        # Before jax's own, which takes the backends away: what was registered last runs first.
+        atexit.register(self.look_last)
         self._ended.acquire()
         _thread.start_new_thread(self._run, ())
 
@@ -91,6 +94,7 @@ class Buffers:
         """End the thread."""
         if self._is_watching:
             self._is_watching = False
+            atexit.unregister(self.look_last)
             _native.jax_unwatch_arrays()
             self._wake.set()
             self._ended.acquire()
@@ -106,6 +110,12 @@ class Buffers:
             except Exception as error:  # noqa: BLE001  an odd backend is a reason, never a crash
                 self.failure = f"{type(error).__name__}: {error}"
             self.counts.look_ns += time.thread_time_ns() - begun
+
+    def look_last(self) -> None:
+        """Find out what is alive now, and what the devices say."""
+        if self._is_watching and _native.is_recording():  # not in a forked child
+            self.look()
+            self._ask_devices()
 
     def _run(self) -> None:
         try:
@@ -131,9 +141,9 @@ class Buffers:
         counts.live_arrays, counts.live_bytes = _native.jax_finish_weighing()
         counts.peak_bytes = max(counts.peak_bytes, counts.live_bytes)
 
-    def ask_devices(self) -> None:
+    def _ask_devices(self) -> None:
         """Read the peaks that the devices' allocators keep; the CPU's keeps none."""
-        for client in self._clients() if self._is_watching else ():
+        for client in self._clients():
             for device in client.local_devices():
                 try:
                     statistics: dict[str, int] = device.memory_stats() or {}

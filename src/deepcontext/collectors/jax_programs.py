@@ -125,7 +125,7 @@ class JaxPrograms:
         if self._parts is not None:
             self._parts.find_programs()
             self._parts.sampler.flush()
-            self._parts.look_at_memory()
+            self._parts.buffers.look_last()
             self._written, self._times = _native.jax_write_tree()
 
     def outcome(self) -> Outcome:
@@ -208,10 +208,6 @@ class _Parts:
         """Ask for programs where nothing tells of them, before times are joined with them."""
         if "compile" in self.names.missing and _native.is_recording():
             self.compiling.add_existing()
-
-    def look_at_memory(self) -> None:
-        self.buffers.look()
-        self.buffers.ask_devices()
 
     def details(self) -> dict[str, Any]:
         state = self.sampler.state

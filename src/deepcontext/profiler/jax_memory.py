@@ -47,7 +47,7 @@ class ArrayMemory:
 
 @dataclass(frozen=True, slots=True)
 class ProgramMemory:
-    """What one run of a compiled program needs, from the compiler's own statistics.
+    """What one run of a compiled program needs on each device, from the compiler's own statistics.
 
     Attributes:
         program: name of the compiled module, with the types of its arguments where there are several.

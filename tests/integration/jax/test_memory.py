@@ -27,6 +27,8 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tests.integration.jax.conftest import RunScript
+
 HERE = Path(__file__).name
 KIB = 1024
 
@@ -205,6 +207,23 @@ def test_state_that_could_be_donated_is_found(tmp_path: Path, function: Any) -> 
     assert finding.gain.upper_bound >= 2 * 2048**2 * 4
     (node,) = finding.nodes
     assert profile.frame(node).kind is FrameKind.OPERATOR
+
+
+def test_what_is_alive_at_the_end_is_seen_before_jax_takes_its_backends_away(
+    run_script: RunScript,
+) -> None:
+    recording = run_script(
+        """
+        import jax, jax.numpy as jnp
+
+        @jax.jit
+        def kept(x):
+            return x + 1
+
+        arrays = [kept(jnp.ones((64, 64))) for _ in range(7)]
+        """
+    )
+    assert _bytes_of(recording.profile, "jax_live_bytes", "jit(kept)") == [7 * 16 * KIB]
 
 
 def test_without_memory_nothing_is_watched(tmp_path: Path) -> None:
