@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import io
 import json
+import random
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -122,6 +123,28 @@ def test_an_address_that_is_used_again_does_not_keep_its_maker(tmp_path: Path) -
     arrays = jax_memory.array_memory(profile)
     assert arrays is not None
     assert arrays.unknown_peak_bytes >= 50 * KIB
+
+
+def test_every_living_array_has_its_maker_after_many_came_and_went(tmp_path: Path) -> None:
+    halved = jax.jit(lambda x: x / 2)
+    makers = {"jit(doubled)": doubled, "jit(<lambda>)": halved}
+    drawn = random.Random(7)
+    kept: dict[str, list[Any]] = {name: [] for name in makers}
+
+    def work(_look: Callable[[], None]) -> object:
+        x = jnp.ones((4, 4))
+        for _ in range(6000):  # enough for the table to grow twice
+            name = drawn.choice(list(makers))
+            if kept[name] and drawn.random() < 0.3:
+                kept[name].pop(drawn.randrange(len(kept[name])))
+            else:
+                kept[name].append(makers[name](x))
+        return x
+
+    profile = _session(work, tmp_path / "out.dcprof")
+    assert min(len(arrays) for arrays in kept.values()) > 800
+    for name, arrays in kept.items():
+        assert sum(_bytes_of(profile, "jax_live_bytes", name)) == 64 * len(arrays)
 
 
 @pytest.mark.parametrize("function", [step, donating], ids=["kept", "donated"])
