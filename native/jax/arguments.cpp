@@ -83,7 +83,14 @@ uint64_t hostBytes(PyObject *object) {
     return 0;
   }
   static PyObject *const name = PyUnicode_InternFromString("nbytes");
+  static PyObject *const inner_name = PyUnicode_InternFromString("val");
   PyObject *answer = PyObject_GetAttr(object, name);
+  if (!answer) { // jax 0.8 wraps the array, newer ones inherit from it
+    PyErr_Clear();
+    PyObject *inner = PyObject_GetAttr(object, inner_name);
+    answer = inner ? PyObject_GetAttr(inner, name) : nullptr;
+    Py_XDECREF(inner);
+  }
   uint64_t bytes = answer ? PyLong_AsUnsignedLongLong(answer) : 0;
   Py_XDECREF(answer);
   if (PyErr_Occurred()) {

@@ -121,4 +121,5 @@ def _noted_put(put: Callable[..., Any]) -> Callable[..., Any]:
 
 def _size_bytes(arguments: tuple[Any, ...]) -> int:
     buffers = arguments[2] if len(arguments) > 2 else ()  # noqa: PLR2004  (aval, sharding, buffers, ..)
-    return sum(int(getattr(buffer, "nbytes", 0)) for buffer in buffers)
+    # Older jax wraps arrays of the host in a type without a size, whose `val` has one.
+    return sum(int(getattr(getattr(buffer, "val", buffer), "nbytes", 0)) for buffer in buffers)
