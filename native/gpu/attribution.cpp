@@ -229,7 +229,9 @@ void Attribution::addTimes(const Activity &activity, Slot &slot, bool is_known,
   if (slot.bytes) {
     slot.bytes->add(activity.bytes);
   }
-  if (__builtin_expect(activity.end_ns < activity.start_ns, 0)) {
+  // A start of 0: the vendor could not take the time, or was made to hand the record over early. As
+  // a time it would be an idle gap since the epoch.
+  if (__builtin_expect(activity.end_ns < activity.start_ns || activity.start_ns == 0, 0)) {
     Counters::bump(counters.bad_times);
     slot.time->add(0);
     return;

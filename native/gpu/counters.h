@@ -13,7 +13,7 @@ struct Counters {
   std::atomic<uint64_t> unmatched{0}; // no call path known: before the start, or long forgotten
   std::atomic<uint64_t> dropped{0};   // any thread: lost by the vendor, by its own count
   std::atomic<uint64_t> unknown_records{0};
-  std::atomic<uint64_t> bad_times{0};    // ended before they began: counted, without time
+  std::atomic<uint64_t> bad_times{0}; // ended before they began, or no times: counted, without time
   std::atomic<uint64_t> early_starts{0}; // began before their launch, by the clocks
   std::atomic<uint64_t> after_stop{0};   // any thread: buffers that came when nobody was listening
   std::atomic<uint64_t> graph_captured{0}; // of a graph, under the path that captured them

@@ -12,7 +12,9 @@ void GraphTable::captured(uint64_t graph_node, TreePlace place) {
 void GraphTable::cloned(uint64_t graph_node, uint64_t from) {
   std::lock_guard<std::mutex> lock(mutex_);
   auto origin = places_.find(from);
-  if (origin != places_.end() && places_.size() < kMost) {
+  if (origin == places_.end()) {
+    places_.erase(graph_node); // told of as new a moment ago: where it was cloned, not captured
+  } else if (places_.size() < kMost) {
     TreePlace place = origin->second;
     places_[graph_node] = place;
   }

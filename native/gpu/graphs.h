@@ -18,7 +18,8 @@ struct TreePlace {
 class GraphTable {
 public:
   void captured(uint64_t graph_node, TreePlace place);
-  /// The node of an executable graph made from a captured one.
+  /// The node of an executable graph made from a captured one. The vendor may have told of it as
+  /// `captured` before.
   void cloned(uint64_t graph_node, uint64_t from);
   /// Records of it may still come; forgotten at the second `forgetDestroyed` from now.
   void destroyed(uint64_t graph_node);

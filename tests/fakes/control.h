@@ -63,8 +63,8 @@ void fake_hold_buffers(int is_holding);
 uint64_t fake_walk_held();
 /// Records of a kind that no tool knows.
 void fake_unknown_records(uint64_t count);
-/// Launch a kernel and deliver a record of it that ends before it begins.
-void fake_bad_times();
+/// Launch a kernel and deliver a record of it that ends before it begins, or has no times at all.
+void fake_bad_times(int has_start);
 
 // -- NVIDIA only
 

@@ -712,6 +712,8 @@ FAKE_API uint32_t fake_graph_instantiate(uint32_t graph) {
     s.device.graphs[id] = executable;
   }
   for (size_t i = 0; i < executable.nodes.size(); ++i) {
+    // CUPTI tells of a clone's node twice: as of any new one, and as of a clone.
+    tellGraphNode(abi::kResourceGraphNodeCreated, id, executable.nodes[i], 0);
     tellGraphNode(abi::kResourceGraphNodeCloned, id, executable.nodes[i], executable.sources[i]);
   }
   return id;
@@ -797,13 +799,13 @@ FAKE_API void fake_unknown_records(uint64_t count) {
   checkIn(buffer);
 }
 
-FAKE_API void fake_bad_times() {
+FAKE_API void fake_bad_times(int has_start) {
   // A record that is not complete: CUPTI hands such over when a flush is forced.
   Work work;
   work.name = state().device.intern("unfinished");
   Call call(kLaunchKernel);
   work.correlation = call.correlation;
-  work.start_ns = fake::nowNs();
+  work.start_ns = has_start ? fake::nowNs() : 0;
   work.end_ns = 0;
   ++state().device.launched;
   deliver({work});

@@ -237,9 +237,9 @@ class FakeGpu:
     def unknown_records(self, count: int) -> None:
         self._library.fake_unknown_records(ctypes.c_uint64(count))
 
-    def bad_times(self) -> None:
-        """Launch a kernel whose record ends before it begins."""
-        self._library.fake_bad_times()
+    def bad_times(self, *, started: bool = True) -> None:
+        """Launch a kernel whose record ends before it begins, or has no times at all."""
+        self._library.fake_bad_times(int(started))
 
     def load_module(self) -> None:
         """Load kernels with line information."""

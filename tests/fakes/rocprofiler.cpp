@@ -568,11 +568,11 @@ FAKE_API void fake_unknown_records(uint64_t count) {
     keep({4711, std::vector<uint8_t>(64)});
   }
 }
-FAKE_API void fake_bad_times() {
+FAKE_API void fake_bad_times(int has_start) {
   Work work;
   work.name = state().hip.device.intern("unfinished");
   askForNumber(work);
-  work.start_ns = fake::nowNs();
+  work.start_ns = has_start ? fake::nowNs() : 0;
   work.end_ns = 0;
   ++state().hip.device.launched;
   deliver({work});

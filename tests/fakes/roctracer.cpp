@@ -316,14 +316,14 @@ FAKE_API void fake_unknown_records(uint64_t count) {
     keep(record);
   }
 }
-FAKE_API void fake_bad_times() {
+FAKE_API void fake_bad_times(int has_start) {
   fake::HipCall call{"hipLaunchKernel", state().hip.next_correlation.fetch_add(1)};
   tellCall(call, true);
   tellCall(call, false);
   Work work;
   work.name = state().hip.device.intern("unfinished");
   work.correlation = call.correlation;
-  work.start_ns = fake::nowNs();
+  work.start_ns = has_start ? fake::nowNs() : 0;
   work.end_ns = 0;
   ++state().hip.device.launched;
   deliver({work});

@@ -6,6 +6,18 @@
 
 namespace deepcontext::gpu::cupti {
 
+namespace {
+
+/// The context the thread launched in last: threads that each have one of their own, as a thread a
+/// device does, meet at no lock.
+struct SeenContext {
+  void *context;
+  uint64_t age;
+};
+thread_local SeenContext t_seen{nullptr, 0};
+
+} // namespace
+
 void CuptiCollector::onCallback(void *user, uint32_t domain, uint32_t id, const void *data) {
   auto &self = *static_cast<CuptiCollector *>(user);
   if (!self.isRunning()) {
@@ -47,6 +59,11 @@ void CuptiCollector::onDriverCall(uint32_t id, const abi::cupti::CallbackData &c
 }
 
 void CuptiCollector::seeContext(void *context) {
+  uint64_t age = contexts_age_.load(std::memory_order_relaxed);
+  if (t_seen.context == context && t_seen.age == age) {
+    return;
+  }
+  t_seen = {context, age};
   last_context_.store(context, std::memory_order_relaxed);
   if (context) {
     {
@@ -66,6 +83,7 @@ void CuptiCollector::onResource(uint32_t id, const abi::cupti::ResourceData &res
       contexts_.erase(resource.context);
     }
     last_context_.store(nullptr, std::memory_order_relaxed);
+    contexts_age_.fetch_add(1, std::memory_order_relaxed);
     if (stalls_.isRunning()) {
       stalls_.dropContext(resource.context);
     }

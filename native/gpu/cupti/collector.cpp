@@ -58,10 +58,19 @@ std::string CuptiCollector::start(const Libraries &libraries, const CollectorOpt
     return reason;
   }
   is_running_.store(true);
-  reason = enable();
+  Result result = abi::cupti::kSuccess;
+  reason = enable(&result);
+  if (result == abi::cupti::kNotCompatible && !is_second_family_ && library_.hasManySubscribers()) {
+    // Another tool, which has no callbacks, uses the second family: join it there.
+    library_.Unsubscribe(subscriber_);
+    reason = subscribeBeside(result);
+    reason = reason.empty() ? enable(&result) : reason;
+  }
   if (!reason.empty()) {
     is_running_.store(false);
-    library_.Unsubscribe(subscriber_);
+    if (subscriber_) {
+      library_.Unsubscribe(subscriber_);
+    }
     subscriber_ = nullptr;
     return reason;
   }
@@ -75,14 +84,14 @@ std::string CuptiCollector::start(const Libraries &libraries, const CollectorOpt
 std::string CuptiCollector::subscribe() {
   is_second_family_ = false;
   Result result = library_.Subscribe(&subscriber_, onCallback, this);
-  if (result == abi::cupti::kMultipleSubscribers) {
-    return nameHolder(result);
+  if (result == abi::cupti::kMultipleSubscribers || result == abi::cupti::kNotCompatible) {
+    return subscribeBeside(result);
   }
   return result == abi::cupti::kSuccess ? "" : explain("cuptiSubscribe", result);
 }
 
 /// Somebody holds CUPTI: share it where the library can, else say who it is.
-std::string CuptiCollector::nameHolder(Result result) {
+std::string CuptiCollector::subscribeBeside(Result result) {
   if (!library_.Subscribe_v2 || library_.version < abi::cupti::kVersionSubscribeV2) {
     return explain("cuptiSubscribe", result);
   }
@@ -95,6 +104,7 @@ std::string CuptiCollector::nameHolder(Result result) {
   parameters.old_name = holder;
   parameters.old_name_bytes = sizeof holder;
   parameters.allow_multiple = library_.hasManySubscribers();
+  subscriber_ = nullptr;
   result = library_.Subscribe_v2(&subscriber_, onCallback, this, &parameters);
   if (result == abi::cupti::kSuccess) {
     is_second_family_ = library_.hasManySubscribers();
@@ -114,18 +124,18 @@ Result CuptiCollector::enableKind(uint32_t kind) {
   return result;
 }
 
-std::string CuptiCollector::enable() {
+std::string CuptiCollector::enable(Result *result) {
   kinds_.clear();
-  Result result = is_second_family_
-                      ? library_.ActivityRegisterCallbacks_v2(subscriber_, onBufferRequestedV2,
-                                                              onBufferCompletedV2)
-                      : library_.ActivityRegisterCallbacks(onBufferRequested, onBufferCompleted);
-  if (result != abi::cupti::kSuccess) {
-    return explain("cuptiActivityRegisterCallbacks", result);
+  *result = is_second_family_
+                ? library_.ActivityRegisterCallbacks_v2(subscriber_, onBufferRequestedV2,
+                                                        onBufferCompletedV2)
+                : library_.ActivityRegisterCallbacks(onBufferRequested, onBufferCompleted);
+  if (*result != abi::cupti::kSuccess) {
+    return explain("cuptiActivityRegisterCallbacks", *result);
   }
-  result = enableKind(abi::cupti::kKindConcurrentKernel);
-  if (result != abi::cupti::kSuccess) {
-    return explain("cuptiActivityEnable(CONCURRENT_KERNEL)", result);
+  *result = enableKind(abi::cupti::kKindConcurrentKernel);
+  if (*result != abi::cupti::kSuccess) {
+    return explain("cuptiActivityEnable(CONCURRENT_KERNEL)", *result);
   }
   const std::pair<uint32_t, const char *> optional[] = {
       {abi::cupti::kKindMemcpy, "copies"},
@@ -134,10 +144,10 @@ std::string CuptiCollector::enable() {
       {abi::cupti::kKindOverhead, "CUPTI's own overhead"},
   };
   for (const auto &[kind, what] : optional) {
-    result = enableKind(kind);
-    if (result != abi::cupti::kSuccess) {
+    Result refusal = enableKind(kind);
+    if (refusal != abi::cupti::kSuccess) {
       lacking_.push_back(std::string(what) + " are not recorded: CUPTI refuses them with " +
-                         nameOf(result));
+                         nameOf(refusal));
     }
   }
   return "";
@@ -246,6 +256,7 @@ std::string CuptiCollector::stop() {
   std::lock_guard<std::mutex> lock(contexts_mutex_);
   contexts_.clear();
   last_context_.store(nullptr);
+  contexts_age_.fetch_add(1);
   return problem;
 }
 

@@ -37,8 +37,8 @@ private:
 
   // -- start and stop
   std::string subscribe();
-  std::string nameHolder(Result result);
-  std::string enable();
+  std::string subscribeBeside(Result result);
+  std::string enable(Result *result);
   Result enableKind(uint32_t kind);
   void enableCallbacks();
   void startStalls();
@@ -79,6 +79,7 @@ private:
   bool is_second_family_ = false; // the functions of CUPTI that several tools may share
   std::atomic<bool> is_running_{false};
   std::atomic<void *> last_context_{nullptr};
+  std::atomic<uint64_t> contexts_age_{1}; // changes when a context is no longer known
   std::mutex contexts_mutex_;
   std::set<void *> contexts_;
   uint32_t memset_name_ = 0;

@@ -219,6 +219,7 @@ bool StallSampler::readReasons(void *context, Sampled &sampled) {
     refuse(context, "cuptiPCSamplingGetNumStallReasons", result);
     return false;
   }
+  sampled.all_reasons = count;
   std::vector<uint32_t> indices(count);
   std::vector<std::vector<char>> texts(count, std::vector<char>(abi::cupti::kStallNameBytes));
   std::vector<char *> names;
@@ -246,10 +247,11 @@ bool StallSampler::readReasons(void *context, Sampled &sampled) {
 bool StallSampler::configure(void *context, Sampled &sampled) {
   size_t reasons = sampled.reason_indices.size();
   sampled.pcs.assign(kPcs, abi::cupti::PcData{});
-  sampled.stalls.assign(kPcs * reasons, abi::cupti::PcStall{});
+  // Room for all reasons, whatever is asked for: CUPTI is not told how much there is.
+  sampled.stalls.assign(kPcs * sampled.all_reasons, abi::cupti::PcStall{});
   for (size_t i = 0; i < kPcs; ++i) {
     sampled.pcs[i].bytes = sizeof(abi::cupti::PcData);
-    sampled.pcs[i].stalls = sampled.stalls.data() + i * reasons;
+    sampled.pcs[i].stalls = sampled.stalls.data() + i * sampled.all_reasons;
   }
   sampled.data = {};
   sampled.data.bytes = sizeof sampled.data;
@@ -331,7 +333,7 @@ bool StallSampler::take(Sampled &sampled) {
     names_.insert(pc.function);
     uint32_t kernel = Interner::instance().intern(pc.function);
     Line line = lineOf(pc);
-    for (size_t j = 0; j < pc.stall_count && j < sampled.reason_indices.size(); ++j) {
+    for (size_t j = 0; j < pc.stall_count && j < sampled.all_reasons; ++j) {
       const abi::cupti::PcStall &stall = pc.stalls[j];
       auto reason = sampled.reason_names.find(stall.reason);
       if (stall.samples > 0 && reason != sampled.reason_names.end()) {

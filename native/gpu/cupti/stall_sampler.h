@@ -53,7 +53,8 @@ private:
   using Image = std::shared_ptr<const std::vector<char>>;
   /// What one context is configured with; CUPTI keeps pointers into it.
   struct Sampled {
-    std::vector<uint32_t> reason_indices;
+    size_t all_reasons = 0;                    // that the device has
+    std::vector<uint32_t> reason_indices;      // those asked for
     std::map<uint32_t, uint32_t> reason_names; // CUPTI's index -> interned
     std::vector<abi::cupti::PcData> pcs;
     std::vector<abi::cupti::PcStall> stalls;

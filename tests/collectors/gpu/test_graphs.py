@@ -87,6 +87,24 @@ def test_a_graph_captured_before_the_session_stays_under_its_replay(
     assert_conserved(recording, gpu)
 
 
+def test_a_graph_that_is_only_instantiated_in_the_session_was_not_captured_in_it(
+    record: Record, nvidia: FakeGpu
+) -> None:
+    """CUPTI tells of the clone's nodes as of new ones: where they were cloned captured nothing."""
+    nvidia.capture_begin()
+    nvidia.launch("old", us=4)
+    graph = nvidia.capture_end()
+
+    def work() -> None:
+        nvidia.replay(nvidia.instantiate(graph))
+        nvidia.deliver()
+
+    recording = record(work)
+    assert recording.by_path("gpu_time_ns") == {("work", "FakeGpu.replay", UNSEEN, "old"): 4_000}
+    assert recording.figure("graph_launched") == 1
+    assert_conserved(recording, nvidia)
+
+
 def test_destroyed_graphs_are_forgotten(record: Record, gpu_with_graph_nodes: FakeGpu) -> None:
     gpu = gpu_with_graph_nodes
 

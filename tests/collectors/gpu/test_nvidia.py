@@ -107,6 +107,24 @@ def test_a_newer_library_is_shared_with_another_tool(record: Record, nvidia: Fak
     assert_conserved(recording, nvidia)
 
 
+@pytest.mark.parametrize("refused", ["cuptiSubscribe", "cuptiActivityRegisterCallbacks"])
+def test_a_tool_of_the_newer_functions_is_joined_there(
+    record: Record, nvidia: FakeGpu, refused: str
+) -> None:
+    """The two families of CUPTI's functions cannot be mixed: the second gets NOT_COMPATIBLE."""
+    nvidia.version(130401)
+    nvidia.fail(refused, 14)
+
+    def work() -> None:
+        nvidia.launch("k", us=1, count=10)
+        nvidia.deliver()
+
+    recording = record(work)
+    assert recording.report.status == "ran"
+    assert recording.figure("is_shared") == 1
+    assert recording.counters["gpu_records_matched"] == 10
+
+
 def test_a_tool_that_takes_the_records_is_not_passed_over(record: Record, nvidia: FakeGpu) -> None:
     """Buffers belong to the process: torch.profiler may register its own over ours."""
 

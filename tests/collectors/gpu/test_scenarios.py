@@ -174,6 +174,21 @@ def test_a_record_that_ends_before_it_begins_counts_without_time(
     assert_conserved(recording, gpu)
 
 
+def test_a_record_without_times_is_no_idle_time(record: Record, gpu: FakeGpu) -> None:
+    """CUPTI writes 0 where it could not take the times, or was made to hand a record over."""
+
+    def work() -> None:
+        gpu.bad_times(started=False)
+        gpu.launch("k", us=1)
+        gpu.deliver()
+
+    recording = record(work)
+    assert recording.figure("bad_times") == 1
+    assert recording.total("gpu_time_ns") == 1_000
+    assert recording.total("gpu_idle_ns") == 0
+    assert_conserved(recording, gpu)
+
+
 def test_correlation_ids_wrap(record: Record, gpu: FakeGpu) -> None:
     def first() -> None:
         gpu.launch("a", us=1, count=40)
