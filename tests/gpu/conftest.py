@@ -57,19 +57,25 @@ def _needs(request: pytest.FixtureRequest) -> None:
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[harness.Bench]:
-    """Run programs and keep figures for the table."""
+    """Run programs and keep figures for the table.
+
+    The table is written after every test: what was measured survives a run that is cut short.
+    """
     made = harness.Bench(tmp_path)
     yield made
     _ROWS.extend(made.rows)
+    path = os.environ.get("DEEPCONTEXT_GPU_TABLE")
+    if _ROWS and path:
+        Path(path).write_text("\n".join(_table()) + "\n", encoding="utf-8")
+
+
+def _table() -> list[str]:
+    lines = ["| check | measured | bound |", "|---|---|---|"]
+    return lines + [f"| {check} | {figure} | {bound} |" for check, figure, bound in _ROWS]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print the table, and write it where $DEEPCONTEXT_GPU_TABLE says."""
-    if not _ROWS:
-        return
-    lines = ["| check | measured | bound |", "|---|---|---|"]
-    lines += [f"| {check} | {figure} | {bound} |" for check, figure, bound in _ROWS]
-    terminalreporter.section(f"{harness.VENDOR} GPU")
-    terminalreporter.write_line("\n".join(lines))
-    if path := os.environ.get("DEEPCONTEXT_GPU_TABLE"):
-        Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    """Print the table, which also stands where $DEEPCONTEXT_GPU_TABLE says."""
+    if _ROWS:
+        terminalreporter.section(f"{harness.VENDOR} GPU")
+        terminalreporter.write_line("\n".join(_table()))

@@ -72,6 +72,29 @@ class Outcome:
                 found[path[-1]] = found.get(path[-1], 0) + count
         return found
 
+    def total(self, metric: str, *, below: str = "", leaf: str = "") -> int:
+        """Sum of a metric's own values, below a function, of leaves whose name begins so."""
+        assert self.profile is not None
+        profile, found = self.profile, 0
+        rows = profile.metrics[metric]
+        for node, value in zip(rows.node.tolist(), rows.total.tolist(), strict=True):
+            names = [profile.frame(at).name for at in profile.tree.path(node)]
+            is_below = not below or any(name.rpartition(".")[2] == below for name in names)
+            if is_below and names[-1].startswith(leaf):
+                found += int(value)
+        return found
+
+    def launches_below(self, kind: FrameKind) -> int:
+        """Launches below a frame of this kind."""
+        assert self.profile is not None
+        profile = self.profile
+        rows = profile.metrics["launch_count"]
+        return sum(
+            int(count)
+            for node, count in zip(rows.node.tolist(), rows.total.tolist(), strict=True)
+            if any(profile.frame(at).kind is kind for at in profile.tree.path(node))
+        )
+
     @property
     def _report(self):  # type: ignore[no-untyped-def]  # noqa: ANN202
         assert self.profile is not None
@@ -100,6 +123,7 @@ class Bench:
         profiler = ["-m", "deepcontext", "profile", "-q", *options, "-o", str(profile)]
         done = subprocess.run(
             [sys.executable, *(profiler if is_profiled else []), str(script)],
+            cwd=self.folder,  # other tools leave files there
             env={**os.environ, **(environment or {})},
             capture_output=True,
             text=True,

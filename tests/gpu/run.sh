@@ -12,6 +12,7 @@ python=$(command -v "${1:-python3}") || {
   exit 1
 }
 shift || true
+PATH=$(dirname "$python"):$PATH # CMake and ninja may be packages of that Python
 cd "$(dirname "$0")/../.."
 build=$PWD/build/gpu
 package=$build/package

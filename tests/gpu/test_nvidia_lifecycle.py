@@ -108,7 +108,7 @@ report(before=before, after=after)
 
 
 @pytest.mark.parametrize(
-    ("tool", "hold"),
+    ("tool", "hold", "release"),
     [
         (
             "torch.profiler",
@@ -116,15 +116,17 @@ report(before=before, after=after)
                 "from torch.profiler import profile, ProfilerActivity\n"
                 "holder = profile(activities=[ProfilerActivity.CUDA]); holder.start()\n"
             ),
+            "holder.stop()\n",
         ),
         pytest.param(
             "proton",
             "import triton.profiler as proton\nproton.start('held')\n",
+            "proton.finalize()\n",
             marks=pytest.mark.needs("proton"),
         ),
     ],
 )
-def test_another_tool_in_the_way_is_loud(bench: Bench, tool: str, hold: str) -> None:
+def test_another_tool_in_the_way_is_loud(bench: Bench, tool: str, hold: str, release: str) -> None:
     """The CPU profile is complete, and the GPU part is there or said to be missing."""
     outcome = bench.run(
         OWN_SESSION
@@ -136,10 +138,11 @@ work(100)
 profile = deepcontext.stop()
 found = outcome(profile)
 operators = profile.query().kind("operator").name("aten::relu").count()
-print(found.status, found.reason)
 report(matched=profile.trust.counters.get("gpu_records_matched", 0), operators=operators,
-       is_said=float(bool(found.reason)), warnings=len(profile.trust.warnings))
-""",
+       is_said=float(bool(found.reason)), reason=str(found.reason),
+       warnings=len(profile.trust.warnings))
+"""
+        + release,
         is_profiled=False,
     )
     assert outcome.values["operators"] >= 1
@@ -149,7 +152,7 @@ report(matched=profile.trust.counters.get("gpu_records_matched", 0), operators=o
     bench.row(
         f"{tool} holds CUPTI",
         f"{outcome.values['matched']:.0f} of 100 kernels, "
-        + ("said" if outcome.values["is_said"] else "nothing to say"),
+        + (f"said: {outcome.values['reason']}" if outcome.values["is_said"] else "nothing to say"),
         "all, or said",
     )
 
@@ -171,10 +174,15 @@ def test_jax_profiler_in_the_way_is_loud(bench: Bench) -> None:
         jax.profiler.stop_trace()
         found = next(each for each in profile.trust.collectors if each.name == "nvidia")
         report(matched=profile.trust.counters.get("gpu_records_matched", 0),
-               is_said=float(bool(found.reason)))
+               is_said=float(bool(found.reason)), reason=str(found.reason))
         """,
         is_profiled=False,
         environment={"XLA_PYTHON_CLIENT_PREALLOCATE": "false"},
+    )
+    bench.row(
+        "jax.profiler holds CUPTI",
+        f"{outcome.values['matched']:.0f} of 50 calls or more, said: {outcome.values['reason']}",
+        "all, or said",
     )
     assert outcome.values["matched"] >= 50 or outcome.values["is_said"]
 
@@ -206,21 +214,25 @@ def test_stalls_are_sampled_or_the_permission_is_named(bench: Bench) -> None:
         x = torch.randn(4096, 4096, device="cuda")
         def multiply():
             return x @ x
-        for _ in range(400):
+        for _ in range(800):
             multiply()
         torch.cuda.synchronize()
         """,
         "--stalls",
     )
     assert outcome.profile is not None
+    assert outcome.counters["gpu_records_matched"] >= 800  # records go on beside the sampling
     samples = outcome.figure("stall_samples")
     if samples == 0:
         assert "stalls are not sampled" in outcome.reason
-        assert "NVreg_RestrictProfilingToAdminUsers=0" in outcome.reason
+        if "INSUFFICIENT_PRIVILEGES" in outcome.reason:
+            assert "NVreg_RestrictProfilingToAdminUsers=0" in outcome.reason
     else:
         rows = outcome.profile.metrics["stall_samples"]
         assert int(rows.total.sum()) == samples
         reasons = {outcome.profile.frame(node).name for node in rows.node.tolist()}
         assert len(reasons) >= 3
         assert not any(name.endswith("not_issued") for name in reasons)
-    bench.row("--stalls: samples", str(samples) if samples else "permission named", "either")
+    bench.row(
+        "--stalls: samples", str(samples) if samples else outcome.reason, "samples or why not"
+    )
