@@ -20,7 +20,7 @@ struct Libraries {
 };
 
 struct CollectorOptions {
-  size_t buffer_bytes = 4u << 20;
+  size_t buffer_bytes = 1u << 20;
   size_t pool_bytes = 64u << 20; // of all buffers together
   double deadline_s = 10;        // for each call that the vendor may keep hanging
   bool with_stalls = false;

@@ -157,4 +157,6 @@ def assert_all_attributed(outcome: Outcome, least: int) -> None:
     assert counters["gpu_errors"] == 0
     assert counters["gpu_records_matched"] == counters["gpu_records_received"]
     for path in outcome.kernels():
-        assert "<module>" in path, path
+        # A device's backward runs in a thread of the engine's own, without Python frames: what has
+        # no forward operator stands below that thread.
+        assert "<module>" in path or "torch::autograd::AccumulateGrad" in path, path

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 GPU_FRAMEWORKS: Final = ("torch", "jax", "cupy", "numba", "triton", "tensorflow")
 # So many launches without one record are no accident of timing.
 _MANY_LAUNCHES: Final = 1000
-_BUFFER_BYTES: Final = 4 << 20
+# CUPTI fills a buffer for each thread that has records: large ones would use the pool up at once.
+_BUFFER_BYTES: Final = 1 << 20
 _POOL_BYTES: Final = 64 << 20
 _DEADLINE_S: Final = 10.0
 # Counters of the trust report, by the native figure they show.
@@ -123,6 +124,11 @@ class GpuCollection:
             options.gpu_calls,
         )
 
+    def note(self, problem: str) -> None:
+        """Remember what makes the figures less than whole; "" for nothing."""
+        if problem and problem not in self._problems:
+            self._problems.append(problem)
+
     def refuse(self, reason: str) -> None:
         """Remember why nothing can be begun."""
         self._refusal = reason
@@ -130,13 +136,13 @@ class GpuCollection:
     def flush(self) -> None:
         """Bring complete records into the tree."""
         if self._is_collecting() and not self._is_over:
-            self._note(_native.gpu_flush(self._native_name()))
+            self.note(_native.gpu_flush(self._native_name()))
 
     def end(self) -> None:
         """Stop the native collector."""
         if self._is_collecting() and not self._is_over:
             self._is_over = True
-            self._note(_native.gpu_stop(self._native_name()))
+            self.note(_native.gpu_stop(self._native_name()))
 
     def outcome(self, waiting_for: str) -> Outcome:
         """Say how it went.
@@ -204,10 +210,6 @@ class GpuCollection:
 
     def _native_name(self) -> str:
         return self._interface.name if self._interface else ""
-
-    def _note(self, problem: str) -> None:
-        if problem and problem not in self._problems:
-            self._problems.append(problem)
 
 
 def _notes(figures: dict[str, int]) -> list[str]:

@@ -89,12 +89,23 @@ def _two_copies(mapped: list[str]) -> str:
 
 
 def _cuda_majors() -> tuple[int, ...]:
-    """Return the majors of CUDA to look for, that of the loaded torch first."""
+    """Return the majors of CUDA to look for, that of the loaded framework first."""
+    own = _major_of_torch() or _major_of_jax()
+    return _CUDA_MAJORS if not own else (own, *(each for each in _CUDA_MAJORS if each != own))
+
+
+def _major_of_torch() -> int:
     version = getattr(getattr(sys.modules.get("torch"), "version", None), "cuda", None)
-    if not isinstance(version, str) or not version.partition(".")[0].isdigit():
-        return _CUDA_MAJORS
-    own = int(version.partition(".")[0])
-    return (own, *(major for major in _CUDA_MAJORS if major != own))
+    major = version.partition(".")[0] if isinstance(version, str) else ""
+    return int(major) if major.isdigit() else 0
+
+
+def _major_of_jax() -> int:
+    """Return that of jax's plugin, which loads its own libcupti only when a device is used."""
+    if "jax" not in sys.modules:
+        return 0
+    plugins = (each for each in _CUDA_MAJORS if importlib.util.find_spec(f"jax_cuda{each}_plugin"))
+    return next(plugins, 0)
 
 
 def _cupti_files(majors: tuple[int, ...]) -> Iterator[tuple[str, Path]]:

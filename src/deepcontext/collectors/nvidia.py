@@ -46,6 +46,7 @@ class NvidiaGpu:
         self._options = CollectorOptions()
         self._collection = GpuCollection("nvidia")
         self._watch = FrameworkWatch(self._on_framework)
+        self._copies: list[str] = []  # of libcupti, when the session began
 
     def probe(self) -> Availability:
         """Say whether CUPTI can be loaded, which one, and what is missing otherwise."""
@@ -81,11 +82,23 @@ class NvidiaGpu:
             cupti = find_cupti()
             interface = Interface("cupti", cupti.path, cuda_driver(), cupti.warning)
             self._collection.begin(interface, self._options)
+            self._copies = _native.gpu_mapped_libraries("libcupti.so")
 
     def stop(self) -> None:
         """End, with all that was launched until now."""
         self._watch.cancel()
         self._collection.end()
+        if self._collection.has_begun:
+            self._collection.note(self._later_copies())
+
+    def _later_copies(self) -> str:
+        later = set(_native.gpu_mapped_libraries("libcupti.so")) - set(self._copies)
+        if not later:
+            return ""
+        return (
+            f"another copy of CUPTI was loaded during the session ({', '.join(sorted(later))}); what "
+            "runs through it may be missing"
+        )
 
     def settle(self) -> None:
         """Bring complete records into the tree."""

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import pytest
@@ -244,6 +245,18 @@ def test_the_pool_has_a_hard_limit(
     assert_conserved(recording, nvidia)
 
 
+def test_forty_threads_have_a_buffer_each(record: Record, nvidia: FakeGpu) -> None:
+    """CUPTI fills a buffer for each thread and hands it over when it is full, or at a flush."""
+
+    def work() -> None:
+        nvidia.launch("k", us=1, count=4000)
+        nvidia.deliver(threads=40)
+
+    recording = record(work)
+    assert recording.figure("declined_buffers") == 0
+    assert recording.counters["gpu_records_matched"] == 4000
+
+
 @pytest.mark.parametrize("version", [26, 28])
 def test_only_a_library_that_can_take_a_no_is_told_no(
     record: Record, nvidia: FakeGpu, monkeypatch: pytest.MonkeyPatch, version: int
@@ -331,6 +344,44 @@ def test_a_wheel_of_cupti_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     found = gpu_libraries.find_cupti()
     assert found.path == str(library)
     assert "nvidia-cuda-cupti" in found.origin
+
+
+def test_the_release_of_jaxs_plugin_is_looked_for_first(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for part, major in (("cu13/lib", 13), ("cuda_cupti/lib", 12)):
+        library = tmp_path / "nvidia" / part / f"libcupti.so.{major}"
+        library.parent.mkdir(parents=True)
+        library.touch()
+    (tmp_path / "jax_cuda12_plugin.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    monkeypatch.setitem(sys.modules, "jax", ModuleType("jax"))
+    monkeypatch.setattr(_native, "gpu_mapped_libraries", lambda stem: [])
+    monkeypatch.setattr(gpu_libraries, "_namespace_folders", lambda package: [tmp_path / "nvidia"])
+    assert gpu_libraries.find_cupti().path.endswith("libcupti.so.12")
+
+
+def test_a_copy_that_is_loaded_later_is_said(
+    record: Record, nvidia: FakeGpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copies = ["/a/libcupti.so.13"]
+    monkeypatch.setattr(
+        _native,
+        "gpu_mapped_libraries",
+        lambda stem: [*copies] if "cupti" in stem else ["libcuda.so"],
+    )
+
+    def work() -> None:
+        nvidia.launch("k", us=1)
+        nvidia.deliver()
+        copies.append("/b/libcupti.so.12")
+
+    report = record(work).report
+    assert report.status == "degraded"
+    assert (
+        "another copy of CUPTI was loaded during the session (/b/libcupti.so.12)" in report.reason
+    )
 
 
 def test_two_copies_of_cupti_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
