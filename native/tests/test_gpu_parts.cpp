@@ -181,6 +181,10 @@ TEST(driverFunctionsAreClassifiedByName) {
   CHECK(classify("cuMemcpyDtoH_v2").is_launch && classify("cuMemcpyDtoH_v2").is_waiting);
   CHECK(classify("cuStreamSynchronize_ptsz").is_waiting);
   CHECK(!classify("cuStreamSynchronize").is_launch);
+  CHECK(classify("cuStreamBeginCapture_v2_ptsz").captures == 1);
+  CHECK(classify("cuStreamBeginCaptureToGraph").captures == 1);
+  CHECK(classify("cuStreamEndCapture_ptsz").captures == -1);
+  CHECK(classify("cuStreamSynchronize").captures == 0);
   for (const char *name : {"cuLaunchHostFunc", "cuLaunchHostFunc_ptsz", "cuMemAlloc_v2",
                            "cuGraphInstantiate", "cuStreamBeginCapture_v2"}) {
     CHECK(!classify(name).is_launch && !classify(name).is_waiting);

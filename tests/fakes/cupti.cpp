@@ -40,6 +40,7 @@ constexpr CallName kCalls[] = {{17, "cuCtxSynchronize"},       {126, "cuStreamSy
                                {497, "cuStreamEndCapture"},    {539, "cuStreamBeginCapture_v2"},
                                {652, "cuLaunchKernelEx"},      {319, "cuMemcpyPeerAsync"}};
 constexpr uint32_t kLaunchKernel = 307, kGraphLaunch = 514, kMemset = 220, kCtxSynchronize = 17;
+constexpr uint32_t kBeginCapture = 539, kEndCapture = 497;
 
 void *const kContext = reinterpret_cast<void *>(0x1000); // the one of this device
 
@@ -73,6 +74,7 @@ struct State {
   std::map<std::thread::id, Buffer> buffers; // one a delivering thread
   std::atomic<uint32_t> next_correlation{1};
   std::map<uint32_t, uint32_t> capturing; // stream -> graph
+  std::atomic<uint64_t> broken_captures{0}; // the context was waited for meanwhile
   std::atomic<uint64_t> buffers_out{0};
   std::atomic<uint64_t> most_records{0}; // in a buffer; 0 for as many as fit
   bool is_holding = false;
@@ -377,6 +379,10 @@ void reportDropped(size_t *count) {
 
 void synchronize(uint64_t ns) {
   Call call(kCtxSynchronize);
+  {
+    std::lock_guard<std::mutex> lock(state().mutex);
+    state().broken_captures += state().capturing.size();
+  }
   usleep(static_cast<useconds_t>(ns / 1000));
 }
 
@@ -588,6 +594,7 @@ FAKE_API void fake_reset() {
   s.most_records = 0;
   s.buffers_out = 0;
   s.capturing.clear();
+  s.broken_captures = 0;
   s.next_correlation = 1;
 }
 
@@ -686,11 +693,13 @@ FAKE_API void fake_synchronize(uint64_t ns) { synchronize(ns); }
 
 FAKE_API void fake_capture_begin(uint32_t stream) {
   State &s = state();
+  Call call(kBeginCapture);
   std::lock_guard<std::mutex> lock(s.mutex);
   s.capturing[stream] = s.device.next_graph++;
 }
 FAKE_API uint32_t fake_capture_end(uint32_t stream) {
   State &s = state();
+  Call call(kEndCapture);
   std::lock_guard<std::mutex> lock(s.mutex);
   uint32_t graph = s.capturing[stream];
   s.capturing.erase(stream);
@@ -851,7 +860,7 @@ FAKE_API uint64_t fake_count(const char *name) {
     return s.device.callbacks;
   }
   if (what == "misuses") {
-    return fake::stallMisuses();
+    return fake::stallMisuses() + s.broken_captures;
   }
   if (what == "buffers_out") {
     return s.buffers_out;

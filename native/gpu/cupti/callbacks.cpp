@@ -32,6 +32,9 @@ void CuptiCollector::onCallback(void *user, uint32_t domain, uint32_t id, const 
 
 void CuptiCollector::onDriverCall(uint32_t id, const abi::cupti::CallbackData &call) {
   const CallClass &known = driver_calls_.of(id);
+  if (__builtin_expect(known.captures != 0, 0)) {
+    onCapture(known.captures, call);
+  }
   if (call.site == abi::cupti::kSiteEnter) {
     if (known.is_launch) {
       calls_.noteLaunch(call.correlation);
@@ -55,6 +58,21 @@ void CuptiCollector::onDriverCall(uint32_t id, const abi::cupti::CallbackData &c
       calls_.noteTime(known.name, *call.correlation_data);
     }
     *call.correlation_data = 0;
+  }
+}
+
+void CuptiCollector::onCapture(int change, const abi::cupti::CallbackData &call) {
+  if (call.site == abi::cupti::kSiteEnter) {
+    return;
+  }
+  bool is_begun = change > 0 && call.return_value && *static_cast<int *>(call.return_value) == 0;
+  if (is_begun) {
+    captures_.fetch_add(1);
+  } else if (change < 0) {
+    // Down to none: a capture that was under way when the session began was not counted.
+    uint32_t count = captures_.load();
+    while (count > 0 && !captures_.compare_exchange_weak(count, count - 1)) {
+    }
   }
 }
 

@@ -36,6 +36,10 @@ CallClass classify(std::string_view function) {
   } else if (startsWith(function, "cuMemcpy")) {
     call.is_launch = true;
     call.is_waiting = !contains(function, "Async");
+  } else if (startsWith(function, "cuStreamBegin")) { // BeginCapture, BeginCaptureToGraph, ...
+    call.captures = contains(function, "apture") ? 1 : 0;
+  } else if (startsWith(function, "cuStreamEndCapture")) {
+    call.captures = -1;
   } else {
     call.is_waiting = startsWith(function, "cuCtxSynchronize") ||
                       startsWith(function, "cuStreamSynchronize") ||
@@ -53,7 +57,7 @@ void CallTable::build(const Library &library) {
       continue;
     }
     CallClass call = classify(name);
-    if (call.is_launch || call.is_waiting) {
+    if (call.is_launch || call.is_waiting || call.captures != 0) {
       call.name = Interner::instance().intern(plainName(name));
       classes_[id] = call;
       ids_.push_back(id);

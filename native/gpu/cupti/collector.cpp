@@ -50,6 +50,7 @@ std::string CuptiCollector::start(const Libraries &libraries, const CollectorOpt
         "Memcpy AtoD", "Memcpy DtoA", "Memcpy DtoD", "Memcpy HtoH", "Memcpy PtoP"}) {
     copy_names_.push_back(interner.intern(name));
   }
+  captures_.store(0);
   beginAttribution();
   buffers_.configure(options.buffer_bytes, options.pool_bytes,
                      [this](const FilledBuffer &buffer) { read(buffer); });
@@ -275,6 +276,11 @@ void CuptiCollector::disable() {
 /// Let what was launched come to its end, so that its records are complete.
 void CuptiCollector::synchronizeContexts() {
   if (!library_.CtxPushCurrent || !library_.CtxPopCurrent || !library_.CtxSynchronize) {
+    return;
+  }
+  if (captures_.load() > 0) { // waiting for the device would break the capture
+    lacking_.push_back("a CUDA graph was being captured when the session ended, so the GPU was not "
+                       "waited for: work it still had then is missing");
     return;
   }
   std::set<void *> contexts;

@@ -57,6 +57,7 @@ private:
   static void onBufferCompletedV2(uint8_t *buffer, size_t bytes, size_t valid_bytes,
                                   void *information);
   void onDriverCall(uint32_t id, const abi::cupti::CallbackData &call);
+  void onCapture(int change, const abi::cupti::CallbackData &call);
   void onResource(uint32_t id, const abi::cupti::ResourceData &resource);
   void onGraphNode(uint32_t id, const abi::cupti::GraphData &graph);
   void seeContext(void *context);
@@ -80,6 +81,7 @@ private:
   std::atomic<bool> is_running_{false};
   std::atomic<void *> last_context_{nullptr};
   std::atomic<uint64_t> contexts_age_{1}; // changes when a context is no longer known
+  std::atomic<uint32_t> captures_{0};     // streams that are capturing a graph
   std::mutex contexts_mutex_;
   std::set<void *> contexts_;
   uint32_t memset_name_ = 0;

@@ -105,6 +105,31 @@ def test_a_graph_that_is_only_instantiated_in_the_session_was_not_captured_in_it
     assert_conserved(recording, nvidia)
 
 
+def test_a_session_may_end_while_a_graph_is_captured(record: Record, nvidia: FakeGpu) -> None:
+    """CUDA breaks a capture off when anybody waits for the context meanwhile."""
+
+    def work() -> None:
+        nvidia.launch("before", us=1)
+        nvidia.deliver()
+        nvidia.capture_begin()
+        nvidia.launch("captured", us=1)
+
+    recording = record(work)
+    assert nvidia.count("misuses") == 0
+    assert "a CUDA graph was being captured when the session ended" in recording.report.reason
+    assert recording.counters["gpu_records_matched"] == 1
+
+
+def test_a_session_after_a_capture_waits_for_the_device(record: Record, nvidia: FakeGpu) -> None:
+    def work() -> None:
+        nvidia.capture_begin()
+        nvidia.launch("captured", us=1)
+        nvidia.replay(nvidia.instantiate(nvidia.capture_end()))
+        nvidia.deliver()
+
+    assert record(work).report.status == "ran"
+
+
 def test_destroyed_graphs_are_forgotten(record: Record, gpu_with_graph_nodes: FakeGpu) -> None:
     gpu = gpu_with_graph_nodes
 
