@@ -265,9 +265,12 @@ def test_the_tree_can_be_split_by_any_dimension(spread_out: Opened, pivot: str) 
 def test_a_thread_less_tree_begins_with_what_ran(opened: Opened) -> None:
     opened.page.select_option(".field:has-text('Split by') select", "none")
     opened.page.click("text=Tree")
+    opened.page.wait_for_function(
+        "() => { const grid = document.querySelector('[role=treegrid]');"
+        " return grid && !grid.textContent.includes('MainThread'); }"
+    )
     row = opened.page.locator(".grid-row[aria-level='2']").first
     row.wait_for()
-    assert "MainThread" not in opened.text("[role=treegrid]")
     assert row.locator(".tree-name").inner_text().strip().endswith("<module>")
 
 
