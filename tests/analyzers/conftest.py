@@ -18,6 +18,8 @@ from deepcontext.profiler.profile import Profile
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    Verdict = Callable[[Profile], None]
+
 HERE = Path(__file__).parent
 NAMES = sorted(path.stem for path in (HERE / "cases").glob("*.py"))
 TORCH = [name for name in NAMES if not name.startswith(("jax_", "gpu_"))]
@@ -29,6 +31,7 @@ sys.path.insert(0, str(HERE.parent / "fakes"))
 import kit  # noqa: E402  a plain file of the tests
 
 _PACKAGE = Path(str(deepcontext.__file__)).parents[1]
+_RECORDINGS = 3
 
 
 def _record(folder: Path, mode: str, names: list[str]) -> str:
@@ -51,6 +54,14 @@ def _run(*words: str) -> str:
     return done.stdout
 
 
+def _record_gpu(folder: Path, fakes: Path, names: list[str]) -> None:
+    """Run `record_gpu_cases.py`, a process for each vendor that the cases are of."""
+    _require("torch")
+    for interface, all_names in (("cupti", NVIDIA), ("rocprofiler", AMD)):
+        if chosen := [name for name in names if name in all_names]:
+            _run("record_gpu_cases.py", str(folder), str(fakes), interface, *chosen)
+
+
 @pytest.fixture
 def record() -> Callable[[Path, str, list[str]], str]:
     """Return a function that runs `record_cases.py` and returns what it printed."""
@@ -58,20 +69,34 @@ def record() -> Callable[[Path, str, list[str]], str]:
 
 
 @pytest.fixture(scope="session")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+def record_profiles(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Callable[[list[str]], Path]:
+    """Return a function that profiles cases of one kind; it returns the folder of the profiles."""
+
+    @functools.cache
+    def fakes() -> Path:
+        return kit.build(tmp_path_factory.mktemp("fakes"))
+
+    def profiled(names: list[str]) -> Path:
+        folder = tmp_path_factory.mktemp("cases")
+        if names[0].startswith("gpu_"):
+            _record_gpu(folder, fakes(), names)
+        else:
+            _record(folder, "profile", names)
+        return folder
+
+    return profiled
+
+
+@pytest.fixture(scope="session")
+def recorded(record_profiles: Callable[[list[str]], Path]) -> Callable[[str], Path]:
     """Return a function that records all cases of a kind when one of them is asked for."""
+    names = {"gpu": [*NVIDIA, *AMD], "jax": JAX, "torch": TORCH}
 
     @functools.cache
     def folder_of(kind: str) -> Path:
-        folder = tmp_path_factory.mktemp(kind)
-        if kind == "gpu":
-            _require("torch")
-            fakes = str(kit.build(tmp_path_factory.mktemp("fakes")))
-            for interface, names in (("cupti", NVIDIA), ("rocprofiler", AMD)):
-                _run("record_gpu_cases.py", str(folder), fakes, interface, *names)
-        else:
-            _record(folder, "profile", JAX if kind == "jax" else TORCH)
-        return folder
+        return record_profiles(names[kind])
 
     return folder_of
 
@@ -86,3 +111,46 @@ def case(recorded: Callable[[str], Path]) -> Callable[[str], Profile]:
         return Profile.load(folder / f"{name}.dcprof")
 
     return load
+
+
+@pytest.fixture
+def settle() -> Callable[[Callable[[int], Profile], Verdict], None]:
+    """Return a function that holds a verdict against a recording, and if need be against others.
+
+    What a case shows are shares and ratios of times, and another program on the same cores disturbs
+    them. A disturbed measurement is repeated; a wrong analyzer is wrong every time. So a verdict that
+    fails is asked again of a fresh recording, twice at most, and what the last one says counts.
+    """
+
+    def settled(record: Callable[[int], Profile], verdict: Verdict) -> None:
+        for attempt in range(_RECORDINGS):
+            profile = record(attempt)
+            try:
+                verdict(profile)
+            except AssertionError as error:
+                if attempt == _RECORDINGS - 1:
+                    raise
+                print(f"recorded again, because: {error}")
+            else:
+                return
+
+    return settled
+
+
+@pytest.fixture
+def judge(
+    case: Callable[[str], Profile],
+    record_profiles: Callable[[list[str]], Path],
+    settle: Callable[[Callable[[int], Profile], Verdict], None],
+) -> Callable[[str, Verdict], None]:
+    """Return a function that holds a verdict against the profile of a case; see `settle`."""
+
+    def judged(name: str, verdict: Verdict) -> None:
+        def profile_of(attempt: int) -> Profile:
+            if not attempt:
+                return case(name)
+            return Profile.load(record_profiles([name]) / f"{name}.dcprof")
+
+        settle(profile_of, verdict)
+
+    return judged

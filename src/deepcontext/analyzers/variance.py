@@ -27,6 +27,8 @@ _LEAST_SPREAD: Final = 1.25
 # A call that loses its core waits for a few slices of the scheduler, some ms each: that is no fault of
 # the program, so less than this is not judged.
 _LEAST_DEVIATION_NS: Final = 10_000_000
+# With other programs on all cores, a call on several threads waits for the last of them.
+_LEAST_DEVIATION_CROWDED_NS: Final = 50_000_000
 # Time of operators by processor time of the process. On cores of its own it is below 1: operators
 # compute, on several threads at once where they are large.
 _MOST_WAITING: Final = 1.1
@@ -40,11 +42,11 @@ def _find(profile: Profile) -> list[Finding]:
     deviation, mean = _without_slowest(rows)
     spread = deviation / np.maximum(mean, 1.0)
     uneven = (rows.count >= _LEAST_CALLS) & (spread >= _LEAST_SPREAD)
-    uneven &= deviation >= _LEAST_DEVIATION_NS
+    loading = places.scopes(profile, places.LOADER_SCOPE).mask()[rows.node]
+    is_crowded = _is_crowded(profile) & ~loading
+    uneven &= deviation >= np.where(is_crowded, _LEAST_DEVIATION_CROWDED_NS, _LEAST_DEVIATION_NS)
     uneven &= rows.total >= _LEAST_SHARE * whole
     uneven &= ~_while_compiling(profile)[rows.node]
-    if _is_crowded(profile):
-        uneven &= places.scopes(profile, places.LOADER_SCOPE).mask()[rows.node]
     found, covered = [], np.zeros(len(profile.tree), np.bool_)
     # The innermost path that is uneven is the one to look at: its callers are uneven through it.
     for row in np.flatnonzero(uneven)[::-1].tolist():
