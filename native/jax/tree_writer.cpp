@@ -290,7 +290,8 @@ Node *writeOperationPath(ThreadTree &tree, Node *parent, const Operation &operat
   } else {
     node = tree.child(node, FrameKind::kHlo, interner.intern(operation.primitive), 0);
   }
-  if (operation.name != operation.primitive) {
+  // Where the primitive has no node, the name is needed even if it is the same.
+  if (operation.isInserted() || operation.name != operation.primitive) {
     node = tree.child(node, FrameKind::kHlo, interner.intern(operation.name), 0);
   }
   return node;

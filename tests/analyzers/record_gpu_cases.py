@@ -30,7 +30,8 @@ def main() -> None:
     os.environ["DEEPCONTEXT_SIMULATED_GPU"] = str(Path(fakes) / vendor.profiler)
     for name in names:
         device.reset()
-        deepcontext.start(Path(folder) / f"{name}.dcprof")
+        output = Path(folder) / f"{name}.dcprof"
+        deepcontext.start(output, stalls=name.startswith("gpu_stall_"))
         runpy.run_path(str(HERE / "cases" / f"{name}.py"), run_name="__main__")
         device.deliver()
         deepcontext.stop()

@@ -10,6 +10,7 @@ import pytest
 
 from deepcontext.analyzers import run_analyzers
 from deepcontext.profiler.frame import FrameKind
+from deepcontext.profiler.jax_summary import INSERTED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,6 +33,7 @@ CASES = [
     ("synchronisation", "synchronisation", "tensor"),
     ("layout", "copies", "channels_last"),
     ("cast", "copies", "convert once"),
+    ("growing", "copies", "preallocated"),
     ("recompilation", "recompilation", "TORCH_LOGS"),
     ("graph_break", "recompilation", "fullgraph"),
     ("variance", "variance", "--shapes"),
@@ -49,9 +51,13 @@ CASES = [
     ("gpu_fusion", "kernel_fusion", "CUDA graph"),
     ("gpu_copies", "copies", "pin_memory"),
     ("gpu_synchronisation", "synchronisation", "on the device"),
+    ("gpu_stall", "stall_reasons", "cache of constants"),
     # JAX
     ("jax_recompute", "jax_fusion", "dots_saveable"),
     ("jax_retrace", "recompilation", "pad"),
+    ("jax_layout", "jax_fusion", "layout"),
+    ("jax_carry", "jax_fusion", "loop state"),
+    ("jax_eager", "kernel_fusion", "@jax.jit"),
 ]
 # Of the gain of a fix: two short runs.
 _NOISE = 0.1
@@ -100,6 +106,12 @@ def test_changed_argument_of_a_jax_function_is_named(judge: Judge) -> None:
     judge("jax_retrace_problem", is_named)
 
 
+def test_every_operation_that_xla_inserted_has_its_name(case: Case) -> None:
+    markers = case("jax_carry_problem").query().kind("marker").name(INSERTED)
+    assert markers.total("device_time_ns", inclusive=True) > 0
+    assert markers.total("device_time_ns") == 0
+
+
 def test_every_break_of_a_graph_is_named(judge: Judge) -> None:
     def is_named(profile: Profile) -> None:
         findings = run_analyzers(profile, only=["recompilation"])
@@ -127,13 +139,21 @@ def test_more_workers_than_cores_are_named(judge: Judge) -> None:
     judge("workers_problem", is_named)
 
 
+# Left out: attention, whose fused form saves memory and no time at these lengths on a CPU; hotspot and
+# variance, whose healthy programs do other work; synchronisation, which costs nothing without a device.
 @pytest.mark.gains
 @pytest.mark.parametrize(
     ("name", "analyzer"),
     [
         ("fused_optimizer", "kernel_fusion"),
+        ("label_smoothing", "kernel_fusion"),
         ("embedding", "forward_backward"),
         ("recommendation", "forward_backward"),
+        ("graph", "forward_backward"),
+        ("layout", "copies"),
+        ("cast", "copies"),
+        ("growing", "copies"),
+        ("rms_norm", "copies"),
         ("eager", "kernel_fusion"),
         ("loader", "data_loading"),
     ],

@@ -24,8 +24,8 @@ const std::string kPrefix = "smsp__pcsamp_warps_issue_stalled_";
 // samples in which no other warp could be issued either.
 const char *const kCounters[] = {"smsp__pcsamp_sample_buffer_full",
                                  "smsp__pcsamp_samples_data_dropped"};
-const char *const kReasons[] = {"barrier", "long_scoreboard", "math_pipe_throttle", "selected",
-                                "wait"};
+const char *const kReasons[] = {"barrier",  "imc_miss", "long_scoreboard", "math_pipe_throttle",
+                                "selected", "wait"};
 
 struct Sample {
   const char *kernel;

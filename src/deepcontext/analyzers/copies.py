@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 from deepcontext.analyzers import places
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Severity
-from deepcontext.analyzers.operator_names import COPIES, DEVICE_OR_TYPE
-from deepcontext.profiler.frame import FrameKind
+from deepcontext.analyzers.operator_names import COPIES, DEVICE_OR_TYPE, JOINS
+from deepcontext.profiler.frame import FrameKind, Phase
 from deepcontext.profiler.metric import CPU_TIME_NS
 from deepcontext.profiler.query import Query
 
@@ -18,8 +18,14 @@ if TYPE_CHECKING:
     from deepcontext.profiler.profile import Profile
 
 _LEAST_SHARE: Final = 0.08
+# Joining skip connections or tokens is part of many models; more than this is not.
+_LEAST_JOINED: Final = 0.25
 # One conversion before the first step is what the advice asks for.
 _LEAST_CALLS: Final = 5
+# A copy takes its own time, and the place in the caches of what a reader reads, who does so in the
+# forward and in the backward. Source: docs/decisions/0050-a-copy-costs-the-caches-too.md.
+_WITH_CACHES: Final = 2
+_WITH_CACHES_AND_BACKWARD: Final = 3
 # Source: names of cuDNN's and MIOpen's transposing kernels, as profilers show them.
 _LAYOUT_KERNELS: Final = ("nchwtonhwc", "nhwctonchw", "nchw2nhwc", "nhwc2nchw", "batched_transpose")
 
@@ -28,15 +34,13 @@ def _find(profile: Profile) -> list[Finding]:
     if places.judged_total(profile, places.GPU_TIME):
         return [*_layout_kernels(profile), *_device_copies(profile)]
     if places.judged_total(profile, CPU_TIME_NS.name):
-        return _operators(profile)
+        return [*_operators(profile), *_joins(profile)]
     return []
 
 
 def _operators(profile: Profile) -> list[Finding]:
     metric = CPU_TIME_NS.name
-    copies = places.operators(profile, COPIES).phase("none", "forward", "other")
-    for scope in (places.STEP_SCOPE, places.LOADER_SCOPE):
-        copies = places.without(copies, places.scopes(profile, scope))
+    copies = _called(profile, places.operators(profile, COPIES))
     # Products copy their bias and operands; that is part of the product.
     parents = profile.tree.parent.clip(0)
     is_operator = (profile.frames.kind == FrameKind.OPERATOR)[profile.tree.frame]
@@ -52,6 +56,47 @@ def _operators(profile: Profile) -> list[Finding]:
     return found
 
 
+def _called(profile: Profile, operators: Query) -> Query:
+    """Leave out the backward, the optimizer and the loader, of which other analyzers speak."""
+    called = operators.phase("none", "forward", "other")
+    for scope in (places.STEP_SCOPE, places.LOADER_SCOPE):
+        called = places.without(called, places.scopes(profile, scope))
+    return called
+
+
+def _joins(profile: Profile) -> list[Finding]:
+    """Report functions that spend much of the time on making tensors of others, as growing one does."""
+    metric = CPU_TIME_NS.name
+    whole = places.total(profile, metric)
+    found = []
+    for place in places.by_function(
+        _called(profile, places.operators(profile, JOINS)), metric, _LEAST_JOINED * whole
+    ):
+        if place.count < _LEAST_CALLS or place.frame is None:
+            continue
+        share = place.value / whole
+        found.append(
+            Finding(
+                id="copies",
+                severity=Severity.of_share(share),
+                title=(
+                    f"joining tensors at {places.place_text(profile, place.frame)} takes "
+                    f"{share:.0%} of the time"
+                ),
+                nodes=place.nodes[:8],
+                evidence={"copy_ns": place.value, "copy_share": share, "calls_count": place.count},
+                gain=places.bound(profile, metric, place.value, "nothing is joined here"),
+                advice=(
+                    "a tensor that grows by cat in a loop is copied whole every time: write into a "
+                    "preallocated one (cache[:, step] = value), or keep the parts in a list and "
+                    "join them once after the loop"
+                ),
+                misleads="parts of a fixed size that a model joins once a layer (skip connections)",
+            )
+        )
+    return found
+
+
 # What Python code writes that is nothing but a copy, and dispatches to one.
 _WRAPPERS: Final = frozenset({"aten::reshape", "aten::flatten", "aten::float", "aten::type_as"})
 
@@ -60,6 +105,7 @@ def _operator_finding(
     profile: Profile, place: places.Place, names: set[str], share: float
 ) -> Finding:
     is_conversion = bool(names & DEVICE_OR_TYPE)
+    has_backward = profile.query().phase(Phase.BACKWARD).count() > 0
     if is_conversion:
         advice = (
             "convert once, outside the step, or create the tensor with the type and device it is "
@@ -85,13 +131,15 @@ def _operator_finding(
         gain=places.bound(
             profile,
             CPU_TIME_NS.name,
-            place.value,
-            "nothing is copied here, and the operators around it take what they took",
+            place.value * (_WITH_CACHES_AND_BACKWARD if has_backward else _WITH_CACHES),
+            "nothing is copied here, and what the copies displaced from the caches took each reader "
+            "no longer to read again than the copies took",
         ),
         advice=advice,
         misleads=(
-            "the operator after it is so much faster on the copy that the copy pays; types are not "
-            "recorded, so a change of type and one of device look alike"
+            "the operator after it is so much faster on the copy that the copy pays; most "
+            "of the bound is for caches, which tensors larger than them do not use; types are not recorded, "
+            "so a change of type and one of device look alike"
         ),
     )
 

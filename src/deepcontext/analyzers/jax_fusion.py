@@ -1,4 +1,4 @@
-"""JAX fusion and layout: copies that the compiler inserted, work done twice, memory-bound fusions."""
+"""JAX fusion and layout: copies and transposes, work done twice, memory-bound fusions."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Severity
 from deepcontext.profiler import jax_operations, jax_summary
 from deepcontext.profiler.frame import FrameKind, Phase
+from deepcontext.profiler.query import Query
 from deepcontext.profiler.source import is_user_file
 
 if TYPE_CHECKING:
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
 
     from deepcontext.profiler.profile import Profile
 
-_LEAST_INSERTED: Final = 0.10
+_LEAST_MOVED: Final = 0.10
+# XLA names a fusion after its operations: "transpose_copy_fusion".
+_MOVES: Final = ("copy", "transpose")
 _LEAST_RECOMPUTED: Final = 0.15
 _LEAST_FUSION: Final = 0.15
 # Of the device time; a shorter operation's rate is noise.
@@ -34,30 +37,44 @@ def _find(profile: Profile) -> list[Finding]:
     busy = places.judged_total(profile, places.DEVICE_TIME)
     if not busy or busy < _LEAST_BUSY * profile.run.wall_ns:
         return []
-    return [*_inserted(profile), *_recomputed(profile), *_memory_bound(profile)]
+    return [*_moved(profile), *_recomputed(profile), *_memory_bound(profile)]
 
 
-def _inserted(profile: Profile) -> list[Finding]:
-    markers = places.nodes_named(profile, FrameKind.MARKER, {jax_summary.INSERTED})
-    value = markers.total(places.DEVICE_TIME, inclusive=True)
+def _moved(profile: Profile) -> list[Finding]:
+    """Report operations that only put values elsewhere, whoever asked for them."""
+    moves = _moves(profile)
+    value = moves.total(places.DEVICE_TIME)
     share = value / places.total(profile, places.DEVICE_TIME)
-    if share < _LEAST_INSERTED:
+    if share < _LEAST_MOVED:
         return []
-    place = places.by_line(markers, places.DEVICE_TIME)[0]
+    markers = places.nodes_named(profile, FrameKind.MARKER, {jax_summary.INSERTED})
+    inserted = moves.under(markers).total(places.DEVICE_TIME) / value
+    found = places.by_line(moves, places.DEVICE_TIME)
     return [
         _finding(
             profile,
-            place.nodes,
+            tuple(node for place in found for node in place.nodes),
             value,
-            f"operations that XLA inserted (copies, transposes) take {share:.0%} of the device "
-            f"time, most of it for {places.place_text(profile, place.frame)}",
+            f"copies and transposes of arrays take {share:.0%} of the device time ({inserted:.0%} "
+            f"of it inserted by XLA), most of it for {places.place_text(profile, found[0].frame)}",
             (
-                "let the layout of the result be that of its use: avoid transposes around this "
-                "line, donate arguments that are overwritten (donate_argnums), carry loop state "
-                "without copies"
+                "let the layout of the result be that of its use: keep one order of dimensions "
+                "(NHWC for convolutions on a CPU, batch dimensions first for products), so that "
+                "nothing is transposed around this line; read the old value of loop state before "
+                "it is overwritten, and donate arguments that are (donate_argnums)"
             ),
         )
     ]
+
+
+def _moves(profile: Profile) -> Query:
+    """Select copies, transposes, and fusions that are named so and compute nothing."""
+    named = places.nodes_named(
+        profile, FrameKind.HLO, lambda name: any(each in name for each in _MOVES)
+    )
+    if "flops" not in profile.metrics:
+        return named
+    return Query(profile, named.mask() & (profile.exclusive("flops") == 0))
 
 
 def _recomputed(profile: Profile) -> list[Finding]:
@@ -91,7 +108,8 @@ def _memory_bound(profile: Profile) -> list[Finding]:
     for fusion in jax_operations.fusions(profile):
         if fusion.device_ns / whole < _LEAST_FUSION:
             break
-        if fusion.bytes and fusion.intensity < _MEMORY_BOUND:
+        is_move = not fusion.flops and any(each in fusion.name for each in _MOVES)
+        if fusion.bytes and fusion.intensity < _MEMORY_BOUND and not is_move:
             found.append(_fusion_finding(profile, fusion, roof))
     return found
 

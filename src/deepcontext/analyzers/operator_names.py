@@ -178,6 +178,8 @@ READS_VALUE: Final = frozenset(
 COPIES: Final = frozenset(
     f"aten::{name}" for name in ["to", "_to_copy", "contiguous", "clone", "copy_", "pin_memory"]
 )
+# New tensors of all elements of others.
+JOINS: Final = frozenset({"aten::cat", "aten::concat", "aten::stack"})
 DEVICE_OR_TYPE: Final = frozenset({"aten::to", "aten::_to_copy"})
 EMBEDDING_BY_INDEX: Final = "aten::index"
 EMBEDDING: Final = "aten::embedding"

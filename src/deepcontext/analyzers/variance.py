@@ -27,8 +27,6 @@ _LEAST_SPREAD: Final = 1.25
 # A call that loses its core waits for a few slices of the scheduler, some ms each: that is no fault of
 # the program, so less than this is not judged.
 _LEAST_DEVIATION_NS: Final = 10_000_000
-# With other programs on all cores, a call on several threads waits for the last of them.
-_LEAST_DEVIATION_CROWDED_NS: Final = 50_000_000
 # Time of operators by processor time of the process. On cores of its own it is below 1: operators
 # compute, on several threads at once where they are large.
 _MOST_WAITING: Final = 1.1
@@ -42,11 +40,12 @@ def _find(profile: Profile) -> list[Finding]:
     deviation, mean = _without_slowest(rows)
     spread = deviation / np.maximum(mean, 1.0)
     uneven = (rows.count >= _LEAST_CALLS) & (spread >= _LEAST_SPREAD)
-    loading = places.scopes(profile, places.LOADER_SCOPE).mask()[rows.node]
-    is_crowded = _is_crowded(profile) & ~loading
-    uneven &= deviation >= np.where(is_crowded, _LEAST_DEVIATION_CROWDED_NS, _LEAST_DEVIATION_NS)
+    uneven &= deviation >= _LEAST_DEVIATION_NS
     uneven &= rows.total >= _LEAST_SHARE * whole
     uneven &= ~_while_compiling(profile)[rows.node]
+    if _is_crowded(profile):
+        is_loading = places.scopes(profile, places.LOADER_SCOPE).mask()[rows.node]
+        uneven &= is_loading | (_excess(rows) > _waited_ns(profile))
     found, covered = [], np.zeros(len(profile.tree), np.bool_)
     # The innermost path that is uneven is the one to look at: its callers are uneven through it.
     for row in np.flatnonzero(uneven)[::-1].tolist():
@@ -65,6 +64,17 @@ def _is_crowded(profile: Profile) -> bool:
         CPU_TIME_NS.name, inclusive=True
     )
     return 0 < used * _MOST_WAITING < computing
+
+
+def _waited_ns(profile: Profile) -> int:
+    """Return the time in which the process had no processor, whatever it waited for."""
+    return profile.run.wall_ns - profile.run.cpu_user_ns - profile.run.cpu_system_ns
+
+
+def _excess(rows: MetricRows) -> places.Ints:
+    """Return what the calls took beyond the shortest, ns, shape (rows,)."""
+    assert rows.minimum is not None  # noqa: S101  asked by the caller
+    return np.asarray(rows.total - rows.count * rows.minimum)
 
 
 def _without_slowest(rows: MetricRows) -> tuple[places.Floats, places.Floats]:

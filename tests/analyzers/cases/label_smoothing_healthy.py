@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-WORDS, PADDING = 2000, 0
+WORDS, SMOOTHING, PADDING = 2000, 0.1, 0
 
 torch.manual_seed(0)
 layer = nn.Linear(32, WORDS)
@@ -11,5 +11,8 @@ states = torch.randn(8, 32, 32)
 targets = torch.randint(0, WORDS, (8, 32))
 for _ in range(15):
     logits = layer(states).flatten(0, 1)
-    nn.functional.cross_entropy(logits, targets.flatten(), ignore_index=PADDING).backward()
+    loss = nn.functional.cross_entropy(
+        logits, targets.flatten(), ignore_index=PADDING, label_smoothing=SMOOTHING
+    )
+    loss.backward()
     layer.zero_grad()

@@ -5,5 +5,6 @@ from torch import nn
 
 torch.manual_seed(0)
 net = nn.Linear(512, 512).requires_grad_(requires_grad=False)
+data = torch.randn(24000, 512)
 for _ in range(40):
-    net(torch.randn(3000, 512))
+    net(data[:3000])
