@@ -150,11 +150,13 @@ def _by_line_exclusive(query: Query, metric: str, own: places.Mask) -> list[plac
         return []
     owner = places.climb(profile, nodes, own)
     frames = profile.frames
-    # By function and line: a recursive function's line is one place, whatever its depth.
-    key = (frames.file.astype(np.int64) << 32) | frames.line
-    line = np.where(owner == NO_NODE, -1, key[profile.tree.frame[owner]])
-    name = frames.name[profile.tree.frame[nodes]].astype(np.int64)
-    inverse = _numbered_pairs(line, name)
+    # By file and line: a recursive function's line is one place, whatever its depth.
+    _, line_of_frame = np.unique(
+        (frames.file.astype(np.int64) << 32) | frames.line, return_inverse=True
+    )
+    line = np.where(owner == NO_NODE, 0, line_of_frame[profile.tree.frame[owner]] + 1)
+    name = frames.name[profile.tree.frame[nodes]]
+    _, inverse = np.unique(line * len(frames.strings) + name, return_inverse=True)
     value = np.zeros(int(inverse.max()) + 1, np.int64)
     np.add.at(value, inverse, profile.exclusive(metric)[nodes])
     whole = places.total(profile, metric)
@@ -167,15 +169,6 @@ def _by_line_exclusive(query: Query, metric: str, own: places.Mask) -> list[plac
         ids = tuple(nodes[members].tolist())
         found.append(places.Place(frame, ids, int(value[index]), len(ids)))
     return sorted(found, key=lambda place: (-place.value, place.nodes))
-
-
-def _numbered_pairs(first: places.Ints, second: places.Ints) -> places.Ints:
-    """Return a number for each place, the same where both values are the same, shape (n,)."""
-    order = np.lexsort((second, first))
-    changes = (np.diff(first[order]) != 0) | (np.diff(second[order]) != 0)
-    number = np.empty(len(order), np.int64)
-    number[order] = np.concatenate(([0], np.cumsum(changes)))
-    return number
 
 
 ANALYZER = Analyzer("hotspot", "does one line take much of the time?", _find, names_place_only=True)

@@ -7,6 +7,7 @@ operators without the shapes that `--shapes` appends.
 from __future__ import annotations
 
 import re
+import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -40,6 +41,10 @@ COMPILING: Final = "torch.compile: compiling"
 LEAST_TOTAL_NS: Final = 10_000_000
 # What follows a graph break in `forward` is a function of torch.compile's own making.
 _RESUMED: Final = re.compile(r"torch_dynamo_resume_in_(\w+)_at_\d+")
+# Names of a profile's frames by kind, as long as the profile lives: most analyzers ask for them.
+_NAMES: Final[weakref.WeakKeyDictionary[Profile, dict[FrameKind, _Names]]] = (
+    weakref.WeakKeyDictionary()
+)
 STEP_SCOPE: Final = "Optimizer.step#"
 LOADER_SCOPE: Final = "enumerate(DataLoader)#"
 
@@ -115,14 +120,39 @@ def nodes_named(
 ) -> Query:
     """Select nodes of a kind whose name, without shapes, is accepted."""
     test = accepts if callable(accepts) else accepts.__contains__
-    frames = profile.frames
-    of_kind = np.flatnonzero(frames.kind == kind)
-    names, inverse = np.unique(frames.name[of_kind], return_inverse=True)
-    strings = frames.strings
-    accepted = [bool(test(base_name(strings[each]))) for each in map(int, names)]
-    mask = np.zeros(len(frames), np.bool_)
-    mask[of_kind] = np.array(accepted, np.bool_)[inverse] if accepted else False
+    names = _names_of(profile, kind)
+    accepted = np.array([bool(test(name)) for name in names.names], np.bool_)
+    if not accepted.any():
+        return Query(profile, np.zeros(len(profile.tree), np.bool_))
+    mask = np.zeros(len(profile.frames), np.bool_)
+    mask[names.frames] = accepted[names.number]
     return Query(profile, mask[profile.tree.frame])
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """Names, without shapes, of the frames of a kind.
+
+    Attributes:
+        frames: which frames are of the kind, shape (n,).
+        number: index of each one's name in `names`, shape (n,).
+        names: one for each distinct string.
+    """
+
+    frames: Ints
+    number: Ints
+    names: list[str]
+
+
+def _names_of(profile: Profile, kind: FrameKind) -> _Names:
+    of_profile = _NAMES.setdefault(profile, {})
+    if kind not in of_profile:
+        frames = profile.frames
+        of_kind = np.flatnonzero(frames.kind == kind)
+        names, number = np.unique(frames.name[of_kind], return_inverse=True)
+        bare = [base_name(frames.strings[each]) for each in names.tolist()]
+        of_profile[kind] = _Names(of_kind, number, bare)
+    return of_profile[kind]
 
 
 def operators(profile: Profile, accepts: Collection[str] | Callable[[str], bool]) -> Query:
