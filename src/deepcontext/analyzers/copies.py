@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from deepcontext.analyzers import places
 from deepcontext.analyzers.base import Analyzer
-from deepcontext.analyzers.finding import Finding, Severity
+from deepcontext.analyzers.finding import Finding, Gain, Severity
 from deepcontext.analyzers.operator_names import COPIES, DEVICE_OR_TYPE, JOINS
 from deepcontext.profiler.frame import FrameKind, Phase
 from deepcontext.profiler.metric import CPU_TIME_NS
@@ -85,7 +85,7 @@ def _joins(profile: Profile) -> list[Finding]:
                 ),
                 nodes=place.nodes[:8],
                 evidence={"copy_ns": place.value, "copy_share": share, "calls_count": place.count},
-                gain=places.bound(profile, metric, place.value, "nothing is joined here"),
+                gain=_host_gain(profile, place),
                 advice=(
                     "a tensor that grows by cat in a loop is copied whole every time: write into a "
                     "preallocated one (cache[:, step] = value), or keep the parts in a list and "
@@ -101,11 +101,21 @@ def _joins(profile: Profile) -> list[Finding]:
 _WRAPPERS: Final = frozenset({"aten::reshape", "aten::flatten", "aten::float", "aten::type_as"})
 
 
+def _host_gain(profile: Profile, place: places.Place) -> Gain:
+    has_backward = profile.query().phase(Phase.BACKWARD).count() > 0
+    return places.bound(
+        profile,
+        CPU_TIME_NS.name,
+        place.value * (_WITH_CACHES_AND_BACKWARD if has_backward else _WITH_CACHES),
+        "nothing is copied here, and what the copies displaced from the caches took each reader "
+        "no longer to read again than the copies took",
+    )
+
+
 def _operator_finding(
     profile: Profile, place: places.Place, names: set[str], share: float
 ) -> Finding:
     is_conversion = bool(names & DEVICE_OR_TYPE)
-    has_backward = profile.query().phase(Phase.BACKWARD).count() > 0
     if is_conversion:
         advice = (
             "convert once, outside the step, or create the tensor with the type and device it is "
@@ -128,13 +138,7 @@ def _operator_finding(
         ),
         nodes=place.nodes[:8],
         evidence={"copy_ns": place.value, "copy_share": share, "calls_count": place.count},
-        gain=places.bound(
-            profile,
-            CPU_TIME_NS.name,
-            place.value * (_WITH_CACHES_AND_BACKWARD if has_backward else _WITH_CACHES),
-            "nothing is copied here, and what the copies displaced from the caches took each reader "
-            "no longer to read again than the copies took",
-        ),
+        gain=_host_gain(profile, place),
         advice=advice,
         misleads=(
             "the operator after it is so much faster on the copy that the copy pays; most "

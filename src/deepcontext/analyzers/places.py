@@ -150,7 +150,7 @@ def _names_of(profile: Profile, kind: FrameKind) -> _Names:
         frames = profile.frames
         of_kind = np.flatnonzero(frames.kind == kind)
         names, number = np.unique(frames.name[of_kind], return_inverse=True)
-        bare = [base_name(frames.strings[each]) for each in names.tolist()]
+        bare = [base_name(frames.strings[each]) for each in map(int, names)]
         of_profile[kind] = _Names(of_kind, number, bare)
     return of_profile[kind]
 
