@@ -44,7 +44,8 @@ def _find(profile: Profile) -> list[Finding]:
         if peak >= _LEAST_PEAK:
             found += _owner(profile, prefix, peak)
             found += _churn(profile, prefix, peak)
-    for program in jax_memory.program_memory(profile):
+    programs = jax_memory.program_memory(profile) if places.has_jax(profile) else ()
+    for program in programs:
         if program.run_bytes >= _LEAST_PEAK:
             found += _not_donated(profile, program)
             found += _temporary(profile, program)
