@@ -1,0 +1,161 @@
+#include "unwind/address_table.h"
+
+#include <map>
+
+#include "core/interner.h"
+#include "unwind/readable_name.h"
+#include "unwind/symbols.h"
+
+namespace deepcontext::unwind {
+
+AddressTable &AddressTable::instance() {
+  static AddressTable *const table = new AddressTable(); // outlives every thread
+  return *table;
+}
+
+KnownAddress AddressTable::lookup(uintptr_t pc) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  auto known = known_.find(pc);
+  if (known != known_.end()) {
+    return known->second;
+  }
+  refreshLocked(); // a table is read only while its object is certain to be loaded
+  return known_.emplace(pc, describe(pc)).first->second;
+}
+
+KnownAddress AddressTable::describe(uintptr_t pc) {
+  KnownAddress known;
+  known.pc = pc;
+  uintptr_t call = pc - 1; // a call may be the last instruction of its function
+  const LoadedObject *object = objects_.find(call);
+  if (!object) {
+    known.function = functionAt(LoadedObjects::kNoFile, 0);
+    return known;
+  }
+  known.role = object->role;
+  uintptr_t start = call;
+  if (object->eh_frame_hdr) {
+    if (auto found = findRule(object->eh_frame_hdr, object->eh_frame_hdr_bytes, call)) {
+      known.rule = found->rule;
+      start = found->function_start;
+    }
+  }
+  known.function = functionAt(object->file, start - object->bias);
+  return known;
+}
+
+uint32_t AddressTable::functionAt(uint32_t file, uint64_t offset) {
+  constexpr int kOffsetBits = 44;
+  auto [place, is_new] = function_ids_.emplace(static_cast<uint64_t>(file) << kOffsetBits | offset,
+                                               static_cast<uint32_t>(functions_.size()));
+  if (is_new) {
+    functions_.emplace_back();
+    functions_.back().file = file;
+    functions_.back().offset = offset;
+  }
+  return place->second;
+}
+
+void AddressTable::hide(uintptr_t address) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  objects_.hide(address);
+}
+
+void AddressTable::refresh() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  refreshLocked();
+}
+
+void AddressTable::refreshLocked() {
+  if (objects_.refresh()) {
+    known_.clear();
+    epoch_.fetch_add(1, std::memory_order_release);
+  }
+}
+
+Function AddressTable::function(uint32_t id) {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (functions_[id].is_named) {
+      return functions_[id];
+    }
+  }
+  nameFunctions();
+  std::lock_guard<std::mutex> lock(mutex_);
+  return functions_[id];
+}
+
+ObjectFile AddressTable::file(uint32_t id) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return objects_.file(id);
+}
+
+struct AddressTable::Unnamed {
+  ObjectFile file;
+  std::vector<uint32_t> ids;
+  std::vector<uint64_t> offsets;
+};
+
+std::map<uint32_t, AddressTable::Unnamed> AddressTable::unnamed() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  std::map<uint32_t, Unnamed> by_file;
+  for (uint32_t id = 0; id < functions_.size(); ++id) {
+    const Function &function = functions_[id];
+    if (!function.is_named) {
+      Unnamed &unnamed = by_file[function.file];
+      unnamed.file = objects_.file(function.file);
+      unnamed.ids.push_back(id);
+      unnamed.offsets.push_back(function.offset);
+    }
+  }
+  return by_file;
+}
+
+void AddressTable::nameFunctions() {
+  // Files are read without the lock: a thread of the program may be waiting for it.
+  for (const auto &[file, unnamed] : unnamed()) {
+    std::vector<std::string> symbols =
+        symbolsAt(unnamed.file.path, unnamed.file.build_id, unnamed.offsets);
+    std::vector<uint32_t> names;
+    for (size_t i = 0; i < symbols.size(); ++i) {
+      names.push_back(Interner::instance().intern(
+          symbols[i].empty() ? unresolvedName(unnamed.file.path, unnamed.offsets[i])
+                             : readableName(symbols[i])));
+    }
+    std::lock_guard<std::mutex> lock(mutex_);
+    for (size_t i = 0; i < symbols.size(); ++i) {
+      Function &function = functions_[unnamed.ids[i]];
+      function.name = names[i];
+      function.is_named = true;
+      function.has_symbol = !symbols[i].empty();
+    }
+  }
+}
+
+std::vector<AddressTable::FileUse> AddressTable::files() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<FileUse> uses(objects_.fileCount());
+  for (uint32_t i = 0; i < uses.size(); ++i) {
+    uses[i].file = objects_.file(i);
+  }
+  for (const Function &function : functions_) {
+    ++uses[function.file].functions;
+    uses[function.file].named += function.has_symbol;
+  }
+  return uses;
+}
+
+bool AddressCache::refresh() {
+  AddressTable &table = AddressTable::instance();
+  if (walks_++ % kWalksBetween == 0) {
+    table.refresh();
+  }
+  if (__builtin_expect(epoch_ == table.epoch(), 1)) {
+    return false;
+  }
+  slots_.assign(kSlots, KnownAddress());
+  epoch_ = table.epoch();
+  return true;
+}
+
+} // namespace deepcontext::unwind

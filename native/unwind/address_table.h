@@ -1,0 +1,101 @@
+#pragma once
+// What is known of return addresses, for the whole process and for each thread.
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "unwind/frame_rule.h"
+#include "unwind/loaded_objects.h"
+
+namespace deepcontext::unwind {
+
+/// What a walk needs of a return address.
+struct KnownAddress {
+  uintptr_t pc = 0;
+  FrameRule rule;
+  uint32_t function = 0; // see AddressTable::function
+  ObjectRole role = ObjectRole::kProgram;
+};
+
+/// A function by where it begins in its file; known for good.
+struct Function {
+  uint32_t file = 0;     // see LoadedObjects
+  uint64_t offset = 0;   // address in the file, 0 in code of no file
+  uint32_t name = 0;     // interned
+  bool is_named = false; // whether `name` was looked up
+  bool has_symbol = false;
+};
+
+/// Process-wide. One mutex, taken when a thread meets an address for the first time and when names
+/// are looked up, never on a warm path (see AddressCache).
+class AddressTable {
+public:
+  static AddressTable &instance();
+
+  KnownAddress lookup(uintptr_t pc);
+  /// Hide the frames of the object that `address` lies in.
+  void hide(uintptr_t address);
+  /// Moves when an object was unloaded: what was known of its addresses may be wrong.
+  uint64_t epoch() const { return epoch_.load(std::memory_order_acquire); }
+  /// Notice objects that were unloaded since the last look-up.
+  void refresh();
+
+  /// Function by id, with its name: "name" of its symbol, else "file+0xoffset".
+  Function function(uint32_t id);
+  ObjectFile file(uint32_t id) const;
+  /// Files that functions were seen in, by the order they came up, and how many have a name.
+  struct FileUse {
+    ObjectFile file;
+    uint32_t functions = 0, named = 0;
+  };
+  std::vector<FileUse> files() const;
+  std::mutex &forkLock() { return mutex_; }
+
+private:
+  KnownAddress describe(uintptr_t pc);
+  uint32_t functionAt(uint32_t file, uint64_t offset);
+  void refreshLocked();
+  struct Unnamed;
+  std::map<uint32_t, Unnamed> unnamed() const;
+  void nameFunctions();
+
+  mutable std::mutex mutex_;
+  std::atomic<uint64_t> epoch_{1};
+  LoadedObjects objects_;
+  std::unordered_map<uintptr_t, KnownAddress> known_;
+  std::deque<Function> functions_;
+  std::unordered_map<uint64_t, uint32_t> function_ids_; // (file, offset) in one number
+};
+
+/// A thread's own copy of the addresses it meets. Owner thread only.
+class AddressCache {
+public:
+  AddressCache() : slots_(kSlots) {}
+
+  const KnownAddress &lookup(uintptr_t pc) {
+    KnownAddress &slot = slots_[(pc * 0x9E3779B97F4A7C15u) >> (64 - kSlotBits)];
+    if (__builtin_expect(slot.pc != pc, 0)) {
+      slot = AddressTable::instance().lookup(pc);
+    }
+    return slot;
+  }
+  /// Forget everything if an object was unloaded; true when it did.
+  bool refresh();
+
+private:
+  static constexpr int kSlotBits = 13;
+  static constexpr size_t kSlots = size_t{1} << kSlotBits;
+  // How many walks apart unloaded objects are looked for: asking takes the dynamic linker's lock.
+  static constexpr uint32_t kWalksBetween = 64;
+
+  std::vector<KnownAddress> slots_;
+  uint64_t epoch_ = 0;
+  uint32_t walks_ = 0;
+};
+
+} // namespace deepcontext::unwind

@@ -1,0 +1,75 @@
+#pragma once
+// The executables and shared libraries in the process: where they lie, what they are called.
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace deepcontext::unwind {
+
+/// What frames of an object mean to a reader of the profile.
+enum class ObjectRole : uint8_t {
+  kProgram,     // shown
+  kHidden,      // the interpreter, whose Python frames are shown, and this profiler
+  kVendor,      // a GPU vendor's driver and profiler: how an API call is carried out
+  kThreadStart, // the C library: hidden where it starts a thread
+};
+
+/// One file, known for good although it may be unloaded.
+struct ObjectFile {
+  std::string path;     // "" for the kernel's own (vdso) and for code in no file
+  std::string build_id; // hexadecimal; "" when it has none
+};
+
+/// Executable memory of an object.
+struct LoadedObject {
+  uintptr_t low = 0, high = 0;
+  uintptr_t bias = 0; // address minus the address in the file
+  const uint8_t *eh_frame_hdr = nullptr;
+  size_t eh_frame_hdr_bytes = 0;
+  uint32_t file = 0;
+  ObjectRole role = ObjectRole::kProgram;
+};
+
+/// How often objects were loaded and unloaded so far.
+struct LoadCounts {
+  uint64_t loaded = 0, unloaded = 0;
+  bool operator==(const LoadCounts &other) const {
+    return loaded == other.loaded && unloaded == other.unloaded;
+  }
+  static LoadCounts now();
+};
+
+/// A snapshot of the objects, renewed when it is out of date. Not thread-safe: see AddressTable.
+class LoadedObjects {
+public:
+  static constexpr uint32_t kNoFile = 0; // code that the program made, or memory of no object
+
+  LoadedObjects();
+
+  /// Hide the object that `address` lies in, from the next snapshot on.
+  void hide(uintptr_t address) { hidden_.push_back(address); }
+  /// Bring the snapshot up to date. Returns whether an object was unloaded since the last time.
+  bool refresh();
+  /// The object at `pc`, or null.
+  const LoadedObject *find(uintptr_t pc) const;
+  const ObjectFile &file(uint32_t id) const { return files_[id]; }
+  uint32_t fileCount() const { return static_cast<uint32_t>(files_.size()); }
+
+private:
+  struct Visit;
+  uint32_t fileOf(ObjectFile file);
+  ObjectRole roleOf(const LoadedObject &object) const;
+
+  LoadCounts counts_;
+  std::vector<LoadedObject> objects_; // ascending addresses
+  std::deque<ObjectFile> files_;
+  std::map<std::pair<std::string, std::string>, uint32_t> file_ids_;
+  std::vector<uintptr_t> hidden_;
+};
+
+} // namespace deepcontext::unwind

@@ -1,0 +1,102 @@
+#include "unwind/readable_name.h"
+
+#include <cinttypes>
+#include <cstdio>
+#include <cstdlib>
+#include <cxxabi.h>
+#include <string_view>
+
+namespace deepcontext::unwind {
+
+namespace {
+
+constexpr std::string_view kOperator = "operator";
+
+bool endsWith(std::string_view text, std::string_view ending) {
+  return text.size() >= ending.size() && text.substr(text.size() - ending.size()) == ending;
+}
+
+bool isClosing(char character) {
+  return character == ')' || character == '>' || character == '}' || character == ']';
+}
+
+bool isOpening(char character) {
+  return character == '(' || character == '<' || character == '{' || character == '[';
+}
+
+/// Position of the bracket that the last character of `text` closes, or npos. Operators made of
+/// brackets ("operator<<") would unbalance the count and are rare enough to be left as they are.
+size_t matchingOpening(std::string_view text) {
+  int depth = 0;
+  for (size_t i = text.size(); i-- > 0;) {
+    bool is_arrow = text[i] == '>' && i > 0 && text[i - 1] == '-';
+    depth += isClosing(text[i]) && !is_arrow;
+    depth -= isOpening(text[i]);
+    if (depth == 0) {
+      return i;
+    }
+  }
+  return std::string_view::npos;
+}
+
+/// "f(int) const" -> "f"; a name without parameters stays as it is.
+std::string_view withoutParameters(std::string_view name) {
+  std::string_view head = name;
+  for (std::string_view qualifier : {" const", " &", " &&", " volatile"}) {
+    if (endsWith(head, qualifier)) {
+      head.remove_suffix(qualifier.size());
+    }
+  }
+  if (head.empty() || head.back() != ')' || endsWith(head, "(anonymous namespace)")) {
+    return name;
+  }
+  size_t opening = matchingOpening(head);
+  bool is_whole = opening == std::string_view::npos || opening == 0;
+  return is_whole || endsWith(head.substr(0, opening), kOperator) ? name : head.substr(0, opening);
+}
+
+/// "void ns::f<int>" -> "ns::f<int>": templates' names begin with what they return.
+std::string_view withoutReturnType(std::string_view name) {
+  int depth = 0;
+  for (size_t i = name.size(); i-- > 0;) {
+    depth += isClosing(name[i]);
+    depth -= isOpening(name[i]);
+    if (depth == 0 && name[i] == ' ') {
+      std::string_view before = name.substr(0, i);
+      return endsWith(before, kOperator) || endsWith(before, "(anonymous") ? name
+                                                                           : name.substr(i + 1);
+    }
+  }
+  return name;
+}
+
+std::string demangled(const std::string &symbol) {
+  int status = 0;
+  char *text = ::abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status);
+  std::string readable = text ? text : symbol;
+  std::free(text);
+  return readable;
+}
+
+} // namespace
+
+std::string readableName(const std::string &symbol) {
+  std::string plain = symbol;
+  if (symbol.compare(0, 2, "_Z") != 0) { // "f.cold"; a C++ symbol's is the demangler's to take off
+    return plain.substr(0, plain.find('.', 1));
+  }
+  plain = demangled(symbol.substr(0, symbol.find('.')));
+  std::string_view name = withoutReturnType(withoutParameters(plain));
+  return std::string(name.empty() ? plain : name);
+}
+
+std::string unresolvedName(const std::string &path, uint64_t offset) {
+  if (path.empty()) {
+    return "[code in no file]";
+  }
+  char address[24];
+  std::snprintf(address, sizeof address, "+0x%" PRIx64, offset);
+  return path.substr(path.rfind('/') + 1) + address;
+}
+
+} // namespace deepcontext::unwind

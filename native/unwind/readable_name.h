@@ -1,0 +1,15 @@
+#pragma once
+// How native functions are called in a profile.
+#include <cstdint>
+#include <string>
+
+namespace deepcontext::unwind {
+
+/// A symbol as a person reads it: demangled, without return type, parameters and the compiler's
+/// suffixes (".cold", ".part.0").
+std::string readableName(const std::string &symbol);
+
+/// The name of a function that has no symbol: "libfoo.so+0x1234", the address in the file.
+std::string unresolvedName(const std::string &path, uint64_t offset);
+
+} // namespace deepcontext::unwind
