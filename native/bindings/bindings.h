@@ -6,6 +6,7 @@ namespace deepcontext {
 
 void bindSession(nanobind::module_ &module);
 void bindGpu(nanobind::module_ &module);
+void bindNativeFrames(nanobind::module_ &module);
 void bindSampling(nanobind::module_ &module);
 void bindTorch(nanobind::module_ &module);
 void bindMemory(nanobind::module_ &module);

@@ -19,7 +19,7 @@ namespace deepcontext {
 namespace {
 
 Node *pythonAware(Recorder &recorder) {
-  return pythonContext(recorder, currentFrame(recorder), recorder.innermost());
+  return callContext(recorder, currentFrame(recorder), recorder.innermost());
 }
 
 /// A range goes on in the frame that was running when it was opened, like a scope.

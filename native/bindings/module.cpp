@@ -16,6 +16,7 @@
 #include "python/watcher.h"
 #include "sampling/sampler.h"
 #include "sampling/thread_names.h"
+#include "unwind/address_table.h"
 
 namespace {
 
@@ -24,12 +25,12 @@ using namespace deepcontext;
 /// What another thread may hold at the moment of a fork, in lock order. The fork waits for it, so
 /// that the child, in which that thread does not exist, finds it whole and unlocked: code objects
 /// and modules die in children, too.
-std::array<std::mutex *, 9> forkLocks() {
+std::array<std::mutex *, 10> forkLocks() {
   return {&jax::Attribution::instance().forkLock(),  &jax::FunctionTable::instance().forkLock(),
           &RecorderRegistry::instance().forkLock(),  &ModuleTable::instance().forkLock(),
           &CodeTable::instance().forkLock(),         &ThreadNames::instance().forkLock(),
-          &jax::SourceFrames::instance().forkLock(), &Interner::instance().forkLock(),
-          &MetricRegistry::instance().forkLock()};
+          &jax::SourceFrames::instance().forkLock(), &unwind::AddressTable::instance().forkLock(),
+          &Interner::instance().forkLock(),          &MetricRegistry::instance().forkLock()};
 }
 
 void beforeFork() {
@@ -59,6 +60,7 @@ void inForkedChild() {
 NB_MODULE(_native, module) {
   module.attr("VERSION") = DEEPCONTEXT_VERSION;
   deepcontext::bindSession(module);
+  deepcontext::bindNativeFrames(module);
   deepcontext::bindSampling(module);
   deepcontext::bindTorch(module);
   deepcontext::bindMemory(module);

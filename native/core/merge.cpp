@@ -7,6 +7,7 @@ namespace deepcontext {
 namespace {
 
 constexpr uint32_t kUnmapped = UINT32_MAX;
+constexpr uint32_t kNotShown = UINT32_MAX; // instead of a frame
 
 struct FrameHash {
   size_t operator()(const FrameRecord &frame) const {
@@ -125,7 +126,8 @@ private:
         pending_.push_back(before);
         continue;
       }
-      uint32_t merged = node.kind == FrameKind::kLink ? base : child(base, frameOf(node));
+      uint32_t frame = node.kind == FrameKind::kLink ? kNotShown : frameOf(node);
+      uint32_t merged = frame == kNotShown ? base : child(base, frame);
       mappedOf(place) = merged;
       absorb(merged, node);
     }
@@ -156,7 +158,8 @@ private:
     if (known != frame_of_key_.end()) {
       return known->second;
     }
-    uint32_t frame = addFrame(resolver_.resolve(node));
+    FrameRecord record = resolver_.resolve(node);
+    uint32_t frame = record.kind == FrameKind::kLink ? kNotShown : addFrame(record);
     frame_of_key_.emplace(key, frame);
     return frame;
   }

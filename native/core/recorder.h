@@ -60,8 +60,8 @@ struct LevelView {
   uint64_t operator_ticks = 0; // of the session so far, up to the moment of the sample
 };
 
-/// One Python frame of the last path seen, as opaque addresses, and the node it led to. The
-/// instruction's address lies inside one code object, so it stands for the code object, too.
+/// One Python or native frame of the last path seen, as opaque addresses, and the node it led to.
+/// The instruction's address lies inside one code object, so it stands for the code object, too.
 struct PathEntry {
   const void *instruction;
   const void *instance; // the module whose call this frame is, or null
@@ -72,8 +72,9 @@ struct PathEntry {
 /// A frame as the walk found it.
 struct WalkedFrame {
   const void *code;
-  const void *instruction;
+  const void *instruction; // of a native frame: where it goes on, and `code` is null
   const void *instance;
+  uint32_t function = 0; // of a native frame, see unwind/address_table.h
 };
 
 /// Counters a thread keeps about its own recording; read by anyone.
@@ -85,6 +86,12 @@ struct RecorderCounters {
   std::atomic<uint64_t> paths_cut{0};
   std::atomic<uint64_t> hook_samples{0};
   std::atomic<uint64_t> hook_ticks{0};
+  std::atomic<uint64_t> native_walks{0};
+  std::atomic<uint64_t> native_frames{0};
+  std::atomic<uint64_t> native_by_libgcc{0};
+  std::atomic<uint64_t> native_no_rule{0};
+  std::atomic<uint64_t> native_bad_stack{0};
+  std::atomic<uint64_t> native_too_deep{0};
 
   static void bump(std::atomic<uint64_t> &counter, uint64_t by = 1) {
     counter.store(counter.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
@@ -153,6 +160,7 @@ public:
   bool is_main_thread = false;
   std::vector<WalkedFrame> walked;      // scratch of the frame walk, innermost first
   std::shared_ptr<void> address_caches; // of the frame walk
+  std::shared_ptr<void> native_walker;  // of the walk through native frames
   std::shared_ptr<void> shape_names;    // of the PyTorch observer
 
   SequenceRing &ring() { return ring_; }

@@ -6,6 +6,7 @@
 #include "python/location_table.h"
 #include "python/module_table.h"
 #include "sampling/thread_names.h"
+#include "unwind/address_table.h"
 
 namespace deepcontext {
 
@@ -36,6 +37,12 @@ FrameRecord PythonFrameResolver::resolve(const Node &node) const {
     return {node.kind,
             interner.intern(readable(interner.text(static_cast<uint32_t>(node.a)).data())), nothing,
             0};
+  }
+  case FrameKind::kNative: {
+    unwind::AddressTable &table = unwind::AddressTable::instance();
+    unwind::Function function = table.function(static_cast<uint32_t>(node.a));
+    FrameKind kind = function.is_plumbing ? FrameKind::kLink : node.kind;
+    return {kind, function.name, interner.intern(table.file(function.file).path), 0};
   }
   case FrameKind::kStall: {
     auto file = static_cast<uint32_t>(node.b >> 32); // 0: unknown

@@ -4,6 +4,7 @@
 
 #include "python/code_table.h"
 #include "python/module_table.h"
+#include "python/native_merge.h"
 
 namespace deepcontext {
 
@@ -64,6 +65,9 @@ uint32_t moduleEntry(AddressCaches &caches, const void *instance) {
 /// The tree node of one more frame below `parent`.
 Node *extend(Recorder &recorder, AddressCaches &caches, Node *parent, const WalkedFrame &seen,
              PathEntry &entry) {
+  if (!seen.code) {
+    return recorder.tree.child(parent, FrameKind::kNative, seen.function, 0);
+  }
   auto *code = static_cast<const PyCodeObject *>(seen.code);
   CodeEntry known = codeEntry(caches, code);
   switch (known.role) {
@@ -236,12 +240,10 @@ Node *extendPath(Recorder &recorder, AddressCaches &caches, Node *parent, uint32
   return parent;
 }
 
-/// A path of another depth: walk it whole, keep what it has in common with the last one.
-Node *replacePath(Recorder &recorder, AddressCaches &caches, const InterpreterFrame *top,
-                  Boundary boundary, const Level *outer, Node *parent) {
+/// Put the `left` walked frames into the path below `outer`; what the last one had, too, is kept.
+Node *placeBelow(Recorder &recorder, AddressCaches &caches, const Level *outer, uint32_t left) {
+  Node *parent = outer ? outer->node : recorder.tree.root();
   uint32_t position = outer ? outer->path_length : 0;
-  uint32_t most = Recorder::kMaxPath - position;
-  uint32_t left = walkToLevel(recorder, top, boundary, outer, most);
   bool is_folded = false;
   while (left > 0 && position < recorder.path_length) {
     const WalkedFrame &seen = recorder.walked[left - 1];
@@ -257,6 +259,38 @@ Node *replacePath(Recorder &recorder, AddressCaches &caches, const InterpreterFr
   return extendPath(recorder, caches, parent, position, left, is_folded);
 }
 
+/// A path of another depth: walk it whole, keep what it has in common with the last one.
+Node *replacePath(Recorder &recorder, AddressCaches &caches, const InterpreterFrame *top,
+                  Boundary boundary, const Level *outer) {
+  uint32_t most = Recorder::kMaxPath - (outer ? outer->path_length : 0);
+  uint32_t count = walkToLevel(recorder, top, boundary, outer, most);
+  return placeBelow(recorder, caches, outer, count);
+}
+
+/// Whether frames newer than `outer` are at the top of the Python stack.
+bool hasNewFrames(const InterpreterFrame *top, const Level *outer) {
+  return top && (!outer || outer->kind == LevelKind::kScope || outer->anchors[0].frame != top);
+}
+
+/// The path of Python and native frames.
+Node *mixedContext(Recorder &recorder, const InterpreterFrame *top, const Level *outer,
+                   uintptr_t machinery_until) {
+  if (outer && outer->folded) {
+    return outer->folded;
+  }
+  AddressCaches &caches = cachesOf(recorder);
+  refresh(recorder, caches);
+  uint32_t most = Recorder::kMaxPath - (outer ? outer->path_length : 0);
+  uint32_t count = 0;
+  if (hasNewFrames(top, outer)) {
+    bool is_in_scope = outer && outer->kind == LevelKind::kScope;
+    Boundary boundary{outer ? &outer->anchors[0] : nullptr, is_in_scope};
+    count = walkToLevel(recorder, top, boundary, outer, most);
+  }
+  count = mergeNative(recorder, {top, count, most, outer, machinery_until});
+  return placeBelow(recorder, caches, outer, count);
+}
+
 } // namespace
 
 Node *pythonContext(Recorder &recorder, const InterpreterFrame *top, const Level *outer) {
@@ -264,17 +298,20 @@ Node *pythonContext(Recorder &recorder, const InterpreterFrame *top, const Level
     return outer->folded;
   }
   Node *parent = outer ? outer->node : recorder.tree.root();
-  bool is_in_scope = outer && outer->kind == LevelKind::kScope;
-  if (!top || (outer && !is_in_scope && outer->anchors[0].frame == top)) {
+  if (!hasNewFrames(top, outer)) {
     return parent;
   }
+  if (__builtin_expect(NativeFrames::isOn(), 0)) {
+    return mixedContext(recorder, top, outer, kOnlyBetweenPythonFrames);
+  }
+  bool is_in_scope = outer && outer->kind == LevelKind::kScope;
   AddressCaches &caches = cachesOf(recorder);
   refresh(recorder, caches);
   Boundary boundary{outer ? &outer->anchors[0] : nullptr, is_in_scope};
   uint32_t begin = outer ? outer->path_length : 0;
   uint32_t first = compareInPlace(recorder, top, boundary, begin);
   if (first == kOtherDepth || recorder.path_length == begin) {
-    return replacePath(recorder, caches, top, boundary, outer, parent);
+    return replacePath(recorder, caches, top, boundary, outer);
   }
   if (first == recorder.path_length) {
     return recorder.path[first - 1].node;
@@ -286,6 +323,13 @@ Node *pythonContext(Recorder &recorder, const InterpreterFrame *top, const Level
   uint32_t count = recorder.path_length - first;
   walkFrames(recorder, top, boundary, count);
   return extendPath(recorder, caches, parent, first, count, is_folded);
+}
+
+Node *nativeContext(Recorder &recorder, const InterpreterFrame *top, const Level *outer,
+                    const void *machinery_until) {
+  bool is_known = recorder.isOnStack(machinery_until);
+  return mixedContext(recorder, top, outer,
+                      is_known ? reinterpret_cast<uintptr_t>(machinery_until) : 0);
 }
 
 void setAnchors(Level *level, const InterpreterFrame *top) {

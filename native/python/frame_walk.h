@@ -8,6 +8,7 @@
 
 #include "core/recorder.h"
 #include "python/interpreter_frame.h"
+#include "python/native_merge.h"
 
 namespace deepcontext {
 
@@ -30,7 +31,22 @@ inline const InterpreterFrame *currentFrame(Recorder &recorder) {
 /// Walks every frame and compares the walk with the last path; only frames that differ are looked
 /// up. The walk never stops early at a frame that looks unchanged: one function called from two
 /// lines of its caller has the same frame address, code and instruction both times.
+/// Native frames between Python frames are part of it while they are collected.
 Node *pythonContext(Recorder &recorder, const InterpreterFrame *top, const Level *outer);
+
+/// The same with the native frames that lead from there to the calling function, except those whose
+/// places on the stack end below `machinery_until`: a framework's call of its observers.
+Node *nativeContext(Recorder &recorder, const InterpreterFrame *top, const Level *outer,
+                    const void *machinery_until);
+
+/// The node of the call path down to what native code does now: an operator, a launch. Native
+/// frames are part of it while they are collected.
+inline Node *callContext(Recorder &recorder, const InterpreterFrame *top, const Level *outer,
+                         const void *machinery_until = nullptr) {
+  return __builtin_expect(NativeFrames::isOn(), 0)
+             ? nativeContext(recorder, top, outer, machinery_until)
+             : pythonContext(recorder, top, outer);
+}
 
 /// Remember which frames were running when a level was opened, `top` innermost.
 void setAnchors(Level *level, const InterpreterFrame *top);

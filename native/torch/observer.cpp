@@ -103,10 +103,13 @@ void openScope(Recorder &recorder, const void *record_function, const Interprete
                const char *name) {
   Level *outer = recorder.innermost();
   bool is_native = recorder.isOnStack(record_function);
-  if (!is_native) {
+  Node *parent = nullptr;
+  if (is_native) {
+    parent = callContext(recorder, top, outer, record_function);
+  } else {
     top = skipScopePlumbing(recorder, top);
+    parent = pythonContext(recorder, top, outer);
   }
-  Node *parent = pythonContext(recorder, top, outer);
   Node *node = recorder.tree.child(parent, FrameKind::kScope, recorder.names.lookup(name), 0);
   if (node != parent) { // else the tree is full
     flagStage(node, name);
@@ -129,6 +132,17 @@ void openWrapper(Recorder &recorder, const void *record_function, const Interpre
   }
 }
 
+/// Where an operator hangs that no forward operator caused. A wrapper's native frames come when the
+/// wrapped operator does: it may hang elsewhere.
+Node *operatorContext(Recorder &recorder, const void *record_function, const InterpreterFrame *top,
+                      const Level *outer) {
+  bool is_wrapped = outer && outer->kind == LevelKind::kWrapper && !outer->charged;
+  if (is_wrapped && NativeFrames::isOn()) {
+    outer = recorder.levelCount() > 1 ? outer - 1 : nullptr;
+  }
+  return callContext(recorder, top, outer, record_function);
+}
+
 void openOperator(Recorder &recorder, const void *record_function, const InterpreterFrame *top,
                   const char *name, uint8_t scope) {
   Level *outer = recorder.innermost();
@@ -141,7 +155,7 @@ void openOperator(Recorder &recorder, const void *record_function, const Interpr
     parent = forwardLink(recorder, record_function, sequence);
   }
   if (!parent) {
-    parent = pythonContext(recorder, top, outer);
+    parent = operatorContext(recorder, record_function, top, outer);
   }
   uint32_t name_id = operatorName(recorder, record_function, name);
   Node *node = recorder.tree.child(parent, FrameKind::kOperator, name_id, 0);

@@ -1,6 +1,8 @@
 #include "unwind/address_table.h"
 
+#include <algorithm>
 #include <map>
+#include <utility>
 
 #include "core/interner.h"
 #include "unwind/readable_name.h"
@@ -59,6 +61,19 @@ uint32_t AddressTable::functionAt(uint32_t file, uint64_t offset) {
 void AddressTable::hide(uintptr_t address) {
   std::lock_guard<std::mutex> lock(mutex_);
   objects_.hide(address);
+}
+
+void AddressTable::addPlumbing(std::string beginning) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (std::find(plumbing_.begin(), plumbing_.end(), beginning) == plumbing_.end()) {
+    plumbing_.push_back(std::move(beginning));
+  }
+}
+
+bool AddressTable::isPlumbing(std::string_view name) const {
+  return std::any_of(plumbing_.begin(), plumbing_.end(), [&](const std::string &beginning) {
+    return name.substr(0, beginning.size()) == beginning;
+  });
 }
 
 void AddressTable::refresh() {
@@ -127,6 +142,7 @@ void AddressTable::nameFunctions() {
       Function &function = functions_[unnamed.ids[i]];
       function.name = names[i];
       function.is_named = true;
+      function.is_plumbing = isPlumbing(Interner::instance().text(names[i]));
       function.has_symbol = !symbols[i].empty();
     }
   }

@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -29,6 +30,7 @@ struct Function {
   uint32_t name = 0;     // interned
   bool is_named = false; // whether `name` was looked up
   bool has_symbol = false;
+  bool is_plumbing = false; // see AddressTable::addPlumbing
 };
 
 /// Process-wide. One mutex, taken when a thread meets an address for the first time and when names
@@ -40,6 +42,9 @@ public:
   KnownAddress lookup(uintptr_t pc);
   /// Hide the frames of the object that `address` lies in.
   void hide(uintptr_t address);
+  /// Functions whose names begin with `beginning` carry a call from one place to another and are
+  /// not worth showing. For functions that have not been named yet.
+  void addPlumbing(std::string beginning);
   /// Moves when an object was unloaded: what was known of its addresses may be wrong.
   uint64_t epoch() const { return epoch_.load(std::memory_order_acquire); }
   /// Notice objects that were unloaded since the last look-up.
@@ -60,6 +65,7 @@ private:
   KnownAddress describe(uintptr_t pc);
   uint32_t functionAt(uint32_t file, uint64_t offset);
   void refreshLocked();
+  bool isPlumbing(std::string_view name) const;
   struct Unnamed;
   std::map<uint32_t, Unnamed> unnamed() const;
   void nameFunctions();
@@ -69,6 +75,7 @@ private:
   LoadedObjects objects_;
   std::unordered_map<uintptr_t, KnownAddress> known_;
   std::deque<Function> functions_;
+  std::vector<std::string> plumbing_;
   std::unordered_map<uint64_t, uint32_t> function_ids_; // (file, offset) in one number
 };
 

@@ -61,6 +61,7 @@ def start(  # noqa: PLR0913  settings by keyword
     node_limit: int = 1_000_000,
     jax_exact: bool = False,
     stalls: bool = False,
+    native: bool = False,
     gpu_calls: bool = False,
     memory: bool = True,
     cpu_rate: float = 100.0,
@@ -76,6 +77,7 @@ def start(  # noqa: PLR0913  settings by keyword
         jax_exact: measure the inside of compiled JAX programs all the time instead of 5 % of it:
             about 10 % slower, for short programs and rare operations.
         stalls: sample why the instructions of GPU kernels wait, a tenth of the time (NVIDIA).
+        native: show the C and C++ functions between Python, operators and GPU calls (x86-64).
         gpu_calls: measure the calls of the GPU's API, too.
         memory: follow the memory of PyTorch's tensors and of JAX's arrays.
         cpu_rate: how often a second to look where each thread is between operators, up to 1000; 0
@@ -96,6 +98,7 @@ def start(  # noqa: PLR0913  settings by keyword
         node_limit,
         jax_exact=jax_exact,
         stalls=stalls,
+        native=native,
         gpu_calls=gpu_calls,
         memory=memory,
         cpu_rate_hz=cpu_rate,
@@ -129,6 +132,7 @@ class profile(contextlib.ContextDecorator):  # noqa: N801  used like a function
         node_limit: int = 1_000_000,
         jax_exact: bool = False,
         stalls: bool = False,
+        native: bool = False,
         gpu_calls: bool = False,
         memory: bool = True,
         cpu_rate: float = 100.0,
@@ -141,6 +145,7 @@ class profile(contextlib.ContextDecorator):  # noqa: N801  used like a function
             node_limit=node_limit,
             jax_exact=jax_exact,
             stalls=stalls,
+            native=native,
             gpu_calls=gpu_calls,
             memory=memory,
             cpu_rate=cpu_rate,

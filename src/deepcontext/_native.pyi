@@ -122,6 +122,32 @@ def resume_watcher() -> None: ...
 def set_exit_status(status: int) -> None:
     """Let the process end with this status if its program succeeds; 0 leaves it alone."""
 
+# -- native frames
+class NativeCounts(TypedDict):
+    """Walks through native stacks since the session began, all threads together."""
+
+    walks: int
+    frames: int
+    by_libgcc: int
+    no_rule: int
+    bad_stack: int
+    too_deep: int
+
+class NativeFile(TypedDict):
+    """An executable or library that native functions were seen in."""
+
+    file: str
+    build_id: str
+    functions: int
+    named: int
+
+def native_is_supported() -> bool: ...
+def native_start() -> None: ...
+def native_stop() -> None: ...
+def native_add_plumbing(beginning: str) -> None: ...
+def native_counts() -> NativeCounts: ...
+def native_files() -> list[NativeFile]: ...
+
 # -- CPU sampling
 class SamplerCounts(TypedDict):
     """What became of the samples of the running or last session."""

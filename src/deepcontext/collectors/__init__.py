@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from deepcontext.collectors.amd import AmdGpu
 from deepcontext.collectors.cpu_sampling import CpuSampling
 from deepcontext.collectors.jax_programs import JaxPrograms
+from deepcontext.collectors.native_frames import NativeFrames
 from deepcontext.collectors.nvidia import NvidiaGpu
 from deepcontext.collectors.python_frames import PythonFrames
 from deepcontext.collectors.torch_compile import TorchCompile
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 ALL: tuple[Callable[[], Collector], ...] = (
     PythonFrames,
+    NativeFrames,
     TorchOperators,
     TorchMemory,  # after the operators: their calibration allocates tensors of its own
     TorchCompile,

@@ -53,6 +53,16 @@ _COMPILING = (
     ("torch/_inductor/compile_fx.py", "_compile_fx_inner"),
 )
 _COMPILING_MARKER = "torch.compile: compiling"
+# How the dispatcher gets from an operator's entry to its kernel; most of it is template arguments.
+_NATIVE_PLUMBING = (
+    "c10::BoxedKernel",
+    "c10::Dispatcher::",
+    "c10::KernelFunction::",
+    "c10::impl::BoxedKernelWrapper<",
+    "c10::impl::make_boxed_from_unboxed_functor<",
+    "c10::impl::wrap_kernel_functor_unboxed_<",
+    "torch::autograd::TypeError_to_NotImplemented_<",
+)
 _ENOUGH_THREADS = 4
 _CALIBRATION_CALLS = 6
 
@@ -127,6 +137,8 @@ class TorchOperators:
             _native.add_code_rule("suffix", file, qualified_name, "hidden", "")
         for file, qualified_name in _COMPILING:
             _native.add_code_rule("suffix", file, qualified_name, "folded", _COMPILING_MARKER)
+        for beginning in _NATIVE_PLUMBING:
+            _native.native_add_plumbing(beginning)
         self._modules.start()
         has_shapes = self._options.shapes and _native.torch_has_shapes()
         if self._options.shapes and not has_shapes:

@@ -94,6 +94,7 @@ class CollectorOptions:
         jax_exact: sample compiled JAX programs without a gap.
         jax_duty: part of the time in which compiled JAX programs are sampled, 0 to 1.
         stalls: sample why GPU instructions wait.
+        native: collect native frames.
         gpu_calls: measure the calls of a GPU's API, too.
         memory: follow the memory that frameworks allocate.
         cpu_rate_hz: samples a second of each thread's place between operators; 0 for none.
@@ -103,6 +104,7 @@ class CollectorOptions:
     jax_exact: bool = False
     jax_duty: float = 0.05
     stalls: bool = False
+    native: bool = False
     gpu_calls: bool = False
     memory: bool = True
     cpu_rate_hz: float = 0.0

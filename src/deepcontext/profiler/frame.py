@@ -59,7 +59,7 @@ class Frame:
     Attributes:
         kind: layer of the program.
         name: function, module (``Linear 'encoder.fc1'``), operator or kernel name.
-        file: absolute source path, or "" where a frame has none.
+        file: absolute source path, of native code that of the library; "" where a frame has none.
         line: 1-based source line, or 0 where a frame has none.
     """
 
@@ -69,7 +69,9 @@ class Frame:
     line: int = 0
 
     def __str__(self) -> str:
-        """Return the frame as views print it: ``name file:line``."""
+        """Return the frame as views print it: ``name file:line``, of native code ``name file``."""
         if not self.file:
             return self.name
+        if not self.line:
+            return f"{self.name} {self.file}"
         return f"{self.name} {self.file}:{self.line}"

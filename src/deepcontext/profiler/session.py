@@ -49,6 +49,7 @@ class SessionOptions:
         stops_at_exit: stop the session when the interpreter ends; the launcher does that itself.
         jax_exact: sample compiled JAX programs without a gap.
         stalls: sample why GPU instructions wait.
+        native: collect native frames.
         gpu_calls: measure the calls of a GPU's API, too.
         memory: follow the memory that frameworks allocate.
         cpu_rate_hz: samples a second of each thread's place between operators; 0 for none.
@@ -61,6 +62,7 @@ class SessionOptions:
     stops_at_exit: bool = True
     jax_exact: bool = False
     stalls: bool = False
+    native: bool = False
     gpu_calls: bool = False
     memory: bool = True
     cpu_rate_hz: float = DEFAULT_CPU_RATE_HZ
@@ -111,6 +113,7 @@ class Session:
                     shapes=self._options.shapes,
                     jax_exact=self._options.jax_exact,
                     stalls=self._options.stalls,
+                    native=self._options.native,
                     gpu_calls=self._options.gpu_calls,
                     memory=self._options.memory,
                     cpu_rate_hz=self._options.cpu_rate_hz,
@@ -211,6 +214,7 @@ class Session:
                 "node_limit": self._options.node_limit,
                 "jax_exact": self._options.jax_exact,
                 "stalls": self._options.stalls,
+                "native": self._options.native,
                 "gpu_calls": self._options.gpu_calls,
                 "memory": self._options.memory,
                 "cpu_rate_hz": self._options.cpu_rate_hz,

@@ -171,7 +171,9 @@ def shorten_path(file: str, folder: str) -> str:
 
 
 def frame_label(frame: Frame) -> str:
-    """Return a frame in a few words: the name, and for Python code the file's name and line."""
+    """Return a frame in a few words: the name, and the file's name and line where it has them."""
     if not frame.file:
         return frame.name or "(unnamed)"
+    if not frame.line:
+        return f"{frame.name} {PurePath(frame.file).name}"
     return f"{frame.name} {PurePath(frame.file).name}:{frame.line}"

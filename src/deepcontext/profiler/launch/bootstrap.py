@@ -124,6 +124,7 @@ class _Launch:
                 gpu_calls=self._options.gpu_calls,
                 jax_exact=self._options.jax_exact,
                 stalls=self._options.stalls,
+                native=self._options.native,
                 memory=self._options.memory,
                 cpu_rate_hz=self._options.cpu_rate_hz,
                 snapshot_interval_s=self._options.snapshot_interval_s,

@@ -25,6 +25,7 @@ class LaunchOptions:
         gpu_calls: whether the calls of a GPU's API are measured.
         jax_exact: whether compiled JAX programs are sampled without a gap.
         stalls: whether the reasons why GPU instructions wait are sampled.
+        native: whether native frames are collected.
         memory: whether the memory that frameworks allocate is followed.
         cpu_rate_hz: samples a second of each thread's place between operators; 0 for none.
         snapshot_interval_s: time between two snapshots of the profile, in seconds.
@@ -42,6 +43,7 @@ class LaunchOptions:
     gpu_calls: bool = False
     jax_exact: bool = False
     stalls: bool = False
+    native: bool = False
     memory: bool = True
     cpu_rate_hz: float = 100.0
     snapshot_interval_s: float = 5.0

@@ -6,6 +6,7 @@ run began in. Invariant: `inclusive` of the root is each profile's own total.
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -87,5 +88,9 @@ def _identities(view: TopDown) -> Iterator[tuple[FrameKind, str, str, int]]:
     folder = view.profile.run.cwd.rstrip("/") + "/"
     for index in range(len(view.functions)):
         frame = view.functions.frame(index)
-        file = frame.file.removeprefix(folder) if frame.kind is FrameKind.PYTHON else frame.file
+        file = frame.file
+        if frame.kind is FrameKind.PYTHON:
+            file = file.removeprefix(folder)
+        elif frame.kind is FrameKind.NATIVE:  # the same library may be installed elsewhere
+            file = PurePath(file).name
         yield frame.kind, frame.name, file, frame.line

@@ -109,6 +109,7 @@ def _run(arguments: argparse.Namespace) -> int:
             gpu_calls=arguments.gpu_calls,
             jax_exact=arguments.jax_exact,
             stalls=arguments.stalls,
+            native=arguments.native,
             memory=not arguments.no_memory,
             cpu_rate_hz=arguments.cpu_rate,
             snapshot_interval_s=arguments.snapshot_interval,

@@ -39,6 +39,12 @@ def add_session_options(parser: Parser) -> None:
         "needs administrator rights, takes 80 MB of the device's memory",
     )
     parser.option(
+        "--native",
+        action="store_true",
+        help="show the C and C++ functions between Python, operators and calls of the GPU's API "
+        "(x86-64): a larger tree, and dearer",
+    )
+    parser.option(
         "--no-memory",
         action="store_true",
         help="do not follow the memory of PyTorch's tensors and JAX's arrays",
