@@ -182,6 +182,11 @@ class FakeGpu:
             kernel.encode(), stream, ctypes.c_uint64(int(us * _US)), ctypes.c_uint64(count)
         )
 
+    @property
+    def launch_function(self) -> object:
+        """The C function that launches: (kernel's name, stream, ns)."""
+        return self._library.fake_launch
+
     def copy(
         self, direction: str, size_bytes: int, us: float = 10, *, blocking: bool = False
     ) -> None:

@@ -18,7 +18,9 @@ from deepcontext.profiler.frame import FrameKind
 from deepcontext.profiler.session import SessionManager, SessionOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
+
+    from deepcontext.profiler.collector import Collector
 
 # The kit and the tests' helpers are plain files; `tests` is not a package.
 for _folder in (Path(__file__).resolve().parents[2] / "fakes", Path(__file__).resolve().parents[3]):
@@ -134,13 +136,18 @@ def _call(work: Callable[[], None]) -> None:
     work()
 
 
-def recorded(vendor: str, work: Callable[[], None], **options: object) -> Recording:
+def recorded(
+    vendor: str,
+    work: Callable[[], None],
+    collectors: Sequence[Callable[[], Collector]] = (),
+    **options: object,
+) -> Recording:
     """Record what a function makes a vendor's device do."""
     manager = SessionManager()
     manager.start(
         None,
         SessionOptions(**options),  # type: ignore[arg-type]
-        [PythonFrames, COLLECTORS[vendor]],  # type: ignore[list-item]
+        collectors or (PythonFrames, COLLECTORS[vendor]),  # type: ignore[arg-type]
     )
     try:
         _call(work)
