@@ -10,8 +10,8 @@
 
 namespace deepcontext {
 
-/// A frame as the profile shows it; texts are interned. Of kind kLink: it is not shown, and what was
-/// measured there is its parent's.
+/// A frame as the profile shows it; texts are interned. Of kind kLink: it is not shown, and what
+/// was measured there is its parent's.
 struct FrameRecord {
   FrameKind kind;
   uint32_t name;

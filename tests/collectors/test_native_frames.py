@@ -16,7 +16,7 @@ from deepcontext import _native
 from deepcontext.profiler.frame import FrameKind
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "fakes"))
-import native_chain  # noqa: E402
+import native_chain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -212,7 +212,7 @@ def test_a_library_unloaded_and_another_in_its_place(tmp_path: Path) -> None:
             places.append(native_chain.address(chain.chain_outer))
             for _ in range(calls):
                 chain.chain_outer(native_chain.address(innermost), None, 0, 0)
-            close(chain._handle)  # noqa: SLF001
+            close(chain._handle)
 
     profile = recorded(work)
     rows = profile.metrics["call_duration_ns"]

@@ -16,7 +16,6 @@ from deepcontext.profiler.frame import FrameKind
 
 if TYPE_CHECKING:
     import ctypes
-    from pathlib import Path
 
     from kit import FakeGpu
 

@@ -15,7 +15,7 @@ from deepcontext import _native
 from deepcontext.profiler.frame import FrameKind
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "fakes"))
-import native_chain  # noqa: E402
+import native_chain
 
 if TYPE_CHECKING:
     from collections.abc import Callable
