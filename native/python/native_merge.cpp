@@ -90,13 +90,17 @@ public:
     findActivations(wanted_.top, wanted_.count, walker_.activations.data());
     uintptr_t begin = wanted_.machinery_until == kOnlyBetweenPythonFrames ? walker_.activations[0]
                                                                           : wanted_.machinery_until;
-    unwind::StackWalk walk(walker_.addresses, here, recorder_.stack_high);
-    unwind::NativeFrame frame;
     uint32_t walked = 0;
-    while (!is_complete_ && walk.next(frame) && frame.cfa <= limit_ && ++walked < kMostFrames) {
+    auto visit = [&](const unwind::NativeFrame &frame) {
+      if (frame.cfa > limit_) {
+        return false;
+      }
       add(frame, begin);
-    }
-    count(walk, walked);
+      return !is_complete_ && ++walked < kMostFrames;
+    };
+    unwind::WalkResult result =
+        unwind::walkStack(walker_.addresses, here, recorder_.stack_high, visit);
+    count(result, walked);
     if (reaches_thread_start_) {
       dropThreadStart();
     }
@@ -114,14 +118,16 @@ private:
       is_complete_ = next_ == wanted_.count && !goes_past_python_;
       return;
     }
-    bool is_shown = frame.role == unwind::ObjectRole::kProgram ||
-                    frame.role == unwind::ObjectRole::kThreadStart;
+    unwind::ObjectRole role = frame.known->role;
+    bool is_shown =
+        role == unwind::ObjectRole::kProgram || role == unwind::ObjectRole::kThreadStart;
     bool has_room = count_ + (wanted_.count - next_) < wanted_.most;
     if (frame.cfa > begin && is_shown && has_room) {
       shown_ += 1;
       WalkedFrame &place = walker_.merged[count_++];
-      place = {nullptr, reinterpret_cast<const void *>(frame.pc), nullptr, frame.function};
-      if (frame.role != unwind::ObjectRole::kThreadStart) {
+      place = {nullptr, reinterpret_cast<const void *>(frame.pc), nullptr,
+               walker_.addresses.functionOf(*frame.known)};
+      if (role != unwind::ObjectRole::kThreadStart) {
         without_thread_start_ = count_;
       }
     }
@@ -137,16 +143,16 @@ private:
 
   void dropThreadStart() { count_ = without_thread_start_; }
 
-  void count(const unwind::StackWalk &walk, uint32_t walked) {
+  void count(const unwind::WalkResult &walk, uint32_t walked) {
     RecorderCounters &counters = recorder_.counters;
     RecorderCounters::bump(counters.native_walks);
     RecorderCounters::bump(counters.native_frames, shown_);
-    if (__builtin_expect(walk.isByLibgcc(), 0)) {
+    if (__builtin_expect(walk.is_by_libgcc, 0)) {
       RecorderCounters::bump(counters.native_by_libgcc);
     }
-    if (__builtin_expect(walk.end() == unwind::WalkEnd::kNoRule, 0)) {
+    if (__builtin_expect(walk.end == unwind::WalkEnd::kNoRule, 0)) {
       RecorderCounters::bump(counters.native_no_rule);
-    } else if (__builtin_expect(walk.end() == unwind::WalkEnd::kBadStack, 0)) {
+    } else if (__builtin_expect(walk.end == unwind::WalkEnd::kBadStack, 0)) {
       RecorderCounters::bump(counters.native_bad_stack);
     } else if (__builtin_expect(walked == kMostFrames, 0)) {
       RecorderCounters::bump(counters.native_too_deep);

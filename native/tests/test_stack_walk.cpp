@@ -31,22 +31,20 @@ uintptr_t stackHigh() {
 
 struct Walked {
   std::vector<NativeFrame> frames;
-  WalkEnd end = WalkEnd::kNotYet;
-  bool is_by_libgcc = false;
+  std::vector<uint32_t> functions; // of the frames
+  WalkResult result;
 };
 
 NOINLINE Walked walk() {
   static thread_local AddressCache addresses;
   addresses.refresh();
   Registers here = Registers::ofCaller();
-  StackWalk walk(addresses, here, stackHigh());
   Walked walked;
-  NativeFrame frame;
-  while (walk.next(frame)) {
+  walked.result = walkStack(addresses, here, stackHigh(), [&](const NativeFrame &frame) {
     walked.frames.push_back(frame);
-  }
-  walked.end = walk.end();
-  walked.is_by_libgcc = walk.isByLibgcc();
+    walked.functions.push_back(addresses.functionOf(*frame.known));
+    return true;
+  });
   return walked;
 }
 
@@ -61,8 +59,8 @@ NOINLINE std::vector<uintptr_t> oracle() {
   return addresses;
 }
 
-std::string nameOf(const NativeFrame &frame) {
-  Function function = AddressTable::instance().function(frame.function);
+std::string nameOf(const Walked &walked, size_t frame) {
+  Function function = AddressTable::instance().function(walked.functions[frame]);
   return std::string(Interner::instance().text(function.name));
 }
 
@@ -89,8 +87,8 @@ NOINLINE void compareHere(const char *where) {
                  expected.size());
   }
   CHECK(is_same);
-  CHECK(walked.end == WalkEnd::kOutermost);
-  CHECK(!walked.is_by_libgcc);
+  CHECK(walked.result.end == WalkEnd::kOutermost);
+  CHECK(!walked.result.is_by_libgcc);
 }
 
 volatile int g_sink = 0;
@@ -172,10 +170,10 @@ NOINLINE Walked middle() {
 TEST(functions_have_names_and_files) {
   Walked walked = middle();
   CHECK(walked.frames.size() > 4);
-  CHECK_EQ(nameOf(walked.frames[1]), "(anonymous namespace)::innermost");
-  CHECK_EQ(nameOf(walked.frames[2]), "(anonymous namespace)::middle");
-  CHECK_EQ(nameOf(walked.frames[3]), "functions_have_names_and_files");
-  Function function = AddressTable::instance().function(walked.frames[1].function);
+  CHECK_EQ(nameOf(walked, 1), "(anonymous namespace)::innermost");
+  CHECK_EQ(nameOf(walked, 2), "(anonymous namespace)::middle");
+  CHECK_EQ(nameOf(walked, 3), "functions_have_names_and_files");
+  Function function = AddressTable::instance().function(walked.functions[1]);
   ObjectFile file = AddressTable::instance().file(function.file);
   CHECK(file.path.find("test_stack_walk") != std::string::npos);
 }
@@ -184,7 +182,7 @@ TEST(one_function_is_one_whatever_line_it_is_called_from) {
   Walked first = innermost();
   Walked second = innermost();
   CHECK(first.frames[2].pc != second.frames[2].pc);
-  CHECK_EQ(first.frames[2].function, second.frames[2].function);
+  CHECK_EQ(first.functions[2], second.functions[2]);
 }
 
 namespace {
@@ -210,9 +208,9 @@ TEST(a_walk_ends_at_code_without_a_table) {
   // sub rsp, 8; call rdi; add rsp, 8; ret
   void *code = makeCode({0x48, 0x83, 0xec, 0x08, 0xff, 0xd7, 0x48, 0x83, 0xc4, 0x08, 0xc3});
   reinterpret_cast<void (*)(Callback)>(code)(walkIntoGlobal);
-  CHECK(g_walked.end == WalkEnd::kNoRule);
+  CHECK(g_walked.result.end == WalkEnd::kNoRule);
   CHECK_EQ(g_walked.frames.size(), size_t{2});
-  CHECK_EQ(nameOf(g_walked.frames[1]), "(anonymous namespace)::walkIntoGlobal");
+  CHECK_EQ(nameOf(g_walked, 1), "(anonymous namespace)::walkIntoGlobal");
   munmap(code, 4096);
 }
 
@@ -221,19 +219,15 @@ TEST(a_walk_never_leaves_the_stack) {
   addresses.refresh();
   Registers here = Registers::ofCaller();
   // The stack is said to end here, or the frame pointer is nonsense.
-  StackWalk cut(addresses, here, here.sp + 64);
-  NativeFrame frame;
   size_t seen = 0;
-  while (cut.next(frame)) {
-    ++seen;
+  walkStack(addresses, here, here.sp + 64, [&](const NativeFrame &frame) {
     CHECK(frame.cfa <= here.sp + 64);
-  }
+    return ++seen < 1000;
+  });
   CHECK(seen < 3);
   Registers wild = here;
   wild.rbp = 0x10;
-  StackWalk odd(addresses, wild, stackHigh());
-  while (odd.next(frame) && ++seen < 1000) {
-  }
+  walkStack(addresses, wild, stackHigh(), [&](const NativeFrame &) { return ++seen < 1000; });
   CHECK(seen < 1000);
 }
 
@@ -266,12 +260,12 @@ TEST(libgcc_is_asked_where_the_table_has_no_rule) {
   __register_frame(table.data());
   reinterpret_cast<void (*)(Callback)>(code)(walkIntoGlobal);
   __deregister_frame(table.data());
-  CHECK(g_walked.is_by_libgcc);
+  CHECK(g_walked.result.is_by_libgcc);
   CHECK(g_walked.frames.size() > 4);
   if (g_walked.frames.size() > 4) {
-    CHECK_EQ(nameOf(g_walked.frames[1]), "(anonymous namespace)::walkIntoGlobal");
-    CHECK_EQ(nameOf(g_walked.frames[2]), "[code in no file]");
-    CHECK_EQ(nameOf(g_walked.frames[3]), "libgcc_is_asked_where_the_table_has_no_rule");
+    CHECK_EQ(nameOf(g_walked, 1), "(anonymous namespace)::walkIntoGlobal");
+    CHECK_EQ(nameOf(g_walked, 2), "[code in no file]");
+    CHECK_EQ(nameOf(g_walked, 3), "libgcc_is_asked_where_the_table_has_no_rule");
     for (size_t i = 1; i < g_walked.frames.size(); ++i) {
       CHECK_EQ(g_walked.frames[i - 1].cfa, g_walked.frames[i].sp);
     }

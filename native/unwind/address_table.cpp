@@ -161,6 +161,17 @@ std::vector<AddressTable::FileUse> AddressTable::files() const {
   return uses;
 }
 
+__attribute__((noinline)) void AddressCache::fill(Slot &slot, uintptr_t pc) {
+  KnownAddress known = AddressTable::instance().lookup(pc);
+  slot.pc = pc;
+  slot.cfa_offset = known.rule.cfa_offset;
+  slot.rbp_offset = known.rule.rbp_offset;
+  slot.kind = known.rule.kind;
+  slot.is_rbp_at_rbp = known.rule.is_rbp_at_rbp;
+  slot.role = known.role;
+  functions_[&slot - slots_.data()] = known.function;
+}
+
 bool AddressCache::refresh() {
   AddressTable &table = AddressTable::instance();
   if (walks_++ % kWalksBetween == 0) {
@@ -169,7 +180,7 @@ bool AddressCache::refresh() {
   if (__builtin_expect(epoch_ == table.epoch(), 1)) {
     return false;
   }
-  slots_.assign(kSlots, KnownAddress());
+  slots_.assign(kSlots, Slot());
   epoch_ = table.epoch();
   return true;
 }

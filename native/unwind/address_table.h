@@ -82,15 +82,30 @@ private:
 /// A thread's own copy of the addresses it meets. Owner thread only.
 class AddressCache {
 public:
-  AddressCache() : slots_(kSlots) {}
+  /// What each step of a walk reads: a quarter of a cache line.
+  struct Slot {
+    uintptr_t pc = 0;
+    int32_t cfa_offset = 0;
+    int16_t rbp_offset = 0;
+    RuleKind kind : 4;
+    bool is_rbp_at_rbp : 1;
+    ObjectRole role : 3;
 
-  const KnownAddress &lookup(uintptr_t pc) {
-    KnownAddress &slot = slots_[(pc * 0x9E3779B97F4A7C15u) >> (64 - kSlotBits)];
+    Slot() : kind(RuleKind::kUnknown), is_rbp_at_rbp(false), role(ObjectRole::kProgram) {}
+  };
+  static_assert(sizeof(Slot) == 16);
+
+  AddressCache() : slots_(kSlots), functions_(kSlots) {}
+
+  const Slot &lookup(uintptr_t pc) {
+    Slot &slot = slots_[(pc * 0x9E3779B97F4A7C15u) >> (64 - kSlotBits)];
     if (__builtin_expect(slot.pc != pc, 0)) {
-      slot = AddressTable::instance().lookup(pc);
+      fill(slot, pc);
     }
     return slot;
   }
+  /// The function at an address just looked up.
+  uint32_t functionOf(const Slot &slot) const { return functions_[&slot - slots_.data()]; }
   /// Forget everything if an object was unloaded; true when it did.
   bool refresh();
 
@@ -100,7 +115,10 @@ private:
   // How many walks apart unloaded objects are looked for: asking takes the dynamic linker's lock.
   static constexpr uint32_t kWalksBetween = 64;
 
-  std::vector<KnownAddress> slots_;
+  void fill(Slot &slot, uintptr_t pc);
+
+  std::vector<Slot> slots_;
+  std::vector<uint32_t> functions_;
   uint64_t epoch_ = 0;
   uint32_t walks_ = 0;
 };

@@ -6,10 +6,6 @@ namespace deepcontext::unwind {
 
 namespace {
 
-uintptr_t readStack(uintptr_t address) {
-  return *reinterpret_cast<const uintptr_t *>(address);
-}
-
 struct LibgccWalk {
   uintptr_t after; // only frames further out than this
   std::vector<NativeFrame> *found;
@@ -41,68 +37,18 @@ __attribute__((noinline)) Registers Registers::ofCaller() {
 #endif
 }
 
-bool StackWalk::next(NativeFrame &frame) {
-  if (__builtin_expect(is_by_libgcc_, 0)) {
-    return nextByLibgcc(frame);
-  }
-  if (at_.pc == 0) {
-    return end_ == WalkEnd::kNotYet ? finish(WalkEnd::kOutermost) : false;
-  }
-  const KnownAddress &known = addresses_.lookup(at_.pc);
-  const FrameRule &rule = known.rule;
-  uintptr_t cfa = 0;
-  switch (rule.kind) {
-  case RuleKind::kRsp:
-    cfa = at_.sp + rule.cfa_offset;
-    break;
-  case RuleKind::kRbp:
-    cfa = at_.rbp + rule.cfa_offset;
-    break;
-  case RuleKind::kRspPointer:
-  case RuleKind::kRbpPointer: {
-    uintptr_t place = (rule.kind == RuleKind::kRspPointer ? at_.sp : at_.rbp) + rule.cfa_offset;
-    cfa = isReadable(place) ? readStack(place) : 0;
-    break;
-  }
-  case RuleKind::kOutermost:
-    frame = {at_.pc, at_.sp, stack_high_, known.function, known.role};
-    finish(WalkEnd::kOutermost);
-    return true;
-  case RuleKind::kUnknown:
-    return askLibgcc() && nextByLibgcc(frame);
-  }
-  if (cfa <= at_.sp || !isReadable(cfa - 8)) {
-    return finish(WalkEnd::kBadStack);
-  }
-  frame = {at_.pc, at_.sp, cfa, known.function, known.role};
-  uintptr_t saved = rule.is_rbp_at_rbp ? at_.rbp : cfa + rule.rbp_offset;
-  if (rule.is_rbp_at_rbp || rule.rbp_offset != 0) {
-    at_.rbp = isReadable(saved) ? readStack(saved) : 0;
-  }
-  at_.pc = readStack(cfa - 8);
-  at_.sp = cfa;
-  return true;
-}
-
-bool StackWalk::askLibgcc() {
-  is_by_libgcc_ = true;
-  LibgccWalk walk{at_.sp, &rest_};
+std::vector<NativeFrame> askLibgcc(const Registers &from, uintptr_t stack_high) {
+  std::vector<NativeFrame> frames;
+  LibgccWalk walk{from.sp, &frames};
   _Unwind_Backtrace(LibgccWalk::onFrame, &walk);
   // It gives up in the same frame when it has no rule either.
-  bool is_further = rest_.size() > 1 && rest_[0].pc == at_.pc;
-  return is_further || finish(WalkEnd::kNoRule);
-}
-
-bool StackWalk::nextByLibgcc(NativeFrame &frame) {
-  if (rest_position_ >= rest_.size()) {
-    return end_ == WalkEnd::kNotYet ? finish(WalkEnd::kOutermost) : false;
+  if (frames.size() < 2 || frames[0].pc != from.pc) {
+    return {};
   }
-  frame = rest_[rest_position_++];
-  frame.cfa = rest_position_ < rest_.size() ? rest_[rest_position_].sp : stack_high_;
-  const KnownAddress &known = addresses_.lookup(frame.pc);
-  frame.function = known.function;
-  frame.role = known.role;
-  return true;
+  for (size_t i = 0; i < frames.size(); ++i) {
+    frames[i].cfa = i + 1 < frames.size() ? frames[i + 1].sp : stack_high;
+  }
+  return frames;
 }
 
 } // namespace deepcontext::unwind

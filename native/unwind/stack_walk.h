@@ -28,50 +28,88 @@ struct Registers {
 /// A native frame: its place on the stack is [sp, cfa).
 struct NativeFrame {
   uintptr_t pc = 0, sp = 0, cfa = 0;
-  uint32_t function = 0;
-  ObjectRole role = ObjectRole::kProgram;
+  const AddressCache::Slot *known = nullptr; // until the next look-up
 };
 
 enum class WalkEnd : uint8_t {
-  kNotYet,
+  kStopped,   // the visitor had seen enough
   kOutermost, // the thread's first frame
   kNoRule,    // code without unwind information, of a compiler at run time for example
   kBadStack,  // the next frame would not lie further out on this thread's stack
 };
 
-/// One walk. Reads the thread's own stack only, whatever the tables say: never faults.
-class StackWalk {
-public:
-  /// `stack_high` is the end of the stack that `start.sp` lies on.
-  StackWalk(AddressCache &addresses, const Registers &start, uintptr_t stack_high)
-      : addresses_(addresses), at_(start), stack_high_(stack_high) {}
+/// Other functions' frames hold AddressSanitizer's red zones: what the tables say is read anyway.
+__attribute__((no_sanitize("address"))) inline uintptr_t readStack(uintptr_t address) {
+  return *reinterpret_cast<const uintptr_t *>(address);
+}
 
-  /// Go to the next frame out, the first time to that of `start`. False when there is none.
-  bool next(NativeFrame &frame);
-  WalkEnd end() const { return end_; }
-  /// Whether libgcc had to be asked, which is slow.
-  bool isByLibgcc() const { return is_by_libgcc_; }
-
-private:
-  bool nextByLibgcc(NativeFrame &frame);
-  bool askLibgcc();
-  bool finish(WalkEnd end) {
-    end_ = end;
-    at_.pc = 0;
-    return false;
-  }
-  bool isReadable(uintptr_t address) const {
-    return address >= low_ && address <= stack_high_ - sizeof(uintptr_t) && address % 8 == 0;
-  }
-
-  AddressCache &addresses_;
-  Registers at_; // of the frame that comes next; pc is 0 past the last
-  uintptr_t stack_high_;
-  uintptr_t low_ = at_.sp;
-  WalkEnd end_ = WalkEnd::kNotYet;
-  bool is_by_libgcc_ = false;
-  std::vector<NativeFrame> rest_; // what libgcc found further out, innermost first
-  size_t rest_position_ = 0;
+struct WalkResult {
+  WalkEnd end = WalkEnd::kStopped;
+  bool is_by_libgcc = false; // it had to be asked, which is slow
 };
+
+/// The frames that libgcc finds from the one at `from` on, innermost first; none if it has no rule
+/// for that one either.
+std::vector<NativeFrame> askLibgcc(const Registers &from, uintptr_t stack_high);
+
+template <typename Visit>
+WalkResult walkByLibgcc(AddressCache &addresses, const Registers &from, uintptr_t stack_high,
+                        Visit &visit);
+
+/// Visit the native frames from `at` on, innermost first, until `visit(frame)` says false.
+///
+/// `stack_high` is the end of the stack that `at.sp` lies on. Reads that stack only, whatever the
+/// tables say: never faults.
+template <typename Visit>
+WalkResult walkStack(AddressCache &addresses, Registers at, uintptr_t stack_high, Visit visit) {
+  const uintptr_t low = at.sp;
+  auto is_readable = [&](uintptr_t address) {
+    return address >= low && address <= stack_high - sizeof(uintptr_t) && address % 8 == 0;
+  };
+  while (at.pc != 0) {
+    const AddressCache::Slot &known = addresses.lookup(at.pc);
+    uintptr_t cfa = at.sp + known.cfa_offset;
+    if (__builtin_expect(known.kind != RuleKind::kRsp, 0)) {
+      if (known.kind == RuleKind::kRbp) {
+        cfa = at.rbp + known.cfa_offset;
+      } else if (known.kind == RuleKind::kOutermost) {
+        bool goes_on = visit(NativeFrame{at.pc, at.sp, stack_high, &known});
+        return {goes_on ? WalkEnd::kOutermost : WalkEnd::kStopped, false};
+      } else if (known.kind == RuleKind::kUnknown) {
+        return walkByLibgcc(addresses, at, stack_high, visit);
+      } else {
+        uintptr_t base = known.kind == RuleKind::kRspPointer ? at.sp : at.rbp;
+        uintptr_t place = base + known.cfa_offset;
+        cfa = is_readable(place) ? readStack(place) : 0;
+      }
+    }
+    if (__builtin_expect(cfa <= at.sp || !is_readable(cfa - 8), 0)) {
+      return {WalkEnd::kBadStack, false};
+    }
+    if (!visit(NativeFrame{at.pc, at.sp, cfa, &known})) {
+      return {WalkEnd::kStopped, false};
+    }
+    if (known.rbp_offset != 0 || known.is_rbp_at_rbp) {
+      uintptr_t saved = known.is_rbp_at_rbp ? at.rbp : cfa + known.rbp_offset;
+      at.rbp = is_readable(saved) ? readStack(saved) : 0;
+    }
+    at.pc = readStack(cfa - 8);
+    at.sp = cfa;
+  }
+  return {WalkEnd::kOutermost, false};
+}
+
+template <typename Visit>
+__attribute__((noinline)) WalkResult walkByLibgcc(AddressCache &addresses, const Registers &from,
+                                                  uintptr_t stack_high, Visit &visit) {
+  std::vector<NativeFrame> frames = askLibgcc(from, stack_high);
+  for (NativeFrame &frame : frames) {
+    frame.known = &addresses.lookup(frame.pc);
+    if (!visit(frame)) {
+      return {WalkEnd::kStopped, true};
+    }
+  }
+  return {frames.empty() ? WalkEnd::kNoRule : WalkEnd::kOutermost, true};
+}
 
 } // namespace deepcontext::unwind

@@ -97,9 +97,10 @@ def _notes(counts: _native.NativeCounts) -> tuple[str, ...]:
     ended = counts["no_rule"] + counts["bad_stack"] + counts["too_deep"]
     if ended <= _NOTABLE_LOSS * counts["walks"]:
         return ()
-    return (
+    note = (
         f"{ended} of {counts['walks']} native stacks could not be walked to their operator or "
         f"Python frame: their outer native frames are missing ({counts['no_rule']} in code without "
         f"unwind information, {counts['bad_stack']} not on the thread's own stack, "
-        f"{counts['too_deep']} too deep)",
+        f"{counts['too_deep']} too deep)"
     )
+    return (note,)
