@@ -26,8 +26,10 @@ NativeWalker &walkerOf(Recorder &recorder) {
   return *static_cast<NativeWalker *>(recorder.native_walker.get());
 }
 
-/// The address on the C stack of the activation that runs each of `count` frames from `top` on.
-void findActivations(const InterpreterFrame *top, uint32_t count, uintptr_t *activations) {
+/// The address on the C stack of the activation that runs each of `count` frames from `top` on; a
+/// large one where there is none (3.14 keeps the outermost shim elsewhere).
+void findActivations(const Recorder &recorder, const InterpreterFrame *top, uint32_t count,
+                     uintptr_t *activations) {
   uint32_t seen = 0;
 #if PY_VERSION_HEX >= 0x030c0000
   uint32_t first_of_activation = 0;
@@ -36,7 +38,7 @@ void findActivations(const InterpreterFrame *top, uint32_t count, uintptr_t *act
     if (isInterpreterShim(frame)) {
       uint32_t end = std::min(seen, count);
       std::fill(activations + first_of_activation, activations + end,
-                reinterpret_cast<uintptr_t>(frame));
+                recorder.isOnStack(frame) ? reinterpret_cast<uintptr_t>(frame) : UINTPTR_MAX);
       first_of_activation = end;
     } else {
       ++seen;
@@ -52,7 +54,8 @@ void findActivations(const InterpreterFrame *top, uint32_t count, uintptr_t *act
     for (; frame && seen < count; frame = frame->previous) {
       is_begun = is_begun || frame == top;
       if (is_begun) {
-        activations[seen++] = reinterpret_cast<uintptr_t>(loop);
+        activations[seen++] =
+            recorder.isOnStack(loop) ? reinterpret_cast<uintptr_t>(loop) : UINTPTR_MAX;
       }
       if (frame->is_entry) {
         break;
@@ -87,7 +90,7 @@ public:
   }
 
   uint32_t run(const unwind::Registers &here) {
-    findActivations(wanted_.top, wanted_.count, walker_.activations.data());
+    findActivations(recorder_, wanted_.top, wanted_.count, walker_.activations.data());
     uintptr_t begin = wanted_.machinery_until == kOnlyBetweenPythonFrames ? walker_.activations[0]
                                                                           : wanted_.machinery_until;
     uint32_t walked = 0;

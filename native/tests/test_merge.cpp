@@ -117,6 +117,28 @@ TEST(identities_that_resolve_to_one_frame_are_one_node) {
   CHECK_EQ(tree.exclusive[find(tree, "t0/7/1")], 143u);
 }
 
+TEST(a_frame_that_is_not_shown_leaves_its_children_and_figures_to_its_parent) {
+  class Hiding final : public FrameResolver {
+  public:
+    FrameRecord resolve(const Node &node) const override {
+      FrameRecord record = NumberResolver().resolve(node);
+      record.kind = node.kind == FrameKind::kNative ? FrameKind::kLink : record.kind;
+      return record;
+    }
+  };
+  Threads threads(1);
+  ThreadTree &tree = threads.tree(0);
+  Node *outer = op(tree, tree.root(), 1);
+  Node *hidden = tree.child(outer, FrameKind::kNative, 2, 0);
+  op(tree, tree.child(hidden, FrameKind::kNative, 3, 0), 4)->duration.add(10);
+  hidden->addExclusive(7);
+  MergedTree merged = mergeTrees(threads.all(), {}, Hiding());
+  CHECK_EQ(merged.parent.size(), size_t{4}); // root, thread, 1, 4
+  CHECK_EQ(pathOf(merged, 3), "t0/1/4");
+  CHECK_EQ(merged.exclusive[2], uint64_t{7});
+  CHECK_EQ(merged.duration[3].count, uint64_t{1});
+}
+
 TEST(a_link_puts_its_children_below_the_other_threads_node) {
   Threads threads(2);
   ThreadTree &forward = threads.tree(0);

@@ -110,7 +110,7 @@ def test_scopes_and_generators_are_parts_of_one_order(library: Path) -> None:
     @native_chain.WORK
     def called_back(*_: object) -> None:
         with deepcontext.scope("inside"):
-            for _ in numbers():
+            for _number in numbers():
                 pass
 
     def work() -> None:

@@ -308,6 +308,15 @@ def test_shapes_are_passed_on(folder: Path) -> None:
     assert (options["shapes"], options["snapshot_interval_s"]) == ("True", "2.5")
 
 
+def test_native_frames_are_asked_for_by_an_option(folder: Path) -> None:
+    for flags, wanted in (((), "False"), (("--native",), "True")):
+        run(folder, "-q", *flags, "train.py")
+        profile = deepcontext.Profile.load(folder / "train.dcprof")
+        assert profile.run.options["native"] == wanted
+        (report,) = (c for c in profile.trust.collectors if c.name == "native frames")
+        assert (report.status == "off") == (not flags)
+
+
 def test_program_runs_unprofiled_when_the_profiler_cannot_start(folder: Path) -> None:
     (folder / "train.py").write_text(
         "import os; print(os.environ.get('PYTHONPATH')); raise SystemExit(3)", "utf-8"

@@ -175,3 +175,4 @@ def test_frames_in_a_few_words() -> None:
     assert frame_label(Frame(FrameKind.PYTHON, "f", "/a/b.py", 3)) == "f b.py:3"
     assert frame_label(Frame(FrameKind.OPERATOR, "aten::mm")) == "aten::mm"
     assert frame_label(Frame(FrameKind.SCOPE, "")) == "(unnamed)"
+    assert frame_label(Frame(FrameKind.NATIVE, "ns::f", "/a/libb.so")) == "ns::f libb.so"

@@ -49,6 +49,21 @@ def test_the_same_path_in_another_folder_is_the_same_node(make_profile: Any) -> 
     assert (of_after >= 0).sum() == 4
 
 
+def test_a_native_frame_of_a_library_elsewhere_is_the_same(make_profile: Any) -> None:
+    def native(folder: str) -> Any:
+        frames = [
+            Frame(FrameKind.ROOT, ""),
+            Frame(FrameKind.NATIVE, "ns::f", f"{folder}/lib/libx.so"),
+        ]
+        return make_profile([0, 0], frames, cpu_time_ns={1: 5})
+
+    options = TreeOptions()
+    before, after = (TopDown(native(folder), options) for folder in ("/old", "/new"))
+    both = Difference(before, after)
+    of_before, of_after = both.sources()
+    assert (of_before >= 0).tolist() == (of_after >= 0).tolist()
+
+
 def test_a_profile_compared_with_itself_has_no_difference() -> None:
     profile = random_profile(2_000, depth=10)
     view = TopDown(profile, TreeOptions())
