@@ -13,6 +13,9 @@ import torch
 
 from deepcontext import _native
 from deepcontext.profiler.frame import FrameKind
+from deepcontext.profiler.views.layers import Layer
+from deepcontext.profiler.views.options import TreeOptions
+from deepcontext.profiler.views.top_down import TopDown
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "fakes"))
 import native_chain
@@ -194,6 +197,20 @@ def test_the_dispatchers_plumbing_is_not_shown(record: Record) -> None:
     assert "at::_ops::add_Tensor::call" in names
     assert not [name for name in names if "Dispatcher" in name or "wrap_kernel_functor" in name]
     assert not [name for name in names if "RecordFunction" in name]
+
+
+def test_the_page_s_layer_switch_hides_them_and_keeps_their_cost(record: Record) -> None:
+    recording = record(lambda: torch.mm(torch.ones(4, 4), torch.ones(4, 4)), native=True)
+
+    def shown(*hidden: Layer) -> tuple[set[Layer], int]:
+        view = TopDown(recording.profile, TreeOptions(hidden=frozenset(hidden)))
+        layers = {Layer(int(view.functions.layer[each])) for each in view.tree.frame}
+        cost = view.exclusive(recording.profile.exclusive("cpu_time_ns"))
+        return layers, int(cost.sum())
+
+    with_native, without = shown(), shown(Layer.NATIVE)
+    assert with_native[0] - without[0] == {Layer.NATIVE}
+    assert with_native[1] == without[1] > 0
 
 
 def test_many_threads(record: Record, library: Path) -> None:
