@@ -34,7 +34,8 @@ demo: $(VENV)/.installed ## profile the transformer example and print the report
 	@echo
 	@echo "The profile is $(DEMO_PROFILE). Next: $(BIN)/deepcontext profile YOUR_SCRIPT.py"
 
-test: check native-test web browser ## static checks, native tests, the default test suite
+test: $(VENV)/.installed ## static checks, native tests, the default test suite
+	$(MAKE) -j2 --output-sync=target check native-test web browser
 	$(BIN)/python -m pytest -q
 
 check: $(VENV)/.installed ## formatters, linters, type checkers, layers

@@ -7,7 +7,6 @@ seen by `sys.monitoring` (Python 3.12 and newer), else only counted, by jax's ow
 
 from __future__ import annotations
 
-import gc
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -78,7 +77,7 @@ class DispatchHook:
         self._replacements.append((found, replacement))
 
     def _existing(self) -> list[Any]:
-        return [thing for thing in gc.get_objects() if type(thing) is self._type]
+        return [] if self._type is None else _native.objects_of(self._type)
 
     def _hook_existing(self) -> str:
         for function in self._existing():
