@@ -26,8 +26,9 @@ MODULES = (
 )
 HEAD = """# Benchmarks
 
-Measured by `make bench` on {date} at commit {commit}. Ratios against the same program unprofiled,
-in one interleaved run; absolute figures move with the machine. What each table ran stands below it.
+Measured on {date} at commit {commit}, each table by the command above it; `make bench` measures all
+and rewrites this page. Ratios against the same program unprofiled, in one interleaved run; absolute
+figures move with the machine.
 
 """
 
@@ -48,7 +49,7 @@ def main(names: list[str]) -> None:
     wanted = [*MODULES, *(IN_BROWSER if importlib.util.find_spec("playwright") else ())]
     parts = []
     for name in wanted:
-        parts.append(measure(name))
+        parts.append(f"`python benchmarks/run_all.py {name}`\n\n{measure(name)}")
         print(parts[-1], flush=True)
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"],
