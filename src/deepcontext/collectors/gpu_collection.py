@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 GPU_FRAMEWORKS: Final = ("torch", "jax", "cupy", "numba", "triton", "tensorflow")
 # So many launches without one record are no accident of timing.
 _MANY_LAUNCHES: Final = 1000
-# CUPTI fills a buffer for each thread that has records: large ones would use the pool up at once.
-_BUFFER_BYTES: Final = 1 << 20
+# CUPTI fills a buffer for each thread that has records: large ones would use the pool up at once. The
+# other libraries fill one for all, and handing one over costs most where it is small.
+_BUFFER_BYTES: Final = {"cupti": 1 << 20, "rocprofiler": 4 << 20, "roctracer": 4 << 20}
 _POOL_BYTES: Final = 64 << 20
 _DEADLINE_S: Final = 10.0
 # Counters of the trust report, by the native figure they show.
@@ -117,7 +118,7 @@ class GpuCollection:
             interface.name,
             interface.profiler,
             interface.driver,
-            _size("DEEPCONTEXT_GPU_BUFFER_BYTES", _BUFFER_BYTES),
+            _size("DEEPCONTEXT_GPU_BUFFER_BYTES", _BUFFER_BYTES[interface.name]),
             _size("DEEPCONTEXT_GPU_POOL_BYTES", _POOL_BYTES),
             _seconds("DEEPCONTEXT_GPU_DEADLINE_S", _DEADLINE_S),
             options.stalls,
