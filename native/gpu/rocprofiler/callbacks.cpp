@@ -181,10 +181,16 @@ void RocprofilerCollector::onBuffer(Id, Id, abi::rocprofiler::RecordHeader **hea
   }
   Counters::bump(counters.buffers);
   Counters::bumpShared(counters.dropped, dropped);
-  constexpr size_t kAhead = 8;
+  constexpr size_t kAhead = 20;
   for (size_t i = 0; i < count; ++i) {
+    if (i + 2 * kAhead < count) {
+      __builtin_prefetch(headers[i + 2 * kAhead]);
+    }
     if (i + kAhead < count && headers[i + kAhead]) {
-      __builtin_prefetch(headers[i + kAhead]->payload);
+      auto *payload = static_cast<const char *>(headers[i + kAhead]->payload);
+      __builtin_prefetch(payload); // a kernel's record takes three cache lines
+      __builtin_prefetch(payload + 64);
+      __builtin_prefetch(payload + 128);
     }
     if (!headers[i] || headers[i]->category != abi::rocprofiler::kCategoryTracing) {
       Counters::bump(counters.unknown_records);
