@@ -250,7 +250,12 @@ void RocprofilerCollector::decodeKernel(const abi::rocprofiler::KernelDispatch &
     items *= info.grid[axis];
     threads *= info.workgroup[axis];
   }
-  activity.shape.grid_blocks = quotient(items, threads);
+  if (items != last_items_ || threads != last_threads_) { // often that of the kernel before
+    last_items_ = items;
+    last_threads_ = threads;
+    last_blocks_ = quotient(items, threads);
+  }
+  activity.shape.grid_blocks = last_blocks_;
   activity.shape.block_threads = static_cast<uint32_t>(threads);
   activity.shape.registers = kernel.registers;
   activity.shape.shared_bytes = info.group_bytes;

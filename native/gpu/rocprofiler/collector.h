@@ -83,6 +83,7 @@ private:
   std::unordered_map<uint64_t, uint32_t> devices_; // agent -> HIP's ordinal
   uint64_t last_agent_ = 0;                        // whose ordinal is last_device_
   uint32_t last_device_ = 0;
+  uint64_t last_items_ = 0, last_threads_ = 0, last_blocks_ = 0; // the last kernel's shape
   std::mutex kernels_mutex_;
   std::vector<Kernel> kernels_; // by kernel id, which the library counts up
   HipGraphs hip_graphs_{attribution_.graphs};
