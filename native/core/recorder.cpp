@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <pthread.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -163,13 +164,14 @@ void RecorderRegistry::begin(uint32_t node_limit) {
 }
 
 Recorder *RecorderRegistry::takeFree(const std::string &label) {
-  auto same = std::find_if(free_.begin(), free_.end(),
+  // The last one given back has most likely taken part in this session: one tree more is not begun.
+  auto same = std::find_if(free_.rbegin(), free_.rend(),
                            [&](const Recorder *free) { return free->label == label; });
-  if (same == free_.end()) {
+  if (same == free_.rend()) {
     return nullptr;
   }
   Recorder *recorder = *same;
-  free_.erase(same);
+  free_.erase(std::next(same).base());
   return recorder;
 }
 

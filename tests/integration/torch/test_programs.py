@@ -215,7 +215,22 @@ def short_threads(count: int) -> None:
             time.sleep(0.001)
 
 
+def threads_at_once() -> None:
+    barrier = threading.Barrier(20)
+
+    def work_and_meet() -> None:
+        work(1)
+        barrier.wait()
+
+    threads = [threading.Thread(target=work_and_meet) for _ in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
 def test_threads_that_come_and_go_share_one_tree(record: Any) -> None:
+    record(threads_at_once)  # leaves a tree of each
     few = record(short_threads, 3)
     many = record(short_threads, 60)
     # The sampler's tree may hold a place for this or that thread.
