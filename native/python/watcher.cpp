@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "core/own_thread.h"
+#include "python/hold_up.h"
 
 namespace deepcontext {
 
@@ -59,19 +60,6 @@ void dieOf(int signal_number) {
   kill(getpid(), signal_number);
 }
 
-void waitForDeath() {
-  // Longer than the last write may take: the process is dead before this returns.
-  timespec left = {2 * kLongestLastWrite.count(), 0};
-  while (nanosleep(&left, &left) != 0 && errno == EINTR) {
-  }
-}
-
-int waitForDeathWithoutGil(void *signal_number) {
-  Py_BEGIN_ALLOW_THREADS waitForDeath();
-  dieOf(static_cast<int>(reinterpret_cast<intptr_t>(signal_number)));
-  Py_END_ALLOW_THREADS return 0;
-}
-
 } // namespace
 
 Watcher::Watcher() {
@@ -84,22 +72,40 @@ Watcher &Watcher::instance() {
   return *watcher;
 }
 
+void Watcher::holdUntilDead(int signal_number) {
+  std::chrono::steady_clock::time_point never;
+  // Longer than the last write may take: the process is dead before that.
+  auto end = std::chrono::steady_clock::now() + 2 * kLongestLastWrite;
+  if (!instance().latest_death_.compare_exchange_strong(never, end)) {
+    end = never; // it has gone on for a moment since
+  }
+  if (holdUp(instance().writer_.load(), signal_number, end)) {
+    dieOf(signal_number);
+  }
+}
+
+int Watcher::holdWithoutGil(void *signal_number) {
+  Py_BEGIN_ALLOW_THREADS holdUntilDead(static_cast<int>(reinterpret_cast<intptr_t>(signal_number)));
+  Py_END_ALLOW_THREADS return 0;
+}
+
 void Watcher::onSignal(int signal_number) {
   int saved = errno;
   if (getpid() != instance().pid_) {
     dieOf(signal_number); // a child not yet out of fork(): it has this handler, but no thread
     return;
   }
-  instance().pending_signal_.store(signal_number);
-  sem_post(&instance().wake_);
+  if (!instance().is_dying_.load()) { // or this thread has gone on for a moment
+    instance().pending_signal_.store(signal_number);
+    sem_post(&instance().wake_);
+  }
   // The program must not go on: what it is in would return to it, interrupted by a signal that
   // should have killed it.
   if (PyGILState_Check()) {
     auto *number = reinterpret_cast<void *>(static_cast<intptr_t>(signal_number));
-    Py_AddPendingCall(waitForDeathWithoutGil, number); // the watcher needs the GIL
+    Py_AddPendingCall(holdWithoutGil, number); // the watcher needs the GIL
   } else {
-    waitForDeath();
-    dieOf(signal_number); // the thread may hold a lock that the watcher waits for
+    holdUntilDead(signal_number);
   }
   errno = saved;
 }
@@ -111,6 +117,8 @@ void Watcher::start(PyObject *callback, double first_seconds, double interval_se
   setInterval(interval_seconds);
   pid_ = getpid();
   is_started_ = true;
+  is_dying_.store(false); // a child forked while its parent died has these still
+  latest_death_.store({});
   next_ = std::chrono::steady_clock::now() +
           std::chrono::nanoseconds(static_cast<int64_t>(first_seconds * 1e9));
   for (int signal_number : signals) {
@@ -195,6 +203,7 @@ bool Watcher::isOver(uint64_t turn) {
 }
 
 void Watcher::run(uint64_t turn) {
+  writer_.store(static_cast<pid_t>(syscall(SYS_gettid)));
   while (!isOver(turn)) {
     timespec until = toAbsolute(next_);
     bool is_due = sem_timedwait(&wake_, &until) != 0 && errno == ETIMEDOUT;
@@ -223,8 +232,9 @@ void Watcher::call(const char *reason) {
 }
 
 void Watcher::die(int signal_number) {
+  is_dying_.store(true);
   // Whoever holds the GIL may not give it back; the signal still has to kill in reasonable time.
-  std::thread([signal_number] {
+  startOwnThread([signal_number] {
     std::this_thread::sleep_for(kLongestLastWrite);
     dieOf(signal_number);
   }).detach();

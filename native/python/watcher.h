@@ -49,6 +49,8 @@ private:
   void join();
   void restoreSignals();
   static void onSignal(int signal_number);
+  static void holdUntilDead(int signal_number);
+  static int holdWithoutGil(void *signal_number);
 
   PyObject *callback_ = nullptr;
   std::atomic<std::chrono::nanoseconds> interval_{};
@@ -57,6 +59,9 @@ private:
   std::thread thread_;
   std::atomic<uint64_t> turn_{0}; // of the thread that is to run; others end when they see it
   std::atomic<int> pending_signal_{0};
+  std::atomic<pid_t> writer_{0};      // thread id
+  std::atomic<bool> is_dying_{false}; // of a signal that was announced
+  std::atomic<std::chrono::steady_clock::time_point> latest_death_{}; // zero: no signal yet
   sem_t wake_;    // never destroyed: a signal may arrive at any time
   pid_t pid_ = 0; // of the process that was started in
   bool is_started_ = false;

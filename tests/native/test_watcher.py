@@ -182,6 +182,45 @@ def test_a_signal_kills_a_program_that_never_gives_the_lock_back() -> None:
     assert time.monotonic() - begun < 15
 
 
+@pytest.mark.parametrize("library", ["CDLL", "PyDLL"], ids=["without the GIL", "with it"])
+def test_a_thread_is_let_go_on_until_it_gives_back_what_the_last_call_needs(library: str) -> None:
+    # As malloc's lock, or the GIL that is being handed over: the interrupted thread has it.
+    status, output = _dies(f"""
+        import ctypes, os, signal, threading
+        from deepcontext import _native
+        lock = threading.Lock()
+        def last_call(reason):
+            with lock:
+                print(reason, flush=True)
+        _native.start_watcher(last_call, 60, 60, [signal.SIGTERM])
+        with lock:
+            getattr(ctypes.{library}(None), "raise")(signal.SIGTERM)
+            for _ in range(3):
+                ctypes.CDLL(None).usleep(20_000)
+        ctypes.CDLL(None).sleep(60)
+        ctypes.CDLL(None).sleep(60)
+    """)
+    assert (status, output.split()) == (-signal.SIGTERM, ["SIGTERM"])
+
+
+def test_a_signal_during_a_snapshot_that_needs_the_interrupted_thread_kills_as_well() -> None:
+    status, output = _dies("""
+        import ctypes, os, signal, threading
+        from deepcontext import _native
+        lock, is_asked = threading.Lock(), threading.Event()
+        def call(reason):
+            is_asked.set()
+            with lock:
+                print(reason, flush=True)
+        with lock:
+            _native.start_watcher(call, 0, 60, [signal.SIGTERM])
+            is_asked.wait()
+            getattr(ctypes.CDLL(None), "raise")(signal.SIGTERM)
+        ctypes.CDLL(None).sleep(60)
+    """)
+    assert (status, output.split()) == (-signal.SIGTERM, ["snapshot", "SIGTERM"])
+
+
 def test_the_programs_own_handlers_are_left_alone() -> None:
     status, output = _dies("""
         import os, signal

@@ -63,16 +63,17 @@ class Interface:
 class FrameworkWatch:
     """Calls back once, when the first GPU framework has been loaded, or at once if one is."""
 
-    def __init__(self, on_load: Callable[[str], bool]) -> None:
+    def __init__(self, on_load: Callable[[str], bool], on_failure: Callable[[str], None]) -> None:
         """Keep what to call.
 
         Args:
-        on_load: gets the framework's name; returns whether waiting is over.
+            on_load: gets the framework's name; returns whether waiting is over.
+            on_failure: told what `on_load` raised.
         """
         self._on_load = on_load
         self._is_over = False
         self._hooks = [
-            ImportHook(name, lambda name=name: self._loaded(name))  # type: ignore[misc]
+            ImportHook(name, lambda name=name: self._loaded(name), on_failure)  # type: ignore[misc]
             for name in GPU_FRAMEWORKS
         ]
 

@@ -85,7 +85,7 @@ class JaxPrograms:
 
     def __init__(self) -> None:
         self._options = CollectorOptions()
-        self._hook = ImportHook("jax", self._attach)
+        self._hook = ImportHook("jax", self._attach, self._refuse)
         self._parts: _Parts | None = None
         self._written: Mapping[str, int] = {}
         self._times: Sequence[tuple[int, int, int, int]] = ()
@@ -104,15 +104,13 @@ class JaxPrograms:
         self._hook.install()
 
     def _attach(self) -> None:
-        """Put the hooks into a process that has just loaded jax; never raises into it."""
-        try:
-            _hide_frames()
-            self._parts = _Parts(self._options)
-            self._parts.install()
-        except Exception as error:  # noqa: BLE001  an odd jax is a reason, never a crash
-            self._failure = (
-                f"jax {jax_version()} cannot be observed: {type(error).__name__}: {error}"
-            )
+        """Put the hooks into a process that has just loaded jax."""
+        _hide_frames()
+        self._parts = _Parts(self._options)
+        self._parts.install()
+
+    def _refuse(self, error: str) -> None:
+        self._failure = f"jax {jax_version()} cannot be observed: {error}"
 
     def stop(self) -> None:
         """Leave jax as it was."""

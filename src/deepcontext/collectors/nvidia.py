@@ -45,7 +45,7 @@ class NvidiaGpu:
     def __init__(self) -> None:
         self._options = CollectorOptions()
         self._collection = GpuCollection("nvidia")
-        self._watch = FrameworkWatch(self._on_framework)
+        self._watch = FrameworkWatch(self._on_framework, self._collection.refuse)
         self._copies: list[str] = []  # of libcupti, when the session began
 
     def probe(self) -> Availability:

@@ -44,7 +44,7 @@ class TorchMemory:
     metrics: Sequence[MetricDescriptor] = memory_metrics.METRICS
 
     def __init__(self) -> None:
-        self._hook = ImportHook("torch", self._attach)
+        self._hook = ImportHook("torch", self._attach, self._refuse)
         self._is_on = False
         self._is_attached = False
         self._refusal = ""
@@ -69,7 +69,7 @@ class TorchMemory:
             self._hook.install()
 
     def _attach(self) -> None:
-        """Put the hooks into a process that has just loaded torch; never raises into it."""
+        """Put the hooks into a process that has just loaded torch."""
         self._is_attached = True
         try:
             _watch_host()
@@ -78,6 +78,9 @@ class TorchMemory:
         except Exception as error:  # noqa: BLE001  an odd torch is a reason, never a crash
             self._refusal = f"the trial failed: {type(error).__name__}: {error}"
         self._libraries = _native.torch_watch_devices()
+
+    def _refuse(self, error: str) -> None:
+        self._refusal = error
 
     def stop(self) -> None:
         """Take the hooks away, or stop waiting for torch."""

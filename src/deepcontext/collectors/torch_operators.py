@@ -102,7 +102,7 @@ class TorchOperators:
 
     def __init__(self) -> None:
         self._options = CollectorOptions()
-        self._hook = ImportHook("torch", self._attach)
+        self._hook = ImportHook("torch", self._attach, self._refuse)
         self._modules = ModuleNames()
         self._version = ""
         self._refusal = ""
@@ -124,7 +124,7 @@ class TorchOperators:
         self._hook.install()
 
     def _attach(self) -> None:
-        """Start the observer in a process that has just loaded torch; never raises into it."""
+        """Start the observer in a process that has just loaded torch."""
         self._version = _version()
         try:
             layout = _layout()
@@ -147,6 +147,9 @@ class TorchOperators:
                 "own; operators are recorded without them (torch 2.13 can)"
             )
         _native.torch_start(layout, has_shapes)
+
+    def _refuse(self, error: str) -> None:
+        self._refusal = f"torch {self._version} cannot be observed: {error}"
 
     def stop(self) -> None:
         """Remove the observer, or stop waiting for torch."""

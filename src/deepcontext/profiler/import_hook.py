@@ -19,9 +19,19 @@ if TYPE_CHECKING:
 class ImportHook:
     """Calls `on_import()` once, right after `module` was loaded completely."""
 
-    def __init__(self, module: str, on_import: Callable[[], None]) -> None:
+    def __init__(
+        self, module: str, on_import: Callable[[], None], on_failure: Callable[[str], None]
+    ) -> None:
+        """Keep whom to tell.
+
+        Args:
+            module: name of a top-level module.
+            on_import: what it raises does not reach the program that imports the module.
+            on_failure: told what `on_import` raised: its type and its message.
+        """
         self._module = module
         self._on_import = on_import
+        self._on_failure = on_failure
 
     def install(self) -> None:
         """Wait for the module, or call back now when it is loaded already."""
@@ -31,7 +41,7 @@ class ImportHook:
             _bootstrap._lock_unlock_module(self._module)  # type: ignore[attr-defined]  # noqa: SLF001
             loaded = sys.modules.get(self._module)
         if loaded is not None and not _is_being_loaded(loaded):
-            self._on_import()
+            self._tell()
             return
         sys.meta_path.insert(0, self)
 
@@ -66,13 +76,19 @@ class ImportHook:
             # Now it is loaded; the import machinery says so only after we return, and until then
             # an `import torch` of any other thread waits for this one.
             _mark_loaded(module)
-            self._on_import()
+            self._tell()
 
         try:
             loader.exec_module = load_and_tell  # type: ignore[method-assign]
         except AttributeError:  # a loader with slots or of C type
             return spec
         return spec
+
+    def _tell(self) -> None:
+        try:
+            self._on_import()
+        except Exception as error:  # noqa: BLE001  a fault of ours is never the program's
+            self._on_failure(f"{type(error).__name__}: {error}")
 
 
 def _find_elsewhere(name: str, target: ModuleType | None) -> ModuleSpec | None:

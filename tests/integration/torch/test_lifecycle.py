@@ -261,3 +261,20 @@ def test_a_fork_in_the_middle_leaves_the_child_alone(record: Any) -> None:
     recording = record(fork)
     assert recording.calls("aten::neg") == 2
     assert recording.counters["forked_children"] == 1
+
+
+def test_a_fault_of_ours_while_torch_is_imported_is_a_reason_and_not_the_programs(
+    script: Any,
+) -> None:
+    script.run("""
+        import deepcontext
+        from deepcontext import _native
+        del _native.torch_start
+        deepcontext.start("out.dcprof")
+        import torch
+        torch.neg(torch.ones(2))
+        deepcontext.stop()
+    """)
+    (collector,) = (c for c in script.recording().profile.trust.collectors if c.name == "torch")
+    assert collector.status == "unavailable"
+    assert "cannot be observed: AttributeError: " in collector.reason
