@@ -347,6 +347,29 @@ def test_program_ends_as_it_would_when_the_profile_cannot_be_written(folder: Pat
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a small file system")
+def test_a_full_disk_costs_what_came_after_the_last_snapshot(folder: Path) -> None:
+    disk = folder / "out"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "deepcontext-test", str(disk)]
+    if subprocess.run(mount, check=False, capture_output=True).returncode != 0:
+        pytest.skip("no file system can be mounted here")
+    try:
+        (folder / "train.py").write_text(
+            "import time, pathlib\n"
+            "while not pathlib.Path('out/x.dcprof').exists(): time.sleep(0.01)\n"
+            "try: pathlib.Path('out/full').write_bytes(bytes(1 << 20))\n"
+            "except OSError: pass\n"
+        )
+        done = run(folder, "--snapshot-interval", "60", "-o", "out/x.dcprof", "train.py")
+        assert done.returncode == 0
+        assert done.stderr.startswith("[deepcontext] 'out/x.dcprof' ends with the last snapshot")
+        assert "No space left on device" in done.stderr
+        assert deepcontext.Profile.load(disk / "x.dcprof").run.exit_reason == "snapshot"
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
 def test_execution_that_fails_is_an_error_of_the_environment(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

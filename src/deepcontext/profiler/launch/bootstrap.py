@@ -111,6 +111,7 @@ class _Launch:
         self._environment = dict(os.environ)
         self._executable = sys.executable
         self._stderr = _identity_of_stderr()
+        self._earlier_file = _identity_of(options.output)
         self._start_ns = 0
 
     def start(self, begun_ns: int) -> None:
@@ -144,13 +145,20 @@ class _Launch:
             self._say("interrupted while the profile was finished")
             self.fail()
         except Exception as error:  # noqa: BLE001  the program's exit status must not change
-            self._say(f"no profile written: {type(error).__name__}: {error}")
+            self._say(self._failure(error))
             self.fail()
 
     def fail(self) -> None:
         """Let the program end with an error if that was asked for, and if it succeeds."""
         if self._options.strict:
             _native.set_exit_status(EnvironmentProblem.exit_code)
+
+    def _failure(self, error: Exception) -> str:
+        reason = f"{type(error).__name__}: {error}"
+        if _identity_of(self._options.output) in {None, self._earlier_file}:
+            return f"no profile written: {reason}"
+        label = self._options.label
+        return f"'{label}' ends with the last snapshot, as the rest could not be written: {reason}"
 
     def _finish(self) -> None:
         begun_ns = time.perf_counter_ns()
@@ -221,6 +229,14 @@ def _identity_of_stderr() -> tuple[int, int] | None:
     except OSError:
         return None
     return status.st_dev, status.st_ino
+
+
+def _identity_of(file: str) -> tuple[int, int] | None:
+    try:
+        status = os.stat(file)  # noqa: PTH116  no more is imported than must be
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns
 
 
 def _flush_stdout() -> None:

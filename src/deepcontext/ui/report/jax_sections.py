@@ -136,7 +136,7 @@ def _print_operations(page: Page, view: View) -> None:
         Column("flop/byte", rank=1),
         Column("GFLOP/s", rank=2),
         Column("GB/s", rank=3),
-        Column("operation", Elide.MIDDLE),
+        Column("operation", Elide.END),
         Column("line", Elide.START),
     )
     page.table(columns, [_operation_row(view, each) for each in operations[: view.limit]])
