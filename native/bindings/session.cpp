@@ -14,6 +14,7 @@
 #include "core/allocation_ledger.h"
 #include "core/merge.h"
 #include "core/metric_registry.h"
+#include "core/own_thread.h"
 #include "python/code_table.h"
 #include "python/exit_status.h"
 #include "python/frame_resolver.h"
@@ -357,6 +358,10 @@ void bindPython(nb::module_ &module) {
 }
 
 void bindWatcher(nb::module_ &module) {
+  module.def("start_own_thread", [](nb::callable work) {
+    OwnThreadInheritance inherited;
+    nb::module_::import_("_thread").attr("start_new_thread")(work, nb::make_tuple());
+  });
   module.def("start_watcher", [](nb::object callback, double first_seconds, double interval_seconds,
                                  const std::vector<int> &signals) {
     Watcher::instance().start(callback.ptr(), first_seconds, interval_seconds, signals);

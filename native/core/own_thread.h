@@ -16,18 +16,33 @@ inline void nameOwnThread() {
   prctl(PR_SET_NAME, kOwnThreadName);
 }
 
+/// While it exists, a thread that the calling one starts has our name and takes none of the
+/// program's signals: from its first moment, as it inherits both.
+class OwnThreadInheritance {
+public:
+  OwnThreadInheritance() {
+    prctl(PR_GET_NAME, name_);
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &signals_);
+    nameOwnThread();
+  }
+  ~OwnThreadInheritance() {
+    prctl(PR_SET_NAME, name_);
+    pthread_sigmask(SIG_SETMASK, &signals_, nullptr);
+  }
+  OwnThreadInheritance(const OwnThreadInheritance &) = delete;
+  OwnThreadInheritance &operator=(const OwnThreadInheritance &) = delete;
+
+private:
+  char name_[16] = {};
+  sigset_t signals_;
+};
+
 /// Start a thread under our name that takes none of the program's signals.
 template <typename Work> std::thread startOwnThread(Work work) {
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before); // inherited
-  std::thread thread([work = std::move(work)]() mutable {
-    nameOwnThread();
-    work();
-  });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return thread;
+  OwnThreadInheritance inherited;
+  return std::thread(std::move(work));
 }
 
 inline bool isOwnThreadName(std::string_view name) {

@@ -109,6 +109,12 @@ def objects_of(*kinds: type) -> list[Any]:
 def clear_modules() -> None: ...
 
 # -- snapshots and deadly signals
+def start_own_thread(work: Callable[[], None]) -> None:
+    """Run `work` on a Python thread that has our name and takes no signals from its first moment.
+
+    Samples leave it out; what it raises is printed as of any `_thread` thread.
+    """
+
 def start_watcher(
     callback: Callable[[str], None],
     first_seconds: float,

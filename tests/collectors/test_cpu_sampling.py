@@ -217,6 +217,12 @@ with Part("all"):
     assert row.operator_ns > 0
     wall = result.profile.run.wall_ns
     assert 0.98 * wall <= covered <= 1.02 * wall + STARTING_NS
+    (main,) = (
+        node
+        for node in result.profile.tree.children(0)
+        if result.profile.frame(node).name == "MainThread"
+    )
+    assert result.profile.inclusive("elapsed_time_ns")[main] == covered
     trust = result.profile.trust.counters
     assert trust["samples_lost"] <= 0.02 * (trust["samples_running"] + trust["samples_waiting"]) + 2
 

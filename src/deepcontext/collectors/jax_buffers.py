@@ -88,7 +88,7 @@ class Buffers:
         # Before jax's own, which takes the backends away: what was registered last runs first.
         atexit.register(self.look_last)
         self._ended.acquire()
-        _thread.start_new_thread(self._run, ())
+        _native.start_own_thread(self._run)
 
     def uninstall(self) -> None:
         """End the thread."""

@@ -168,7 +168,7 @@ class Sampler:
         if not self._begun:
             self._begun, self._begun_cpu = time.monotonic(), time.process_time()
             self._ended.acquire()
-            _thread.start_new_thread(self._run, ())
+            _native.start_own_thread(self._run)
 
     def _run(self) -> None:
         try:

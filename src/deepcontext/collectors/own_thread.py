@@ -30,7 +30,7 @@ def run_in_own_thread(work: Callable[[], Result]) -> Result:
         finally:
             done.release()
 
-    _thread.start_new_thread(run, ())
+    _thread.start_new_thread(run, ())  # noqa: TID251  what torch starts here inherits no name
     done.acquire()
     if errors:
         raise errors[0]

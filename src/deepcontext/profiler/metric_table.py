@@ -21,10 +21,31 @@ class MetricTable(Mapping[str, MetricRows]):
 
     Args:
         sources: rows by metric name, or a function that returns them when called.
+        derived: the same for metrics that follow from others; files do not hold them.
     """
 
-    def __init__(self, sources: Mapping[str, MetricRows | Callable[[], MetricRows]]) -> None:
-        self._sources = dict(sources)
+    def __init__(
+        self,
+        sources: Mapping[str, MetricRows | Callable[[], MetricRows]],
+        derived: Mapping[str, Callable[[], MetricRows]] | None = None,
+    ) -> None:
+        self._derived = frozenset(derived or ())
+        self._sources = {**sources, **(derived or {})}
+
+    @classmethod
+    def of(cls, rows: Mapping[str, MetricRows]) -> MetricTable:
+        """Return `rows` as a table; a table is returned as it is."""
+        return rows if isinstance(rows, MetricTable) else cls(rows)
+
+    def stored(self) -> MetricTable:
+        """Return the metrics without those that follow from others."""
+        return MetricTable({
+            name: source for name, source in self._sources.items() if name not in self._derived
+        })
+
+    def with_derived(self, derived: Mapping[str, Callable[[], MetricRows]]) -> MetricTable:
+        """Return the same stored metrics with these derived ones."""
+        return MetricTable(self.stored()._sources, derived)  # noqa: SLF001  of the same class
 
     def __getitem__(self, name: str) -> MetricRows:
         try:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, assert_never
 
 import numpy as np
 
+from deepcontext.profiler.elapsed import ELAPSED_TIME_NS, elapsed_rows, is_sampled
 from deepcontext.profiler.metric import Aggregation
 from deepcontext.profiler.metric_table import MetricTable
 
@@ -34,7 +35,7 @@ class ProfileModel:
     Attributes:
         frames: the distinct frames.
         tree: the nodes; `tree.frame` indexes into `frames`.
-        metrics: sparse rows by metric name, keyed by node id.
+        metrics: sparse rows by metric name, keyed by node id; a `MetricTable` once constructed.
         run: what was run.
         trust: how far the numbers can be trusted.
         sections: named payloads that collectors and analyzers add, JSON by custom.
@@ -52,8 +53,15 @@ class ProfileModel:
 
     def __post_init__(self) -> None:
         # A dict will do for whoever makes a profile; asking for an unknown metric names the known.
-        if not isinstance(self.metrics, MetricTable):
-            object.__setattr__(self, "metrics", MetricTable(self.metrics))
+        stored = MetricTable.of(self.metrics).stored()
+        derived = {}
+        if is_sampled(stored):
+            derived[ELAPSED_TIME_NS.name] = lambda: elapsed_rows(self.frames, self.tree, stored)
+        object.__setattr__(self, "metrics", stored.with_derived(derived))
+
+    def stored_metrics(self) -> Mapping[str, MetricRows]:
+        """Return the metrics that were measured, without those that follow from them."""
+        return MetricTable.of(self.metrics).stored()
 
     def exclusive(self, metric: str) -> npt.NDArray[np.int64]:
         """Return the metric of each node without its descendants.

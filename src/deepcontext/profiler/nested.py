@@ -37,7 +37,7 @@ def profile_to_dict(profile: ProfileModel) -> dict[str, Any]:
                 **dataclasses.asdict(rows.descriptor),
                 "aggregation": rows.descriptor.aggregation.name.lower(),
             }
-            for rows in profile.metrics.values()
+            for rows in profile.stored_metrics().values()
         ],
         "sections": {
             name: base64.b64encode(payload).decode() for name, payload in profile.sections.items()
@@ -74,7 +74,7 @@ def _tree(profile: ProfileModel) -> dict[str, Any]:
         })
         if node:
             nodes[parent]["children"].append(nodes[node])
-    for rows in profile.metrics.values():
+    for rows in profile.stored_metrics().values():
         _add_values(nodes, rows)
     return nodes[0]
 

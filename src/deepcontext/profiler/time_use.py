@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from deepcontext.profiler import summary
+from deepcontext.profiler import elapsed, summary
 from deepcontext.profiler.frame import FrameKind
 from deepcontext.profiler.grouping import sums
 from deepcontext.profiler.metric import (
-    CPU_TIME_NS,
     SAMPLED_CPU_TIME_NS,
     SAMPLED_GIL_TIME_NS,
     SAMPLED_GIL_WAIT_TIME_NS,
@@ -95,17 +94,14 @@ class LineTime:
 
 def is_sampled(profile: Profile) -> bool:
     """Say whether the profile has samples of time between operators."""
-    return SAMPLED_CPU_TIME_NS.name in profile.metrics or SAMPLED_WAIT_TIME_NS.name in (
-        profile.metrics
-    )
+    return elapsed.is_sampled(profile.metrics)
 
 
 def by_thread(profile: Profile) -> tuple[ThreadTime, ...]:
     """Return one row a thread: the main thread first, then by processor time and operators."""
     tree = profile.tree
     metrics = _Sampled.of(profile)
-    in_operator = tree.nearest(_is_operator(profile)) != NO_NODE
-    operator = np.where(in_operator, _values(profile, CPU_TIME_NS), 0)
+    operator = elapsed.in_operators(profile.frames, tree, profile.metrics)
     rows = []
     for node in tree.children(0):
         frame = profile.frame(int(node))
@@ -179,10 +175,6 @@ class _Sampled:
 
     def total(self, nodes: slice) -> SampledTime:
         return SampledTime(*(int(column[nodes].sum()) for column in self.columns))
-
-
-def _is_operator(profile: Profile) -> npt.NDArray[np.bool_]:
-    return np.asarray(profile.frames.kind[profile.tree.frame] == FrameKind.OPERATOR)
 
 
 def _values(profile: Profile, metric: MetricDescriptor) -> Ints:

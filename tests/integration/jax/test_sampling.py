@@ -250,3 +250,29 @@ def test_numpy_arguments_are_shown_at_the_line_that_gives_them(record: Record) -
     assert [(row.count, row.bytes) for row in given] == [(5, 5 * 3 * 4096)]
     (made,) = jax_summary.transfers(record(make).profile)
     assert (made.bytes, made.source.function.rpartition(".")[2]) == (1024, "make")
+
+
+def test_our_own_thread_is_not_in_the_profile_and_takes_no_signals(run_script: Any) -> None:
+    recording = run_script("""
+        import pathlib, time
+        def own_threads():
+            return [
+                int(line.split()[1], 16)
+                for task in pathlib.Path("/proc/self/task").iterdir()
+                if (task / "comm").read_text() == "deepcontext\\n"
+                for line in (task / "status").read_text().splitlines()
+                if line.startswith("SigBlk")
+            ]
+        before = own_threads()
+        import jax, jax.numpy as jnp
+        step = jax.jit(lambda x: jnp.sin(x @ x).sum())
+        x = jnp.ones((64, 64))
+        until = time.monotonic() + 1
+        while time.monotonic() < until:
+            step(x).block_until_ready()
+        after = own_threads()
+        assert len(after) == len(before) + 2, (before, after)  # windows, memory
+        assert all(mask >> 14 & 1 for mask in after)  # SIGTERM
+    """)
+    profile = recording.profile
+    assert "Event.wait" not in {profile.frame(node).name for node in range(len(profile.tree))}

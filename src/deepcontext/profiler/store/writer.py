@@ -34,7 +34,7 @@ def encode_profile(profile: ProfileModel) -> bytes:
             "phase": _column("UINT8", tree.phase),
             "subtree_end": _column("INT32", tree.subtree_end),
         },
-        "metrics": [_metric(rows) for rows in profile.metrics.values()],
+        "metrics": [_metric(rows) for rows in profile.stored_metrics().values()],
         "run": dataclasses.asdict(profile.run),
         "trust": dataclasses.asdict(profile.trust),
         "sections": profile.sections,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from deepcontext.errors import QueryError
+from deepcontext.profiler.elapsed import ELAPSED_TIME_NS
 from deepcontext.profiler.metric import CALL_DURATION_NS, CPU_TIME_NS, Aggregation
 from deepcontext.ui.web.answers import Measure
 
@@ -27,7 +28,8 @@ def measures(profile: Profile) -> list[Measure]:
         if rows.descriptor.aggregation is Aggregation.SUM
     ]
     # Time on the device matters more than on the host, but only host time is always there.
-    summed.sort(key=lambda descriptor: descriptor.name != CPU_TIME_NS.name)
+    first = (CPU_TIME_NS.name, ELAPSED_TIME_NS.name)
+    summed.sort(key=lambda each: first.index(each.name) if each.name in first else len(first))
     totals = [
         Measure(each.name, metric_label(each.name), each.unit, each.description) for each in summed
     ]
@@ -39,7 +41,7 @@ def measures(profile: Profile) -> list[Measure]:
             f"number of events behind {each.name}",
         )
         for each in summed
-        if each.name != CPU_TIME_NS.name and each.unit != "count"
+        if each.name not in first and each.unit != "count"
     ]
     if CALL_DURATION_NS.name in profile.metrics:
         counts.insert(
