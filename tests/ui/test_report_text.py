@@ -189,6 +189,17 @@ def test_empty_profile_says_why_and_what_to_do(
     assert "Phases" not in text
 
 
+@pytest.mark.parametrize("script", ["-m torch.distributed.run", "/opt/venv/bin/torchrun"])
+def test_a_launcher_without_operators_says_where_deepcontext_belongs(
+    make_profile: Any, script: str
+) -> None:
+    trust = TrustReport((CollectorReport("torch", Status.RAN, ""),))
+    run = RunInfo(script=script)
+    profile = make_profile([0], [Frame(FrameKind.ROOT, "")], trust=trust, run=run)
+    text = " ".join(_text(profile).split())
+    assert "torchrun --nproc-per-node N -m deepcontext profile train.py" in text
+
+
 def test_unknown_metric_lists_those_that_exist(make_profile: Any) -> None:
     profile = make_profile([0], [Frame(FrameKind.ROOT, "")])
     with pytest.raises(QueryError, match=r"'gpu_time_ns'.*cpu_time_ns"):

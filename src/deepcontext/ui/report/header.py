@@ -29,6 +29,15 @@ if TYPE_CHECKING:
     from deepcontext.ui.report.page import Page
 
 _WARNING = "yellow"
+# Programs that only start others, as they are named on a command line.
+_LAUNCHERS = frozenset({
+    "torchrun",
+    "torch.distributed.run",
+    "torch.distributed.launch",
+    "accelerate",
+    "accelerate.commands.launch",
+    "deepspeed",
+})
 _END = {
     "exit": "ran to its end",
     "snapshot": "not over when this was written (or killed afterwards)",
@@ -61,7 +70,7 @@ def print_header(page: Page, profile: Profile) -> None:
 def print_emptiness(page: Page, profile: Profile) -> None:
     """Say that no operator was recorded, why as far as the profile knows, and what to do."""
     page.title("No operators were recorded")
-    for sentence in _why_empty(profile.trust):
+    for sentence in _why_empty(profile):
         page.prose(sentence, _WARNING)
 
 
@@ -155,11 +164,18 @@ def _collector(collector: CollectorReport) -> str:
     return f"{text} ({details})" if details else text
 
 
-def _why_empty(trust: TrustReport) -> list[str]:
+def _why_empty(profile: Profile) -> list[str]:
     """Return sentences: the reason of every collector that did not run, and the way on."""
-    silent = [collector for collector in trust.collectors if collector.status is not Status.RAN]
+    silent = [each for each in profile.trust.collectors if each.status is not Status.RAN]
     reasons = [f"{each.name}: {each.status}, {each.reason or 'no reason given'}" for each in silent]
-    if any(each.status in {Status.UNAVAILABLE, Status.DEGRADED} for each in silent):
+    launcher = profile.run.script.removeprefix("-m ").rpartition("/")[2]
+    if launcher in _LAUNCHERS:
+        advice = (
+            f"{launcher} starts the program in processes of its own, and those are not profiled. "
+            "Put deepcontext inside, each process then writes its profile: "
+            "torchrun --nproc-per-node N -m deepcontext profile train.py"
+        )
+    elif any(each.status in {Status.UNAVAILABLE, Status.DEGRADED} for each in silent):
         advice = "Run 'deepcontext doctor': it says what can be measured on this machine."
     elif silent:
         advice = "Profile a program that imports PyTorch or JAX, and let it run some operators."
