@@ -33,8 +33,11 @@ _TEMPORARY = f"{tempfile.gettempdir()}/tmp"
 _FRAMEWORK_VARIABLES = ("TORCH", "PYTORCH", "KMP_", "OMP_", "TRITON", "XLA_", "JAX_", "TF_")
 
 
-# Started with nohup, the tests would hand an ignored SIGHUP down to the programs they run.
+# Started with nohup or in the background, the tests would hand ignored signals down to the programs
+# they run.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

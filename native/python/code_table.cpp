@@ -33,6 +33,9 @@ bool matches(const CodeRule &rule, const CodeInfo &info) {
   if (!rule.qualified_name.empty() && rule.qualified_name != info.name) {
     return false;
   }
+  if (rule.role == CodeRole::kFolded && info.name == "<module>") {
+    return false; // the file is being imported: it does nothing of what the marker says
+  }
   size_t length = rule.file.size();
   if (info.file.size() < length) {
     return false;

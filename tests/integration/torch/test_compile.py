@@ -133,3 +133,17 @@ def test_graph_breaks_make_a_region_each(record: Any) -> None:
     again = record(run_compiled, compiled, 3)
     assert not again.nodes(FrameKind.MARKER, _MARKER)
     assert again.calls("CompiledFunctionBackward") == 6
+
+
+def test_importing_the_compiler_is_no_compiling(script: Any) -> None:
+    # DistributedDataParallel and optimizers import it in programs that compile nothing.
+    script.run("""
+        import torch, deepcontext
+        deepcontext.start("out.dcprof", cpu_rate=1000)
+        import torch._dynamo.convert_frame
+        deepcontext.stop()
+    """)
+    profile = script.recording().profile
+    names = {profile.frame(node).name for node in range(len(profile.tree))}
+    assert "<module>" in names
+    assert _MARKER not in names
