@@ -20,6 +20,7 @@ MODULES = (
     "native_frames",
     "growth",
     "jax_overhead",
+    "jax_sampled_times",
     "gpu_drain",
     "open_large",
     "analyzers",

@@ -28,61 +28,19 @@ bool contains(const Container &in, const Value &value) {
   return std::find(in.begin(), in.end(), value) != in.end();
 }
 
+/// The program whose runs took most of the window, those that its edges cut included.
+uint32_t longest(const TraceWindow &window, const std::vector<uint32_t> &programs) {
+  std::unordered_map<uint32_t, uint64_t> spent_ns;
+  uint32_t found = 0;
+  for (size_t i = 0; i < window.runs.size(); ++i) {
+    const Run &run = window.runs[i];
+    spent_ns[programs[i]] += run.end_ns > run.start_ns ? run.end_ns - run.start_ns : 0;
+    found = i == 0 || spent_ns[programs[i]] > spent_ns[found] ? programs[i] : found;
+  }
+  return found;
+}
+
 } // namespace
-
-void RunTotals::add(const Program &program, const Run &run) {
-  operations.resize(std::max(operations.size(), program.operations.size()));
-  ++runs;
-  wall_ns += static_cast<double>(run.end_ns - run.start_ns);
-  for (const auto &[name, times] : run.operations) {
-    auto known = program.by_name.find(name);
-    if (known == program.by_name.end()) {
-      continue;
-    }
-    const Operation &operation = program.operations[known->second];
-    double inside_ns = 0;
-    for (uint32_t nested : operation.nested) {
-      auto inner = run.operations.find(program.operations[nested].name);
-      if (inner != run.operations.end()) {
-        inside_ns += static_cast<double>(inner->second.total_ps) / 1000;
-      }
-    }
-    OperationTotals &totals = operations[known->second];
-    double total_ns = static_cast<double>(times.total_ps) / 1000;
-    double minimum_ns = static_cast<double>(times.minimum_ps) / 1000;
-    double maximum_ns = static_cast<double>(times.maximum_ps) / 1000;
-    double squares_ns = times.squares_ns;
-    if (inside_ns > 0) { // bodies may run beside each other on several threads
-      total_ns = std::max(0.0, total_ns - inside_ns);
-      minimum_ns = maximum_ns = total_ns / static_cast<double>(times.count);
-      squares_ns = minimum_ns * total_ns;
-    }
-    totals.minimum_ns = totals.count == 0 ? minimum_ns : std::min(totals.minimum_ns, minimum_ns);
-    totals.maximum_ns = std::max(totals.maximum_ns, maximum_ns);
-    totals.total_ns += total_ns;
-    totals.squares_ns += squares_ns;
-    totals.count += times.count;
-  }
-}
-
-void RunTotals::add(const RunTotals &other) {
-  launches += other.launches;
-  runs += other.runs;
-  wall_ns += other.wall_ns;
-  operations.resize(std::max(operations.size(), other.operations.size()));
-  for (size_t i = 0; i < other.operations.size(); ++i) {
-    const OperationTotals &from = other.operations[i];
-    OperationTotals &to = operations[i];
-    if (from.count == 0) {
-      continue;
-    }
-    to.minimum_ns = to.count == 0 ? from.minimum_ns : std::min(to.minimum_ns, from.minimum_ns);
-    to.maximum_ns = std::max(to.maximum_ns, from.maximum_ns);
-    to.total_ns += from.total_ns;
-    to.squares_ns += from.squares_ns;
-    to.count += from.count;
-  }
-}
 
 /// A launch with its execution, and the program it is known to have run.
 struct Attribution::Executed {
@@ -217,7 +175,8 @@ const Operation *Attribution::findOperation(int64_t program_id, const std::strin
   return found;
 }
 
-void Attribution::credit(const Executed &launch, uint32_t program, const Run *run) {
+void Attribution::credit(const TraceWindow &window, const Executed &launch, uint32_t program,
+                         const Run *run) {
   RunTotals &totals = totals_[launch.launch->node][program];
   ++totals.launches;
   if (!run) {
@@ -229,9 +188,10 @@ void Attribution::credit(const Executed &launch, uint32_t program, const Run *ru
     return;
   }
   bool is_first = whole_runs_[program] == 0;
-  (is_first ? first_runs_[launch.launch->node][program] : totals).add(*programs_[program], *run);
+  (is_first ? first_runs_[launch.launch->node][program] : totals)
+      .add(*programs_[program], *run, weightOf(*run, window));
   ++counts_.joined;
-  ++last_.runs;
+  ++last_whole_runs_[program];
   ++whole_runs_[program];
 }
 
@@ -250,7 +210,7 @@ void Attribution::joinInline(const TraceWindow &window, const std::vector<uint32
       if (fits && !is_taken[index]) {
         is_taken[index] = true;
         launch.is_joined = true;
-        credit(launch, programs[index], &*run);
+        credit(window, launch, programs[index], &*run);
         break;
       }
     }
@@ -294,9 +254,9 @@ void Attribution::joinInOrder(const TraceWindow &window, const std::vector<uint3
       if (i + skipped < runs.size()) {
         size_t run = runs[i + skipped];
         is_taken[run] = true;
-        credit(*launches[i], programs[run], &window.runs[run]);
+        credit(window, *launches[i], programs[run], &window.runs[run]);
       } else if (candidates.size() == 1) {
-        credit(*launches[i], candidates.front(), nullptr);
+        credit(window, *launches[i], candidates.front(), nullptr);
       } else {
         ++counts_.cut_at_end;
       }
@@ -317,6 +277,7 @@ void Attribution::join(const TraceWindow &window, std::vector<Executed> &execute
   joinInline(window, programs, executed, is_taken);
   joinInOrder(window, programs, executed, is_taken);
   creditRest(window, programs, is_taken);
+  last_.runs = last_whole_runs_[longest(window, programs)];
   std::set<uint32_t> seen(programs.begin(), programs.end());
   last_.waiting = static_cast<uint64_t>(std::count_if(
       seen.begin(), seen.end(), [&](uint32_t program) { return whole_runs_[program] == 0; }));
@@ -336,9 +297,9 @@ void Attribution::creditRest(const TraceWindow &window, const std::vector<uint32
       bool is_whole =
           run.is_complete && before != last_end_ns.end() && before->second <= run.start_ns;
       if (is_whole) {
-        totals_[NodeRef::unknown()][program].add(*programs_[program], run);
+        totals_[NodeRef::unknown()][program].add(*programs_[program], run, weightOf(run, window));
         ++counts_.without_launch;
-        ++last_.runs;
+        ++last_whole_runs_[program];
         ++whole_runs_[program];
       } else {
         ++counts_.cut_at_start;
@@ -382,6 +343,7 @@ void Attribution::addWindow(const TraceWindow &window, std::vector<Launch> launc
   std::unordered_map<int64_t, int64_t> threads = threadsOfLines(window, by_thread);
   std::map<const Launch *, const Execution *> first_execution;
   last_ = {};
+  last_whole_runs_.clear();
   for (const Execution &execution : window.executions) {
     Launch *launch = containing(by_thread[threads[execution.line]], execution.start_ns);
     if (launch) {
@@ -437,6 +399,7 @@ void Attribution::clear() {
   first_runs_.clear();
   placeholders_ = 0;
   whole_runs_.clear();
+  last_whole_runs_.clear();
   counts_ = {};
   last_ = {};
 }

@@ -12,6 +12,7 @@
 #include "core/thread_tree.h"
 #include "jax/function_table.h"
 #include "jax/program.h"
+#include "jax/run_totals.h"
 #include "jax/xspace.h"
 
 namespace deepcontext::jax {
@@ -35,26 +36,6 @@ struct Launch {
   NodeRef node;
   uint32_t function = 0;
   uint64_t signature = 0; // of the arguments; 0 where not asked for
-};
-
-/// Sums over the sampled executions of one operation, in ns.
-struct OperationTotals {
-  uint64_t count = 0;
-  double total_ns = 0; // without the operations it runs (while, call, conditional)
-  double minimum_ns = 0;
-  double maximum_ns = 0;
-  double squares_ns = 0;
-};
-
-/// What was sampled of one program's runs launched by one node.
-struct RunTotals {
-  uint64_t launches = 0;                   // seen in windows
-  uint64_t runs = 0;                       // measured whole
-  double wall_ns = 0;                      // first operation's start to the end, over the runs
-  std::vector<OperationTotals> operations; // by index in Program::operations
-
-  void add(const Program &program, const Run &run);
-  void add(const RunTotals &other);
 };
 
 /// What became of the launches and runs of the windows.
@@ -97,8 +78,8 @@ public:
   }
 
   WindowCounts counts() const;
-  /// Of the last window: runs measured whole, launches, and programs that were seen and of which no
-  /// run was ever measured whole.
+  /// Of the last window: runs measured whole of the program that took most of it, launches, and
+  /// programs that were seen and of which no run was ever measured whole.
   struct LastWindow {
     uint64_t runs = 0;
     uint64_t launches = 0;
@@ -138,7 +119,7 @@ private:
                   std::vector<Executed> &executed, std::vector<bool> &is_taken);
   void joinInOrder(const TraceWindow &window, const std::vector<uint32_t> &programs,
                    std::vector<Executed> &executed, std::vector<bool> &is_taken);
-  void credit(const Executed &launch, uint32_t program, const Run *run);
+  void credit(const TraceWindow &window, const Executed &launch, uint32_t program, const Run *run);
   void creditRest(const TraceWindow &window, const std::vector<uint32_t> &programs,
                   const std::vector<bool> &is_taken);
 
@@ -156,6 +137,7 @@ private:
   std::vector<uint64_t> whole_runs_; // by program
   uint64_t placeholders_ = 0;
   LastWindow last_;
+  std::unordered_map<uint32_t, uint64_t> last_whole_runs_; // of the last window, by program
 };
 
 } // namespace deepcontext::jax

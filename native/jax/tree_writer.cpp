@@ -224,7 +224,7 @@ private:
     if (launches == 0) {
       return;
     }
-    double scale = static_cast<double>(launches) / static_cast<double>(totals.runs);
+    double scale = static_cast<double>(launches) / totals.weight;
     for (uint32_t i = 0; i < totals.operations.size(); ++i) {
       if (totals.operations[i].count > 0) {
         OperationTime &sum = counts_.operations[{program, i}];
@@ -237,13 +237,13 @@ private:
 
   void writeOperation(Node *node, const Operation &operation, const OperationTotals &totals,
                       double scale, OperationTime *sum) {
-    auto count = static_cast<uint64_t>(std::llround(static_cast<double>(totals.count) * scale));
+    auto count = static_cast<uint64_t>(std::llround(totals.count * scale));
     MetricValues time;
     time.count = std::max<uint64_t>(count, 1);
     time.total = static_cast<uint64_t>(std::llround(totals.total_ns * scale));
     time.minimum = static_cast<uint64_t>(std::llround(totals.minimum_ns));
     time.maximum = static_cast<uint64_t>(std::llround(totals.maximum_ns));
-    double mean = totals.total_ns / static_cast<double>(totals.count);
+    double mean = totals.total_ns / totals.count;
     time.m2 = std::max(0.0, totals.squares_ns - mean * totals.total_ns) * scale;
     counts_.device_ns += static_cast<double>(time.total);
     sum->executions += time.count;

@@ -25,7 +25,11 @@ if TYPE_CHECKING:
 _USUAL_S: Final = 0.05
 _SHORTEST_S: Final = 0.005
 _LONGEST_S: Final = 10.0
-_FEW_RUNS, _MANY_RUNS = 2, 8  # measured in one window: make the next longer, shorter
+# Whole runs of the program that takes most of a window: with fewer the next is longer, with four
+# times as many shorter. A window's edges cut what takes unusually long, so that few runs in it are
+# the quick ones; where a run has very many events, fewer must do.
+_FEW_RUNS, _FEW_LARGE_RUNS = 10, 2
+_LARGE_WINDOW: Final = 20_000  # events
 _POLL_S: Final = 0.1
 _TURN_S: Final = 0.05  # looked at again after so long when the allowance is used up
 _IDLE_S: Final = 0.3  # between two windows when nothing is launched
@@ -56,6 +60,7 @@ class Sampler:
         self._duty = 1.0 if exact else duty
         self._shortest_s = _EXACT_S if exact else _SHORTEST_S
         self._length_s = _EXACT_S if exact else _USUAL_S
+        self._charge_rate = 1.0  # of an open second, as in the last window that saw something
         self._exact = exact
         self._lock = threading.RLock()
         self._wake = threading.Event()
@@ -202,7 +207,7 @@ class Sampler:
                 return max(0.001, self._closing_time() - now)
             if self._is_blocked():
                 return 0.5
-            lacking_s = self.state.charged_s + self._length_s - self._allowance_s(now)
+            lacking_s = self._wanted_s() - self._allowance_s(now)
             due_s = max(_TURN_S, lacking_s / self._duty) if lacking_s > 0 else 0.0
             return max(0.001, due_s, self._idle_until - now)
 
@@ -215,6 +220,10 @@ class Sampler:
         spent_s = min(now - self._begun, time.process_time() - self._begun_cpu)
         return self._granted_s + self._duty * spent_s
 
+    def _wanted_s(self) -> float:
+        """What will have been charged when another window ends."""
+        return self.state.charged_s + self._length_s * self._charge_rate
+
     def _closing_time(self) -> float:
         """A window that waits for a new program's first run lasts until it had time to end."""
         quiet = max(self._opened, self._last_program) + self._length_s
@@ -226,8 +235,7 @@ class Sampler:
     def _allowed(self, now: float) -> bool:
         if self._is_blocked() or not self._begun or self._make_session is None:
             return False
-        wanted_s = self.state.charged_s + self._length_s
-        return self._exact or wanted_s <= self._allowance_s(now) + 1e-3
+        return self._exact or self._wanted_s() <= self._allowance_s(now) + 1e-3
 
     def _refuse(self, reason: str) -> None:
         if reason not in self.state.refusals:
@@ -282,11 +290,14 @@ class Sampler:
     def _read(self, notes: _native.LaunchNotes, xspace: bytes, open_s: float) -> None:
         _, runs, launches, waiting, events = _native.jax_add_window(notes, xspace)
         self.state.charged_s += events * _EVENT_S - open_s
-        if not events:
+        if events:
+            self._charge_rate = min(1.0, events * _EVENT_S / open_s)
+        else:
             self._idle_until = time.monotonic() + _IDLE_S
-        if waiting or (events and launches + runs and runs < _FEW_RUNS):  # they hardly fit in
+        few = _FEW_RUNS if events < _LARGE_WINDOW else _FEW_LARGE_RUNS
+        if waiting or (events and launches + runs and runs < few):
             self._length_s = min(_LONGEST_S, self._length_s * 2)
-        elif runs > _MANY_RUNS:
+        elif runs > 4 * few:
             self._length_s = max(self._shortest_s, self._length_s / 2)
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from deepcontext import _native
 from deepcontext.collectors import jax_sampling
+from deepcontext.collectors.jax_names import Names
 from deepcontext.profiler.frame import FrameKind
 
 pytest.importorskip("jax")
@@ -276,3 +277,50 @@ def test_our_own_thread_is_not_in_the_profile_and_takes_no_signals(run_script: A
     """)
     profile = recording.profile
     assert "Event.wait" not in {profile.frame(node).name for node in range(len(profile.tree))}
+
+
+@jax.jit
+def long_program(x: Any) -> Any:
+    return jax.lax.fori_loop(0, 20, lambda _, y: jnp.tanh(y @ y), x)
+
+
+def test_a_window_is_as_long_as_runs_of_its_main_program_need(
+    record: Record, traces: list[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not as those of many small programs beside it need."""
+    seen: list[int] = []
+    add = _native.jax_add_window
+
+    def noted(notes: Any, xspace: bytes) -> tuple[bool, int, int, int, int]:
+        answer = add(notes, xspace)
+        seen.append(answer[1])
+        return answer
+
+    monkeypatch.setattr(_native, "jax_add_window", noted)
+
+    def work() -> None:
+        x = jnp.ones((256, 256))
+        for _ in range(6):
+            y = long_program(x).block_until_ready()
+            for _ in range(20):
+                y = y[:1, :1] + 1
+
+    recording = record(work)
+    assert len(traces) == 1
+    assert recording.launches("long_program") == 6
+    assert seen == [6]
+
+
+@pytest.mark.parametrize(
+    ("runs", "events", "factor"),
+    [(2, 900, 2), (9, 900, 2), (20, 900, 1), (41, 900, 0.5), (5, 50_000, 1), (1, 50_000, 2)],
+)
+def test_windows_have_ten_runs_or_more_unless_runs_have_very_many_events(
+    monkeypatch: pytest.MonkeyPatch, runs: int, events: int, factor: float
+) -> None:
+    sampler = jax_sampling.Sampler(Names(), duty=0.05, exact=False)
+    monkeypatch.setattr(_native, "jax_add_window", lambda *_: (True, runs, runs, 0, events))
+    before_s = sampler._length_s
+    notes: Any = None
+    sampler._read(notes, b"", before_s)
+    assert sampler._length_s == before_s * factor

@@ -1,0 +1,36 @@
+#pragma once
+// What the windows measured of a program's runs, summed up. No locks: the owner's.
+#include <cstdint>
+#include <vector>
+
+#include "jax/program.h"
+#include "jax/xspace.h"
+
+namespace deepcontext::jax {
+
+/// Sums over the sampled executions of one operation, in ns, each by the weight of its run.
+struct OperationTotals {
+  double count = 0;
+  double total_ns = 0; // without the operations it runs (while, call, conditional)
+  double minimum_ns = 0;
+  double maximum_ns = 0;
+  double squares_ns = 0;
+};
+
+/// What was sampled of one program's runs launched by one node.
+struct RunTotals {
+  uint64_t launches = 0;                   // seen in windows
+  uint64_t runs = 0;                       // measured whole
+  double weight = 0;                       // of them together, `weightOf` each
+  std::vector<OperationTotals> operations; // by index in Program::operations
+
+  void add(const Program &program, const Run &run, double weight);
+  void add(const RunTotals &other);
+};
+
+/// How many runs of its length a whole run stands for: 1 / (1 - length / window), as the edges of a
+/// window cut a long run more often than a short one. At most 4, so that no single run rules a
+/// mean.
+double weightOf(const Run &run, const TraceWindow &window);
+
+} // namespace deepcontext::jax
