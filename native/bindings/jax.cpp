@@ -337,9 +337,14 @@ void bindArrays(nb::module_ &module) {
     return out;
   });
   module.def("jax_begin_weighing", beginWeighing);
-  module.def("jax_weigh_arrays", [](nb::list arrays) { weighArrays(arrays.ptr()); });
-  module.def("jax_finish_weighing", [] {
-    HeldArrays held = finishWeighing();
+  module.def("jax_weigh_arrays",
+             [](nb::list arrays, bool is_device) { weighArrays(arrays.ptr(), is_device); });
+  module.def("jax_array_growth", [] {
+    ArrayGrowth growth = arrayGrowth(/*is_device=*/false); // devices have been looked at as often
+    return std::make_pair(growth.looks(), growth.since());
+  });
+  module.def("jax_finish_weighing", [](bool is_step_end) {
+    HeldArrays held = finishWeighing(is_step_end);
     return std::make_pair(held.count, held.bytes);
   });
 }

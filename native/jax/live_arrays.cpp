@@ -88,9 +88,12 @@ Makers &makers() {
   return *makers;
 }
 
+using BytesByNode = std::map<NodeRef, uint64_t>;
+
 /// A sum over the living arrays.
 struct Sum {
   HeldByNode held;
+  BytesByNode host_bytes, device_bytes;
   HeldArrays total;
 };
 
@@ -103,6 +106,7 @@ struct Results {
   std::mutex mutex;
   HeldByNode now, at_peak;
   uint64_t peak_bytes = 0;
+  ArrayGrowth host_growth, device_growth;
 };
 
 Results &results() {
@@ -165,16 +169,18 @@ bool sizeOf(PyObject *array, uint64_t *bytes) {
   return !has_failed;
 }
 
-void weigh(PyObject *array) {
+void weigh(PyObject *array, bool is_device) {
   Sum &under_way = sum();
   uint64_t bytes = 0;
   if (!sizeOf(array, &bytes)) {
     return;
   }
-  for (HeldArrays *held : {&under_way.held[makers().of(array)], &under_way.total}) {
+  NodeRef maker = makers().of(array);
+  for (HeldArrays *held : {&under_way.held[maker], &under_way.total}) {
     ++held->count;
     held->bytes += bytes;
   }
+  (is_device ? under_way.device_bytes : under_way.host_bytes)[maker] += bytes;
 }
 
 void onDealloc(PyObject *array) {
@@ -232,13 +238,13 @@ void beginWeighing() {
   sum() = Sum();
 }
 
-void weighArrays(PyObject *arrays) {
+void weighArrays(PyObject *arrays, bool is_device) {
   for (Py_ssize_t i = 0; PyList_Check(arrays) && i < PyList_GET_SIZE(arrays); ++i) {
-    weigh(PyList_GET_ITEM(arrays, i));
+    weigh(PyList_GET_ITEM(arrays, i), is_device);
   }
 }
 
-HeldArrays finishWeighing() {
+HeldArrays finishWeighing(bool is_step_end) {
   Sum &under_way = sum();
   HeldArrays total = under_way.total;
   {
@@ -248,6 +254,10 @@ HeldArrays finishWeighing() {
     if (total.bytes > known.peak_bytes) {
       known.peak_bytes = total.bytes;
       known.at_peak = known.now;
+    }
+    if (is_step_end) {
+      known.host_growth.look(under_way.host_bytes);
+      known.device_growth.look(under_way.device_bytes);
     }
   }
   under_way = Sum();
@@ -264,6 +274,11 @@ HeldByNode heldAtPeak() {
   return results().at_peak;
 }
 
+ArrayGrowth arrayGrowth(bool is_device) {
+  std::lock_guard<std::mutex> lock(results().mutex);
+  return is_device ? results().device_growth : results().host_growth;
+}
+
 void clearArrays() {
   makers() = Makers();
   fedBackOf().clear();
@@ -272,6 +287,7 @@ void clearArrays() {
   results().now.clear();
   results().at_peak.clear();
   results().peak_bytes = 0;
+  results().host_growth = results().device_growth = ArrayGrowth();
 }
 
 } // namespace deepcontext::jax

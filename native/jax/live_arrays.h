@@ -10,6 +10,7 @@
 #include <map>
 #include <string>
 
+#include "jax/array_growth.h"
 #include "jax/attribution.h"
 
 namespace deepcontext::jax {
@@ -47,14 +48,17 @@ std::map<uint32_t, FedBack> fedBack();
 
 /// Begin a sum over the living arrays. The GIL may be given up until it ends.
 void beginWeighing();
-/// Add living arrays (a list) to it.
-void weighArrays(PyObject *arrays);
-/// End the sum: it is what is held now, and the peak if it is the largest so far. Returns it.
-HeldArrays finishWeighing();
+/// Add living arrays (a list) to it, of the host or of devices.
+void weighArrays(PyObject *arrays, bool is_device);
+/// End the sum: it is what is held now, and the peak if it is the largest so far. Returns it. At
+/// the end of a step it counts for growth, too.
+HeldArrays finishWeighing(bool is_step_end);
 
 /// What the last sum and the largest one found. Any thread.
 HeldByNode heldNow();
 HeldByNode heldAtPeak();
+/// Over the ends of steps that were looked at. Any thread.
+ArrayGrowth arrayGrowth(bool is_device);
 /// Forget everything.
 void clearArrays();
 

@@ -300,15 +300,25 @@ Node *writeOperationPath(ThreadTree &tree, Node *parent, const Operation &operat
 namespace {
 
 /// What nobody saw the making of stays at the root.
+void writeAt(ThreadTree &tree, NodeRef maker, uint16_t metric, uint64_t count, uint64_t total) {
+  bool is_known = maker.recorder != NodeRef::unknown().recorder;
+  Node *node = is_known ? tree.child(tree.root(), FrameKind::kLink, maker.recorder, maker.node)
+                        : tree.root();
+  MetricValues values;
+  values.count = count;
+  values.total = total;
+  tree.metric(node, metric).assign(values);
+}
+
 void writeArrays(ThreadTree &tree, const HeldByNode &held, uint16_t metric) {
   for (const auto &[maker, arrays] : held) {
-    bool is_known = maker.recorder != NodeRef::unknown().recorder;
-    Node *node = is_known ? tree.child(tree.root(), FrameKind::kLink, maker.recorder, maker.node)
-                          : tree.root();
-    MetricValues values;
-    values.count = arrays.count;
-    values.total = arrays.bytes;
-    tree.metric(node, metric).assign(values);
+    writeAt(tree, maker, metric, arrays.count, arrays.bytes);
+  }
+}
+
+void writeGrowth(ThreadTree &tree, const ArrayGrowth &growth, uint16_t metric) {
+  for (const auto &[maker, grown] : growth.grown()) {
+    writeAt(tree, maker, metric, grown.looks, grown.bytes);
   }
 }
 
@@ -319,6 +329,8 @@ WrittenCounts writeOperationTimes() {
   MetricRegistry &registry = MetricRegistry::instance();
   writeArrays(recorder.tree, heldNow(), registry.id("jax_live_bytes"));
   writeArrays(recorder.tree, heldAtPeak(), registry.id("jax_peak_bytes"));
+  writeGrowth(recorder.tree, arrayGrowth(/*is_device=*/false), registry.id("growth_bytes"));
+  writeGrowth(recorder.tree, arrayGrowth(/*is_device=*/true), registry.id("gpu_growth_bytes"));
   const Attribution &attribution = Attribution::instance();
   std::unique_lock<std::mutex> lock = attribution.lock();
   return Writer(recorder, attribution).run();

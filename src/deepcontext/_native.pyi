@@ -310,11 +310,14 @@ def jax_fed_back() -> list[tuple[str, int, int]]:
     """Return (function, launches looked at, those given a result of an earlier one)."""
 
 def jax_begin_weighing() -> None: ...
-def jax_weigh_arrays(arrays: list[Any]) -> None:
-    """Add living arrays to the sum under way."""
+def jax_weigh_arrays(arrays: list[Any], is_device: bool) -> None:
+    """Add living arrays, of the host or of devices, to the sum under way."""
 
-def jax_finish_weighing() -> tuple[int, int]:
-    """End the sum; return number and bytes of the arrays."""
+def jax_finish_weighing(is_step_end: bool) -> tuple[int, int]:
+    """End the sum; return number and bytes of the arrays. At the end of a step it counts for growth."""
+
+def jax_array_growth() -> tuple[int, int]:
+    """Return how many ends of steps were looked at, and which of them growth is counted from."""
 
 def jax_watch_host_arrays(array_type: type | None, other: type | None) -> None:
     """Count the bytes of jitted calls' arguments of these types, until it is called with None."""

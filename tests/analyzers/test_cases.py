@@ -58,6 +58,7 @@ CASES = [
     ("jax_layout", "jax_fusion", "layout"),
     ("jax_carry", "jax_fusion", "loop state"),
     ("jax_eager", "kernel_fusion", "@jax.jit"),
+    ("jax_growing", "memory", "appended"),
 ]
 # Of the gain of a fix: two short runs.
 _NOISE = 0.1

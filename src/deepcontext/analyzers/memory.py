@@ -40,7 +40,7 @@ def _find(profile: Profile) -> list[Finding]:
     found: list[Finding] = []
     for prefix in memory_summary.prefixes(profile):
         peak = places.total(profile, f"{prefix}peak_bytes")
-        found += _leaks(profile, prefix, peak)
+        found += _leaks(profile, prefix, peak or places.total(profile, jax_memory.PEAK))
         if peak >= _LEAST_PEAK:
             found += _owner(profile, prefix, peak)
             found += _churn(profile, prefix, peak)
@@ -80,7 +80,7 @@ def _leaks(profile: Profile, prefix: str, peak: int) -> list[Finding]:
                     },
                     advice=(
                         "look for what keeps the tensors of past steps: a list they are appended "
-                        "to, a loss that is summed without .item() or .detach()"
+                        "to, a loss that is summed without .item(), float() or .detach()"
                     ),
                     misleads="the program collects its results on purpose",
                 )

@@ -1,8 +1,9 @@
 """Memory of JAX arrays: which call made those that are alive, by looking from time to time.
 
 The native side notes which call made which array; this file asks the backends now and then which
-arrays are alive (`native/jax/live_arrays.cpp`). Asking is rationed by its own cost. Does not see
-what compiled programs need while they run: their own statistics say it (`jax_compile.py`).
+arrays are alive (`native/jax/live_arrays.cpp`): from a thread of ours, and at the ends of steps, where
+those of the steps before tell what grows. Asking is rationed by its own cost. Does not see what
+compiled programs need while they run: their own statistics say it (`jax_compile.py`).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from deepcontext import _native
+from deepcontext.collectors.memory_metrics import GROWTH
 from deepcontext.profiler.metric import Aggregation, MetricDescriptor
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 _EVERY_S: Final = 0.1
 _MOST_COST: Final = 1 / 500  # of the elapsed time
+_FREE_NS: Final = 50_000_000  # beyond it, for the ends of a short program's steps
 _CHUNK: Final = 1000  # arrays weighed at once: others wait for the interpreter meanwhile
 _PEAK: Final = "peak_bytes_in_use"  # as in jax's Device.memory_stats()
 
@@ -39,6 +42,7 @@ METRICS: Final = (
         "buffers of JAX arrays made here that were alive when JAX arrays held the most, of all "
         "the moments looked at",
     ),
+    *GROWTH,
 )
 
 
@@ -52,6 +56,8 @@ class BufferCounts:
         live_arrays: number of arrays alive at the last look.
         live_bytes: their size.
         peak_bytes: the most of all looks.
+        step_looks: ends of steps looked at.
+        growth_since_look: growth is counted from this one of them; 0 where it is not.
         device_peak_bytes: by device, the allocator's own peak, programs at work included; only of
             devices whose backend tells.
     """
@@ -61,6 +67,8 @@ class BufferCounts:
     live_arrays: int = 0
     live_bytes: int = 0
     peak_bytes: int = 0
+    step_looks: int = 0
+    growth_since_look: int = 0
     device_peak_bytes: dict[str, int] = field(default_factory=dict)
 
 
@@ -73,6 +81,8 @@ class Buffers:
         self._wake = threading.Event()
         self._ended = _thread.allocate_lock()
         self._is_watching = False
+        self._begun = 0.0
+        self._last_look = 0.0
         self.counts = BufferCounts()
         self.failure = ""
 
@@ -85,6 +95,7 @@ class Buffers:
         if self.failure:
             return
         self._is_watching = True
+        self._begun = time.monotonic()
         # Before jax's own, which takes the backends away: what was registered last runs first.
         atexit.register(self.look_last)
         self._ended.acquire()
@@ -99,17 +110,24 @@ class Buffers:
             self._wake.set()
             self._ended.acquire()
 
-    def look(self) -> None:
+    def on_step(self) -> None:
+        """A step has ended: look, unless looking has cost too much so far."""
+        allowed_ns = _FREE_NS + _MOST_COST * 1e9 * (time.monotonic() - self._begun)
+        if self.counts.look_ns < allowed_ns and not self.failure:
+            self.look(is_step_end=True)
+
+    def look(self, *, is_step_end: bool = False) -> None:
         """Find out what is alive now."""
         if not self._is_watching or not _native.is_recording():
             return
         with self._lock:
             begun = time.thread_time_ns()
             try:
-                self._look()
+                self._look(is_step_end=is_step_end)
             except Exception as error:  # noqa: BLE001  an odd backend is a reason, never a crash
                 self.failure = f"{type(error).__name__}: {error}"
             self.counts.look_ns += time.thread_time_ns() - begun
+            self._last_look = time.monotonic()
 
     def look_last(self) -> None:
         """Find out what is alive now, and what the devices say."""
@@ -122,12 +140,13 @@ class Buffers:
             wait_s = _EVERY_S
             while not self._wake.wait(wait_s) and not self.failure:
                 before = self.counts.look_ns
-                self.look()
+                if time.monotonic() - self._last_look >= _EVERY_S:  # no step has ended since
+                    self.look()
                 wait_s = max(_EVERY_S, (self.counts.look_ns - before) / 1e9 / _MOST_COST)
         finally:
             self._ended.release()
 
-    def _look(self) -> None:
+    def _look(self, *, is_step_end: bool) -> None:
         clients = self._clients()
         if not clients:
             return  # none yet; or none any more: jax takes them away as the program exits
@@ -135,10 +154,12 @@ class Buffers:
         _native.jax_begin_weighing()
         for client in clients:
             arrays = client.live_arrays()
+            is_device = client.platform != "cpu"
             for start in range(0, len(arrays), _CHUNK):
-                _native.jax_weigh_arrays(arrays[start : start + _CHUNK])
+                _native.jax_weigh_arrays(arrays[start : start + _CHUNK], is_device)
         counts = self.counts
-        counts.live_arrays, counts.live_bytes = _native.jax_finish_weighing()
+        counts.live_arrays, counts.live_bytes = _native.jax_finish_weighing(is_step_end)
+        counts.step_looks, counts.growth_since_look = _native.jax_array_growth()
         counts.peak_bytes = max(counts.peak_bytes, counts.live_bytes)
 
     def _ask_devices(self) -> None:

@@ -118,6 +118,11 @@ class JaxPrograms:
         if self._parts is not None:
             self._parts.uninstall()
 
+    def on_step(self) -> None:
+        """See what arrays hold at the end of a step."""
+        if self._parts is not None:
+            self._parts.buffers.on_step()
+
     def settle(self) -> None:
         """Put the sampled times into the tree."""
         if self._parts is not None:

@@ -68,3 +68,5 @@ METRICS: Final = tuple(
     for prefix, place in (("", "host memory"), (GPU_PREFIX, "device memory"))
     for metric in _HOST
 )
+# What only grows is known of JAX's arrays, too.
+GROWTH: Final = tuple(metric for metric in METRICS if metric.name.endswith("growth_bytes"))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -108,6 +108,15 @@ class CollectorOptions:
     gpu_calls: bool = False
     memory: bool = True
     cpu_rate_hz: float = 0.0
+
+
+@runtime_checkable
+class StepObserver(Protocol):
+    """A collector that wants to know when a step of the program's main loop ends."""
+
+    def on_step(self) -> None:
+        """Called in the program's own thread: quick, and never raises."""
+        ...
 
 
 class Collector(Protocol):

@@ -1,7 +1,8 @@
 """What a profile says about memory, as tables; nothing is formatted or printed.
 
-Reads the section "memory" and the metrics that the collector of memory wrote. Invariant: the roles of
-a pool, the unknown part with them, sum to its peak.
+Reads the section "memory" and the metrics that the collector of memory wrote; of JAX's arrays, whose
+other tables are in `jax_memory`, what grows. Invariant: the roles of a pool, the unknown part with
+them, sum to its peak.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deepcontext.errors import ProfileDataError
 from deepcontext.profiler import summary
+from deepcontext.profiler.jax_summary import section
 from deepcontext.profiler.tree import NO_NODE
 
 if TYPE_CHECKING:
@@ -65,10 +67,10 @@ class MemoryUse:
     """What a profile's program allocated.
 
     Attributes:
-        steps: steps that were marked.
-        growth_since_step: growth is counted from the end of this step; 0 where it is not.
+        steps: steps that were marked; of JAX's arrays, those at whose end they were looked at.
+        growth_since_step: growth is counted from the end of this one; 0 where it is not.
         untracked_bytes: allocated while too many allocations were alive to follow more.
-        pools: the memories, the host's first.
+        pools: the memories, the host's first; none of JAX.
     """
 
     steps: int
@@ -103,14 +105,14 @@ class Growth:
 
 
 def memory_use(profile: Profile) -> MemoryUse | None:
-    """Return what the collector of memory recorded, None where it did not run.
+    """Return what was recorded of PyTorch's memory, else of JAX's, None where neither was.
 
     Raises:
         ProfileDataError: the section is damaged, or newer than this build.
     """
     payload = profile.sections.get(SECTION)
     if payload is None:
-        return None
+        return _arrays_use(profile)
     try:
         content = json.loads(payload)
         version = content["version"]
@@ -123,6 +125,14 @@ def memory_use(profile: Profile) -> MemoryUse | None:
     raise ProfileDataError(
         f"section '{SECTION}': layout {version}, this build reads {_LAYOUT}; upgrade deepcontext"
     )
+
+
+def _arrays_use(profile: Profile) -> MemoryUse | None:
+    """Return what was looked at of JAX's arrays at the ends of steps."""
+    counts = (section(profile) or {}).get("buffers", {})
+    if not counts.get("step_looks"):  # an older profile has none
+        return None
+    return MemoryUse(counts["step_looks"], counts["growth_since_look"], 0, ())
 
 
 def _read(content: Mapping[str, Any]) -> MemoryUse:
@@ -139,7 +149,11 @@ def _read(content: Mapping[str, Any]) -> MemoryUse:
 
 def prefixes(profile: Profile) -> tuple[str, ...]:
     """Return the prefixes of the kinds of memory that the profile has: "", "gpu_"."""
-    return tuple(prefix for prefix in ("", GPU_PREFIX) if f"{prefix}alloc_bytes" in profile.metrics)
+    return tuple(
+        prefix
+        for prefix in ("", GPU_PREFIX)
+        if {f"{prefix}alloc_bytes", f"{prefix}growth_bytes"} & profile.metrics.keys()
+    )
 
 
 def held_at_peak(profile: Profile, prefix: str = "", limit: int = 0) -> GroupTable | None:

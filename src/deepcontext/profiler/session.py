@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Self
 from deepcontext import _native
 from deepcontext.errors import DeepContextError, SessionError, UserError
 from deepcontext.profiler.capture import Capture, StepTimes
-from deepcontext.profiler.collector import CollectorOptions, Outcome, Status
+from deepcontext.profiler.collector import CollectorOptions, Outcome, Status, StepObserver
 from deepcontext.profiler.metric import KNOWN_METRICS
 from deepcontext.profiler.usage import ProcessUsage
 
@@ -79,6 +79,7 @@ class Session:
         self._collectors = collectors
         self._outcomes: dict[str, Outcome] = {}
         self._started: list[Collector] = []
+        self._step_observers: list[StepObserver] = []
         self._usage = ProcessUsage()
         self._cwd = _working_directory()
         self._steps = 0
@@ -123,6 +124,8 @@ class Session:
             self._outcomes[collector.name] = Outcome(Status.UNAVAILABLE, str(refusal))
         else:
             self._started.append(collector)
+            if isinstance(collector, StepObserver):
+                self._step_observers.append(collector)
 
     def _end(self, reason: str) -> Capture:
         # Before the lock is taken: it waits for a snapshot under way, and that needs the lock.
@@ -155,6 +158,8 @@ class Session:
         self._step_start_ns = now
         self._steps += 1
         _native.memory_mark_step()
+        for observer in self._step_observers:
+            observer.on_step()
 
     def scope(self, name: str) -> Scope:
         """Give what runs inside a frame of its own: ``with session.scope("evaluate"): ...``."""

@@ -7,7 +7,9 @@ import dataclasses
 import functools
 import io
 import json
+import linecache
 import random
+from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +18,8 @@ from rich.console import Console
 
 import deepcontext
 from deepcontext.analyzers import run_analyzers
-from deepcontext.profiler import jax_memory
+from deepcontext.collectors import jax_buffers
+from deepcontext.profiler import jax_memory, memory_summary
 from deepcontext.profiler.frame import FrameKind
 from deepcontext.ui.report import render_report, report_to_dict
 
@@ -278,3 +281,73 @@ def _dealloc_slot() -> int | None:
     """`tp_dealloc` of the type of arrays (Include/cpython/object.h)."""
     place = 6 * ctypes.sizeof(ctypes.c_void_p)
     return ctypes.c_void_p.from_address(id(type(jnp.ones(1))) + place).value
+
+
+def leaky_loop(steps: int, kept: list[Any]) -> None:
+    x = jnp.ones((64, 64))
+    for _ in range(steps):
+        kept.append(doubled(x))
+        doubled(x).block_until_ready()
+        deepcontext.step()
+
+
+def test_arrays_that_are_kept_grow_at_their_line_step_by_step(tmp_path: Path) -> None:
+    profile = _session(lambda _: leaky_loop(24, []), tmp_path / "out.dcprof")
+    use = memory_summary.memory_use(profile)
+    assert use is not None
+    assert (use.steps, use.growth_since_step, use.growth_steps) == (24, 8, 16)
+    (grown,) = memory_summary.growth(profile)
+    assert "kept.append(doubled(x))" in linecache.getline(grown.line.file, grown.line.line)
+    assert (grown.line.exclusive, grown.grown_steps, grown.steps) == (16 * 16 * KIB, 16, 16)
+    assert grown.is_steady
+    assert _bytes_of(profile, "growth_bytes", "jit(doubled)") == [16 * 16 * KIB]
+    report: Any = report_to_dict(profile, limit=100, metric="cpu_time_ns")
+    (line,) = report["memory"]["lines"]["growth"]
+    assert (line["growth_bytes"], line["is_steady"]) == (16 * 16 * KIB, True)
+    file = io.StringIO()
+    render_report(profile, console=Console(file=file, width=160))
+    assert "leak?" in file.getvalue().partition("Memory that grew")[2]
+
+
+def test_arrays_that_take_turns_and_a_list_that_is_full_do_not_grow(tmp_path: Path) -> None:
+    def work(_look: Callable[[], None]) -> object:
+        state, latest = jnp.ones((64, 64)), deque[Any](maxlen=3)
+        for _ in range(20):
+            state = doubled(state)
+            latest.append(doubled(state))
+            deepcontext.step()
+        return latest
+
+    profile = _session(work, tmp_path / "out.dcprof")
+    use = memory_summary.memory_use(profile)
+    assert use is not None
+    assert use.steps == 20
+    assert memory_summary.growth(profile) == ()
+    file = io.StringIO()
+    render_report(profile, console=Console(file=file, width=160))
+    assert "Memory that grew" not in file.getvalue()
+
+
+def test_an_array_that_is_made_anew_and_larger_grows(tmp_path: Path) -> None:
+    def work(_look: Callable[[], None]) -> object:
+        cache = np.zeros((1, 256), np.float32)
+        held = jax.device_put(cache)
+        for rows in range(2, 18):
+            held = jax.device_put(np.zeros((rows, 256), np.float32))
+            deepcontext.step()
+        return held
+
+    profile = _session(work, tmp_path / "out.dcprof")
+    (grown,) = memory_summary.growth(profile)
+    # 16 steps: from the end of the 8th, with 9 rows, to that of the last, with 17.
+    assert (grown.line.exclusive, grown.grown_steps) == (8 * KIB, 8)
+
+
+def test_ends_of_steps_are_looked_at_within_what_looking_may_cost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jax_buffers, "_FREE_NS", 0)
+    monkeypatch.setattr(jax_buffers, "_MOST_COST", 1e-9)
+    profile = _session(lambda _: leaky_loop(24, []), tmp_path / "out.dcprof")
+    use = memory_summary.memory_use(profile)
+    assert use is None or use.steps <= 1

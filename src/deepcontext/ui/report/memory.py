@@ -40,13 +40,17 @@ _BAR_WIDTH: Final = 60
 def print_memory(page: Page, profile: Profile, limit: int) -> None:
     """Print each memory's peak by role and by line of the user's own code, and what grew."""
     use = memory_summary.memory_use(profile)
-    if use is None or not any(pool.allocations for pool in use.pools):
+    pools = [pool for pool in use.pools if pool.allocations] if use else []
+    prefixes = memory_summary.prefixes(profile)
+    if use is None or not (pools or any(memory_summary.growth(profile, p) for p in prefixes)):
         return
-    page.title("Memory", "of tensors; what is held at the peak, by the line that allocated it")
-    for pool in use.pools:
-        if pool.allocations:
-            _print_pool(page, pool, use)
-    for prefix in memory_summary.prefixes(profile):
+    if pools:
+        page.title("Memory", "of tensors; what is held at the peak, by the line that allocated it")
+    else:
+        page.title("Memory that grew", "held at the ends of steps, by the line that made it")
+    for pool in pools:
+        _print_pool(page, pool, use)
+    for prefix in prefixes:
         _print_holders(page, profile, prefix, limit)
         _print_growth(page, profile, prefix, limit)
 

@@ -1,0 +1,121 @@
+#include <cmath>
+#include <random>
+
+#include "jax/array_growth.h"
+#include "jax/run_totals.h"
+#include "tests/check.h"
+
+using namespace deepcontext::jax;
+
+namespace {
+
+constexpr uint64_t kMicrosecond = 1000;
+
+/// A program of one operation, which takes all of a run.
+Program oneOperation() {
+  Program program;
+  Operation operation;
+  operation.name = "dot";
+  program.by_name.emplace("dot", 0);
+  program.operations.push_back(operation);
+  return program;
+}
+
+Run runOf(uint64_t start_ns, uint64_t duration_ns) {
+  Run run;
+  run.start_ns = start_ns;
+  run.end_ns = start_ns + duration_ns;
+  run.is_complete = true;
+  run.operations["dot"].add(duration_ns * 1000);
+  return run;
+}
+
+TraceWindow window(uint64_t start_ns, uint64_t end_ns) {
+  TraceWindow window;
+  window.start_ns = start_ns;
+  window.end_ns = end_ns;
+  return window;
+}
+
+NodeRef node(uint32_t number) {
+  return {0, number};
+}
+
+} // namespace
+
+TEST(the_longer_a_run_the_more_it_stands_for) {
+  TraceWindow tenth = window(0, 100);
+  CHECK_CLOSE(weightOf(runOf(0, 10), tenth), 1 / 0.9, 1e-9);
+  CHECK_CLOSE(weightOf(runOf(50, 50), tenth), 2.0, 1e-9);
+  CHECK_CLOSE(weightOf(runOf(0, 100), tenth), 4.0, 1e-9); // no more than that
+  CHECK_CLOSE(weightOf(runOf(0, 100), window(0, 0)), 1.0, 1e-9);
+}
+
+TEST(windows_find_the_mean_of_runs_of_which_some_are_held_up) {
+  Program program = oneOperation();
+  std::mt19937 random(7);
+  std::vector<Run> runs;
+  uint64_t now_ns = 0;
+  double sum_ns = 0;
+  for (int i = 0; i < 400'000; ++i) {
+    uint64_t duration_ns = (random() % 10 == 0 ? 600 : 100) * kMicrosecond;
+    runs.push_back(runOf(now_ns, duration_ns));
+    sum_ns += static_cast<double>(duration_ns);
+    now_ns += duration_ns + 20 * kMicrosecond;
+  }
+  double true_ns = sum_ns / static_cast<double>(runs.size());
+  RunTotals weighted, plain;
+  const uint64_t length_ns = 1000 * kMicrosecond;
+  size_t next = 0;
+  for (uint64_t start_ns = 3333 * kMicrosecond; start_ns + length_ns < now_ns;
+       start_ns += 5 * length_ns + random() % length_ns) {
+    TraceWindow open = window(start_ns, start_ns + length_ns);
+    while (runs[next].start_ns < open.start_ns) {
+      ++next;
+    }
+    for (size_t i = next; runs[i].end_ns <= open.end_ns; ++i) {
+      weighted.add(program, runs[i], weightOf(runs[i], open));
+      plain.add(program, runs[i], 1);
+    }
+  }
+  auto mean = [](const RunTotals &totals) { return totals.operations[0].total_ns / totals.weight; };
+  CHECK(mean(plain) < 0.85 * true_ns); // what the edges cut is long
+  CHECK_CLOSE(mean(weighted) / true_ns, 1.0, 0.03);
+  CHECK_CLOSE(weighted.operations[0].count, weighted.weight, 1e-6);
+  RunTotals both;
+  both.add(weighted);
+  both.add(weighted);
+  CHECK_CLOSE(mean(both), mean(weighted), 1e-6);
+}
+
+TEST(arrays_that_are_kept_grow_from_the_last_but_one_power_of_two) {
+  ArrayGrowth growth;
+  for (uint64_t look = 1; look <= 24; ++look) {
+    growth.look({{node(1), look * 10}, {node(2), 7}, {node(3), look % 2}});
+  }
+  CHECK_EQ(growth.looks(), 24u);
+  CHECK_EQ(growth.since(), 8u);
+  auto grown = growth.grown();
+  CHECK_EQ(grown.size(), 1u);
+  CHECK_EQ(grown[node(1)].bytes, 160u);
+  CHECK_EQ(grown[node(1)].looks, 16u);
+}
+
+TEST(a_cache_that_fills_grows_once_and_what_was_given_back_does_not) {
+  ArrayGrowth growth;
+  for (uint64_t look = 1; look <= 32; ++look) {
+    growth.look(look < 20 ? std::map<NodeRef, uint64_t>{{node(1), 5}, {node(2), 9}}
+                          : std::map<NodeRef, uint64_t>{{node(1), 50}});
+  }
+  auto grown = growth.grown();
+  CHECK_EQ(grown.size(), 1u);
+  CHECK_EQ(grown[node(1)].bytes, 45u);
+  CHECK_EQ(grown[node(1)].looks, 1u);
+}
+
+TEST(one_look_tells_nothing) {
+  ArrayGrowth growth;
+  growth.look({{node(1), 5}});
+  CHECK_EQ(growth.since(), 0u);
+  CHECK(growth.grown().empty());
+}
