@@ -177,7 +177,7 @@ const Operation *Attribution::findOperation(int64_t program_id, const std::strin
 
 void Attribution::credit(const TraceWindow &window, const Executed &launch, uint32_t program,
                          const Run *run) {
-  RunTotals &totals = totals_[launch.launch->node][program];
+  RunTotals &totals = window_totals_[launch.launch->node][program];
   ++totals.launches;
   if (!run) {
     ++counts_.cut_at_end;
@@ -277,6 +277,7 @@ void Attribution::join(const TraceWindow &window, std::vector<Executed> &execute
   joinInline(window, programs, executed, is_taken);
   joinInOrder(window, programs, executed, is_taken);
   creditRest(window, programs, is_taken);
+  addUp(executed);
   last_.runs = last_whole_runs_[longest(window, programs)];
   std::set<uint32_t> seen(programs.begin(), programs.end());
   last_.waiting = static_cast<uint64_t>(std::count_if(
@@ -297,7 +298,8 @@ void Attribution::creditRest(const TraceWindow &window, const std::vector<uint32
       bool is_whole =
           run.is_complete && before != last_end_ns.end() && before->second <= run.start_ns;
       if (is_whole) {
-        totals_[NodeRef::unknown()][program].add(*programs_[program], run, weightOf(run, window));
+        window_totals_[NodeRef::unknown()][program].add(*programs_[program], run,
+                                                        weightOf(run, window));
         ++counts_.without_launch;
         ++last_whole_runs_[program];
         ++whole_runs_[program];
@@ -307,6 +309,36 @@ void Attribution::creditRest(const TraceWindow &window, const std::vector<uint32
     }
     if (run.is_complete) {
       last_end_ns[program] = run.end_ns;
+    }
+  }
+}
+
+/// A window's runs stand for all calls of their node since the window before: the first second of a
+/// program, which is sampled without a gap and slower than the rest, must not count for more.
+void Attribution::addUp(const std::vector<Executed> &executed) {
+  std::map<NodeRef, uint64_t> calls_so_far;
+  for (const Executed &each : executed) { // by start
+    calls_so_far[each.launch->node] = each.launch->calls;
+  }
+  double calls = 0, runs = 0; // of all nodes: for runs whose launcher is not known
+  for (const auto &[node, programs] : window_totals_) { // the unknown one comes last
+    uint64_t node_runs = 0;
+    for (const auto &[program, totals] : programs) {
+      node_runs += totals.runs;
+    }
+    double factor = runs > 0 ? calls / runs : 1;
+    auto so_far = calls_so_far.find(node);
+    if (so_far != calls_so_far.end() && node_runs > 0) {
+      uint64_t &before = calls_before_[node];
+      // Else launched inside other calls.
+      uint64_t since = so_far->second > before ? so_far->second - before : node_runs;
+      before = so_far->second;
+      factor = static_cast<double>(since) / static_cast<double>(node_runs);
+      calls += static_cast<double>(since);
+      runs += static_cast<double>(node_runs);
+    }
+    for (const auto &[program, totals] : programs) {
+      totals_[node][program].add(totals, factor);
     }
   }
 }
@@ -344,6 +376,7 @@ void Attribution::addWindow(const TraceWindow &window, std::vector<Launch> launc
   std::map<const Launch *, const Execution *> first_execution;
   last_ = {};
   last_whole_runs_.clear();
+  window_totals_.clear();
   for (const Execution &execution : window.executions) {
     Launch *launch = containing(by_thread[threads[execution.line]], execution.start_ns);
     if (launch) {
@@ -400,6 +433,8 @@ void Attribution::clear() {
   placeholders_ = 0;
   whole_runs_.clear();
   last_whole_runs_.clear();
+  window_totals_.clear();
+  calls_before_.clear();
   counts_ = {};
   last_ = {};
 }

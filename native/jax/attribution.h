@@ -36,6 +36,7 @@ struct Launch {
   NodeRef node;
   uint32_t function = 0;
   uint64_t signature = 0; // of the arguments; 0 where not asked for
+  uint64_t calls = 0;     // of the node so far
 };
 
 /// What became of the launches and runs of the windows.
@@ -120,6 +121,7 @@ private:
   void joinInOrder(const TraceWindow &window, const std::vector<uint32_t> &programs,
                    std::vector<Executed> &executed, std::vector<bool> &is_taken);
   void credit(const TraceWindow &window, const Executed &launch, uint32_t program, const Run *run);
+  void addUp(const std::vector<Executed> &executed);
   void creditRest(const TraceWindow &window, const std::vector<uint32_t> &programs,
                   const std::vector<bool> &is_taken);
 
@@ -132,6 +134,8 @@ private:
   // (line of the tracer, thread) -> executions on the line that lie inside a call of the thread
   std::map<std::pair<int64_t, int64_t>, uint64_t> votes_;
   std::map<NodeRef, std::map<uint32_t, RunTotals>> totals_;
+  std::map<NodeRef, std::map<uint32_t, RunTotals>> window_totals_; // of the last window
+  std::map<NodeRef, uint64_t> calls_before_; // of each node, as of the last window that measured it
   std::map<NodeRef, std::map<uint32_t, RunTotals>> first_runs_;
   WindowCounts counts_;
   std::vector<uint64_t> whole_runs_; // by program

@@ -175,6 +175,7 @@ void note(Recorder &recorder, const ActiveCall &call, Node *node, uint64_t start
   launch.end_ns = realtimeNs();
   launch.thread = syscall(SYS_gettid);
   launch.node = {recorder.index(), node->id};
+  launch.calls = node->duration.count();
   // A node that stands for an outer call carries that call's function.
   launch.function = static_cast<uint32_t>(node->b ? node->b - 1 : call.function);
   if (FunctionTable::instance().at(launch.function).program_count.load() > 1) {

@@ -54,10 +54,10 @@ void RunTotals::add(const Program &program, const Run &run, double run_weight) {
   }
 }
 
-void RunTotals::add(const RunTotals &other) {
+void RunTotals::add(const RunTotals &other, double factor) {
   launches += other.launches;
   runs += other.runs;
-  weight += other.weight;
+  weight += other.weight * factor;
   operations.resize(std::max(operations.size(), other.operations.size()));
   for (size_t i = 0; i < other.operations.size(); ++i) {
     const OperationTotals &from = other.operations[i];
@@ -67,9 +67,9 @@ void RunTotals::add(const RunTotals &other) {
     }
     to.minimum_ns = to.count == 0 ? from.minimum_ns : std::min(to.minimum_ns, from.minimum_ns);
     to.maximum_ns = std::max(to.maximum_ns, from.maximum_ns);
-    to.total_ns += from.total_ns;
-    to.squares_ns += from.squares_ns;
-    to.count += from.count;
+    to.total_ns += from.total_ns * factor;
+    to.squares_ns += from.squares_ns * factor;
+    to.count += from.count * factor;
   }
 }
 

@@ -25,7 +25,8 @@ struct RunTotals {
   std::vector<OperationTotals> operations; // by index in Program::operations
 
   void add(const Program &program, const Run &run, double weight);
-  void add(const RunTotals &other);
+  /// Add another's, its measured runs as if there had been `factor` times as many.
+  void add(const RunTotals &other, double factor = 1);
 };
 
 /// How many runs of its length a whole run stands for: 1 / (1 - length / window), as the edges of a

@@ -119,3 +119,21 @@ TEST(one_look_tells_nothing) {
   CHECK_EQ(growth.since(), 0u);
   CHECK(growth.grown().empty());
 }
+
+TEST(a_window_may_stand_for_more_runs_than_it_saw) {
+  Program program = oneOperation();
+  RunTotals first_second, later, whole;
+  for (int i = 0; i < 50; ++i) {
+    first_second.add(program, runOf(0, 200), 1);
+  }
+  for (int i = 0; i < 10; ++i) {
+    later.add(program, runOf(0, 100), 1);
+  }
+  whole.add(first_second);
+  whole.add(later, 95); // 950 calls
+  CHECK_EQ(whole.runs, 60u);
+  CHECK_CLOSE(whole.weight, 1000.0, 1e-9);
+  CHECK_CLOSE(whole.operations[0].total_ns / whole.weight, 0.05 * 200 + 0.95 * 100, 1e-9);
+  CHECK_CLOSE(whole.operations[0].minimum_ns, 100.0, 1e-9);
+  CHECK_CLOSE(whole.operations[0].maximum_ns, 200.0, 1e-9);
+}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
+import time
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +13,7 @@ import pytest
 from deepcontext import _native
 from deepcontext.collectors import jax_sampling
 from deepcontext.collectors.jax_names import Names
+from deepcontext.profiler import jax_operations
 from deepcontext.profiler.frame import FrameKind
 
 pytest.importorskip("jax")
@@ -19,6 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from tests.integration.jax.conftest import Record
@@ -324,3 +328,39 @@ def test_windows_have_ten_runs_or_more_unless_runs_have_very_many_events(
     notes: Any = None
     sampler._read(notes, b"", before_s)
     assert sampler._length_s == before_s * factor
+
+
+@jax.jit
+def turning(x: Any, turns: Any) -> Any:
+    return jax.lax.fori_loop(0, turns, lambda _, y: jnp.tanh(y @ y), x)
+
+
+def _turns() -> Iterator[int]:
+    """Long runs while all are sampled; then ten times as many short ones, until some were, too."""
+    end = time.monotonic() + 1.5
+    long_runs = 0
+    while time.monotonic() < end:
+        long_runs += 1
+        yield 20
+    first = _native.jax_window_counts()["windows"]
+    for calls in itertools.count():
+        if calls > 10 * long_runs and _native.jax_window_counts()["windows"] >= first + 8:
+            return
+        yield 0
+
+
+def test_the_first_second_which_is_sampled_whole_counts_for_no_more_than_the_rest(
+    record: Record,
+) -> None:
+    turned = 0
+
+    def work() -> None:
+        nonlocal turned
+        x = jnp.ones((64, 64))
+        for turns in _turns():
+            turning(x, turns).block_until_ready()
+            turned += turns + 1  # times that the condition is asked
+
+    profile = record(work, exact=False).profile
+    asked = max(o.executions for o in jax_operations.operations(profile) if "turning" in o.program)
+    assert asked < 2 * turned
