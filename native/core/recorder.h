@@ -66,7 +66,8 @@ struct PathEntry {
   const void *instruction;
   const void *instance; // the module whose call this frame is, or null
   Node *node;
-  bool is_folded; // everything below is one marker
+  bool is_folded;               // everything below is one marker
+  const void *caller = nullptr; // where its caller's frame was when they were last compared
 };
 
 /// A frame as the walk found it.

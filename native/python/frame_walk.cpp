@@ -122,13 +122,27 @@ bool differs(const PathEntry &last, const InterpreterFrame *frame) {
          (last.instance && last.instance != frameFirstLocal(frame));
 }
 
+/// The next older frame. Where it is found at the same place as before, the address is taken from
+/// `last` and not from the frame, which is no other but is known earlier: the processor fetches the
+/// frames of a deep path beside each other instead of one after the other.
+const InterpreterFrame *callerFrame(const InterpreterFrame *frame, PathEntry &last) {
+  const InterpreterFrame *caller = callerFrame(frame);
+  if (__builtin_expect(caller == last.caller, 1)) {
+    const void *same = last.caller;
+    asm("" : "+r"(same)); // else the compiler takes either for the other
+    return static_cast<const InterpreterFrame *>(same);
+  }
+  last.caller = caller;
+  return caller;
+}
+
 /// Compare a path of unchanged depth with the last one without copying it: the usual case, and the
 /// one whose cost counts. Returns the first position that differs (`end` for none), or kOtherDepth.
 constexpr uint32_t kOtherDepth = UINT32_MAX;
 
-uint32_t compareInPlace(const Recorder &recorder, const InterpreterFrame *top, Boundary boundary,
+uint32_t compareInPlace(Recorder &recorder, const InterpreterFrame *top, Boundary boundary,
                         uint32_t begin) {
-  const PathEntry *path = recorder.path.data();
+  PathEntry *path = recorder.path.data();
   uint32_t position = recorder.path_length;
   uint32_t first_difference = position;
   const InterpreterFrame *frame = top;
@@ -136,7 +150,7 @@ uint32_t compareInPlace(const Recorder &recorder, const InterpreterFrame *top, B
   while (frame && position > begin && frame != end) {
     --position;
     first_difference = differs(path[position], frame) ? position : first_difference;
-    frame = callerFrame(frame);
+    frame = callerFrame(frame, path[position]);
   }
   if (!boundary.is_included) {
     return position == begin && frame == end ? first_difference : kOtherDepth;
@@ -231,7 +245,7 @@ Node *extendPath(Recorder &recorder, AddressCaches &caches, Node *parent, uint32
   while (count > 0) {
     const WalkedFrame &seen = recorder.walked[--count];
     PathEntry &entry = recorder.path[position++];
-    entry = {seen.instruction, seen.instance, nullptr, is_folded};
+    entry = {seen.instruction, seen.instance, nullptr, is_folded, nullptr};
     entry.node = is_folded ? parent : extend(recorder, caches, parent, seen, entry);
     parent = entry.node;
     is_folded = entry.is_folded;
