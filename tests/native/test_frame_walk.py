@@ -113,6 +113,27 @@ def test_yield_from_shows_the_whole_chain(record: Record) -> None:
     }
 
 
+def test_frames_of_the_same_code_at_two_places_take_turns(record: Record) -> None:
+    # Each walk finds the same instructions as the one before, in frames at other addresses.
+    seen = record("""
+        def inner():
+            while True:
+                mark()
+                yield
+        def outer():
+            yield from inner()
+        def other():
+            yield from inner()
+        first, second, third = outer(), outer(), other()
+        for one in (first, second, third) * 50:
+            next(one)
+    """)
+    assert seen.events == {
+        ("<module>:11", "outer:6", "inner:3"): 100,
+        ("<module>:11", "other:8", "inner:3"): 50,
+    }
+
+
 def test_generator_expressions_and_throw_and_close(record: Record) -> None:
     seen = record("""
         def careful():
