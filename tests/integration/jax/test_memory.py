@@ -9,6 +9,8 @@ import io
 import json
 import linecache
 import random
+import re
+import runpy
 from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -351,3 +353,19 @@ def test_ends_of_steps_are_looked_at_within_what_looking_may_cost(
     profile = _session(lambda _: leaky_loop(24, []), tmp_path / "out.dcprof")
     use = memory_summary.memory_use(profile)
     assert use is None or use.steps <= 1
+
+
+def test_the_leak_of_the_documentation_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = Path(__file__).parents[3] / "docs" / "explanation" / "memory.md"
+    blocks = re.findall(r"^```python\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+    (block,) = (each for each in blocks if "import jax" in each)
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "leak.py"
+    file.write_text(block, encoding="utf-8")
+    runpy.run_path(str(file))
+    profile = deepcontext.Profile.load(tmp_path / "jax_leak.dcprof")
+    (leak,) = (each for each in memory_summary.growth(profile) if each.is_steady)
+    assert "train_step(weight, x)" in linecache.getline(leak.line.file, leak.line.line)
+    assert (leak.grown_steps, leak.steps) == (16, 16)
