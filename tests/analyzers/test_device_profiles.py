@@ -138,16 +138,31 @@ def test_backward_of_index_select_is_no_finding() -> None:
     assert found(indexing("aten::index_select", 8), "forward_backward") == ()
 
 
+def test_backward_of_a_product_is_as_long_as_it_must_be() -> None:
+    for name, count in (("aten::addmm", 0), ("aten::native_layer_norm", 1)):
+        forward = [step(7), (operator(name), Phase.FORWARD)]
+        back = [*forward, (operator("Backward0"), Phase.BACKWARD)]
+        profile = gpu(
+            ([*forward, (kernel("one"), Phase.FORWARD)], 10, 10),
+            ([*back, (kernel("two"), Phase.BACKWARD)], 20, 90),
+        )
+        assert len(found(profile, "forward_backward")) == count
+
+
 @pytest.mark.parametrize("order", [1, 2])
 def test_gradients_of_gradients_are_no_part_of_a_backward(order: int) -> None:
-    product = [step(7), (operator("aten::addmm"), Phase.FORWARD)]
-    back = [*product, (operator("AddmmBackward0"), Phase.BACKWARD)]
-    inner = [*back, (operator("aten::mm"), Phase.BACKWARD)]
-    costly = [*inner, (operator("MmBackward0"), Phase.BACKWARD)] if order == 2 else inner
+    forward = [step(7), (operator("aten::convolution"), Phase.FORWARD)]
+    back = [*forward, (operator("ConvolutionBackward0"), Phase.BACKWARD)]
+    inner = [*back, (operator("aten::convolution_backward"), Phase.BACKWARD)]
+    costly = (
+        [*inner, (operator("ConvolutionBackwardBackward0"), Phase.BACKWARD)]
+        if order == 2
+        else inner
+    )
     profile = gpu(
-        ([*product, (kernel("gemm"), Phase.FORWARD)], 10, 10),
-        ([*inner, (kernel("gemm_two"), Phase.BACKWARD)], 20, 20),
-        ([*costly, (kernel("gemm_four"), Phase.BACKWARD)], 40, 70),
+        ([*forward, (kernel("conv"), Phase.FORWARD)], 10, 10),
+        ([*inner, (kernel("conv_two"), Phase.BACKWARD)], 20, 20),
+        ([*costly, (kernel("conv_four"), Phase.BACKWARD)], 40, 70),
     )
     assert len(found(profile, "forward_backward")) == (1 if order == 1 else 0)
 
@@ -344,7 +359,7 @@ def jax_program(inserted_ms: int, recomputed_ms: int) -> Profile:
     dot, copy = Frame(FrameKind.HLO, "dot.1"), Frame(FrameKind.HLO, "copy.3")
     again = Frame(FrameKind.HLO, "tanh.4")
     return profile_of([
-        ([step(4), jit, step(12), dot], {"device_time_ns": (10, 60 * MS)}),
+        ([step(4), jit, step(14), (dot, Phase.FORWARD)], {"device_time_ns": (10, 60 * MS)}),
         ([step(4), jit, step(13), marker, copy], {"device_time_ns": (10, inserted_ms * MS)}),
         (
             [step(4), jit, step(14), (again, Phase.RECOMPUTE)],
@@ -358,6 +373,18 @@ def test_copies_that_xla_inserted_and_work_done_twice() -> None:
     assert len(titles) == 2
     assert any("100% of it inserted" in title and "train.py:13" in title for title in titles)
     assert found(jax_program(3, 5), "jax_fusion") == ()
+
+
+def test_recomputation_that_xla_merged_with_the_forward_costs_nothing() -> None:
+    (finding,) = found(jax_program(0, 50), "jax_fusion")
+    assert finding.title == "computing the forward again takes 45% of the device time"
+    line = [step(4), Frame(FrameKind.OPERATOR, "jit(train_step)"), step(14)]
+    tanh, dot = Frame(FrameKind.HLO, "tanh.4"), Frame(FrameKind.HLO, "dot.1")
+    merged = profile_of([
+        ([*line, (dot, Phase.BACKWARD)], {"device_time_ns": (10, 60 * MS)}),
+        ([*line, (tanh, Phase.RECOMPUTE)], {"device_time_ns": (10, 50 * MS)}),
+    ])
+    assert found(merged, "jax_fusion") == ()
 
 
 def test_functions_that_jax_compiled_again() -> None:

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 from deepcontext.analyzers import places
 from deepcontext.analyzers.base import Analyzer
-from deepcontext.analyzers.finding import Finding, Gain, Severity
+from deepcontext.analyzers.converting_layers import ConvertingLayer, converting_layers
+from deepcontext.analyzers.finding import Finding, Severity
 from deepcontext.analyzers.operator_names import COPIES, DEVICE_OR_TYPE, JOINS
-from deepcontext.profiler.frame import FrameKind, Phase
+from deepcontext.profiler.frame import FrameKind
 from deepcontext.profiler.metric import CPU_TIME_NS
 from deepcontext.profiler.query import Query
 
@@ -22,10 +23,6 @@ _LEAST_SHARE: Final = 0.08
 _LEAST_JOINED: Final = 0.25
 # One conversion before the first step is what the advice asks for.
 _LEAST_CALLS: Final = 5
-# A copy takes its own time, and the place in the caches of what a reader reads, who does so in the
-# forward and in the backward. Source: docs/decisions/0050-a-copy-costs-the-caches-too.md.
-_WITH_CACHES: Final = 2
-_WITH_CACHES_AND_BACKWARD: Final = 3
 # Source: names of cuDNN's and MIOpen's transposing kernels, as profilers show them.
 _LAYOUT_KERNELS: Final = ("nchwtonhwc", "nhwctonchw", "nchw2nhwc", "nhwc2nchw", "batched_transpose")
 
@@ -46,14 +43,22 @@ def _operators(profile: Profile) -> list[Finding]:
     is_operator = (profile.frames.kind == FrameKind.OPERATOR)[profile.tree.frame]
     by_hand = ~is_operator[parents] | places.operators(profile, _WRAPPERS).mask()[parents]
     copies = Query(profile, copies.mask() & by_hand)
-    found = []
-    whole = places.total(profile, metric)
-    for place in places.by_line(copies, metric, _LEAST_SHARE * whole):
-        if place.count < _LEAST_CALLS:
-            continue
-        names = {places.base_name(profile.frame(node).name) for node in place.nodes}
-        found.append(_operator_finding(profile, place, names, place.value / whole))
-    return found
+    least = _LEAST_SHARE * places.total(profile, metric)
+    layers = [
+        each
+        for each in converting_layers(profile, copies, _called(profile, profile.query()))
+        if each.conversions.value >= least and each.conversions.count >= _LEAST_CALLS
+    ]
+    said = {node for each in layers for node in each.conversions.nodes}
+    lines = places.by_line(copies, metric, least)
+    return [
+        *(_layer_finding(profile, each) for each in layers),
+        *(
+            _operator_finding(profile, place)
+            for place in lines
+            if place.count >= _LEAST_CALLS and said.isdisjoint(place.nodes)
+        ),
+    ]
 
 
 def _called(profile: Profile, operators: Query) -> Query:
@@ -85,7 +90,7 @@ def _joins(profile: Profile) -> list[Finding]:
                 ),
                 nodes=place.nodes[:8],
                 evidence={"copy_ns": place.value, "copy_share": share, "calls_count": place.count},
-                gain=_host_gain(profile, place),
+                gain=places.bound_of_copies(profile, CPU_TIME_NS.name, place.value),
                 advice=(
                     "a tensor that grows by cat in a loop is copied whole every time: write into a "
                     "preallocated one (cache[:, step] = value), or keep the parts in a list and "
@@ -101,51 +106,75 @@ def _joins(profile: Profile) -> list[Finding]:
 _WRAPPERS: Final = frozenset({"aten::reshape", "aten::flatten", "aten::float", "aten::type_as"})
 
 
-def _host_gain(profile: Profile, place: places.Place) -> Gain:
-    has_backward = profile.query().phase(Phase.BACKWARD).count() > 0
-    return places.bound(
-        profile,
-        CPU_TIME_NS.name,
-        place.value * (_WITH_CACHES_AND_BACKWARD if has_backward else _WITH_CACHES),
-        "nothing is copied here, and what the copies displaced from the caches took each reader "
-        "no longer to read again than the copies took",
-    )
-
-
-def _operator_finding(
-    profile: Profile, place: places.Place, names: set[str], share: float
-) -> Finding:
-    is_conversion = bool(names & DEVICE_OR_TYPE)
-    if is_conversion:
-        advice = (
-            "convert once, outside the step, or create the tensor with the type and device it is "
-            "needed in; where a layer computes in another type than its input's (a norm in float32), "
-            "compile it (torch.compile) or use torch's own operator (rms_norm, layer_norm), which "
-            "convert as they compute"
-        )
-    else:
-        advice = (
-            "leave out the copy: views (transpose, expand, slicing) need no contiguous() before "
-            "operators that take strides; keep activations in one memory format "
-            "(channels_last for convolutions) from the first layer to the last"
-        )
+def _operator_finding(profile: Profile, place: places.Place) -> Finding:
+    names = {places.base_name(profile.frame(node).name) for node in place.nodes}
+    converts = not names.isdisjoint(DEVICE_OR_TYPE)
+    share = place.value / places.total(profile, CPU_TIME_NS.name)
     return Finding(
         id="copies",
         severity=Severity.of_share(share),
         title=(
             f"{', '.join(sorted(names))} at {places.place_text(profile, place.frame)} "
-            f"{'converts or moves' if is_conversion else 'copies'} tensors, {share:.0%} of the time"
+            f"{'converts or moves' if converts else 'copies'} tensors, {share:.0%} of the time"
         ),
         nodes=place.nodes[:8],
         evidence={"copy_ns": place.value, "copy_share": share, "calls_count": place.count},
-        gain=_host_gain(profile, place),
-        advice=advice,
+        gain=places.bound_of_copies(profile, CPU_TIME_NS.name, place.value),
+        advice=_CONVERSION_ADVICE if converts else _LAYOUT_ADVICE,
         misleads=(
             "the operator after it is so much faster on the copy that the copy pays; most "
             "of the bound is for caches, which tensors larger than them do not use; types are not recorded, "
             "so a change of type and one of device look alike"
         ),
     )
+
+
+def _layer_finding(profile: Profile, layer: ConvertingLayer) -> Finding:
+    """Report a function that converts what it is given, computes, and converts back."""
+    place = layer.conversions
+    share = place.value / places.total(profile, CPU_TIME_NS.name)
+    by_copies = places.bound_of_copies(profile, CPU_TIME_NS.name, place.value)
+    by_operator = places.bound(
+        profile,
+        CPU_TIME_NS.name,
+        layer.whole.value,
+        "one operator in the place of this function's conversions and pointwise operators costs "
+        "nothing; it still reads and writes once",
+    )
+    return Finding(
+        id="copies",
+        severity=Severity.of_share(share),
+        title=(
+            f"{layer.function} converts tensors there and back, most at "
+            f"{places.place_text(profile, place.frame)}, {share:.0%} of the time"
+        ),
+        nodes=place.nodes[:8],
+        evidence={
+            "copy_ns": place.value,
+            "copy_share": share,
+            "layer_ns": layer.whole.value,
+            "calls_count": place.count,
+        },
+        gain=max(by_operator, by_copies, key=lambda gain: gain.upper_bound),
+        advice=(
+            "make the layer one operator: torch's own (rms_norm, layer_norm) converts as it "
+            "computes, and so does the function compiled (torch.compile)"
+        ),
+        misleads=(
+            "the function is no layer, and its conversions have nothing to do with one another; "
+            "torch's operator rounds elsewhere than the function does"
+        ),
+    )
+
+
+_CONVERSION_ADVICE: Final = (
+    "convert once, outside the step, or create the tensor with the type and device it is needed in"
+)
+_LAYOUT_ADVICE: Final = (
+    "leave out the copy: views (transpose, expand, slicing) need no contiguous() before "
+    "operators that take strides; keep activations in one memory format "
+    "(channels_last for convolutions) from the first layer to the last"
+)
 
 
 def _layout_kernels(profile: Profile) -> list[Finding]:
@@ -208,7 +237,7 @@ def _gpu_finding(
         title=title,
         nodes=tuple(nodes)[:8],
         evidence={"copy_ns": value, "copy_share": share},
-        gain=places.bound(profile, places.GPU_TIME, value, "nothing is copied or converted here"),
+        gain=places.bound_of_copies(profile, places.GPU_TIME, value),
         advice=advice,
         misleads="the copy overlaps with kernels of another stream and delays nothing",
     )

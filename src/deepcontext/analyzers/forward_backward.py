@@ -19,7 +19,7 @@ import numpy as np
 from deepcontext.analyzers import places
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Severity
-from deepcontext.analyzers.operator_names import EMBEDDING, EMBEDDING_BY_INDEX
+from deepcontext.analyzers.operator_names import EMBEDDING, EMBEDDING_BY_INDEX, PRODUCTS
 from deepcontext.profiler.frame import FrameKind, Phase
 from deepcontext.profiler.metric import CALL_DURATION_NS, CPU_TIME_NS
 from deepcontext.profiler.query import Query
@@ -33,8 +33,9 @@ _LEAST_SHARE: Final = 0.10
 _LEAST_INDEX_RATIO: Final = 0.5
 _LEAST_INDEX_SHARE: Final = 0.05
 _AUTOGRAD_NODE: Final = re.compile(r"Backwards?\d*$")
-# Their backward adds up rows, dearer than reading them; there is no form with a cheaper one.
-_AS_ADVISED: Final = frozenset({"aten::index_select", "aten::gather"})
+# Those of the former add up rows, dearer than reading them; those of a product of few rows write a
+# gradient as large as its weights. Neither has a form with a cheaper backward.
+_NO_CHEAPER: Final = frozenset({"aten::index_select", "aten::gather"}) | PRODUCTS
 
 
 def _find(profile: Profile) -> list[Finding]:
@@ -133,7 +134,7 @@ def _judge(
     least_share = _LEAST_INDEX_SHARE if is_index else _LEAST_SHARE
     least_ratio = _LEAST_INDEX_RATIO if is_index else _LEAST_RATIO
     name = places.base_name(profile.frame(place.nodes[0]).name)
-    if share < least_share or ratio < least_ratio or name in _AS_ADVISED:
+    if share < least_share or ratio < least_ratio or name in _NO_CHEAPER:
         return None
     where = places.place_text(profile, place.frame)
     spent = backward + cost.forward

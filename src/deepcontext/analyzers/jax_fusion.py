@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from deepcontext.analyzers import places
 from deepcontext.analyzers.base import Analyzer
-from deepcontext.analyzers.finding import Finding, Severity
+from deepcontext.analyzers.finding import Finding, Gain, Severity
 from deepcontext.profiler import jax_operations, jax_summary
 from deepcontext.profiler.frame import FrameKind, Phase
 from deepcontext.profiler.query import Query
@@ -63,6 +63,7 @@ def _moved(profile: Profile) -> list[Finding]:
                 "nothing is transposed around this line; read the old value of loop state before "
                 "it is overwritten, and donate arguments that are (donate_argnums)"
             ),
+            places.bound_of_copies(profile, places.DEVICE_TIME, value),
         )
     ]
 
@@ -79,7 +80,7 @@ def _moves(profile: Profile) -> Query:
 
 def _recomputed(profile: Profile) -> list[Finding]:
     again = profile.query().phase(Phase.RECOMPUTE)
-    value = again.total(places.DEVICE_TIME)
+    value = _done_twice(profile, again)
     share = value / places.total(profile, places.DEVICE_TIME)
     if share < _LEAST_RECOMPUTED:
         return []
@@ -95,8 +96,25 @@ def _recomputed(profile: Profile) -> list[Finding]:
                 "keep more of the forward: a policy for jax.checkpoint that saves the products "
                 "(checkpoint_policies.dots_saveable), or checkpoint fewer layers"
             ),
+            places.bound(profile, places.DEVICE_TIME, value, "these operations cost nothing"),
         )
     ]
+
+
+def _done_twice(profile: Profile, again: Query) -> int:
+    """Return the device time of what was computed again, line by line no more than at first, ns.
+
+    XLA merges what is computed twice in one program, and gives the one operation either name.
+    """
+    own = places.own_frames(profile)
+    first = profile.query().phase(Phase.FORWARD)
+    time_of = {
+        place.frame: place.value for place in places.by_line(first, places.DEVICE_TIME, own=own)
+    }
+    return sum(
+        min(place.value, time_of.get(place.frame, 0))
+        for place in places.by_line(again, places.DEVICE_TIME, own=own)
+    )
 
 
 def _memory_bound(profile: Profile) -> list[Finding]:
@@ -204,7 +222,7 @@ def _fusion_finding(profile: Profile, fusion: jax_operations.Operation, roof: _R
 
 
 def _finding(
-    profile: Profile, nodes: tuple[int, ...], value: int, title: str, advice: str
+    profile: Profile, nodes: tuple[int, ...], value: int, title: str, advice: str, gain: Gain
 ) -> Finding:
     share = value / places.total(profile, places.DEVICE_TIME)
     return Finding(
@@ -213,7 +231,7 @@ def _finding(
         title=title,
         nodes=tuple(nodes)[:8],
         evidence={"device_time_ns": value, "device_share": share},
-        gain=places.bound(profile, places.DEVICE_TIME, value, "these operations cost nothing"),
+        gain=gain,
         advice=advice,
         misleads=(
             "device times of short programs are sampled; what is recomputed saves memory that the "

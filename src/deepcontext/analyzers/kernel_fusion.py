@@ -330,7 +330,10 @@ def _eager_finding(
             "programs": ", ".join(names[:6]),
         },
         gain=places.bound(
-            profile, _HOST, spent, "one launch of all costs nothing; computing takes what it took"
+            profile,
+            _HOST,
+            place.value,
+            "one launch of all, and compiling it, cost nothing; computing takes what it took",
         ),
         advice=(
             f"put @jax.jit on '{function}', or on the step that calls it: XLA then fuses these "

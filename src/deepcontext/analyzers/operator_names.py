@@ -58,6 +58,10 @@ DENSE: Final = frozenset(
 MATRIX_PRODUCTS: Final = frozenset(
     f"aten::{name}" for name in ["matmul", "bmm", "baddbmm", "einsum", "mm"]
 )
+# Their backward is two products of the same size, and cannot be made another one.
+PRODUCTS: Final = MATRIX_PRODUCTS | frozenset(
+    f"aten::{name}" for name in ["addmm", "addbmm", "linear", "dot", "mv", "addmv"]
+)
 SOFTMAX: Final = frozenset({"aten::softmax", "aten::_softmax", "aten::_safe_softmax"})
 FUSED_ATTENTION: Final = "aten::scaled_dot_product_attention"
 # Products and a softmax below it are torch's own form of a whole layer.

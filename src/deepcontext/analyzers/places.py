@@ -39,6 +39,13 @@ DEVICE_TIME: Final = "device_time_ns"
 COMPILING: Final = "torch.compile: compiling"
 # Less than this was set-up; its shares say nothing about a program worth changing.
 LEAST_TOTAL_NS: Final = 10_000_000
+# On a CPU a copy takes its own time, and the place in the caches of what a reader reads, who does so in
+# the forward and in the backward. Source: docs/decisions/0050-a-copy-costs-the-caches-too.md.
+_WITH_CACHES: Final = 2
+_WITH_CACHES_AND_BACKWARD: Final = 3
+# Time of operators by processor time of the process. On cores of its own it is below 1: operators
+# compute, on several threads at once where they are large.
+_MOST_WAITING: Final = 1.1
 # What follows a graph break in `forward` is a function of torch.compile's own making.
 _RESUMED: Final = re.compile(r"torch_dynamo_resume_in_(\w+)_at_\d+")
 # Names of a profile's frames by kind, as long as the profile lives: most analyzers ask for them.
@@ -90,9 +97,24 @@ def total(profile: Profile, metric: str) -> int:
 
 
 def bound(profile: Profile, metric: str, saved: int, assumption: str) -> Gain:
-    """Return a gain of at most `saved`, in the metric's unit."""
-    saved = max(saved, 0)
-    return Gain(metric, saved, min(saved / (total(profile, metric) or 1), 1.0), assumption)
+    """Return a gain of at most `saved`, in the metric's unit, and at most of all there is."""
+    whole = total(profile, metric)
+    saved = min(max(saved, 0), whole)
+    return Gain(metric, saved, saved / (whole or 1), assumption)
+
+
+def bound_of_copies(profile: Profile, metric: str, copied: int) -> Gain:
+    """Return the gain of copying nothing where copies took `copied` of a time metric, ns."""
+    if metric == GPU_TIME or total(profile, GPU_TIME):
+        return bound(profile, metric, copied, "nothing is copied or converted here")
+    has_backward = bool((profile.tree.phase == Phase.BACKWARD).any())
+    return bound(
+        profile,
+        metric,
+        copied * (_WITH_CACHES_AND_BACKWARD if has_backward else _WITH_CACHES),
+        "nothing is copied here, and what the copies displaced from the caches took each reader "
+        "no longer to read again than the copies took",
+    )
 
 
 def has_jax(profile: Profile) -> bool:
@@ -192,6 +214,18 @@ def steps(profile: Profile) -> int:
         return 0
     calls = profile.counts("call_duration_ns")[scopes(profile, STEP_SCOPE).nodes()]
     return int(calls.max(initial=0))
+
+
+def crowded_ns(profile: Profile) -> int:
+    """Return by how much operators took longer than the process had a processor: others were in its way.
+
+    Returns:
+        ns, 0 where they took hardly longer, or processor time was not recorded.
+    """
+    used = profile.run.cpu_user_ns + profile.run.cpu_system_ns
+    loading = outermost(scopes(profile, LOADER_SCOPE)).total(CPU_TIME_NS.name, inclusive=True)
+    computing = total(profile, CPU_TIME_NS.name) - loading
+    return computing - used if 0 < used * _MOST_WAITING < computing else 0
 
 
 def climb(profile: Profile, nodes: Ints, frames: Mask) -> Ints:
