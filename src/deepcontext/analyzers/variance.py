@@ -21,15 +21,14 @@ if TYPE_CHECKING:
     from deepcontext.profiler.profile import Profile
 
 _LEAST_CALLS: Final = 20
+# Workers wait for a core as operators do; a loader without workers may wait for a disk or a network.
+_LOADS_HERE: Final = f"{places.LOADER_SCOPE}_SingleProcess"
 _LEAST_SHARE: Final = 0.15
 # Standard deviation by mean. One call of ten at ten times the rest has 1.4.
 _LEAST_SPREAD: Final = 1.25
 # A call that loses its core waits for a few slices of the scheduler, some ms each: that is no fault of
 # the program, so less than this is not judged.
 _LEAST_DEVIATION_NS: Final = 10_000_000
-# Time of operators by processor time of the process. On cores of its own it is below 1: operators
-# compute, on several threads at once where they are large.
-_MOST_WAITING: Final = 1.1
 
 
 def _find(profile: Profile) -> list[Finding]:
@@ -43,8 +42,8 @@ def _find(profile: Profile) -> list[Finding]:
     uneven &= deviation >= _LEAST_DEVIATION_NS
     uneven &= rows.total >= _LEAST_SHARE * whole
     uneven &= ~_while_compiling(profile)[rows.node]
-    if _is_crowded(profile):
-        is_loading = places.scopes(profile, places.LOADER_SCOPE).mask()[rows.node]
+    if places.crowded_ns(profile):
+        is_loading = places.scopes(profile, _LOADS_HERE).mask()[rows.node]
         uneven &= is_loading | (_excess(rows) > _waited_ns(profile))
     found, covered = [], np.zeros(len(profile.tree), np.bool_)
     # The innermost path that is uneven is the one to look at: its callers are uneven through it.
@@ -54,16 +53,6 @@ def _find(profile: Profile) -> list[Finding]:
             found.append(_finding(profile, rows, row, float(spread[row])))
         covered[list(profile.tree.path(node))] = True
     return found
-
-
-def _is_crowded(profile: Profile) -> bool:
-    """Say whether operators took longer than the process had a processor: others were in its way."""
-    used = profile.run.cpu_user_ns + profile.run.cpu_system_ns
-    loading = places.outermost(places.scopes(profile, places.LOADER_SCOPE))
-    computing = places.total(profile, CPU_TIME_NS.name) - loading.total(
-        CPU_TIME_NS.name, inclusive=True
-    )
-    return 0 < used * _MOST_WAITING < computing
 
 
 def _waited_ns(profile: Profile) -> int:

@@ -12,17 +12,20 @@ warnings.simplefilter("ignore")  # torch warns of this itself; other loaders do 
 
 class Slices(Dataset[torch.Tensor]):
     def __len__(self) -> int:
-        return 64
+        return 128
 
     def __getitem__(self, index: int) -> torch.Tensor:
         wave = torch.arange(4096.0) * (index + 1)
-        for _ in range(10):
+        for _ in range(100):
             wave = torch.fft.fft(wave).real
-        return wave[:64]
+        return wave[:256]
 
 
 torch.set_num_threads(1)
-net = nn.Linear(64, 8)
+net = nn.Sequential(
+    nn.Linear(256, 2048), nn.ReLU(), nn.Linear(2048, 2048), nn.ReLU(), nn.Linear(2048, 8)
+)
 workers = 2 * len(os.sched_getaffinity(0)) + 1
 for batch in DataLoader(Slices(), batch_size=4, num_workers=workers):  # the problem
     net(batch).square().mean().backward()
+    net.zero_grad()
