@@ -14,6 +14,7 @@ from deepcontext.analyzers import places
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Severity
 from deepcontext.analyzers.operator_names import DENSE
+from deepcontext.profiler import jax_operations
 from deepcontext.profiler.frame import FrameKind
 from deepcontext.profiler.query import Query
 from deepcontext.profiler.tree import NO_NODE
@@ -124,6 +125,7 @@ def _costly(profile: Profile, metric: str) -> Query:
         products = np.zeros(len(profile.tree), np.bool_)
         for kind in (FrameKind.HLO, FrameKind.OPERATOR, FrameKind.SCOPE):
             products |= places.nodes_named(profile, kind, _is_dense_hlo).mask()
+        products |= places.nodes_named(profile, FrameKind.HLO, _dense_fusions(profile)).mask()
         carrying = Query(profile, profile.exclusive(metric) > 0)
         return places.without(carrying, Query(profile, products))
     others = places.operators(profile, lambda name: name not in DENSE)
@@ -140,6 +142,15 @@ def _costly(profile: Profile, metric: str) -> Query:
 
 def _is_dense_hlo(name: str) -> bool:
     return any(each in name for each in ("dot", "conv_", "convolution", "gemm", "matmul"))
+
+
+def _dense_fusions(profile: Profile) -> set[str]:
+    """Return the names of fusions around a product, whose own name need not say so."""
+    if not places.has_jax(profile):
+        return set()
+    fusions = jax_operations.fusions(profile)
+    dense = {each.name for each in fusions if each.is_dense}
+    return dense - {each.name for each in fusions if not each.is_dense}
 
 
 def _by_line_exclusive(query: Query, metric: str, own: places.Mask) -> list[places.Place]:

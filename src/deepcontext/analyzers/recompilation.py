@@ -24,6 +24,8 @@ _REGION: Final = re.compile(r"Torch-Compiled Region: (?:\d+/)?(\d+)/(\d+)$")
 # The first change of a size makes that size dynamic; that is how torch.compile is meant to work.
 _LEAST_RECOMPILATIONS: Final = 2
 _LEAST_JAX_SHARE: Final = 0.05
+# The weights of a model have a handful of shapes, and each is made by functions of JAX's own.
+_LEAST_OF_LIBRARY: Final = 8
 _STATIC: Final = "static argument"
 
 
@@ -135,7 +137,9 @@ def _jax(profile: Profile) -> list[Finding]:
     for rows in groups.values():
         spent = sum(row.spent_ns for row in rows)
         share = spent / elapsed if elapsed else 0.0
-        if share >= _LEAST_JAX_SHARE:
+        again = sum(row.count for row in rows)
+        is_set_up = not rows[0].is_of_user and again < _LEAST_OF_LIBRARY
+        if share >= _LEAST_JAX_SHARE and not is_set_up:
             found.append(_jax_finding(profile, rows, spent, share))
     return found
 

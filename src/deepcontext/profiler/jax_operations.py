@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from deepcontext.profiler.model import ProfileModel as Profile
 
 _NOWHERE = Source("", "", 0)
+# What the hardware is for, in JAX's and in the compiler's words.
+_DENSE = frozenset({"dot_general", "conv_general_dilated", "dot", "convolution"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,11 @@ class Operation:
     executions: int
     flops: int
     bytes: int
+
+    @property
+    def is_dense(self) -> bool:
+        """Say whether it is, or has in it, a matrix product or a convolution."""
+        return self.opcode in _DENSE or any(each.primitive in _DENSE for each in self.members)
 
     @property
     def intensity(self) -> float:

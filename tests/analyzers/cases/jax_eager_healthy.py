@@ -14,5 +14,5 @@ def layers(x: jax.Array, weight: jax.Array) -> jax.Array:
 
 
 x, weight = jnp.ones((64, 64)), jnp.ones((64, 64))
-for _ in range(100):
+for _ in range(500):
     jax.block_until_ready(layers(x, weight))

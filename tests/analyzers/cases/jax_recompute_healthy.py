@@ -4,20 +4,19 @@ import jax
 import jax.numpy as jnp
 
 
-def layer(x: jax.Array, weight: jax.Array) -> jax.Array:
+def layer(x: jax.Array, weight: jax.Array) -> tuple[jax.Array, None]:
     for _ in range(4):
         x = jnp.tanh(x @ weight)
-    return x
+    return x, None
 
 
-def loss(weights: list[jax.Array], x: jax.Array) -> jax.Array:
-    for weight in weights:
-        x = layer(x, weight)
+def loss(weights: jax.Array, x: jax.Array) -> jax.Array:
+    x, _ = jax.lax.scan(layer, x, weights)
     return jnp.square(x).mean()
 
 
 step = jax.jit(jax.grad(loss))
-weights = [jnp.eye(256) * 0.9 for _ in range(3)]
-x = jnp.ones((512, 256))
-for _ in range(12):
+weights = jnp.stack([jnp.eye(512) * 0.9] * 4)
+x = jnp.ones((128, 512))
+for _ in range(20):
     jax.block_until_ready(step(weights, x))
