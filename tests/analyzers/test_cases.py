@@ -28,6 +28,7 @@ CASES = [
     ("hotspot", "hotspot", "once"),
     ("fused_optimizer", "kernel_fusion", "fused=True"),
     ("attention", "kernel_fusion", "scaled_dot_product_attention"),
+    ("recurrent", "kernel_fusion", "torch.nn.LSTM"),
     ("label_smoothing", "kernel_fusion", "torch.compile"),
     ("embedding", "forward_backward", "index_select"),
     ("loader", "data_loading", "num_workers"),
@@ -172,6 +173,7 @@ def test_more_workers_than_cores_are_named(judge: Judge) -> None:
     [
         ("hotspot", "hotspot"),
         ("fused_optimizer", "kernel_fusion"),
+        ("recurrent", "kernel_fusion"),
         ("label_smoothing", "kernel_fusion"),
         ("embedding", "forward_backward"),
         ("recommendation", "forward_backward"),

@@ -348,6 +348,12 @@ def test_memory_that_only_grows() -> None:
     assert finding.evidence["step_growth_bytes"] == MIB
 
 
+def test_little_that_grows_in_every_step_is_judged_by_a_whole_run() -> None:
+    (finding,) = found(growing(24, 24 * 8192), "memory")
+    assert finding.evidence["step_growth_bytes"] == 8192
+    assert found(growing(23, 24 * 8192), "memory") == ()
+
+
 def test_a_cache_that_fills_is_no_leak() -> None:
     assert found(growing(2, 24 * MIB), "memory") == ()
     assert found(growing(24, 1000), "memory") == ()

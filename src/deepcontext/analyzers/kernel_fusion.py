@@ -1,8 +1,9 @@
 """Kernel fusion: many small operators where one would do.
 
-Three regions are known: an optimizer that walks over parameters one by one, attention written out,
-and chains of pointwise operators in one function. With a GPU, short kernels below one function; with
-JAX, functions outside of `jit` that launch a program for each operation.
+Regions that are known: an optimizer that walks over parameters one by one, attention written out, a
+recurrent cell (`recurrent_cells.py`), and chains of pointwise operators in one function. With a GPU,
+short kernels below one function; with JAX, functions outside of `jit` that launch a program for each
+operation.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from deepcontext.analyzers.operator_names import (
     POINTWISE,
     SOFTMAX,
 )
+from deepcontext.analyzers.recurrent_cells import recurrent_cells
 from deepcontext.profiler.frame import FrameKind, Phase
 from deepcontext.profiler.metric import CPU_TIME_NS
 from deepcontext.profiler.query import Query
@@ -53,7 +55,15 @@ def _find(profile: Profile) -> list[Finding]:
         attention = _attention(profile, own)
         reported = {profile.frame(finding.nodes[0]) for finding in attention}
         found += attention
-        found += _pointwise(profile, skip=bool(reported))
+        pointwise = _called_pointwise(profile)
+        cells = recurrent_cells(profile, pointwise, own)
+        found += cells
+        said = {node for cell in cells for node in cell.nodes}
+        found += [
+            each
+            for each in _pointwise(profile, pointwise, skip=bool(reported))
+            if said.isdisjoint(each.nodes)
+        ]
     if places.judged_total(profile, _HOST) and places.total(profile, _LAUNCHES):
         found += _jax_eager(profile)
     if places.judged_total(profile, places.GPU_TIME):
@@ -159,14 +169,18 @@ def _attention(profile: Profile, own: places.Mask) -> list[Finding]:
     return found
 
 
-def _pointwise(profile: Profile, *, skip: bool) -> list[Finding]:
-    """Report functions, the user's own or a library's, that call chains of pointwise operators."""
+def _called_pointwise(profile: Profile) -> Query:
+    """Select the pointwise operators that Python code calls, the optimizer's and the loader's left out."""
     operators = places.operators(profile, POINTWISE).phase("none", "forward", "other")
     for scope in (places.STEP_SCOPE, places.LOADER_SCOPE):
         operators = places.without(operators, places.scopes(profile, scope))
     # What torch's own operators are made of (a loss, a norm) is theirs: one call of Python's.
     is_operator = (profile.frames.kind == FrameKind.OPERATOR)[profile.tree.frame]
-    operators = Query(profile, operators.mask() & ~is_operator[profile.tree.parent.clip(0)])
+    return Query(profile, operators.mask() & ~is_operator[profile.tree.parent.clip(0)])
+
+
+def _pointwise(profile: Profile, operators: Query, *, skip: bool) -> list[Finding]:
+    """Report functions, the user's own or a library's, that call chains of pointwise operators."""
     softmax = places.operators(profile, SOFTMAX).mask()
     found = []
     whole = places.total(profile, _HOST)

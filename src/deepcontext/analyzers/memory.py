@@ -31,6 +31,9 @@ _LEAST_ALLOCATIONS: Final = 1000
 # What has to be added over the steps looked at, in itself and by what is held at the peak.
 _LEAST_GROWTH: Final = _MIB
 _LEAST_GROWTH_SHARE: Final = 0.01
+# What grows in every step is no cache that fills; it is judged by what a training run would add.
+_STEPS_OF_A_RUN: Final = 10_000
+_LEAST_STEPS: Final = 5
 # Of what a compiled program uses while it runs, and of its launches that were looked at.
 _LEAST_DONATED: Final = 0.20
 _LEAST_FED_BACK: Final = 0.5
@@ -59,7 +62,7 @@ def _leaks(profile: Profile, prefix: str, peak: int) -> list[Finding]:
     suspects = {
         (each.line.file, each.line.line): each
         for each in memory_summary.growth(profile, prefix)
-        if each.is_steady and each.line.exclusive >= max(_LEAST_GROWTH, _LEAST_GROWTH_SHARE * peak)
+        if _is_leak(each, peak)
     }
     found = []
     for place in places.by_line(Query(profile).where(**{f"{metric}__gt": 0}), metric):
@@ -86,6 +89,13 @@ def _leaks(profile: Profile, prefix: str, peak: int) -> list[Finding]:
                 )
             )
     return found
+
+
+def _is_leak(grown: memory_summary.Growth, peak: int) -> bool:
+    size = grown.line.exclusive
+    if grown.grown_steps == grown.steps >= _LEAST_STEPS:
+        return size * _STEPS_OF_A_RUN >= _LEAST_PEAK * grown.steps
+    return grown.is_steady and size >= max(_LEAST_GROWTH, _LEAST_GROWTH_SHARE * peak)
 
 
 def _owner(profile: Profile, prefix: str, peak: int) -> list[Finding]:
