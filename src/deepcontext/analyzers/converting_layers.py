@@ -38,31 +38,39 @@ class ConvertingLayer:
     whole: places.Place
 
 
-def converting_layers(profile: Profile, copies: Query, operators: Query) -> list[ConvertingLayer]:
+def converting_layers(
+    profile: Profile, copies: Query, operators: Query, least: float
+) -> list[ConvertingLayer]:
     """Return the functions that convert there and back, the costliest conversions first.
 
     Args:
         profile: what to look at.
         copies: the copies that Python code asked for.
         operators: the operators that are the model's own work.
+        least: functions whose conversions took less are left out, ns.
     """
     metric = CPU_TIME_NS.name
     tree = profile.tree
     # What has the type already has nothing below it.
     has_children = tree.subtree_end > np.arange(len(tree)) + 1
     is_conversion = copies.mask() & places.operators(profile, DEVICE_OR_TYPE).mask() & has_children
-    if not is_conversion.any():
+    conversions = [
+        place
+        for place in places.by_function(Query(profile, is_conversion), metric, least)
+        if place.frame is not None and place.frame.name != "<module>"
+    ]
+    if not conversions:
         return []
     pointwise = operators.mask() & places.operators(profile, POINTWISE).mask()
     wholes = {
         _key(place): place
-        for place in places.by_function(Query(profile, is_conversion | pointwise), metric)
+        for place in places.by_function(Query(profile, is_conversion | pointwise), metric, least)
         if _conversions_a_call(profile, place, is_conversion) >= _THERE_AND_BACK
     }
     return [
-        ConvertingLayer(place.frame.name, place, wholes[_key(place)])
-        for place in places.by_function(Query(profile, is_conversion), metric)
-        if place.frame is not None and place.frame.name != "<module>" and _key(place) in wholes
+        ConvertingLayer(_key(place)[1], place, wholes[_key(place)])
+        for place in conversions
+        if _key(place) in wholes
     ]
 
 
@@ -77,8 +85,8 @@ def _conversions_a_call(profile: Profile, place: places.Place, is_conversion: pl
     # A line of a class is one, however many layers there are of the class.
     at = frame[parent[nodes]].astype(np.int64) * len(profile.frames) + frame[nodes]
     _, line = np.unique(at[~converts], return_inverse=True)
-    of_lines = np.bincount(line, calls[~converts])
-    return float(calls[converts].sum() / max(np.median(of_lines), 1))
+    of_lines = np.sort(np.bincount(line, calls[~converts]))
+    return float(calls[converts].sum() / max(of_lines[len(of_lines) // 2], 1))
 
 
 def _key(place: places.Place) -> tuple[str, str]:

@@ -46,8 +46,8 @@ def _operators(profile: Profile) -> list[Finding]:
     least = _LEAST_SHARE * places.total(profile, metric)
     layers = [
         each
-        for each in converting_layers(profile, copies, _called(profile, profile.query()))
-        if each.conversions.value >= least and each.conversions.count >= _LEAST_CALLS
+        for each in converting_layers(profile, copies, _called(profile, profile.query()), least)
+        if each.conversions.count >= _LEAST_CALLS
     ]
     said = {node for each in layers for node in each.conversions.nodes}
     lines = places.by_line(copies, metric, least)

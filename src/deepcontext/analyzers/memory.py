@@ -60,12 +60,15 @@ def _leaks(profile: Profile, prefix: str, peak: int) -> list[Finding]:
     if metric not in profile.metrics:
         return []
     suspects = {
-        (each.line.file, each.line.line): each
-        for each in memory_summary.growth(profile, prefix)
+        (each.file, each.line): each
+        for each in memory_summary.grown_lines(profile, prefix)
         if _is_leak(each, peak)
     }
+    if not suspects:
+        return []
     found = []
-    for place in places.by_line(Query(profile).where(**{f"{metric}__gt": 0}), metric):
+    least = min(each.size_bytes for each in suspects.values())
+    for place in places.by_line(Query(profile).where(**{f"{metric}__gt": 0}), metric, least):
         frame = place.frame
         grown = suspects.get((frame.file, frame.line)) if frame else None
         if grown is not None:
@@ -91,8 +94,8 @@ def _leaks(profile: Profile, prefix: str, peak: int) -> list[Finding]:
     return found
 
 
-def _is_leak(grown: memory_summary.Growth, peak: int) -> bool:
-    size = grown.line.exclusive
+def _is_leak(grown: memory_summary.GrownLine, peak: int) -> bool:
+    size = grown.size_bytes
     if grown.grown_steps == grown.steps >= _LEAST_STEPS:
         return size * _STEPS_OF_A_RUN >= _LEAST_PEAK * grown.steps
     return grown.is_steady and size >= max(_LEAST_GROWTH, _LEAST_GROWTH_SHARE * peak)
@@ -100,10 +103,11 @@ def _is_leak(grown: memory_summary.Growth, peak: int) -> bool:
 
 def _owner(profile: Profile, prefix: str, peak: int) -> list[Finding]:
     metric = f"{prefix}peak_bytes"
-    holders = places.by_line(Query(profile).where(**{f"{metric}__gt": 0}), metric)
+    held = Query(profile).where(**{f"{metric}__gt": 0})
+    holders = places.by_line(held, metric, _LEAST_SHARE * peak)
+    if not holders or holders[0].value == peak:
+        return []  # one line, and nothing else, says nothing
     share = holders[0].value / peak
-    if share < _LEAST_SHARE or len(holders) == 1:
-        return []
     if _is_mostly(profile, prefix, "parameter", holders[0]):
         return []  # fewer of them are another program
     if peak < _LEAST_ACTIVATIONS and _is_mostly(profile, prefix, "activation", holders[0]):
@@ -140,11 +144,12 @@ def _churn(profile: Profile, prefix: str, peak: int) -> list[Finding]:
     allocated = places.total(profile, metric)
     if not allocated or allocated / peak < _LEAST_CHURN:
         return []
-    place = places.by_line(Query(profile).where(**{f"{metric}__gt": 0}), metric)[0]
-    count = _allocations(profile, metric, place)
-    share = place.value / allocated
-    if share < _LEAST_SHARE or count < _LEAST_ALLOCATIONS:
+    query = Query(profile).where(**{f"{metric}__gt": 0})
+    found = places.by_line(query, metric, _LEAST_SHARE * allocated)
+    if not found or (count := _allocations(profile, metric, found[0])) < _LEAST_ALLOCATIONS:
         return []
+    place = found[0]
+    share = place.value / allocated
     return [
         Finding(
             id="memory",

@@ -45,7 +45,8 @@ def recurrent_cells(profile: Profile, pointwise: Query, own: places.Mask) -> lis
         frame, parent = profile.tree.frame, profile.tree.parent
         sites = np.unique(np.stack([frame[parent[gates]], frame[gates]]), axis=1).shape[1]
         if place.frame is not None and len(gates) < len(nodes) and sites >= _LEAST_GATES:
-            found.append(_finding(profile, place, float(np.median(calls[gates])) / steps))
+            usual = int(np.sort(calls[gates])[len(gates) // 2])
+            found.append(_finding(profile, place, usual / steps))
     return found
 
 

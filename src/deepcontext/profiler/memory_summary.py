@@ -11,9 +11,12 @@ import json
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 from deepcontext.errors import ProfileDataError
 from deepcontext.profiler import summary
 from deepcontext.profiler.jax_summary import section
+from deepcontext.profiler.grouping import sums
 from deepcontext.profiler.tree import NO_NODE
 
 if TYPE_CHECKING:
@@ -85,6 +88,30 @@ class MemoryUse:
 
 
 @dataclass(frozen=True, slots=True)
+class GrownLine:
+    """What grew under a line of the user's own code.
+
+    Attributes:
+        file: of the line.
+        line: its number.
+        size_bytes: by how much it grew.
+        grown_steps: steps in which it grew: the most of one context below it.
+        steps: steps looked at.
+    """
+
+    file: str
+    line: int
+    size_bytes: int
+    grown_steps: int
+    steps: int
+
+    @property
+    def is_steady(self) -> bool:
+        """Whether it looks like a leak: it grew in many steps, not once or twice."""
+        return _is_steady(self.grown_steps, self.steps)
+
+
+@dataclass(frozen=True, slots=True)
 class Growth:
     """A line of the user's own code under which memory grows from step to step.
 
@@ -101,7 +128,11 @@ class Growth:
     @property
     def is_steady(self) -> bool:
         """Whether it looks like a leak: it grew in many steps, not once or twice."""
-        return self.grown_steps >= max(_FEWEST_GROWN, self.steps * _LEAST_SHARE)
+        return _is_steady(self.grown_steps, self.steps)
+
+
+def _is_steady(grown_steps: int, steps: int) -> bool:
+    return grown_steps >= max(_FEWEST_GROWN, steps * _LEAST_SHARE)
 
 
 def memory_use(profile: Profile) -> MemoryUse | None:
@@ -167,9 +198,9 @@ def growth(profile: Profile, prefix: str = "", limit: int = 0) -> tuple[Growth, 
     table = _by_line(profile, metric, limit)
     if table is None or use is None:
         return ()
-    counts = _by_line_counts(profile, metric)
+    grown = {(each.file, each.line): each.grown_steps for each in grown_lines(profile, prefix)}
     return tuple(
-        Growth(row, counts.get((row.file, row.line), 0), use.growth_steps)
+        Growth(row, grown.get((row.file, row.line), 0), use.growth_steps)
         for row in table.rows
         if row.exclusive > 0
     )
@@ -181,14 +212,29 @@ def _by_line(profile: Profile, metric: str, limit: int) -> GroupTable | None:
     return summary.by_line(profile, metric, limit, largest="exclusive")
 
 
-def _by_line_counts(profile: Profile, metric: str) -> dict[tuple[str, int], int]:
-    """Return for each line the largest number of steps in which one context below it grew."""
-    tree, rows = profile.tree, profile.metrics[metric]
+def grown_lines(profile: Profile, prefix: str = "") -> list[GrownLine]:
+    """Return what grew by line, in no order: what `growth` says, without a table's other columns."""
+    use, metric = memory_use(profile), f"{prefix}growth_bytes"
+    if use is None or metric not in profile.metrics:
+        return []
+    tree, rows, frames = profile.tree, profile.metrics[metric], profile.frames
     owner = tree.nearest(summary.user_frames(profile)[tree.frame])[rows.node]
-    counts: dict[tuple[str, int], int] = {}
-    for node, count in zip(owner.tolist(), rows.count.tolist(), strict=True):
-        if node != NO_NODE:
-            frame = profile.frame(node)
-            place = (frame.file, frame.line)
-            counts[place] = max(counts.get(place, 0), count)
-    return counts
+    owned = owner != NO_NODE
+    of_row = tree.frame[owner[owned]]
+    lines = (frames.file[of_row].astype(np.int64) << 32) | frames.line[of_row]
+    found, first, line = np.unique(lines, return_index=True, return_inverse=True)
+    sizes = sums(line, rows.total[owned], len(found))
+    counts = np.zeros(len(found), np.int64)
+    np.maximum.at(counts, line, rows.count[owned])
+    return [
+        GrownLine(
+            frames.strings[int(frames.file[frame])],
+            int(frames.line[frame]),
+            size,
+            count,
+            use.growth_steps,
+        )
+        for frame, size, count in zip(
+            of_row[first].tolist(), sizes.tolist(), counts.tolist(), strict=True
+        )
+    ]
