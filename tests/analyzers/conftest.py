@@ -16,14 +16,12 @@ import deepcontext
 from deepcontext.profiler.profile import Profile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     Verdict = Callable[[Profile], None]
 
 HERE = Path(__file__).parent
 NAMES = sorted(path.stem for path in (HERE / "cases").glob("*.py"))
-TORCH = [name for name in NAMES if not name.startswith(("jax_", "gpu_"))]
-JAX = [name for name in NAMES if name.startswith("jax_")]
 # On AMD's device what the others do on NVIDIA's.
 AMD = [name for name in NAMES if name.startswith("gpu_warp_")]
 NVIDIA = [name for name in NAMES if name.startswith("gpu_") and name not in AMD]
@@ -34,10 +32,49 @@ _PACKAGE = Path(str(deepcontext.__file__)).parents[1]
 _RECORDINGS = 3
 
 
-def _record(folder: Path, mode: str, names: list[str]) -> str:
-    """Run `record_cases.py`; return what it printed."""
-    _require("jax" if names[0].startswith("jax_") else "torch")
-    return _run("record_cases.py", str(folder), mode, *names)
+def _framework(name: str) -> str:
+    return "jax" if name.startswith("jax_") else "torch"
+
+
+class _Recorder:
+    """A process that profiles the cases of one framework as they are asked for.
+
+    Each test waits for its own case only, however long all of them take on a busy machine.
+    """
+
+    def __init__(self, folder: Path, framework: str) -> None:
+        _require(framework)
+        self.folder = folder
+        self._errors = (folder / "errors.txt").open("w+", encoding="utf-8")
+        self._process = subprocess.Popen(
+            [sys.executable, str(HERE / "record_cases.py"), str(folder), "profile", framework],
+            env=_environment(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            text=True,
+        )
+
+    def record(self, name: str) -> Path:
+        """Return the profile of a case."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(f"{name}\n")
+        self._process.stdin.flush()
+        # What the case prints comes first; nothing comes from a process that has failed.
+        if f"recorded {name}\n" not in iter(self._process.stdout.readline, ""):
+            self._errors.seek(0)
+            raise AssertionError(self._errors.read())
+        return self.folder / f"{name}.dcprof"
+
+    def stop(self) -> None:
+        """End the process; once more does nothing."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.stdout.close()
+        self._process.wait()
+        self._errors.close()
 
 
 def _require(framework: str) -> None:
@@ -48,10 +85,13 @@ def _require(framework: str) -> None:
 
 def _run(*words: str) -> str:
     words = (sys.executable, str(HERE / words[0]), *words[1:])
-    environment = {**os.environ, "PYTHONPATH": str(_PACKAGE)}
-    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(words, env=_environment(), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(_PACKAGE)}
 
 
 def _record_gpu(folder: Path, fakes: Path, names: list[str]) -> None:
@@ -63,54 +103,72 @@ def _record_gpu(folder: Path, fakes: Path, names: list[str]) -> None:
 
 
 @pytest.fixture
-def record() -> Callable[[Path, str, list[str]], str]:
-    """Return a function that runs `record_cases.py` and returns what it printed."""
-    return _record
+def seconds(tmp_path: Path) -> Callable[[list[str]], list[list[float]]]:
+    """Return a function that gives the processor seconds of each case's runs, not profiled."""
+
+    def timed(names: list[str]) -> list[list[float]]:
+        framework = _framework(names[0])
+        _require(framework)
+        output = _run("record_cases.py", str(tmp_path), "time", framework, *names)
+        rows = [line.split() for line in output.splitlines() if line.startswith("seconds ")]
+        return [[float(each) for each in row[2:]] for row in rows]
+
+    return timed
 
 
 @pytest.fixture(scope="session")
-def record_profiles(
+def fresh_recorder(
     tmp_path_factory: pytest.TempPathFactory,
-) -> Callable[[list[str]], Path]:
-    """Return a function that profiles cases of one kind; it returns the folder of the profiles."""
+) -> Iterator[Callable[[str], _Recorder]]:
+    """Return a function that starts a process to record cases of a framework."""
+    started: list[_Recorder] = []
+
+    def start(framework: str) -> _Recorder:
+        started.append(_Recorder(tmp_path_factory.mktemp(framework), framework))
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.stop()
+
+
+@pytest.fixture(scope="session")
+def record_gpu(tmp_path_factory: pytest.TempPathFactory) -> Callable[[list[str]], Path]:
+    """Return a function that profiles cases on a simulated GPU; it returns the profiles' folder."""
 
     @functools.cache
     def fakes() -> Path:
         return kit.build(tmp_path_factory.mktemp("fakes"))
 
-    def profiled(names: list[str]) -> Path:
+    def recorded(names: list[str]) -> Path:
         folder = tmp_path_factory.mktemp("cases")
-        if names[0].startswith("gpu_"):
-            _record_gpu(folder, fakes(), names)
-        else:
-            _record(folder, "profile", names)
+        _record_gpu(folder, fakes(), names)
         return folder
 
-    return profiled
+    return recorded
 
 
 @pytest.fixture(scope="session")
-def recorded(record_profiles: Callable[[list[str]], Path]) -> Callable[[str], Path]:
-    """Return a function that records all cases of a kind when one of them is asked for."""
-    names = {"gpu": [*NVIDIA, *AMD], "jax": JAX, "torch": TORCH}
+def recorded(
+    fresh_recorder: Callable[[str], _Recorder], record_gpu: Callable[[list[str]], Path]
+) -> Callable[[str], Path]:
+    """Return a function that gives the profile of a case, which is recorded once."""
+    recorder_of = functools.cache(fresh_recorder)
+    folder_of_gpu = functools.cache(lambda: record_gpu([*NVIDIA, *AMD]))
 
     @functools.cache
-    def folder_of(kind: str) -> Path:
-        return record_profiles(names[kind])
+    def profile_of(name: str) -> Path:
+        if name.startswith("gpu_"):
+            return folder_of_gpu() / f"{name}.dcprof"
+        return recorder_of(_framework(name)).record(name)
 
-    return folder_of
+    return profile_of
 
 
 @pytest.fixture
 def case(recorded: Callable[[str], Path]) -> Callable[[str], Profile]:
     """Return the profile of a case by its name."""
-
-    def load(name: str) -> Profile:
-        kind = name.partition("_")[0]
-        folder = recorded(kind if kind in {"jax", "gpu"} else "torch")
-        return Profile.load(folder / f"{name}.dcprof")
-
-    return load
+    return lambda name: Profile.load(recorded(name))
 
 
 @pytest.fixture
@@ -140,7 +198,8 @@ def settle() -> Callable[[Callable[[int], Profile], Verdict], None]:
 @pytest.fixture
 def judge(
     case: Callable[[str], Profile],
-    record_profiles: Callable[[list[str]], Path],
+    fresh_recorder: Callable[[str], _Recorder],
+    record_gpu: Callable[[list[str]], Path],
     settle: Callable[[Callable[[int], Profile], Verdict], None],
 ) -> Callable[[str, Verdict], None]:
     """Return a function that holds a verdict against the profile of a case; see `settle`."""
@@ -149,7 +208,12 @@ def judge(
         def profile_of(attempt: int) -> Profile:
             if not attempt:
                 return case(name)
-            return Profile.load(record_profiles([name]) / f"{name}.dcprof")
+            if name.startswith("gpu_"):
+                return Profile.load(record_gpu([name]) / f"{name}.dcprof")
+            recorder = fresh_recorder(_framework(name))
+            profile = recorder.record(name)
+            recorder.stop()
+            return Profile.load(profile)
 
         settle(profile_of, verdict)
 

@@ -1,11 +1,13 @@
-"""Run the programs of `cases/` one after the other: profile them, or time them without a profiler.
+"""Run the programs of `cases/`: profile those whose names come in, or time some without a profiler.
 
-usage: record_cases.py FOLDER profile|time NAME...
+usage: record_cases.py FOLDER profile torch|jax     (then a NAME a line)
+       record_cases.py FOLDER time torch|jax NAME...
 
-Writes NAME.dcprof. Timed programs take turns, so that what disturbs one disturbs the others; each
-line printed is NAME and the processor seconds of its runs, in order. One process for all, because
-importing torch takes longer than any; programs of JAX (jax_*) have one of their own. When they are timed,
-programs of JAX that were compiled before come from a cache in FOLDER, except for those of `_COMPILING`.
+Profiling writes NAME.dcprof and then prints "recorded NAME". Timed programs take turns, so that what
+disturbs one disturbs the others; each line printed is "seconds", NAME and the processor seconds of its
+runs, in order. One process for all of a framework, because importing it takes longer than any. When they
+are timed, programs of JAX that were compiled before come from a cache in FOLDER, except for those of
+`_COMPILING`.
 """
 
 from __future__ import annotations
@@ -29,11 +31,13 @@ def run(name: str) -> float:
     return time.process_time() - begun
 
 
-def profile(folder: Path, names: list[str]) -> None:
-    for name in names:
+def profile_each(folder: Path) -> None:
+    for line in sys.stdin:
+        name = line.strip()
         deepcontext.start(folder / f"{name}.dcprof")
         run(name)
         deepcontext.stop()
+        print(f"recorded {name}", flush=True)
 
 
 def print_times(names: list[str]) -> None:
@@ -44,9 +48,9 @@ def print_times(names: list[str]) -> None:
         print("seconds", name, *seconds)
 
 
-def prepare(names: list[str], cache: Path | None) -> None:
+def prepare(framework: str, cache: Path | None) -> None:
     """Import the framework: an import is no part of a case."""
-    if not names[0].startswith("jax_"):
+    if framework == "torch":
         import torch
 
         torch.set_num_threads(1)
@@ -54,19 +58,20 @@ def prepare(names: list[str], cache: Path | None) -> None:
     import jax
 
     jax.devices()
-    if cache and not names[0].startswith(_COMPILING):
+    if cache:
         jax.config.update("jax_compilation_cache_dir", str(cache))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
         jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 
 def main() -> None:
-    folder, mode, *names = sys.argv[1:]
+    folder, mode, framework, *names = sys.argv[1:]
     if mode == "profile":
-        prepare(names, None)
-        profile(Path(folder), names)
+        prepare(framework, None)
+        profile_each(Path(folder))
     else:
-        prepare(names, Path(folder) / "cache")
+        is_cached = not any(name.startswith(_COMPILING) for name in names)
+        prepare(framework, Path(folder) / "cache" if is_cached else None)
         print_times(names)
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     Case = Callable[[str], Profile]
     Judge = Callable[[str, Callable[[Profile], None]], None]
-    Record = Callable[[Path, str, list[str]], str]
+    Seconds = Callable[[list[str]], list[list[float]]]
 
 # Case, analyzer, and a word of the advice.
 CASES = [
@@ -193,15 +193,11 @@ def test_more_workers_than_cores_are_named(judge: Judge) -> None:
     ],
 )
 def test_the_fix_gains_and_no_more_than_the_bound(
-    judge: Judge, record: Record, tmp_path: Path, name: str, analyzer: str
+    judge: Judge, seconds: Seconds, name: str, analyzer: str
 ) -> None:
     def holds(profile: Profile) -> None:
-        output = record(tmp_path, "time", [f"{name}_problem", f"{name}_healthy"])
-        rows = [line.split()[2:] for line in output.splitlines() if line.startswith("seconds")]
-        problem, healthy = rows
-        gain = statistics.median(
-            1 - float(new) / float(old) for old, new in zip(problem, healthy, strict=True)
-        )
+        problem, healthy = seconds([f"{name}_problem", f"{name}_healthy"])
+        gain = statistics.median(1 - new / old for old, new in zip(problem, healthy, strict=True))
         findings = run_analyzers(profile, only=[analyzer])
         bound = sum(finding.gain.upper_bound_share for finding in findings if finding.gain)
         print(f"{name}: the fix saves {gain:.0%}, bound {bound:.0%}")

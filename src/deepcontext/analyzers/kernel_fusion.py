@@ -15,6 +15,7 @@ import numpy as np
 from deepcontext.analyzers import places
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Severity
+from deepcontext.analyzers.jax_launches import LAUNCHES, small_launches
 from deepcontext.analyzers.operator_names import (
     FUSED_ATTENTION,
     MATRIX_PRODUCTS,
@@ -22,7 +23,7 @@ from deepcontext.analyzers.operator_names import (
     POINTWISE,
     SOFTMAX,
 )
-from deepcontext.analyzers.recurrent_cells import recurrent_cells
+from deepcontext.analyzers.recurrent_cells import cell_finding, recurrent_cells
 from deepcontext.profiler.frame import FrameKind, Phase
 from deepcontext.profiler.metric import CPU_TIME_NS
 from deepcontext.profiler.query import Query
@@ -41,10 +42,6 @@ _LEAST_CALLS_A_STEP: Final = 100
 _PRODUCTS_OF_ATTENTION: Final = 2
 # Source: launching a kernel takes 5 to 10 us (NVIDIA, "Getting Started with CUDA Graphs", 2019).
 _SHORT_KERNEL_NS: Final = 10_000
-_LAUNCHES: Final = "program_launch_count"
-# Launches of one program; what prepares arrays before the loop runs once.
-_LEAST_LAUNCHES: Final = 10
-_JAX_COMPILING: Final = frozenset({"jax: tracing", "jax: lowering", "jax: compiling"})
 
 
 def _find(profile: Profile) -> list[Finding]:
@@ -57,15 +54,12 @@ def _find(profile: Profile) -> list[Finding]:
         found += attention
         pointwise = _called_pointwise(profile)
         cells = recurrent_cells(profile, pointwise, own)
-        found += cells
-        said = {node for cell in cells for node in cell.nodes}
-        found += [
-            each
-            for each in _pointwise(profile, pointwise, skip=bool(reported))
-            if said.isdisjoint(each.nodes)
-        ]
-    if places.judged_total(profile, _HOST) and places.total(profile, _LAUNCHES):
-        found += _jax_eager(profile)
+        found += [cell_finding(profile, cell) for cell in cells]
+        others = pointwise.mask().copy()
+        others[[node for cell in cells for node in cell.place.nodes]] = False
+        found += _pointwise(profile, Query(profile, others), skip=bool(reported))
+    if places.judged_total(profile, _HOST) and places.total(profile, LAUNCHES):
+        found += small_launches(profile)
     if places.judged_total(profile, places.GPU_TIME):
         found += _short_kernels(profile)
     return found
@@ -295,69 +289,6 @@ def _short_kernels(profile: Profile) -> list[Finding]:
             )
         )
     return found
-
-
-def _jax_eager(profile: Profile) -> list[Finding]:
-    """Report functions that launch many small programs, whose launches cost more than they compute."""
-    launches = profile.exclusive(_LAUNCHES)
-    compiling = places.nodes_named(profile, FrameKind.MARKER, _JAX_COMPILING)
-    whole = places.total(profile, _HOST) - compiling.total(_HOST)
-    programs = Query(profile, launches >= _LEAST_LAUNCHES).kind(FrameKind.OPERATOR)
-    found = []
-    for place in places.by_function(programs, _HOST):
-        nodes = np.array(place.nodes)
-        spent = int(profile.exclusive(_HOST)[nodes].sum())
-        names = dict.fromkeys(profile.frame(node).name for node in place.nodes)
-        if spent / max(whole, 1) < _LEAST_SHARE or len(names) < _LEAST_OPERATORS:
-            continue
-        computing = _device_time(profile, nodes)
-        if place.frame is None or computing > spent:
-            continue
-        found.append(_eager_finding(profile, place, list(names), spent, spent / whole))
-    return found
-
-
-def _device_time(profile: Profile, nodes: places.Ints) -> int:
-    metrics = [each for each in (places.GPU_TIME, places.DEVICE_TIME) if each in profile.metrics]
-    return sum(int(profile.inclusive(metric)[nodes].sum()) for metric in metrics)
-
-
-def _eager_finding(
-    profile: Profile, place: places.Place, names: list[str], spent: int, share: float
-) -> Finding:
-    count = int(profile.exclusive(_LAUNCHES)[list(place.nodes)].sum())
-    function = place.frame.name if place.frame else ""
-    where = places.place_text(profile, place.frame)
-    return Finding(
-        id="kernel_fusion",
-        severity=Severity.of_share(share),
-        title=(
-            f"{count} launches of {len(names)} small programs around {where}, {share:.0%} of the "
-            "host's time without compiling"
-        ),
-        nodes=place.nodes[:8],
-        evidence={
-            "launch_ns": spent,
-            "launch_share": share,
-            "launches_count": count,
-            "mean_launch_ns": spent // max(count, 1),
-            "programs": ", ".join(names[:6]),
-        },
-        gain=places.bound(
-            profile,
-            _HOST,
-            place.value,
-            "one launch of all, and compiling it, cost nothing; computing takes what it took",
-        ),
-        advice=(
-            f"put @jax.jit on '{function}', or on the step that calls it: XLA then fuses these "
-            "operations, and one launch does what these do"
-        ),
-        misleads=(
-            "it runs under jax.disable_jit on purpose; the function takes decisions by values "
-            "(jax.lax.cond and while_loop are their form under jit)"
-        ),
-    )
 
 
 def _mostly(profile: Profile, nodes: places.Ints, phase: Phase) -> bool:

@@ -6,6 +6,7 @@ in a training step needs steps; where there are none (inference), no cell is fou
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -26,8 +27,21 @@ _LEAST_GATES: Final = 5
 _LEAST_CALLS_A_STEP: Final = 8
 
 
-def recurrent_cells(profile: Profile, pointwise: Query, own: places.Mask) -> list[Finding]:
-    """Report cells; `pointwise` are the pointwise operators that Python code calls."""
+@dataclass(frozen=True, slots=True)
+class RecurrentCell:
+    """A function that is one.
+
+    Attributes:
+        place: its products and gates.
+        calls_a_step: how often it runs in a training step.
+    """
+
+    place: places.Place
+    calls_a_step: float
+
+
+def recurrent_cells(profile: Profile, pointwise: Query, own: places.Mask) -> list[RecurrentCell]:
+    """Return the cells; `pointwise` are the pointwise operators that Python code calls."""
     steps = places.steps(profile)
     if not steps or CALL_DURATION_NS.name not in profile.metrics:
         return []
@@ -46,11 +60,13 @@ def recurrent_cells(profile: Profile, pointwise: Query, own: places.Mask) -> lis
         sites = np.unique(np.stack([frame[parent[gates]], frame[gates]]), axis=1).shape[1]
         if place.frame is not None and len(gates) < len(nodes) and sites >= _LEAST_GATES:
             usual = int(np.sort(calls[gates])[len(gates) // 2])
-            found.append(_finding(profile, place, usual / steps))
+            found.append(RecurrentCell(place, usual / steps))
     return found
 
 
-def _finding(profile: Profile, place: places.Place, calls_a_step: float) -> Finding:
+def cell_finding(profile: Profile, cell: RecurrentCell) -> Finding:
+    """Report a cell."""
+    place = cell.place
     share = place.value / places.total(profile, _HOST)
     where = places.place_text(profile, place.frame)
     function = place.frame.name if place.frame else ""
@@ -58,18 +74,18 @@ def _finding(profile: Profile, place: places.Place, calls_a_step: float) -> Find
         id="kernel_fusion",
         severity=Severity.of_share(share),
         title=(
-            f"a recurrent cell is written out at {where} and runs {calls_a_step:.0f} times a step, "
+            f"a recurrent cell is written out at {where} and runs {cell.calls_a_step:.0f} times a step, "
             f"{share:.0%} of the time"
         ),
         nodes=place.nodes[:8],
         evidence={
             "cell_ns": place.value,
             "cell_share": share,
-            "calls_per_step": round(calls_a_step, 1),
+            "calls_per_step": round(cell.calls_a_step, 1),
             "operators_count": place.count,
         },
         gain=places.bound(
-            profile, _HOST, place.value, "this cell costs nothing; its products remain"
+            profile, _HOST, place.value, "this cell costs nothing; in one operator, its products do"
         ),
         advice=(
             "run the whole sequence in one operator (torch.nn.LSTM, GRU, RNN), which multiplies the "
