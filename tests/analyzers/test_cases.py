@@ -63,6 +63,7 @@ CASES = [
     ("jax_carry", "jax_fusion", "loop state"),
     ("jax_eager", "kernel_fusion", "@jax.jit"),
     ("jax_growing", "memory", "appended"),
+    ("jax_loop", "kernel_fusion", "jax.lax.scan"),
     ("jax_roofline", "jax_fusion", "fold it into the product"),
 ]
 # Of the gain of a fix: two short runs.
@@ -189,6 +190,7 @@ def test_more_workers_than_cores_are_named(judge: Judge) -> None:
         ("jax_layout", "jax_fusion"),
         ("jax_carry", "jax_fusion"),
         ("jax_eager", "kernel_fusion"),
+        ("jax_loop", "kernel_fusion"),
         ("jax_roofline", "jax_fusion"),
     ],
 )

@@ -78,6 +78,7 @@ def test_the_advice_is_about_what_changed(record: Record) -> None:
     def work() -> None:
         for turn in range(3):
             stepped(jnp.ones(3), rate=0.1 * turn)
+        for turn in range(9):
             jnp.ones(31 + turn) * jnp.ones((1, 1))
 
     profile = record(work).profile
