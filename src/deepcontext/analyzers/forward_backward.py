@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 # Twice is the rule for products; writing gradients, sums over broadcast dimensions add to it.
 _LEAST_RATIO: Final = 6.0
 _LEAST_SHARE: Final = 0.10
-_LEAST_INDEX_RATIO: Final = 0.5
+# Its forward is dear, too, on a CPU; what is advised replaces both.
+_LEAST_INDEX_RATIO: Final = 0.25
 _LEAST_INDEX_SHARE: Final = 0.05
 _AUTOGRAD_NODE: Final = re.compile(r"Backwards?\d*$")
 # Those of the former add up rows, dearer than reading them; those of a product of few rows write a

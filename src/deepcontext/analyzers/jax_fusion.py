@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _LEAST_MOVED: Final = 0.10
 # XLA names a fusion after its operations: "transpose_copy_fusion".
 _MOVES: Final = ("copy", "transpose")
-_LEAST_RECOMPUTED: Final = 0.15
+_LEAST_RECOMPUTED: Final = 0.10
 _LEAST_FUSION: Final = 0.15
 # Of the device time; a shorter operation's rate is noise.
 _LEAST_TIMED: Final = 0.01
@@ -102,19 +102,26 @@ def _recomputed(profile: Profile) -> list[Finding]:
 
 
 def _done_twice(profile: Profile, again: Query) -> int:
-    """Return the device time of what was computed again, line by line no more than at first, ns.
+    """Return the device time of what was computed again, ns, where it had been computed before.
 
-    XLA merges what is computed twice in one program, and gives the one operation either name.
+    XLA merges what is computed twice in one program, and gives the one operation either name: then a
+    line has more of the one than of the other.
     """
     own = places.own_frames(profile)
     first = profile.query().phase(Phase.FORWARD)
-    time_of = {
-        place.frame: place.value for place in places.by_line(first, places.DEVICE_TIME, own=own)
+    runs_of = {
+        place.frame: _runs(profile, place)
+        for place in places.by_line(first, places.DEVICE_TIME, own=own)
     }
     return sum(
-        min(place.value, time_of.get(place.frame, 0))
+        round(place.value * min(runs_of.get(place.frame, 0) / max(_runs(profile, place), 1), 1.0))
         for place in places.by_line(again, places.DEVICE_TIME, own=own)
     )
+
+
+def _runs(profile: Profile, place: places.Place) -> int:
+    """Return how often the operations of a place ran."""
+    return int(profile.counts(places.DEVICE_TIME)[list(place.nodes)].sum())
 
 
 def _memory_bound(profile: Profile) -> list[Finding]:

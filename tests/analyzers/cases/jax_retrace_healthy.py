@@ -10,7 +10,7 @@ def step(weight: jax.Array, x: jax.Array) -> jax.Array:
     return jnp.tanh(x @ weight).sum()
 
 
-weight = jnp.ones((32, 32))
+weight = np.ones((32, 32), np.float32)
 for length in range(1, 13):
     padded = np.zeros((16, 32), np.float32)
     padded[:length] = 1.0

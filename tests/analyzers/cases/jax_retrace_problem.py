@@ -10,6 +10,6 @@ def step(weight: jax.Array, x: jax.Array) -> jax.Array:
     return jnp.tanh(x @ weight).sum()
 
 
-weight = jnp.ones((32, 32))
+weight = np.ones((32, 32), np.float32)
 for length in range(1, 13):
     step(weight, np.ones((length, 32), np.float32)).block_until_ready()  # the problem
