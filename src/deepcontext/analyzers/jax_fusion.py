@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from deepcontext.analyzers import places
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Gain, Severity
@@ -13,6 +15,7 @@ from deepcontext.profiler import jax_operations, jax_summary
 from deepcontext.profiler.frame import FrameKind, Phase
 from deepcontext.profiler.query import Query
 from deepcontext.profiler.source import is_user_file
+from deepcontext.profiler.tree import NO_NODE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,6 +26,8 @@ _LEAST_MOVED: Final = 0.10
 # XLA names a fusion after its operations: "transpose_copy_fusion".
 _MOVES: Final = ("copy", "transpose")
 _LEAST_RECOMPUTED: Final = 0.10
+# Of the runs of a line in the recomputation; both are sampled.
+_LEAST_COMPUTED_BEFORE: Final = 0.8
 _LEAST_FUSION: Final = 0.15
 # Of the device time; a shorter operation's rate is noise.
 _LEAST_TIMED: Final = 0.01
@@ -79,12 +84,11 @@ def _moves(profile: Profile) -> Query:
 
 
 def _recomputed(profile: Profile) -> list[Finding]:
-    again = profile.query().phase(Phase.RECOMPUTE)
-    value = _done_twice(profile, again)
+    value = _done_twice(profile)
     share = value / places.total(profile, places.DEVICE_TIME)
     if share < _LEAST_RECOMPUTED:
         return []
-    nodes = again.nodes()
+    nodes = profile.query().phase(Phase.RECOMPUTE).nodes()
     order = (-profile.exclusive(places.DEVICE_TIME)[nodes]).argsort(kind="stable")
     return [
         _finding(
@@ -101,27 +105,44 @@ def _recomputed(profile: Profile) -> list[Finding]:
     ]
 
 
-def _done_twice(profile: Profile, again: Query) -> int:
+def _done_twice(profile: Profile) -> int:
     """Return the device time of what was computed again, ns, where it had been computed before.
 
-    XLA merges what is computed twice in one program, and gives the one operation either name: then a
-    line has more of the one than of the other.
+    XLA merges what is computed twice in one program, and gives the one operation either name: a line
+    that ran less often in the forward was not computed twice.
     """
     own = places.own_frames(profile)
-    first = profile.query().phase(Phase.FORWARD)
-    runs_of = {
-        place.frame: _runs(profile, place)
-        for place in places.by_line(first, places.DEVICE_TIME, own=own)
-    }
+    first = _runs_by_line(profile, Phase.FORWARD, own)
+    spent = _by_line(profile, Phase.RECOMPUTE, own, profile.exclusive(places.DEVICE_TIME))
+    runs = _runs_by_line(profile, Phase.RECOMPUTE, own)
     return sum(
-        round(place.value * min(runs_of.get(place.frame, 0) / max(_runs(profile, place), 1), 1.0))
-        for place in places.by_line(again, places.DEVICE_TIME, own=own)
+        value
+        for line, value in spent.items()
+        if first.get(line, 0) >= _LEAST_COMPUTED_BEFORE * runs.get(line, 0)
     )
 
 
-def _runs(profile: Profile, place: places.Place) -> int:
-    """Return how often the operations of a place ran."""
-    return int(profile.counts(places.DEVICE_TIME)[list(place.nodes)].sum())
+def _runs_by_line(profile: Profile, phase: Phase, own: places.Mask) -> dict[int, int]:
+    """Return how often operations of a phase ran, by line."""
+    return _by_line(profile, phase, own, profile.counts(places.DEVICE_TIME))
+
+
+def _by_line(
+    profile: Profile, phase: Phase, own: places.Mask, values: places.Ints
+) -> dict[int, int]:
+    """Return the sum of values over operations of a phase, by line of the user's own code.
+
+    Loops lie above what they run, so nodes count without those below them.
+    """
+    frames = profile.frames
+    nodes = np.flatnonzero((profile.tree.phase == phase) & (values > 0))
+    owner = places.climb(profile, nodes, own)
+    frame = profile.tree.frame[owner]
+    line = (frames.file[frame].astype(np.int64) << 32) | frames.line[frame]
+    lines, number = np.unique(np.where(owner == NO_NODE, -1, line), return_inverse=True)
+    sums = np.zeros(len(lines), np.int64)
+    np.add.at(sums, number, values[nodes])
+    return dict(zip(lines.tolist(), sums.tolist(), strict=True))
 
 
 def _memory_bound(profile: Profile) -> list[Finding]:

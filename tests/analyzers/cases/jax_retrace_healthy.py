@@ -11,7 +11,7 @@ def step(weight: jax.Array, x: jax.Array) -> jax.Array:
 
 
 weight = np.ones((32, 32), np.float32)
-for length in range(1, 13):
-    padded = np.zeros((16, 32), np.float32)
+for length in range(1, 25):
+    padded = np.zeros((32, 32), np.float32)
     padded[:length] = 1.0
     step(weight, padded).block_until_ready()

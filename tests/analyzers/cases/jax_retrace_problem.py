@@ -11,5 +11,5 @@ def step(weight: jax.Array, x: jax.Array) -> jax.Array:
 
 
 weight = np.ones((32, 32), np.float32)
-for length in range(1, 13):
+for length in range(1, 25):
     step(weight, np.ones((length, 32), np.float32)).block_until_ready()  # the problem
