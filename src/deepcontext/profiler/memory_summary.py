@@ -15,8 +15,8 @@ import numpy as np
 
 from deepcontext.errors import ProfileDataError
 from deepcontext.profiler import summary
-from deepcontext.profiler.jax_summary import section
 from deepcontext.profiler.grouping import sums
+from deepcontext.profiler.jax_summary import section
 from deepcontext.profiler.tree import NO_NODE
 
 if TYPE_CHECKING:
