@@ -9,10 +9,10 @@ DEMO_PROFILE := demo.dcprof
 # fail for want of processor time. It is run once more, and named; RERUNS=0 to look for such tests.
 RERUNS ?= 1
 
-.PHONY: help demo test check fmt develop native-test web browser compat fuzz soak ecosystem gains gpu sanitize bench clean
+.PHONY: help demo test check fmt develop native-test web browser compat fuzz soak ecosystem gains gpu sanitize sanitize-soak bench clean
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 16
 
 $(VENV)/.created:
 	tools/make_venv.sh $(PYTHON) $(VENV)
@@ -72,8 +72,8 @@ compat: $(VENV)/.installed ## other versions of Python and of the frameworks, ea
 fuzz: $(VENV)/.installed ## five minutes of random input to the profile reader
 	$(BIN)/python -m pytest -q -m fuzz tests/fuzz --timeout 900
 
-soak: $(VENV)/.installed ## ten thousand steps: memory and file stay constant
-	$(BIN)/python -m pytest -q -m soak --timeout 1800
+soak: $(VENV)/.installed ## ten thousand steps, and half an hour of random sessions: nothing grows, nothing is lost
+	$(BIN)/python -m pytest -q -m soak --timeout 3600
 
 ecosystem: $(VENV)/.installed ## programs nobody here wrote
 	$(BIN)/python -m pip install -q "transformers>=4.50" flax optax equinox
@@ -87,6 +87,9 @@ gpu: $(VENV)/.installed ## on a machine with a GPU
 
 sanitize: $(VENV)/.installed ## native tests under ASan, UBSan and TSan
 	tools/sanitize.sh $(BIN)/python
+
+sanitize-soak: $(VENV)/.installed ## half an hour of random sessions under ASan and UBSan, of C++ tests under TSan
+	tools/sanitize.sh $(BIN)/python soak
 
 bench: $(VENV)/.installed ## measure what docs/benchmarks.md shows
 	$(BIN)/python benchmarks/run_all.py

@@ -4,6 +4,11 @@
 #
 #   tools/sanitize.sh PYTHON
 #
+#   tools/sanitize.sh PYTHON soak
+#
+# Sessions that start and stop at random under the former two, with what that Python has installed,
+# and the C++ tests again and again under the latter; half an hour, or $SOAK_S seconds, each.
+#
 # The Python tests run in an environment of their own, without any framework: torch's libraries are
 # not built for sanitizers. CPython is not either, so ThreadSanitizer sees the C++ tests only.
 set -euo pipefail
@@ -13,47 +18,73 @@ python=$(command -v "$1") || {
 }
 cd "$(dirname "$0")/.."
 build=build/sanitize
+package=$build/package
+sanitizers=address,undefined
 jobs=${JOBS:-2}
 generator=()
 if command -v ninja >/dev/null; then
   generator=(-G Ninja)
 fi
 
-native_tests() { # SANITIZERS
+native_tests() { # SANITIZERS CTEST-OPTIONS...
   echo "== C++ tests, -fsanitize=$1"
   local folder=$build/tests-${1/,/-} # a comma would end a linker option that names the folder
   cmake -S . -B "$folder" "${generator[@]}" -DDEEPCONTEXT_SANITIZE="$1" \
     -DDEEPCONTEXT_EXTENSION=OFF -DDEEPCONTEXT_TESTS=ON >/dev/null
   cmake --build "$folder" -j "$jobs" >/dev/null
-  TSAN_OPTIONS=halt_on_error=1 ctest --test-dir "$folder" --output-on-failure
+  TSAN_OPTIONS=halt_on_error=1 ctest --test-dir "$folder" --output-on-failure "${@:2}"
 }
 
-extension_tests() {
-  local environment=$build/environment package=$build/package sanitizers=address,undefined
-  echo "== Python tests of the extension, -fsanitize=$sanitizers"
-  if [ ! -e "$environment/.done" ]; then
-    tools/make_venv.sh "$python" "$environment"
-    "$environment/bin/python" -m pip install -q "nanobind>=2.4" "pytest>=8.4" "pytest-timeout>=2.3"
-    touch "$environment/.done"
-  fi
-  cmake -S . -B "$build/extension" "${generator[@]}" -DDEEPCONTEXT_SANITIZE="$sanitizers" \
-    -DPython_EXECUTABLE="$PWD/$environment/bin/python" -DSKBUILD_PROJECT_VERSION=0 >/dev/null
+build_extension() { # PYTHON
+  cmake -S . -B "$build/extension" "${generator[@]}" -DDEEPCONTEXT_SANITIZE=$sanitizers \
+    -DPython_EXECUTABLE="$1" -DSKBUILD_PROJECT_VERSION=0 >/dev/null
   cmake --build "$build/extension" -j "$jobs" --target _native >/dev/null
   rm -rf "$package"
   mkdir -p "$package"
   cp -r src/deepcontext "$package/"
   rm -f "$package"/deepcontext/_native*.so
   cp "$build"/extension/native/_native*.so "$package/deepcontext/"
+}
+
+run_sanitized() { # COMMAND...
   # libstdc++ comes along because ASan looks for __cxa_throw when it is loaded.
   local libraries=()
   for library in libasan libubsan libstdc++; do
     libraries+=("$("${CXX:-g++}" -print-file-name=$library.so)")
   done
   LD_PRELOAD="${libraries[*]}" PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0 \
-    UBSAN_OPTIONS=print_stacktrace=1 PYTHONPATH="$PWD/$package" PYTHONDONTWRITEBYTECODE=1 \
-    "$environment/bin/python" -m pytest -q -p no:cacheprovider --confcutdir tests/native tests/native
+    UBSAN_OPTIONS=print_stacktrace=1 PYTHONPATH="$PWD/$package" PYTHONDONTWRITEBYTECODE=1 "$@"
 }
 
+extension_tests() {
+  local environment=$build/environment
+  echo "== Python tests of the extension, -fsanitize=$sanitizers"
+  if [ ! -e "$environment/.done" ]; then
+    tools/make_venv.sh "$python" "$environment"
+    "$environment/bin/python" -m pip install -q "nanobind>=2.4" "pytest>=8.4" "pytest-timeout>=2.3"
+    touch "$environment/.done"
+  fi
+  build_extension "$PWD/$environment/bin/python"
+  run_sanitized "$environment/bin/python" -m pytest -q -p no:cacheprovider \
+    --confcutdir tests/native tests/native
+}
+
+soak() {
+  local seconds=${SOAK_S:-1800}
+  echo "== random sessions, -fsanitize=$sanitizers"
+  build_extension "$python"
+  SOAK_S=$seconds run_sanitized "$python" -m pytest -q -s -m soak -p no:cacheprovider \
+    --timeout $((seconds + 1800)) tests/soak
+  local begun=$SECONDS
+  while ((SECONDS - begun < seconds)); do
+    native_tests thread --repeat until-fail:10
+  done
+}
+
+if [ "${2:-}" = soak ]; then
+  soak
+  exit
+fi
 native_tests address,undefined
 native_tests thread
 extension_tests

@@ -113,7 +113,7 @@ void Watcher::onSignal(int signal_number) {
 void Watcher::start(PyObject *callback, double first_seconds, double interval_seconds,
                     const std::vector<int> &signals) {
   stop();
-  callback_ = Py_NewRef(callback);
+  Py_XSETREF(callback_, Py_NewRef(callback));
   setInterval(interval_seconds);
   pid_ = getpid();
   is_started_ = true;
@@ -144,8 +144,8 @@ void Watcher::stop() {
     return;
   }
   restoreSignals();
+  is_started_ = false; // first: a fork in another thread must not start it again meanwhile
   join();
-  is_started_ = false;
   Py_CLEAR(callback_);
   if (int signal_number = pending_signal_.exchange(0)) {
     dieOf(signal_number); // it came while no thread was there to see it
@@ -158,12 +158,13 @@ void Watcher::join() {
   }
   turn_.fetch_add(1);
   sem_post(&wake_);
-  if (thread_.get_id() == std::this_thread::get_id()) {
-    thread_.detach(); // the callback itself stops the session
+  std::thread ending = std::move(thread_); // other threads may fork or stop while this one waits
+  if (ending.get_id() == std::this_thread::get_id()) {
+    ending.detach(); // the callback itself stops the session
     return;
   }
   Py_BEGIN_ALLOW_THREADS // the thread may be waiting for the GIL
-      thread_.join();
+      ending.join();
   Py_END_ALLOW_THREADS
 }
 

@@ -50,7 +50,8 @@ void GilFutex::watch(const KernelThreads &kernel) {
 
 void GilFutex::finish() {
   if (thread_.joinable()) {
-    Py_BEGIN_ALLOW_THREADS thread_.join();
+    std::thread ending = std::move(thread_); // a child of a fork meanwhile has no such thread
+    Py_BEGIN_ALLOW_THREADS ending.join();
     Py_END_ALLOW_THREADS
   }
 }

@@ -100,15 +100,17 @@ std::string Sampler::start(double rate_hz) {
   is_started_ = true;
   setNextRound();
   gil_.begin();
+  is_opening_ = true;
   resume();
   while (sem_wait(&opened_) != 0) {
   }
+  is_opening_ = false;
+  std::string reason = cannot_open_; // before other threads may fork, and so start another
   gil_.finish();
-  if (!cannot_open_.empty()) {
+  if (!reason.empty()) {
     stop();
-    return cannot_open_;
   }
-  return "";
+  return reason;
 }
 
 void Sampler::stop() {
@@ -170,7 +172,7 @@ void Sampler::abandonInChild() {
 }
 
 void Sampler::run(uint32_t turn) {
-  bool is_first = round_ == 0;
+  bool is_first = is_opening_;
   cannot_open_.clear();
   if (separateDescriptors(&cannot_open_)) {
     Senses senses;
@@ -235,7 +237,7 @@ void Sampler::finishAll() {
                                    : SampleKind::kRunning,
              clocks, false);
     }
-    forget(*thread);
+    forget(*thread, !cpu_ns);
   }
   threads_.clear();
 }
@@ -255,7 +257,7 @@ void Sampler::visitAll(const Senses &senses) {
   for (auto place = threads_.begin(); place != threads_.end();) {
     Thread &thread = *place->second;
     if (thread.next_visit <= round_ && !visit(senses, thread)) {
-      forget(thread);
+      forget(thread, true);
       place = threads_.erase(place);
     } else {
       ++place;
@@ -501,12 +503,15 @@ void Sampler::chargeWithoutPlace(Thread &thread, uint64_t cpu_ns) {
   thread.account = ThreadAccount({wall_ns, 0, cpu_ns});
 }
 
-/// The thread has ended, or the session: charge what is owed.
-void Sampler::forget(Thread &thread) {
+/// The thread has ended, or the session: charge what is owed. A thread that lives on is named when
+/// the tree is read.
+void Sampler::forget(Thread &thread, bool has_ended) {
   if (thread.is_identified) {
     add(thread.place, thread.account.settle(), SampleKind::kRunning, false);
   }
-  ThreadNames::instance().end(thread.serial);
+  if (has_ended) {
+    ThreadNames::instance().end(thread.serial);
+  }
   if (thread.slot != SampleSlots::kMost) {
     free_slots_.push_back(thread.slot);
   }

@@ -87,7 +87,7 @@ private:
                  bool waits_for_gil);
   void stayWaiting(Thread &thread, uint64_t cpu_ns);
   void chargeWithoutPlace(Thread &thread, uint64_t cpu_ns);
-  void forget(Thread &thread);
+  void forget(Thread &thread, bool has_ended);
 
   // -- accounts
   void charge(Thread &thread, Node *place, SampleKind kind, const ThreadClocks &now,
@@ -100,9 +100,10 @@ private:
   std::thread thread_;
   std::atomic<uint32_t> turn_{0}; // of the thread that is to run; others end when they see it
   bool is_started_ = false;
-  sem_t opened_;            // posted once by each thread, when it knows whether it can work
-  std::string cannot_open_; // written before that
-  bool may_ask_ = false;    // the signal was free when the session started
+  bool is_opening_ = false;            // the thread to be started is a session's first
+  sem_t opened_;                       // posted once by that one, when it knows whether it can work
+  std::string cannot_open_;            // written before that
+  bool may_ask_ = false;               // the signal was free when the session started
   std::atomic<bool> was_taken_{false}; // the program has taken it over since
   std::unique_ptr<RemotePython> python_;
   std::unique_ptr<ContextTree> tree_;

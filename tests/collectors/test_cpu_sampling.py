@@ -262,3 +262,17 @@ assert signal.getsignal(signal.SIGURG) not in (signal.SIG_DFL, signal.SIG_IGN)
     assert "SIGURG" in report.reason
     row = result.main
     assert row.sampled.cpu_ns + row.sampled.wait_ns >= 0.98 * result.profile.run.wall_ns
+
+
+def test_a_thread_that_lives_on_has_its_name_without_a_snapshot(run: Run) -> None:
+    result = run(
+        """
+import threading
+time.sleep(1)  # the first snapshot is written meanwhile
+threading.Thread(target=time.sleep, args=(600,), name="the waiter", daemon=True).start()
+time.sleep(0.3)
+""",
+        "--snapshot-interval",
+        "600",
+    )
+    assert "the waiter" in {row.name for row in time_use.by_thread(result.profile)}

@@ -123,3 +123,54 @@ def test_a_fork_that_python_does_not_know_of(in_subprocess: Callable[[str], str]
             _native.stop_watcher()
     """)
     assert output.split() == ["7", "-15"]
+
+
+def test_threads_that_fork_at_once_while_sessions_begin_and_end(
+    in_subprocess: Callable[[str], str],
+) -> None:
+    # Each fork waits for the watcher's callback, and gives the lock away while it does.
+    output = in_subprocess("""
+        import os
+        import threading
+        import time
+        import warnings
+        from pathlib import Path
+        from deepcontext import _native
+
+        warnings.simplefilter("ignore")
+        os.register_at_fork(
+            before=_native.pause_watcher, after_in_parent=_native.resume_watcher
+        )
+
+        def write(reason):
+            time.sleep(0.005)
+
+        def fork_again_and_again():
+            while not done.is_set():
+                child = os.fork()
+                if child == 0:
+                    os._exit(7)
+                statuses.add(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+
+        def own_threads():
+            folders = list(Path("/proc/self/task").iterdir())
+            return sum((folder / "comm").read_text() == "deepcontext\\n" for folder in folders)
+
+        done = threading.Event()
+        statuses = set()
+        threads = [threading.Thread(target=fork_again_and_again) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for _ in range(60):
+            _native.start_watcher(write, 0.001, 0.001, [])
+            time.sleep(0.01)
+            _native.stop_watcher()
+        done.set()
+        for thread in threads:
+            thread.join()
+        end = time.monotonic() + 60
+        while own_threads() and time.monotonic() < end:
+            time.sleep(0.01)
+        print(statuses, own_threads())
+    """)
+    assert output.strip() == "{7} 0"

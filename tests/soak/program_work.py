@@ -1,0 +1,246 @@
+"""What the threads of the session soak do: work that checks its own results, each thing again and
+again until it is told to stop, in the ways that make a profiler's life hard.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import deepcontext
+
+try:
+    import greenlet
+except ImportError:
+    greenlet = None
+try:
+    import torch
+except ImportError:  # the sanitizers' environment has no framework
+    torch = None
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+CHILD_STATUS = 7
+# A child that takes longer hangs: it has a second's work, and the machine may be very busy.
+CHILD_TIMEOUT_S = 90.0
+_DEPTH = 3000
+
+
+def plain_python() -> None:
+    """Loops, exceptions and generators resumed from two callers."""
+
+    def inner(count: int) -> Iterator[int]:
+        yield from range(count)
+
+    def outer(count: int) -> Iterator[int]:
+        yield from inner(count)
+        raise ValueError(count)
+
+    for count in range(50):
+        seen = 0
+        generator = outer(count)
+        try:
+            seen += next(generator)
+            for value in generator:
+                seen += value
+        except ValueError as error:
+            seen += error.args[0] - count
+        except StopIteration:  # it ends with its ValueError
+            seen = -1
+        assert seen == sum(range(count))
+
+
+def deep_recursion() -> None:
+    """A stack deeper than a sample keeps."""
+
+    def down(left: int) -> int:
+        return down(left - 1) + 1 if left else 0
+
+    assert down(_DEPTH) == _DEPTH
+
+
+def dying_code() -> None:
+    """Code objects that are freed while a sample may point at them."""
+    for number in range(30):
+        space: dict[str, object] = {}
+        exec(f"def f(x):\n    return sum(range(x)) + {number % 5}\nvalue = f(200)", space)
+        assert space["value"] == 19_900 + number % 5
+
+
+def coroutines() -> None:
+    """Some hundred tasks of an event loop."""
+
+    async def leaf(count: int) -> int:
+        await asyncio.sleep(0)
+        return sum(range(count))
+
+    async def main() -> None:
+        for count in range(10):
+            assert sum(await asyncio.gather(*(leaf(count) for _ in range(20)))) == 20 * sum(
+                range(count)
+            )
+
+    asyncio.run(main())
+
+
+def greenlets() -> None:
+    """Stacks that are swapped under the interpreter."""
+    assert greenlet is not None
+
+    def body(count: int) -> int:
+        for turn in range(count):
+            greenlet.getcurrent().parent.switch(sum(range(turn)))
+        return -1
+
+    for count in range(20):
+        worker = greenlet.greenlet(body)
+        seen = [worker.switch(count)]
+        while not worker.dead:
+            seen.append(worker.switch())
+        assert seen[-1] == -1
+        assert len(seen) == count + 1
+
+
+def short_threads() -> None:
+    """Threads that come and go."""
+    results: list[int] = []
+    threads = [threading.Thread(target=lambda: results.append(sum(range(2000)))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == [sum(range(2000))] * 8
+
+
+def waiting() -> None:
+    """A thread that does not run, and must not be woken."""
+    begun = time.monotonic()
+    time.sleep(0.02)
+    assert time.monotonic() - begun >= 0.02
+    threading.Event().wait(0.01)
+
+
+def marks() -> None:
+    """Scopes and steps while sessions begin and end."""
+    for name in ("train", "evaluate"):
+        with deepcontext.scope(name), deepcontext.scope("inner"):
+            deepcontext.step()
+    time.sleep(0.001)
+
+
+def processes() -> None:
+    """Programs that are started have no handler of ours, and nothing else of ours either."""
+    code = "import signal, sys; sys.exit(signal.getsignal(signal.SIGURG) != signal.SIG_DFL)"
+    assert subprocess.run([sys.executable, "-S", "-c", code], check=False).returncode == 0
+    time.sleep(0.2)
+
+
+def torch_training() -> None:
+    """Forward, backward and optimizer of a small model."""
+    model = torch.nn.Sequential(torch.nn.Linear(16, 16), torch.nn.ReLU(), torch.nn.Linear(16, 2))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    batch = torch.ones(4, 16)
+    for _ in range(5):
+        optimizer.zero_grad()
+        model(batch).square().sum().backward()
+        optimizer.step()
+    assert all(torch.isfinite(weight).all() for weight in model.parameters())
+
+
+_handed: queue.SimpleQueue[object] = queue.SimpleQueue()
+
+
+def torch_handing() -> None:
+    """Tensors that another thread frees."""
+    for size in range(1, 40):
+        _handed.put(torch.full((size,), 1.0))
+    for _ in range(39):
+        tensor = _handed.get()
+        assert float(tensor.sum()) == tensor.numel()  # type: ignore[attr-defined]
+
+
+def fork_from_a_thread() -> None:
+    """Forks while all other threads are anywhere."""
+    fork_once(with_session=False)
+    time.sleep(0.05)
+
+
+def works() -> tuple[Callable[[], None], ...]:
+    """What a thread may do here, with what is installed."""
+    plain = (
+        plain_python,
+        deep_recursion,
+        dying_code,
+        coroutines,
+        short_threads,
+        waiting,
+        marks,
+        processes,
+        fork_from_a_thread,
+    )
+    with_greenlet = () if greenlet is None else (greenlets,)
+    with_torch = () if torch is None else (torch_training, torch_handing)
+    return plain + with_greenlet + with_torch
+
+
+def fork_once(*, with_session: bool) -> None:
+    """Fork a child that works, and has a session of its own or none; it has to end by itself."""
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            status = _child(with_session=with_session)
+        finally:
+            os._exit(status)
+    end = time.monotonic() + CHILD_TIMEOUT_S
+    while True:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            break
+        if time.monotonic() > end:
+            _report_hang(child)
+            return
+        time.sleep(0.001)
+    assert os.waitstatus_to_exitcode(status) == CHILD_STATUS, status
+
+
+def _child(*, with_session: bool) -> int:
+    signal.setitimer(signal.ITIMER_PROF, 0)
+    kept = [bytes(size) for size in range(2000)]
+    plain_python()
+    if with_session:
+        deepcontext.start(cpu_rate=500, memory=False)
+        dying_code()
+        deepcontext.stop()
+    return CHILD_STATUS if len(kept) == 2000 else 2
+
+
+hangs_in_sanitizer: list[str] = []  # stacks
+
+
+def _report_hang(child: int) -> None:
+    """Kill a child that hangs, and say where it did.
+
+    GCC's AddressSanitizer takes a lock of its allocator's that its fork() does not: see
+    CONTRIBUTING.md. Such a child counts as none of ours, if its stack says so; any other fails.
+    """
+    words = ["gdb", "-p", str(child), "-batch", "-ex", "thread apply all bt 25"]
+    try:
+        stack = subprocess.run(words, capture_output=True, text=True, check=False).stdout
+    except FileNotFoundError:
+        stack = "no gdb here to show it"
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    innermost = "\n".join(line for line in stack.splitlines() if line.startswith("#"))[:600]
+    if "__sanitizer::" in innermost and "libasan" in os.environ.get("LD_PRELOAD", ""):
+        hangs_in_sanitizer.append(innermost)
+        return
+    raise AssertionError(f"a forked child hangs\n{stack}")
