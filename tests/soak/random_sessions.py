@@ -182,6 +182,7 @@ def _vary(soak: Soak, path: Path | None) -> None:
 
 def _fork_storm(soak: Soak) -> None:
     for _ in range(soak.random.choice((1, 3, 10))):
+        faulthandler.dump_traceback_later(HANG_S, exit=True)
         program_work.fork_once(with_session=soak.random.random() < 0.3)
         soak.done["forks"] += 1
 
