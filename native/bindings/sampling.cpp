@@ -1,6 +1,7 @@
 // The CPU sampler, as Python sees it (typed in _native.pyi).
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include "bindings/bindings.h"
 #include "sampling/sampler.h"
@@ -26,6 +27,38 @@ nb::dict samplerCounts() {
   return values;
 }
 
+/// (name, error, whether only the program's own code is counted) of each event.
+nb::list toList(const std::vector<PerfAnswer> &answers) {
+  nb::list list;
+  for (const PerfAnswer &answer : answers) {
+    list.append(nb::make_tuple(answer.event->name, answer.error, answer.is_user_only));
+  }
+  return list;
+}
+
+nb::list choosePerfEvents(const std::vector<std::string> &names) {
+  std::vector<PerfAnswer> answers = askForPerfEvents(names);
+  std::vector<PerfAnswer> usable;
+  for (const PerfAnswer &answer : answers) {
+    if (answer.error == 0) {
+      usable.push_back(answer);
+    }
+  }
+  Sampler::instance().choosePerfEvents(std::move(usable));
+  return toList(answers);
+}
+
+nb::dict perfCounts() {
+  const PerfCounts &counts = Sampler::instance().perfCounts();
+  nb::dict values;
+  values["threads"] = counts.threads.load(std::memory_order_relaxed);
+  values["threads_refused"] = counts.threads_refused.load(std::memory_order_relaxed);
+  values["error"] = counts.error.load(std::memory_order_relaxed);
+  values["enabled_ns"] = counts.enabled_ns.load(std::memory_order_relaxed);
+  values["running_ns"] = counts.running_ns.load(std::memory_order_relaxed);
+  return values;
+}
+
 } // namespace
 
 void bindSampling(nb::module_ &module) {
@@ -33,6 +66,10 @@ void bindSampling(nb::module_ &module) {
   module.def("stop_sampler", [] { Sampler::instance().stop(); });
   module.def("sampler_counts", samplerCounts);
   module.def("sampler_limitation", [] { return Sampler::instance().limitation(); });
+  module.def("ask_for_perf_events",
+             [](const std::vector<std::string> &names) { return toList(askForPerfEvents(names)); });
+  module.def("choose_perf_events", choosePerfEvents);
+  module.def("perf_counts", perfCounts);
   module.def("sampler_knows_gil", [] { return Sampler::instance().knowsGil(); });
 }
 

@@ -16,13 +16,17 @@ Node *ContextTree::thread(const Recorder *recorder, uint32_t name, uint32_t seri
                   : tree.child(tree.root(), FrameKind::kThread, name, serial);
 }
 
+Node *ContextTree::innermost(const SampledContext &context, Node *thread) {
+  if (!context.recorder || !context.base) {
+    return thread;
+  }
+  return recorder_.tree.child(recorder_.tree.root(), FrameKind::kLink, context.recorder->index(),
+                              context.base->id);
+}
+
 Node *ContextTree::place(const SampledContext &context, Node *thread, const MemoryReader &memory,
                          bool *is_whole) {
-  Node *node = thread;
-  if (context.recorder && context.base) {
-    node = recorder_.tree.child(recorder_.tree.root(), FrameKind::kLink, context.recorder->index(),
-                                context.base->id);
-  }
+  Node *node = innermost(context, thread);
   *is_whole = !context.is_garbled;
   uint32_t kept = context.keptFrames();
   for (uint32_t left = kept; left > 0; --left) {

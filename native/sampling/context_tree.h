@@ -18,6 +18,8 @@ public:
   /// The thread itself: its tree's root if it has a recorder, else a thread frame (see
   /// `ThreadNames`).
   Node *thread(const Recorder *recorder, uint32_t name, uint32_t serial);
+  /// The scope or operator that a thread is in, or `thread`.
+  Node *innermost(const SampledContext &context, Node *thread);
   /// The innermost frame of `context`, below `thread` or the scope it is in. `*is_whole` is false
   /// when frames are missing at its inner end, because their code is gone or never was; null when
   /// nothing is known of it.

@@ -1,9 +1,11 @@
 #include "sampling/sampler.h"
 
+#include <cerrno>
 #include <csignal>
 #include <ctime>
 #include <linux/futex.h>
 #include <new>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -46,6 +48,8 @@ struct Sampler::Thread {
   bool waits_in_operator = false;
   Node *place = nullptr; // the last one known
   ThreadAccount account;
+  PerfCounters counters;
+  bool is_counted = false;
 };
 
 namespace {
@@ -57,6 +61,8 @@ constexpr uint64_t kRoundsBetweenMaskChecks = 100;
 // A thread that stays where it is is visited less and less often, but this often at least.
 constexpr uint32_t kMostRoundsBetweenVisits = 8;
 constexpr uint32_t kStillVisitsBeforeRarer = 16;
+constexpr uint32_t kMostCountedThreads = 128; // each read costs, and makes switching threads dearer
+constexpr size_t kSpareFiles = 16;
 
 } // namespace
 
@@ -91,6 +97,7 @@ std::string Sampler::start(double rate_hz) {
         &counts_.unanswered, &counts_.threads, &counts_.threads_refused, &counts_.own_cpu_ns}) {
     count->store(0, std::memory_order_relaxed);
   }
+  perf_counts_.clear();
   ThreadNames::instance().clear();
   python_ = std::make_unique<RemotePython>();
   tree_ = std::make_unique<ContextTree>();
@@ -185,6 +192,8 @@ void Sampler::run(uint32_t turn) {
         findThreads(senses);
       }
       sem_post(&opened_);
+    } else {
+      openCounters();
     }
     uint64_t before = KernelThreads::cpuNs(static_cast<int>(syscall(SYS_gettid))).value_or(0);
     while (cannot_open_.empty() && turn_.load() == turn) {
@@ -194,6 +203,7 @@ void Sampler::run(uint32_t turn) {
         setNextRound();
       }
     }
+    closeCounters();
     uint64_t after = KernelThreads::cpuNs(static_cast<int>(syscall(SYS_gettid))).value_or(before);
     counts_.own_cpu_ns.fetch_add(after - before, std::memory_order_relaxed);
   } else if (is_first) {
@@ -298,6 +308,7 @@ void Sampler::addThread(const Senses &senses, int number) {
     thread->account = ThreadAccount(start);
   }
   counts_.threads.fetch_add(1, std::memory_order_relaxed);
+  openCounters(*thread);
   threads_.emplace(number, std::move(thread));
 }
 
@@ -406,6 +417,7 @@ void Sampler::ask(const Senses &senses, Thread &thread) {
   if (slot->state.load(std::memory_order_relaxed) == SampleSlot::kAsked) {
     return; // still under way
   }
+  thread.counters.read(&perf_counts_);
   thread.unanswered_rounds = 0;
   slot->thread.store(thread.number, std::memory_order_relaxed);
   slot->state.store(SampleSlot::kAsked, std::memory_order_release);
@@ -428,6 +440,7 @@ void Sampler::take(const Senses &senses, Thread &thread) {
   ThreadClocks now{slot.wall_ns, toNs(context.operator_ticks), slot.cpu_ns};
   if (context.is_in_operator) {
     charge(thread, thread.place, SampleKind::kInOperator, now, false);
+    chargeCounters(thread, tree_->innermost(context, nodeOf(thread)), false);
     return;
   }
   bool is_whole = true;
@@ -438,6 +451,7 @@ void Sampler::take(const Senses &senses, Thread &thread) {
   }
   counts_.cut.fetch_add(is_whole ? 0 : 1, std::memory_order_relaxed);
   charge(thread, place, SampleKind::kRunning, now, context.holds_gil);
+  chargeCounters(thread, place, false);
 }
 
 /// Read the place of a thread that does not run. False when it has run meanwhile.
@@ -470,6 +484,10 @@ bool Sampler::readStill(const Senses &senses, Thread &thread, uint64_t cpu_ns, S
   }
   charge(thread, place, scratch_->is_in_operator ? SampleKind::kInOperator : kind, now,
          waits_for_gil);
+  thread.counters.read(&perf_counts_);
+  chargeCounters(thread,
+                 scratch_->is_in_operator ? tree_->innermost(*scratch_, nodeOf(thread)) : place,
+                 kind == SampleKind::kWaiting);
   return true;
 }
 
@@ -492,6 +510,8 @@ void Sampler::chargeWithoutPlace(Thread &thread, uint64_t cpu_ns) {
   ThreadClocks now = thread.account.last();
   uint64_t wall_ns = monotonicNs();
   thread.seen_cpu_ns = cpu_ns;
+  thread.counters.read(&perf_counts_);
+  chargeCounters(thread, nodeOf(thread), false);
   if (thread.is_identified) {
     LevelView levels = thread.recorder ? thread.recorder->view(ticks()) : LevelView();
     now = {wall_ns, toNs(levels.operator_ticks), cpu_ns};
@@ -509,6 +529,11 @@ void Sampler::forget(Thread &thread, bool has_ended) {
   if (thread.is_identified) {
     add(thread.place, thread.account.settle(), SampleKind::kRunning, false);
   }
+  closeCounters(thread);
+  thread.counters.settleAll([&](const PerfEvent &event, uint64_t value) {
+    tree_->addTo(thread.is_identified ? thread.place : nodeOf(thread),
+                 MetricRegistry::instance().id(event.metric), value);
+  });
   if (has_ended) {
     ThreadNames::instance().end(thread.serial);
   }
@@ -543,6 +568,57 @@ void Sampler::add(Node *place, ChargedTime time, SampleKind kind, bool is_about_
       tree_->addTo(place, gil_wait_metric_, time.wait_ns);
     }
   }
+}
+
+/// After a pause: what a thread did during it is not counted.
+void Sampler::openCounters() {
+  for (auto &[number, thread] : threads_) {
+    openCounters(*thread);
+  }
+}
+
+void Sampler::openCounters(Thread &thread) {
+  if (perf_events_.empty()) {
+    return;
+  }
+  rlimit files{};
+  getrlimit(RLIMIT_NOFILE, &files); // the sampler's own files need room, too
+  int error =
+      (counted_threads_ + 1) * perf_events_.size() + kSpareFiles > files.rlim_cur ? EMFILE : 0;
+  bool has_room = error == 0 && counted_threads_ < kMostCountedThreads;
+  if (has_room) {
+    error = thread.counters.open(thread.number, perf_events_);
+  }
+  thread.is_counted = has_room && error == 0;
+  counted_threads_ += thread.is_counted ? 1 : 0;
+  if (thread.is_counted) {
+    perf_counts_.threads.fetch_add(1, std::memory_order_relaxed);
+  } else if (error != ESRCH) { // it is gone
+    perf_counts_.threads_refused.fetch_add(1, std::memory_order_relaxed);
+    perf_counts_.error.store(error, std::memory_order_relaxed);
+  }
+}
+
+/// Their descriptors go with the sampler's thread.
+void Sampler::closeCounters() {
+  for (auto &[number, thread] : threads_) {
+    closeCounters(*thread);
+  }
+}
+
+void Sampler::closeCounters(Thread &thread) {
+  if (thread.is_counted) {
+    thread.counters.read(&perf_counts_);
+    thread.counters.close();
+    thread.is_counted = false;
+    --counted_threads_;
+  }
+}
+
+void Sampler::chargeCounters(Thread &thread, Node *place, bool is_waiting) {
+  thread.counters.settle(is_waiting, [&](const PerfEvent &event, uint64_t value) {
+    tree_->addTo(place, MetricRegistry::instance().id(event.metric), value);
+  });
 }
 
 Node *Sampler::nodeOf(const Thread &thread) {

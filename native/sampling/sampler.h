@@ -15,6 +15,7 @@
 #include "sampling/context_tree.h"
 #include "sampling/gil_futex.h"
 #include "sampling/kernel_threads.h"
+#include "sampling/perf_counters.h"
 #include "sampling/remote_context.h"
 #include "sampling/thread_account.h"
 
@@ -46,8 +47,11 @@ public:
 
   /// "" or the reason why nothing can be sampled.
   std::string start(double rate_hz);
+  /// What is counted in sessions that start from now on.
+  void choosePerfEvents(std::vector<PerfAnswer> events) { perf_events_ = std::move(events); }
   void stop();
   const SamplerCounts &counts() const { return counts_; }
+  const PerfCounts &perfCounts() const { return perf_counts_; }
   /// Why running threads cannot be asked, or "".
   std::string limitation() const;
 
@@ -93,6 +97,11 @@ private:
   void charge(Thread &thread, Node *place, SampleKind kind, const ThreadClocks &now,
               bool is_about_gil);
   void add(Node *place, ChargedTime time, SampleKind kind, bool is_about_gil);
+  void openCounters();
+  void closeCounters();
+  void openCounters(Thread &thread);
+  void closeCounters(Thread &thread);
+  void chargeCounters(Thread &thread, Node *place, bool is_waiting);
   Node *nodeOf(const Thread &thread);
   uint64_t toNs(uint64_t ticks) const;
 
@@ -119,6 +128,9 @@ private:
   double ns_per_tick_ = 1;
   uint64_t random_ = 88172645463325252u;
   SamplerCounts counts_;
+  std::vector<PerfAnswer> perf_events_;
+  PerfCounts perf_counts_;
+  uint32_t counted_threads_ = 0; // whose counters are open
   uint16_t cpu_metric_;
   uint16_t wait_metric_;
   uint16_t gil_metric_;

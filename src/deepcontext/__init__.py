@@ -25,6 +25,7 @@ from deepcontext import errors
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Sequence
     from contextlib import AbstractContextManager
 
     from deepcontext.profiler.profile import Profile
@@ -65,6 +66,7 @@ def start(  # noqa: PLR0913  settings by keyword
     gpu_calls: bool = False,
     memory: bool = True,
     cpu_rate: float = 100.0,
+    counters: Sequence[str] = (),
 ) -> Session:
     """Start profiling this process, on all its threads.
 
@@ -82,16 +84,24 @@ def start(  # noqa: PLR0913  settings by keyword
         memory: follow the memory of PyTorch's tensors and of JAX's arrays.
         cpu_rate: how often a second to look where each thread is between operators, up to 1000; 0
             for never.
+        counters: what to read of the processor and the kernel at each such look, of ``cycles``,
+            ``instructions``, ``cache-misses``, ``branch-misses``, ``page-faults`` and
+            ``context-switches``; what cannot be read here is named in the trust report.
 
     Raises:
         SessionError: when a session is running already.
-        UserError: when `path` cannot be written, or `cpu_rate` is out of range.
+        UserError: when `path` cannot be written, `cpu_rate` is out of range, or a counter unknown.
     """
     from deepcontext.collectors import ALL  # noqa: PLC0415  the native core
+    from deepcontext.profiler.counter_names import COUNTER_NAMES  # noqa: PLC0415
     from deepcontext.profiler.session import SessionOptions  # noqa: PLC0415
 
     if not 0 <= cpu_rate <= 1000:  # noqa: PLR2004  the limit is named in the message
         raise errors.UserError(f"cpu_rate is {cpu_rate}; give samples a second from 0 to 1000")
+    unknown = [name for name in counters if name not in COUNTER_NAMES]
+    if unknown:
+        known = ", ".join(COUNTER_NAMES)
+        raise errors.UserError(f"no counter '{unknown[0]}'; there are {known}")
     options = SessionOptions(
         shapes,
         snapshot_interval,
@@ -102,6 +112,7 @@ def start(  # noqa: PLR0913  settings by keyword
         gpu_calls=gpu_calls,
         memory=memory,
         cpu_rate_hz=cpu_rate,
+        counters=tuple(counters),
     )
     return _manager().start(path, options, ALL)
 
@@ -136,6 +147,7 @@ class profile(contextlib.ContextDecorator):  # noqa: N801  used like a function
         gpu_calls: bool = False,
         memory: bool = True,
         cpu_rate: float = 100.0,
+        counters: Sequence[str] = (),
     ) -> None:
         self._path = path
         self._start = functools.partial(
@@ -149,6 +161,7 @@ class profile(contextlib.ContextDecorator):  # noqa: N801  used like a function
             gpu_calls=gpu_calls,
             memory=memory,
             cpu_rate=cpu_rate,
+            counters=counters,
         )
         self.result: Profile | None = None
 

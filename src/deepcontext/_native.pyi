@@ -168,11 +168,27 @@ class SamplerCounts(TypedDict):
     threads_refused: int
     own_cpu_ns: int
 
+class PerfCounts(TypedDict):
+    """What became of the counters of the running or last session."""
+
+    threads: int
+    threads_refused: int
+    error: int
+    enabled_ns: int
+    running_ns: int
+
 def start_sampler(rate_hz: float) -> str:
     """Return "" or the reason why nothing can be sampled. Needs `watch_code`."""
 
 def stop_sampler() -> None: ...
 def sampler_counts() -> SamplerCounts: ...
+def ask_for_perf_events(names: Sequence[str]) -> list[tuple[str, int, bool]]:
+    """Try each event: (name, why not as an errno or 0, whether only outside the kernel)."""
+
+def choose_perf_events(names: Sequence[str]) -> list[tuple[str, int, bool]]:
+    """The same, and have the sampler read those that can be from its next start on."""
+
+def perf_counts() -> PerfCounts: ...
 def sampler_limitation() -> str:
     """Return "" or why running threads cannot be asked for their place."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from deepcontext.collectors.amd import AmdGpu
+from deepcontext.collectors.counters import Counters
 from deepcontext.collectors.cpu_sampling import CpuSampling
 from deepcontext.collectors.jax_programs import JaxPrograms
 from deepcontext.collectors.native_frames import NativeFrames
@@ -28,5 +29,6 @@ ALL: tuple[Callable[[], Collector], ...] = (
     JaxPrograms,
     NvidiaGpu,
     AmdGpu,
+    Counters,  # before the sampler, which reads them
     CpuSampling,  # last to start and first to stop: others' work is not the program's
 )

@@ -98,6 +98,7 @@ class CollectorOptions:
         gpu_calls: measure the calls of a GPU's API, too.
         memory: follow the memory that frameworks allocate.
         cpu_rate_hz: samples a second of each thread's place between operators; 0 for none.
+        counters: names of the counters that samples read.
     """
 
     shapes: bool = False
@@ -108,6 +109,7 @@ class CollectorOptions:
     gpu_calls: bool = False
     memory: bool = True
     cpu_rate_hz: float = 0.0
+    counters: tuple[str, ...] = ()
 
 
 @runtime_checkable

@@ -53,6 +53,7 @@ class SessionOptions:
         gpu_calls: measure the calls of a GPU's API, too.
         memory: follow the memory that frameworks allocate.
         cpu_rate_hz: samples a second of each thread's place between operators; 0 for none.
+        counters: names of the counters that samples read, of `COUNTER_NAMES`.
     """
 
     shapes: bool = False
@@ -66,6 +67,7 @@ class SessionOptions:
     gpu_calls: bool = False
     memory: bool = True
     cpu_rate_hz: float = DEFAULT_CPU_RATE_HZ
+    counters: tuple[str, ...] = ()
 
 
 class Session:
@@ -118,6 +120,7 @@ class Session:
                     gpu_calls=self._options.gpu_calls,
                     memory=self._options.memory,
                     cpu_rate_hz=self._options.cpu_rate_hz,
+                    counters=self._options.counters,
                 )
             )
         except DeepContextError as refusal:
@@ -223,6 +226,7 @@ class Session:
                 "gpu_calls": self._options.gpu_calls,
                 "memory": self._options.memory,
                 "cpu_rate_hz": self._options.cpu_rate_hz,
+                "counters": ",".join(self._options.counters),
             },
             script=self._options.script,
             cwd=self._cwd,

@@ -128,6 +128,7 @@ class _Launch:
                 native=self._options.native,
                 memory=self._options.memory,
                 cpu_rate_hz=self._options.cpu_rate_hz,
+                counters=tuple(self._options.counters),
                 snapshot_interval_s=self._options.snapshot_interval_s,
                 script=self._options.script,
                 stops_at_exit=False,  # `finish` does

@@ -28,6 +28,7 @@ class LaunchOptions:
         native: whether native frames are collected.
         memory: whether the memory that frameworks allocate is followed.
         cpu_rate_hz: samples a second of each thread's place between operators; 0 for none.
+        counters: names of the counters that samples read.
         snapshot_interval_s: time between two snapshots of the profile, in seconds.
         report: whether a short report is printed when the program ends.
         quiet: whether nothing but a failure of the profiler is printed.
@@ -46,6 +47,7 @@ class LaunchOptions:
     native: bool = False
     memory: bool = True
     cpu_rate_hz: float = 100.0
+    counters: tuple[str, ...] = ()
     snapshot_interval_s: float = 5.0
     report: bool = True
     quiet: bool = False

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
 from deepcontext.errors import UserError
+from deepcontext.profiler.counter_names import COUNTER_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -154,3 +155,13 @@ def cpu_rate(text: str) -> float:
     if not 0.0 <= value <= 1000.0:  # noqa: PLR2004  the limit is named in the message
         raise argparse.ArgumentTypeError(f"expected a number from 0 to 1000, found '{text}'")
     return value
+
+
+def counter_names(text: str) -> tuple[str, ...]:
+    """Return `text`, names with commas between, as those names."""
+    names = tuple(dict.fromkeys(text.split(",")))
+    for name in names:
+        if name not in COUNTER_NAMES:
+            known = ", ".join(COUNTER_NAMES)
+            raise argparse.ArgumentTypeError(f"expected some of {known}, found '{name}'")
+    return names

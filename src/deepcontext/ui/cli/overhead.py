@@ -112,6 +112,7 @@ def _run(arguments: argparse.Namespace) -> int:
             native=arguments.native,
             memory=not arguments.no_memory,
             cpu_rate_hz=arguments.cpu_rate,
+            counters=arguments.counters,
             snapshot_interval_s=arguments.snapshot_interval,
             report=False,
             quiet=True,

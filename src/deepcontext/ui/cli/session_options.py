@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from deepcontext.ui.cli.command import cpu_rate, positive_float
+from deepcontext.profiler.counter_names import COUNTER_NAMES
+from deepcontext.ui.cli.command import counter_names, cpu_rate, positive_float
 
 if TYPE_CHECKING:
     from deepcontext.ui.cli.command import Parser
@@ -56,6 +57,14 @@ def add_session_options(parser: Parser) -> None:
         metavar="N",
         help="look N times a second where each thread is between operators, up to 1000; 0 for "
         "never (default: 100)",
+    )
+    parser.option(
+        "--counters",
+        type=counter_names,
+        default=(),
+        metavar="LIST",
+        help="read these counters of the processor and the kernel at each sample: "
+        f"{', '.join(COUNTER_NAMES)}; 'deepcontext doctor' says which there are (default: none)",
     )
     parser.option(
         "--snapshot-interval",

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from deepcontext.profiler import memory_summary, summary, time_use
+from deepcontext.profiler import counter_use, memory_summary, summary, time_use
 from deepcontext.profiler.source import line_text
 from deepcontext.ui.report.machine_jax import jax_to_dict
 
@@ -67,6 +67,7 @@ def report_to_dict(profile: Profile, *, limit: int, metric: str) -> dict[str, ob
         "scopes": _groups(summary.by_scope(profile, metric, limit)),
         "jax": jax_to_dict(profile, limit),
         "time_use": _time_use(profile, limit),
+        "counters": _counters(profile, limit),
         "paths": {
             "inclusive": _paths(profile, metric, limit, inclusive=True),
             "exclusive": _paths(profile, metric, limit, inclusive=False),
@@ -118,6 +119,31 @@ def _time_use(profile: Profile, limit: int) -> dict[str, object] | None:
                     "function": row.function,
                     "source": line_text(row.file, row.line, started_ns),
                     **_plain(row.sampled),
+                }
+                for row in rows
+            ],
+        },
+    }
+
+
+def _counters(profile: Profile, limit: int) -> dict[str, object] | None:
+    metrics = counter_use.counted(profile)
+    if not metrics:
+        return None
+    started_ns = profile.run.start_unix_ns or None
+    rows, count = counter_use.by_line(profile, limit)
+    return {
+        "totals": {metric.name: int(profile.inclusive(metric.name)[0]) for metric in metrics},
+        "lines": {
+            "row_count": count,
+            "rows": [
+                {
+                    "file": row.file,
+                    "line": row.line,
+                    "function": row.function,
+                    "source": line_text(row.file, row.line, started_ns),
+                    "counts": dict(row.counts),
+                    "instructions_per_cycle": row.instructions_per_cycle,
                 }
                 for row in rows
             ],

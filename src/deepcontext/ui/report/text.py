@@ -12,6 +12,7 @@ from deepcontext.profiler.metric import CPU_TIME_NS
 from deepcontext.ui.format import format_count, format_ns
 from deepcontext.ui.report import (
     between,
+    counters,
     findings,
     header,
     jax_memory_sections,
@@ -55,6 +56,7 @@ def render_report(
     if is_empty:
         header.print_emptiness(page, profile)
         between.print_between(page, view)
+        counters.print_counters(page, view)
     else:
         if profile.trust.warnings:
             page.line()
@@ -67,6 +69,7 @@ def render_report(
         sections.print_modules(page, view)
         sections.print_scopes(page, view)
         between.print_between(page, view)
+        counters.print_counters(page, view)
         path_view.print_paths(page, view)
         memory.print_memory(page, profile, limit)
         jax_memory_sections.print_jax_memory(page, view)

@@ -1,0 +1,49 @@
+"""The part of a report about counters of the processor and the kernel, line by line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from deepcontext.profiler import counter_use
+from deepcontext.profiler.source import line_text
+from deepcontext.ui.format import Elide, format_count, shorten_path
+from deepcontext.ui.report.page import Column
+
+if TYPE_CHECKING:
+    from deepcontext.ui.report.page import Page
+    from deepcontext.ui.report.sections import View
+
+
+def print_counters(page: Page, view: View) -> None:
+    """Print at which lines of the program the counters rose, if any were read."""
+    profile = view.profile
+    metrics = counter_use.counted(profile)
+    rows, count = counter_use.by_line(profile, view.limit)
+    if not rows:
+        return
+    shown = "" if len(rows) == count else f" ({len(rows)} of {format_count(count)})"
+    note = "read at samples, operators included; what no deeper line of yours explains"
+    page.title(f"Counters{shown}", note)
+    has_ratio = any(row.instructions_per_cycle is not None for row in rows)
+    columns = [Column(counter_use.counter_name(metric)) for metric in metrics]
+    ratio = [Column("per cycle")] if has_ratio else []
+    page.table(
+        (*columns, *ratio, Column("line", Elide.START), Column("source", Elide.END, rank=5)),
+        [
+            (
+                *(_count(row.counts[metric.name]) for metric in metrics),
+                *([_ratio(row.instructions_per_cycle)] if has_ratio else []),
+                f"{shorten_path(row.file, profile.run.cwd)}:{row.line}",
+                line_text(row.file, row.line, profile.run.start_unix_ns or None),
+            )
+            for row in rows
+        ],
+    )
+
+
+def _count(value: int) -> str:
+    return format_count(value) if value else "-"
+
+
+def _ratio(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
