@@ -10,6 +10,8 @@ from collections.abc import Callable
 from paired import Table, interleave, machine, ratio
 
 import deepcontext
+from deepcontext import _native
+from deepcontext.profiler.counter_names import COUNTER_NAMES
 
 ROUNDS = 15
 RATES = (0.0, 100.0, 1000.0)
@@ -39,9 +41,9 @@ def threaded_work() -> None:
         thread.join()
 
 
-def processor_time(work: Callable[[], None], rate: float) -> float:
+def processor_time(work: Callable[[], None], rate: float, counters: tuple[str, ...]) -> float:
     """Processor time of the whole process in ns, the sampler's own thread included."""
-    deepcontext.start(cpu_rate=rate)
+    deepcontext.start(cpu_rate=rate, counters=counters)
     try:
         begun = time.process_time_ns()
         work()
@@ -50,29 +52,37 @@ def processor_time(work: Callable[[], None], rate: float) -> float:
         deepcontext.stop()
 
 
+def settings() -> dict[str, tuple[float, tuple[str, ...]]]:
+    """Rates and counters by label, the one without samples first; all counters there are here."""
+    answers = _native.ask_for_perf_events(COUNTER_NAMES)
+    counters = tuple(name for name, error, _ in answers if not error)
+    plain = {f"{rate:.0f} Hz": (rate, ()) for rate in RATES}
+    with_counters = {
+        f"{rate:.0f} Hz, {' and '.join(counters)}": (rate, counters) for rate in RATES[1:]
+    }
+    return plain | with_counters if counters else plain
+
+
 def table(rounds: int = ROUNDS) -> Table:
     rows = []
     programs = (("Python, depth 20", python_work), ("4 busy, 30 idle threads", threaded_work))
+    off, *others = settings()
     for name, work in programs:
         figures = interleave(
             {
-                f"{rate:.0f} Hz": lambda rate=rate, work=work: processor_time(work, rate)
-                for rate in RATES
+                label: lambda how=how, work=work: processor_time(work, *how)
+                for label, how in settings().items()
             },
             rounds,
         )
-        off = statistics.median(figures["0 Hz"])
+        time_off = statistics.median(figures[off])
         rows += [
-            [
-                f"{name} ({off / 1e6:.0f} ms)",
-                f"{rate:.0f} Hz",
-                f"{ratio(figures, f'{rate:.0f} Hz', '0 Hz'):.4f}x",
-            ]
-            for rate in RATES[1:]
+            [f"{name} ({time_off / 1e6:.0f} ms)", label, f"{ratio(figures, label, off):.4f}x"]
+            for label in others
         ]
     return Table(
         "CPU sampling",
-        ["program", "rate", "processor time against rate 0"],
+        ["program", "samples, counters", "processor time against rate 0"],
         rows,
         [
             f"Processor time of the process, the sampler's thread included, {rounds} interleaved "
