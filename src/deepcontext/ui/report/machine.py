@@ -67,7 +67,7 @@ def report_to_dict(profile: Profile, *, limit: int, metric: str) -> dict[str, ob
         "scopes": _groups(summary.by_scope(profile, metric, limit)),
         "jax": jax_to_dict(profile, limit),
         "time_use": _time_use(profile, limit),
-        "counters": _counters(profile, limit),
+        "counter_use": _counter_use(profile, limit),
         "paths": {
             "inclusive": _paths(profile, metric, limit, inclusive=True),
             "exclusive": _paths(profile, metric, limit, inclusive=False),
@@ -126,7 +126,7 @@ def _time_use(profile: Profile, limit: int) -> dict[str, object] | None:
     }
 
 
-def _counters(profile: Profile, limit: int) -> dict[str, object] | None:
+def _counter_use(profile: Profile, limit: int) -> dict[str, object] | None:
     metrics = counter_use.counted(profile)
     if not metrics:
         return None
