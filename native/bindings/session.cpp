@@ -1,5 +1,6 @@
 // Sessions, trees, Python call paths and the watcher, as Python sees them (typed in _native.pyi).
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -19,6 +20,7 @@
 #include "python/exit_status.h"
 #include "python/frame_resolver.h"
 #include "python/frame_walk.h"
+#include "python/gradient_search.h"
 #include "python/location_table.h"
 #include "python/module_table.h"
 #include "python/object_search.h"
@@ -346,6 +348,15 @@ void bindPython(nb::module_ &module) {
   module.def("unnamed_modules", [] { return ModuleTable::instance().unnamed(); });
   module.def("objects_at", [](const std::vector<uintptr_t> &addresses) {
     return nb::steal<nb::list>(orThrow(objectsAt({addresses.begin(), addresses.end()})));
+  });
+  module.def("gradient_addresses", [](nb::list tensors, nb::type_object tensor, nb::object strided,
+                                      nb::object is_deferred, const nb::args &backward) {
+    GradientQuestion question{
+        reinterpret_cast<PyTypeObject *>(tensor.ptr()), strided.ptr(), is_deferred.ptr(), {}};
+    for (nb::handle code : backward) {
+      question.backward.insert(reinterpret_cast<const PyCodeObject *>(code.ptr()));
+    }
+    return gradientAddresses(tensors.ptr(), question);
   });
   module.def("objects_of", [](const nb::args &types) {
     std::unordered_set<const PyTypeObject *> wanted;

@@ -103,6 +103,11 @@ def unnamed_modules() -> list[int]: ...
 def objects_at(addresses: Sequence[int]) -> list[object]:
     """Return the living objects at these addresses that the garbage collector knows."""
 
+def gradient_addresses(
+    tensors: list[Any], tensor: type, strided: object, is_deferred: object, *backward: CodeType
+) -> list[int] | None:
+    """Return where the tensors' gradients are; None while a thread runs one of the functions."""
+
 def objects_of(*kinds: type) -> list[Any]:
     """Return the living direct instances of types that the garbage collector knows."""
 

@@ -77,6 +77,9 @@ std::string releaseOf(uint32_t version) {
 }
 
 std::string Library::load(const std::string &cupti_path, const std::string &driver_path) {
+  if (version != 0 && cupti_path == cupti_path_ && driver_path == driver_path_) {
+    return ""; // a late callback of an earlier session may still be reading
+  }
   std::string why;
   if (!driver_.open(driver_path, &why)) {
     return "no NVIDIA driver: '" + driver_path + "' cannot be loaded (" + why +
@@ -97,6 +100,8 @@ std::string Library::load(const std::string &cupti_path, const std::string &driv
     return explain("cuptiGetVersion", result);
   }
   version = found;
+  cupti_path_ = cupti_path;
+  driver_path_ = driver_path;
   return "";
 }
 

@@ -77,6 +77,8 @@ private:
 
   DynLib cupti_;
   DynLib driver_;
+  std::string cupti_path_;
+  std::string driver_path_;
 };
 
 /// CUPTI's name for a result: "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES (35)". Its own text functions

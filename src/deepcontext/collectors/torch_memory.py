@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from typing import TYPE_CHECKING, Any, Final
 
 from deepcontext import _native
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 SECTION: Final = "memory"
 _LAYOUT: Final = 1
+_LONGEST_WAIT_S: Final = 0.2
+_BETWEEN_LOOKS_S: Final = 0.002
 _TRIAL_BYTES: Final = 4099  # a size that nothing else asks for by chance
 
 
@@ -51,6 +54,7 @@ class TorchMemory:
         self._libraries: list[str] = []
         self._was_taken_over = False
         self._roles_failure = ""
+        self._has_missed_gradients = False
 
     def probe(self) -> Availability:
         """Say whether the memory of the torch loaded in this process can be followed."""
@@ -96,8 +100,11 @@ class TorchMemory:
         try:
             # The program may be inside a mode of its own that would see our questions.
             with sys.modules["torch"]._C.DisableTorchFunction():  # noqa: SLF001
-                for role, addresses in _known_tensors().items():
+                _wait_for_backward()
+                known = _known_tensors()
+                for role, addresses in known.items():
                     _native.memory_set_role(addresses, role)
+                self._has_missed_gradients = memory_metrics.GRADIENT not in known
         except Exception as error:  # noqa: BLE001  an odd object costs its role, never the profile
             self._roles_failure = f"{type(error).__name__}: {error}"
 
@@ -128,9 +135,15 @@ class TorchMemory:
         )
 
     def _role_notes(self) -> tuple[str, ...]:
-        if not self._roles_failure:
-            return ()
-        return (f"what tensors are for is not known of all: {self._roles_failure}",)
+        notes = []
+        if self._roles_failure:
+            notes.append(f"what tensors are for is not known of all: {self._roles_failure}")
+        if self._has_missed_gradients:
+            notes.append(
+                "gradients are not told from other memory: backward passes ran all the time that "
+                "they were looked for"
+            )
+        return tuple(notes)
 
     def sections(self) -> Mapping[str, bytes]:
         """Return peak, roles and growth of each memory."""
@@ -194,15 +207,16 @@ def _trial() -> str:
 def _known_tensors() -> dict[int, list[int]]:
     """Return the addresses of living parameters, gradients and optimizer states, by role.
 
-    Runs no operator and no code of the program's: objects are found through the garbage collector
-    and told apart by their exact types.
+    Gradients are left out while a backward pass runs: PyTorch must not be asked for them then. Runs
+    no operator and no code of the program's: objects are found through the garbage collector and
+    told apart by their exact types.
     """
     torch: Any = sys.modules["torch"]
     parameter_type = torch.nn.Parameter
     found = _native.objects_of(parameter_type, *_subclasses(torch.optim.Optimizer))
     parameters = [each for each in found if type(each) is parameter_type]
     optimizers = [each for each in found if type(each) is not parameter_type]
-    gradients = (parameter.grad for parameter in parameters)
+    gradients = _gradient_addresses(parameters)
     states = [
         value
         for optimizer in optimizers
@@ -212,9 +226,30 @@ def _known_tensors() -> dict[int, list[int]]:
     ]
     return {
         memory_metrics.OPTIMIZER: list(_addresses(torch, states)),
-        memory_metrics.GRADIENT: list(_addresses(torch, gradients)),
+        **({} if gradients is None else {memory_metrics.GRADIENT: gradients}),
         memory_metrics.PARAMETER: list(_addresses(torch, parameters)),
     }
+
+
+def _gradient_addresses(parameters: list[Any]) -> list[int] | None:
+    """Return the addresses of the parameters' gradients; None while a backward pass runs."""
+    torch: Any = sys.modules["torch"]
+    return _native.gradient_addresses(
+        parameters,
+        torch.Tensor,
+        torch.strided,
+        torch._C._is_cow_tensor,  # noqa: SLF001  asking for its address would copy it
+        # Every backward pass is inside one of them.
+        torch.autograd.backward.__code__,
+        torch.autograd.grad.__code__,
+    )
+
+
+def _wait_for_backward() -> None:
+    """Wait for a moment between two backward passes, but not for long."""
+    end = time.monotonic() + _LONGEST_WAIT_S
+    while _gradient_addresses([]) is None and time.monotonic() < end:
+        time.sleep(_BETWEEN_LOOKS_S)
 
 
 def _subclasses(kind: type) -> Iterator[type]:

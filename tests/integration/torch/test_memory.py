@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import linecache
 import re
+import subprocess
+import sys
 import threading
 from collections import Counter
 from io import StringIO
@@ -328,3 +330,40 @@ def test_the_report_shows_memory_to_people_and_programs(record: Any) -> None:
     assert "at most (in step 24 of 24" in text
     assert "leak?" in text
     assert "loss = (batch * weight).sin().sum()" in text
+
+
+def test_snapshots_while_other_threads_make_gradients() -> None:
+    # Backward passes put gradients in their places without the GIL.
+    program = """
+import threading
+import torch
+import deepcontext
+from deepcontext.collectors import torch_memory
+
+def train():
+    model = torch.nn.Sequential(*(torch.nn.Linear(4, 4) for _ in range(40)))
+    batch = torch.ones(2, 4)
+    while not over.is_set():
+        model.zero_grad()
+        model(batch).sum().backward()
+
+over = threading.Event()
+deepcontext.start(cpu_rate=0, snapshot_interval=0)
+threads = [threading.Thread(target=train) for _ in range(2)]
+for thread in threads: thread.start()
+known = [torch_memory._known_tensors() for _ in range(ROUNDS)]
+over.set()
+for thread in threads: thread.join()
+model = torch.nn.Linear(4, 4)
+model(torch.ones(2, 4)).sum().backward()
+assert len(torch_memory._known_tensors()[torch_memory.memory_metrics.GRADIENT]) >= 2
+deepcontext.stop()
+"""
+    done = subprocess.run(
+        [sys.executable, "-X", "faulthandler", "-c", program.replace("ROUNDS", "300")],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=250,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]

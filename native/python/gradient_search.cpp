@@ -1,0 +1,103 @@
+#include "python/gradient_search.h"
+
+#include <opcode.h>
+
+#include "python/interpreter_frame.h"
+
+namespace deepcontext {
+
+namespace {
+
+/// Whether a frame is in the middle of setting or deleting an attribute.
+bool isSettingAttribute(const InterpreterFrame *frame) {
+  auto *code = const_cast<PyCodeObject *>(frameCode(frame));
+  PyObject *instructions = PyCode_GetCode(code); // as compiled: not specialised
+  uint32_t offset = instructionOffset(code, frame->instruction);
+  int opcode = -1;
+  if (instructions && offset < static_cast<size_t>(PyBytes_GET_SIZE(instructions))) {
+    opcode = static_cast<unsigned char>(PyBytes_AS_STRING(instructions)[offset]);
+  }
+  Py_XDECREF(instructions);
+  PyErr_Clear();
+  return opcode == STORE_ATTR || opcode == DELETE_ATTR;
+}
+
+/// Other threads' frames stand still: only who holds the GIL changes them.
+bool isAnyThreadAtGradients(const std::unordered_set<const PyCodeObject *> &backward) {
+  PyThreadState *state = PyInterpreterState_ThreadHead(PyInterpreterState_Get());
+  for (; state; state = PyThreadState_Next(state)) {
+    const InterpreterFrame *frame = innermostFrame(state);
+    if (frame && state != PyThreadState_Get() && isSettingAttribute(frame)) {
+      return true;
+    }
+    for (; frame; frame = callerFrame(frame)) {
+      if (backward.count(frameCode(frame)) > 0) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+/// A number that a method gives; none when it refuses, as a tensor without memory does.
+std::optional<uintptr_t> ask(PyObject *tensor, const char *method) {
+  PyObject *answer = PyObject_CallMethod(tensor, method, nullptr);
+  size_t number = answer ? PyLong_AsSize_t(answer) : 0;
+  Py_XDECREF(answer);
+  if (PyErr_Occurred()) {
+    PyErr_Clear();
+    return std::nullopt;
+  }
+  return number;
+}
+
+bool hasAddress(PyObject *tensor, const GradientQuestion &question) {
+  if (Py_TYPE(tensor) != question.tensor) {
+    return false;
+  }
+  PyObject *layout = PyObject_GetAttrString(tensor, "layout");
+  PyObject *is_deferred = PyObject_CallOneArg(question.is_deferred, tensor);
+  bool has_address = layout == question.strided && is_deferred == Py_False;
+  Py_XDECREF(layout);
+  Py_XDECREF(is_deferred);
+  PyErr_Clear();
+  return has_address;
+}
+
+std::optional<uintptr_t> addressOf(PyObject *tensor, const GradientQuestion &question) {
+  if (!hasAddress(tensor, question)) {
+    return std::nullopt;
+  }
+  std::optional<uintptr_t> first = ask(tensor, "data_ptr");
+  std::optional<uintptr_t> offset = ask(tensor, "storage_offset");
+  std::optional<uintptr_t> size = ask(tensor, "element_size");
+  if (!first || !*first || !offset || !size) {
+    return std::nullopt;
+  }
+  return *first - *offset * *size;
+}
+
+} // namespace
+
+std::optional<std::vector<uintptr_t>> gradientAddresses(PyObject *tensors,
+                                                        const GradientQuestion &question) {
+  std::vector<uintptr_t> addresses;
+  int was_collecting = PyGC_Disable();
+  bool is_busy = isAnyThreadAtGradients(question.backward);
+  for (Py_ssize_t i = 0; !is_busy && i < PyList_GET_SIZE(tensors); ++i) {
+    PyObject *gradient = PyObject_GetAttrString(PyList_GET_ITEM(tensors, i), "grad");
+    if (gradient) {
+      if (std::optional<uintptr_t> address = addressOf(gradient, question)) {
+        addresses.push_back(*address);
+      }
+      Py_DECREF(gradient);
+    }
+    PyErr_Clear();
+  }
+  if (was_collecting) {
+    PyGC_Enable();
+  }
+  return is_busy ? std::nullopt : std::make_optional(std::move(addresses));
+}
+
+} // namespace deepcontext
