@@ -151,6 +151,7 @@ def _options(choice: random.Random) -> dict[str, Any]:
         "native": choice.random() < 0.5,
         "shapes": choice.random() < 0.3,
         "snapshot_interval": choice.choice((0, 0.02, 0.2, 5.0)),
+        "counters": choice.choice(((), ("page-faults", "context-switches"))),
         "node_limit": choice.choice((1_000_000, 1_000_000, 3000)),
     }
 
