@@ -32,7 +32,7 @@ native_tests() { # SANITIZERS CTEST-OPTIONS...
   cmake -S . -B "$folder" "${generator[@]}" -DDEEPCONTEXT_SANITIZE="$1" \
     -DDEEPCONTEXT_EXTENSION=OFF -DDEEPCONTEXT_TESTS=ON >/dev/null
   cmake --build "$folder" -j "$jobs" >/dev/null
-  TSAN_OPTIONS=halt_on_error=1 ctest --test-dir "$folder" --output-on-failure "${@:2}"
+  TSAN_OPTIONS="halt_on_error=1 suppressions=$PWD/tools/tsan.supp" ctest --test-dir "$folder" --output-on-failure "${@:2}"
 }
 
 build_extension() { # PYTHON
