@@ -1,6 +1,7 @@
 #pragma once
 // The threads that the profiler itself runs: how they start, and how they are told apart.
 #include <csignal>
+#include <future>
 #include <string_view>
 #include <sys/prctl.h>
 #include <thread>
@@ -39,10 +40,20 @@ private:
   sigset_t signals_;
 };
 
-/// Start a thread under our name that takes none of the program's signals.
+/// Start a thread under our name that takes none of the program's signals. It begins when the
+/// calling thread has its own name again: the sampler would take it for one of ours.
 template <typename Work> std::thread startOwnThread(Work work) {
-  OwnThreadInheritance inherited;
-  return std::thread(std::move(work));
+  std::promise<void> is_restored;
+  std::thread thread;
+  {
+    OwnThreadInheritance inherited;
+    thread = std::thread([work = std::move(work), restored = is_restored.get_future()]() mutable {
+      restored.wait();
+      work();
+    });
+  }
+  is_restored.set_value();
+  return thread;
 }
 
 inline bool isOwnThreadName(std::string_view name) {
