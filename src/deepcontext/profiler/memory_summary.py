@@ -143,7 +143,7 @@ def memory_use(profile: Profile) -> MemoryUse | None:
     """
     payload = profile.sections.get(SECTION)
     if payload is None:
-        return _arrays_use(profile)
+        return arrays_use(profile)
     try:
         content = json.loads(payload)
         version = content["version"]
@@ -158,8 +158,8 @@ def memory_use(profile: Profile) -> MemoryUse | None:
     )
 
 
-def _arrays_use(profile: Profile) -> MemoryUse | None:
-    """Return what was looked at of JAX's arrays at the ends of steps."""
+def arrays_use(profile: Profile) -> MemoryUse | None:
+    """Return what was looked at of JAX's arrays at the ends of steps, None where that was none."""
     counts = (section(profile) or {}).get("buffers", {})
     if not counts.get("step_looks"):  # an older profile has none
         return None

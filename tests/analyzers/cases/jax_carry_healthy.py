@@ -6,9 +6,16 @@ import jax
 import jax.numpy as jnp
 
 
+def value(state: jax.Array) -> jax.Array:
+    power = state
+    for _ in range(12):  # arithmetic enough for what is read
+        power = power * state + 1.0
+    return power.sum()
+
+
 def body(state: jax.Array, row: jax.Array) -> tuple[jax.Array, jax.Array]:
     after = state.at[row].set(state[row - 1] + 1.0)
-    return after, after.sum()
+    return after, value(after)
 
 
 @functools.partial(jax.jit, donate_argnums=0)

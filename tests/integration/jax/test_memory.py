@@ -295,7 +295,7 @@ def leaky_loop(steps: int, kept: list[Any]) -> None:
 
 def test_arrays_that_are_kept_grow_at_their_line_step_by_step(tmp_path: Path) -> None:
     profile = _session(lambda _: leaky_loop(24, []), tmp_path / "out.dcprof")
-    use = memory_summary.memory_use(profile)
+    use = memory_summary.arrays_use(profile)
     assert use is not None
     assert (use.steps, use.growth_since_step, use.growth_steps) == (24, 8, 16)
     (grown,) = memory_summary.growth(profile)
@@ -321,7 +321,7 @@ def test_arrays_that_take_turns_and_a_list_that_is_full_do_not_grow(tmp_path: Pa
         return latest
 
     profile = _session(work, tmp_path / "out.dcprof")
-    use = memory_summary.memory_use(profile)
+    use = memory_summary.arrays_use(profile)
     assert use is not None
     assert use.steps == 20
     assert memory_summary.growth(profile) == ()
@@ -351,7 +351,7 @@ def test_ends_of_steps_are_looked_at_within_what_looking_may_cost(
     monkeypatch.setattr(jax_buffers, "_FREE_NS", 0)
     monkeypatch.setattr(jax_buffers, "_MOST_COST", 1e-9)
     profile = _session(lambda _: leaky_loop(24, []), tmp_path / "out.dcprof")
-    use = memory_summary.memory_use(profile)
+    use = memory_summary.arrays_use(profile)
     assert use is None or use.steps <= 1
 
 
