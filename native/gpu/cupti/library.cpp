@@ -77,9 +77,26 @@ std::string releaseOf(uint32_t version) {
 }
 
 std::string Library::load(const std::string &cupti_path, const std::string &driver_path) {
-  if (version != 0 && cupti_path == cupti_path_ && driver_path == driver_path_) {
-    return ""; // a late callback of an earlier session may still be reading
+  // A late callback of an earlier session may still be reading: what is the same is not written.
+  if (cupti_path_.empty() || cupti_path != cupti_path_ || driver_path != driver_path_) {
+    std::string reason = bind(cupti_path, driver_path);
+    if (!reason.empty()) {
+      return reason;
+    }
   }
+  uint32_t found = 0;
+  Result result = GetVersion(&found);
+  if (result != abi::cupti::kSuccess) {
+    return explain("cuptiGetVersion", result);
+  }
+  if (found != version) {
+    version = found;
+  }
+  return "";
+}
+
+std::string Library::bind(const std::string &cupti_path, const std::string &driver_path) {
+  cupti_path_.clear();
   std::string why;
   if (!driver_.open(driver_path, &why)) {
     return "no NVIDIA driver: '" + driver_path + "' cannot be loaded (" + why +
@@ -94,12 +111,6 @@ std::string Library::load(const std::string &cupti_path, const std::string &driv
            "; CUDA 11.1 or newer is needed";
   }
   bindOptional();
-  uint32_t found = 0;
-  Result result = GetVersion(&found);
-  if (result != abi::cupti::kSuccess) {
-    return explain("cuptiGetVersion", result);
-  }
-  version = found;
   cupti_path_ = cupti_path;
   driver_path_ = driver_path;
   return "";

@@ -72,6 +72,7 @@ struct Library {
   }
 
 private:
+  std::string bind(const std::string &cupti_path, const std::string &driver_path);
   bool bindRequired(std::string *missing);
   void bindOptional();
 
