@@ -35,9 +35,8 @@ _TURN_S: Final = 0.05  # looked at again after so long when the allowance is use
 _IDLE_S: Final = 0.3  # between two windows when nothing is launched
 _EXACT_S: Final = 1.0  # length of one window when they follow each other without a gap
 _GRANT_S: Final = 1.0  # sampled at once when the first program is compiled
-# What an event counts against the time that windows are allowed, where that is more than the window
-# took: a busy training step has 50,000 events a second, a loop of small calls a million. Fewer do not
-# make a window cheaper: a step of 26 ms with 260 events takes 4.5 % longer while it is traced.
+# What an event counts against the time that windows are allowed. A busy training step has 50,000
+# events a second, so that 5 % of its time may be sampled; a loop of small calls has a million.
 _EVENT_S: Final = 20e-6
 _ENDING: Final = ("stop", "stop_and_export", "stop_and_get_profile_data")
 
@@ -61,6 +60,7 @@ class Sampler:
         self._duty = 1.0 if exact else duty
         self._shortest_s = _EXACT_S if exact else _SHORTEST_S
         self._length_s = _EXACT_S if exact else _USUAL_S
+        self._charge_rate = 1.0  # of an open second, as in the last window that saw something
         self._exact = exact
         self._lock = threading.RLock()
         self._wake = threading.Event()
@@ -222,7 +222,7 @@ class Sampler:
 
     def _wanted_s(self) -> float:
         """What will have been charged when another window ends."""
-        return self.state.charged_s + self._length_s
+        return self.state.charged_s + self._length_s * self._charge_rate
 
     def _closing_time(self) -> float:
         """A window that waits for a new program's first run lasts until it had time to end."""
@@ -289,10 +289,10 @@ class Sampler:
 
     def _read(self, notes: _native.LaunchNotes, xspace: bytes, open_s: float) -> None:
         _, runs, launches, waiting, events = _native.jax_add_window(notes, xspace)
+        self.state.charged_s += events * _EVENT_S - open_s
         if events:
-            self.state.charged_s += max(0.0, events * _EVENT_S - open_s)
+            self._charge_rate = min(1.0, events * _EVENT_S / open_s)
         else:
-            self.state.charged_s -= open_s
             self._idle_until = time.monotonic() + _IDLE_S
         few = _FEW_RUNS if events < _LARGE_WINDOW else _FEW_LARGE_RUNS
         if waiting or (events and launches + runs and runs < few):
