@@ -35,14 +35,14 @@ def small_launches(profile: Profile) -> list[Finding]:
     launches = profile.exclusive(LAUNCHES)
     compiling = places.nodes_named(profile, FrameKind.MARKER, _JAX_COMPILING)
     whole = places.total(profile, _HOST) - compiling.total(_HOST)
-    # A program that runs inside its call is not small: its host time is that of what it computes.
-    is_small = 2 * _device_times(profile) <= profile.exclusive(_HOST)
-    programs = Query(profile, (launches >= _LEAST_LAUNCHES) & is_small).kind(FrameKind.OPERATOR)
+    programs = Query(profile, launches >= _LEAST_LAUNCHES).kind(FrameKind.OPERATOR)
     found = []
     for place in places.by_function(programs, _HOST):
         nodes = np.array(place.nodes)
         spent = int(profile.exclusive(_HOST)[nodes].sum())
         if spent / max(whole, 1) < _LEAST_SHARE or place.frame is None:
+            continue
+        if _device_time(profile, nodes) > spent:
             continue
         names = list(dict.fromkeys(profile.frame(node).name for node in place.nodes))
         if len(names) >= _LEAST_PROGRAMS:
@@ -52,13 +52,9 @@ def small_launches(profile: Profile) -> list[Finding]:
     return found
 
 
-def _device_times(profile: Profile) -> places.Ints:
-    """Return the time on devices at and below each node, ns, shape (nodes,), int64."""
-    times = np.zeros(len(profile.tree), np.int64)
-    for metric in (places.GPU_TIME, places.DEVICE_TIME):
-        if metric in profile.metrics:
-            times = times + profile.inclusive(metric)
-    return times
+def _device_time(profile: Profile, nodes: places.Ints) -> int:
+    metrics = [each for each in (places.GPU_TIME, places.DEVICE_TIME) if each in profile.metrics]
+    return sum(int(profile.inclusive(metric)[nodes].sum()) for metric in metrics)
 
 
 def _eager_finding(
