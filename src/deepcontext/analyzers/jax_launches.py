@@ -57,6 +57,18 @@ def _device_time(profile: Profile, nodes: places.Ints) -> int:
     return sum(int(profile.inclusive(metric)[nodes].sum()) for metric in metrics)
 
 
+def _evidence(
+    names: list[str], count: int, spent: int, share: float
+) -> dict[str, int | float | str]:
+    return {
+        "launch_ns": spent,
+        "launch_share": share,
+        "launches_count": count,
+        "mean_launch_ns": spent // max(count, 1),
+        "programs": ", ".join(names[:6]),
+    }
+
+
 def _eager_finding(
     profile: Profile, place: places.Place, names: list[str], spent: int, share: float
 ) -> Finding:
@@ -71,13 +83,7 @@ def _eager_finding(
             "host's time without compiling"
         ),
         nodes=place.nodes[:8],
-        evidence={
-            "launch_ns": spent,
-            "launch_share": share,
-            "launches_count": count,
-            "mean_launch_ns": spent // max(count, 1),
-            "programs": ", ".join(names[:6]),
-        },
+        evidence=_evidence(names, count, spent, share),
         gain=places.bound(
             profile,
             _HOST,
@@ -108,13 +114,7 @@ def _loop_finding(
             f"longer than they compute, {share:.0%} of the host's time without compiling"
         ),
         nodes=place.nodes[:8],
-        evidence={
-            "launch_ns": spent,
-            "launch_share": share,
-            "launches_count": count,
-            "mean_launch_ns": spent // max(count, 1),
-            "programs": ", ".join(names[:6]),
-        },
+        evidence=_evidence(names, count, spent, share),
         gain=places.bound(
             profile,
             _HOST,

@@ -16,10 +16,12 @@ from deepcontext.profiler.source import line_text
 from deepcontext.ui.report.machine_jax import jax_to_dict
 
 if TYPE_CHECKING:
+    from deepcontext.profiler.counter_use import LineCounts
     from deepcontext.profiler.frame import Frame
     from deepcontext.profiler.grouping import Spread
     from deepcontext.profiler.profile import Profile
     from deepcontext.profiler.summary import Group, GroupTable
+    from deepcontext.profiler.time_use import LineTime
 
 FORMAT: Final = "deepcontext report"
 VERSION: Final = 1
@@ -112,16 +114,7 @@ def _time_use(profile: Profile, limit: int) -> dict[str, object] | None:
         ],
         "lines": {
             "row_count": count,
-            "rows": [
-                {
-                    "file": row.file,
-                    "line": row.line,
-                    "function": row.function,
-                    "source": line_text(row.file, row.line, started_ns),
-                    **_plain(row.sampled),
-                }
-                for row in rows
-            ],
+            "rows": [{**_place(row, started_ns), **_plain(row.sampled)} for row in rows],
         },
     }
 
@@ -138,10 +131,7 @@ def _counter_use(profile: Profile, limit: int) -> dict[str, object] | None:
             "row_count": count,
             "rows": [
                 {
-                    "file": row.file,
-                    "line": row.line,
-                    "function": row.function,
-                    "source": line_text(row.file, row.line, started_ns),
+                    **_place(row, started_ns),
                     "counts": dict(row.counts),
                     "instructions_per_cycle": row.instructions_per_cycle,
                 }
@@ -237,6 +227,15 @@ def _frame(frame: Frame) -> dict[str, object]:
         "name": frame.name,
         "file": frame.file,
         "line": frame.line,
+    }
+
+
+def _place(row: LineTime | LineCounts, started_ns: int | None) -> dict[str, object]:
+    return {
+        "file": row.file,
+        "line": row.line,
+        "function": row.function,
+        "source": line_text(row.file, row.line, started_ns),
     }
 
 
