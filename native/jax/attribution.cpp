@@ -280,8 +280,10 @@ void Attribution::join(const TraceWindow &window, std::vector<Executed> &execute
   addUp(executed);
   last_.runs = last_whole_runs_[longest(window, programs)];
   std::set<uint32_t> seen(programs.begin(), programs.end());
-  last_.waiting = static_cast<uint64_t>(std::count_if(
-      seen.begin(), seen.end(), [&](uint32_t program) { return whole_runs_[program] == 0; }));
+  for (uint32_t program : seen) {
+    last_.waiting += whole_runs_[program] == 0;
+    last_.scarce += whole_runs_[program] < kEnoughRuns;
+  }
 }
 
 /// Runs that were launched before the window (dispatch runs ahead): still a measure of their

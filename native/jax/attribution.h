@@ -39,6 +39,9 @@ struct Launch {
   uint64_t calls = 0;     // of the node so far
 };
 
+/// Whole runs of a program after which it is as well measured as any other.
+constexpr uint64_t kEnoughRuns = 20;
+
 /// What became of the launches and runs of the windows.
 struct WindowCounts {
   uint64_t windows = 0;
@@ -85,6 +88,7 @@ public:
     uint64_t runs = 0;
     uint64_t launches = 0;
     uint64_t waiting = 0;
+    uint64_t scarce = 0; // programs that were seen and of which fewer than `kEnoughRuns` ever were
     uint64_t events = 0;
   };
   LastWindow lastWindow() const;

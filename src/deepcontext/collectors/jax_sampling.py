@@ -124,7 +124,7 @@ class Sampler:
             self._last_program = time.monotonic()
             self._start()
             self._granted_s += _USUAL_S  # its first run is worth a window
-            if self._session is None and self._allowed(self._last_program):
+            if self._session is None and self._allowed(self._last_program, further_s=0.0):
                 self._open()
         self._wake.set()
 
@@ -196,7 +196,8 @@ class Sampler:
             now = time.monotonic()
             if self._session is not None and now >= self._closing_time():
                 self._close(keep=True, reopen=self._exact)
-            if self._session is None and now >= self._idle_until and self._allowed(now):
+            is_due = self._session is None and now >= self._idle_until
+            if is_due and self._allowed(now, further_s=self._window_s()):
                 self._open()
 
     def _until_next(self) -> float:
@@ -207,7 +208,7 @@ class Sampler:
                 return max(0.001, self._closing_time() - now)
             if self._is_blocked():
                 return 0.5
-            lacking_s = self._wanted_s() - self._allowance_s(now)
+            lacking_s = self.state.charged_s + self._window_s() - self._allowance_s(now)
             due_s = max(_TURN_S, lacking_s / self._duty) if lacking_s > 0 else 0.0
             return max(0.001, due_s, self._idle_until - now)
 
@@ -220,9 +221,18 @@ class Sampler:
         spent_s = min(now - self._begun, time.process_time() - self._begun_cpu)
         return self._granted_s + self._duty * spent_s
 
-    def _wanted_s(self) -> float:
-        """What will have been charged when another window ends."""
-        return self.state.charged_s + self._length_s * self._charge_rate
+    def _save_nothing(self) -> None:
+        """From here on windows follow the allowance as it grows.
+
+        What was granted for new programs would go to more runs of one that has enough: a step of few
+        events would be traced all the time for the first five seconds, and take 5 % longer.
+        """
+        excess_s = self._allowance_s(time.monotonic()) - self.state.charged_s
+        self._granted_s -= max(0.0, excess_s)
+
+    def _window_s(self) -> float:
+        """What the next window will be charged with."""
+        return self._length_s * self._charge_rate
 
     def _closing_time(self) -> float:
         """A window that waits for a new program's first run lasts until it had time to end."""
@@ -232,10 +242,11 @@ class Sampler:
     def _is_blocked(self) -> bool:
         return self._is_over or bool(self._paused_since) or bool(self.state.refusals)
 
-    def _allowed(self, now: float) -> bool:
+    def _allowed(self, now: float, *, further_s: float) -> bool:
         if self._is_blocked() or not self._begun or self._make_session is None:
             return False
-        return self._exact or self._wanted_s() <= self._allowance_s(now) + 1e-3
+        charged_s = self.state.charged_s + further_s
+        return self._exact or charged_s <= self._allowance_s(now) + 1e-3
 
     def _refuse(self, reason: str) -> None:
         if reason not in self.state.refusals:
@@ -288,10 +299,12 @@ class Sampler:
             self._read(notes, xspace, open_s)
 
     def _read(self, notes: _native.LaunchNotes, xspace: bytes, open_s: float) -> None:
-        _, runs, launches, waiting, events = _native.jax_add_window(notes, xspace)
+        _, runs, launches, waiting, scarce, events = _native.jax_add_window(notes, xspace)
         self.state.charged_s += events * _EVENT_S - open_s
         if events:
             self._charge_rate = min(1.0, events * _EVENT_S / open_s)
+            if not scarce:
+                self._save_nothing()
         else:
             self._idle_until = time.monotonic() + _IDLE_S
         few = _FEW_RUNS if events < _LARGE_WINDOW else _FEW_LARGE_RUNS

@@ -295,7 +295,7 @@ def test_a_window_is_as_long_as_runs_of_its_main_program_need(
     seen: list[int] = []
     add = _native.jax_add_window
 
-    def noted(notes: Any, xspace: bytes) -> tuple[bool, int, int, int, int]:
+    def noted(notes: Any, xspace: bytes) -> tuple[bool, int, int, int, int, int]:
         answer = add(notes, xspace)
         seen.append(answer[1])
         return answer
@@ -323,11 +323,40 @@ def test_windows_have_ten_runs_or_more_unless_runs_have_very_many_events(
     monkeypatch: pytest.MonkeyPatch, runs: int, events: int, factor: float
 ) -> None:
     sampler = jax_sampling.Sampler(Names(), duty=0.05, exact=False)
-    monkeypatch.setattr(_native, "jax_add_window", lambda *_: (True, runs, runs, 0, events))
+    monkeypatch.setattr(_native, "jax_add_window", lambda *_: (True, runs, runs, 0, 0, events))
     before_s = sampler._length_s
     notes: Any = None
     sampler._read(notes, b"", before_s)
     assert sampler._length_s == before_s * factor
+
+
+@jax.jit
+def few_events(x: Any) -> Any:
+    return jnp.tanh(x @ x @ x)
+
+
+@jax.jit
+def late(x: Any) -> Any:
+    return jnp.exp(x @ x)
+
+
+def test_a_measured_program_leaves_what_windows_are_allowed_to_those_that_come_after_it(
+    record: Record,
+) -> None:
+    """Steps of some ms with a handful of events, which cost little of the allowance."""
+
+    def work() -> None:
+        x = jnp.ones((512, 512)) * 1e-3
+        for _ in range(300):
+            few_events(x).block_until_ready()
+        for _ in range(3):
+            late(x).block_until_ready()
+
+    recording = record(work, exact=False)
+    assert recording.launches("few_events") == 300
+    assert 0 < recording.device_ns("few_events")
+    assert recording.detail("sampled_launches") < 150
+    assert recording.device_ns("late") > 0
 
 
 @jax.jit
