@@ -128,9 +128,9 @@ def _check_words(text: str, page: Path) -> None:
         return
     assert words[0] in OPTIONS, f"{page.name}: unknown command in '{text}'"
     for word in words[1:]:
-        if word in {"-m", "-c", "--"} or word.endswith(".py"):
-            return  # what follows belongs to the program
-        if not word.startswith("-"):
+        if word in {"-m", "-c", "--", "|"} or word.endswith(".py"):
+            return  # what follows belongs to the program, or to the next one
+        if not word.startswith("-") or word == "-":
             continue
         option = word.partition("=")[0]
         assert option in OPTIONS[words[0]], f"{page.name}: '{option}' is no option in '{text}'"

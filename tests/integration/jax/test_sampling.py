@@ -354,7 +354,7 @@ def test_a_measured_program_leaves_what_windows_are_allowed_to_those_that_come_a
 
     recording = record(work, exact=False)
     assert recording.launches("few_events") == 300
-    assert 0 < recording.device_ns("few_events")
+    assert recording.device_ns("few_events") > 0
     assert recording.detail("sampled_launches") < 150
     assert recording.device_ns("late") > 0
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from deepcontext.errors import DeepContextError, UserError
-from deepcontext.ui.cli import analyze, diff, doctor, overhead, profile, report, view
+from deepcontext.ui.cli import analyze, diff, doctor, export, overhead, profile, report, view
 from deepcontext.ui.cli.command import EXIT_CODES, Command, Parser, nearest
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     analyze.COMMAND,
     view.COMMAND,
     diff.COMMAND,
+    export.COMMAND,
     doctor.COMMAND,
     overhead.COMMAND,
 )

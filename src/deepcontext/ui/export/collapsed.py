@@ -1,0 +1,31 @@
+"""Collapsed stacks: a line a call path, `outer;inner;leaf 123`; of nodes alike the sum.
+
+Source: Brendan Gregg, FlameGraph, stackcollapse-*.pl. Phases have no place in it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from deepcontext.ui.format import frame_label
+
+if TYPE_CHECKING:
+    from deepcontext.ui.export.stacks import Stacks
+
+# What separates frames, and lines, in this format.
+_RESERVED = str.maketrans({";": ",", "\n": " ", "\r": " "})
+
+
+def encode(stacks: Stacks) -> bytes:
+    """Return the lines for the first measure, in the order of the tree."""
+    frames = stacks.profile.frames
+    labels = [
+        frame_label(frames[index]).translate(_RESERVED).strip() for index in range(len(frames))
+    ]
+    values = stacks.values[0].tolist()
+    lines: Counter[str] = Counter()
+    for node, path in stacks.paths():
+        lines[";".join(labels[frame] for frame in path) or "(root)"] += values[node]
+    text = "".join(f"{line} {value}\n" for line, value in lines.items())
+    return text.encode("utf-8", "replace")

@@ -1,0 +1,78 @@
+"""Which formats there are, and what of a profile one of them is given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from deepcontext.ui.export import collapsed, pprof, speedscope
+from deepcontext.ui.export.stacks import Stacks
+from deepcontext.ui.format import format_count
+from deepcontext.ui.web.measures import default_measure, measure_named, measures
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from deepcontext.profiler.profile import Profile
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """One format.
+
+    Attributes:
+        encode: makes the content of a file.
+        suffix: how the names of its files end.
+        opened_by: a command that shows such a file; ``{}`` stands for its name.
+        holds_many: whether one file has room for several measures.
+    """
+
+    encode: Callable[[Stacks], bytes]
+    suffix: str
+    opened_by: str
+    holds_many: bool = True
+
+
+FORMATS: Final = {
+    "pprof": Format(pprof.encode, ".pb.gz", "go tool pprof -http=: {}"),
+    "speedscope": Format(speedscope.encode, ".speedscope.json", "npx speedscope {}"),
+    "collapsed": Format(
+        collapsed.encode, ".folded", "flamegraph.pl {} > flame.svg", holds_many=False
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """The content of a file, and what was left out of it, as a person reads it."""
+
+    content: bytes
+    notices: tuple[str, ...]
+
+
+def export(profile: Profile, wanted: Format, keys: Sequence[str] = ()) -> Exported:
+    """Return a profile in another format.
+
+    Args:
+        profile: the profile.
+        wanted: one of `FORMATS`.
+        keys: measures to export, as in `deepcontext.ui.web.measures`; of none the first one, or
+            every metric that adds up over the tree where the format has room for them.
+
+    Raises:
+        QueryError: the profile has no such measure, or none at all.
+    """
+    if not keys:
+        many = [each.key for each in measures(profile) if each.key in profile.metrics]
+        keys = many if wanted.holds_many and many else [default_measure(profile)]
+    chosen = [measure_named(profile, key) for key in dict.fromkeys(keys)]
+    stacks = Stacks.of(profile, chosen)
+    notices = tuple(
+        f"{format_count(count)} call paths with a negative {measure.key} are left out: other "
+        "viewers cannot show them"
+        for measure, count in zip(chosen, np.count_nonzero(stacks.values < 0, axis=1), strict=True)
+        if count
+    )
+    return Exported(wanted.encode(stacks.without_negative()), notices)

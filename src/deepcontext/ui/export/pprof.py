@@ -1,0 +1,130 @@
+"""pprof's `profile.proto`, compressed: a sample a call path, a value a measure, the phase as label.
+
+Field numbers are those of github.com/google/pprof, proto/profile.proto. Message classes are made at
+run time, as for our own file (`profiler/store/messages.py`).
+"""
+
+from __future__ import annotations
+
+import functools
+import gzip
+from typing import TYPE_CHECKING, Any, Final
+
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+from deepcontext.profiler.frame import Phase
+
+if TYPE_CHECKING:
+    from google.protobuf.message import Message
+
+    from deepcontext.ui.export.stacks import Stacks
+
+_PACKAGE: Final = "perftools.profiles"
+_Proto = descriptor_pb2.FieldDescriptorProto
+_SCALARS: Final = {
+    "int64": _Proto.TYPE_INT64,
+    "uint64": _Proto.TYPE_UINT64,
+    "string": _Proto.TYPE_STRING,
+}
+# Message -> field: (number, type, repeated). Of pprof's fields those that are written here; an int64
+# that names something is its place in `string_table`.
+MESSAGES: Final[dict[str, dict[str, tuple[int, str, bool]]]] = {
+    "Profile": {
+        "sample_type": (1, "ValueType", True),
+        "sample": (2, "Sample", True),
+        "location": (4, "Location", True),
+        "function": (5, "Function", True),
+        "string_table": (6, "string", True),
+        "time_nanos": (9, "int64", False),
+        "duration_nanos": (10, "int64", False),
+        "comment": (13, "int64", True),
+        "default_sample_type": (14, "int64", False),
+    },
+    "ValueType": {"type": (1, "int64", False), "unit": (2, "int64", False)},
+    "Sample": {
+        "location_id": (1, "uint64", True),
+        "value": (2, "int64", True),
+        "label": (3, "Label", True),
+    },
+    "Label": {"key": (1, "int64", False), "str": (2, "int64", False)},
+    "Location": {"id": (1, "uint64", False), "line": (4, "Line", True)},
+    "Line": {"function_id": (1, "uint64", False), "line": (2, "int64", False)},
+    "Function": {
+        "id": (1, "uint64", False),
+        "name": (2, "int64", False),
+        "system_name": (3, "int64", False),
+        "filename": (4, "int64", False),
+    },
+}
+_UNITS: Final = {"ns": "nanoseconds"}
+
+
+@functools.cache
+def profile_class() -> type[Message]:
+    """Return the class of pprof's message `Profile`."""
+    file = descriptor_pb2.FileDescriptorProto(name="pprof.proto", package=_PACKAGE, syntax="proto3")
+    for name, fields in MESSAGES.items():
+        message = file.message_type.add(name=name)
+        for field_name, (number, kind, is_repeated) in fields.items():
+            field = message.field.add(name=field_name, number=number)
+            field.label = _Proto.LABEL_REPEATED if is_repeated else _Proto.LABEL_OPTIONAL
+            field.type = _SCALARS.get(kind, _Proto.TYPE_MESSAGE)
+            if kind not in _SCALARS:
+                field.type_name = f".{_PACKAGE}.{kind}"
+    pool = descriptor_pool.DescriptorPool()
+    pool.AddSerializedFile(file.SerializeToString())
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.Profile"))
+
+
+class _Strings:
+    """The string table: the first is empty, as pprof wants it."""
+
+    def __init__(self) -> None:
+        self.known = {"": 0}
+
+    def place(self, text: str) -> int:
+        """Return the place of a text, which is added when it is new."""
+        # A lone surrogate (an undecodable byte of a file name) has no UTF-8 form.
+        clean = text.encode("utf-8", "replace").decode()
+        return self.known.setdefault(clean, len(self.known))
+
+
+def encode(stacks: Stacks) -> bytes:
+    """Return the file; the first measure is the one that pprof shows first."""
+    strings = _Strings()
+    made: Any = profile_class()()
+    for measure in stacks.measures:
+        unit = _UNITS.get(measure.unit, measure.unit)
+        made.sample_type.add(type=strings.place(measure.key), unit=strings.place(unit))
+    made.default_sample_type = strings.place(stacks.measures[0].key)
+    run = stacks.profile.run
+    made.time_nanos, made.duration_nanos = run.start_unix_ns, run.wall_ns
+    made.comment.append(strings.place(f"deepcontext: {' '.join(run.command) or run.script}"))
+    _add_locations(made, stacks, strings)
+    _add_samples(made, stacks, strings)
+    made.string_table.extend(strings.known)
+    return gzip.compress(made.SerializeToString(), mtime=0)
+
+
+def _add_locations(made: Any, stacks: Stacks, strings: _Strings) -> None:
+    """Add a location for every frame, with the number of the frame plus one; 0 means none there."""
+    functions: dict[tuple[str, str], int] = {}
+    for index in range(len(stacks.profile.frames)):
+        frame = stacks.profile.frames[index]
+        key = (frame.name or "(unnamed)", frame.file)
+        number = functions.setdefault(key, len(functions) + 1)
+        made.location.add(id=index + 1).line.add(function_id=number, line=frame.line)
+    for (name, file), number in functions.items():
+        place = strings.place(name)
+        made.function.add(id=number, name=place, system_name=place, filename=strings.place(file))
+
+
+def _add_samples(made: Any, stacks: Stacks, strings: _Strings) -> None:
+    key = strings.place("phase")
+    phases = {phase.value: strings.place(phase.label) for phase in Phase if phase != Phase.NONE}
+    phase_of, values = stacks.profile.tree.phase.tolist(), stacks.values.T.tolist()
+    for node, path in stacks.paths():
+        sample = made.sample.add(value=values[node])
+        sample.location_id.extend([frame + 1 for frame in reversed(path)])  # the leaf first
+        if phase_of[node] in phases:
+            sample.label.add(key=key, str=phases[phase_of[node]])

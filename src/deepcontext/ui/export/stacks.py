@@ -1,0 +1,58 @@
+"""The call paths that cost something, with what they cost: what every other format is made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from deepcontext.ui.web.measures import values_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import numpy.typing as npt
+
+    from deepcontext.profiler.profile import Profile
+    from deepcontext.ui.web.answers import Measure
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stacks:
+    """Call paths and their costs.
+
+    Attributes:
+        profile: where they are from.
+        measures: what is counted.
+        values: by measure and node, what a node costs without its descendants, in the measure's
+            unit; shape (measures, nodes), int64.
+    """
+
+    profile: Profile
+    measures: Sequence[Measure]
+    values: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, profile: Profile, measures: Sequence[Measure]) -> Stacks:
+        """Return all call paths of a profile under some of its measures."""
+        values = np.stack([values_of(profile, measure.key) for measure in measures])
+        return cls(profile, measures, values)
+
+    def without_negative(self) -> Stacks:
+        """Return the same with 0 where a value is below 0."""
+        return replace(self, values=np.maximum(self.values, 0))
+
+    def paths(self) -> Iterator[tuple[int, list[int]]]:
+        """Yield each node that costs something, with the frames of its path below the root.
+
+        Frames are indices into the profile's, outermost first; nodes are in the order of the tree.
+        """
+        tree = self.profile.tree
+        frame, depth = tree.frame.tolist(), tree.depth.tolist()
+        costs = np.any(self.values, axis=0).tolist()
+        path = [0] * (max(depth) + 1)
+        for node, level in enumerate(depth):
+            path[level] = frame[node]
+            if costs[node]:
+                yield node, path[1 : level + 1]
