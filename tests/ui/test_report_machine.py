@@ -42,8 +42,9 @@ def test_every_key_is_documented_and_every_documented_key_exists(report: dict[st
         re.findall(r"^\| `([\w.]+)` \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     )
     # Of a program with JAX: tests/integration/jax/test_report.py; with memory:
-    # tests/integration/torch/test_memory.py; with counters: tests/collectors/test_counters.py.
-    elsewhere = ("jax.", "memory.", "counter_use.")
+    # tests/integration/torch/test_memory.py; with counters: tests/collectors/test_counters.py;
+    # of several ranks: tests/ui/test_cli_merge.py.
+    elsewhere = ("jax.", "memory.", "counter_use.", "ranks.")
     documented = {key for key in documented if not key.startswith(elsewhere)}
     # A table is documented once: rows of operators, modules and scopes have the same keys.
     same = {"modules": "operators", "scopes": "operators"}

@@ -6,10 +6,12 @@ Does not collect these facts (the session does) nor judge them (`trust.py`).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+ALL_RANKS: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +37,9 @@ class RunInfo:
         exit_reason: ``exit``, ``SIGTERM``, ``snapshot``, ``exception: ...``.
         steps: number of training or inference steps marked.
         options: the profiler's own settings by name.
-        rank: which process of its job this was, from 0.
-        ranks: processes of the job; 0 for a program of its own.
+        rank: which process of its job this was, from 0; `ALL_RANKS` where profiles were merged: times
+            and memory are then sums over the processes.
+        ranks: processes of the job, or those merged; 0 for a program of its own.
     """
 
     command: tuple[str, ...] = ()

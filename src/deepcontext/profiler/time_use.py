@@ -64,7 +64,7 @@ class ThreadTime:
     """What one thread, or all threads of one name, did.
 
     Attributes:
-        name: of the thread.
+        name: of the thread, after that of its rank in a merged profile.
         operator_ns: elapsed time inside operators that belong to its call paths; a backward
             operator belongs to the thread of its forward operator.
         sampled: time outside operators.
@@ -103,18 +103,27 @@ def by_thread(profile: Profile) -> tuple[ThreadTime, ...]:
     metrics = _Sampled.of(profile)
     operator = elapsed.in_operators(profile.frames, tree, profile.metrics)
     rows = []
-    for node in tree.children(0):
-        frame = profile.frame(int(node))
-        if frame.kind is FrameKind.THREAD:
-            inside = slice(int(node), int(tree.subtree_end[node]))
-            total = int(operator[inside].sum())
-            rows.append(ThreadTime(frame.name, total, metrics.total(inside)))
+    for node in threads(profile):
+        inside = slice(node, int(tree.subtree_end[node]))
+        total = int(operator[inside].sum())
+        above = profile.frame(int(tree.parent[node])).name  # "rank 3", "" for one process
+        name = f"{above} {profile.frame(node).name}".strip()
+        rows.append(ThreadTime(name, total, metrics.total(inside)))
     return tuple(
         sorted(
             rows,
-            key=lambda row: (row.name != MAIN_THREAD, -row.sampled.cpu_ns - row.operator_ns),
+            key=lambda row: (
+                not row.name.endswith(MAIN_THREAD),
+                -row.sampled.cpu_ns - row.operator_ns,
+            ),
         )
     )
+
+
+def threads(profile: Profile) -> tuple[int, ...]:
+    """Return the nodes of threads, in the order of the tree."""
+    is_thread = profile.frames.kind[profile.tree.frame] == FrameKind.THREAD
+    return tuple(np.flatnonzero(is_thread).tolist())
 
 
 def by_line(profile: Profile, limit: int = 0) -> tuple[tuple[LineTime, ...], int]:
@@ -134,9 +143,9 @@ def by_line(profile: Profile, limit: int = 0) -> tuple[tuple[LineTime, ...], int
     nearest = tree.nearest(group != -1)
     owned = nearest != NO_NODE
     on_main = np.zeros(len(group), np.bool_)
-    for node in tree.children(0):
-        if profile.frame(int(node)).name == MAIN_THREAD:
-            on_main[int(node) : int(tree.subtree_end[node])] = True
+    for node in threads(profile):
+        if profile.frame(node).name == MAIN_THREAD:
+            on_main[node : int(tree.subtree_end[node])] = True
     columns = [
         sums(group[nearest[mask]], values[mask], len(first))
         for values, mask in zip(

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from deepcontext.profiler import balance
 from deepcontext.profiler.frame import FrameKind
 
 torch = pytest.importorskip("torch")
@@ -130,3 +131,45 @@ def test_every_rank_that_torchrun_starts_has_a_profile(script: Any) -> None:
         assert recording.profile.run.rank == rank
         assert recording.profile.run.ranks == 2
         assert recording.calls("c10d::allreduce_") == 1
+
+
+UNEVEN = """
+    import time
+    import torch
+    import torch.distributed as dist
+
+    def load():
+        time.sleep(1.0 if dist.get_rank() == 1 else 0.0)
+
+    dist.init_process_group("gloo")
+    load()
+    dist.all_reduce(torch.ones(4))
+    dist.destroy_process_group()
+"""
+
+
+def test_merged_ranks_show_who_is_slow_and_who_waits(script: Any) -> None:
+    script.path.write_text(textwrap.dedent(UNEVEN), encoding="utf-8")
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    profile = ["-m", "deepcontext", "profile", "-q", script.path.name]
+    merge = ["-m", "deepcontext", "merge", "-o", "job.dcprof"]
+    for words in (
+        [*launcher, *profile],
+        [*merge, "program.rank1.dcprof", "program.rank0.dcprof"],
+    ):
+        subprocess.run(
+            [sys.executable, *words],
+            cwd=script.folder,
+            capture_output=True,
+            check=True,
+            timeout=120,
+        )
+    job = script.recording("job.dcprof").profile
+    ranks = [script.recording(f"program.rank{rank}.dcprof").profile for rank in range(2)]
+    for metric in ("cpu_time_ns", "elapsed_time_ns", "alloc_bytes"):
+        total = sum(int(profile.inclusive(metric)[0]) for profile in ranks)
+        assert job.inclusive(metric)[0] == total > 0
+    lines = {line.line: line.by_rank for line in balance.uneven_lines(job, 99)}
+    text = textwrap.dedent(UNEVEN).splitlines()
+    (sleeping,) = (number for number, line in enumerate(text, 1) if "sleep" in line)
+    assert lines[sleeping][1] > 900_000_000 > 10 * lines[sleeping][0]

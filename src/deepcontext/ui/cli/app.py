@@ -12,7 +12,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from deepcontext.errors import DeepContextError, UserError
-from deepcontext.ui.cli import analyze, diff, doctor, export, overhead, profile, report, view
+from deepcontext.ui.cli import (
+    analyze,
+    diff,
+    doctor,
+    export,
+    merge,
+    overhead,
+    profile,
+    report,
+    view,
+)
 from deepcontext.ui.cli.command import EXIT_CODES, Command, Parser, nearest
 
 if TYPE_CHECKING:
@@ -25,6 +35,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     view.COMMAND,
     diff.COMMAND,
     export.COMMAND,
+    merge.COMMAND,
     doctor.COMMAND,
     overhead.COMMAND,
 )

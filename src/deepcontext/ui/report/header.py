@@ -14,6 +14,7 @@ from rich.text import Text
 
 from deepcontext.profiler import summary
 from deepcontext.profiler.collector import Status
+from deepcontext.profiler.run_info import ALL_RANKS
 from deepcontext.ui.format import (
     format_bytes,
     format_count,
@@ -117,11 +118,15 @@ def _command(run: RunInfo) -> str:
     if not run.command:
         return run.script or "not known"
     command = shlex.join([PurePath(run.command[0]).name, *run.command[1:]])
-    return f"{command} (rank {run.rank} of {run.ranks})" if run.ranks else command
+    if not run.ranks:
+        return command
+    part = f"{run.ranks} ranks" if run.rank == ALL_RANKS else f"rank {run.rank} of {run.ranks}"
+    return f"{command} ({part})"
 
 
 def _times(run: RunInfo) -> str:
-    facts = [f"{format_ns(run.wall_ns)} elapsed"]
+    together = ", all ranks together" if run.rank == ALL_RANKS else ""
+    facts = [f"{format_ns(run.wall_ns)} elapsed{together}"]
     if run.cpu_user_ns or run.cpu_system_ns:
         facts.append(f"{format_ns(run.cpu_user_ns + run.cpu_system_ns)} of processor time")
     if run.peak_rss_bytes:

@@ -11,11 +11,12 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from deepcontext.profiler import counter_use, memory_summary, summary, time_use
+from deepcontext.profiler import balance, counter_use, memory_summary, summary, time_use
 from deepcontext.profiler.source import line_text
 from deepcontext.ui.report.machine_jax import jax_to_dict
 
 if TYPE_CHECKING:
+    from deepcontext.profiler.balance import UnevenLine
     from deepcontext.profiler.counter_use import LineCounts
     from deepcontext.profiler.frame import Frame
     from deepcontext.profiler.grouping import Spread
@@ -68,6 +69,7 @@ def report_to_dict(profile: Profile, *, limit: int, metric: str) -> dict[str, ob
         "modules": _groups(summary.by_module(profile, metric, limit)),
         "scopes": _groups(summary.by_scope(profile, metric, limit)),
         "jax": jax_to_dict(profile, limit),
+        "ranks": _ranks(profile, limit),
         "time_use": _time_use(profile, limit),
         "counter_use": _counter_use(profile, limit),
         "paths": {
@@ -116,6 +118,20 @@ def _time_use(profile: Profile, limit: int) -> dict[str, object] | None:
             "row_count": count,
             "rows": [{**_place(row, started_ns), **_plain(row.sampled)} for row in rows],
         },
+    }
+
+
+def _ranks(profile: Profile, limit: int) -> dict[str, object] | None:
+    rows = balance.by_rank(profile)
+    if not rows:
+        return None
+    started_ns = profile.run.start_unix_ns or None
+    return {
+        "rows": [_plain(row) for row in rows],
+        "uneven_lines": [
+            {**_place(line, started_ns), "by_rank": list(line.by_rank)}
+            for line in balance.uneven_lines(profile, limit)
+        ],
     }
 
 
@@ -230,7 +246,7 @@ def _frame(frame: Frame) -> dict[str, object]:
     }
 
 
-def _place(row: LineTime | LineCounts, started_ns: int | None) -> dict[str, object]:
+def _place(row: LineTime | LineCounts | UnevenLine, started_ns: int | None) -> dict[str, object]:
     return {
         "file": row.file,
         "line": row.line,

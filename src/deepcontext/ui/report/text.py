@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from deepcontext.analyzers import ALL, run
 from deepcontext.profiler import summary
 from deepcontext.profiler.metric import CPU_TIME_NS
+from deepcontext.profiler.run_info import ALL_RANKS
 from deepcontext.ui.format import format_count, format_ns
 from deepcontext.ui.report import (
     between,
@@ -19,6 +20,7 @@ from deepcontext.ui.report import (
     jax_sections,
     memory,
     path_view,
+    ranks,
     sections,
 )
 from deepcontext.ui.report.page import Page
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from deepcontext.profiler.profile import Profile
+    from deepcontext.profiler.run_info import RunInfo
 
 _SUMMARY_LINES = 5
 
@@ -64,6 +67,7 @@ def render_report(
         findings.print_summary(page, run(profile, ALL))
         jax_sections.print_jax(page, view)
         sections.print_phases(page, view)
+        ranks.print_ranks(page, view)
         sections.print_lines(page, view)
         sections.print_operators(page, view)
         sections.print_modules(page, view)
@@ -107,11 +111,15 @@ def _first_line(page: Page, profile: Profile, calls: int) -> str:
     run = profile.run
     program = Path(run.script).name or "the program"
     text = (
-        f"{program}: {format_ns(run.wall_ns)}, of which {header.wall_share(profile) or 'some'} "
-        f"in {format_count(calls)} operator calls"
+        f"{program}: {format_ns(run.wall_ns)}{_of_ranks(run)}, of which "
+        f"{header.wall_share(profile) or 'some'} in {format_count(calls)} operator calls"
     )
     steps = header.steps_text(profile, page)
     return f"{text}; steps: {steps}" if steps else text
+
+
+def _of_ranks(run: RunInfo) -> str:
+    return f" of {run.ranks} ranks together" if run.rank == ALL_RANKS else ""
 
 
 def _print_next(page: Page, path: str, *, has_operators: bool) -> None:

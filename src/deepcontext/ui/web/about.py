@@ -9,6 +9,7 @@ import numpy as np
 
 from deepcontext.errors import QueryError
 from deepcontext.profiler import summary
+from deepcontext.profiler.run_info import ALL_RANKS
 from deepcontext.profiler.views.layers import OPTIONAL_LAYERS, layer_of_frame
 from deepcontext.profiler.views.pivot import pivots
 from deepcontext.ui.format import format_bytes, format_count, format_ns, format_share
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from deepcontext.profiler.profile import Profile
+    from deepcontext.profiler.run_info import RunInfo
     from deepcontext.ui.web.shelf import OpenProfile, Shelf
 
 _LARGEST_SECTION: Final = 1_000_000
@@ -88,6 +90,12 @@ def _profile(book: OpenProfile) -> ProfileAnswer:
     )
 
 
+def _rank(run: RunInfo) -> str:
+    if run.rank == ALL_RANKS:
+        return f"{run.ranks} ranks; times and memory are sums over them"
+    return f"{run.rank} of {run.ranks}" if run.ranks else ""
+
+
 def _facts(profile: Profile) -> list[list[str]]:
     """Return what is known of the run as a person reads it: pairs of a name and a text."""
     run = profile.run
@@ -110,7 +118,7 @@ def _facts(profile: Profile) -> list[list[str]]:
         "platform": run.platform,
         "processor": f"{run.cpu_model}, {run.cpu_count} CPUs" if run.cpu_model else "",
         "process": str(run.pid) if run.pid else "",
-        "rank": f"{run.rank} of {run.ranks}" if run.ranks else "",
+        "rank": _rank(run),
         "nodes": format_count(len(profile.tree)),
         "frames": format_count(len(profile.frames)),
         **{f"option {name}": value for name, value in sorted(run.options.items())},

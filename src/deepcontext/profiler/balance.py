@@ -1,0 +1,144 @@
+"""How evenly the ranks of a merged profile are loaded, as a whole and line by line.
+
+Reads what `merging.py` made: a frame "rank N" for each process below the root.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from deepcontext.profiler import summary
+from deepcontext.profiler.elapsed import ELAPSED_TIME_NS, is_sampled
+from deepcontext.profiler.frame import FrameKind
+from deepcontext.profiler.grouping import sums
+from deepcontext.profiler.metric import (
+    CPU_TIME_NS,
+    SAMPLED_CPU_TIME_NS,
+    SAMPLED_WAIT_TIME_NS,
+)
+from deepcontext.profiler.time_use import MAIN_THREAD, threads
+from deepcontext.profiler.tree import NO_NODE
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from deepcontext.profiler.model import ProfileModel as Profile
+
+    Ints = npt.NDArray[np.int64]
+
+_RANK: Final = re.compile(r"rank (\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class RankTime:
+    """What one rank did.
+
+    Attributes:
+        rank: its number.
+        operator_ns: host time in operators.
+        running_ns: processor time between operators, on any thread, sampled.
+        waiting_ns: elapsed time between operators in which the main thread waited, sampled.
+    """
+
+    rank: int
+    operator_ns: int
+    running_ns: int
+    waiting_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class UnevenLine:
+    """A line of the program's own that takes some ranks longer than others.
+
+    Attributes:
+        function: name of the function the line is in.
+        file: source file.
+        line: 1-based.
+        by_rank: what no deeper line of the program's own explains, in the metric's unit, in the
+            order of `ranks`; in ns of elapsed time, or of operators where nothing was sampled.
+    """
+
+    function: str
+    file: str
+    line: int
+    by_rank: tuple[int, ...]
+
+    @property
+    def excess(self) -> float:
+        """By how much the rank with most is above the mean."""
+        return max(self.by_rank) - sum(self.by_rank) / len(self.by_rank)
+
+
+def rank_nodes(profile: Profile) -> tuple[tuple[int, int], ...]:
+    """Return rank and node of each rank, ascending; empty for a profile of one process."""
+    found = []
+    for node in profile.tree.children(0):
+        frame = profile.frame(node)
+        match = _RANK.fullmatch(frame.name)
+        if frame.kind is FrameKind.SCOPE and match:
+            found.append((int(match[1]), node))
+    return tuple(sorted(found))
+
+
+def by_rank(profile: Profile) -> tuple[RankTime, ...]:
+    """Return one row a rank."""
+    tree = profile.tree
+    is_operator = profile.frames.kind[tree.frame] == FrameKind.OPERATOR
+    host = np.where(tree.nearest(is_operator) == NO_NODE, 0, _exclusive(profile, CPU_TIME_NS.name))
+    running = _exclusive(profile, SAMPLED_CPU_TIME_NS.name)
+    waiting = _exclusive(profile, SAMPLED_WAIT_TIME_NS.name)
+    main = [node for node in threads(profile) if profile.frame(node).name == MAIN_THREAD]
+    rows = []
+    for rank, node in rank_nodes(profile):
+        end = int(tree.subtree_end[node])
+        own = [slice(each, int(tree.subtree_end[each])) for each in main if node < each < end]
+        rows.append(
+            RankTime(
+                rank=rank,
+                operator_ns=int(host[node:end].sum()),
+                running_ns=int(running[node:end].sum()),
+                waiting_ns=sum(int(waiting[each].sum()) for each in own),
+            )
+        )
+    return tuple(rows)
+
+
+def uneven_lines(profile: Profile, limit: int) -> tuple[UnevenLine, ...]:
+    """Return the lines whose times differ most between ranks, by the excess of the slowest rank."""
+    ranks = rank_nodes(profile)
+    if not ranks:
+        return ()
+    frames, tree = profile.frames, profile.tree
+    name = ELAPSED_TIME_NS.name if is_sampled(profile.metrics) else CPU_TIME_NS.name
+    values = _exclusive(profile, name)
+    position = (frames.file.astype(np.int64) << 32) | frames.line
+    own = np.flatnonzero(summary.user_frames(profile))
+    _, first, inverse = np.unique(position[own], return_index=True, return_inverse=True)
+    group_of_frame = np.full(len(frames), -1, np.int64)
+    group_of_frame[own] = inverse
+    group = group_of_frame[tree.frame]
+    nearest = tree.nearest(group != -1)
+    columns = []
+    for _, node in ranks:
+        nodes = np.arange(node, int(tree.subtree_end[node]))
+        nodes = nodes[nearest[nodes] != NO_NODE]
+        columns.append(sums(group[nearest[nodes]], values[nodes], len(first)))
+    table = np.stack(columns)
+    excess = table.max(axis=0) - table.mean(axis=0)
+    order = np.lexsort((first, -excess))
+    rows = []
+    for index in order[excess[order] > 0][:limit].tolist():
+        frame = frames[int(own[first[index]])]
+        of_ranks = tuple(table[:, index].tolist())
+        rows.append(UnevenLine(frame.name, frame.file, frame.line, of_ranks))
+    return tuple(rows)
+
+
+def _exclusive(profile: Profile, metric: str) -> Ints:
+    if metric not in profile.metrics:
+        return np.zeros(len(profile.tree), np.int64)
+    return profile.exclusive(metric)

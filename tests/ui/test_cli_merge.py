@@ -1,0 +1,248 @@
+"""`deepcontext merge`: the ranks of a job side by side, and what is no job."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from deepcontext.profiler import balance
+from deepcontext.profiler.collector import Status
+from deepcontext.profiler.frame import Frame, FrameKind
+from deepcontext.profiler.merging import merge
+from deepcontext.profiler.metric import Aggregation, MetricDescriptor
+from deepcontext.profiler.profile import Profile
+from deepcontext.profiler.run_info import ALL_RANKS
+from deepcontext.profiler.trust import CollectorReport, TrustReport
+from deepcontext.ui.cli import app
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    MakeRank = Callable[..., Profile]
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "report-json.md"
+MS = 1_000_000
+
+
+@pytest.fixture
+def make_rank(training_folder: Path) -> MakeRank:
+    """Return a function that makes the profile of one rank, `factor` times as slow."""
+
+    def make(rank: int, ranks: int = 2, *, name: str = "train", factor: int = 1) -> Profile:
+        profile = Profile.load(training_folder / f"{name}.dcprof")
+        run = dataclasses.replace(profile.run, rank=rank, ranks=ranks)
+        rows = {
+            key: dataclasses.replace(value, total=value.total * factor)
+            for key, value in profile.stored_metrics().items()
+        }
+        return dataclasses.replace(profile, run=run, metrics=rows)
+
+    return make
+
+
+def _paths(profile: Profile, below: int = 0) -> dict[tuple[object, ...], dict[str, Any]]:
+    """Return what stands at each path below a node, as names and places."""
+    depth = len(profile.path(below))
+    found: dict[tuple[object, ...], dict[str, Any]] = {}
+    for metric, rows in profile.stored_metrics().items():
+        for place, node in enumerate(rows.node.tolist()):
+            if below <= node < profile.tree.subtree_end[below]:
+                path = tuple(map(str, profile.path(node)[depth:]))
+                phase = int(profile.tree.phase[node])
+                found[metric, phase, *path] = rows.row(place)
+    return found
+
+
+def test_the_tree_of_each_rank_is_as_in_its_own_file(make_rank: MakeRank) -> None:
+    parts = [make_rank(0, name="troubled", factor=3), make_rank(1, name="troubled")]
+    job = merge({"b": parts[1], "a": parts[0]})
+    assert [rank for rank, _ in balance.rank_nodes(job)] == [0, 1]
+    for part, (_, node) in zip(parts, balance.rank_nodes(job), strict=True):
+        assert _paths(job, node) == _paths(part)
+    for metric in ("cpu_time_ns", "sampled_wait_time_ns", "elapsed_time_ns"):
+        total = sum(int(p.inclusive(metric)[0]) for p in parts)
+        assert int(job.inclusive(metric)[0]) == total > 0
+    assert len(set(job.frames)) == len(job.frames)
+    again = Profile.from_bytes(job.to_bytes())
+    assert _paths(again) == _paths(job)
+    assert (again.run.rank, again.run.ranks) == (ALL_RANKS, 2)
+
+
+def test_what_was_run_is_added_up(make_rank: MakeRank) -> None:
+    parts = [make_rank(0), make_rank(1)]
+    run = merge({"a": parts[0], "b": parts[1]}).run
+    assert run.wall_ns == 2 * parts[0].run.wall_ns
+    assert run.peak_rss_bytes == 2 * parts[0].run.peak_rss_bytes
+    assert run.steps == parts[0].run.steps
+    assert run.hostname == "box"
+
+
+def test_trust_says_which_rank_saw_less(make_rank: MakeRank) -> None:
+    first, second = make_rank(0, 3), make_rank(2, 3)
+    ran = CollectorReport("torch", Status.RAN, "", {"torch": "2.13.0", "threads": "4"})
+    less = CollectorReport("torch", Status.DEGRADED, "no code watchers", {"torch": "2.13.0"})
+    first = dataclasses.replace(first, trust=TrustReport((ran,), {"dropped": 2}, 100.0, ("note",)))
+    second = dataclasses.replace(second, trust=TrustReport((less,), {"dropped": 3}, 200.0))
+    trust = merge({"a": first, "b": second}).trust
+    (torch,) = trust.collectors
+    assert (torch.status, torch.reason) == (Status.DEGRADED, "rank 2: no code watchers")
+    assert torch.details == {"torch": "2.13.0"}
+    assert trust.counters == {"dropped": 5}
+    assert trust.hook_cost_ns_per_event == 150.0
+    assert trust.notes == ("2 of the job's 3 ranks are in this profile", "rank 0: note")
+
+
+def test_payloads_of_one_process_are_left_out_and_named(make_rank: MakeRank) -> None:
+    def launches(line: int) -> bytes:
+        launch = {"file": "/k.py", "line": line, "operators": [], "source": []}
+        return json.dumps({"version": 1, "kernels": {"k": [launch]}}).encode()
+
+    parts = {}
+    for rank in range(2):
+        profile = make_rank(rank).with_section("memory", b'{"peak": %d}' % rank)
+        profile = profile.with_section("torch_compile", launches(7)).with_section("same", b"{}")
+        parts[str(rank)] = profile.with_section("findings", b"[%d]" % rank)
+    parts["1"] = parts["1"].with_section("torch_compile", launches(9))
+    job = merge(parts)
+    assert job.sections["same"] == b"{}"
+    kernels = json.loads(job.sections["torch_compile"])["kernels"]
+    assert [launch["line"] for launch in kernels["k"]] == [7, 9]
+    assert set(job.sections) == {"same", "torch_compile"}
+    assert job.trust.notes == (
+        "left out, to be found in the profiles of the ranks: what memory was made of at its peak",
+    )
+
+
+def test_uneven_lines_come_first(make_profile: Any) -> None:
+    def rank(number: int, slow_ms: int, even_ms: int) -> Profile:
+        frames = [
+            Frame(FrameKind.ROOT, ""),
+            Frame(FrameKind.THREAD, "MainThread"),
+            Frame(FrameKind.PYTHON, "load", "/home/me/train.py", 3),
+            Frame(FrameKind.OPERATOR, "aten::stack"),
+            Frame(FrameKind.PYTHON, "step", "/home/me/train.py", 9),
+            Frame(FrameKind.OPERATOR, "aten::mm"),
+        ]
+        costs = {3: slow_ms * MS, 5: even_ms * MS}
+        profile: Profile = make_profile([0, 0, 1, 2, 1, 4], frames, cpu_time_ns=costs)
+        return dataclasses.replace(
+            profile, run=dataclasses.replace(profile.run, rank=number, ranks=3)
+        )
+
+    job = merge({str(n): rank(n, 40 if n == 2 else 10, 50 + n) for n in range(3)})
+    lines = balance.uneven_lines(job, 5)
+    assert [(line.line, line.by_rank) for line in lines] == [
+        (3, (10 * MS, 10 * MS, 40 * MS)),
+        (9, (50 * MS, 51 * MS, 52 * MS)),
+    ]
+    assert lines[0].excess == 20 * MS
+    assert [row.operator_ns for row in balance.by_rank(job)] == [60 * MS, 61 * MS, 92 * MS]
+    assert not balance.uneven_lines(rank(0, 1, 1), 5)
+    assert not balance.by_rank(rank(0, 1, 1))
+
+
+@pytest.fixture
+def files(make_rank: MakeRank, training_folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    monkeypatch.chdir(training_folder)
+    make_rank(0, name="troubled").save("run.rank0.dcprof")
+    make_rank(1, name="troubled", factor=2).save("run.rank1.dcprof")
+    return ["run.rank0.dcprof", "run.rank1.dcprof"]
+
+
+def test_the_report_of_a_job(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert app.main(["merge", "-o", "job.dcprof", *files]) == 0
+    assert capsys.readouterr().out == (
+        "written to 'job.dcprof', 2 ranks; next: deepcontext report job.dcprof\n"
+    )
+    assert app.main(["report", "job.dcprof"]) == 0
+    text = capsys.readouterr().out
+    assert "(2 ranks)" in text
+    assert "8.40 s elapsed, all ranks together" in text
+    assert re.search(
+        r"Ranks(?: .*)?\n(?: .*\n)?  rank +operators +running +waiting\n +0 .*\n +1 ", text
+    )
+    assert "Lines by imbalance" in text
+    assert "rank 1 MainThread" in text
+    assert app.main(["report", "--summary", "job.dcprof"]) == 0
+    assert "train.py: 8.40 s of 2 ranks together, of which" in capsys.readouterr().out
+
+    assert app.main(["report", "--json", "job.dcprof"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    first, second = report["ranks"]["rows"]
+    assert second["operator_ns"] == 2 * first["operator_ns"] > 0
+    assert second["waiting_ns"] == 2 * first["waiting_ns"] > 0
+    for line in report["ranks"]["uneven_lines"]:
+        assert line["by_rank"][1] == 2 * line["by_rank"][0]
+    documented = set(re.findall(r"^\| `ranks\.([\w.]+)` \|", PAGE.read_text("utf-8"), re.MULTILINE))
+    found = {
+        f"{table}{key}"
+        for table in ("rows", "uneven_lines")
+        for key in ("", *(f".{key}" for key in report["ranks"][table][0]))
+    }
+    assert found == documented
+
+
+def test_files_without_a_rank_are_numbered_as_named(files: list[str]) -> None:
+    assert files
+    assert app.main(["merge", "-o", "job.dcprof", "train.dcprof", "troubled.dcprof"]) == 0
+    job = Profile.load("job.dcprof")
+    (_, first), (_, second) = balance.rank_nodes(job)
+    assert _paths(job, first) == _paths(Profile.load("train.dcprof"))
+    assert _paths(job, second) == _paths(Profile.load("troubled.dcprof"))
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["-o", "job.dcprof", "run.rank0.dcprof"], "cannot merge 1 profile"),
+        (["run.rank0.dcprof", "run.rank1.dcprof"], "-o/--output"),
+        (["-o", "job.dcprof", "run.rank0.dcprof", "lost.dcprof"], "cannot read 'lost.dcprof'"),
+        (
+            ["-o", "job.dcprof", "run.rank1.dcprof", "copy.dcprof"],
+            "'run.rank1.dcprof' and 'copy.dcprof' are both of rank 1",
+        ),
+        (
+            ["-o", "job.dcprof", "run.rank1.dcprof", "train.dcprof"],
+            "'train.dcprof' is of no rank of a job, others are",
+        ),
+        (["-o", "x", "merged.dcprof", "run.rank1.dcprof"], "'merged.dcprof' is merged already"),
+        (
+            ["-o", "./run.rank1.dcprof", "run.rank0.dcprof", "run.rank1.dcprof"],
+            "is one of the profiles to merge",
+        ),
+        (["-o", "none/job.dcprof", "run.rank0.dcprof", "run.rank1.dcprof"], "none/job.dcprof"),
+    ],
+)
+def test_what_is_no_job_is_one_line(
+    files: list[str], words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("copy.dcprof").write_bytes(Path(files[1]).read_bytes())
+    assert app.main(["merge", "-o", "merged.dcprof", *files]) == 0
+    before = Path(files[1]).read_bytes()
+    capsys.readouterr()
+    assert app.main(["merge", *words]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error: ")
+    assert message in error
+    assert error.count("\n") == 1
+    assert Path(files[1]).read_bytes() == before
+    assert not Path("job.dcprof").exists()
+
+
+def test_one_name_for_two_measures_is_an_error(
+    files: list[str], make_rank: MakeRank, capsys: pytest.CaptureFixture[str]
+) -> None:
+    profile = make_rank(1)
+    rows = dict(profile.stored_metrics())
+    descriptor = MetricDescriptor("cpu_time_ns", "us", Aggregation.MAX, "other")
+    rows["cpu_time_ns"] = dataclasses.replace(rows["cpu_time_ns"], descriptor=descriptor)
+    dataclasses.replace(profile, metrics=rows).save("old.dcprof")
+    assert app.main(["merge", "-o", "job.dcprof", files[0], "old.dcprof"]) == 2
+    assert "metric 'cpu_time_ns' is a sum in ns in 'run.rank0.dcprof', a max in us in" in (
+        capsys.readouterr().err
+    )
