@@ -83,4 +83,5 @@ def test_compiled_training(program: Any) -> None:
     assert regions.count() > 0
     backward = profile.query().kind("operator").name("CompiledFunctionBackward")
     assert backward.under("Torch-Compiled Region*").count() == backward.count() > 0
-    assert len(profile.tree) < 3000
+    # Samples of importing and compiling are as many nodes as there were places.
+    assert profile.query().kind("operator").count() < 1000
