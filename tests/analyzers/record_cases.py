@@ -3,21 +3,24 @@
 usage: record_cases.py FOLDER profile torch|jax     (then a NAME a line)
        record_cases.py FOLDER time torch|jax NAME...
 
-Profiling writes NAME.dcprof and then prints "recorded NAME". Timed programs take turns, so that what
-disturbs one disturbs the others; each line printed is "seconds", NAME and the processor seconds of its
-runs, in order. One process for all of a framework, because importing it takes longer than any. When they
-are timed, programs of JAX that were compiled before come from a cache in FOLDER, except for those of
-`_COMPILING`.
+Profiling writes NAME.dcprof and then prints "recorded NAME"; a case "ranks_..." is a job of two
+processes. Timed programs take turns, so that what disturbs one disturbs the others; each line printed is
+"seconds", NAME and the processor seconds of its runs, in order. One process for all of a framework,
+because importing it takes longer than any. When they are timed, programs of JAX that were compiled before
+come from a cache in FOLDER, except for those of `_COMPILING`.
 """
 
 from __future__ import annotations
 
 import runpy
+import subprocess
 import sys
 import time
 from pathlib import Path
 
 import deepcontext
+from deepcontext.profiler.merging import merge
+from deepcontext.profiler.profile import Profile
 
 CASES = Path(__file__).parent / "cases"
 _ROUNDS = 7
@@ -34,10 +37,23 @@ def run(name: str) -> float:
 def profile_each(folder: Path) -> None:
     for line in sys.stdin:
         name = line.strip()
-        deepcontext.start(folder / f"{name}.dcprof")
-        run(name)
-        deepcontext.stop()
+        if name.startswith("ranks_"):
+            profile_ranks(folder, name)
+        else:
+            deepcontext.start(folder / f"{name}.dcprof")
+            run(name)
+            deepcontext.stop()
         print(f"recorded {name}", flush=True)
+
+
+def profile_ranks(folder: Path, name: str) -> None:
+    """Profile the case as a job of two processes, and merge what they write."""
+    launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    profile = ["-m", "deepcontext", "profile", "-q", "-o", f"{name}.dcprof"]
+    command = [sys.executable, *launch, *profile, str(CASES / f"{name}.py")]
+    subprocess.run(command, cwd=folder, check=True, stdout=sys.stderr)
+    files = [folder / f"{name}.rank{rank}.dcprof" for rank in range(2)]
+    merge({file.name: Profile.load(file) for file in files}).save(folder / f"{name}.dcprof")
 
 
 def print_times(names: list[str]) -> None:

@@ -41,6 +41,7 @@ CASES = [
     ("variance", "variance", "--shapes"),
     ("workers", "data_loading", "no more workers than cores"),
     ("memory", "memory", "a list they are appended to"),
+    ("ranks", "rank_imbalance", "shards of equal size"),
     # The published case studies.
     ("recommendation", "forward_backward", "index_select"),
     ("graph", "forward_backward", "index_select"),
@@ -156,6 +157,16 @@ def test_layer_that_converts_there_and_back_is_one_finding(judge: Judge) -> None
     judge("rms_norm_problem", is_one)
 
 
+def test_the_slow_rank_is_named_and_not_those_that_wait(judge: Judge) -> None:
+    def is_named(profile: Profile) -> None:
+        (finding,) = run_analyzers(profile, only=["rank_imbalance"])
+        assert finding.evidence["rank"] == 1
+        assert "(load)" in finding.title
+        assert int(finding.evidence["most_ns"]) >= 40 * 90_000_000
+
+    judge("ranks_problem", is_named)
+
+
 def test_more_workers_than_cores_are_named(judge: Judge) -> None:
     def is_named(profile: Profile) -> None:
         titles = [finding.title for finding in run_analyzers(profile, only=["data_loading"])]
@@ -167,7 +178,7 @@ def test_more_workers_than_cores_are_named(judge: Judge) -> None:
 
 # Left out: attention, whose fused form saves memory and no time on a CPU; variance, whose healthy
 # program does other work; synchronisation, which costs nothing without a device; recompilation of
-# torch.compile and memory, whose gains are no time; programs on a simulated GPU.
+# torch.compile and memory, whose gains are no time; programs on a simulated GPU; jobs of several ranks.
 @pytest.mark.gains
 @pytest.mark.parametrize(
     ("name", "analyzer"),

@@ -210,4 +210,4 @@ def test_severity_follows_the_share() -> None:
 
 def test_built_in_analyzers_are_silent_on_made_up_profiles_of_no_meaning() -> None:
     assert run_analyzers(random_profile(20_000)) == ()
-    assert len(ALL) == 14
+    assert len(ALL) == 15

@@ -20,6 +20,7 @@ from deepcontext.analyzers import (
     launch_configuration,
     memory,
     precision,
+    rank_imbalance,
     recompilation,
     stall_reasons,
     synchronisation,
@@ -60,6 +61,7 @@ ALL: tuple[Analyzer, ...] = (
     launch_configuration.ANALYZER,
     memory.ANALYZER,
     jax_fusion.ANALYZER,
+    rank_imbalance.ANALYZER,
 )
 
 

@@ -107,15 +107,33 @@ def by_rank(profile: Profile) -> tuple[RankTime, ...]:
     return tuple(rows)
 
 
-def uneven_lines(profile: Profile, limit: int) -> tuple[UnevenLine, ...]:
-    """Return the lines whose times differ most between ranks, by the excess of the slowest rank."""
+def source_lines(profile: Profile) -> Ints:
+    """Return a number for the source line of each frame, shape (frames,)."""
+    return (profile.frames.file.astype(np.int64) << 32) | profile.frames.line
+
+
+def line_time(profile: Profile) -> Ints:
+    """Return elapsed ns of each node, or of operators where nothing was sampled, shape (nodes,)."""
+    is_known = is_sampled(profile.metrics)
+    return _exclusive(profile, ELAPSED_TIME_NS.name if is_known else CPU_TIME_NS.name)
+
+
+def uneven_lines(
+    profile: Profile, limit: int, values: Ints | None = None
+) -> tuple[UnevenLine, ...]:
+    """Return the lines whose times differ most between ranks, by the excess of the slowest rank.
+
+    Args:
+        profile: what to look at.
+        limit: lines at most.
+        values: exclusive value of each node, shape (nodes,); `line_time` if None.
+    """
     ranks = rank_nodes(profile)
     if not ranks:
         return ()
     frames, tree = profile.frames, profile.tree
-    name = ELAPSED_TIME_NS.name if is_sampled(profile.metrics) else CPU_TIME_NS.name
-    values = _exclusive(profile, name)
-    position = (frames.file.astype(np.int64) << 32) | frames.line
+    values = line_time(profile) if values is None else values
+    position = source_lines(profile)
     own = np.flatnonzero(summary.user_frames(profile))
     _, first, inverse = np.unique(position[own], return_index=True, return_inverse=True)
     group_of_frame = np.full(len(frames), -1, np.int64)

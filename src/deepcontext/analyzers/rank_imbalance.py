@@ -1,0 +1,139 @@
+"""Rank imbalance: lines that take one rank of a job longer, while the others wait for it.
+
+Asked of merged profiles (`deepcontext merge`); of one process it says nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from deepcontext.analyzers import places
+from deepcontext.analyzers.base import Analyzer
+from deepcontext.analyzers.finding import Finding, Gain, Severity
+from deepcontext.profiler import balance
+from deepcontext.profiler.elapsed import ELAPSED_TIME_NS
+from deepcontext.profiler.frame import Frame, FrameKind
+from deepcontext.profiler.metric import SAMPLED_WAIT_TIME_NS
+from deepcontext.profiler.source import is_user_file
+from deepcontext.profiler.tree import NO_NODE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from deepcontext.profiler.balance import UnevenLine
+    from deepcontext.profiler.profile import Profile
+
+_MOST: Final = 5
+# Of the elapsed time of a rank: starting and importing differ by less between processes alike.
+_LEAST_SHARE: Final = 0.05
+_LEAST_NS: Final = 100_000_000
+# Where ranks wait for each other: operators, scopes of the back ends, operations of XLA.
+_COLLECTIVES: Final = (
+    "c10d::",
+    "_c10d_functional::",
+    "gloo:",
+    "nccl:",
+    "mpi:",
+    "all-reduce",
+    "all-gather",
+    "reduce-scatter",
+    "all-to-all",
+    "collective-permute",
+)
+_DISTRIBUTED: Final = "/torch/distributed/"
+
+
+def _find(profile: Profile) -> list[Finding]:
+    ranks = balance.rank_nodes(profile)
+    elapsed_ns = profile.run.wall_ns // (len(ranks) or 1)
+    if not ranks or elapsed_ns < places.LEAST_TOTAL_NS:
+        return []
+    least = max(_LEAST_NS, _LEAST_SHARE * elapsed_ns)
+    lines = balance.uneven_lines(profile, _MOST, _working_ns(profile))
+    return [_finding(profile, line, elapsed_ns) for line in lines if line.excess >= least]
+
+
+def _working_ns(profile: Profile) -> places.Ints:
+    """Return the time of each node that is the rank's own doing, shape (nodes,), int64.
+
+    Left out are collectives, what was waited at lines that have some, and imports.
+    """
+    tree = profile.tree
+    values = balance.line_time(profile).copy()
+    collective = _nodes_of(profile, _is_collective)
+    values[collective | tree.below(collective)] = 0
+    imported = _nodes_of(profile, _is_imported)
+    values[imported | tree.below(imported)] = 0
+    owner = tree.nearest(places.own_frames(profile)[tree.frame])
+    line = balance.source_lines(profile)[tree.frame[owner]]
+    meets = (owner != NO_NODE) & np.isin(line, line[collective & (owner != NO_NODE)])
+    if SAMPLED_WAIT_TIME_NS.name in profile.metrics:
+        waited = np.where(meets, profile.exclusive(SAMPLED_WAIT_TIME_NS.name), 0)
+        values = np.maximum(values - waited, 0)
+    return values
+
+
+def _is_collective(frame: Frame) -> bool:
+    return frame.name.startswith(_COLLECTIVES) or _DISTRIBUTED in frame.file
+
+
+def _is_imported(frame: Frame) -> bool:
+    return frame.name == "<module>" and bool(frame.file) and not is_user_file(frame.file)
+
+
+def _nodes_of(profile: Profile, accepts: Callable[[Frame], bool]) -> places.Mask:
+    """Return which nodes have such a frame, shape (nodes,), bool."""
+    return np.array([accepts(frame) for frame in profile.frames], np.bool_)[profile.tree.frame]
+
+
+def _finding(profile: Profile, line: UnevenLine, elapsed_ns: int) -> Finding:
+    ranks = balance.rank_nodes(profile)
+    most = max(line.by_rank)
+    place = line.by_rank.index(most)
+    rank, node = ranks[place]
+    excess = int(line.excess)
+    where = places.place_text(profile, Frame(FrameKind.PYTHON, line.function, line.file, line.line))
+    return Finding(
+        id="rank_imbalance",
+        severity=Severity.of_share(excess / elapsed_ns),
+        title=f"rank {rank} takes longer than the others at {where}",
+        nodes=_nodes(profile, line, node),
+        evidence={
+            "rank": rank,
+            "ranks": len(ranks),
+            "most_ns": most,
+            "mean_ns": sum(line.by_rank) // len(ranks),
+            "least_ns": min(line.by_rank),
+        },
+        gain=Gain(
+            metric=ELAPSED_TIME_NS.name,
+            upper_bound=excess * len(ranks),
+            upper_bound_share=min(1.0, excess / elapsed_ns),
+            assumption="the line takes every rank its mean, and all ranks wait for the slowest",
+        ),
+        advice=(
+            "give the ranks equal work: shards of equal size, batches of equal length (bucket by "
+            "length); if the work is equal, look at the machine of this rank: disk, cores, other "
+            "programs"
+        ),
+        misleads=(
+            "one rank has work that others need not do (logging, validation, checkpoints); nothing "
+            "waits for the slowest rank"
+        ),
+    )
+
+
+def _nodes(profile: Profile, line: UnevenLine, rank_node: int) -> tuple[int, ...]:
+    """Return the nodes of the line in the slow rank, the costliest first."""
+    value = profile.tree.inclusive(balance.line_time(profile))
+    place = (line.function, line.file, line.line)
+    nodes = np.flatnonzero(
+        _nodes_of(profile, lambda frame: (frame.name, frame.file, frame.line) == place)
+    )
+    nodes = nodes[(nodes >= rank_node) & (nodes < profile.tree.subtree_end[rank_node])]
+    return tuple(nodes[np.argsort(-value[nodes], kind="stable")].tolist())
+
+
+ANALYZER = Analyzer("rank_imbalance", "does one rank of a job hold up the others?", _find)
