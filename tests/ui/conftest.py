@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,8 @@ from deepcontext.profiler.metric import (
     SAMPLED_GIL_WAIT_TIME_NS,
     SAMPLED_READY_TIME_NS,
     SAMPLED_WAIT_TIME_NS,
+    Aggregation,
+    MetricDescriptor,
     MetricRows,
 )
 from deepcontext.profiler.metric_table import MetricTable
@@ -44,6 +47,7 @@ def train(net, loader, optimizer):
 
 train(Net(), make_loader(batch_size=64), torch.optim.AdamW(net.parameters(), lr=1e-3))
 """
+KERNEL = "void at::native::(anonymous namespace)::softmax_forward<4, float, float>(float*, int)"
 LIBRARY = "/usr/lib/python3.11/site-packages/torch/nn/modules/linear.py"
 
 
@@ -102,6 +106,40 @@ def with_samples(profile: Profile) -> Profile:
         trust=profile.trust,
         sections={},
     )
+
+
+def gpu_profile(make_profile: Any, *, with_operator: bool) -> Profile:
+    """Return a profile of 24 ms in 8 launches of one kernel with a long name, below train.py:7."""
+    frames = [
+        Frame(FrameKind.ROOT, ""),
+        Frame(FrameKind.THREAD, "MainThread"),
+        Frame(FrameKind.PYTHON, "train", "/home/me/train.py", 7),
+        *([Frame(FrameKind.OPERATOR, "aten::softmax")] if with_operator else []),
+        Frame(FrameKind.KERNEL, KERNEL),
+    ]
+    last = len(frames) - 1
+    host = {"cpu_time_ns": {3: 5_000_000}, "call_samples_ns": {3: [5_000_000]}}
+    profile = make_profile(
+        [max(place - 1, 0) for place in range(len(frames))],
+        frames,
+        run=RunInfo(command=("python", "train.py"), wall_ns=50_000_000),
+        **(host if with_operator else {}),
+    )
+
+    def rows(name: str, unit: str, value: int) -> MetricRows:
+        return MetricRows(
+            MetricDescriptor(name, unit, Aggregation.SUM, ""),
+            node=np.array([last], np.uint32),
+            count=np.array([8], np.uint64),
+            total=np.array([value], np.int64),
+        )
+
+    more = {
+        "gpu_time_ns": rows("gpu_time_ns", "ns", 24_000_000),
+        "launch_count": rows("launch_count", "count", 8),
+    }
+    metrics = MetricTable({**{name: profile.metrics[name] for name in profile.metrics}, **more})
+    return dataclasses.replace(profile, metrics=metrics)
 
 
 def run_info(folder: Path) -> RunInfo:

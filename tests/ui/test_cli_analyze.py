@@ -45,7 +45,7 @@ def test_text_says_where_why_and_what(sorting: Path, capsys: pytest.CaptureFixtu
     text = " ".join(capsys.readouterr().out.split())
     assert "60% of the time is in 'aten::sort'" in text
     assert "train.py:12" in text
-    assert "at most 60.0 % of cpu time" in text
+    assert "at most 60.0 % of CPU time" in text
     assert "misleads when" in text
 
 

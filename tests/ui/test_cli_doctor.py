@@ -74,6 +74,9 @@ def test_text_holds_every_check(capsys: pytest.CaptureFixture[str]) -> None:
     for group, name in found:
         assert group in text
         assert name in text
+    lines = text.splitlines()
+    assert [line for line in lines if line != line.rstrip()] == []
+    assert lines.count("") == len({group for group, _ in found}) - 1
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
-"""What Python and the page must write alike: numbers with units, and the spelling of questions.
+"""What Python and the page must write alike: numbers with units, names of kernels, the spelling of
+questions.
 
 `tests/golden/web/*.json` hold the texts; `web/tests` holds the page to the same files.
 """
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from deepcontext.ui.format import format_share, format_value
+from deepcontext.ui.format import format_share, format_value, plain_cpp_name
 from deepcontext.ui.web.questions import spelling
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "web"
@@ -34,3 +35,8 @@ def test_values_are_written_as_the_page_writes_them(case: dict[str, Any]) -> Non
 def test_questions_are_spelled_as_the_page_spells_them(case: dict[str, Any]) -> None:
     query = {name: value for name, value in case["query"].items() if value}
     assert spelling(case["what"], query) == case["text"]
+
+
+@pytest.mark.parametrize("case", _cases("name_cases.json"), ids=lambda case: case["plain"])
+def test_kernels_are_named_as_the_page_names_them(case: dict[str, Any]) -> None:
+    assert plain_cpp_name(case["name"]) == case["plain"]

@@ -1,5 +1,10 @@
 import { expect, test } from "vitest";
-import { shorterForms } from "../src/model/labels";
+import names from "../../tests/golden/web/name_cases.json";
+import { plainCppName, shorterForms } from "../src/model/labels";
+
+test.each(names)("$name is $plain without what says least", ({ name, plain }) => {
+  expect(plainCppName(name)).toBe(plain);
+});
 
 test.each([
   ["aten::addmm", ["aten::addmm", "addmm"]],

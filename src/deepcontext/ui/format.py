@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 import math
+import re
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
@@ -24,6 +25,8 @@ _BYTE_UNITS: Final = tuple(
 )
 _COUNT_UNITS: Final = ((1.0, ""), (1e3, "k"), (1e6, "M"), (1e9, "G"), (1e12, "T"), (1e15, "P"))
 _EXACT_COUNT_BELOW: Final = 1_000_000
+# These kernels are told apart by their template's argument alone.
+_CUTLASS: Final = re.compile(r"\bcutlass::Kernel2?<([\w:]+)")
 _MINUTE_S: Final = 60
 _HOUR_S: Final = 3600
 
@@ -126,7 +129,12 @@ class Elide(enum.Enum):
 
 
 def elide(text: str, width: int, glyphs: Glyphs = UNICODE, where: Elide = Elide.MIDDLE) -> str:
-    """Return `text` in at most `width` terminal columns; a mark stands for what is left out."""
+    """Return `text` in at most `width` terminal columns; a mark stands for what is left out.
+
+    A C++ function's template arguments and parameters go before anything of its name.
+    """
+    if cell_len(text) > width and where is Elide.MIDDLE:
+        text = plain_cpp_name(text)
     if cell_len(text) <= width:
         return text
     room = width - len(glyphs.ellipsis)
@@ -134,6 +142,27 @@ def elide(text: str, width: int, glyphs: Glyphs = UNICODE, where: Elide = Elide.
         return set_cell_size(text, max(width, 0)).rstrip()
     head = {Elide.START: 0, Elide.MIDDLE: room // 3, Elide.END: room}[where]
     return f"{set_cell_size(text, head)}{glyphs.ellipsis}{_last_cells(text, room - head)}"
+
+
+def plain_cpp_name(name: str) -> str:
+    """Return ``at::native::kernel`` for ``void at::native::(anonymous namespace)::kernel<4>(int*)``.
+
+    A name that is no C++ signature is returned as it is; `plainCppName` of the page does the same.
+    """
+    is_signature = name.endswith((")", ">", ") const")) and ("::" in name or name[:5] == "void ")
+    if not is_signature or "operator" in name or " > " in name:
+        return name
+    if cutlass := _CUTLASS.search(name):
+        return cutlass[1]
+    kept, depth = "", 0
+    for character in name.replace("(anonymous namespace)::", "").removesuffix(" const"):
+        if character in "<(":
+            depth += 1
+        elif character in ">)":
+            depth -= 1
+        elif depth == 0:
+            kept += character
+    return kept.strip().rpartition(" ")[2] or name
 
 
 def _last_cells(text: str, width: int) -> str:

@@ -12,9 +12,7 @@ export function shorterForms(name: string): readonly string[] {
   const forms = [name];
   const wrapped = /^\w+\((\w+)\)$/.exec(name);
   if (wrapped) return [name, wrapped[1]];
-  // A kernel's template arguments may name more than the kernel does.
-  const isCpp = name.includes("::") || name.startsWith("void ");
-  const plain = isCpp ? name.replace(/^void /, "").replace(/[<(].+$/, "") : name;
+  const plain = plainCppName(name);
   if (plain && plain !== name) forms.push(plain);
   const own = plain.split("::").at(-1) ?? "";
   if (own && own !== plain) forms.push(own);
@@ -23,6 +21,30 @@ export function shorterForms(name: string): readonly string[] {
   const method = /^[\w.]*\w(\.\w+(?::\d+)?)$/.exec(plain);
   if (method) forms.push(method[1]);
   return forms;
+}
+
+// These kernels are told apart by their template's argument alone.
+const CUTLASS = /\bcutlass::Kernel2?<([\w:]+)/;
+
+/**
+ * Return `at::native::kernel` for `void at::native::(anonymous namespace)::kernel<4>(int*)`.
+ *
+ * A name that is no C++ signature is returned as it is; `plain_cpp_name` in Python does the same.
+ */
+export function plainCppName(name: string): string {
+  const isSignature =
+    /(?:[)>]|\) const)$/.test(name) && (name.includes("::") || name.startsWith("void "));
+  if (!isSignature || name.includes("operator") || name.includes(" > ")) return name;
+  const cutlass = CUTLASS.exec(name);
+  if (cutlass) return cutlass[1];
+  let kept = "";
+  let depth = 0;
+  for (const character of name.replaceAll("(anonymous namespace)::", "").replace(/ const$/, "")) {
+    if (character === "<" || character === "(") depth += 1;
+    else if (character === ">" || character === ")") depth -= 1;
+    else if (depth === 0) kept += character;
+  }
+  return kept.trim().split(" ").at(-1) || name;
 }
 
 function moduleForms(name: string, type: string, path: string): string[] {

@@ -182,9 +182,10 @@ def _can_load(file: str) -> bool:
 
 def _render(console: Console, checks: list[Check]) -> None:
     from rich.table import Table  # noqa: PLC0415  only where it is needed
+    from rich.text import Text  # noqa: PLC0415  the same
 
     marks = {True: "[green]yes[/]", False: "[yellow]no[/]", None: ""}
-    for group in dict.fromkeys(check.group for check in checks):
+    for place, group in enumerate(dict.fromkeys(check.group for check in checks)):
         table = Table(box=None, show_header=False, pad_edge=False, title_justify="left")
         table.add_column(min_width=20)
         table.add_column(min_width=3)
@@ -192,8 +193,14 @@ def _render(console: Console, checks: list[Check]) -> None:
         for check in checks:
             if check.group == group:
                 table.add_row(check.name, marks[check.is_available], check.detail)
+        if place:
+            console.print()
         console.print(f"[bold]{group}[/]")
-        console.print(table)
+        # Without the blanks that fill up rich's last column.
+        for line in console.render_lines(table, pad=False):
+            text = Text.assemble(*((segment.text, segment.style or "") for segment in line))
+            text.rstrip()
+            console.print(text, soft_wrap=True)
 
 
 COMMAND: Final = Command("doctor", "what can be measured on this machine", _parser, _run)

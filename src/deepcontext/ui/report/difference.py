@@ -10,6 +10,7 @@ from rich.text import Text
 
 from deepcontext.profiler.comparison import differing_circumstances
 from deepcontext.ui.format import Elide, format_bytes, format_count, format_ns, format_value
+from deepcontext.ui.labels import metric_label
 from deepcontext.ui.report.page import Column, Page
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def _verdict(comparison: Comparison) -> str:
     total, unit = comparison.total, comparison.unit
     per = " a step" if comparison.steps is not None else ""
     words = (
-        f"{comparison.metric}: {format_value(total.before, unit)}{per} before, "
+        f"{metric_label(comparison.metric)}: {format_value(total.before, unit)}{per} before, "
         f"{format_value(total.after, unit)} after"
     )
     ratio = total.ratio

@@ -18,6 +18,7 @@ from deepcontext.ui.format import (
     frame_label,
     shorten_path,
 )
+from deepcontext.ui.labels import metric_label, words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,17 +85,17 @@ def texts_of(profile: Profile, finding: Finding) -> list[tuple[str, str]]:
 
 
 def gain_text(finding: Finding) -> str:
-    """Return what a finding promises at most: ``12.3 % of cpu time``."""
+    """Return what a finding promises at most: ``12.3 % of CPU time``."""
     if finding.gain is None:
         return "-"
-    unit = finding.gain.metric.removesuffix("_ns").removesuffix("_bytes").replace("_", " ")
-    return f"{format_share(finding.gain.upper_bound_share)} of {unit}"
+    metric = metric_label(finding.gain.metric)
+    return f"{format_share(finding.gain.upper_bound_share)} of {metric}"
 
 
 def _evidence(name: str, value: float | str, folder: str) -> str:
     label, _, unit = name.rpartition("_")
     if isinstance(value, str):
-        return f"{name.replace('_', ' ')} {shorten_path(value, folder)}"
+        return f"{words(name)} {shorten_path(value, folder)}"
     shown = {
         "ns": format_ns,
         "bytes": format_bytes,
@@ -102,8 +103,8 @@ def _evidence(name: str, value: float | str, folder: str) -> str:
         "count": format_count,
     }.get(unit)
     if shown is None:
-        return f"{name.replace('_', ' ')} {value:g}"
-    return f"{label.replace('_', ' ')} {shown(value)}"
+        return f"{words(name)} {value:g}"
+    return f"{words(label)} {shown(value)}"
 
 
 def _escaped(text: str) -> str:

@@ -22,6 +22,8 @@ from deepcontext.ui.format import (
     format_ns,
     format_share,
 )
+from deepcontext.ui.labels import figures, words
+from deepcontext.ui.report.gpu_sections import gpu_text, has_gpu_time
 
 if TYPE_CHECKING:
     from deepcontext.profiler.profile import Profile
@@ -61,6 +63,7 @@ def print_header(page: Page, profile: Profile) -> None:
         ("versions", ", ".join((run.python, *(f"{k} {v}" for k, v in run.frameworks.items())))),
         ("steps", _steps(profile, page)),
         ("operators", _operators(profile)),
+        ("GPU", gpu_text(profile)),
     )
     page.line(Text("deepcontext report", "bold"))
     for name, fact in facts:
@@ -92,7 +95,9 @@ def print_trust(page: Page, trust: TrustReport) -> None:
     if trust.hook_cost_ns_per_event is not None:
         cost = f"{format_ns(trust.hook_cost_ns_per_event)} an operator call, measured in this run"
         facts.append(("hook cost", cost, ""))
-    counters = [f"{name} {format_count(value)}" for name, value in trust.counters.items() if value]
+    counters = [
+        f"{words(name)} {format_count(value)}" for name, value in trust.counters.items() if value
+    ]
     if counters:
         facts.append(("counted", ", ".join(counters), ""))
     width = max(9, *(len(name) for name, _, _ in facts)) if facts else 0
@@ -164,13 +169,17 @@ def _operators(profile: Profile) -> str:
 
 
 def _collector(collector: CollectorReport) -> str:
-    details = ", ".join(f"{name} {value}" for name, value in collector.details.items())
+    details = ", ".join(
+        f"{name} {value}" for name, value in figures(dict(collector.details)).items()
+    )
     text = f"{collector.status}{f': {collector.reason}' if collector.reason else ''}"
     return f"{text} ({details})" if details else text
 
 
 def _why_empty(profile: Profile) -> list[str]:
     """Return sentences: the reason of every collector that did not run, and the way on."""
+    if has_gpu_time(profile):
+        return ["The program called none of PyTorch or JAX; what the GPU did is shown."]
     silent = [each for each in profile.trust.collectors if each.status is not Status.RAN]
     reasons = [f"{each.name}: {each.status}, {each.reason or 'no reason given'}" for each in silent]
     launcher = profile.run.script.removeprefix("-m ").rpartition("/")[2]

@@ -63,9 +63,11 @@ class View:
 
 
 def print_phases(page: Page, view: View, title: str = "Phases") -> None:
-    """Print how the metric divides into forward, backward, optimizer, ..."""
-    page.title(title)
+    """Print how the metric divides into forward, backward, optimizer, ..., where it does."""
     parts = _phase_parts(view)
+    if not _is_divided(parts):
+        return
+    page.title(title)
     page.line(_phase_bar(page, parts))
     columns = (
         Column("phase", Elide.END),
@@ -87,8 +89,10 @@ def print_phases(page: Page, view: View, title: str = "Phases") -> None:
 
 
 def print_phase_bar(page: Page, view: View) -> None:
-    """Print the split by phase as one bar, and what its fillings mean."""
+    """Print the split by phase as one bar, and what its fillings mean, where it is split."""
     parts = _phase_parts(view)
+    if not _is_divided(parts):
+        return
     page.line(_phase_bar(page, parts))
     legend = [
         Text(f"{glyph} {PHASE_NAMES[row.phase]} {format_share(share)}", _PHASE_STYLES[row.phase])
@@ -104,7 +108,7 @@ def print_lines(page: Page, view: View, title: str = "Source lines of the progra
     if not table.rows:
         return
     note = "total: with all it calls and its backward; self: what no deeper line of yours explains"
-    page.title(f"{title}{_shown(table)}", note)
+    page.title(f"{title}{shown(table)}", note)
     print_line_table(page, view, table)
 
 
@@ -168,7 +172,7 @@ def print_modules(page: Page, view: View) -> None:
     table = summary.by_module(view.profile, view.metric, view.limit)
     if not table.rows:
         return
-    page.title(f"Modules{_shown(table)}", "total: forward and backward; self: no nested module")
+    page.title(f"Modules{shown(table)}", "total: forward and backward; self: no nested module")
     columns = (*_VALUE_COLUMNS, Column("module", Elide.MIDDLE))
     cells = [(*_values(page, view, row, table.total), row.name) for row in table.rows]
     page.table(columns, cells)
@@ -196,6 +200,11 @@ def _phase_parts(view: View) -> list[tuple[PhaseRow, float]]:
     return [(row, row.value / total if total else 0.0) for row in rows]
 
 
+def _is_divided(parts: list[tuple[PhaseRow, float]]) -> bool:
+    """Say whether any phase is known: that all of it is "other" says nothing."""
+    return any(row.value and row.phase is not Phase.OTHER for row, _ in parts)
+
+
 def _phase_bar(page: Page, parts: list[tuple[PhaseRow, float]]) -> Text:
     width = min(_BAR_WIDTH, page.width - 4)
     bar = page.divided_bar([(share, _PHASE_STYLES[row.phase]) for row, share in parts], width)
@@ -216,7 +225,7 @@ def _print_timed(page: Page, view: View, title: str, table: GroupTable, note: st
     """Print groups whose calls are timed one by one."""
     if not table.rows:
         return
-    page.title(f"{title}{_shown(table)}", note)
+    page.title(f"{title}{shown(table)}", note)
     columns = (
         Column("self"),
         Column("share"),
@@ -250,7 +259,8 @@ def _range(calls: Spread | None) -> str:
     return f"{format_ns(calls.minimum)} to {format_ns(calls.maximum)}"
 
 
-def _shown(table: GroupTable) -> str:
+def shown(table: GroupTable) -> str:
+    """Return `` (15 of 98)`` for a title, or "" where all rows are shown."""
     if len(table.rows) == table.row_count:
         return ""
     return f" ({len(table.rows)} of {format_count(table.row_count)})"

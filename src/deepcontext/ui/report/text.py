@@ -15,6 +15,7 @@ from deepcontext.ui.report import (
     between,
     counters,
     findings,
+    gpu_sections,
     header,
     jax_memory_sections,
     jax_sections,
@@ -58,6 +59,8 @@ def render_report(
     header.print_header(page, profile)
     if is_empty:
         header.print_emptiness(page, profile)
+        findings.print_summary(page, run(profile, ALL))
+        gpu_sections.print_gpu(page, view)
         between.print_between(page, view)
         counters.print_counters(page, view)
     else:
@@ -66,6 +69,7 @@ def render_report(
             header.print_warnings(page, profile.trust)
         findings.print_summary(page, run(profile, ALL))
         jax_sections.print_jax(page, view)
+        gpu_sections.print_gpu(page, view)
         sections.print_phases(page, view)
         ranks.print_ranks(page, view)
         sections.print_lines(page, view)
@@ -95,6 +99,7 @@ def render_summary(profile: Profile, *, console: Console, path: str | None) -> N
     calls = sum(row.operator_calls for row in summary.by_phase(profile))
     if not calls:
         header.print_emptiness(page, profile)
+        gpu_sections.print_gpu_summary(page, view)
         between.print_between_summary(page, view)
     else:
         page.prose(_first_line(page, profile, calls), "bold", indent="")
@@ -102,6 +107,7 @@ def render_summary(profile: Profile, *, console: Console, path: str | None) -> N
         sections.print_own_lines(page, view)
         between.print_between_summary(page, view)
         jax_sections.print_jax_summary(page, view)
+        gpu_sections.print_gpu_summary(page, view)
     header.print_warnings(page, profile.trust)
     if path is not None:
         _print_next(page, path, has_operators=bool(calls))
