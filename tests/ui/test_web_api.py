@@ -12,11 +12,14 @@ import numpy as np
 import pytest
 
 from deepcontext.profiler import summary
+from deepcontext.profiler.frame import Frame, FrameKind
 from deepcontext.profiler.metric import Aggregation, MetricDescriptor, MetricRows
 from deepcontext.profiler.profile import Profile
 from deepcontext.profiler.synthetic import random_profile
 from deepcontext.ui.web.app import ViewSettings, create_app, warm_up
+from deepcontext.ui.web.measures import measures
 from deepcontext.ui.web.shelf import OpenProfile, Shelf
+from tests.ui.conftest import gpu_profile
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -223,8 +226,10 @@ def test_metrics_that_do_not_add_up_are_told_of_a_node(training: Profile) -> Non
         answer = client.get(f"/token/api/node?library=1&lines=1&source={source}").get_json()
         return {each["label"]: each for each in answer["own"]}
 
-    assert own(node)["peak"]["largest"] == profile.inclusive("peak_bytes")[node] == 7
-    assert own(above)["peak"]["largest"] == profile.inclusive("peak_bytes")[above] == 7
+    assert own(node)["memory at the peak"]["largest"] == profile.inclusive("peak_bytes")[node] == 7
+    assert (
+        own(above)["memory at the peak"]["largest"] == profile.inclusive("peak_bytes")[above] == 7
+    )
     assert own(node)["cache"]["mean"] == 6
     assert own(node)["cache"]["largest"] is None
     assert "cache" not in own(above)
@@ -399,3 +404,40 @@ def test_a_large_tree_is_cut_to_what_can_be_seen() -> None:
     assert zoomed["above"] == answer["nodes"]["depth"][deep]
     assert zoomed["nodes"]["source"][zoomed["above"]] == source
     assert zoomed["nodes"]["value"][zoomed["above"]] == values[deep]
+
+
+@pytest.mark.parametrize(
+    ("with_operator", "first"), [(True, "cpu_time_ns"), (False, "gpu_time_ns")]
+)
+def test_the_first_measure_has_something_to_show(
+    make_profile: Any, *, with_operator: bool, first: str
+) -> None:
+    profile = gpu_profile(make_profile, with_operator=with_operator)
+    shelf = Shelf([OpenProfile.of_memory(profile, "gpu")])
+    client = create_app(shelf, ViewSettings("t")).test_client()
+    measures = client.get("/t/api/about").get_json()["profiles"][0]["measures"]
+    assert measures[0]["key"] == first
+    assert client.get(f"/t/api/flame?metric={first}").get_json()["total"] > 0
+
+
+def test_how_often_the_profiler_looked_is_no_measure(training_folder: Path) -> None:
+    profile = Profile.load(training_folder / "troubled.dcprof")
+    keys = {measure.key for measure in measures(profile)}
+    assert "sampled_cpu_time_ns" in keys
+    assert "sampled_cpu_time_ns.count" not in keys
+
+
+def test_bottom_up_says_what_it_leaves_out(make_profile: Any) -> None:
+    frames = [Frame(FrameKind.OPERATOR, f"op_{place}") for place in range(20_000)]
+    profile = make_profile(
+        [0] * 20_001,
+        [Frame(FrameKind.ROOT, ""), *frames],
+        cpu_time_ns={place + 1: 1_000 for place in range(20_000)},
+    )
+    shelf = Shelf([OpenProfile.of_memory(profile, "wide")])
+    client = create_app(shelf, ViewSettings("t")).test_client()
+    answer = client.get("/t/api/flame?kind=bottom_up&px=512").get_json()
+    assert answer["left_out"] == 20_000
+    # No narrower than what was left out, and none of it is the root's own.
+    assert answer["threshold"] == 20_000_000 // (2 * 4 * 512)
+    assert answer["nodes"]["exclusive"] == [0]

@@ -9,6 +9,10 @@ const FONT = '12px system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sa
 const PAD = 5;
 const LEAST_LABEL = 22;
 const SHARE_FROM = 190;
+/** Height of the mark that stands for boxes too narrow to draw, and the period of its strokes. */
+const STUB = 6;
+const STROKE = 4;
+const LEAST_REST = 2 * STROKE;
 
 /** Which part of a graph is on the canvas. */
 export interface Viewport {
@@ -69,6 +73,7 @@ export class FlamePainter {
     context.fillStyle = scene.palette.gap;
     context.fillRect(0, 0, this.width, this.height);
     const boxes = this.visible(scene, viewport);
+    this.markRests(scene, viewport, boxes);
     this.fillBoxes(scene, boxes);
     this.underlineMatches(scene, boxes);
     this.writeLabels(scene, boxes);
@@ -98,6 +103,27 @@ export class FlamePainter {
       node += 1;
     }
     return boxes;
+  }
+
+  /** Mark where boxes are left out: empty space alone would mean that a box calls nothing. */
+  private markRests(scene: Scene, viewport: Viewport, boxes: readonly number[]): void {
+    const { context } = this;
+    const { layout } = scene;
+    const scale = this.width / (viewport.to - viewport.from);
+    context.fillStyle = scene.palette.hatch;
+    for (let index = 0; index < boxes.length; index += 4) {
+      const node = boxes[index];
+      const width = layout.restWidth[node] * scale;
+      if (width < LEAST_REST) continue;
+      const x = (layout.restLeft[node] - viewport.from) * scale;
+      const right = Math.min(x + width, this.width);
+      const y = scene.upward ? boxes[index + 2] - STUB : boxes[index + 2] + ROW;
+      // On a grid of the canvas, so that neighbours look like one mark.
+      const first = Math.max(Math.ceil(Math.max(x, 0) / STROKE) * STROKE, 0);
+      for (let stroke = first; stroke < right; stroke += STROKE) {
+        context.fillRect(stroke, y, STROKE / 2, STUB);
+      }
+    }
   }
 
   private fillBoxes(scene: Scene, boxes: readonly number[]): void {

@@ -23,7 +23,7 @@ const LIGHT: Palette = {
   share: "#3c3f45",
   faint: "#55585f",
   gap: "#fbfbf9",
-  hatch: "#e9e9e5",
+  hatch: "#c4c4bc",
   accent: "#1f4fd8",
   layers: {
     root: "#dcdcd7",
@@ -56,7 +56,7 @@ const DARK: Palette = {
   share: "#e6e8ec",
   faint: "#b9bcc4",
   gap: "#17181b",
-  hatch: "#26282d",
+  hatch: "#474b53",
   accent: "#9db4ff",
   layers: {
     root: "#3a3d43",

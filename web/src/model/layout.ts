@@ -3,6 +3,9 @@
 
 import type { FlameAnswer, FunctionColumns } from "../api_types";
 
+/** Less than this part of the whole is what adding up floating point numbers leaves. */
+const REST_PART = 1e-9;
+
 export type Order = "program" | "size";
 
 /** What is drawn; all columns have one entry a node, `functions` one a function. */
@@ -15,6 +18,9 @@ export interface Layout {
   readonly parent: Int32Array;
   readonly value: Float64Array;
   readonly exclusive: Float64Array;
+  /** Where what is below a node but not shown begins, and how wide it is. */
+  readonly restLeft: Float64Array;
+  readonly restWidth: Float64Array;
   readonly source: Int32Array;
   readonly func: Int32Array;
   readonly phase: readonly string[];
@@ -61,6 +67,13 @@ export function layOut(answer: FlameAnswer, order: Order): Layout {
     if (above >= 0) next[above] = start + width[node];
   }
   const exclusive = Float64Array.from(nodes.exclusive);
+  // What a node costs without itself and the children that are shown: children too narrow to show.
+  const restWidth = new Float64Array(count);
+  for (let node = 0; node < count; node += 1) {
+    const below = (next[node] - left[node]) * whole;
+    const rest = value[node] - exclusive[node] - below;
+    restWidth[node] = rest > REST_PART * whole ? rest / whole : 0;
+  }
   return {
     count,
     depth,
@@ -70,6 +83,8 @@ export function layOut(answer: FlameAnswer, order: Order): Layout {
     parent,
     value,
     exclusive,
+    restLeft: next,
+    restWidth,
     source: Int32Array.from(nodes.source),
     func: Int32Array.from(nodes.function),
     phase: nodes.phase,

@@ -1,13 +1,17 @@
 // All that is known of the selected node, and what can be done with it.
 
+import { useEffect, useState } from "preact/hooks";
 import type { MeasureValue, NodeAnswer, OwnValue } from "../api_types";
 import { formatCount, formatShare, formatTime, formatValue } from "../model/format";
 import { type Layout, nodeOfSource, pathTo } from "../model/layout";
 import { addEdit, detailsOpen, go, measure, selected, source, tree } from "../state";
+import { copyPath, useCopiedPath } from "./copy_path";
 import { NodeTip, nodeName } from "./node_tip";
 import { Dot, shorten, words } from "./parts";
+import { possible } from "./toolbar";
 import { useAnswer } from "./use_answer";
 
+const SAID_MS = 1500;
 const CALLS = "call_duration_ns.count";
 
 interface DetailsProps {
@@ -39,6 +43,9 @@ export function Details(props: DetailsProps) {
 
 function Overview(props: { layout: Layout }) {
   const { layout } = props;
+  const query = { ...tree.value, source: String(layout.source[0]) };
+  const canAsk = !layout.before && (source.value?.has("node", query) ?? false);
+  const asked = useAnswer("node", canAsk ? query : null);
   return (
     <>
       <h2>Whole program</h2>
@@ -51,10 +58,39 @@ function Overview(props: { layout: Layout }) {
         <p class="big">{formatValue(layout.total, layout.unit)}</p>
       )}
       <p class="muted">{measure.value?.description}</p>
+      {asked.answer && <Totals answer={asked.answer} />}
       <p class="muted hint">
         Click a box to zoom in and see its numbers here. Click the top box to zoom out.
       </p>
     </>
+  );
+}
+
+/** What else was measured of the whole program; a click shows where. */
+function Totals(props: { answer: NodeAnswer }) {
+  const current = measure.value?.key;
+  return (
+    <table class="numbers">
+      <tbody>
+        {props.answer.values
+          .filter((each) => each.measure.key === current || isTold(each))
+          .map((each) => (
+            <tr key={each.measure.key} class={each.measure.key === current ? "chosen" : ""}>
+              <th scope="row" title={each.measure.description}>
+                <button
+                  type="button"
+                  class="link plain"
+                  disabled={!possible({ metric: each.measure.key })}
+                  onClick={() => go({ metric: each.measure.key })}
+                >
+                  {each.measure.label}
+                </button>
+              </th>
+              <td>{formatValue(each.inclusive, each.measure.unit)}</td>
+            </tr>
+          ))}
+      </tbody>
+    </table>
   );
 }
 
@@ -304,6 +340,24 @@ function Parts(props: {
   );
 }
 
+function CopyButton() {
+  const [copied, setCopied] = useState(false);
+  useEffect(() => {
+    const timer = window.setTimeout(() => setCopied(false), SAID_MS);
+    return () => window.clearTimeout(timer);
+  }, [copied]);
+  return (
+    <button
+      type="button"
+      class="link"
+      title="Copy the path (Ctrl C)"
+      onClick={() => setCopied(copyPath())}
+    >
+      {copied ? "Copied" : "Copy"}
+    </button>
+  );
+}
+
 function CallPath(props: {
   layout: Layout;
   node: number;
@@ -312,10 +366,14 @@ function CallPath(props: {
 }) {
   const { layout } = props;
   const path = pathTo(layout, props.node).slice(1);
+  useCopiedPath(layout, props.node);
   if (path.length < 2) return null;
   return (
     <section class="parts">
-      <h3>{props.backwards ? "Called from" : "Call path"}</h3>
+      <h3 class="path-head">
+        {props.backwards ? "Called from" : "Call path"}
+        <CopyButton />
+      </h3>
       <ol class="path">
         {path.map((node) => (
           <li key={node}>

@@ -13,7 +13,12 @@ export function FindingsView() {
   if (!asked.answer) return <Waiting />;
   const { findings, stored } = asked.answer;
   if (!findings.length) {
-    return <Empty title="Nothing found">No analyzer knows what to change in this profile.</Empty>;
+    return (
+      <Empty title="Nothing found">
+        None of the analyzers knows what to change in this profile. Where its time goes, Flame graph
+        and Bottom-up show.
+      </Empty>
+    );
   }
   return (
     <div class="page scroll">

@@ -13,6 +13,7 @@ import {
   go,
   measure,
   place,
+  profile,
   selected,
   source,
   spoken,
@@ -46,15 +47,29 @@ export function FlameView(props: { kind: "top_down" | "bottom_up" }) {
   const asked = useAnswer("flame", query);
   if (asked.error) return <Empty title="Nothing to draw">{asked.error}</Empty>;
   if (!asked.answer) return <Waiting />;
-  if (asked.answer.total <= 0) {
+  if (asked.answer.total <= 0) return <NothingMeasured />;
+  return <Flame key={props.kind} answer={asked.answer} backwards={backwards} query={query} />;
+}
+
+function NothingMeasured() {
+  const trust = (
+    <button type="button" class="link" onClick={() => go({ view: "trust" })}>
+      Trust
+    </button>
+  );
+  if ((profile.value?.node_count ?? 0) < 2) {
     return (
-      <Empty title="Nothing was measured here">
-        No {measure.value?.label ?? "cost"} in this part of the tree. Show more layers, choose
-        another measure or phase, or look at Trust for what was collected.
+      <Empty title="Nothing was recorded">
+        This profile holds no call path. {trust} says what was collected, and what was not and why.
       </Empty>
     );
   }
-  return <Flame key={props.kind} answer={asked.answer} backwards={backwards} query={query} />;
+  return (
+    <Empty title="Nothing was measured here">
+      No {measure.value?.label ?? "cost"} in this part of the tree. Choose another measure or phase,
+      or show more layers; {trust} says what was collected.
+    </Empty>
+  );
 }
 
 function Flame(props: { answer: FlameAnswer; backwards: boolean; query: Record<string, string> }) {
@@ -201,6 +216,7 @@ function StatusLine(props: { layout: Layout }) {
       <span>{formatCount(layout.count)} nodes shown</span>
       {left > 0 && (
         <span title="They are part of the boxes above them, and appear when you zoom in.">
+          <i class="stub-mark" aria-hidden="true" />
           {formatCount(left)} narrower than {formatValue(layout.threshold, layout.unit)}
         </span>
       )}

@@ -1,5 +1,6 @@
 // The first line: what is open, the views, search, theme and help.
 
+import { useEffect, useRef } from "preact/hooks";
 import type { View } from "../model/address";
 import { formatTime } from "../model/format";
 import { about, detailsOpen, go, helpOpen, place, profile, theme } from "../state";
@@ -10,6 +11,12 @@ const SEARCHED: readonly View[] = ["flame", "bottom-up", "sandwich", "table", "c
 const DETAILED: readonly View[] = ["flame", "bottom-up", "sandwich", "compare"];
 
 export function Header() {
+  const views = useRef<HTMLDivElement>(null);
+  // On a narrow screen the views are a line that is pushed aside: the chosen one is in sight.
+  useEffect(() => {
+    const chosen = views.current?.querySelector("[aria-selected=true]");
+    chosen?.scrollIntoView({ block: "nearest", inline: "center" });
+  }, [place.value.view]);
   const { view } = place.value;
   const profiles = about.value?.profiles ?? [];
   const current = profile.value;
@@ -50,7 +57,7 @@ export function Header() {
           {current && current.wall_ns > 0 ? formatTime(current.wall_ns) : ""}
         </span>
       </div>
-      <div class="tabs" role="tablist" aria-label="Views">
+      <div class="tabs" ref={views} role="tablist" aria-label="Views">
         {tabs().map((tab) => (
           <button
             key={tab.view}

@@ -5,12 +5,14 @@ import { palette } from "../model/colors";
 import { formatShare, formatValue } from "../model/format";
 import { dark, profile } from "../state";
 
-/** Return a file relative to the folder the run began in; of a library, what follows site-packages. */
+/** Return a file relative to the folder the run began in; of a library, what follows
+ * site-packages or, in the standard library, lib. */
 export function shorten(file: string): string {
   const folder = `${profile.value?.cwd.replace(/\/$/, "") ?? ""}/`;
   if (folder.length > 1 && file.startsWith(folder)) return file.slice(folder.length);
   const library = /\/(?:site|dist)-packages\/(.*)$/.exec(file);
-  return library?.[1] ?? file;
+  const standard = /\/lib\/(python3[\d.]*\/.*)$/.exec(file);
+  return library?.[1] ?? standard?.[1] ?? file;
 }
 
 export function Dot(props: { layer: string }) {
@@ -36,7 +38,7 @@ export function Empty(props: { title: string; children?: ComponentChildren }) {
   return (
     <div class="empty">
       <p class="empty-title">{props.title}</p>
-      {props.children && <p>{props.children}</p>}
+      {props.children && <div>{props.children}</div>}
     </div>
   );
 }

@@ -6,7 +6,7 @@ import { palette } from "../model/colors";
 import { formatShare, formatValue } from "../model/format";
 import { type Layout, layOut } from "../model/layout";
 import { matching } from "../model/search";
-import { dark, detailsOpen, go, measure, place, selected, spoken, tree } from "../state";
+import { dark, detailsOpen, go, measure, place, profile, selected, spoken, tree } from "../state";
 import { fillsOf } from "./coloring";
 import { Details } from "./details";
 import { FlameCanvas } from "./flame_canvas";
@@ -20,8 +20,9 @@ export function SandwichView() {
   const { func } = place.value;
   if (func < 0) {
     return (
-      <Empty title="No function chosen">
-        Select a box in the flame graph and press <kbd>s</kbd>, or click a name in the table.
+      <Empty title="Whose callers and callees?">
+        Choose one of the costliest functions here, click a name in the table, or select a box in
+        the flame graph and press <kbd>s</kbd>.
         <FunctionList />
       </Empty>
     );
@@ -30,7 +31,9 @@ export function SandwichView() {
 }
 
 function FunctionList() {
-  const asked = useAnswer("table", { file: tree.value.file, metric: tree.value.metric });
+  const first = profile.value?.tables[0] ?? "operator";
+  const by = first === "operator" ? "" : first;
+  const asked = useAnswer("table", { file: tree.value.file, metric: tree.value.metric, by });
   return (
     <ul class="plain-list">
       {asked.answer?.rows.slice(0, 12).map((row) => (

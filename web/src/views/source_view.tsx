@@ -1,8 +1,8 @@
 // Source text with the cost of each line beside it.
 
 import { useEffect, useRef } from "preact/hooks";
-import type { FilesAnswer, LineCost, SourceAnswer } from "../api_types";
-import { formatShare, formatValue } from "../model/format";
+import type { FileRow, FilesAnswer, LineCost, SourceAnswer } from "../api_types";
+import { formatCount, formatShare, formatValue } from "../model/format";
 import { go, place, tree } from "../state";
 import { Empty, shorten, Waiting } from "./parts";
 import { useAnswer } from "./use_answer";
@@ -36,23 +36,49 @@ function FileList(props: { answer: FilesAnswer; path: string }) {
           files.length > 0 && (
             <section key={title}>
               <h3>{title}</h3>
-              {files.map((each) => (
-                <button
-                  key={each.file}
-                  type="button"
-                  class="file"
-                  aria-current={each.file === props.path ? "true" : undefined}
-                  title={each.file}
-                  onClick={() => go({ path: each.file, line: 0 })}
-                >
-                  <FileName file={shorten(each.file)} />
-                  <span class="muted">{formatShare(each.exclusive, answer.total)}</span>
-                </button>
-              ))}
+              {files
+                .filter((each) => isListed(each))
+                .map((each) => (
+                  <File key={each.file} {...props} file={each} />
+                ))}
+              <Costless {...props} files={files.filter((each) => !isListed(each))} />
             </section>
           ),
       )}
     </nav>
+  );
+}
+
+function isListed(file: FileRow): boolean {
+  return !file.library || file.exclusive > 0;
+}
+
+/** Library files that cost nothing by this measure: they stay within reach, out of the way. */
+function Costless(props: { answer: FilesAnswer; path: string; files: readonly FileRow[] }) {
+  if (!props.files.length) return null;
+  return (
+    <details class="costless" open={props.files.some((each) => each.file === props.path)}>
+      <summary class="muted">{formatCount(props.files.length)} more without cost</summary>
+      {props.files.map((each) => (
+        <File key={each.file} answer={props.answer} path={props.path} file={each} />
+      ))}
+    </details>
+  );
+}
+
+function File(props: { answer: FilesAnswer; path: string; file: FileRow }) {
+  const { file, answer } = props;
+  return (
+    <button
+      type="button"
+      class="file"
+      aria-current={file.file === props.path ? "true" : undefined}
+      title={file.file}
+      onClick={() => go({ path: file.file, line: 0 })}
+    >
+      <FileName file={shorten(file.file)} />
+      <span class="muted">{formatShare(file.exclusive, answer.total)}</span>
+    </button>
   );
 }
 

@@ -6,6 +6,12 @@ import { palette } from "../model/colors";
 import { dark, go, measure, place, profile, source, tree } from "../state";
 import { words } from "./parts";
 
+const MEASURE_GROUPS: readonly (readonly [string, readonly string[]])[] = [
+  ["time", ["ns"]],
+  ["bytes", ["bytes"]],
+  ["how often", ["count"]],
+  ["work", ["flop"]],
+];
 const TREE_VIEWS = ["flame", "bottom-up", "sandwich", "compare"];
 
 export function Toolbar() {
@@ -22,8 +28,13 @@ export function Toolbar() {
           title={measure.value?.description}
           onChange={(event) => go({ metric: event.currentTarget.value })}
         >
-          <Measures label="amounts" measures={current.measures.filter((each) => !isCount(each))} />
-          <Measures label="how often" measures={current.measures.filter(isCount)} />
+          {MEASURE_GROUPS.map(([label, units]) => (
+            <Measures
+              key={label}
+              label={label}
+              measures={current.measures.filter((each) => units.includes(each.unit))}
+            />
+          ))}
         </select>
       </label>
       {isTree && (
@@ -82,11 +93,6 @@ export function Toolbar() {
   );
 }
 
-/** Say whether a measure is a number of events, not the total of a metric. */
-function isCount(each: Measure): boolean {
-  return each.key.endsWith(".count");
-}
-
 function Measures(props: { label: string; measures: readonly Measure[] }) {
   if (!props.measures.length) return null;
   return (
@@ -107,7 +113,8 @@ function isColored(): boolean {
 }
 
 /** Say whether the page can show the tree with this change; a file holds only what was recorded. */
-function possible(change: Record<string, string>): boolean {
+/** Say whether the page can show the tree after a change of its switches. */
+export function possible(change: Record<string, string>): boolean {
   const { view } = place.value;
   const kind = view === "bottom-up" ? "bottom_up" : view === "compare" ? "difference" : "";
   return source.value?.has("flame", { ...tree.value, kind, ...change }) ?? false;

@@ -4,6 +4,21 @@ import { formatCount, formatTime } from "../model/format";
 import { about, profile } from "../state";
 import { words } from "./parts";
 
+const MANY_FACTS = 4;
+
+/** What a collector worked with; much of it only for who wants to know. */
+function Facts(props: { facts: Readonly<Record<string, string>> }) {
+  const facts = Object.entries(props.facts);
+  const text = facts.map(([name, value]) => `${name} ${value}`).join("; ");
+  if (facts.length <= MANY_FACTS) return <div class="muted">{text}</div>;
+  return (
+    <details class="muted">
+      <summary>{facts.length} figures</summary>
+      {text}
+    </details>
+  );
+}
+
 export function TrustView() {
   const current = profile.value;
   if (!current) return null;
@@ -45,12 +60,8 @@ export function TrustView() {
                     <span class={`badge ${each.status}`}>{each.status}</span>
                   </td>
                   <td>
-                    {[
-                      each.reason,
-                      ...Object.entries(each.details).map(([name, value]) => `${name} ${value}`),
-                    ]
-                      .filter(Boolean)
-                      .join("; ")}
+                    {each.reason}
+                    {Object.keys(each.details).length > 0 && <Facts facts={each.details} />}
                   </td>
                 </tr>
               ))}

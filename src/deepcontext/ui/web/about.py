@@ -13,6 +13,7 @@ from deepcontext.profiler.run_info import ALL_RANKS
 from deepcontext.profiler.views.layers import OPTIONAL_LAYERS, layer_of_frame
 from deepcontext.profiler.views.pivot import pivots
 from deepcontext.ui.format import format_bytes, format_count, format_ns, format_share
+from deepcontext.ui.labels import figures
 from deepcontext.ui.web.answers import (
     AboutAnswer,
     CollectorAnswer,
@@ -82,7 +83,7 @@ def _profile(book: OpenProfile) -> ProfileAnswer:
         sections=sorted(profile.sections),
         warnings=list(profile.trust.warnings),
         collectors=[
-            CollectorAnswer(each.name, str(each.status), each.reason, dict(each.details))
+            CollectorAnswer(each.name, str(each.status), each.reason, figures(dict(each.details)))
             for each in profile.trust.collectors
         ],
         counters=dict(profile.trust.counters),

@@ -78,8 +78,9 @@ def _forwards(view: TopDown, question: FlameQuestion, root: int) -> FlameAnswer:
 def _bottom_up(shelf: Shelf, question: FlameQuestion) -> FlameAnswer:
     view = shelf.tree(question.tree.file, question.tree.options)
     exclusive = _exclusive(view, question)
-    turned = bottom_up(view.tree, exclusive, _fine_threshold(int(exclusive.sum()), question.px))
-    return _backwards(view, question, turned)
+    threshold = _fine_threshold(int(exclusive.sum()), question.px)
+    turned = bottom_up(view.tree, exclusive, threshold)
+    return _backwards(view, question, turned, threshold)
 
 
 def _callers(shelf: Shelf, question: FlameQuestion) -> FlameAnswer:
@@ -87,8 +88,9 @@ def _callers(shelf: Shelf, question: FlameQuestion) -> FlameAnswer:
     inclusive = view.tree.inclusive(_exclusive(view, question))
     function = _function(view, question.function)
     whole = int(inclusive[outermost(view.tree, function)].sum())
-    turned = callers_of(view.tree, function, inclusive, _fine_threshold(whole, question.px))
-    return _backwards(view, question, turned)
+    threshold = _fine_threshold(whole, question.px)
+    turned = callers_of(view.tree, function, inclusive, threshold)
+    return _backwards(view, question, turned, threshold)
 
 
 def _callees(shelf: Shelf, question: FlameQuestion) -> FlameAnswer:
@@ -100,11 +102,15 @@ def _callees(shelf: Shelf, question: FlameQuestion) -> FlameAnswer:
     return _forwards(view, question, 0)
 
 
-def _backwards(view: TopDown, question: FlameQuestion, turned: CallerTree) -> FlameAnswer:
+def _backwards(
+    view: TopDown, question: FlameQuestion, turned: CallerTree, threshold: int
+) -> FlameAnswer:
     part = cut(turned.tree, turned.value, 0, question.px * _FINER)
     functions, place = function_columns(view.functions, turned.tree.frame[part.nodes])
     example = turned.example[part.nodes]
-    own = turned.value - _sum_of_children(turned.tree, turned.value)
+    # Only where a chain ends at a thread is there no caller; elsewhere callers are left out.
+    is_end = (view.tree.parent[turned.example] == 0) & (turned.example > 0)
+    own = np.where(is_end, turned.value - _sum_of_children(turned.tree, turned.value), 0)
     nodes = NodeColumns(
         depth=turned.tree.depth[part.nodes].tolist(),
         function=place,
@@ -119,6 +125,7 @@ def _backwards(view: TopDown, question: FlameQuestion, turned: CallerTree) -> Fl
         total=int(turned.value[0]),
         node_count=len(turned.tree) + turned.left_out,
         left_out=part.left_out + turned.left_out,
+        threshold=max(part.threshold, threshold if turned.left_out else 0),
     )
 
 

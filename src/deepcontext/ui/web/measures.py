@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from deepcontext.errors import QueryError
 from deepcontext.profiler.elapsed import ELAPSED_TIME_NS
 from deepcontext.profiler.metric import CALL_DURATION_NS, CPU_TIME_NS, Aggregation
+from deepcontext.ui.labels import metric_label
 from deepcontext.ui.web.answers import Measure
 
 if TYPE_CHECKING:
@@ -16,8 +17,16 @@ if TYPE_CHECKING:
     from deepcontext.profiler.profile import Profile
 
 _COUNT: Final = ".count"
-_UPPER: Final = {"cpu": "CPU", "gpu": "GPU", "hlo": "HLO", "flops": "FLOPs", "flop": "FLOPs"}
-_UNIT_ENDINGS: Final = ("_ns", "_bytes", "_count")
+# What one asks for first, in this order; the rest follows as it was recorded.
+_FIRST: Final = (CPU_TIME_NS.name, ELAPSED_TIME_NS.name, "gpu_time_ns", "device_time_ns")
+# Of these the number of events says how often the profiler looked, not what the program did.
+_SAMPLED: Final = ("sampled_", "peak_", "gpu_peak_", "jax_peak_")
+_EVENTS: Final = {
+    "alloc_bytes": "allocations",
+    "gpu_alloc_bytes": "GPU allocations",
+    "copy_bytes": "copies",
+    "transfer_bytes": "transfers",
+}
 
 
 def measures(profile: Profile) -> list[Measure]:
@@ -27,21 +36,26 @@ def measures(profile: Profile) -> list[Measure]:
         for rows in profile.metrics.values()
         if rows.descriptor.aggregation is Aggregation.SUM
     ]
-    # Time on the device matters more than on the host, but only host time is always there.
-    first = (CPU_TIME_NS.name, ELAPSED_TIME_NS.name)
-    summed.sort(key=lambda each: first.index(each.name) if each.name in first else len(first))
+    summed.sort(key=lambda each: _FIRST.index(each.name) if each.name in _FIRST else len(_FIRST))
+    # What a page starts with must show something: GPU work may come from no operator at all.
+    start = next((each for each in summed if profile.metrics[each.name].total.any()), None)
+    if start is not None:
+        summed.remove(start)
+        summed.insert(0, start)
     totals = [
         Measure(each.name, metric_label(each.name), each.unit, each.description) for each in summed
     ]
     counts = [
         Measure(
             each.name + _COUNT,
-            f"events of {metric_label(each.name)}",
+            _EVENTS.get(each.name, f"events of {metric_label(each.name)}"),
             "count",
             f"number of events behind {each.name}",
         )
         for each in summed
-        if each.name not in first and each.unit != "count"
+        if each.name not in {CPU_TIME_NS.name, ELAPSED_TIME_NS.name}
+        and each.unit != "count"
+        and not each.name.startswith(_SAMPLED)
     ]
     if CALL_DURATION_NS.name in profile.metrics:
         counts.insert(
@@ -91,10 +105,3 @@ def values_of(profile: Profile, key: str) -> npt.NDArray[np.int64]:
 def metric_of(measure: Measure) -> str | None:
     """Return the metric whose total a measure is, None for a number of events."""
     return None if measure.key.endswith(_COUNT) else measure.key
-
-
-def metric_label(name: str) -> str:
-    """Return ``CPU time`` for ``cpu_time_ns``."""
-    for ending in _UNIT_ENDINGS:
-        name = name.removesuffix(ending)
-    return " ".join(_UPPER.get(word, word) for word in name.split("_"))

@@ -11,6 +11,7 @@ from deepcontext.profiler.frame import FrameKind
 from deepcontext.profiler.grouping import NO_GROUP, Spreads, sums
 from deepcontext.profiler.metric import CALL_DURATION_NS, Aggregation
 from deepcontext.profiler.views.layers import Layer
+from deepcontext.ui.labels import metric_label
 from deepcontext.ui.web.answers import (
     FindAnswer,
     FoundNode,
@@ -21,7 +22,7 @@ from deepcontext.ui.web.answers import (
     PathStep,
     PhaseValue,
 )
-from deepcontext.ui.web.measures import measures, metric_label, values_of
+from deepcontext.ui.web.measures import measures, values_of
 from deepcontext.ui.web.tables import calls_of
 
 if TYPE_CHECKING:

@@ -1,0 +1,212 @@
+"""What a person sees at any size: nothing out of sight, nothing blank, nothing without an answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from deepcontext.profiler.frame import Frame, FrameKind
+from deepcontext.profiler.profile import Profile
+from deepcontext.ui.format import format_ns
+from tests.ui.browser.conftest import serving
+from tests.ui.conftest import gpu_profile
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from playwright.sync_api import Locator
+
+    from tests.ui.browser.conftest import Opened
+
+    OpenOn = Callable[..., Any]
+
+Box = tuple[float, float, float, float]
+
+
+def box(part: Locator) -> Box:
+    """Return left, top, right and bottom of what is on the page."""
+    bounds = part.bounding_box()
+    assert bounds is not None
+    left, top = bounds["x"], bounds["y"]
+    return left, top, left + bounds["width"], top + bounds["height"]
+
+
+def overlap(one: Box, other: Box) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+
+
+@pytest.mark.parametrize("width", [1440, 1280, 1241, 1239, 1024, 900, 720])
+def test_every_view_and_button_is_in_sight(opened: Opened, width: int) -> None:
+    opened.page.set_viewport_size({"width": width, "height": 700})
+    opened.page.fill(".search input", "mm")
+    opened.page.wait_for_selector(".search-count")
+    header = opened.page.locator(
+        ".brand select, .brand-run, .tabs button, .search input, .search-count, .header .icon"
+    )
+    boxes = [box(part) for part in header.all()]
+    assert len(boxes) > 12
+    assert all(left >= 0 and right <= width for left, _, right, _ in boxes)
+    pairs = [(a, b) for place, a in enumerate(boxes) for b in boxes[place + 1 :]]
+    assert [pair for pair in pairs if overlap(*pair)] == []
+
+
+def test_on_a_phone_nothing_overlaps_and_the_chosen_view_is_in_sight(opened: Opened) -> None:
+    opened.page.set_viewport_size({"width": 390, "height": 844})
+    select = box(opened.page.locator(".brand select"))
+    search = box(opened.page.locator(".search input"))
+    assert not overlap(select, search)
+    assert opened.page.evaluate("document.documentElement.scrollWidth") <= 390
+    canvas = box(opened.page.locator("canvas"))
+    assert canvas[1] < 844 / 4
+    opened.go("view=trust")
+    trust = opened.page.locator(".tabs button[aria-selected=true]")
+    opened.page.wait_for_timeout(300)
+    left, _, right, _ = box(trust)
+    assert left >= 0
+    assert right <= 390
+
+
+def test_a_profile_of_gpu_work_alone_opens_with_a_picture(
+    open_on: OpenOn, make_profile: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "gpu.dcprof"
+    profile = gpu_profile(make_profile, with_operator=False)
+    profile.save(path)
+    with serving(path) as address, open_on(address, profile) as opened:
+        opened.go()
+        opened.status("24.0 ms")
+        measure = opened.page.locator(".field:has-text('Measure') select")
+        assert measure.input_value() == "gpu_time_ns"
+
+
+def test_boxes_too_narrow_to_draw_are_marked(
+    open_on: OpenOn, make_profile: Any, tmp_path: Path
+) -> None:
+    operators = [Frame(FrameKind.OPERATOR, f"aten::op_{place}") for place in range(20_000)]
+    profile = make_profile(
+        [0, 0, *[1] * len(operators)],
+        [Frame(FrameKind.ROOT, ""), Frame(FrameKind.THREAD, "MainThread"), *operators],
+        cpu_time_ns={place + 2: 1_000_000 for place in range(len(operators))},
+    )
+    path = tmp_path / "wide.dcprof"
+    profile.save(path)
+    with serving(path) as address, open_on(address, profile) as opened:
+        for view, level in (("flame", 2), ("bottom-up", 1)):
+            opened.go(f"view={view}")
+            opened.status("20,000 narrower than")
+            mark, below = colours(opened, 20 * level + 3, 20 * level + 12)
+            assert mark > 1
+            assert below == 1  # the mark is no box: it ends well above the next level
+
+
+def colours(opened: Opened, *lines: int) -> list[int]:
+    """Return how many colours each of some lines of the canvas has."""
+    counts: list[int] = opened.page.evaluate(
+        """(lines) => {
+          const canvas = document.querySelector("canvas");
+          const { width, height } = canvas;
+          const { data } = canvas.getContext("2d").getImageData(0, 0, width, height);
+          return lines.map((y) => {
+            const seen = new Set();
+            for (let at = 4 * y * width; at < 4 * (y + 1) * width; at += 4)
+              seen.add(data.slice(at, at + 3).join());
+            return seen.size;
+          });
+        }""",
+        list(lines),
+    )
+    return counts
+
+
+def test_the_whole_program_has_every_measure_and_a_click_shows_it(opened: Opened) -> None:
+    total = int(opened.profile.exclusive("elapsed_time_ns").sum())
+    row = opened.page.locator(".details .numbers tr:has-text('elapsed time')").first
+    assert format_ns(total) in row.inner_text()
+    row.locator("button").click()
+    opened.status(format_ns(total))
+    assert "metric=elapsed_time_ns" in opened.page.url
+
+
+@pytest.mark.parametrize("how", ["keys", "button"])
+def test_copying_gives_the_call_path(opened: Opened, how: str) -> None:
+    opened.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    x, y = opened.box("aten::addmm")
+    opened.page.mouse.click(x, y)
+    opened.page.wait_for_selector(".details .path")
+    if how == "keys":
+        opened.page.keyboard.press("Control+c")
+    else:
+        opened.page.click(".path-head button")
+        opened.page.wait_for_selector(".path-head button:has-text('Copied')")
+    lines = opened.page.evaluate("navigator.clipboard.readText()").splitlines()
+    assert lines[0] == "MainThread"
+    assert lines[1] == "<module>  examples/torch_mlp.py"
+    assert lines[-1] == "aten::addmm"
+
+
+def test_marked_text_is_copied_as_it_is(opened: Opened) -> None:
+    opened.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    x, y = opened.box("aten::addmm")
+    opened.page.mouse.click(x, y)
+    opened.page.dblclick(".details .path .dot + button")
+    opened.page.evaluate("getSelection().selectAllChildren(document.querySelector('.status b'))")
+    opened.page.keyboard.press("Control+c")
+    text = opened.page.evaluate("navigator.clipboard.readText()")
+    assert text == opened.text(".status b")
+
+
+def test_a_function_for_the_sandwich_can_be_chosen_from_a_list(opened: Opened) -> None:
+    opened.go("view=sandwich")
+    opened.page.wait_for_selector(".plain-list li")
+    text = box(opened.page.locator(".empty > div"))
+    rows = [box(row) for row in opened.page.locator(".plain-list li").all()]
+    assert len({left for left, *_ in rows}) == 1
+    assert all(text[0] <= left and right <= text[2] for left, _, right, _ in rows)
+    hint = opened.page.locator(".empty kbd")
+    assert box(hint)[3] <= rows[0][1]
+
+
+def test_printing_a_table_leaves_nothing_out(opened: Opened) -> None:
+    opened.go("view=table")
+    rows = opened.page.locator(".flat tbody tr")
+    rows.first.wait_for()
+    opened.page.set_viewport_size({"width": 1000, "height": 300})
+    opened.page.emulate_media(media="print")
+    assert not opened.page.locator(".header").is_visible()
+    height = opened.page.evaluate("document.documentElement.scrollHeight")
+    assert box(rows.last)[3] <= height
+
+
+def test_library_files_without_cost_are_folded(opened: Opened) -> None:
+    opened.go("view=source")
+    opened.page.wait_for_selector(".files .file")
+    shares = opened.page.locator(".files section > .file .muted:last-child").all_inner_texts()
+    assert "0.0 %" not in shares[1:]
+    folded = opened.page.locator(".costless .file")
+    assert folded.count() > 0
+    assert not folded.first.is_visible()
+    opened.page.click(".costless summary")
+    assert folded.first.is_visible()
+
+
+def test_what_a_collector_says_is_in_words_and_units(opened: Opened) -> None:
+    opened.go("view=trust")
+    row = opened.page.locator("tr:has(th:text-is('cpu sampling'))")
+    row.wait_for()
+    assert "rate 100 Hz" in row.inner_text()
+    assert "_" not in row.inner_text()
+
+
+def test_an_empty_profile_leads_to_the_reasons(
+    open_on: OpenOn, make_profile: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "empty.dcprof"
+    profile = make_profile([0], [Frame(FrameKind.ROOT, "")])
+    profile.save(path)
+    with serving(path) as address, open_on(address, Profile.load(path)) as opened:
+        opened.go()
+        opened.page.wait_for_selector("text=Nothing was recorded")
+        opened.page.click(".empty button")
+        opened.page.wait_for_selector("h2:has-text('Collectors')")
