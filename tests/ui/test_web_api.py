@@ -226,10 +226,8 @@ def test_metrics_that_do_not_add_up_are_told_of_a_node(training: Profile) -> Non
         answer = client.get(f"/token/api/node?library=1&lines=1&source={source}").get_json()
         return {each["label"]: each for each in answer["own"]}
 
-    assert own(node)["memory at the peak"]["largest"] == profile.inclusive("peak_bytes")[node] == 7
-    assert (
-        own(above)["memory at the peak"]["largest"] == profile.inclusive("peak_bytes")[above] == 7
-    )
+    assert own(node)["peak memory"]["largest"] == profile.inclusive("peak_bytes")[node] == 7
+    assert own(above)["peak memory"]["largest"] == profile.inclusive("peak_bytes")[above] == 7
     assert own(node)["cache"]["mean"] == 6
     assert own(node)["cache"]["largest"] is None
     assert "cache" not in own(above)

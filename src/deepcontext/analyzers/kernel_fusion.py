@@ -265,7 +265,7 @@ def _short_kernels(profile: Profile) -> list[Finding]:
             Finding(
                 id="kernel_fusion",
                 severity=Severity.of_share(share),
-                title=f"{count} kernels of {mean / 1000:.1f} us around {where}",
+                title=f"{count:,} kernels of {mean / 1000:.1f} us around {where}",
                 nodes=place.nodes[:8],
                 evidence={
                     "gpu_time_ns": place.value,

@@ -48,13 +48,13 @@ def words(name: str) -> str:
 
 
 def metric_label(name: str) -> str:
-    """Return ``CPU time`` for ``cpu_time_ns``, ``memory at the peak`` for ``peak_bytes``."""
+    """Return ``CPU time`` for ``cpu_time_ns``, ``peak memory`` for ``peak_bytes``."""
     of_gpu = name.removeprefix(_OWN_PREFIX)
     if of_gpu in _KNOWN:
         return f"GPU {_KNOWN[of_gpu]}" if of_gpu != name else _KNOWN[of_gpu]
     if peak := _PEAK.fullmatch(name):
         owner, own, part = peak.groups()
-        label = "own peak of memory" if own else "memory at the peak"
+        label = "own peak memory" if own else "peak memory"
         label = f"{words(owner.rstrip('_'))} {label}" if owner else label
         return f"{label}: {words(part)}" if part else label
     if name.endswith("_count"):

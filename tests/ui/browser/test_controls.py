@@ -323,6 +323,6 @@ def test_what_no_view_was_written_for_is_shown(
         details = opened.text(".details")
         assert format_bytes(5 << 20) in details
         assert re.search(rf"height\s+{re.escape(format_bytes(7 << 20))}", details)
-        assert re.search(r"register\s+48 \(32 to 64\)", details)
+        assert re.search(r"registers\s+48 \(32 to 64\)", details)
         opened.page.select_option(".field:has-text('Measure') select", "heap_bytes")
         opened.status(format_bytes(5 << 20))

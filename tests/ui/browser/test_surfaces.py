@@ -57,11 +57,16 @@ def test_on_a_phone_nothing_overlaps_and_the_chosen_view_is_in_sight(opened: Ope
     select = box(opened.page.locator(".brand select"))
     search = box(opened.page.locator(".search input"))
     assert not overlap(select, search)
+    for icon in opened.page.locator(".header > .icon").all():
+        left, top, right, _ = box(icon)
+        assert search[2] <= left
+        assert right <= 390
+        assert top < search[3]
     assert opened.page.evaluate("document.documentElement.scrollWidth") <= 390
     canvas = box(opened.page.locator("canvas"))
     assert canvas[1] < 844 / 4
     opened.go("view=trust")
-    trust = opened.page.locator(".tabs button[aria-selected=true]")
+    trust = opened.page.locator(".tabs button[aria-current=page]")
     opened.page.wait_for_timeout(300)
     left, _, right, _ = box(trust)
     assert left >= 0
@@ -168,6 +173,12 @@ def test_a_function_for_the_sandwich_can_be_chosen_from_a_list(opened: Opened) -
     assert box(hint)[3] <= rows[0][1]
 
 
+def test_a_search_without_a_match_says_so(opened: Opened) -> None:
+    opened.page.fill(".search input", "no such name")
+    opened.page.wait_for_selector(".search-count:has-text('no match')")
+    assert opened.page.locator("[aria-label='Next match']").is_disabled()
+
+
 def test_printing_a_table_leaves_nothing_out(opened: Opened) -> None:
     opened.go("view=table")
     rows = opened.page.locator(".flat tbody tr")
@@ -210,3 +221,26 @@ def test_an_empty_profile_leads_to_the_reasons(
         opened.page.wait_for_selector("text=Nothing was recorded")
         opened.page.click(".empty button")
         opened.page.wait_for_selector("h2:has-text('Collectors')")
+
+
+def test_escape_zooms_out_wherever_the_focus_is(opened: Opened) -> None:
+    x, y = opened.box("aten::addmm")
+    opened.page.mouse.click(x, y)
+    opened.page.wait_for_timeout(400)
+    zoomed = opened.page.url
+    assert "zoom=" in zoomed
+    # A link to the same place, where nothing has the focus.
+    opened.go(zoomed.partition("#")[2])
+    opened.page.wait_for_selector("canvas")
+    opened.page.wait_for_timeout(400)
+    opened.page.keyboard.press("Escape")
+    opened.page.wait_for_timeout(400)
+    assert "zoom=" not in opened.page.url
+
+
+def test_the_views_are_links_a_screen_reader_can_list(opened: Opened) -> None:
+    views = opened.page.get_by_role("navigation", name="Views").get_by_role("button")
+    names = views.all_inner_texts()
+    assert names[:3] == ["Flame graph", "Bottom-up", "Sandwich"]
+    opened.page.keyboard.press("2")
+    opened.page.wait_for_selector("[aria-current=page]:has-text('Bottom-up')")

@@ -83,6 +83,7 @@ function DifferenceGraph(props: { answer: FlameAnswer }) {
   );
   const [first, second] = about.value?.profiles ?? [];
   const colors = palette(dark.value);
+  const ratio = ratioText(layout.totalBefore, layout.totalAfter);
   return (
     <>
       <div class="status compare-sum">
@@ -93,13 +94,21 @@ function DifferenceGraph(props: { answer: FlameAnswer }) {
           <b>{second.name}</b> {formatValue(layout.totalAfter, layout.unit)}
         </span>
         <span>
-          {changeText(layout.totalBefore, layout.totalAfter, layout.unit)}{" "}
-          {ratioText(layout.totalBefore, layout.totalAfter)}
+          {changeText(layout.totalBefore, layout.totalAfter, layout.unit)}
+          {ratio && ` (${ratio})`}
         </span>
         <span class="legend-line">
-          <i style={{ background: colors.less }} /> less <i style={{ background: colors.same }} />{" "}
-          same <i style={{ background: colors.more }} /> more, box as wide as the larger side
+          <span>
+            <i style={{ background: colors.less }} /> less
+          </span>
+          <span>
+            <i style={{ background: colors.same }} /> same
+          </span>
+          <span>
+            <i style={{ background: colors.more }} /> more
+          </span>
         </span>
+        <span>a box is as wide as the larger of its two sides</span>
       </div>
       <Graph layout={layout} node={node} onSelect={setNode} label="Difference of two profiles" />
     </>

@@ -4,7 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { MeasureValue, NodeAnswer, OwnValue } from "../api_types";
 import { formatCount, formatShare, formatTime, formatValue } from "../model/format";
 import { type Layout, nodeOfSource, pathTo } from "../model/layout";
-import { addEdit, detailsOpen, go, measure, selected, source, tree } from "../state";
+import { addEdit, detailsOpen, go, measure, place, selected, source, tree } from "../state";
 import { copyPath, useCopiedPath } from "./copy_path";
 import { NodeTip, nodeName } from "./node_tip";
 import { Dot, shorten, words } from "./parts";
@@ -43,8 +43,10 @@ export function Details(props: DetailsProps) {
 
 function Overview(props: { layout: Layout }) {
   const { layout } = props;
-  const query = { ...tree.value, source: String(layout.source[0]) };
-  const canAsk = !layout.before && (source.value?.has("node", query) ?? false);
+  // The root of a tree that was changed may be no node that the next tree has.
+  const query = { ...tree.value, source: "0" };
+  const isWhole = !layout.before && place.value.edits.length === 0;
+  const canAsk = isWhole && (source.value?.has("node", query) ?? false);
   const asked = useAnswer("node", canAsk ? query : null);
   return (
     <>

@@ -11,10 +11,10 @@ const SEARCHED: readonly View[] = ["flame", "bottom-up", "sandwich", "table", "c
 const DETAILED: readonly View[] = ["flame", "bottom-up", "sandwich", "compare"];
 
 export function Header() {
-  const views = useRef<HTMLDivElement>(null);
+  const views = useRef<HTMLElement>(null);
   // On a narrow screen the views are a line that is pushed aside: the chosen one is in sight.
   useEffect(() => {
-    const chosen = views.current?.querySelector("[aria-selected=true]");
+    const chosen = views.current?.querySelector("[aria-current]");
     chosen?.scrollIntoView({ block: "nearest", inline: "center" });
   }, [place.value.view]);
   const { view } = place.value;
@@ -57,20 +57,23 @@ export function Header() {
           {current && current.wall_ns > 0 ? formatTime(current.wall_ns) : ""}
         </span>
       </div>
-      <div class="tabs" ref={views} role="tablist" aria-label="Views">
+      <nav class="tabs" ref={views} aria-label="Views">
         {tabs().map((tab) => (
           <button
             key={tab.view}
             type="button"
-            role="tab"
-            aria-selected={tab.view === view}
+            aria-current={tab.view === view ? "page" : undefined}
             onClick={() => go({ view: tab.view satisfies View })}
           >
             {tab.label}
-            {tab.mark && <span class="tab-mark">{tab.mark}</span>}
+            {tab.mark && (
+              <span class="tab-mark" title={`${tab.mark} warnings`}>
+                {tab.mark}
+              </span>
+            )}
           </button>
         ))}
-      </div>
+      </nav>
       {SEARCHED.includes(view) && <Search />}
       <button
         type="button"

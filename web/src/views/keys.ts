@@ -2,6 +2,7 @@
 
 import type { ColorBy } from "../model/address";
 import { detailsOpen, go, helpOpen, place, undoEdit } from "../state";
+import { graph } from "./graph_handle";
 import { nextTheme } from "./header";
 import { goToMatch } from "./search_box";
 import { tabs } from "./tabs";
@@ -27,6 +28,7 @@ const ACTIONS: Record<string, () => void> = {
   "?": () => {
     helpOpen.value = true;
   },
+  Escape: () => graph.value?.zoomTo(0),
   n: () => goToMatch(1),
   N: () => goToMatch(-1),
   v: () => go({ shape: place.value.shape === "graph" ? "tree" : "graph" }, "replace"),

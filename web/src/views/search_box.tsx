@@ -64,8 +64,7 @@ export function Search() {
       />
       {typed && answer && (
         <span class="search-count" role="status">
-          {at.value >= 0 ? `${at.value + 1} / ` : ""}
-          {formatCount(answer.count)} · {formatShare(answer.value, answer.total)}
+          {answer.count === 0 ? "no match" : countText(answer)}
         </span>
       )}
       {typed && (
@@ -74,6 +73,7 @@ export function Search() {
             type="button"
             class="icon"
             aria-label="Previous match"
+            disabled={!answer?.count}
             title="Previous (N)"
             onClick={() => goToMatch(-1)}
           >
@@ -83,6 +83,7 @@ export function Search() {
             type="button"
             class="icon"
             aria-label="Next match"
+            disabled={!answer?.count}
             title="Next (n)"
             onClick={() => goToMatch(1)}
           >
@@ -92,6 +93,11 @@ export function Search() {
       )}
     </div>
   );
+}
+
+function countText(answer: FindAnswer): string {
+  const place = at.value >= 0 ? `${at.value + 1} / ` : "";
+  return `${place}${formatCount(answer.count)} · ${formatShare(answer.value, answer.total)}`;
 }
 
 /** Ask the server for all matches; a page in a file has only those that are loaded. */

@@ -42,7 +42,7 @@ def print_jax(page: Page, view: View) -> None:
     device = replace(view, metric=jax_summary.device_metric(view.profile))
     if has_device_time(view):
         if view.metric != device.metric:  # else these are the report's own
-            sections.print_phases(page, device, "Phases of the device time")
+            sections.print_phases(page, device, "Phases of the device time", with_calls=False)
             sections.print_lines(page, device, "Source lines by device time")
         _print_operations(page, view)
         _print_fusions(page, view)
@@ -105,8 +105,9 @@ def _print_functions(page: Page, view: View) -> None:
     )
     rows = [
         (
-            format_ns(row.device_ns) if total else "-",
-            format_share(row.device_ns / total if total else None),
+            # A function that never ran whole while sampled was counted, not timed.
+            format_ns(row.device_ns or None),
+            format_share(row.device_ns / total if row.device_ns else None),
             format_count(row.launches),
             format_ns(row.dispatch_ns),
             f"{row.compilations}x {format_ns(row.compile_ns)}" if row.compilations else "-",

@@ -62,7 +62,7 @@ class View:
         return self.profile.metrics[self.metric].descriptor.unit
 
 
-def print_phases(page: Page, view: View, title: str = "Phases") -> None:
+def print_phases(page: Page, view: View, title: str = "Phases", *, with_calls: bool = True) -> None:
     """Print how the metric divides into forward, backward, optimizer, ..., where it does."""
     parts = _phase_parts(view)
     if not _is_divided(parts):
@@ -73,14 +73,14 @@ def print_phases(page: Page, view: View, title: str = "Phases") -> None:
         Column("phase", Elide.END),
         Column("self"),
         Column("share"),
-        Column("calls"),
+        *([Column("calls")] if with_calls else []),
     )
     cells = [
         (
             Text(f"{glyph} {PHASE_NAMES[row.phase]}", _PHASE_STYLES[row.phase]),
             format_value(row.value, view.unit),
             format_share(share),
-            format_count(row.operator_calls),
+            *([format_count(row.operator_calls)] if with_calls else []),
         )
         for (row, share), glyph in zip(parts, page.glyphs.bars, strict=True)
         if row.value
