@@ -13,6 +13,7 @@ test.each([
   ["Optimizer.step#SGD.step", ["Optimizer.step#SGD.step", "SGD.step"]],
   ["jit(train_step)", ["jit(train_step)", "train_step"]],
   ["main", ["main"]],
+  ["copy_bitcast_fusion.5", ["copy_bitcast_fusion.5"]],
   ["<module>", ["<module>"]],
   ["Linear 'a.b.0'", ["Linear 'a.b.0'", "Linear '…b.0'", "Linear '…0'", "Linear"]],
   [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -244,3 +245,20 @@ def test_the_views_are_links_a_screen_reader_can_list(opened: Opened) -> None:
     assert names[:3] == ["Flame graph", "Bottom-up", "Sandwich"]
     opened.page.keyboard.press("2")
     opened.page.wait_for_selector("[aria-current=page]:has-text('Bottom-up')")
+
+
+def test_a_long_finding_stays_on_its_card_on_a_phone(
+    open_on: OpenOn, profiles: tuple[Path, Path], tmp_path: Path
+) -> None:
+    profile = Profile.load(profiles[0])
+    found = [{"id": "hotspot", "title": f"slow at {'a_long_folder/' * 8}x.py:7", "nodes": [1]}]
+    path = tmp_path / "found.dcprof"
+    profile.with_section("findings", json.dumps(found).encode()).save(path)
+    with serving(path) as address, open_on(address, profile) as opened:
+        opened.page.set_viewport_size({"width": 390, "height": 844})
+        opened.go("view=findings")
+        title = opened.page.locator(".finding h2")
+        title.wait_for()
+        width = title.evaluate("(each) => each.scrollWidth - each.clientWidth")
+        assert width <= 0
+        assert box(title)[2] <= box(opened.page.locator(".finding"))[2]

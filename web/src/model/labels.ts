@@ -18,7 +18,7 @@ export function shorterForms(name: string): readonly string[] {
   if (own && own !== plain) forms.push(own);
   const afterHash = plain.split("#").at(-1) ?? "";
   if (afterHash && afterHash !== plain) forms.push(afterHash);
-  const method = /^[\w.]*\w(\.\w+(?::\d+)?)$/.exec(plain);
+  const method = /^[\w.]*\w(\.[A-Za-z_]\w*(?::\d+)?)$/.exec(plain);
   if (method) forms.push(method[1]);
   return forms;
 }

@@ -34,6 +34,7 @@ const KEYS: readonly (readonly [string, readonly (readonly [string, string])[]])
       ["c", "collapse: merge what it calls into it"],
       ["Delete", "drop it with its cost"],
       ["Ctrl wheel", "zoom at the mouse"],
+      ["right click", "select without zooming in"],
       ["Ctrl C", "copy the call path of the selected box"],
     ],
   ],

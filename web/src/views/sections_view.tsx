@@ -9,7 +9,8 @@ import { useAnswer } from "./use_answer";
 
 const MOST_ROWS = 500;
 const LONG_TEXT = 160;
-const UNITS = { _ns: "ns", _bytes: "bytes" } as const;
+/** Ending of a field's name: unit of its values, and what they are multiplied by for it. */
+const UNITS = { _ns: ["ns", 1], _s: ["ns", 1e9], _bytes: ["bytes", 1] } as const;
 
 /** Sections that have no view of their own. */
 export function otherSections(): string[] {
@@ -226,21 +227,21 @@ function isNumberOrNothing(value: unknown): boolean {
   return typeof value === "number" || value === null || value === undefined;
 }
 
-function unitOf(name: string): string {
+function unitOf(name: string): readonly [string, number] | null {
   const ending = Object.keys(UNITS).find((each) => name.endsWith(each));
-  return ending ? UNITS[ending as keyof typeof UNITS] : "";
+  return ending ? UNITS[ending as keyof typeof UNITS] : null;
 }
 
 /** Return the field's name as words, without the unit that its values carry. */
 function fieldLabel(name: string): string {
-  return words(name.replace(/_(?:ns|bytes)$/, ""));
+  return words(name.replace(/_(?:ns|s|bytes)$/, ""));
 }
 
 function plain(name: string, value: unknown): string {
   if (value === null || value === undefined) return "";
   if (typeof value === "number") {
     const unit = unitOf(name);
-    if (unit) return formatValue(value, unit);
+    if (unit) return formatValue(value * unit[1], unit[0]);
     return Number.isInteger(value) ? value.toLocaleString("en-US") : String(value);
   }
   if (typeof value === "boolean") return value ? "yes" : "no";

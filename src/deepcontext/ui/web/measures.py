@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _COUNT: Final = ".count"
 # What one asks for first, in this order; the rest follows as it was recorded.
-_FIRST: Final = (CPU_TIME_NS.name, ELAPSED_TIME_NS.name, "gpu_time_ns", "device_time_ns")
+_FIRST: Final = (CPU_TIME_NS.name, "gpu_time_ns", "device_time_ns", ELAPSED_TIME_NS.name)
 # Of these the number of events says how often the profiler looked, not what the program did.
 _SAMPLED: Final = ("sampled_", "peak_", "gpu_peak_", "jax_peak_")
 _EVENTS: Final = {
