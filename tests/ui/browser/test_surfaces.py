@@ -262,3 +262,26 @@ def test_a_long_finding_stays_on_its_card_on_a_phone(
         width = title.evaluate("(each) => each.scrollWidth - each.clientWidth")
         assert width <= 0
         assert box(title)[2] <= box(opened.page.locator(".finding"))[2]
+
+
+@pytest.mark.parametrize("width", [1280, 600, 390])
+def test_names_of_deep_rows_can_be_read(
+    open_on: OpenOn, make_profile: Any, tmp_path: Path, width: int
+) -> None:
+    depth = 120
+    frames = [Frame(FrameKind.PYTHON, f"level_{at}", "/home/me/a.py", at + 1) for at in range(depth)]
+    profile = make_profile(
+        [max(at - 1, 0) for at in range(depth + 2)],
+        [Frame(FrameKind.ROOT, ""), *frames, Frame(FrameKind.OPERATOR, "aten::add")],
+        cpu_time_ns={depth + 1: 1_000},
+    )
+    path = tmp_path / "deep.dcprof"
+    profile.save(path)
+    with serving(path) as address, open_on(address, profile) as opened:
+        opened.page.set_viewport_size({"width": width, "height": 800})
+        opened.go("shape=tree")
+        opened.page.wait_for_selector(".grid-row")
+        opened.page.evaluate("document.querySelector('.grid-box').scrollTo(0, 1e6)")
+        name = opened.page.locator(".tree-name .clip:text-is('aten::add')")
+        name.wait_for()
+        assert name.evaluate("(each) => each.scrollWidth <= each.clientWidth")

@@ -20,6 +20,9 @@ interface TreeTableProps {
 }
 
 const ROW_HEIGHT = 26;
+const INDENT = 14;
+/** What every name has, however deep it stands and however narrow the window is. */
+const NAME_WIDTH = 180;
 // Open at first: the path along the largest child, and all that is at least this part of the whole.
 const OPEN_PART = 0.3;
 
@@ -146,7 +149,7 @@ function Row(
       <span
         role="gridcell"
         class="tree-name"
-        style={{ paddingLeft: `${Math.min(layout.depth[node], 40) * 14}px` }}
+        style={{ paddingLeft: `min(${layout.depth[node] * INDENT}px, 100% - ${NAME_WIDTH}px)` }}
       >
         <button
           type="button"
