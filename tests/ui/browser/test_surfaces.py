@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -191,6 +192,23 @@ def test_printing_a_table_leaves_nothing_out(opened: Opened) -> None:
     assert box(rows.last)[3] <= height
 
 
+def test_a_dark_page_is_printed_in_dark_letters(opened: Opened) -> None:
+    opened.page.emulate_media(color_scheme="dark")
+    opened.go("view=trust")
+    heading = opened.page.locator("h2").first
+    heading.wait_for()
+    assert brightness(heading) > 128
+    opened.page.emulate_media(color_scheme="dark", media="print")
+    assert brightness(heading) < 128
+
+
+def brightness(part: Locator) -> float:
+    """Return how bright a text's colour is, 0 to 255."""
+    colour: str = part.evaluate("(each) => getComputedStyle(each).color")
+    red, green, blue = (int(value) for value in re.findall(r"\d+", colour)[:3])
+    return (red + green + blue) / 3
+
+
 def test_library_files_without_cost_are_folded(opened: Opened) -> None:
     opened.go("view=source")
     opened.page.wait_for_selector(".files .file")
@@ -269,7 +287,9 @@ def test_names_of_deep_rows_can_be_read(
     open_on: OpenOn, make_profile: Any, tmp_path: Path, width: int
 ) -> None:
     depth = 120
-    frames = [Frame(FrameKind.PYTHON, f"level_{at}", "/home/me/a.py", at + 1) for at in range(depth)]
+    frames = [
+        Frame(FrameKind.PYTHON, f"level_{at}", "/home/me/a.py", at + 1) for at in range(depth)
+    ]
     profile = make_profile(
         [max(at - 1, 0) for at in range(depth + 2)],
         [Frame(FrameKind.ROOT, ""), *frames, Frame(FrameKind.OPERATOR, "aten::add")],
