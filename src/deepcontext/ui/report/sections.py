@@ -75,13 +75,13 @@ def print_phases(page: Page, view: View, title: str = "Phases", *, with_calls: b
         Column("share"),
         *([Column("calls")] if with_calls else []),
     )
-    cells = [
-        (
+    cells: list[list[str | Text]] = [
+        [
             Text(f"{glyph} {PHASE_NAMES[row.phase]}", _PHASE_STYLES[row.phase]),
             format_value(row.value, view.unit),
             format_share(share),
             *([format_count(row.operator_calls)] if with_calls else []),
-        )
+        ]
         for (row, share), glyph in zip(parts, page.glyphs.bars, strict=True)
         if row.value
     ]
