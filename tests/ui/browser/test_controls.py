@@ -251,7 +251,10 @@ def spread_out(open_on: OpenOn, make_profile: Any, tmp_path: Path) -> Iterator[O
 @pytest.mark.parametrize("pivot", ["rank", "step", "device", "stream"])
 def test_the_tree_can_be_split_by_any_dimension(spread_out: Opened, pivot: str) -> None:
     spread_out.go("shape=tree")
+    # Threads are shown at first, and by no other dimension: only then the rows stay as they are.
+    spread_out.page.wait_for_selector(".grid-row:has-text('MainThread')")
     spread_out.page.select_option(".field:has-text('Split by') select", pivot)
+    spread_out.page.wait_for_selector(".grid-row:has-text('MainThread')", state="detached")
     spread_out.page.wait_for_selector(f".grid-row[aria-level='2']:has-text('{pivot} ')")
     frames = {each.name for each in spread_out.profile.frames if each.name.startswith(f"{pivot} ")}
     rows = spread_out.page.locator(".grid-row[aria-level='2']").all_inner_texts()

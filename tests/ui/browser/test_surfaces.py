@@ -305,3 +305,21 @@ def test_names_of_deep_rows_can_be_read(
         name = opened.page.locator(".tree-name .clip:text-is('aten::add')")
         name.wait_for()
         assert name.evaluate("(each) => each.scrollWidth <= each.clientWidth")
+
+
+def test_what_was_looked_at_is_there_after_a_reload(opened: Opened) -> None:
+    x, y = opened.box("aten::addmm")
+    opened.page.mouse.click(x, y)
+    opened.page.wait_for_selector(".details h2:has-text('aten::addmm')")
+    opened.page.wait_for_timeout(400)
+    opened.page.reload()
+    opened.page.wait_for_selector(".details h2:has-text('aten::addmm')")
+
+
+def test_callers_as_a_table_have_no_empty_columns(opened: Opened) -> None:
+    opened.go("view=bottom-up&shape=tree")
+    opened.page.wait_for_selector(".grid-row")
+    heads = opened.page.locator(".grid-head [role=columnheader]")
+    assert [head.inner_text() for head in heads.all() if head.is_visible()] == ["function", "cost"]
+    right = box(opened.page.locator(".grid-box"))[2]
+    assert right - box(opened.page.locator(".grid-row .value-share").first)[2] < 40

@@ -101,8 +101,11 @@ function Flame(props: { answer: FlameAnswer; backwards: boolean; query: Record<s
     if (zoomed.current || zoom < 0 || backwards) return;
     zoomed.current = true;
     const node = nodeOfSource(layout, zoom);
-    if (node > 0) handle.current?.zoomTo(node);
-    else answer.refine(zoom, Number(props.query.px));
+    if (node > 0) {
+      handle.current?.zoomTo(node);
+      // After a reload, or by a link: what fills the width is what was looked at.
+      if (selected.value.node < 0) choose(node);
+    } else answer.refine(zoom, Number(props.query.px));
   }, [layout]);
 
   function choose(node: number): void {

@@ -83,9 +83,11 @@ export function TreeTable(props: TreeTableProps) {
     }
   }
 
+  // Callers have neither a self cost nor calls of their own.
+  const isLean = backwards && !layout.before && !layout.calls;
   return (
     <div
-      class="grid-box"
+      class={isLean ? "grid-box lean" : "grid-box"}
       ref={box}
       tabIndex={0}
       role="treegrid"
