@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import io
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from rich.console import Console
 
 from deepcontext.profiler.frame import Frame, FrameKind
-from deepcontext.ui.report import render_report, render_summary
-from tests.ui.conftest import gpu_profile
+from deepcontext.ui.report import render_report, render_summary, report_to_dict
+from tests.ui.conftest import KERNEL, gpu_profile
 
 if TYPE_CHECKING:
     from deepcontext.profiler.profile import Profile
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "report-json.md"
 
 
 def _report(profile: Profile, width: int = 100) -> list[str]:
@@ -57,3 +61,14 @@ def test_phases_are_left_out_where_none_is_known(make_profile: Any) -> None:
     frames = [Frame(FrameKind.ROOT, ""), Frame(FrameKind.OPERATOR, "aten::mm")]
     profile = make_profile([0, 0], frames, cpu_time_ns={1: 7}, call_samples_ns={1: [7]})
     assert "Phases" not in _report(profile)
+
+
+def test_programs_read_the_same_and_every_key_is_documented(make_profile: Any) -> None:
+    profile = gpu_profile(make_profile, with_operator=True)
+    gpu: Any = report_to_dict(profile, limit=5, metric="cpu_time_ns")["gpu"]
+    assert (gpu["time_ns"], gpu["launches"]) == (24_000_000, 8)
+    [row] = gpu["kernels"]["rows"]
+    assert (row["name"], row["gpu_time_ns"], row["launches"]) == (KERNEL, 24_000_000, 8)
+    keys = {f"gpu.{key}" for key in gpu} | {f"gpu.kernels.{key}" for key in gpu["kernels"]}
+    keys |= {f"gpu.kernels.rows.{key}" for key in row}
+    assert keys == set(re.findall(r"^\| `(gpu\.[\w.]+)` ", PAGE.read_text("utf-8"), re.MULTILINE))

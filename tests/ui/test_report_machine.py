@@ -43,8 +43,8 @@ def test_every_key_is_documented_and_every_documented_key_exists(report: dict[st
     )
     # Of a program with JAX: tests/integration/jax/test_report.py; with memory:
     # tests/integration/torch/test_memory.py; with counters: tests/collectors/test_counters.py;
-    # of several ranks: tests/ui/test_cli_merge.py.
-    elsewhere = ("jax.", "memory.", "counter_use.", "ranks.")
+    # of several ranks: tests/ui/test_cli_merge.py; with a GPU: tests/ui/test_report_gpu.py.
+    elsewhere = ("jax.", "memory.", "counter_use.", "ranks.", "gpu.")
     documented = {key for key in documented if not key.startswith(elsewhere)}
     # A table is documented once: rows of operators, modules and scopes have the same keys.
     same = {"modules": "operators", "scopes": "operators"}

@@ -23,7 +23,7 @@ from deepcontext.ui.format import (
     format_share,
 )
 from deepcontext.ui.labels import figures, words
-from deepcontext.ui.report.gpu_sections import gpu_text, has_gpu_time
+from deepcontext.ui.report.gpu_sections import gpu_text
 
 if TYPE_CHECKING:
     from deepcontext.profiler.profile import Profile
@@ -178,7 +178,7 @@ def _collector(collector: CollectorReport) -> str:
 
 def _why_empty(profile: Profile) -> list[str]:
     """Return sentences: the reason of every collector that did not run, and the way on."""
-    if has_gpu_time(profile):
+    if gpu_text(profile):
         return ["The program called none of PyTorch or JAX; what the GPU did is shown."]
     silent = [each for each in profile.trust.collectors if each.status is not Status.RAN]
     reasons = [f"{each.name}: {each.status}, {each.reason or 'no reason given'}" for each in silent]

@@ -12,6 +12,7 @@ from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from deepcontext.profiler import balance, counter_use, memory_summary, summary, time_use
+from deepcontext.profiler.gpu_summary import gpu_use
 from deepcontext.profiler.source import line_text
 from deepcontext.ui.report.machine_jax import jax_to_dict
 
@@ -69,6 +70,7 @@ def report_to_dict(profile: Profile, *, limit: int, metric: str) -> dict[str, ob
         "modules": _groups(summary.by_module(profile, metric, limit)),
         "scopes": _groups(summary.by_scope(profile, metric, limit)),
         "jax": jax_to_dict(profile, limit),
+        "gpu": _gpu(profile, limit),
         "ranks": _ranks(profile, limit),
         "time_use": _time_use(profile, limit),
         "counter_use": _counter_use(profile, limit),
@@ -102,6 +104,30 @@ def _lines(profile: Profile, table: GroupTable) -> dict[str, object]:
         for row in table.rows
     ]
     return {"row_count": table.row_count, "rows": rows}
+
+
+def _gpu(profile: Profile, limit: int) -> dict[str, object] | None:
+    use = gpu_use(profile, limit)
+    if use is None:
+        return None
+    rows = [
+        {
+            "name": kernel.name,
+            "gpu_time_ns": kernel.gpu_time_ns,
+            "share": kernel.gpu_time_ns / use.time_ns,
+            "launches": kernel.launches,
+            "phases": {
+                phase.label: value
+                for phase, value in zip(summary.PHASES, kernel.phases, strict=True)
+            },
+        }
+        for kernel in use.kernels
+    ]
+    return {
+        "time_ns": use.time_ns,
+        "launches": use.launches,
+        "kernels": {"row_count": use.kernel_count, "rows": rows},
+    }
 
 
 def _time_use(profile: Profile, limit: int) -> dict[str, object] | None:

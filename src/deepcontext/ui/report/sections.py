@@ -108,7 +108,7 @@ def print_lines(page: Page, view: View, title: str = "Source lines of the progra
     if not table.rows:
         return
     note = "total: with all it calls and its backward; self: what no deeper line of yours explains"
-    page.title(f"{title}{shown(table)}", note)
+    page.title(f"{title}{_shown(table)}", note)
     print_line_table(page, view, table)
 
 
@@ -172,7 +172,7 @@ def print_modules(page: Page, view: View) -> None:
     table = summary.by_module(view.profile, view.metric, view.limit)
     if not table.rows:
         return
-    page.title(f"Modules{shown(table)}", "total: forward and backward; self: no nested module")
+    page.title(f"Modules{_shown(table)}", "total: forward and backward; self: no nested module")
     columns = (*_VALUE_COLUMNS, Column("module", Elide.MIDDLE))
     cells = [(*_values(page, view, row, table.total), row.name) for row in table.rows]
     page.table(columns, cells)
@@ -225,7 +225,7 @@ def _print_timed(page: Page, view: View, title: str, table: GroupTable, note: st
     """Print groups whose calls are timed one by one."""
     if not table.rows:
         return
-    page.title(f"{title}{shown(table)}", note)
+    page.title(f"{title}{_shown(table)}", note)
     columns = (
         Column("self"),
         Column("share"),
@@ -259,8 +259,7 @@ def _range(calls: Spread | None) -> str:
     return f"{format_ns(calls.minimum)} to {format_ns(calls.maximum)}"
 
 
-def shown(table: GroupTable) -> str:
-    """Return `` (15 of 98)`` for a title, or "" where all rows are shown."""
+def _shown(table: GroupTable) -> str:
     if len(table.rows) == table.row_count:
         return ""
     return f" ({len(table.rows)} of {format_count(table.row_count)})"
