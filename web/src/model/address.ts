@@ -171,7 +171,7 @@ export function treeQuery(place: Place, defaultMetric: string): Record<string, s
 }
 
 /** The server takes CPU time when no metric is named; anything else must be said. */
-function named(metric: string): string {
+export function named(metric: string): string {
   return metric === SERVER_METRIC ? "" : metric;
 }
 

@@ -2,9 +2,20 @@
 
 import { useEffect, useState } from "preact/hooks";
 import type { MeasureValue, NodeAnswer, OwnValue } from "../api_types";
+import { named, treeQuery } from "../model/address";
 import { formatCount, formatShare, formatTime, formatValue } from "../model/format";
 import { type Layout, nodeOfSource, pathTo } from "../model/layout";
-import { addEdit, detailsOpen, go, measure, place, selected, source, tree } from "../state";
+import {
+  addEdit,
+  detailsOpen,
+  go,
+  measure,
+  place,
+  profile,
+  selected,
+  source,
+  tree,
+} from "../state";
 import { copyPath, useCopiedPath } from "./copy_path";
 import { NodeTip, nodeName } from "./node_tip";
 import { Dot, shorten, words } from "./parts";
@@ -44,7 +55,9 @@ export function Details(props: DetailsProps) {
 function Overview(props: { layout: Layout }) {
   const { layout } = props;
   // The root of a tree that was changed may be no node that the next tree has.
-  const query = { ...tree.value, source: "0" };
+  // The answer holds every measure: it is asked for once, whichever is shown.
+  const first = profile.value?.measures[0]?.key ?? "";
+  const query = { ...treeQuery({ ...place.value, metric: "" }, first), source: "0" };
   const isWhole = !layout.before && place.value.edits.length === 0;
   const canAsk = isWhole && (source.value?.has("node", query) ?? false);
   const asked = useAnswer("node", canAsk ? query : null);
@@ -82,7 +95,7 @@ function Totals(props: { answer: NodeAnswer }) {
                 <button
                   type="button"
                   class="link plain"
-                  disabled={!possible({ metric: each.measure.key })}
+                  disabled={!possible({ metric: named(each.measure.key) })}
                   onClick={() => go({ metric: each.measure.key })}
                 >
                   {each.measure.label}
