@@ -4,7 +4,6 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
-#include <pthread.h>
 
 #include "bindings/bindings.h"
 #include "gpu/collector.h"
@@ -78,7 +77,6 @@ gpu::CollectorOptions optionsOf(size_t buffer_bytes, size_t pool_bytes, double d
 void bindGpu(nb::module_ &module) {
   gpu::setContextProvider(pythonAware);
   gpu::setRangeOpener(openRange);
-  pthread_atfork(gpu::beforeFork, [] { gpu::afterFork(false); }, [] { gpu::afterFork(true); });
   module.def("gpu_mapped_libraries", gpu::mappedLibraries);
   module.def("gpu_probe",
              [](const std::string &name, const std::string &profiler, const std::string &driver) {

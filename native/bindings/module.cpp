@@ -9,6 +9,7 @@
 #include "core/interner.h"
 #include "core/metric_registry.h"
 #include "core/recorder.h"
+#include "gpu/collector.h"
 #include "jax/attribution.h"
 #include "jax/source_frames.h"
 #include "python/code_table.h"
@@ -33,23 +34,31 @@ std::array<std::mutex *, 10> forkLocks() {
           &Interner::instance().forkLock(),          &MetricRegistry::instance().forkLock()};
 }
 
+/// The threads that read a GPU's records end first: they may need what is locked then.
 void beforeFork() {
+  gpu::beforeFork();
   AllocationLedger::instance().lockForFork(); // never waits for one of the others
   for (std::mutex *mutex : forkLocks()) {
     mutex->lock();
   }
 }
 
-void afterFork() {
+void unlock() {
   for (std::mutex *mutex : forkLocks()) {
     mutex->unlock();
   }
   AllocationLedger::instance().unlockAfterFork();
 }
 
+void afterFork() {
+  unlock();
+  gpu::afterFork(/*is_child=*/false);
+}
+
 /// A forked child records nothing: it would count into its own copy of the parent's trees.
 void inForkedChild() {
-  afterFork();
+  unlock();
+  gpu::afterFork(/*is_child=*/true);
   RecorderRegistry::abandon();
   Sampler::instance().abandonInChild();
   Watcher::instance().abandonInChild();

@@ -144,6 +144,31 @@ def test_a_forked_child_neither_records_nor_hangs(gpu: FakeGpu) -> None:
     assert output.split() == ["0", "15"]
 
 
+def test_a_fork_while_records_are_read_does_not_hang(nvidia: FakeGpu) -> None:
+    """The fork waits for the reading thread, which meets a new name: a lock that a fork takes, too."""
+    output = run(
+        nvidia,
+        """
+        import os
+        deepcontext.start()
+        gpu.buffer_records(1)
+        gpu.launch("warm", us=1)
+        gpu.hang("cuptiGetTimestamp", 0.1)  # asked for before a buffer's records are read
+        gpu.launch("a kernel not seen before", us=1, count=3)
+        gpu.deliver()
+        child = os.fork()
+        if child == 0:
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        print(os.waitstatus_to_exitcode(status))
+        gpu.hang("cuptiGetTimestamp", 0)
+        profile = deepcontext.stop()
+        print(profile.trust.counters["gpu_records_matched"])
+        """,
+    )
+    assert output.split() == ["0", "4"]
+
+
 def test_nothing_starts_before_a_framework_is_loaded(nvidia: FakeGpu, tmp_path: Path) -> None:
     """The driver is on the machine, but the program uses no GPU."""
     profile = tmp_path / "out.dcprof"
