@@ -51,8 +51,21 @@ void BufferQueue::startThread() {
 
 void BufferQueue::discard(const FilledBuffer &buffer) {
   std::lock_guard<std::mutex> lock(mutex_);
+  release(buffer);
+}
+
+void BufferQueue::release(const FilledBuffer &buffer) {
   std::free(buffer.data);
   allocated_bytes_ -= std::min(allocated_bytes_, buffer.bytes);
+}
+
+/// A buffer that the vendor kept since an earlier session may be smaller than those of this one.
+void BufferQueue::recycle(const FilledBuffer &buffer) {
+  if (buffer.bytes == buffer_bytes_) {
+    free_.push_back(buffer.data);
+  } else {
+    release(buffer);
+  }
 }
 
 void BufferQueue::run() {
@@ -69,7 +82,7 @@ void BufferQueue::run() {
     read_(buffer);
     lock.lock();
     is_reading_ = false;
-    free_.push_back(buffer.data);
+    recycle(buffer);
     read_one_.notify_all();
   }
 }
@@ -104,7 +117,7 @@ void BufferQueue::stop() {
     lock.unlock();
     read_(buffer);
     lock.lock();
-    free_.push_back(buffer.data);
+    recycle(buffer);
   }
   for (uint8_t *buffer : free_) {
     std::free(buffer);

@@ -46,6 +46,8 @@ public:
 
 private:
   void run();
+  void release(const FilledBuffer &buffer);
+  void recycle(const FilledBuffer &buffer);
   void startThread();
   void endThread(std::unique_lock<std::mutex> &lock);
 

@@ -45,6 +45,9 @@ struct Fake {
   void (*load_module)();
   void (*stall)(const char *, const char *, uint32_t, uint32_t);
   void (*destroy_context)();
+  void (*hang)(const char *, uint64_t);
+  void (*hold)(const char *, int);
+  void (*set_version)(uint32_t);
 
   explicit Fake(const Vendor &vendor) {
     void *driver = dlopen(vendor.driver, RTLD_NOW | RTLD_LOCAL);
@@ -73,6 +76,9 @@ struct Fake {
     bind(&load_module, "fake_load_module");
     bind(&stall, "fake_stall");
     bind(&destroy_context, "fake_destroy_context");
+    bind(&hang, "fake_hang");
+    bind(&hold, "fake_hold");
+    bind(&set_version, "fake_set_version");
   }
 };
 
@@ -282,7 +288,62 @@ void stallsWhileThreadsLaunch(const Vendor &vendor) {
   CHECK_EQ(in_tree, figures["stall_samples"]);
 }
 
+/// Wait for a figure to rise above `seen`; false when it does not.
+bool hasRisen(gpu::Collector &collector, const char *figure, uint64_t seen) {
+  constexpr int kLooks = 2000;
+  for (int look = 0; look < kLooks; ++look) {
+    if (collector.figures()[figure] > seen) {
+      return true;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return false;
+}
+
+/// A call of the library takes longer than a fork waits for the sampling thread.
+void forksWhileStallsHang(const Vendor &vendor) {
+  gpu::CollectorOptions options;
+  options.with_stalls = true;
+  Running run(vendor, options);
+  run.fake.launch("k", 0, 10);
+  CHECK_EQ(hasRisen(run.collector, "stall_windows", 0), true);
+  run.fake.hang("cuptiPCSamplingStart", 1'500'000'000);
+  std::this_thread::sleep_for(std::chrono::milliseconds(500)); // it is likely inside by now
+  for (int fork = 0; fork < 3; ++fork) {
+    run.collector.beforeFork();
+    run.collector.afterFork(false);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1000));
+  }
+  run.fake.hang("cuptiPCSamplingStart", 0);
+  CHECK_EQ(hasRisen(run.collector, "stall_windows", run.collector.figures()["stall_windows"]),
+           true);
+  run.stop();
+}
+
 } // namespace
+
+TEST(aSharedLibraryIsLeftWhenItsRecordsAreRead) {
+  const Vendor &vendor = kVendors[0];
+  Fake fake(vendor);
+  gpu::Collector &collector = *gpu::collectorOf(vendor.name);
+  fake.reset();
+  fake.set_version(130401);
+  fake.hold("another tool", 1);
+  RecorderRegistry::instance().begin(1u << 20);
+  CHECK_EQ(collector.start({vendor.profiler, vendor.driver}, {}), "");
+  fake.launch_many("k", 0, 10, 100);
+  fake.deliver(0);
+  fake.hang("cuptiGetTimestamp", 50'000'000); // asked for before a buffer's records are read
+  CHECK_EQ(collector.stop(), "");
+  RecorderRegistry::instance().end();
+  CHECK_EQ(collector.figures()["is_shared"], 1u);
+  CHECK_EQ(collector.figures()["broken_buffers"], 0u);
+  CHECK_EQ(collector.figures()["matched"], 100u);
+}
+
+TEST(stallsAreSampledAfterForksDuringACallThatHangs) {
+  forksWhileStallsHang(kVendors[0]);
+}
 
 TEST(stallsAreSampledWhileThreadsLaunch) {
   stallsWhileThreadsLaunch(kVendors[0]);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <malloc.h>
 #include <random>
 #include <thread>
 
@@ -266,6 +267,20 @@ TEST(buffersAreBoundedReadAndReused) {
   queue.put({after, 1024, 7});
   queue.stop();
   CHECK_EQ(read.load(), 57u);
+}
+
+TEST(aBufferOfAnEarlierSessionIsNotHandedOutAsALargerOne) {
+  BufferQueue queue;
+  queue.configure(1024, 1 << 20, [](const FilledBuffer &) {});
+  uint8_t *kept = queue.take(false); // by the vendor, over the end of the session
+  queue.stop();
+  queue.configure(4096, 1 << 20, [](const FilledBuffer &) {});
+  queue.put({kept, 1024, 10});
+  CHECK(queue.waitUntilRead(10));
+  uint8_t *fresh = queue.take(false);
+  CHECK(malloc_usable_size(fresh) >= queue.bufferBytes());
+  queue.discard({fresh, queue.bufferBytes(), 0});
+  queue.stop();
 }
 
 TEST(aCallThatHangsIsLeftBehind) {

@@ -386,6 +386,11 @@ void synchronize(uint64_t ns) {
   usleep(static_cast<useconds_t>(ns / 1000));
 }
 
+bool isSubscriber(void *subscriber) {
+  std::lock_guard<std::mutex> lock(state().mutex);
+  return subscriber && subscriber == state().subscription.get();
+}
+
 int enableKind(uint32_t kind) {
   FAIL_IF_ASKED("cuptiActivityEnable");
   FAIL_IF_ASKED("cuptiActivityEnable:" + std::to_string(kind));
@@ -440,7 +445,9 @@ FAKE_API int cuptiGetTimestamp(uint64_t *now) {
   *now = fake::nowNs();
   return abi::kSuccess;
 }
-FAKE_API int cuptiGetTimestamp_v2(void *, uint64_t *now) { return cuptiGetTimestamp(now); }
+FAKE_API int cuptiGetTimestamp_v2(void *subscriber, uint64_t *now) {
+  return isSubscriber(subscriber) ? cuptiGetTimestamp(now) : int{abi::kInvalidParameter};
+}
 
 FAKE_API int cuptiSubscribe(void **subscriber, abi::Callback callback, void *user) {
   FAIL_IF_ASKED("cuptiSubscribe");
@@ -537,9 +544,10 @@ FAKE_API int cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid_bytes,
                                         abi::Activity **record) {
   return nextRecord(buffer, valid_bytes, record);
 }
-FAKE_API int cuptiActivityGetNextRecord_v2(void *, uint8_t *buffer, size_t valid_bytes,
+FAKE_API int cuptiActivityGetNextRecord_v2(void *subscriber, uint8_t *buffer, size_t valid_bytes,
                                            abi::Activity **record) {
-  return nextRecord(buffer, valid_bytes, record);
+  return isSubscriber(subscriber) ? nextRecord(buffer, valid_bytes, record)
+                                  : int{abi::kInvalidParameter};
 }
 
 FAKE_API int cuptiActivityGetNumDroppedRecords(void *, uint32_t, size_t *dropped) {

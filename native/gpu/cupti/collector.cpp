@@ -247,6 +247,7 @@ std::string CuptiCollector::stop() {
         self.countDropped(nullptr, 0);
       });
   problem += problem.empty() || flushing.empty() ? flushing : "; " + flushing;
+  buffers_.waitUntilRead(options_.deadline_s); // records are read with the subscription
   is_running_.store(false);
   std::string ending =
       callWithDeadline("cuptiUnsubscribe", [](CuptiCollector &self, Result *) { self.disable(); });

@@ -57,15 +57,18 @@ std::string StallSampler::start() {
   gone_.clear();
   lines_.clear();
   samples_ = dropped_ = windows_ = 0;
-  is_running_.store(true);
   startThread();
-  return "";
+  is_running_.store(has_thread_);
+  return has_thread_ ? "" : "stalls are not sampled: the process may have no more threads";
 }
 
 void StallSampler::startThread() {
+  if (thread_.joinable()) {
+    thread_.join(); // it has ended since `endThread` gave it up
+  }
   is_ending_ = false;
-  has_thread_ = true;
   thread_ = startOwnThread([this] { run(); });
+  has_thread_ = thread_.joinable();
 }
 
 /// False when the thread has not ended after `seconds`: it stays behind inside CUPTI.
@@ -146,7 +149,11 @@ bool StallSampler::pause() {
 
 void StallSampler::resume() {
   std::lock_guard<std::mutex> lock(mutex_);
-  if (isRunning() && !has_thread_) {
+  if (!isRunning()) {
+    return;
+  }
+  is_ending_ = false; // a thread that did not end in time goes on
+  if (!has_thread_) {
     startThread();
   }
 }
