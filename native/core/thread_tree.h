@@ -46,7 +46,7 @@ struct alignas(64) Node {
   bool hasFlag(NodeFlag flag) const { return flags.load(std::memory_order_relaxed) & flag; }
   void setFlag(NodeFlag flag) {
     uint8_t old = flags.load(std::memory_order_relaxed);
-    if (!(old & flag)) {
+    if ((old & flag) != flag) { // may be several
       flags.store(old | flag, std::memory_order_relaxed);
     }
   }

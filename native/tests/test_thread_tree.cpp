@@ -114,6 +114,14 @@ TEST(clear_forgets_nodes_and_metrics) {
   CHECK_EQ(tree.size(), 2u);
 }
 
+TEST(flags_that_a_node_lacks_are_added_to_those_it_has) {
+  ThreadTree tree;
+  tree.root()->setFlag(kFlagBackward);
+  tree.root()->setFlag(static_cast<NodeFlag>(kFlagBackward | kFlagSequenced));
+  CHECK(tree.root()->hasFlag(kFlagBackward));
+  CHECK(tree.root()->hasFlag(kFlagSequenced));
+}
+
 TEST(a_node_has_one_row_a_metric) {
   ThreadTree tree;
   Node *node = tree.child(tree.root(), FrameKind::kKernel, 1, 0);
