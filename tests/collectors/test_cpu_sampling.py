@@ -104,6 +104,25 @@ def within(found_ns: int, expected_s: float, whole_s: float) -> bool:
     return abs(found_ns / 1e9 - expected_s) <= 4 * sd + 2 * PERIOD_S
 
 
+def test_the_main_thread_is_never_taken_for_one_of_ours(tmp_path: Path) -> None:
+    """It has their name for the moment in which it starts one of them; here for good."""
+    program = """
+import ctypes, time
+import deepcontext
+PR_SET_NAME = 15
+assert ctypes.CDLL(None).prctl(PR_SET_NAME, b"deepcontext", 0, 0, 0) == 0
+deepcontext.start("out.dcprof")
+begun = time.thread_time()
+while time.thread_time() < begun + 0.5:
+    sum(range(1000))
+deepcontext.stop()
+"""
+    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True, timeout=120)
+    (main,) = time_use.by_thread(Profile.load(tmp_path / "out.dcprof"))
+    assert main.name == "MainThread"
+    assert main.sampled.cpu_ns > 0.25e9
+
+
 def test_numpy_preprocessing_is_found_at_its_lines(run: Run) -> None:
     result = run("""
 import numpy

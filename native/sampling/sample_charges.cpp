@@ -1,0 +1,62 @@
+#include "sampling/sample_charges.h"
+
+#include "core/metric_registry.h"
+
+namespace deepcontext {
+
+SampleCharges::SampleCharges() {
+  MetricRegistry &metrics = MetricRegistry::instance();
+  cpu_metric_ = metrics.id("sampled_cpu_time_ns");
+  wait_metric_ = metrics.id("sampled_wait_time_ns");
+  gil_metric_ = metrics.id("sampled_gil_time_ns");
+  gil_wait_metric_ = metrics.id("sampled_gil_wait_time_ns");
+  ready_metric_ = metrics.id("sampled_ready_time_ns");
+}
+
+void SampleCharges::charge(SampledThread &thread, Node *place, SampleKind kind,
+                           const ThreadClocks &now, bool is_about_gil) {
+  ChargedTime time = thread.account.charge(kind, now);
+  if (kind != SampleKind::kInOperator) {
+    thread.place = place;
+    add(place, time, kind, is_about_gil);
+  }
+}
+
+void SampleCharges::chargeCounters(SampledThread &thread, Node *place, bool is_waiting) {
+  thread.counters.settle(is_waiting, [&](const PerfEvent &event, uint64_t value) {
+    tree_.addTo(place, MetricRegistry::instance().id(event.metric), value);
+  });
+}
+
+void SampleCharges::chargeWhole(const SampledThread &thread, uint64_t cpu_ns) {
+  add(nodeOf(thread), {cpu_ns, 0}, SampleKind::kRunning, false);
+}
+
+void SampleCharges::settle(SampledThread &thread) {
+  if (thread.is_identified) {
+    add(thread.place, thread.account.settle(), SampleKind::kRunning, false);
+  }
+  thread.counters.settleAll([&](const PerfEvent &event, uint64_t value) {
+    tree_.addTo(thread.is_identified ? thread.place : nodeOf(thread),
+                MetricRegistry::instance().id(event.metric), value);
+  });
+}
+
+void SampleCharges::add(Node *place, ChargedTime time, SampleKind kind, bool is_about_gil) {
+  if (time.cpu_ns > 0) {
+    tree_.addTo(place, cpu_metric_, time.cpu_ns);
+    if (is_about_gil && kind == SampleKind::kRunning) {
+      tree_.addTo(place, gil_metric_, time.cpu_ns);
+    }
+  }
+  if (time.wait_ns > 0) {
+    tree_.addTo(place, wait_metric_, time.wait_ns);
+    if (kind == SampleKind::kReady) {
+      tree_.addTo(place, ready_metric_, time.wait_ns);
+    } else if (is_about_gil && kind == SampleKind::kWaiting) {
+      tree_.addTo(place, gil_wait_metric_, time.wait_ns);
+    }
+  }
+}
+
+} // namespace deepcontext

@@ -1,0 +1,43 @@
+#pragma once
+// A thread of the program, as the sampler knows it.
+#include <cstdint>
+
+#include "core/recorder.h"
+#include "sampling/perf_counters.h"
+#include "sampling/signal_handler.h"
+#include "sampling/thread_account.h"
+#include "sampling/thread_names.h"
+
+namespace deepcontext {
+
+/// From the round that finds it to the one that misses it. Rounds are the sampler's visits to all
+/// threads, by number.
+struct SampledThread {
+  SampledThread(int kernel_number, const ThreadClocks &start)
+      : number(kernel_number), account(start) {}
+
+  int number;                         // the kernel's
+  uint32_t slot = SampleSlots::kMost; // none yet
+  uint32_t name = 0;                  // interned; the kernel's
+  uint32_t serial = ThreadNames::kShared;
+  const void *python_state = nullptr;
+  Recorder *recorder = nullptr;
+  bool is_identified = false; // it runs Python, or has recorded something
+  bool is_deaf = false;       // it holds the signal back
+  uint32_t unanswered_rounds = 0;
+  uint32_t visits = 0;
+  uint64_t next_identification = 0; // a round
+  uint64_t next_mask_check = 0;
+  uint64_t next_visit = 0;
+  uint32_t still_visits = 0; // in a row that found it where it was
+  uint64_t seen_cpu_ns = 0;
+  bool is_waiting = false; // as of seen_cpu_ns
+  bool waits_for_gil = false;
+  bool waits_in_operator = false;
+  Node *place = nullptr; // the last one known
+  ThreadAccount account;
+  PerfCounters counters;
+  bool is_counted = false; // its counters are open
+};
+
+} // namespace deepcontext

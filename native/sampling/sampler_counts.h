@@ -1,0 +1,31 @@
+#pragma once
+// What became of the samples of a session.
+#include <atomic>
+#include <cstdint>
+
+namespace deepcontext {
+
+/// Written by the sampler's thread, read by any.
+struct SamplerCounts {
+  std::atomic<uint64_t> rounds{0};     // visits to all threads
+  std::atomic<uint64_t> running{0};    // answered by the thread itself
+  std::atomic<uint64_t> waiting{0};    // read from a thread that did not run
+  std::atomic<uint64_t> lost{0};       // led nowhere; their time went to the next sample
+  std::atomic<uint64_t> cut{0};        // lack their innermost frames: the code was freed meanwhile
+  std::atomic<uint64_t> unanswered{0}; // the thread held the signal back, or ended
+  std::atomic<uint64_t> threads{0};
+  std::atomic<uint64_t> threads_refused{0};
+  std::atomic<uint64_t> own_cpu_ns{0}; // of the sampler's thread
+
+  void clear() {
+    for (auto *count : {&rounds, &running, &waiting, &lost, &cut, &unanswered, &threads,
+                        &threads_refused, &own_cpu_ns}) {
+      count->store(0, std::memory_order_relaxed);
+    }
+  }
+  static void bump(std::atomic<uint64_t> &count, uint64_t by = 1) {
+    count.fetch_add(by, std::memory_order_relaxed);
+  }
+};
+
+} // namespace deepcontext

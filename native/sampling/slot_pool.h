@@ -1,0 +1,42 @@
+#pragma once
+// Which of the slots that signals carry are in use.
+#include <cstdint>
+#include <vector>
+
+#include "sampling/signal_handler.h"
+
+namespace deepcontext {
+
+/// Hands out slots by number and makes them as they are needed; they are never freed. Sampler's
+/// thread only, and `begin` while there is none.
+class SlotPool {
+public:
+  /// A session begins: no thread has one.
+  void begin() {
+    free_.clear();
+    for (uint32_t slot = 0; slot < made_; ++slot) {
+      free_.push_back(slot);
+    }
+  }
+  /// An idle slot; `SampleSlots::kMost` when all are in use.
+  uint32_t take() {
+    if (free_.empty()) {
+      if (made_ == SampleSlots::kMost) {
+        return SampleSlots::kMost;
+      }
+      SampleSlots::put(made_, new SampleSlot());
+      free_.push_back(made_++);
+    }
+    uint32_t slot = free_.back();
+    free_.pop_back();
+    SampleSlots::at(slot)->state.store(SampleSlot::kIdle, std::memory_order_relaxed);
+    return slot;
+  }
+  void giveBack(uint32_t slot) { free_.push_back(slot); }
+
+private:
+  std::vector<uint32_t> free_;
+  uint32_t made_ = 0;
+};
+
+} // namespace deepcontext

@@ -1,0 +1,276 @@
+#include "sampling/thread_visits.h"
+
+#include <algorithm>
+
+#include "core/clock.h"
+
+namespace deepcontext {
+
+namespace {
+
+constexpr uint64_t kRoundsBetweenIdentifications = 50;
+constexpr uint32_t kVisitsOfYouth = 5;
+constexpr uint64_t kRoundsBetweenMaskChecks = 100;
+// A thread that stays where it is is visited less and less often, but this often at least.
+constexpr uint32_t kMostRoundsBetweenVisits = 8;
+constexpr uint32_t kStillVisitsBeforeRarer = 16;
+
+} // namespace
+
+ThreadVisits::ThreadVisits(VisitParts parts) : parts_(parts) {}
+
+void ThreadVisits::beginRound(uint64_t round, bool may_ask) {
+  round_ = round;
+  may_ask_ = may_ask;
+  ns_per_tick_ = RecorderRegistry::instance().clock().nsPerTick();
+}
+
+void ThreadVisits::begin(const Senses &senses, SampledThread &thread, bool is_old) {
+  identify(senses, thread);
+  if (is_old && thread.recorder) {
+    ThreadClocks start = thread.account.last();
+    start.operator_ns = toNs(thread.recorder->view(ticks()).operator_ticks);
+    thread.account = ThreadAccount(start);
+  }
+}
+
+/// Find out whether a thread runs Python, and whether it records. Either may begin at any time.
+void ThreadVisits::identify(const Senses &senses, SampledThread &thread) {
+  thread.next_identification = round_ + kRoundsBetweenIdentifications;
+  thread.recorder = RecorderRegistry::instance().ofThread(thread.number);
+  RemotePython::State state = python_.find(thread.number, senses.memory);
+  thread.python_state = state.address;
+  bool was_identified = thread.is_identified;
+  thread.is_identified = was_identified || thread.recorder || state.address;
+  if (state.address && thread.serial == ThreadNames::kShared) {
+    thread.serial = ThreadNames::instance().add(state.handle);
+  }
+  if (!was_identified) {
+    thread.place = charges_.nodeOf(thread);
+  }
+}
+
+bool ThreadVisits::visit(const Senses &senses, SampledThread &thread) {
+  // A thread exists for a moment before it runs Python.
+  bool is_young = ++thread.visits <= kVisitsOfYouth;
+  if (thread.next_identification <= round_ || (is_young && !thread.is_identified)) {
+    identify(senses, thread);
+  }
+  if (thread.slot != SampleSlots::kMost) {
+    takeAnswer(senses, thread);
+  }
+  std::optional<uint64_t> cpu_ns = KernelThreads::cpuNs(thread.number);
+  if (!cpu_ns) {
+    return false;
+  }
+  bool is_still = *cpu_ns == thread.seen_cpu_ns;
+  thread.still_visits = is_still ? thread.still_visits + 1 : 0;
+  thread.next_visit =
+      round_ + 1 +
+      std::min(thread.still_visits / kStillVisitsBeforeRarer, kMostRoundsBetweenVisits - 1);
+  if (!thread.is_identified) {
+    if (!is_still && !is_young) {
+      chargeWithoutPlace(thread, *cpu_ns);
+    }
+  } else if (is_still && thread.is_waiting) {
+    stayWaiting(thread, *cpu_ns);
+  } else {
+    look(senses, thread, *cpu_ns);
+  }
+  return true;
+}
+
+void ThreadVisits::look(const Senses &senses, SampledThread &thread, uint64_t cpu_ns) {
+  // The clock of a thread that is on a processor moves between two readings.
+  if (KernelThreads::cpuNs(thread.number) != cpu_ns) {
+    ask(senses, thread);
+    return;
+  }
+  std::optional<ThreadState> state = senses.kernel.state(thread.number);
+  SampleKind kind = state && state->is_running ? SampleKind::kReady : SampleKind::kWaiting;
+  bool waits_for_gil = state && parts_.gil.isWaitedFor(*state);
+  if (!readStill(senses, thread, cpu_ns, kind, waits_for_gil)) {
+    ask(senses, thread);
+  }
+}
+
+bool ThreadVisits::mayAsk(const Senses &senses, SampledThread &thread) {
+  if (!may_ask_) {
+    return false;
+  }
+  if (thread.next_mask_check <= round_) {
+    thread.next_mask_check = round_ + kRoundsBetweenMaskChecks;
+    thread.is_deaf = senses.kernel.isBlocking(thread.number, kSampleSignal);
+  }
+  return !thread.is_deaf;
+}
+
+void ThreadVisits::ask(const Senses &senses, SampledThread &thread) {
+  thread.is_waiting = false;
+  if (!mayAsk(senses, thread)) {
+    SamplerCounts::bump(parts_.counts.unanswered);
+    std::optional<uint64_t> cpu_ns = KernelThreads::cpuNs(thread.number);
+    chargeWithoutPlace(thread, cpu_ns.value_or(thread.account.last().cpu_ns));
+    return;
+  }
+  if (thread.slot == SampleSlots::kMost) {
+    thread.slot = parts_.slots.take();
+  }
+  if (thread.slot == SampleSlots::kMost) {
+    SamplerCounts::bump(parts_.counts.threads_refused);
+    return;
+  }
+  SampleSlot *slot = SampleSlots::at(thread.slot);
+  if (slot->state.load(std::memory_order_relaxed) == SampleSlot::kAsked) {
+    return; // still under way
+  }
+  parts_.counted.read(thread);
+  thread.unanswered_rounds = 0;
+  slot->thread.store(thread.number, std::memory_order_relaxed);
+  slot->state.store(SampleSlot::kAsked, std::memory_order_release);
+  if (!askForSample(thread.slot, thread.number)) {
+    slot->state.store(SampleSlot::kIdle, std::memory_order_relaxed);
+  }
+}
+
+void ThreadVisits::takeAnswer(const Senses &senses, SampledThread &thread) {
+  SampleSlot *slot = SampleSlots::at(thread.slot);
+  uint32_t state = slot->state.load(std::memory_order_acquire);
+  if (state == SampleSlot::kAnswered) {
+    take(senses, thread);
+    slot->state.store(SampleSlot::kIdle, std::memory_order_relaxed);
+  } else if (state == SampleSlot::kAsked && ++thread.unanswered_rounds > 1) {
+    thread.next_mask_check = 0;
+    thread.is_deaf = !mayAsk(senses, thread);
+  }
+}
+
+/// Charge a sample that the thread has answered with.
+void ThreadVisits::take(const Senses &senses, SampledThread &thread) {
+  const SampleSlot &slot = *SampleSlots::at(thread.slot);
+  const SampledContext &context = slot.context;
+  if (context.recorder) {
+    thread.recorder = context.recorder;
+  }
+  if (context.thread_state) {
+    thread.python_state = context.thread_state;
+  }
+  SamplerCounts::bump(parts_.counts.running);
+  ThreadClocks now{slot.wall_ns, toNs(context.operator_ticks), slot.cpu_ns};
+  if (context.is_in_operator) {
+    charges_.charge(thread, thread.place, SampleKind::kInOperator, now, false);
+    charges_.chargeCounters(thread, charges_.tree().innermost(context, charges_.nodeOf(thread)),
+                            false);
+    return;
+  }
+  bool is_whole = true;
+  Node *place = charges_.tree().place(context, charges_.nodeOf(thread), senses.memory, &is_whole);
+  if (!place || context.is_garbled) {
+    SamplerCounts::bump(parts_.counts.lost);
+    return;
+  }
+  SamplerCounts::bump(parts_.counts.cut, is_whole ? 0 : 1);
+  charges_.charge(thread, place, SampleKind::kRunning, now, context.holds_gil);
+  charges_.chargeCounters(thread, place, false);
+}
+
+/// Read the place of a thread that does not run. False when it has run meanwhile.
+bool ThreadVisits::readStill(const Senses &senses, SampledThread &thread, uint64_t cpu_ns,
+                             SampleKind kind, bool waits_for_gil) {
+  if (thread.python_state && !python_.isOf(thread.python_state, thread.number, senses.memory)) {
+    identify(senses, thread);
+  }
+  uint64_t now_ns = monotonicNs();
+  python_.sample(thread.python_state, thread.recorder, ticks(), scratch_.get(), senses.memory);
+  if (KernelThreads::cpuNs(thread.number) != cpu_ns) {
+    return false;
+  }
+  SamplerCounts::bump(parts_.counts.waiting);
+  thread.seen_cpu_ns = cpu_ns;
+  thread.is_waiting = kind == SampleKind::kWaiting;
+  thread.waits_for_gil = waits_for_gil;
+  thread.waits_in_operator = scratch_->is_in_operator;
+  ThreadClocks now{now_ns, toNs(scratch_->operator_ticks), cpu_ns};
+  Node *place = thread.place;
+  if (!scratch_->is_in_operator) {
+    bool is_whole = true;
+    place = charges_.tree().place(*scratch_, charges_.nodeOf(thread), senses.memory, &is_whole);
+    if (!place || scratch_->is_garbled) {
+      SamplerCounts::bump(parts_.counts.lost);
+      thread.is_waiting = false; // looked at again next time
+      return true;
+    }
+    SamplerCounts::bump(parts_.counts.cut, is_whole ? 0 : 1);
+  }
+  charges_.charge(thread, place, scratch_->is_in_operator ? SampleKind::kInOperator : kind, now,
+                  waits_for_gil);
+  parts_.counted.read(thread);
+  charges_.chargeCounters(thread,
+                          scratch_->is_in_operator
+                              ? charges_.tree().innermost(*scratch_, charges_.nodeOf(thread))
+                              : place,
+                          kind == SampleKind::kWaiting);
+  return true;
+}
+
+/// It has not run since it was seen waiting, so it still waits there.
+void ThreadVisits::stayWaiting(SampledThread &thread, uint64_t cpu_ns) {
+  ThreadClocks now = thread.account.last();
+  now.wall_ns = monotonicNs();
+  now.cpu_ns = cpu_ns;
+  if (thread.recorder) {
+    now.operator_ns = toNs(thread.recorder->view(ticks()).operator_ticks);
+  }
+  charges_.charge(thread, thread.place,
+                  thread.waits_in_operator ? SampleKind::kInOperator : SampleKind::kWaiting, now,
+                  thread.waits_for_gil);
+}
+
+/// A thread without Python has no place but itself, and what it waits for is nobody's business. One
+/// that runs and cannot be asked is charged as a whole, too.
+void ThreadVisits::chargeWithoutPlace(SampledThread &thread, uint64_t cpu_ns) {
+  ThreadClocks now = thread.account.last();
+  uint64_t wall_ns = monotonicNs();
+  thread.seen_cpu_ns = cpu_ns;
+  parts_.counted.read(thread);
+  charges_.chargeCounters(thread, charges_.nodeOf(thread), false);
+  if (thread.is_identified) {
+    LevelView levels = thread.recorder ? thread.recorder->view(ticks()) : LevelView();
+    now = {wall_ns, toNs(levels.operator_ticks), cpu_ns};
+    charges_.charge(thread, charges_.nodeOf(thread),
+                    levels.is_in_operator ? SampleKind::kInOperator : SampleKind::kRunning, now,
+                    false);
+    return;
+  }
+  charges_.chargeWhole(thread, cpu_ns - now.cpu_ns);
+  thread.account = ThreadAccount({wall_ns, 0, cpu_ns});
+}
+
+void ThreadVisits::finish(SampledThread &thread) {
+  std::optional<uint64_t> cpu_ns = KernelThreads::cpuNs(thread.number);
+  if (cpu_ns) {
+    uint64_t now = monotonicNs();
+    LevelView levels = thread.recorder ? thread.recorder->view(ticks()) : LevelView();
+    ThreadClocks clocks{now, toNs(levels.operator_ticks), *cpu_ns};
+    bool was_waiting = thread.is_waiting && *cpu_ns == thread.seen_cpu_ns;
+    charges_.charge(thread, thread.place,
+                    levels.is_in_operator ? SampleKind::kInOperator
+                    : was_waiting         ? SampleKind::kWaiting
+                                          : SampleKind::kRunning,
+                    clocks, false);
+  }
+  forget(thread, !cpu_ns);
+}
+
+void ThreadVisits::forget(SampledThread &thread, bool has_ended) {
+  parts_.counted.close(thread);
+  charges_.settle(thread);
+  if (has_ended) {
+    ThreadNames::instance().end(thread.serial);
+  }
+  if (thread.slot != SampleSlots::kMost) {
+    parts_.slots.giveBack(thread.slot);
+  }
+}
+
+} // namespace deepcontext
