@@ -380,6 +380,7 @@ void bindWatcher(nb::module_ &module) {
   module.def("set_watcher_interval",
              [](double seconds) { Watcher::instance().setInterval(seconds); });
   module.def("stop_watcher", [] { Watcher::instance().stop(); });
+  module.def("watcher_threads_refused", [] { return Watcher::instance().threadsRefused(); });
   module.def("set_exit_status", setExitStatus);
   module.def("pause_watcher", [] { ForkPause::instance().pause(); });
   module.def("resume_watcher", [] { ForkPause::instance().resume(); });

@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "core/own_thread.h"
 
@@ -22,15 +23,22 @@ struct Done {
 
 } // namespace
 
-bool runWithDeadline(std::function<void()> work, double seconds) {
+bool runWithDeadline(const std::function<void()> &work, double seconds) {
   auto done = std::make_shared<Done>();
-  startOwnThread([done, work = std::move(work)] {
+  std::thread thread = startOwnThread([done, work] {
     t_is_own = true;
     work();
     std::lock_guard<std::mutex> lock(done->mutex);
     done->is_done = true;
     done->signal.notify_all();
-  }).detach();
+  });
+  if (!thread.joinable()) {
+    bool was_own = std::exchange(t_is_own, true);
+    work();
+    t_is_own = was_own;
+    return true;
+  }
+  thread.detach();
   std::unique_lock<std::mutex> lock(done->mutex);
   // On the system clock: waiting on the steady one needs a call that ThreadSanitizer does not know.
   auto end = std::chrono::system_clock::now() +

@@ -117,6 +117,7 @@ void Watcher::start(PyObject *callback, double first_seconds, double interval_se
   setInterval(interval_seconds);
   pid_ = getpid();
   is_started_ = true;
+  threads_refused_ = 0;
   is_dying_.store(false); // a child forked while its parent died has these still
   latest_death_.store({});
   next_ = std::chrono::steady_clock::now() +
@@ -180,6 +181,7 @@ void Watcher::resume() {
   }
   uint64_t turn = turn_.fetch_add(1) + 1;
   thread_ = startOwnThread([this, turn] { run(turn); });
+  threads_refused_ += !thread_.joinable();
 }
 
 void Watcher::abandonInChild() {
@@ -235,10 +237,13 @@ void Watcher::call(const char *reason) {
 void Watcher::die(int signal_number) {
   is_dying_.store(true);
   // Whoever holds the GIL may not give it back; the signal still has to kill in reasonable time.
-  startOwnThread([signal_number] {
+  std::thread deadline = startOwnThread([signal_number] {
     std::this_thread::sleep_for(kLongestLastWrite);
     dieOf(signal_number);
-  }).detach();
+  });
+  if (deadline.joinable()) { // else the thread that is held up ends the process, somewhat later
+    deadline.detach();
+  }
   call(signal_number == SIGTERM ? "SIGTERM" : signal_number == SIGHUP ? "SIGHUP" : "signal");
   dieOf(signal_number);
 }

@@ -34,6 +34,8 @@ public:
   void setInterval(double seconds) {
     interval_.store(std::chrono::nanoseconds(static_cast<int64_t>(seconds * 1e9)));
   }
+  /// How often its thread could not be started: no snapshot and no last write until the next fork.
+  uint64_t threadsRefused() const { return threads_refused_; }
   bool isStarted() const override { return is_started_; }
   void pause() override;
   void resume() override;
@@ -57,6 +59,7 @@ private:
   std::chrono::steady_clock::time_point next_;
   std::vector<int> taken_;
   std::thread thread_;
+  uint64_t threads_refused_ = 0;  // GIL held
   std::atomic<uint64_t> turn_{0}; // of the thread that is to run; others end when they see it
   std::atomic<int> pending_signal_{0};
   std::atomic<pid_t> writer_{0};      // thread id

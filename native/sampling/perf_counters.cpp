@@ -70,17 +70,23 @@ const std::array<PerfEvent, kPerfEvents> &perfEvents() {
 
 std::vector<PerfAnswer> askForPerfEvents(const std::vector<std::string> &names) {
   std::vector<PerfAnswer> answers;
-  startOwnThread([&] {
-    std::string reason;
-    bool is_separate = separateDescriptors(&reason);
-    for (const std::string &name : names) {
-      for (const PerfEvent &event : perfEvents()) {
-        if (name == event.name) {
-          answers.push_back(is_separate ? ask(event) : PerfAnswer{&event, ENOSYS, false});
-        }
+  for (const std::string &name : names) {
+    for (const PerfEvent &event : perfEvents()) {
+      if (name == event.name) {
+        answers.push_back({&event, EAGAIN, false}); // where no thread can be started
       }
     }
-  }).join();
+  }
+  std::thread asking = startOwnThread([&] {
+    std::string reason;
+    bool is_separate = separateDescriptors(&reason);
+    for (PerfAnswer &answer : answers) {
+      answer = is_separate ? ask(*answer.event) : PerfAnswer{answer.event, ENOSYS, false};
+    }
+  });
+  if (asking.joinable()) {
+    asking.join();
+  }
   return answers;
 }
 

@@ -1,6 +1,7 @@
 #include "core/own_thread.h"
 
 #include <fstream>
+#include <pthread.h>
 #include <string>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -43,4 +44,23 @@ TEST(a_thread_of_ours_takes_no_signal_and_its_parent_takes_them_again) {
     CHECK_EQ(sigismember(&inside, number), 1);
     CHECK_EQ(sigismember(&after, number), sigismember(&before, number));
   }
+}
+
+TEST(without_room_for_a_thread_there_is_none_and_no_exception) {
+  long parent = syscall(SYS_gettid);
+  std::string before = nameOf(parent);
+  pthread_attr_t usual, huge;
+  pthread_getattr_default_np(&usual);
+  pthread_attr_init(&huge);
+  pthread_attr_setstacksize(&huge, size_t{1} << 46); // no machine has room for it
+  CHECK_EQ(pthread_setattr_default_np(&huge), 0);
+  bool has_run = false;
+  std::thread refused = startOwnThread([&] { has_run = true; });
+  CHECK(!refused.joinable());
+  CHECK_EQ(nameOf(parent), before);
+  pthread_setattr_default_np(&usual);
+  startOwnThread([&] { has_run = true; }).join();
+  CHECK(has_run);
+  pthread_attr_destroy(&usual);
+  pthread_attr_destroy(&huge);
 }

@@ -50,6 +50,77 @@ def test_context_manager_writes_the_file_and_holds_the_result(tmp_path: Path) ->
     assert list(tmp_path.iterdir()) == [path], "temporary files were left behind"
 
 
+def test_a_start_that_fails_leaves_nothing_running(tmp_path: Path) -> None:
+    program = """
+import resource, sys
+import deepcontext
+from deepcontext import _native, errors
+soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))  # as on a full disk
+try:
+    deepcontext.start(sys.argv[1])
+except errors.UserError as error:
+    print(error)
+assert not _native.is_recording()
+resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+deepcontext.start(sys.argv[1])
+with deepcontext.scope("second"):
+    pass
+deepcontext.stop()
+"""
+    path = tmp_path / "out.dcprof"
+    done = run(program, str(path))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"cannot write '{path}': ")
+    assert names(Profile.load(path), "scope") == {"second"}
+
+
+def test_snapshots_that_fail_are_one_note_however_many_they_are(tmp_path: Path) -> None:
+    path = tmp_path / "folder" / "out.dcprof"
+    path.parent.mkdir()
+    session = deepcontext.start(path, snapshot_interval=0)
+    path.parent.rmdir()
+    for _ in range(3):
+        session._on_watcher("snapshot")
+    path.parent.mkdir()
+    notes = deepcontext.stop().trust.notes
+    (note,) = [note for note in notes if "snapshots could not be written" in note]
+    assert note.startswith("3 ")
+    assert "No such file or directory" in note
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_fork_while_a_session_starts_does_not_end_its_sampling() -> None:
+    program = """
+import os
+from deepcontext.collectors.cpu_sampling import CpuSampling
+from deepcontext.collectors.python_frames import PythonFrames
+from deepcontext.profiler.session import SessionManager, SessionOptions
+import time
+
+class Forking(PythonFrames):
+    name = "another thread that forks"
+    def start(self, options):
+        child = os.fork()
+        if child == 0:
+            os._exit(0)
+        os.waitpid(child, 0)
+    def stop(self):
+        pass
+
+manager = SessionManager()
+manager.start(None, SessionOptions(), [PythonFrames, CpuSampling, Forking])
+end = time.thread_time() + 0.3
+while time.thread_time() < end:
+    sum(range(1000))
+c = manager.stop().outcomes["cpu sampling"].counters
+print(c["samples_running"] + c["samples_waiting"])
+"""
+    done = run(program)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 5
+
+
 def test_decorator_profiles_each_call(tmp_path: Path) -> None:
     path = tmp_path / "out.dcprof"
 

@@ -88,9 +88,14 @@ class Session:
         self._step_start_ns = 0
         self._step_durations = _StepDurations()
         self._forked_children = 0
-        self._notes: list[str] = []
+        self._failed_snapshots = 0
+        self._last_failure = ""
         self._lock = threading.Lock()  # one reader of the tree at a time
         self._is_over = False
+
+    @property
+    def _writes_snapshots(self) -> bool:
+        return self.path is not None and self._options.snapshot_interval_s > 0
 
     # -- life
 
@@ -99,15 +104,27 @@ class Session:
         for collector in self._collectors:
             self._start_collector(collector)
         self._usage = ProcessUsage()
-        interval = self._options.snapshot_interval_s
-        if self.path is not None and interval > 0:
-            self._write("snapshot")
+        if self._writes_snapshots:
+            interval = self._options.snapshot_interval_s
+            try:
+                self._write("snapshot")
+            except OSError as error:
+                raise UserError(f"cannot write '{self.path}': {error}") from error
             _native.start_watcher(
                 self._on_watcher,
                 min(_FIRST_SNAPSHOT_S, interval),
                 interval,
                 (signal.SIGTERM, signal.SIGHUP),
             )
+
+    def _abandon(self) -> None:
+        """Take back what a beginning that failed has started."""
+        self._is_over = True
+        with contextlib.ExitStack() as last_first:
+            last_first.callback(_native.end)
+            for collector in self._started:
+                last_first.callback(collector.stop)
+            last_first.callback(_native.stop_watcher)
 
     def _start_collector(self, collector: Collector) -> None:
         try:
@@ -196,7 +213,8 @@ class Session:
         try:
             self._write(reason)
         except (OSError, DeepContextError) as error:
-            self._notes.append(f"a snapshot could not be written: {error}")
+            self._failed_snapshots += 1
+            self._last_failure = str(error)
         cost = time.monotonic() - begun
         wanted = self._options.snapshot_interval_s
         _native.set_watcher_interval(max(wanted, cost / _SNAPSHOT_BUDGET))
@@ -213,7 +231,7 @@ class Session:
             steps=self._steps,
             step_times=self._step_durations.summary(),
             forked_children=self._forked_children,
-            notes=tuple(self._notes),
+            notes=self._all_notes(),
             metrics=(*KNOWN_METRICS, *(m for c in self._collectors for m in c.metrics)),
             sections={k: v for c in self._started for k, v in c.sections().items()},
             options={
@@ -231,6 +249,20 @@ class Session:
             script=self._options.script,
             cwd=self._cwd,
         )
+
+    def _all_notes(self) -> tuple[str, ...]:
+        notes = []
+        if self._failed_snapshots:
+            notes.append(
+                f"{self._failed_snapshots} snapshots could not be written, the last one because of: "
+                f"{self._last_failure}"
+            )
+        if self._writes_snapshots and _native.watcher_threads_refused():
+            notes.append(
+                "no snapshot could be written for a time: the process may have no more threads "
+                "(ulimit -u, or a container's limit)"
+            )
+        return tuple(notes)
 
 
 class Scope(contextlib.ContextDecorator):
@@ -315,7 +347,11 @@ class SessionManager:
             session = Session(where, options, [make() for make in collectors])
             self._add_process_hooks()
             self._pid = os.getpid()
-            session._begin()  # noqa: SLF001  sessions are only made here
+            try:
+                session._begin()  # noqa: SLF001  sessions are only made here
+            except BaseException:
+                session._abandon()  # noqa: SLF001
+                raise
             self._stops_at_exit = options.stops_at_exit
             self._session = session
             return session
@@ -352,7 +388,7 @@ class SessionManager:
     def _after_fork_in_parent(self) -> None:
         if self.session is not None:
             self.session._forked_children += 1  # noqa: SLF001
-            _native.resume_watcher()
+        _native.resume_watcher()  # also of a session that is about to start on another thread
 
     def _after_fork_in_child(self) -> None:
         # The native side stopped recording before this; a lock that was held stays held for ever.
