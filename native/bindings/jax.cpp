@@ -212,8 +212,7 @@ nb::tuple addWindow(LaunchNotes &notes, nb::bytes xspace) {
     }
   }
   Attribution::LastWindow last = Attribution::instance().lastWindow();
-  return nb::make_tuple(is_whole, last.runs, last.launches, last.waiting, last.scarce,
-                        last.events);
+  return nb::make_tuple(is_whole, last.runs, last.launches, last.waiting, last.scarce, last.events);
 }
 
 nb::list readRuns(nb::bytes xspace) {
