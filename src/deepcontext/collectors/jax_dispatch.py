@@ -8,13 +8,13 @@ seen by `sys.monitoring` (Python 3.12 and newer), else only counted, by jax's ow
 from __future__ import annotations
 
 import sys
+from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 from deepcontext import _native
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import CodeType
 
     from deepcontext.collectors.jax_names import Found, Names
 
@@ -105,7 +105,7 @@ def function_id(function: Any, name: str = "") -> int:
 
 
 def _id_of(name: str, wrapped: Any) -> int:
-    code = getattr(_innermost(wrapped), "__code__", None)
+    code = _code_of(wrapped)
     if wrapped is None:  # compiled ahead of time: the module's name
         name = name.removeprefix("jit_").removeprefix("jit(").removesuffix(")")
     if code is None or code.co_qualname.startswith(_LAUNCHER):
@@ -115,6 +115,15 @@ def _id_of(name: str, wrapped: Any) -> int:
 
 def _is_jit_disabled() -> bool:
     return bool(sys.modules["jax"].config.jax_disable_jit)
+
+
+def _code_of(function: Any) -> CodeType | None:
+    """Return the code of the user's function; None for a callable object, whatever it answers."""
+    try:
+        code = getattr(_innermost(function), "__code__", None)
+    except Exception:  # noqa: BLE001  an attribute of the program's, asked for in its call of jax.jit
+        return None
+    return code if isinstance(code, CodeType) else None
 
 
 def _innermost(function: Any) -> Any:
