@@ -69,7 +69,7 @@ def test_cupti_is_declared_as_its_headers_do(requirement: str, tmp_path: Path) -
         "cupti_sizes.cpp", [found, CHECKS / "shim"], run=True, out=tmp_path / "sizes"
     )
     version, kernel, memcpy, _, memset, _ = printed.split()
-    fake = (ROOT / "tests" / "fakes" / "cupti.cpp").read_text(encoding="utf-8")
+    fake = (ROOT / "tests" / "fakes" / "cupti_records.cpp").read_text(encoding="utf-8")
     assert f"{{{version}, {kernel}, {memcpy}, {memset}}}" in fake
 
 

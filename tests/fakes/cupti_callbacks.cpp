@@ -1,0 +1,103 @@
+// The callbacks of the fake CUPTI: on the launching thread, to whoever subscribes.
+#include "cupti_device.h"
+#include "cupti_stalls.h"
+
+namespace fake::cupti {
+
+namespace {
+
+struct CallName {
+  uint32_t id;
+  const char *name;
+};
+constexpr CallName kCalls[] = {{17, "cuCtxSynchronize"},       {126, "cuStreamSynchronize"},
+                               {220, "cuMemsetD32Async"},      {276, "cuMemcpyHtoD_v2"},
+                               {277, "cuMemcpyHtoDAsync_v2"},  {278, "cuMemcpyDtoH_v2"},
+                               {279, "cuMemcpyDtoHAsync_v2"},  {281, "cuMemcpyDtoDAsync_v2"},
+                               {307, "cuLaunchKernel"},        {514, "cuGraphLaunch"},
+                               {497, "cuStreamEndCapture"},    {539, "cuStreamBeginCapture_v2"},
+                               {652, "cuLaunchKernelEx"},      {319, "cuMemcpyPeerAsync"}};
+
+} // namespace
+
+State &state() {
+  static State *const state = new State();
+  return *state;
+}
+
+
+const char *nameOfCall(uint32_t id) {
+  for (const CallName &call : kCalls) {
+    if (call.id == id) {
+      return call.name;
+    }
+  }
+  return nullptr;
+}
+
+std::shared_ptr<Subscription> listener(uint32_t domain, uint32_t id) {
+  State &s = state();
+  std::lock_guard<std::mutex> lock(s.mutex);
+  return s.callbacks.count({domain, id}) ? s.subscription : nullptr;
+}
+
+Call::Call(uint32_t id) : id(id), correlation(state().next_correlation.fetch_add(1)) {
+  tell(abi::kSiteEnter);
+}
+
+void Call::tell(uint32_t site) {
+  auto subscription = listener(abi::kDomainDriver, id);
+  if (!subscription) {
+    return;
+  }
+  int result = 0;
+  abi::CallbackData data{};
+  data.site = site;
+  data.function = "";
+  data.return_value = &result;
+  data.context = kContext;
+  data.context_id = 1;
+  data.correlation_data = &slot;
+  data.correlation = correlation;
+  ++state().device.callbacks;
+  subscription->callback(subscription->user, abi::kDomainDriver, id, &data);
+}
+
+void tellGraphNode(uint32_t id, uint32_t graph, uint64_t node, uint64_t original) {
+  auto subscription = listener(abi::kDomainResource, id);
+  if (!subscription) {
+    return;
+  }
+  abi::GraphData data{};
+  data.graph = reinterpret_cast<void *>(static_cast<uintptr_t>(graph));
+  data.node = reinterpret_cast<void *>(static_cast<uintptr_t>(node));
+  data.original_node = reinterpret_cast<void *>(static_cast<uintptr_t>(original));
+  abi::ResourceData resource{};
+  resource.context = kContext;
+  resource.descriptor = &data;
+  ++state().device.callbacks;
+  subscription->callback(subscription->user, abi::kDomainResource, id, &resource);
+}
+
+} // namespace fake::cupti
+
+namespace fake {
+
+int faultOf(const char *function) { return cupti::state().device.fault(function); }
+const char *sharedName(const char *name) { return cupti::state().device.intern(name); }
+
+void tellModuleLoaded(uint32_t module, const char *cubin, size_t bytes) {
+  auto subscription = cupti::listener(cupti::abi::kDomainResource, cupti::abi::kResourceModuleLoaded);
+  if (!subscription) {
+    return;
+  }
+  cupti::abi::ModuleData data{module, bytes, cubin};
+  cupti::abi::ResourceData resource{};
+  resource.context = cupti::kContext;
+  resource.descriptor = &data;
+  ++cupti::state().device.callbacks;
+  subscription->callback(subscription->user, cupti::abi::kDomainResource, cupti::abi::kResourceModuleLoaded,
+                         &resource);
+}
+
+} // namespace fake

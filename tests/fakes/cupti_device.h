@@ -1,0 +1,117 @@
+#pragma once
+// The device behind the fake CUPTI: who subscribes to it, and the buffers it fills.
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "abi/cupti.h"
+#include "device.h"
+
+namespace fake::cupti {
+
+namespace abi = deepcontext::abi::cupti;
+
+/// Bytes of the records of one of CUPTI's releases.
+struct Sizes {
+  uint32_t version;
+  size_t kernel, memcpy, memset;
+};
+
+/// The release that the library is at first.
+Sizes firstSizes();
+/// The newest of the known releases that is not newer than `version`.
+Sizes sizesOf(uint32_t version);
+
+inline void *const kContext = reinterpret_cast<void *>(0x1000); // the one of this device
+
+struct Subscription {
+  abi::Callback callback = nullptr;
+  void *user = nullptr;
+  bool is_second_family = false;
+};
+
+struct Buffer {
+  uint8_t *data = nullptr;
+  size_t bytes = 0;
+  size_t used = 0;
+  size_t most = 0;
+  size_t records = 0;
+};
+
+struct State {
+  fake::Device device;
+  std::mutex mutex;
+  Sizes sizes = firstSizes();
+  std::shared_ptr<Subscription> subscription;
+  std::string holder; // another tool
+  bool is_holder_sharing = false;
+  std::set<uint32_t> kinds;
+  std::set<std::pair<uint32_t, uint32_t>> callbacks;
+  abi::BufferRequested requested = nullptr;
+  abi::BufferCompleted completed = nullptr;
+  abi::BufferRequestedV2 requested_v2 = nullptr;
+  abi::BufferCompletedV2 completed_v2 = nullptr;
+  std::map<std::thread::id, Buffer> buffers; // one a delivering thread
+  std::atomic<uint32_t> next_correlation{1};
+  std::map<uint32_t, uint32_t> capturing; // stream -> graph
+  std::atomic<uint64_t> broken_captures{0}; // the context was waited for meanwhile
+  std::atomic<uint64_t> buffers_out{0};
+  std::atomic<uint64_t> most_records{0}; // in a buffer; 0 for as many as fit
+  bool is_holding = false;
+  std::vector<Buffer> held; // complete, and not handed back yet
+  std::atomic<uint64_t> dropped_told{0}; // to the client
+};
+
+State &state();
+
+#define FAIL_IF_ASKED(function)                                                                    \
+  do {                                                                                             \
+    if (int code = fake::cupti::state().device.fault(function)) {                                  \
+      return code;                                                                                 \
+    }                                                                                              \
+  } while (0)
+
+// -- callbacks (cupti_callbacks.cpp)
+
+// Ids as libcupti 12.9 and 13.0 give them.
+constexpr uint32_t kLaunchKernel = 307, kGraphLaunch = 514, kMemset = 220, kCtxSynchronize = 17;
+constexpr uint32_t kBeginCapture = 539, kEndCapture = 497;
+
+/// The name that CUPTI has for a driver function's callback, or null.
+const char *nameOfCall(uint32_t id);
+/// The subscriber, if it wants this callback.
+std::shared_ptr<Subscription> listener(uint32_t domain, uint32_t id);
+
+/// An API call of the program, from its beginning to its end.
+struct Call {
+  uint32_t id;
+  uint32_t correlation;
+  uint64_t slot = 0; // the client's own, from enter to exit
+
+  explicit Call(uint32_t id);
+  ~Call() { tell(abi::kSiteExit); }
+  void tell(uint32_t site);
+};
+
+void tellGraphNode(uint32_t id, uint32_t graph, uint64_t node, uint64_t original);
+
+// -- records and their buffers (cupti_records.cpp)
+
+uint8_t copyKind(const char *direction);
+size_t sizeOf(uint32_t kind);
+/// Hand a buffer back to the client, or keep it while a test wants that.
+void complete(const Buffer &buffer);
+/// The delivering thread's buffer, out of the shared map, so that a flush cannot hand it over too.
+Buffer checkOut();
+void checkIn(const Buffer &buffer);
+bool emit(Buffer *buffer, const std::vector<uint8_t> &record);
+/// Write records of finished work.
+void deliver(const std::vector<Work> &works);
+
+} // namespace fake::cupti

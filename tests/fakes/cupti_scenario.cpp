@@ -1,0 +1,326 @@
+// The test's side of the fake CUPTI; control.h says what each function does.
+#include <cstring>
+
+#include "control.h"
+#include "cupti_device.h"
+#include "cupti_stalls.h"
+
+using namespace fake::cupti;
+using fake::What;
+using fake::Work;
+
+FAKE_API int cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid_bytes,
+                                        abi::Activity **record);
+FAKE_API int cuptiActivityFlushAll(uint32_t flags);
+
+namespace {
+
+void synchronize(uint64_t ns) {
+  Call call(kCtxSynchronize);
+  {
+    std::lock_guard<std::mutex> lock(state().mutex);
+    state().broken_captures += state().capturing.size();
+  }
+  usleep(static_cast<useconds_t>(ns / 1000));
+}
+
+} // namespace
+
+FAKE_API void fake_reset() {
+  State &s = state();
+  s.device.reset();
+  s.dropped_told = 0;
+  fake::resetStalls();
+  std::lock_guard<std::mutex> lock(s.mutex);
+  s.sizes = firstSizes();
+  s.subscription = nullptr;
+  s.holder.clear();
+  s.is_holder_sharing = false;
+  s.kinds.clear();
+  s.callbacks.clear();
+  s.requested = nullptr;
+  s.completed = nullptr;
+  s.requested_v2 = nullptr;
+  s.completed_v2 = nullptr;
+  s.buffers.clear();
+  s.held.clear();
+  s.is_holding = false;
+  s.most_records = 0;
+  s.buffers_out = 0;
+  s.capturing.clear();
+  s.broken_captures = 0;
+  s.next_correlation = 1;
+}
+
+FAKE_API void fake_set_version(uint32_t version) {
+  state().sizes = sizesOf(version);
+}
+FAKE_API void fake_fail(const char *function, int code) {
+  std::lock_guard<std::mutex> lock(state().device.mutex);
+  state().device.faults[function] = code;
+  state().device.has_faults = true;
+}
+FAKE_API void fake_hang(const char *function, uint64_t ns) {
+  std::lock_guard<std::mutex> lock(state().device.mutex);
+  state().device.hangs[function] = ns;
+}
+FAKE_API void fake_hold(const char *tool, int is_sharing) {
+  std::lock_guard<std::mutex> lock(state().mutex);
+  state().holder = tool;
+  state().is_holder_sharing = is_sharing != 0;
+}
+FAKE_API void fake_start_runtime() {}
+FAKE_API void fake_set_buffer_records(uint64_t most) { state().most_records = most; }
+FAKE_API void fake_range_push(const char *) {} // NVTX ranges do not come through CUPTI alone
+FAKE_API void fake_range_pop() {}
+FAKE_API void fake_set_next_correlation(uint32_t id) { state().next_correlation = id; }
+FAKE_API void fake_drop(uint64_t records) { state().device.drop_next = records; }
+
+FAKE_API void fake_set_device(uint32_t device) { fake::t_device = device % fake::kDevices; }
+FAKE_API void fake_launch(const char *kernel, uint32_t stream, uint64_t ns) {
+  State &s = state();
+  Work work;
+  work.name = s.device.intern(kernel);
+  work.stream = stream;
+  Call call(kLaunchKernel);
+  uint32_t graph = 0;
+  uint64_t node = 0;
+  {
+    std::lock_guard<std::mutex> lock(s.mutex);
+    auto capturing = s.capturing.find(stream);
+    if (capturing != s.capturing.end()) {
+      graph = capturing->second;
+      node = s.device.next_node++;
+      work.end_ns = ns; // the duration, until it is replayed
+      s.device.graphs[graph].works.push_back(work);
+      s.device.graphs[graph].nodes.push_back(node);
+    }
+  }
+  if (graph) {
+    tellGraphNode(abi::kResourceGraphNodeCreated, graph, node, 0);
+    return;
+  }
+  work.correlation = call.correlation;
+  s.device.schedule(work, ns);
+}
+
+FAKE_API void fake_launch_many(const char *kernel, uint32_t stream, uint64_t ns, uint64_t count) {
+  for (uint64_t i = 0; i < count; ++i) {
+    fake_launch(kernel, stream, ns);
+  }
+}
+
+FAKE_API void fake_copy(const char *direction, uint64_t bytes, uint64_t ns, int is_blocking) {
+  Work work;
+  work.what = What::kCopy;
+  work.name = state().device.intern(direction);
+  work.bytes = bytes;
+  uint32_t id = copyKind(direction) == 10  ? 319
+                : copyKind(direction) == 2 ? (is_blocking ? 278 : 279)
+                                           : (is_blocking ? 276 : 277);
+  Call call(id);
+  work.correlation = call.correlation;
+  state().device.schedule(work, ns);
+  if (is_blocking) {
+    usleep(static_cast<useconds_t>(ns / 1000));
+  }
+}
+
+FAKE_API void fake_set_shape(uint32_t grid, uint32_t block) {
+  fake::t_grid = grid;
+  fake::t_block = block;
+}
+FAKE_API void fake_memset(uint64_t bytes, uint64_t ns) {
+  Work work;
+  work.what = What::kMemset;
+  work.bytes = bytes;
+  Call call(kMemset);
+  work.correlation = call.correlation;
+  state().device.schedule(work, ns);
+}
+
+FAKE_API void fake_synchronize(uint64_t ns) { synchronize(ns); }
+
+FAKE_API void fake_capture_begin(uint32_t stream) {
+  State &s = state();
+  Call call(kBeginCapture);
+  std::lock_guard<std::mutex> lock(s.mutex);
+  s.capturing[stream] = s.device.next_graph++;
+}
+FAKE_API uint32_t fake_capture_end(uint32_t stream) {
+  State &s = state();
+  Call call(kEndCapture);
+  std::lock_guard<std::mutex> lock(s.mutex);
+  uint32_t graph = s.capturing[stream];
+  s.capturing.erase(stream);
+  return graph;
+}
+
+FAKE_API uint32_t fake_graph_instantiate(uint32_t graph) {
+  State &s = state();
+  fake::Graph executable;
+  uint32_t id = 0;
+  {
+    std::lock_guard<std::mutex> lock(s.mutex);
+    executable = s.device.graphs[graph];
+    executable.sources = executable.nodes;
+    for (uint64_t &node : executable.nodes) {
+      node = s.device.next_node++;
+    }
+    id = s.device.next_graph++;
+    s.device.graphs[id] = executable;
+  }
+  for (size_t i = 0; i < executable.nodes.size(); ++i) {
+    // CUPTI tells of a clone's node twice: as of any new one, and as of a clone.
+    tellGraphNode(abi::kResourceGraphNodeCreated, id, executable.nodes[i], 0);
+    tellGraphNode(abi::kResourceGraphNodeCloned, id, executable.nodes[i], executable.sources[i]);
+  }
+  return id;
+}
+
+FAKE_API void fake_graph_launch(uint32_t executable, uint32_t stream) {
+  State &s = state();
+  fake::Graph graph;
+  {
+    std::lock_guard<std::mutex> lock(s.mutex);
+    graph = s.device.graphs[executable];
+  }
+  Call call(kGraphLaunch);
+  for (size_t i = 0; i < graph.works.size(); ++i) {
+    Work work = graph.works[i];
+    uint64_t duration_ns = work.end_ns;
+    work.stream = stream;
+    work.correlation = call.correlation;
+    work.graph_exec = executable;
+    work.graph_node = graph.nodes[i];
+    work.source_node = graph.sources[i];
+    s.device.schedule(work, duration_ns);
+  }
+}
+
+FAKE_API void fake_graph_destroy(uint32_t graph) {
+  State &s = state();
+  fake::Graph gone;
+  {
+    std::lock_guard<std::mutex> lock(s.mutex);
+    gone = s.device.graphs[graph];
+    s.device.graphs.erase(graph);
+  }
+  for (uint64_t node : gone.nodes) {
+    tellGraphNode(abi::kResourceGraphNodeDestroy, graph, node, 0);
+  }
+}
+
+FAKE_API void fake_deliver(int seed) { deliver(state().device.takePending(seed)); }
+
+FAKE_API void fake_deliver_on_threads(int seed, uint32_t threads) {
+  fake::onThreads(state().device.takePending(seed), threads, deliver);
+}
+
+FAKE_API void fake_hold_buffers(int is_holding) {
+  std::vector<Buffer> held;
+  {
+    std::lock_guard<std::mutex> lock(state().mutex);
+    state().is_holding = is_holding != 0;
+    if (!is_holding) {
+      held.swap(state().held);
+    }
+  }
+  for (const Buffer &buffer : held) {
+    complete(buffer);
+  }
+}
+
+FAKE_API uint64_t fake_walk_held() {
+  std::vector<Buffer> held;
+  {
+    std::lock_guard<std::mutex> lock(state().mutex);
+    held = state().held;
+  }
+  uint64_t sum = 0; // so that each record is read
+  for (const Buffer &buffer : held) {
+    abi::Activity *record = nullptr;
+    while (cuptiActivityGetNextRecord(buffer.data, buffer.used, &record) == abi::kSuccess) {
+      sum += reinterpret_cast<abi::Kernel *>(record)->end;
+    }
+  }
+  return sum;
+}
+
+FAKE_API void fake_unknown_records(uint64_t count) {
+  constexpr uint32_t kNoSuchKind = 4711;
+  std::vector<uint8_t> record(sizeOf(kNoSuchKind));
+  std::memcpy(record.data(), &kNoSuchKind, sizeof kNoSuchKind);
+  Buffer buffer = checkOut();
+  for (uint64_t i = 0; i < count; ++i) {
+    emit(&buffer, record);
+  }
+  checkIn(buffer);
+}
+
+FAKE_API void fake_bad_times(int has_start) {
+  // A record that is not complete: CUPTI hands such over when a flush is forced.
+  Work work;
+  work.name = state().device.intern("unfinished");
+  Call call(kLaunchKernel);
+  work.correlation = call.correlation;
+  work.start_ns = has_start ? fake::nowNs() : 0;
+  work.end_ns = 0;
+  ++state().device.launched;
+  deliver({work});
+}
+
+FAKE_API void fake_take_over() {
+  static auto *const mine = new std::vector<std::vector<uint8_t>>(); // the other tool's buffers
+  cuptiActivityFlushAll(0);
+  std::lock_guard<std::mutex> lock(state().mutex);
+  state().requested = [](uint8_t **buffer, size_t *bytes, size_t *most) {
+    mine->emplace_back(1u << 16);
+    *buffer = mine->back().data();
+    *bytes = mine->back().size();
+    *most = 0;
+  };
+  state().completed = [](void *, uint32_t, uint8_t *, size_t, size_t) {};
+}
+
+FAKE_API void fake_destroy_context() {
+  if (auto subscription = listener(abi::kDomainResource, abi::kResourceContextDestroy)) {
+    abi::ResourceData resource{};
+    resource.context = kContext;
+    ++state().device.callbacks;
+    subscription->callback(subscription->user, abi::kDomainResource, abi::kResourceContextDestroy,
+                           &resource);
+  }
+  fake::stallContextGone(kContext);
+}
+
+FAKE_API uint64_t fake_count(const char *name) {
+  State &s = state();
+  std::string what = name;
+  if (what == "launched") {
+    return s.device.launched;
+  }
+  if (what == "delivered") {
+    return s.device.delivered;
+  }
+  if (what == "dropped") {
+    return s.device.dropped;
+  }
+  if (what == "callbacks") {
+    return s.device.callbacks;
+  }
+  if (what == "misuses") {
+    return fake::stallMisuses() + s.broken_captures;
+  }
+  if (what == "buffers_out") {
+    return s.buffers_out;
+  }
+  std::lock_guard<std::mutex> lock(s.mutex);
+  if (what == "subscribed") {
+    return s.subscription ? 1 : 0;
+  }
+  if (what == "services") {
+    return s.kinds.size() + s.callbacks.size() + fake::sampledContexts();
+  }
+  return UINT64_MAX;
+}

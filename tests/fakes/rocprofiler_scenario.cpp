@@ -1,0 +1,137 @@
+// The test's side of the fake rocprofiler-sdk; control.h says what each function does.
+#include "control.h"
+#include "rocprofiler_device.h"
+
+using namespace fake::rocprofiler;
+using fake::Work;
+
+namespace {
+
+/// A program's roctx range, as libroctx would tell about it.
+void tellRange(int32_t operation, const char *message) {
+  for (const Tracing &tracing : listeners(abi::kCallbackMarkerCore, operation)) {
+    for (uint32_t phase : {uint32_t{abi::kPhaseEnter}, uint32_t{abi::kPhaseExit}}) {
+      abi::MarkerCall payload{sizeof payload, message};
+      abi::CallbackRecord record{};
+      record.kind = abi::kCallbackMarkerCore;
+      record.operation = operation;
+      record.phase = phase;
+      record.payload = &payload;
+      abi::UserData data{};
+      tracing.callback(record, &data, tracing.user);
+    }
+  }
+}
+
+} // namespace
+
+FAKE_API void fake_reset() {
+  State &s = state();
+  s.hip.reset();
+  std::lock_guard<std::mutex> lock(s.mutex);
+  // What was declared stays: a tool can register once in the life of a process.
+  s.version = 10201;
+  s.records = Buffer();
+  s.most_records = 10'000;
+  s.is_holding = false;
+  s.dropped_untold = 0;
+}
+FAKE_API void fake_set_version(uint32_t version) { state().version = version; }
+FAKE_API void fake_fail(const char *function, int code) {
+  std::lock_guard<std::mutex> lock(state().hip.device.mutex);
+  state().hip.device.faults[function] = code;
+}
+FAKE_API void fake_hang(const char *function, uint64_t ns) {
+  std::lock_guard<std::mutex> lock(state().hip.device.mutex);
+  state().hip.device.hangs[function] = ns;
+}
+FAKE_API void fake_hold(const char *, int) {} // several tools may register
+FAKE_API void fake_start_runtime() {
+  state().is_locked = true;
+}
+FAKE_API void fake_set_next_correlation(uint32_t id) { state().hip.next_correlation = id; }
+FAKE_API void fake_set_buffer_records(uint64_t most) { state().most_records = most; }
+FAKE_API void fake_drop(uint64_t records) { state().hip.device.drop_next = records; }
+FAKE_API void fake_set_device(uint32_t device) { fake::t_device = device % fake::kDevices; }
+FAKE_API void fake_launch(const char *kernel, uint32_t stream, uint64_t ns) {
+  state().hip.launch(kernel, stream, ns);
+}
+FAKE_API void fake_launch_many(const char *kernel, uint32_t stream, uint64_t ns, uint64_t count) {
+  for (uint64_t i = 0; i < count; ++i) {
+    state().hip.launch(kernel, stream, ns);
+  }
+}
+FAKE_API void fake_copy(const char *direction, uint64_t bytes, uint64_t ns, int is_blocking) {
+  state().hip.copy(direction, bytes, ns, is_blocking != 0);
+}
+FAKE_API void fake_set_shape(uint32_t grid, uint32_t block) {
+  fake::t_grid = grid;
+  fake::t_block = block;
+}
+FAKE_API void fake_memset(uint64_t bytes, uint64_t ns) { state().hip.set(bytes, ns); }
+FAKE_API void fake_allocate(uint64_t bytes, int is_host) {
+  state().hip.allocate(bytes, is_host != 0);
+}
+FAKE_API void fake_synchronize(uint64_t ns) { state().hip.synchronize(ns); }
+FAKE_API void fake_capture_begin(uint32_t stream) { state().hip.captureBegin(stream); }
+FAKE_API uint32_t fake_capture_end(uint32_t stream) { return state().hip.captureEnd(stream); }
+FAKE_API uint32_t fake_graph_instantiate(uint32_t graph) { return state().hip.instantiate(graph); }
+FAKE_API void fake_graph_launch(uint32_t executable, uint32_t stream) {
+  state().hip.replay(executable, stream);
+}
+FAKE_API void fake_graph_destroy(uint32_t graph) { state().hip.destroy(graph); }
+FAKE_API void fake_range_push(const char *message) { tellRange(abi::kMarkerRangePush, message); }
+FAKE_API void fake_range_pop() { tellRange(abi::kMarkerRangePop, nullptr); }
+
+FAKE_API void fake_deliver(int seed) { deliver(state().hip.device.takePending(seed)); }
+FAKE_API void fake_deliver_on_threads(int seed, uint32_t threads) {
+  fake::onThreads(state().hip.device.takePending(seed), threads, deliver);
+}
+FAKE_API void fake_hold_buffers(int is_holding) {
+  {
+    std::lock_guard<std::mutex> lock(state().mutex);
+    state().is_holding = is_holding != 0;
+  }
+  if (!is_holding) {
+    handOver();
+  }
+}
+FAKE_API uint64_t fake_walk_held() {
+  uint64_t sum = 0; // so that each record is read
+  std::lock_guard<std::mutex> lock(state().mutex);
+  for (const abi::RecordHeader *header : state().records.headers()) {
+    sum += static_cast<const abi::KernelDispatch *>(header->payload)->end;
+  }
+  return sum;
+}
+FAKE_API void fake_unknown_records(uint64_t count) {
+  for (uint64_t i = 0; i < count; ++i) {
+    keep({4711, std::vector<uint8_t>(64)});
+  }
+}
+FAKE_API void fake_bad_times(int has_start) {
+  Work work;
+  work.name = state().hip.device.intern("unfinished");
+  askForNumber(work);
+  work.start_ns = has_start ? fake::nowNs() : 0;
+  work.end_ns = 0;
+  ++state().hip.device.launched;
+  deliver({work});
+}
+FAKE_API uint64_t fake_count(const char *name) {
+  fake::Device &device = state().hip.device;
+  std::string what = name;
+  if (what == "launched") {
+    return device.launched;
+  }
+  if (what == "delivered") {
+    return device.delivered;
+  }
+  if (what == "dropped") {
+    return device.dropped;
+  }
+  if (what == "callbacks") {
+    return device.callbacks;
+  }
+  return what == "buffers_out" || what == "subscribed" || what == "services" ? 0 : UINT64_MAX;
+}
