@@ -36,7 +36,13 @@ def work(seconds):
 
 
 def run(folder: Path, program: str) -> Profile:
-    """Run a program that writes out.dcprof; a status but 0, or words on its stderr, fail."""
+    """Run a program that writes out.dcprof and return that."""
+    output_of(folder, program)
+    return Profile.load(folder / "out.dcprof")
+
+
+def output_of(folder: Path, program: str) -> str:
+    """Return what a program prints; a status but 0, or words on its stderr, fail."""
     done = subprocess.run(
         [sys.executable, "-X", "faulthandler", "-c", LIMIT + textwrap.dedent(program)],
         cwd=folder,
@@ -49,7 +55,7 @@ def run(folder: Path, program: str) -> Profile:
     )
     assert done.returncode == 0, done.stderr
     assert not done.stderr, done.stderr
-    return Profile.load(folder / "out.dcprof")
+    return done.stdout
 
 
 def test_a_session_begins_without_threads_of_ours(tmp_path: Path) -> None:
@@ -102,3 +108,29 @@ def test_a_fork_may_leave_no_room_for_our_threads(tmp_path: Path) -> None:
     assert "after a fork" in sampling.reason
     assert profile.trust.counters["samples_running"] + profile.trust.counters["samples_waiting"] > 0
     assert profile.trust.counters["forked_children"] == 2
+
+
+def test_what_waits_for_the_end_of_a_thread_does_not_wait_for_none(tmp_path: Path) -> None:
+    output = output_of(
+        tmp_path,
+        """
+        from deepcontext.collectors.jax_sampling import Sampler
+        from deepcontext.collectors.own_thread import OwnThread
+        allow_threads(False)
+        thread = OwnThread(lambda: print("never"))
+        print(thread.start())
+        thread.join()
+        sampler = Sampler(None, duty=0.05, exact=False)
+        sampler._start()
+        sampler.uninstall()
+        print(*sampler.state.refusals)
+        allow_threads(True)
+        thread = OwnThread(lambda: print("once"))
+        print(thread.start())
+        thread.join()
+        """,
+    )
+    lines = output.splitlines()
+    assert lines[0] == "False"
+    assert "no more threads" in lines[1]
+    assert sorted(lines[2:]) == ["True", "once"]

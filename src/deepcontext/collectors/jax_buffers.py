@@ -8,7 +8,6 @@ compiled programs need while they run: their own statistics say it (`jax_compile
 
 from __future__ import annotations
 
-import _thread
 import atexit
 import threading
 import time
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deepcontext import _native
 from deepcontext.collectors.memory_metrics import GROWTH
+from deepcontext.collectors.own_thread import NO_THREAD, OwnThread
 from deepcontext.profiler.metric import Aggregation, MetricDescriptor
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class Buffers:
         self._names = names
         self._lock = threading.Lock()
         self._wake = threading.Event()
-        self._ended = _thread.allocate_lock()
+        self._thread = OwnThread(self._run)
         self._is_watching = False
         self._begun = 0.0
         self._last_look = 0.0
@@ -98,8 +98,8 @@ class Buffers:
         self._begun = time.monotonic()
         # Before jax's own, which takes the backends away: what was registered last runs first.
         atexit.register(self.look_last)
-        self._ended.acquire()
-        _native.start_own_thread(self._run)
+        if not self._thread.start():
+            self.failure = NO_THREAD
 
     def uninstall(self) -> None:
         """End the thread."""
@@ -108,7 +108,7 @@ class Buffers:
             atexit.unregister(self.look_last)
             _native.jax_unwatch_arrays()
             self._wake.set()
-            self._ended.acquire()
+            self._thread.join()
 
     def on_step(self) -> None:
         """A step has ended: look, unless looking has cost too much so far."""
@@ -136,15 +136,12 @@ class Buffers:
             self._ask_devices()
 
     def _run(self) -> None:
-        try:
-            wait_s = _EVERY_S
-            while not self._wake.wait(wait_s) and not self.failure:
-                before = self.counts.look_ns
-                if time.monotonic() - self._last_look >= _EVERY_S:  # no step has ended since
-                    self.look()
-                wait_s = max(_EVERY_S, (self.counts.look_ns - before) / 1e9 / _MOST_COST)
-        finally:
-            self._ended.release()
+        wait_s = _EVERY_S
+        while not self._wake.wait(wait_s) and not self.failure:
+            before = self.counts.look_ns
+            if time.monotonic() - self._last_look >= _EVERY_S:  # no step has ended since
+                self.look()
+            wait_s = max(_EVERY_S, (self.counts.look_ns - before) / 1e9 / _MOST_COST)
 
     def _look(self, *, is_step_end: bool) -> None:
         clients = self._clients()

@@ -9,13 +9,13 @@ there it would start XLA's own GPU tracer.
 
 from __future__ import annotations
 
-import _thread
 import threading
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from deepcontext import _native
+from deepcontext.collectors.own_thread import NO_THREAD, OwnThread
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,7 +64,7 @@ class Sampler:
         self._exact = exact
         self._lock = threading.RLock()
         self._wake = threading.Event()
-        self._ended = _thread.allocate_lock()
+        self._thread = OwnThread(self._run)
         self._session: Any = None
         self._opened = 0.0
         self._begun = self._begun_cpu = 0.0
@@ -107,8 +107,7 @@ class Sampler:
             self._is_over = True
             self._close(keep=False)
         self._wake.set()
-        if self._begun:
-            self._ended.acquire()
+        self._thread.join()
         if self._guard is not None:
             self._guard.uninstall()
 
@@ -172,19 +171,16 @@ class Sampler:
     def _start(self) -> None:
         if not self._begun:
             self._begun, self._begun_cpu = time.monotonic(), time.process_time()
-            self._ended.acquire()
-            _native.start_own_thread(self._run)
+            if not self._thread.start():
+                self._refuse(NO_THREAD)
 
     def _run(self) -> None:
-        try:
-            while not self._is_over:
-                self._wake.wait(min(self._until_next(), self._poll_s()))
-                self._wake.clear()
-                if self._find_programs is not None and not self._is_over:
-                    self._find_programs()
-                self._turn()
-        finally:
-            self._ended.release()
+        while not self._is_over:
+            self._wake.wait(min(self._until_next(), self._poll_s()))
+            self._wake.clear()
+            if self._find_programs is not None and not self._is_over:
+                self._find_programs()
+            self._turn()
 
     def _poll_s(self) -> float:
         return _LONGEST_S if self._find_programs is None else _POLL_S

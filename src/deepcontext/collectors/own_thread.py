@@ -1,13 +1,16 @@
-"""Run something once on a thread that the program does not see."""
+"""Threads of ours: one that runs something once, and one that stays."""
 
 from __future__ import annotations
 
 import _thread
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from deepcontext import _native
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+NO_THREAD: Final = "the process may have no more threads (ulimit -u, or a container's limit)"
 Result = TypeVar("Result")
 
 
@@ -35,3 +38,32 @@ def run_in_own_thread(work: Callable[[], Result]) -> Result:
     if errors:
         raise errors[0]
     return results[0]
+
+
+class OwnThread:
+    """A thread under our name that takes none of the program's signals; `join` waits for its end."""
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        self._work = work
+        self._ended = _thread.allocate_lock()
+
+    def start(self) -> bool:
+        """Start it, once; False where the process may have no more threads (`NO_THREAD`)."""
+        self._ended.acquire()
+        try:
+            _native.start_own_thread(self._run)
+        except RuntimeError:
+            self._ended.release()
+            return False
+        return True
+
+    def join(self) -> None:
+        """Wait for its end; returns at once where it was not started."""
+        with self._ended:
+            pass
+
+    def _run(self) -> None:
+        try:
+            self._work()
+        finally:
+            self._ended.release()
