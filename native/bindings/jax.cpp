@@ -11,6 +11,7 @@
 #include "jax/device_ranges.h"
 #include "jax/dispatch.h"
 #include "jax/live_arrays.h"
+#include "jax/spans.h"
 #include "jax/tree_writer.h"
 
 namespace nb = nanobind;

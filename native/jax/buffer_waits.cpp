@@ -1,7 +1,7 @@
 #include "jax/buffer_waits.h"
 
 #include "core/clock.h"
-#include "jax/dispatch.h"
+#include "jax/spans.h"
 
 namespace deepcontext::jax {
 

@@ -7,6 +7,7 @@
 
 #include "core/metric_registry.h"
 #include "jax/arguments.h"
+#include "jax/callable_map.h"
 #include "jax/live_arrays.h"
 #include "python/frame_walk.h"
 
@@ -31,58 +32,6 @@ uint64_t realtimeNs() {
   clock_gettime(CLOCK_REALTIME, &now); // XLA's tracer's clock
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
 }
-
-/// Which function an object is. Read and written with the GIL held. An object that dies leaves its
-/// entry behind; whatever jitted function gets its address comes through `hook` and replaces it.
-class CallableMap {
-public:
-  uint32_t find(PyObject *callable) const {
-    size_t slot = hash(callable) & mask_;
-    while (slots_[slot].callable) {
-      if (slots_[slot].callable == callable) {
-        return slots_[slot].function;
-      }
-      slot = (slot + 1) & mask_;
-    }
-    return kNone;
-  }
-  void store(PyObject *callable, uint32_t function) {
-    if (count_ * 2 >= slots_.size()) {
-      grow();
-    }
-    size_t slot = hash(callable) & mask_;
-    while (slots_[slot].callable && slots_[slot].callable != callable) {
-      slot = (slot + 1) & mask_;
-    }
-    count_ += slots_[slot].callable == nullptr;
-    slots_[slot] = {callable, function};
-  }
-  static constexpr uint32_t kNone = UINT32_MAX;
-
-private:
-  struct Slot {
-    PyObject *callable = nullptr;
-    uint32_t function = 0;
-  };
-  static size_t hash(PyObject *callable) {
-    auto value = reinterpret_cast<uintptr_t>(callable) >> 4;
-    return value ^ (value >> 11);
-  }
-  void grow() {
-    std::vector<Slot> old(slots_.size() * 2);
-    old.swap(slots_);
-    mask_ = slots_.size() - 1;
-    count_ = 0;
-    for (const Slot &slot : old) {
-      if (slot.callable) {
-        store(slot.callable, slot.function);
-      }
-    }
-  }
-  std::vector<Slot> slots_ = std::vector<Slot>(1024);
-  size_t mask_ = 1023;
-  size_t count_ = 0;
-};
 
 CallableMap &callables() {
   static CallableMap *const map = new CallableMap();
@@ -268,17 +217,6 @@ PyObject *onCall(PyObject *callable, PyObject *const *arguments, size_t flags_an
   return result;
 }
 
-/// Time that is over, in a node of its own and no longer in the level around it.
-void addLeaf(Recorder &recorder, Node *parent, const std::string &marker, uint64_t spent_ticks) {
-  Node *node =
-      recorder.tree.child(parent, FrameKind::kMarker, Interner::instance().intern(marker), 0);
-  node->duration.add(spent_ticks);
-  node->addExclusive(spent_ticks);
-  if (Level *level = recorder.innermost()) {
-    level->nested_ticks += spent_ticks;
-  }
-}
-
 } // namespace
 
 const DispatchMetrics &dispatchMetrics() {
@@ -343,6 +281,10 @@ bool markLaunch() {
   return true;
 }
 
+const ActiveCall *innermostCall() {
+  return t_innermost;
+}
+
 std::vector<const ActiveCall *> activeCalls() {
   std::vector<const ActiveCall *> calls;
   for (const ActiveCall *call = t_innermost; call; call = call->outer) {
@@ -389,33 +331,6 @@ void countCall(uint32_t function) {
   functionNode(recorder, parent, function)->duration.add(0);
 }
 
-void addPhaseTime(const std::string &marker, uint64_t ns) {
-  if (!RecorderRegistry::isRecording()) {
-    return;
-  }
-  Recorder &recorder = RecorderRegistry::current();
-  const ActiveCall *outermost = t_innermost;
-  while (outermost && outermost->outer) {
-    outermost = outermost->outer;
-  }
-  Level *level = recorder.innermost();
-  bool is_inside = outermost && outermost->node && level && level->owner == outermost;
-  Node *parent =
-      is_inside ? outermost->node : pythonContext(recorder, currentFrame(recorder), level);
-  auto spent = static_cast<uint64_t>(static_cast<double>(ns) /
-                                     RecorderRegistry::instance().clock().nsPerTick());
-  addLeaf(recorder, parent, marker, spent);
-}
-
-void addWait(const std::string &marker, uint64_t spent_ticks) {
-  if (!RecorderRegistry::isRecording() || t_innermost) {
-    return; // inside a call, jax itself waits
-  }
-  Recorder &recorder = RecorderRegistry::current();
-  Node *parent = pythonContext(recorder, currentFrame(recorder), recorder.innermost());
-  addLeaf(recorder, parent, marker, spent_ticks);
-}
-
 void openWindow() {
   g_launches.clear();
   g_window_start_ns = realtimeNs();
@@ -430,51 +345,6 @@ std::vector<Launch> closeWindow() {
 
 size_t windowLaunches() {
   return g_launches.size();
-}
-
-uint64_t enterSpan(FrameKind kind, const std::string &name) {
-  if (!RecorderRegistry::isRecording() || t_innermost) {
-    return 0; // inside a call, jax itself waits and copies
-  }
-  static uint64_t last_token = 0; // GIL held
-  Recorder &recorder = RecorderRegistry::current();
-  const InterpreterFrame *top = skipScopePlumbing(recorder, currentFrame(recorder));
-  Node *parent = pythonContext(recorder, top, recorder.innermost());
-  Node *node = recorder.tree.child(parent, kind, Interner::instance().intern(name), 0);
-  // Neither an address nor a scope's odd number.
-  uint64_t token = (1ull << 63) | (last_token += 2);
-  Level *level = recorder.push(LevelKind::kScope, node, reinterpret_cast<const void *>(token));
-  if (!level) {
-    return 0;
-  }
-  setAnchors(level, top);
-  level->start_ticks = ticks();
-  return token;
-}
-
-void noteCopied(PyObject *result) {
-  if (!g_array_type || !RecorderRegistry::isRecording() || t_innermost) {
-    return; // inside a call, they are that call's
-  }
-  static const uint32_t name = Interner::instance().intern("jax: copy to device");
-  Recorder &recorder = RecorderRegistry::current();
-  const InterpreterFrame *top = skipScopePlumbing(recorder, currentFrame(recorder));
-  Node *parent = pythonContext(recorder, top, recorder.innermost());
-  noteMade(result, recorder.index(), recorder.tree.child(parent, FrameKind::kCopy, name, 0)->id);
-}
-
-void leaveSpan(uint64_t token, uint64_t bytes) {
-  uint64_t now = ticks();
-  Recorder *recorder = RecorderRegistry::currentOrNull();
-  if (!recorder || token == 0) {
-    return;
-  }
-  Level *level = recorder->innermost();
-  if (bytes > 0 && level && level->owner == reinterpret_cast<const void *>(token)) {
-    static const uint16_t metric = MetricRegistry::instance().id("transfer_bytes");
-    recorder->tree.metric(level->node, metric).add(bytes);
-  }
-  recorder->close(reinterpret_cast<const void *>(token), now);
 }
 
 } // namespace deepcontext::jax

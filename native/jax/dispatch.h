@@ -47,6 +47,8 @@ void setMarks(bool are_told, PyObject *is_jit_disabled);
 void markSlow();
 /// Python launches a program for the innermost call. False when no call is open.
 bool markLaunch();
+/// The calling thread's innermost call that has not returned, or null.
+const ActiveCall *innermostCall();
 /// Calls of this thread that have not returned, innermost first.
 std::vector<const ActiveCall *> activeCalls();
 /// Open or close a call that something else than the hook saw (sys.monitoring). GIL held.
@@ -55,24 +57,10 @@ void endCall(PyObject *callable, bool has_failed);
 /// Count a call of which only the end is known. GIL held.
 void countCall(uint32_t function);
 
-/// Charge `ns` spent on tracing, lowering or compiling to a node of its own below the innermost
-/// outer call, or below the Python path where no call is open. GIL held.
-void addPhaseTime(const std::string &marker, uint64_t ns);
-
-/// Charge a wait that is over to a node of its own below the Python path, unless a call of a jitted
-/// function is open. GIL held.
-void addWait(const std::string &marker, uint64_t spent_ticks);
-
 /// From now on note each call, until `closeWindow` takes the notes. GIL held.
 void openWindow();
 std::vector<Launch> closeWindow();
 /// Calls noted in the open window so far.
 size_t windowLaunches();
-
-/// A span of Python code of ours around something of jax's: a copy, a wait. Nests with operators.
-uint64_t enterSpan(FrameKind kind, const std::string &name);
-void leaveSpan(uint64_t token, uint64_t bytes);
-/// The arrays in `result` were copied to the device by the calling Python line. GIL held.
-void noteCopied(PyObject *result);
 
 } // namespace deepcontext::jax

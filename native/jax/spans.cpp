@@ -1,0 +1,97 @@
+#include "jax/spans.h"
+
+#include "core/metric_registry.h"
+#include "jax/dispatch.h"
+#include "jax/live_arrays.h"
+#include "python/frame_walk.h"
+
+namespace deepcontext::jax {
+
+namespace {
+
+/// Time that is over, in a node of its own and no longer in the level around it.
+void addLeaf(Recorder &recorder, Node *parent, const std::string &marker, uint64_t spent_ticks) {
+  Node *node =
+      recorder.tree.child(parent, FrameKind::kMarker, Interner::instance().intern(marker), 0);
+  node->duration.add(spent_ticks);
+  node->addExclusive(spent_ticks);
+  if (Level *level = recorder.innermost()) {
+    level->nested_ticks += spent_ticks;
+  }
+}
+
+} // namespace
+
+void addPhaseTime(const std::string &marker, uint64_t ns) {
+  if (!RecorderRegistry::isRecording()) {
+    return;
+  }
+  Recorder &recorder = RecorderRegistry::current();
+  const ActiveCall *outermost = innermostCall();
+  while (outermost && outermost->outer) {
+    outermost = outermost->outer;
+  }
+  Level *level = recorder.innermost();
+  bool is_inside = outermost && outermost->node && level && level->owner == outermost;
+  Node *parent =
+      is_inside ? outermost->node : pythonContext(recorder, currentFrame(recorder), level);
+  auto spent = static_cast<uint64_t>(static_cast<double>(ns) /
+                                     RecorderRegistry::instance().clock().nsPerTick());
+  addLeaf(recorder, parent, marker, spent);
+}
+
+void addWait(const std::string &marker, uint64_t spent_ticks) {
+  if (!RecorderRegistry::isRecording() || innermostCall()) {
+    return; // inside a call, jax itself waits
+  }
+  Recorder &recorder = RecorderRegistry::current();
+  Node *parent = pythonContext(recorder, currentFrame(recorder), recorder.innermost());
+  addLeaf(recorder, parent, marker, spent_ticks);
+}
+
+uint64_t enterSpan(FrameKind kind, const std::string &name) {
+  if (!RecorderRegistry::isRecording() || innermostCall()) {
+    return 0; // inside a call, jax itself waits and copies
+  }
+  static uint64_t last_token = 0; // GIL held
+  Recorder &recorder = RecorderRegistry::current();
+  const InterpreterFrame *top = skipScopePlumbing(recorder, currentFrame(recorder));
+  Node *parent = pythonContext(recorder, top, recorder.innermost());
+  Node *node = recorder.tree.child(parent, kind, Interner::instance().intern(name), 0);
+  // Neither an address nor a scope's odd number.
+  uint64_t token = (1ull << 63) | (last_token += 2);
+  Level *level = recorder.push(LevelKind::kScope, node, reinterpret_cast<const void *>(token));
+  if (!level) {
+    return 0;
+  }
+  setAnchors(level, top);
+  level->start_ticks = ticks();
+  return token;
+}
+
+void noteCopied(PyObject *result) {
+  if (!g_array_type || !RecorderRegistry::isRecording() || innermostCall()) {
+    return; // inside a call, they are that call's
+  }
+  static const uint32_t name = Interner::instance().intern("jax: copy to device");
+  Recorder &recorder = RecorderRegistry::current();
+  const InterpreterFrame *top = skipScopePlumbing(recorder, currentFrame(recorder));
+  Node *parent = pythonContext(recorder, top, recorder.innermost());
+  noteMade(result, recorder.index(), recorder.tree.child(parent, FrameKind::kCopy, name, 0)->id);
+}
+
+void leaveSpan(uint64_t token, uint64_t bytes) {
+  uint64_t now = ticks();
+  Recorder *recorder = RecorderRegistry::currentOrNull();
+  if (!recorder || token == 0) {
+    return;
+  }
+  Level *level = recorder->innermost();
+  if (bytes > 0 && level && level->owner == reinterpret_cast<const void *>(token)) {
+    static const uint16_t metric = MetricRegistry::instance().id("transfer_bytes");
+    recorder->tree.metric(level->node, metric).add(bytes);
+  }
+  recorder->close(reinterpret_cast<const void *>(token), now);
+}
+
+} // namespace deepcontext::jax
