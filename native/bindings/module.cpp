@@ -11,6 +11,7 @@
 #include "core/recorder.h"
 #include "gpu/collector.h"
 #include "jax/attribution.h"
+#include "jax/live_arrays.h"
 #include "jax/source_frames.h"
 #include "python/code_table.h"
 #include "python/module_table.h"
@@ -26,12 +27,18 @@ using namespace deepcontext;
 /// What another thread may hold at the moment of a fork, in lock order. The fork waits for it, so
 /// that the child, in which that thread does not exist, finds it whole and unlocked: code objects
 /// and modules die in children, too.
-std::array<std::mutex *, 10> forkLocks() {
-  return {&jax::Attribution::instance().forkLock(),  &jax::FunctionTable::instance().forkLock(),
-          &RecorderRegistry::instance().forkLock(),  &ModuleTable::instance().forkLock(),
-          &CodeTable::instance().forkLock(),         &ThreadNames::instance().forkLock(),
-          &jax::SourceFrames::instance().forkLock(), &unwind::AddressTable::instance().forkLock(),
-          &Interner::instance().forkLock(),          &MetricRegistry::instance().forkLock()};
+std::array<std::mutex *, 11> forkLocks() {
+  return {&jax::arraysForkLock(),
+          &jax::Attribution::instance().forkLock(),
+          &jax::FunctionTable::instance().forkLock(),
+          &RecorderRegistry::instance().forkLock(),
+          &ModuleTable::instance().forkLock(),
+          &CodeTable::instance().forkLock(),
+          &ThreadNames::instance().forkLock(),
+          &jax::SourceFrames::instance().forkLock(),
+          &unwind::AddressTable::instance().forkLock(),
+          &Interner::instance().forkLock(),
+          &MetricRegistry::instance().forkLock()};
 }
 
 /// The threads that read a GPU's records end first: they may need what is locked then.

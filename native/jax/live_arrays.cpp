@@ -279,6 +279,10 @@ ArrayGrowth arrayGrowth(bool is_device) {
   return is_device ? results().device_growth : results().host_growth;
 }
 
+std::mutex &arraysForkLock() {
+  return results().mutex;
+}
+
 void clearArrays() {
   makers() = Makers();
   fedBackOf().clear();

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <map>
+#include <mutex>
 #include <string>
 
 #include "jax/array_growth.h"
@@ -61,5 +62,7 @@ HeldByNode heldAtPeak();
 ArrayGrowth arrayGrowth(bool is_device);
 /// Forget everything.
 void clearArrays();
+/// What the functions for any thread hold.
+std::mutex &arraysForkLock();
 
 } // namespace deepcontext::jax
