@@ -126,8 +126,8 @@ void *ImportSlot::target() const {
 void ImportSlot::set(void *function) {
   auto page_bytes = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
   void *page = reinterpret_cast<void *>(reinterpret_cast<uintptr_t>(place_) & ~(page_bytes - 1));
-  if (is_read_only_) {
-    mprotect(page, page_bytes, PROT_READ | PROT_WRITE);
+  if (is_read_only_ && mprotect(page, page_bytes, PROT_READ | PROT_WRITE) != 0) {
+    return; // a process at its limit of mappings (vm.max_map_count) may not split one more
   }
   __atomic_store_n(place_, function, __ATOMIC_RELEASE);
   if (is_read_only_) {

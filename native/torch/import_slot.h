@@ -13,6 +13,7 @@ public:
   bool find(const char *library, const char *symbol, std::string *reason);
   /// What calls through the slot reach now; null before the first call, which looks it up.
   void *target() const;
+  /// Leaves the slot as it is where the kernel does not let its page be written.
   void set(void *function);
   explicit operator bool() const { return place_ != nullptr; }
 
