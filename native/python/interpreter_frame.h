@@ -14,7 +14,9 @@
 
 namespace deepcontext {
 
-#if PY_VERSION_HEX >= 0x030e0000
+#if PY_VERSION_HEX >= 0x030f0000
+#error "deepcontext knows the interpreter's frames of CPython 3.11 to 3.14"
+#elif PY_VERSION_HEX >= 0x030e0000
 struct InterpreterFrame {
   uintptr_t executable; // tagged _PyStackRef
   InterpreterFrame *previous;
