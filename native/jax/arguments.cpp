@@ -12,6 +12,20 @@ constexpr int kMaxSignatureDepth = 32;
 constexpr uint64_t kNumberBytes = 16;
 constexpr Py_ssize_t kMostEntries = 8; // of a container: batches are small, parameters are not
 
+/// Keeps an entry of a container while its attributes are asked for: that may run code of the
+/// program's, here or on another thread, which takes the entry out.
+class Held {
+public:
+  explicit Held(PyObject *object) : object_(Py_NewRef(object)) {}
+  ~Held() { Py_DECREF(object_); }
+  Held(const Held &) = delete;
+  Held &operator=(const Held &) = delete;
+  PyObject *get() const { return object_; }
+
+private:
+  PyObject *object_;
+};
+
 uint64_t mix(uint64_t hash, uint64_t value) {
   hash ^= value + 0x9E3779B97F4A7C15u + (hash << 6) + (hash >> 2);
   return hash * 0xBF58476D1CE4E5B9u;
@@ -46,7 +60,8 @@ uint64_t mixArgument(uint64_t hash, PyObject *argument, int depth) {
     Py_ssize_t size = PySequence_Fast_GET_SIZE(argument);
     hash = mix(hash, static_cast<uint64_t>(size));
     for (Py_ssize_t i = 0; i < size && i < PySequence_Fast_GET_SIZE(argument); ++i) {
-      hash = mixArgument(hash, PySequence_Fast_GET_ITEM(argument, i), depth + 1);
+      Held entry(PySequence_Fast_GET_ITEM(argument, i));
+      hash = mixArgument(hash, entry.get(), depth + 1);
     }
     return hash;
   }
@@ -55,6 +70,7 @@ uint64_t mixArgument(uint64_t hash, PyObject *argument, int depth) {
     Py_ssize_t position = 0;
     PyObject *key, *value;
     while (PyDict_Next(argument, &position, &key, &value)) {
+      Held held_key(key), held_value(value);
       sum += mixArgument(mix(0, hashOrZero(key)), value, depth + 1);
     }
     return mix(hash, sum);
@@ -105,8 +121,9 @@ uint64_t hostBytesIn(PyObject *argument) {
   uint64_t bytes = 0;
   if (PyTuple_CheckExact(argument) || PyList_CheckExact(argument)) {
     Py_ssize_t size = PySequence_Fast_GET_SIZE(argument);
-    for (Py_ssize_t i = 0; size <= kMostEntries && i < size; ++i) {
-      bytes += hostBytes(PySequence_Fast_GET_ITEM(argument, i));
+    for (Py_ssize_t i = 0; size <= kMostEntries && i < PySequence_Fast_GET_SIZE(argument); ++i) {
+      Held entry(PySequence_Fast_GET_ITEM(argument, i));
+      bytes += hostBytes(entry.get());
     }
     return bytes;
   }
@@ -115,7 +132,8 @@ uint64_t hostBytesIn(PyObject *argument) {
     PyObject *key, *value;
     while (PyDict_GET_SIZE(argument) <= kMostEntries &&
            PyDict_Next(argument, &position, &key, &value)) {
-      bytes += hostBytes(value);
+      Held entry(value);
+      bytes += hostBytes(entry.get());
     }
     return bytes;
   }

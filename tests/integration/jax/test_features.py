@@ -362,3 +362,40 @@ def test_callbacks_into_python(record: Record) -> None:
     recording = record(work)
     assert seen == [4.0, 4.0, 4.0]
     assert recording.launches("reporting") == 3
+
+
+def test_arguments_that_are_taken_away_while_they_are_looked_at(run_script: RunScript) -> None:
+    """Looking runs code of the program's: here it empties the list that the arguments are in."""
+    recording = run_script(
+        """
+        import time
+        import jax, jax.numpy as jnp
+
+        class Leaf:
+            emptied = None  # the list to empty
+
+            def __init__(self, value):
+                self.__dict__["value"] = value
+
+            def __getattr__(self, name):
+                if name == "aval" and Leaf.emptied:
+                    Leaf.emptied.clear()
+                raise AttributeError(name)
+
+        jax.tree_util.register_pytree_node(
+            Leaf, lambda leaf: ((leaf.value,), None), lambda _, children: Leaf(children[0])
+        )
+        step = jax.jit(lambda leaves: sum(leaf.value.sum() for leaf in leaves))
+        for size in (3, 4):  # with two programs the arguments tell which one ran
+            step([Leaf(jnp.ones(size)), Leaf(jnp.ones(size))])
+        time.sleep(0.3)
+        for _ in range(50):
+            leaves = [Leaf(jnp.ones(3)), Leaf(jnp.ones(3))]
+            Leaf.emptied = leaves
+            step(leaves)
+            Leaf.emptied = None
+        """,
+        "--jax-exact",
+        environment={"PYTHONMALLOC": "debug"},  # what is freed is overwritten
+    )
+    assert recording.launches("<lambda>") == 52
