@@ -47,6 +47,18 @@ vectorcallfunc *slotOf(PyObject *callable) {
                                             type->tp_vectorcall_offset);
 }
 
+/// The calling thread's innermost call, or null. Calls that an earlier session was told of, and not
+/// of their end, are over.
+ActiveCall *innermost() {
+  while (t_innermost && t_innermost->told_in != 0 &&
+         t_innermost->told_in != RecorderRegistry::generation()) {
+    ActiveCall *call = t_innermost;
+    t_innermost = call->outer;
+    delete call;
+  }
+  return t_innermost;
+}
+
 Node *functionNode(Recorder &recorder, Node *parent, uint32_t function) {
   const Function &known = FunctionTable::instance().at(function);
   return recorder.tree.child(parent, FrameKind::kOperator, known.frame_name, function + 1);
@@ -180,7 +192,7 @@ PyObject *onCall(PyObject *callable, PyObject *const *arguments, size_t flags_an
     return g_original(callable, arguments, flags_and_count, keywords);
   }
   Recorder &recorder = RecorderRegistry::current();
-  ActiveCall call{t_innermost,
+  ActiveCall call{innermost(),
                   callable,
                   function,
                   arguments,
@@ -189,7 +201,8 @@ PyObject *onCall(PyObject *callable, PyObject *const *arguments, size_t flags_an
                   nullptr,
                   false,
                   0,
-                  false};
+                  false,
+                  0};
   if (__builtin_expect(isOutermost(call), 1)) {
     openTimed(recorder, call, FunctionTable::instance().frameName(function));
   }
@@ -268,26 +281,26 @@ void setMarks(bool are_told, PyObject *is_jit_disabled) {
 }
 
 void markSlow() {
-  if (t_innermost) {
-    t_innermost->is_slow = true;
+  if (ActiveCall *call = innermost()) {
+    call->is_slow = true;
   }
 }
 
 bool markLaunch() {
-  if (!t_innermost) {
-    return false;
+  ActiveCall *call = innermost();
+  if (call) {
+    ++call->launches;
   }
-  ++t_innermost->launches;
-  return true;
+  return call != nullptr;
 }
 
 const ActiveCall *innermostCall() {
-  return t_innermost;
+  return innermost();
 }
 
 std::vector<const ActiveCall *> activeCalls() {
   std::vector<const ActiveCall *> calls;
-  for (const ActiveCall *call = t_innermost; call; call = call->outer) {
+  for (const ActiveCall *call = innermost(); call; call = call->outer) {
     calls.push_back(call);
   }
   return calls;
@@ -297,8 +310,17 @@ void beginCall(PyObject *callable, uint32_t function) {
   if (!RecorderRegistry::isRecording()) {
     return;
   }
-  auto *call = new ActiveCall{t_innermost, callable, function, nullptr, 0,
-                              nullptr,     nullptr,  false,    0,       false};
+  auto *call = new ActiveCall{innermost(),
+                              callable,
+                              function,
+                              nullptr,
+                              0,
+                              nullptr,
+                              nullptr,
+                              false,
+                              0,
+                              false,
+                              RecorderRegistry::generation()};
   if (isOutermost(*call)) {
     open(RecorderRegistry::current(), *call, FunctionTable::instance().frameName(function));
   }
@@ -307,7 +329,7 @@ void beginCall(PyObject *callable, uint32_t function) {
 
 void endCall(PyObject *callable, bool has_failed) {
   uint64_t now = ticks();
-  ActiveCall *call = t_innermost;
+  ActiveCall *call = innermost();
   if (!call || call->callable != callable) {
     return; // its start was not seen
   }

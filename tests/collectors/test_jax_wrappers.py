@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from deepcontext import _native
 from deepcontext.collectors import jax_dispatch, jax_transfers
 
 
@@ -42,3 +43,20 @@ def test_an_array_without_the_private_field_has_its_value() -> None:
         value = jax_transfers._timed_value(property(lambda _: "value"))
 
     assert Array().value == "value"
+
+
+def test_a_call_whose_end_was_not_told_ends_with_its_session() -> None:
+    """As a session may stop while another thread is inside of a call that sys.monitoring shows."""
+    function = _native.jax_function("step", "step", "train.py", 1)
+    first, second = Refusing(), Refusing()
+    for callable_object in (first, second):
+        _native.begin(1000)
+        _native.jax_begin_call(callable_object, function)
+        (found,) = _native.jax_calls()
+        assert found[0] is callable_object
+        _native.end()
+    _native.begin(1000)
+    _native.jax_begin_call(first, function)
+    _native.jax_end_call(first, False)  # noqa: FBT003  native functions take no names
+    assert not _native.jax_calls()
+    _native.end()
