@@ -24,7 +24,7 @@ struct ActiveCall {
   bool is_slow;       // it took the way through Python: it may have traced only
   uint32_t launches;  // programs launched through Python
   bool has_inner;     // another jitted function was called inside
-  uint64_t told_in;   // the session in which `beginCall` told of it; 0: the hook has it on its stack
+  uint64_t told_in; // the session in which `beginCall` told of it; 0: the hook has it on its stack
 };
 
 /// Metrics of dispatch nodes that the tree's writer reads and the profile does not show.
