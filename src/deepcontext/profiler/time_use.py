@@ -106,8 +106,9 @@ def by_thread(profile: Profile) -> tuple[ThreadTime, ...]:
     for node in threads(profile):
         inside = slice(node, int(tree.subtree_end[node]))
         total = int(operator[inside].sum())
-        above = profile.frame(int(tree.parent[node])).name  # "rank 3", "" for one process
-        name = f"{above} {profile.frame(node).name}".strip()
+        name, above = profile.frame(node).name, int(tree.parent[node])
+        if above != 0:  # "rank 3", in a merged profile
+            name = f"{profile.frame(above).name} {name}"
         rows.append(ThreadTime(name, total, metrics.total(inside)))
     return tuple(
         sorted(
