@@ -44,6 +44,22 @@ build_extension() { # PYTHON
   cp -r src/deepcontext "$package/"
   rm -f "$package"/deepcontext/_native*.so
   cp "$build"/extension/native/_native*.so "$package/deepcontext/"
+  # A checkout installed editable is found before PYTHONPATH; at start-up this takes its finder away.
+  cat >"$package/sitecustomize.py" <<'END'
+import sys
+
+sys.meta_path = [f for f in sys.meta_path if "editable" not in type(f).__module__]
+END
+}
+
+# The tests must not run an extension that no sanitizer has seen.
+check_extension() { # PYTHON
+  run_sanitized "$1" -c "
+import deepcontext._native, pathlib, sys
+sys.exit(not pathlib.Path(deepcontext._native.__file__).is_relative_to('$PWD/$package'))" || {
+    echo "'$1' imports another build than the one in $package" >&2
+    exit 1
+  }
 }
 
 run_sanitized() { # COMMAND...
@@ -65,6 +81,7 @@ extension_tests() {
     touch "$environment/.done"
   fi
   build_extension "$PWD/$environment/bin/python"
+  check_extension "$environment/bin/python"
   run_sanitized "$environment/bin/python" -m pytest -q -p no:cacheprovider \
     --confcutdir tests/native tests/native
 }
@@ -73,6 +90,7 @@ soak() {
   local seconds=${SOAK_S:-1800}
   echo "== random sessions, -fsanitize=$sanitizers"
   build_extension "$python"
+  check_extension "$python"
   SOAK_S=$seconds run_sanitized "$python" -m pytest -q -s -m soak -p no:cacheprovider \
     --timeout $((seconds + 1800)) tests/soak
   local begun=$SECONDS
