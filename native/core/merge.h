@@ -66,7 +66,8 @@ struct OrderedTree {
 
 /// Lay `tree` out depth-first, children in the order they were first seen, and give each node its
 /// phase: that of its frame where `frame_phase` has one; backward where the framework ran it as
-/// such; forward from a module or from an operator that autograd numbered; else its parent's.
+/// such; forward from a module or from an operator that autograd numbered; else its parent's. In an
+/// optimizer's step, modules and operators with a backward are a closure's: forward.
 OrderedTree orderTree(const MergedTree &tree, const std::vector<uint8_t> &frame_phase);
 
 /// Merge the trees of `recorders` while their threads may go on writing. `labels` names a thread by

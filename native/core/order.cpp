@@ -23,13 +23,38 @@ std::vector<uint32_t> depthFirst(const MergedTree &tree, std::vector<uint32_t> *
   return position;
 }
 
-Phase phaseOf(const MergedTree &tree, size_t id, Phase own, Phase inherited) {
+bool isBackward(const MergedTree &tree, size_t id) {
+  return tree.frames[tree.frame[id]].kind == FrameKind::kOperator &&
+         (tree.flags[id] & kFlagBackward);
+}
+
+/// Nodes with a backward operator somewhere below them.
+std::vector<bool> differentiated(const MergedTree &tree) {
+  std::vector<bool> found(tree.parent.size(), false);
+  for (size_t id = tree.parent.size(); id-- > 1;) {
+    if (found[id] || isBackward(tree, id)) {
+      found[tree.parent[id]] = true;
+    }
+  }
+  return found;
+}
+
+Phase phaseOf(const MergedTree &tree, size_t id, Phase own, Phase inherited,
+              bool is_differentiated) {
   if (own != Phase::kNone) {
     return own;
   }
-  FrameKind kind = tree.frames[tree.frame[id]].kind;
-  if (kind == FrameKind::kOperator && (tree.flags[id] & kFlagBackward)) {
+  if (isBackward(tree, id)) {
     return Phase::kBackward;
+  }
+  FrameKind kind = tree.frames[tree.frame[id]].kind;
+  if (inherited == Phase::kOptimizer) {
+    // An optimizer calls the closure that step() was given. It may itself run operators that
+    // autograd numbers; but those have no backward.
+    bool is_closure = kind == FrameKind::kModule ||
+                      (kind == FrameKind::kOperator && (tree.flags[id] & kFlagSequenced) &&
+                       is_differentiated);
+    return is_closure ? Phase::kForward : Phase::kOptimizer;
   }
   if (inherited != Phase::kNone) {
     return inherited;
@@ -49,6 +74,7 @@ OrderedTree orderTree(const MergedTree &tree, const std::vector<uint8_t> &frame_
   size_t count = tree.parent.size();
   std::vector<uint32_t> subtree_size;
   std::vector<uint32_t> position = depthFirst(tree, &subtree_size);
+  std::vector<bool> is_differentiated = differentiated(tree);
   OrderedTree ordered;
   ordered.parent.resize(count);
   ordered.frame.resize(count);
@@ -65,7 +91,7 @@ OrderedTree orderTree(const MergedTree &tree, const std::vector<uint8_t> &frame_
     Phase own = frame < frame_phase.size() ? static_cast<Phase>(frame_phase[frame]) : Phase::kNone;
     ordered.parent[place] = is_root ? -1 : static_cast<int32_t>(position[tree.parent[id]]);
     ordered.frame[place] = frame;
-    ordered.phase[place] = static_cast<uint8_t>(phaseOf(tree, id, own, inherited));
+    ordered.phase[place] = static_cast<uint8_t>(phaseOf(tree, id, own, inherited, is_differentiated[id]));
     ordered.subtree_end[place] = static_cast<int32_t>(place + subtree_size[id]);
     ordered.duration[place] = tree.duration[id];
     ordered.exclusive[place] = tree.exclusive[id];

@@ -156,6 +156,26 @@ TEST(a_backward_operator_is_backward_whatever_it_hangs_below) {
   CHECK(tree.phase(nested) == Phase::kBackward);
 }
 
+TEST(a_closure_in_an_optimizer_step_is_forward) {
+  Tree tree;
+  uint32_t step = tree.add(0, FrameKind::kScope);
+  uint32_t closure = tree.add(step, FrameKind::kPython);
+  uint32_t module = tree.add(closure, FrameKind::kModule);
+  uint32_t masked = tree.add(module, FrameKind::kOperator);
+  uint32_t loss = tree.add(closure, FrameKind::kOperator, kFlagSequenced);
+  uint32_t part = tree.add(loss, FrameKind::kOperator);
+  uint32_t backward = tree.add(part, FrameKind::kOperator, kFlagBackward);
+  uint32_t update = tree.add(step, FrameKind::kOperator, kFlagSequenced);
+  tree.phases[step] = static_cast<uint8_t>(Phase::kOptimizer);
+  CHECK(tree.phase(closure) == Phase::kOptimizer);
+  CHECK(tree.phase(module) == Phase::kForward);
+  CHECK(tree.phase(masked) == Phase::kForward);
+  CHECK(tree.phase(loss) == Phase::kForward);
+  CHECK(tree.phase(part) == Phase::kForward);
+  CHECK(tree.phase(backward) == Phase::kBackward);
+  CHECK(tree.phase(update) == Phase::kOptimizer);
+}
+
 TEST(operators_outside_of_everything) {
   Tree tree;
   uint32_t thread = tree.add(0, FrameKind::kThread);

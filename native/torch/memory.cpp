@@ -61,7 +61,8 @@ Stage stageOf(const Node *node, bool is_device) {
   bool is_in_module = false;
   for (; node; node = node->parent) {
     if (node->hasFlag(kFlagOptimizer)) {
-      return Stage::kOptimizer;
+      // A module in it is the forward of a closure that was given to step().
+      return is_in_module ? Stage::kForward : Stage::kOptimizer;
     }
     if (node->hasFlag(kFlagLoading)) {
       return Stage::kLoading;

@@ -63,10 +63,7 @@ def _operators(profile: Profile) -> list[Finding]:
 
 def _called(profile: Profile, operators: Query) -> Query:
     """Leave out the backward, the optimizer and the loader, of which other analyzers speak."""
-    called = operators.phase("none", "forward", "other")
-    for scope in (places.STEP_SCOPE, places.LOADER_SCOPE):
-        called = places.without(called, places.scopes(profile, scope))
-    return called
+    return places.apart(operators.phase("none", "forward", "other"))
 
 
 def _joins(profile: Profile) -> list[Finding]:

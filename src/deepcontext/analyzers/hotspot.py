@@ -130,9 +130,7 @@ def _costly(profile: Profile, metric: str) -> Query:
         return places.without(carrying, Query(profile, products))
     others = places.operators(profile, lambda name: name not in DENSE)
     # Other analyzers speak of the optimizer and the loader.
-    for scope in (places.STEP_SCOPE, places.LOADER_SCOPE):
-        others = places.without(others, places.scopes(profile, scope))
-    mask = others.mask()
+    mask = places.apart(others).mask()
     # A dense operator's backward work lies below it under its own names: `mm` below AddmmBackward0.
     # Compiling inside a compiled region is the region's own time; `recompilation` speaks of it.
     marked = places.compiling(profile).mask().astype(np.int64)

@@ -39,6 +39,9 @@ _LEAST_OPERATORS: Final = 5
 # A step of a foreach or fused optimizer calls a dozen operators however many parameters there are;
 # Adam calls about ten for each, so this is a model of ten parameters.
 _LEAST_CALLS_A_STEP: Final = 100
+# Source: https://docs.pytorch.org/docs/2.13/optim.html#algorithms
+_WITH_FUSED: Final = frozenset({"Adagrad", "Adam", "AdamW", "SGD"})
+_WITHOUT_FOREACH: Final = frozenset({"LBFGS", "SparseAdam"})
 _PRODUCTS_OF_ATTENTION: Final = 2
 # Source: launching a kernel takes 5 to 10 us (NVIDIA, "Getting Started with CUDA Graphs", 2019).
 _SHORT_KERNEL_NS: Final = 10_000
@@ -70,12 +73,12 @@ def _optimizers(profile: Profile) -> list[Finding]:
     whole = places.total(profile, _HOST)
     found = []
     for scope in scopes:
-        value, calls = scope.value(_HOST, inclusive=True), _calls(profile, scope.id)
+        # A closure that the step was given is no part of the optimizer.
+        inside = Query(profile, _subtree(profile, scope.id)).phase("optimizer")
+        value, calls = inside.total(_HOST), _calls(profile, scope.id)
         if value / whole < _LEAST_SHARE or not calls:
             continue
-        below = places.outermost(
-            Query(profile, _subtree(profile, scope.id)).kind(FrameKind.OPERATOR)
-        )
+        below = places.outermost(inside.kind(FrameKind.OPERATOR))
         names = {places.base_name(profile.frame(node).name) for node in below.nodes().tolist()}
         a_step = int(profile.counts("call_duration_ns")[below.nodes()].sum()) / calls
         is_fused = any(name.startswith(("aten::_foreach_", "aten::_fused_")) for name in names)
@@ -100,15 +103,28 @@ def _optimizer_finding(profile: Profile, node: int, value: int, a_step: float) -
             "steps_count": _calls(profile, node),
         },
         gain=places.bound(profile, _HOST, value, "the optimizer costs nothing"),
-        advice=(
-            f"make it torch.optim.{name}(..., fused=True), which updates all parameters in a few "
-            "operators (Adam, AdamW, SGD, Adagrad on CPUs, too), or foreach=True where there is no "
-            "fused form"
-        ),
+        advice=_optimizer_advice(name),
         misleads=(
             "few large parameters: then the operators are not small, and fusing saves memory "
             "traffic only; foreach=True needs more memory for its temporaries"
         ),
+    )
+
+
+def _optimizer_advice(name: str) -> str:
+    if name in _WITHOUT_FOREACH:
+        return (
+            f"torch has no form of {name} that updates all parameters at once: use another "
+            "optimizer, or let it do less a step (LBFGS: max_iter, history_size)"
+        )
+    if name in _WITH_FUSED:
+        return (
+            f"make it torch.optim.{name}(..., fused=True), which updates all parameters in a few "
+            "operators, on CPUs, too"
+        )
+    return (
+        f"give {name} the argument foreach=True, which updates all parameters in a few operators; "
+        "an optimizer that is not torch's own may have a fused form under another name"
     )
 
 
@@ -166,8 +182,7 @@ def _attention(profile: Profile, own: places.Mask) -> list[Finding]:
 def _called_pointwise(profile: Profile) -> Query:
     """Select the pointwise operators that Python code calls, the optimizer's and the loader's left out."""
     operators = places.operators(profile, POINTWISE).phase("none", "forward", "other")
-    for scope in (places.STEP_SCOPE, places.LOADER_SCOPE):
-        operators = places.without(operators, places.scopes(profile, scope))
+    operators = places.apart(operators)
     # What torch's own operators are made of (a loss, a norm) is theirs: one call of Python's.
     is_operator = (profile.frames.kind == FrameKind.OPERATOR)[profile.tree.frame]
     return Query(profile, operators.mask() & ~is_operator[profile.tree.parent.clip(0)])

@@ -201,6 +201,23 @@ def without(query: Query, above: Query) -> Query:
     return Query(query.profile, query.mask() & ~mask & ~tree.below(mask))
 
 
+def apart(query: Query) -> Query:
+    """Leave out the optimizer and the loader, of which other analyzers speak.
+
+    What a closure does that an optimizer's step was given is the program's own work and stays.
+    """
+    profile = query.profile
+    in_step = below(profile, scopes(profile, STEP_SCOPE))
+    is_own = in_step & (profile.tree.phase == Phase.OPTIMIZER)
+    return without(Query(profile, query.mask() & ~is_own), scopes(profile, LOADER_SCOPE))
+
+
+def below(profile: Profile, query: Query) -> Mask:
+    """Say of each node whether it is selected or below one that is, shape (nodes,)."""
+    mask = query.mask()
+    return np.asarray(mask | profile.tree.below(mask))
+
+
 def outermost(query: Query) -> Query:
     """Leave out nodes that lie below other nodes of the same query."""
     return Query(query.profile, query.mask() & ~query.profile.tree.below(query.mask()))

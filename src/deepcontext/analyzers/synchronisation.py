@@ -90,9 +90,7 @@ def _reads(profile: Profile) -> list[Finding]:
     if steps < _LEAST_STEPS:
         return []
     reads = places.operators(profile, READS_VALUE).phase("none", "forward", "other")
-    for scope in (places.STEP_SCOPE, places.LOADER_SCOPE):
-        reads = places.without(reads, places.scopes(profile, scope))
-    reads = places.outermost(reads)
+    reads = places.outermost(places.apart(reads))
     nodes = reads.nodes()
     a_step = float(_counts(profile, nodes).sum()) / steps
     if a_step <= _MOST_READS_A_STEP:

@@ -64,6 +64,29 @@ def test_optimizer_steps(record: Any, make: Any, operators: set[str]) -> None:
     assert phases_of(recording, "aten::square") == {Phase.FORWARD}
 
 
+def train_by_closure(optimizer: Any, model: Any, value: Any) -> None:
+    def closure() -> Any:
+        optimizer.zero_grad()
+        loss = torch.nn.functional.mse_loss(model(value), value)
+        loss.backward()
+        return loss
+
+    optimizer.step(closure)
+
+
+@pytest.mark.parametrize("kind", [torch.optim.LBFGS, torch.optim.AdamW])
+def test_a_closure_in_an_optimizer_step_is_no_part_of_the_optimizer(record: Any, kind: Any) -> None:
+    """LBFGS needs closures; Lightning gives one to every optimizer."""
+    model = Block()
+    recording = record(train_by_closure, kind(model.parameters()), model, torch.ones(2, 4))
+    for name in ("aten::tanh", "aten::addmm", "aten::mse_loss"):
+        assert phases_of(recording, name) == {Phase.FORWARD}
+    assert phases_of(recording, "TanhBackward0") == {Phase.BACKWARD}
+    optimizer = {recording.frame(node).name for node in recording.operators(phase=Phase.OPTIMIZER)}
+    assert optimizer & {"aten::_foreach_add_", "aten::add_", "aten::addcdiv_"}
+    assert not optimizer & {"aten::tanh", "aten::linear", "aten::mse_loss", "aten::mm"}
+
+
 class Numbers(torch.utils.data.Dataset):  # type: ignore[name-defined, misc]
     def __len__(self) -> int:
         return 8
