@@ -88,7 +88,8 @@ std::string Sampler::limitation() const {
     return "the program has its own use for SIGURG: running threads are charged without a line";
   }
   if (was_taken_.load(std::memory_order_relaxed)) {
-    return "the program took over SIGURG: running threads were charged without a line since";
+    return "the program took over SIGURG: running threads were charged without a line while it had "
+           "it";
   }
   if (was_refused_) {
     return std::string("nothing was sampled after a fork: ") + kNoThread;
@@ -209,10 +210,12 @@ void Sampler::finishAll() {
 void Sampler::visitAll(const Senses &senses) {
   ++round_;
   SamplerCounts::bump(counts_.rounds);
-  if (may_ask_ && !was_taken_.load(std::memory_order_relaxed) && !ownsSampleSignal()) {
+  // A program that puts the default back has no use for the signal: some restore every handler.
+  bool has_signal = may_ask_ && (ownsSampleSignal() || takeSampleSignal());
+  if (may_ask_ && !has_signal) {
     was_taken_.store(true, std::memory_order_relaxed);
   }
-  visits_->beginRound(round_, may_ask_ && !was_taken_.load(std::memory_order_relaxed));
+  visits_->beginRound(round_, has_signal);
   if (round_ % kRoundsBetweenSearches == 0 || senses.kernel.population() != population_) {
     findThreads(senses);
   }

@@ -72,7 +72,7 @@ private:
   sem_t opened_;                       // posted once by that one, when it knows whether it can work
   std::string cannot_open_;            // written before that
   bool may_ask_ = false;               // the signal was free when the session started
-  std::atomic<bool> was_taken_{false}; // the program has taken it over since
+  std::atomic<bool> was_taken_{false}; // the program has had it since, for a time at least
   bool was_refused_ = false;           // the process may have no more threads; GIL held
   GilFutex gil_;
   SlotPool slots_;

@@ -127,7 +127,14 @@ bool takeSampleSignal() {
   ours.sa_sigaction = onSampleSignal;
   ours.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
   sigemptyset(&ours.sa_mask);
-  return sigaction(kSampleSignal, &ours, nullptr) == 0;
+  if (sigaction(kSampleSignal, &ours, &old) != 0) {
+    return false;
+  }
+  if (old.sa_handler != SIG_DFL) { // the program has taken it since we looked
+    sigaction(kSampleSignal, &old, nullptr);
+    return false;
+  }
+  return true;
 }
 
 bool ownsSampleSignal() {
@@ -146,6 +153,9 @@ void returnSampleSignal() {
 }
 
 bool askForSample(uint32_t slot_number, int thread) {
+  if (!ownsSampleSignal()) { // the program has taken it since the round began, and would get ours
+    return false;
+  }
   siginfo_t info;
   std::memset(&info, 0, sizeof info);
   info.si_signo = kSampleSignal;

@@ -283,6 +283,26 @@ assert signal.getsignal(signal.SIGURG) not in (signal.SIG_DFL, signal.SIG_IGN)
     assert row.sampled.cpu_ns + row.sampled.wait_ns >= 0.98 * result.profile.run.wall_ns
 
 
+def test_a_program_that_restores_every_handler_goes_on_being_sampled(run: Run) -> None:
+    """Lightning's trainer does so: the default of SIGURG is what Python knows of it."""
+    result = run("""
+import signal
+handlers = {number: signal.getsignal(number) for number in signal.valid_signals()}
+for number, handler in handlers.items():
+    if handler is not None and number not in (signal.SIGKILL, signal.SIGSTOP):
+        signal.signal(number, handler)
+assert signal.getsignal(signal.SIGURG) is signal.SIG_DFL
+def spin():
+    return sum(number * number for number in range(4_000_000))
+with Part("all"):
+    spin()
+""")
+    (report,) = [each for each in result.profile.trust.collectors if each.name == "cpu sampling"]
+    assert (report.status, report.reason) == ("ran", "")
+    found = result.line("range(4_000_000))")
+    assert within(found.cpu_ns, result.parts["all"][1], result.main.sampled.cpu_ns / 1e9)
+
+
 def test_a_thread_that_lives_on_has_its_name_without_a_snapshot(run: Run) -> None:
     result = run(
         """
