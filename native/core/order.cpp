@@ -51,9 +51,9 @@ Phase phaseOf(const MergedTree &tree, size_t id, Phase own, Phase inherited,
   if (inherited == Phase::kOptimizer) {
     // An optimizer calls the closure that step() was given. It may itself run operators that
     // autograd numbers; but those have no backward.
-    bool is_closure = kind == FrameKind::kModule ||
-                      (kind == FrameKind::kOperator && (tree.flags[id] & kFlagSequenced) &&
-                       is_differentiated);
+    bool is_closure =
+        kind == FrameKind::kModule ||
+        (kind == FrameKind::kOperator && (tree.flags[id] & kFlagSequenced) && is_differentiated);
     return is_closure ? Phase::kForward : Phase::kOptimizer;
   }
   if (inherited != Phase::kNone) {
@@ -91,7 +91,8 @@ OrderedTree orderTree(const MergedTree &tree, const std::vector<uint8_t> &frame_
     Phase own = frame < frame_phase.size() ? static_cast<Phase>(frame_phase[frame]) : Phase::kNone;
     ordered.parent[place] = is_root ? -1 : static_cast<int32_t>(position[tree.parent[id]]);
     ordered.frame[place] = frame;
-    ordered.phase[place] = static_cast<uint8_t>(phaseOf(tree, id, own, inherited, is_differentiated[id]));
+    ordered.phase[place] =
+        static_cast<uint8_t>(phaseOf(tree, id, own, inherited, is_differentiated[id]));
     ordered.subtree_end[place] = static_cast<int32_t>(place + subtree_size[id]);
     ordered.duration[place] = tree.duration[id];
     ordered.exclusive[place] = tree.exclusive[id];
