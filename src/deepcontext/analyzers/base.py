@@ -11,6 +11,7 @@ import importlib.util
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from deepcontext.analyzers.weight import weighing
 from deepcontext.errors import DeepContextError, UserError
 
 if TYPE_CHECKING:
@@ -55,7 +56,8 @@ def run(
     Raises:
         UserError: an analyzer failed; the message names it.
     """
-    found = [finding for analyzer in analyzers for finding in _findings(analyzer, profile)]
+    weigh = weighing(profile)
+    found = [weigh(finding) for analyzer in analyzers for finding in _findings(analyzer, profile)]
     places_only = {analyzer.id for analyzer in analyzers if analyzer.names_place_only}
     reasons = [each for each in found if each.id not in places_only]
     kept = [

@@ -37,7 +37,7 @@ def _find(profile: Profile) -> list[Finding]:
 
 def _operators(profile: Profile) -> list[Finding]:
     metric = CPU_TIME_NS.name
-    copies = _called(profile, places.operators(profile, COPIES))
+    copies = _called(places.operators(profile, COPIES))
     # Products copy their bias and operands; that is part of the product.
     parents = profile.tree.parent.clip(0)
     is_operator = (profile.frames.kind == FrameKind.OPERATOR)[profile.tree.frame]
@@ -46,7 +46,7 @@ def _operators(profile: Profile) -> list[Finding]:
     least = _LEAST_SHARE * places.total(profile, metric)
     layers = [
         each
-        for each in converting_layers(profile, copies, _called(profile, profile.query()), least)
+        for each in converting_layers(profile, copies, _called(profile.query()), least)
         if each.conversions.count >= _LEAST_CALLS
     ]
     said = {node for each in layers for node in each.conversions.nodes}
@@ -61,7 +61,7 @@ def _operators(profile: Profile) -> list[Finding]:
     ]
 
 
-def _called(profile: Profile, operators: Query) -> Query:
+def _called(operators: Query) -> Query:
     """Leave out the backward, the optimizer and the loader, of which other analyzers speak."""
     return places.apart(operators.phase("none", "forward", "other"))
 
@@ -72,7 +72,7 @@ def _joins(profile: Profile) -> list[Finding]:
     whole = places.total(profile, metric)
     found = []
     for place in places.by_function(
-        _called(profile, places.operators(profile, JOINS)), metric, _LEAST_JOINED * whole
+        _called(places.operators(profile, JOINS)), metric, _LEAST_JOINED * whole
     ):
         if place.count < _LEAST_CALLS or place.frame is None:
             continue

@@ -53,12 +53,15 @@ class Gain:
         upper_bound_share: the same as a part of the profile's total of the metric, 0 to 1. Time
             outside operators is not in that total, so the share of the elapsed time is smaller.
         assumption: under which this is the bound; one sentence.
+        run_share: for time, the same as a part of the elapsed time of the run, 0 to 1; None where
+            that says nothing. `analyzers.run_analyzers` fills it in.
     """
 
     metric: str
     upper_bound: int
     upper_bound_share: float
     assumption: str
+    run_share: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +90,11 @@ class Finding:
 
     @property
     def order(self) -> tuple[float, int, str, tuple[int, ...]]:
-        """Sorts findings by what they promise, largest first."""
-        gain = self.gain.upper_bound_share if self.gain else 0.0
+        """Sorts findings by what they promise of the run, largest first."""
+        gain = 0.0
+        if self.gain is not None:
+            share = self.gain.run_share
+            gain = self.gain.upper_bound_share if share is None else share
         return (-gain, -self.severity.rank, self.id, self.nodes)
 
     def to_dict(self, profile: ProfileModel) -> dict[str, Any]:
@@ -104,6 +110,7 @@ class Finding:
                 "metric": self.gain.metric,
                 "upper_bound": self.gain.upper_bound,
                 "upper_bound_share": round(self.gain.upper_bound_share, 6),
+                "run_share": None if self.gain.run_share is None else round(self.gain.run_share, 6),
                 "assumption": self.gain.assumption,
             },
             "advice": self.advice,

@@ -16,6 +16,7 @@ from deepcontext.analyzers.finding import Finding, Severity
 from deepcontext.analyzers.operator_names import DENSE
 from deepcontext.profiler import jax_operations
 from deepcontext.profiler.frame import FrameKind
+from deepcontext.profiler.metric import CPU_TIME_NS
 from deepcontext.profiler.query import Query
 from deepcontext.profiler.tree import NO_NODE
 
@@ -33,6 +34,7 @@ def _find(profile: Profile) -> list[Finding]:
         return []
     query = _costly(profile, metric)
     whole = places.total(profile, metric)
+    unit = "time in operators" if metric == CPU_TIME_NS.name else "device's time"
     findings = []
     own = places.own_frames(profile)
     for place in _by_line_exclusive(query, metric, own):
@@ -45,7 +47,7 @@ def _find(profile: Profile) -> list[Finding]:
             Finding(
                 id="hotspot",
                 severity=Severity.of_share(share),
-                title=f"{share:.0%} of the time is in '{name}' of {where}",
+                title=f"'{name}' of {where} takes {share:.0%} of the {unit}",
                 nodes=place.nodes[:8],
                 evidence={metric: place.value, "time_share": share},
                 gain=places.bound(

@@ -91,7 +91,7 @@ def _eager_finding(
             "one launch of all, and compiling it, cost nothing; computing takes what it took",
         ),
         advice=(
-            f"put @jax.jit on '{function}', or on the step that calls it: XLA then fuses these "
+            f"{places.decorate('@jax.jit', function)}, or on the step that calls it: XLA then fuses these "
             "operations, and one launch does what these do"
         ),
         misleads=(

@@ -94,7 +94,7 @@ def _optimizer_finding(profile: Profile, node: int, value: int, a_step: float) -
     return Finding(
         id="kernel_fusion",
         severity=Severity.of_share(share),
-        title=f"{name} calls {a_step:.0f} small operators a step, {share:.0%} of the time",
+        title=f"{name} calls {a_step:.0f} small operators a step, {share:.0%} of the time in operators",
         nodes=(node,),
         evidence={
             "optimizer_ns": value,
@@ -223,7 +223,7 @@ def _pointwise_finding(profile: Profile, place: places.Place, names: list[str]) 
         severity=Severity.of_share(share),
         title=(
             f"{len(names)} pointwise operators of one function, most at {where}{caller}, take "
-            f"{share:.0%} of the time"
+            f"{share:.0%} of the time in operators"
         ),
         nodes=place.nodes[:8],
         evidence={
@@ -241,8 +241,8 @@ def _pointwise_finding(profile: Profile, place: places.Place, names: list[str]) 
             "these operators and their backward cost nothing; fused, they still read and write once",
         ),
         advice=(
-            f"put @torch.compile on '{function}', which makes chains of such operators one kernel, "
-            "or use the operator that torch has for it (layer_norm, rms_norm, gelu, cross_entropy "
+            f"{places.decorate('@torch.compile', function)}, which makes chains of such operators "
+            "one kernel, or use the operator that torch has for it (layer_norm, rms_norm, gelu, cross_entropy "
             "with label_smoothing)"
         ),
         misleads=(

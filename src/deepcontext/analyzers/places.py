@@ -351,6 +351,13 @@ def place_text(profile: Profile, frame: Frame | None) -> str:
     return f"{file}:{frame.line} ({function})"
 
 
+def decorate(decorator: str, function: str) -> str:
+    """Say where a decorator goes: ``put @jax.jit on 'step'``, or where there is nothing to put it on."""
+    if function.rpartition(".")[2].startswith("<"):  # a module's body, a lambda
+        return f"make these lines a function and put {decorator} on it"
+    return f"put {decorator} on '{function}'"
+
+
 def forward_inclusive(profile: Profile, metric: str) -> Ints:
     """Return the metric with descendants, backward operators left out, shape (nodes,)."""
     tree = profile.tree

@@ -75,7 +75,7 @@ def cell_finding(profile: Profile, cell: RecurrentCell) -> Finding:
         severity=Severity.of_share(share),
         title=(
             f"a recurrent cell is written out at {where} and runs {cell.calls_a_step:.0f} times a step, "
-            f"{share:.0%} of the time"
+            f"{share:.0%} of the time in operators"
         ),
         nodes=place.nodes[:8],
         evidence={

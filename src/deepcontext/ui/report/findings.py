@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 _STYLES = {Severity.HIGH: "red", Severity.WARNING: "yellow", Severity.INFO: "dim"}
 _FRAMES_SHOWN = 4
+# Two shares that differ by less are one to a reader.
+_NEARLY = 0.95
 
 
 def print_summary(page: Page, findings: Sequence[Finding]) -> None:
@@ -85,11 +87,15 @@ def texts_of(profile: Profile, finding: Finding) -> list[tuple[str, str]]:
 
 
 def gain_text(finding: Finding) -> str:
-    """Return what a finding promises at most: ``12.3 % of CPU time``."""
+    """Return what a finding promises at most: ``12.3 % of CPU time (4.0 % of the run)``."""
     if finding.gain is None:
         return "-"
     metric = metric_label(finding.gain.metric)
-    return f"{format_share(finding.gain.upper_bound_share)} of {metric}"
+    text = f"{format_share(finding.gain.upper_bound_share)} of {metric}"
+    share = finding.gain.run_share
+    if share is None or share >= _NEARLY * finding.gain.upper_bound_share:
+        return text
+    return f"{text} ({format_share(share)} of the run)"
 
 
 def _evidence(name: str, value: float | str, folder: str) -> str:

@@ -15,6 +15,7 @@ from rich.text import Text
 from deepcontext.profiler import summary
 from deepcontext.profiler.collector import Status
 from deepcontext.profiler.run_info import ALL_RANKS
+from deepcontext.profiler.run_time import run_time
 from deepcontext.ui.format import (
     format_bytes,
     format_count,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from deepcontext.ui.report.page import Page
 
 _WARNING = "yellow"
+_LEAST_SHARE_SAID = 0.05
 # Programs that only start others, as they are named on a command line.
 _LAUNCHERS = frozenset({
     "torchrun",
@@ -64,6 +66,7 @@ def print_header(page: Page, profile: Profile) -> None:
         ("steps", _steps(profile, page)),
         ("operators", _operators(profile)),
         ("GPU", gpu_text(profile)),
+        ("set-up", _set_up(profile)),
     )
     page.line(Text("deepcontext report", "bold"))
     for name, fact in facts:
@@ -109,6 +112,19 @@ def wall_share(profile: Profile) -> str:
     """Return which share of the run went by in operators, or "" when the run time is not known."""
     wall_ns = profile.run.wall_ns
     return format_share(summary.operator_time(profile) / wall_ns) if wall_ns > 0 else ""
+
+
+def set_up_shares(profile: Profile) -> str:
+    """Return ``", 72 % compiling, 18 % importing"``, what is small left out, "" where not known."""
+    time = run_time(profile)
+    if time is None or not time.elapsed_ns:
+        return ""
+    parts = (("compiling", time.compiling_ns), ("importing", time.importing_ns))
+    return "".join(
+        f", {format_share(value / time.elapsed_ns)} {name}"
+        for name, value in parts
+        if value >= _LEAST_SHARE_SAID * time.elapsed_ns
+    )
 
 
 def steps_text(profile: Profile, page: Page) -> str:
@@ -166,6 +182,20 @@ def _operators(profile: Profile) -> str:
     if not share:
         return text
     return f"{text}, {share} of the elapsed time (the rest is Python and what it waits for)"
+
+
+def _set_up(profile: Profile) -> str:
+    time = run_time(profile)
+    if time is None or not time.elapsed_ns:
+        return ""
+    facts = [
+        f"{name} {format_ns(value)} ({format_share(value / time.elapsed_ns)})"
+        for name, value in (("importing", time.importing_ns), ("compiling", time.compiling_ns))
+        if value
+    ]
+    if not facts:
+        return ""
+    return f"{', '.join(facts)}; {format_ns(time.working_ns)} of the main thread's time was neither"
 
 
 def _collector(collector: CollectorReport) -> str:

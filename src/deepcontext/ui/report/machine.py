@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deepcontext.profiler import balance, counter_use, memory_summary, summary, time_use
 from deepcontext.profiler.gpu_summary import gpu_use
+from deepcontext.profiler.run_time import run_time
 from deepcontext.profiler.source import line_text
 from deepcontext.ui.report.machine_jax import jax_to_dict
 
@@ -55,6 +56,7 @@ def report_to_dict(profile: Profile, *, limit: int, metric: str) -> dict[str, ob
         "total": total,
         "operator_time_ns": summary.operator_time(profile),
         "operator_calls": sum(row.operator_calls for row in phases),
+        "set_up": _set_up(profile),
         "steps": _spread(summary.steps(profile)),
         "phases": [
             {
@@ -145,6 +147,11 @@ def _time_use(profile: Profile, limit: int) -> dict[str, object] | None:
             "rows": [{**_place(row, started_ns), **_plain(row.sampled)} for row in rows],
         },
     }
+
+
+def _set_up(profile: Profile) -> dict[str, Any] | None:
+    time = run_time(profile)
+    return None if time is None else {**_plain(time), "working_ns": time.working_ns}
 
 
 def _ranks(profile: Profile, limit: int) -> dict[str, object] | None:

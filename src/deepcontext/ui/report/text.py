@@ -119,6 +119,7 @@ def _first_line(page: Page, profile: Profile, calls: int) -> str:
     text = (
         f"{program}: {format_ns(run.wall_ns)}{_of_ranks(run)}, of which "
         f"{header.wall_share(profile) or 'some'} in {format_count(calls)} operator calls"
+        f"{header.set_up_shares(profile)}"
     )
     steps = header.steps_text(profile, page)
     return f"{text}; steps: {steps}" if steps else text

@@ -81,6 +81,7 @@ def _gain(row: dict[str, Any]) -> Gain:
         upper_bound=int(row["upper_bound"]),
         upper_bound_share=float(row["upper_bound_share"]),
         assumption=str(row.get("assumption", "")),
+        run_share=None if row.get("run_share") is None else float(row["run_share"]),
     )
 
 

@@ -1,0 +1,90 @@
+"""A finding is as severe as what it saves of the run, and stands where that puts it."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from deepcontext.analyzers import Analyzer, Finding, Gain, Severity, run_analyzers
+from deepcontext.profiler.frame import Frame, FrameKind
+from deepcontext.profiler.metric import SAMPLED_CPU_TIME_NS, MetricRows
+from deepcontext.profiler.run_info import RunInfo
+from deepcontext.ui.report.findings import gain_text
+
+if TYPE_CHECKING:
+    from deepcontext.profiler.profile import Profile
+    from tests.conftest import MakeProfile
+
+SECOND = 1_000_000_000
+LIBRARY = "/usr/lib/python3.11/site-packages/torch/__init__.py"
+FRAMES = [
+    Frame(FrameKind.ROOT, ""),
+    Frame(FrameKind.THREAD, "MainThread"),
+    Frame(FrameKind.PYTHON, "<module>", "/home/me/train.py", 1),
+    Frame(FrameKind.PYTHON, "<module>", LIBRARY, 1),
+    Frame(FrameKind.OPERATOR, "aten::sort"),
+]
+
+
+@pytest.fixture
+def profile(make_profile: MakeProfile) -> Profile:
+    """100 s: 50 s of imports, 49 s of the script's own, 1 s in an operator."""
+    made: Profile = make_profile(
+        [0, 0, 1, 2, 2],
+        FRAMES,
+        cpu_time_ns={4: SECOND},
+        run=RunInfo(wall_ns=100 * SECOND),
+    )
+    rows = MetricRows(
+        SAMPLED_CPU_TIME_NS,
+        np.array([2, 3], np.uint32),
+        np.array([1, 1], np.uint64),
+        np.array([49 * SECOND, 50 * SECOND], np.int64),
+    )
+    return dataclasses.replace(made, metrics={**made.metrics, SAMPLED_CPU_TIME_NS.name: rows})
+
+
+def _found(profile: Profile, *gains: Gain) -> list[Finding]:
+    findings = [Finding(gain.metric, Severity.HIGH, "x", (0,), gain=gain) for gain in gains]
+    made = Analyzer("made", "what?", lambda _: findings)
+    return list(run_analyzers(profile, only=["made"], plugins=[made]))
+
+
+def _gain(metric: str, saved_ns: int, share: float) -> Gain:
+    return Gain(metric, saved_ns, share, "it costs nothing")
+
+
+def test_most_of_little_is_little(profile: Profile) -> None:
+    (found,) = _found(profile, _gain("cpu_time_ns", SECOND * 9 // 10, 0.9))
+    assert found.severity is Severity.INFO
+    assert found.gain is not None
+    assert found.gain.run_share == pytest.approx(0.009)
+    assert gain_text(found) == "90.0 % of cpu time (0.9 % of the run)"
+
+
+def test_severity_is_judged_without_imports(profile: Profile) -> None:
+    (found,) = _found(profile, _gain("cpu_time_ns", 20 * SECOND, 0.9))
+    assert found.severity is Severity.HIGH  # 20 of 50 s, though a fifth of the run
+
+
+def test_what_saves_most_of_the_run_comes_first(profile: Profile) -> None:
+    small, large = _gain("cpu_time_ns", SECOND, 0.98), _gain("elapsed time", 40 * SECOND, 0.4)
+    assert [each.id for each in _found(profile, small, large)] == ["elapsed time", "cpu_time_ns"]
+
+
+def test_gains_of_memory_stay_as_they_are(profile: Profile) -> None:
+    (found,) = _found(profile, _gain("peak_bytes", SECOND, 0.5))
+    assert found.severity is Severity.HIGH
+    assert found.gain is not None
+    assert found.gain.run_share is None
+    assert gain_text(found) == "50.0 % of peak"
+
+
+def test_without_samples_the_severity_is_the_analyzers(profile: Profile) -> None:
+    metrics = {k: v for k, v in profile.metrics.items() if not k.startswith("sampled")}
+    bare = dataclasses.replace(profile, metrics=metrics)
+    (found,) = _found(bare, _gain("cpu_time_ns", SECOND * 9 // 10, 0.9))
+    assert found.severity is Severity.HIGH
