@@ -30,9 +30,30 @@ bool hasOpName(const HloInstruction &instruction) {
          instruction.opcode != "constant";
 }
 
-/// An op_name made of several names joined keeps the first.
+/// An op_name made of several names joined, "a;b" or "common/(a:b)", keeps the first.
 std::string firstName(const std::string &op_name) {
-  return op_name.substr(0, op_name.find(';'));
+  std::string name = op_name.substr(0, op_name.find(';'));
+  size_t slash = name.find("/(");
+  size_t open = !name.empty() && name[0] == '(' ? 0
+                : slash == std::string::npos    ? slash
+                                                : slash + 1;
+  if (open == std::string::npos) {
+    return name;
+  }
+  size_t colon = std::string::npos;
+  int depth = 0;
+  for (size_t at = open; at < name.size(); ++at) {
+    depth += name[at] == '(' ? 1 : name[at] == ')' ? -1 : 0;
+    if (name[at] == ':' && depth == 1 && colon == std::string::npos) {
+      colon = at;
+    } else if (depth == 0) {
+      return colon == std::string::npos
+                 ? name
+                 : name.substr(0, open) + name.substr(open + 1, colon - open - 1) +
+                       name.substr(at + 1);
+    }
+  }
+  return name;
 }
 
 std::string primitiveOf(const std::string &op_name) {

@@ -242,8 +242,8 @@ def _pointwise_finding(profile: Profile, place: places.Place, names: list[str]) 
         ),
         advice=(
             f"{places.decorate('@torch.compile', function)}, which makes chains of such operators "
-            "one kernel, or use the operator that torch has for it (layer_norm, rms_norm, gelu, cross_entropy "
-            "with label_smoothing)"
+            "one kernel, or use the operator that torch has for it (layer_norm, rms_norm, gelu, "
+            "cross_entropy with label_smoothing)"
         ),
         misleads=(
             "shapes change from call to call, so that compiling costs more than it saves; the "

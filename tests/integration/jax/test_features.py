@@ -346,6 +346,35 @@ def test_shard_map_and_pmap_on_four_devices(run_script: RunScript) -> None:
     assert recording.detail("executions_without_launch") == 0
 
 
+def test_an_operation_that_xla_made_of_two_has_the_name_of_one(run_script: RunScript) -> None:
+    """The sums of the forward and of the backward become one, named "(forward:backward)"."""
+    recording = run_script(
+        """
+        import functools, jax, jax.numpy as jnp, numpy as np
+        from jax.sharding import Mesh, PartitionSpec as P
+        try:
+            shard_map = jax.shard_map
+        except AttributeError:
+            from jax.experimental.shard_map import shard_map
+        mesh = Mesh(np.array(jax.devices()), ("d",))
+
+        @functools.partial(shard_map, mesh=mesh, in_specs=(P("d"), P()), out_specs=P())
+        def loss(x, w):
+            return jax.lax.pmean(jnp.sum(jnp.tanh(x @ w) ** 2), "d")
+
+        step = jax.jit(jax.value_and_grad(lambda w, x: loss(x, w)))
+        w, x = jnp.ones((64, 64)), jnp.ones((128, 64))
+        for _ in range(3):
+            jax.block_until_ready(step(w, x))
+        """,
+        "--jax-exact",
+        environment={"XLA_FLAGS": "--xla_force_host_platform_device_count=4"},
+    )
+    names = set(recording.profile.frames.strings)
+    assert any(name.startswith("psum") for name in names)
+    assert [name for name in names if name.count("(") != name.count(")")] == []
+
+
 def test_callbacks_into_python(record: Record) -> None:
     seen: list[float] = []
 
