@@ -31,16 +31,26 @@ struct AsyncContext final : abi::ObserverContext {
   uint64_t start_ticks;
 };
 
+/// What an operator that changes a view in place puts around its own autograd node. It takes the
+/// number after that node's, which no operator shows.
+/// Source: torch/csrc/autograd/variable.cpp, rebase_history.
+constexpr const char *kCopySlices = "torch::autograd::CopySlices";
+
 bool isWrapper(const char *name) {
   return std::strncmp(name, kWrapperPrefix, sizeof kWrapperPrefix - 1) == 0;
 }
 
 /// Where a backward operator hangs: below the forward operator that made its autograd node. The
 /// forward may be another thread's node, so this thread's tree gets a link in its place.
-Node *forwardLink(Recorder &recorder, const void *record_function, int64_t sequence) {
+Node *forwardLink(Recorder &recorder, const void *record_function, const char *name,
+                  int64_t sequence) {
   uint64_t thread = abi::readAt<uint64_t>(record_function, g_options.layout.forward_thread);
   Recorder *maker = ThreadIndex::instance().find(thread);
-  Node *forward = maker ? maker->ring().find(thread, static_cast<uint64_t>(sequence)) : nullptr;
+  auto number = static_cast<uint64_t>(sequence);
+  Node *forward = maker ? maker->ring().find(thread, number) : nullptr;
+  if (maker && !forward && number > 0 && std::strcmp(name, kCopySlices) == 0) {
+    forward = maker->ring().find(thread, number - 1);
+  }
   if (!forward) {
     RecorderCounters::bump(recorder.counters.links_missed);
     return nullptr;
@@ -152,7 +162,7 @@ void openOperator(Recorder &recorder, const void *record_function, const Interpr
   if (outer && outer->folded) {
     is_backward = false; // a compiler traces gradients; they are no one's backward
   } else if (is_backward && sequence >= 0) {
-    parent = forwardLink(recorder, record_function, sequence);
+    parent = forwardLink(recorder, record_function, name, sequence);
   }
   if (!parent) {
     parent = operatorContext(recorder, record_function, top, outer);

@@ -210,6 +210,24 @@ def test_second_derivative_is_below_the_first(record: Any) -> None:
     assert recording.counters["backward_links_missed"] == 0
 
 
+def assign_to_slices(rows: int) -> None:
+    weight = torch.ones(3, requires_grad=True)
+    filled = torch.zeros(rows, 3)
+    for row in range(rows):
+        filled[row] = weight * row
+    filled.sum().backward()
+
+
+def test_backward_of_an_assignment_to_a_slice_is_below_it(record: Any) -> None:
+    recording = record(assign_to_slices, 3)
+    line = "assign_to_slices: filled[row] = weight * row"
+    name = "torch::autograd::CopySlices"
+    (path,) = recording.paths(name)
+    assert path == [line, "aten::copy_", name]
+    assert recording.calls(name) == 3
+    assert recording.counters["backward_links_missed"] == 0
+
+
 def forward_there(shared: list[Any]) -> None:
     shared.append(Mlp()(torch.randn(2, 8)).square().mean())
 
