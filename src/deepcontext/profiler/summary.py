@@ -89,6 +89,21 @@ class GroupTable:
 
 
 @dataclass(frozen=True, slots=True)
+class ModuleClass:
+    """All modules of one class.
+
+    Attributes:
+        name: of the class, ``Linear``.
+        instances: how many of them were called.
+        exclusive: the metric in them, without modules inside them.
+    """
+
+    name: str
+    instances: int
+    exclusive: int
+
+
+@dataclass(frozen=True, slots=True)
 class PhaseRow:
     """What one phase of the program took.
 
@@ -111,6 +126,15 @@ def by_operator(profile: Profile, metric: str = CPU_TIME_NS.name, limit: int = 0
 def by_module(profile: Profile, metric: str = CPU_TIME_NS.name, limit: int = 0) -> GroupTable:
     """Aggregate by module instance, largest inclusive value first; `limit` 0 gives all."""
     return _by_name(profile, FrameKind.MODULE, metric, limit, largest="inclusive")
+
+
+def by_module_class(profile: Profile, metric: str = CPU_TIME_NS.name) -> tuple[ModuleClass, ...]:
+    """Add up the modules of each class, largest exclusive value first."""
+    found: dict[str, list[int]] = {}
+    for row in by_module(profile, metric).rows:
+        found.setdefault(row.name.partition(" '")[0], []).append(row.exclusive)
+    rows = (ModuleClass(name, len(values), sum(values)) for name, values in found.items())
+    return tuple(sorted(rows, key=lambda row: (-row.exclusive, row.name)))
 
 
 def by_scope(profile: Profile, metric: str = CPU_TIME_NS.name, limit: int = 0) -> GroupTable:

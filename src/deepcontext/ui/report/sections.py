@@ -46,6 +46,9 @@ _VALUE_COLUMNS: Final = (
     Column("share"),
     Column("phases", rank=3),
 )
+# From this share on the line says that the program runs, not where.
+_ONE_LINE_SHARE: Final = 2 / 3
+_LEAST_CLASSES: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +135,28 @@ def print_own_lines(page: Page, view: View) -> None:
     ]
     if cells:
         page.table(columns, cells)
+
+
+def print_own_modules(page: Page, view: View) -> None:
+    """Print the classes of modules that cost the most, where lines of the user's say little.
+
+    A program that leaves its loop to a library (`Trainer.train()`) has one line with everything.
+    """
+    lines = summary.by_line(view.profile, view.metric, 1, largest="exclusive")
+    if not lines.rows or lines.rows[0].exclusive < _ONE_LINE_SHARE * lines.total:
+        return
+    rows = [row for row in summary.by_module_class(view.profile, view.metric) if row.exclusive]
+    if len(rows) < _LEAST_CLASSES:
+        return
+    cells = [
+        (
+            format_value(row.exclusive, view.unit),
+            format_share(row.exclusive / lines.total),
+            f"{row.name} ({row.instances})" if row.instances > 1 else row.name,
+        )
+        for row in rows[: view.limit]
+    ]
+    page.table((Column("self"), Column("share"), Column("modules by class", Elide.END)), cells)
 
 
 def print_line_table(page: Page, view: View, table: GroupTable) -> None:

@@ -105,6 +105,7 @@ def render_summary(profile: Profile, *, console: Console, path: str | None) -> N
         page.prose(_first_line(page, profile, calls), "bold", indent="")
         sections.print_phase_bar(page, view)
         sections.print_own_lines(page, view)
+        sections.print_own_modules(page, view)
         between.print_between_summary(page, view)
         jax_sections.print_jax_summary(page, view)
         gpu_sections.print_gpu_summary(page, view)
