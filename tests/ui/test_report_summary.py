@@ -15,6 +15,8 @@ from deepcontext.profiler.run_info import RunInfo
 from deepcontext.ui.report import render_report, render_summary
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from deepcontext.profiler.profile import Profile
     from tests.conftest import MakeProfile
 
@@ -41,7 +43,7 @@ def _trained(make: MakeProfile, other_line_ns: int) -> Profile:
     frames += [dataclasses.replace(LINE, line=9), Frame(FrameKind.OPERATOR, "aten::y")]
     parents += [1, len(frames) - 2]
     times[len(frames) - 1] = other_line_ns
-    samples = {node: [value] for node, value in times.items()}
+    samples: dict[int, Sequence[int]] = {node: [value] for node, value in times.items()}
     return make(parents, frames, cpu_time_ns=times, call_samples_ns=samples)
 
 

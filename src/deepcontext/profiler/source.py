@@ -21,6 +21,7 @@ _LIBRARY: Final = re.compile(
     | /torch/(_\w+|amp|ao|autograd|cuda|distributed|func|fx|jit|nn|optim|utils)/
     | /torch/(_\w+|functional|library|serialization|storage)\.py$
     | /torchinductor_[^/]+/
+    | /torch_geometric(\.\w+)+_\w{8}\.py$
     | /deepcontext/(profiler|collectors|analyzers|ui)/
     """,
     re.VERBOSE,
