@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import os
 from typing import TYPE_CHECKING
 
@@ -86,3 +87,17 @@ def test_binary_file_has_no_text(tmp_path: Path) -> None:
     file = tmp_path / "train.py"
     file.write_bytes(b"\xff\xfe\x00\x81")
     assert line_text(str(file), 1) == ""
+
+
+def test_a_notebooks_cell_is_known_in_its_own_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As ipykernel leaves it; the file that its name says never existed."""
+    name = "/tmp/ipykernel_1/4278877317.py"
+    lines = ["def step():\n", "    return 1\n"]
+    monkeypatch.setitem(linecache.cache, name, (23, None, lines, name))
+    assert line_text(name, 2) == "return 1"
+
+
+def test_a_file_that_is_gone_says_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = str(tmp_path / "gone.py")
+    monkeypatch.setitem(linecache.cache, name, (3, 1.0, ["pass\n"], name))
+    assert line_text(name, 1) == ""

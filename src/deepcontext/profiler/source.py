@@ -55,8 +55,16 @@ def line_text(file: str, line: int, not_after_ns: int | None = None) -> str:
     try:
         changed_ns = Path(file).stat().st_mtime_ns
     except (OSError, ValueError):  # ValueError: a NUL character in the name
-        return ""
+        return _typed_text(file, line)
     if not_after_ns is not None and changed_ns > not_after_ns:
         return ""
     linecache.checkcache(file)
     return linecache.getline(file, line).strip()
+
+
+def _typed_text(file: str, line: int) -> str:
+    """Return a line of code that never was in a file: the cell of a notebook, in its own process."""
+    entry = linecache.cache.get(file, ())
+    # Entries of files, and of those gone since, carry the time they were changed.
+    is_typed = len(entry) == 4 and entry[1] is None  # noqa: PLR2004  a loader's entry has 1 field
+    return linecache.getline(file, line).strip() if is_typed else ""
