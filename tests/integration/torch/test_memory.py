@@ -220,6 +220,32 @@ def test_roles_of_a_training_step(record: Any) -> None:
     assert totals == {role: roles[role] for role in ROLES}
 
 
+def test_activations_of_a_closure_are_no_optimizer_state(record: Any) -> None:
+    """Lightning and LBFGS run forward and backward inside the optimizer's step."""
+    kept: list[Any] = []
+
+    def workload() -> None:
+        model = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.ReLU())
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+        data = torch.randn(512, 64)
+
+        def closure() -> Any:
+            optimizer.zero_grad()
+            loss = model(data).square().mean()
+            loss.backward()
+            return loss
+
+        for _ in range(4):
+            optimizer.step(closure)
+        kept.extend((model, optimizer))
+
+    roles = pool(record(workload)).peak_role_bytes
+    momentum = sum(p.numel() for p in kept[0].parameters()) * FLOAT
+    # Beside the momentum the loss, one number: what a closure makes outside of modules.
+    assert momentum <= roles["optimizer"] <= momentum + FLOAT
+    assert roles["activation"] >= 512 * 256 * FLOAT
+
+
 def test_role_of_batches_of_a_data_loader(record: Any) -> None:
     def workload() -> None:
         data = torch.utils.data.TensorDataset(torch.randn(64, 256))
