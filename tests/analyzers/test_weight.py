@@ -62,7 +62,7 @@ def test_most_of_little_is_little(profile: Profile) -> None:
     assert found.severity is Severity.INFO
     assert found.gain is not None
     assert found.gain.run_share == pytest.approx(0.009)
-    assert gain_text(found) == "90.0 % of cpu time (0.9 % of the run)"
+    assert gain_text(found) == "90.0 % of CPU time (0.9 % of the run)"
 
 
 def test_severity_is_judged_without_imports(profile: Profile) -> None:
@@ -80,7 +80,7 @@ def test_gains_of_memory_stay_as_they_are(profile: Profile) -> None:
     assert found.severity is Severity.HIGH
     assert found.gain is not None
     assert found.gain.run_share is None
-    assert gain_text(found) == "50.0 % of peak"
+    assert gain_text(found) == "50.0 % of peak memory"
 
 
 def test_without_samples_the_severity_is_the_analyzers(profile: Profile) -> None:
