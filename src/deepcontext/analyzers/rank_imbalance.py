@@ -13,7 +13,6 @@ from deepcontext.analyzers import places
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Gain, Severity
 from deepcontext.profiler import balance
-from deepcontext.profiler.elapsed import ELAPSED_TIME_NS
 from deepcontext.profiler.frame import Frame, FrameKind
 from deepcontext.profiler.metric import SAMPLED_WAIT_TIME_NS
 from deepcontext.profiler.source import is_user_file
@@ -108,7 +107,7 @@ def _finding(profile: Profile, line: UnevenLine, elapsed_ns: int) -> Finding:
             "least_ns": min(line.by_rank),
         },
         gain=Gain(
-            metric=ELAPSED_TIME_NS.name,
+            metric="elapsed time",
             upper_bound=excess * len(ranks),
             upper_bound_share=min(1.0, excess / elapsed_ns),
             assumption="the line takes every rank its mean, and all ranks wait for the slowest",
