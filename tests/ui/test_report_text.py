@@ -200,6 +200,15 @@ def test_a_launcher_without_operators_says_where_deepcontext_belongs(
     assert "torchrun --nproc-per-node N -m deepcontext profile train.py" in text
 
 
+def test_a_snapshot_without_operators_says_that_it_is_one(make_profile: Any) -> None:
+    trust = TrustReport((CollectorReport("torch", Status.RAN, ""),))
+    run = RunInfo(script="train.py", exit_reason="snapshot")
+    profile = make_profile([0], [Frame(FrameKind.ROOT, "")], trust=trust, run=run)
+    text = " ".join(_text(profile).split())
+    assert "This was written while the program ran." in text
+    assert "--snapshot-interval" in text
+
+
 def test_unknown_metric_lists_those_that_exist(make_profile: Any) -> None:
     profile = make_profile([0], [Frame(FrameKind.ROOT, "")])
     with pytest.raises(QueryError, match=r"'gpu_time_ns'.*cpu_time_ns"):

@@ -228,4 +228,9 @@ def _why_empty(profile: Profile) -> list[str]:
             "The collectors ran, but no operator was called while the session was running; "
             "profile the part of the program that computes."
         )
+    if profile.run.exit_reason == "snapshot":
+        advice = (
+            "This was written while the program ran. If it is over, it ended in a way that lets no "
+            "profiler write more (os._exit, abort, exec, SIGKILL): --snapshot-interval writes more often."
+        )
     return [*reasons, advice]

@@ -77,11 +77,11 @@ def has_device_time(view: View) -> bool:
 
 def _accounting(view: View) -> str:
     accounting = jax_summary.device_accounting(view.profile)
-    return (
-        f"{format_share(accounting.on_user_line / accounting.total)} of it is on lines of yours "
-        f"({format_share(accounting.inserted / accounting.total)} inserted by the compiler, shown "
-        "with the operation it serves)"
-    )
+    text = f"{format_share(accounting.on_user_line / accounting.total)} of it is on lines of yours"
+    if not accounting.inserted:
+        return text
+    inserted = format_share(accounting.inserted / accounting.total)
+    return f"{text} ({inserted} inserted by the compiler, shown with the operation it serves)"
 
 
 def _print_functions(page: Page, view: View) -> None:
