@@ -15,6 +15,7 @@ from deepcontext.analyzers.finding import Finding, Gain, Severity
 from deepcontext.profiler import balance
 from deepcontext.profiler.frame import Frame, FrameKind
 from deepcontext.profiler.metric import SAMPLED_WAIT_TIME_NS
+from deepcontext.profiler.own_lines import source_lines
 from deepcontext.profiler.source import is_user_file
 from deepcontext.profiler.tree import NO_NODE
 
@@ -66,7 +67,7 @@ def _working_ns(profile: Profile) -> places.Ints:
     imported = _nodes_of(profile, _is_imported)
     values[imported | tree.below(imported)] = 0
     owner = tree.nearest(places.own_frames(profile)[tree.frame])
-    line = balance.source_lines(profile)[tree.frame[owner]]
+    line = source_lines(profile)[tree.frame[owner]]
     meets = (owner != NO_NODE) & np.isin(line, line[collective & (owner != NO_NODE)])
     if SAMPLED_WAIT_TIME_NS.name in profile.metrics:
         waited = np.where(meets, profile.exclusive(SAMPLED_WAIT_TIME_NS.name), 0)

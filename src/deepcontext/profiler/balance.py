@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from deepcontext.profiler import summary
 from deepcontext.profiler.elapsed import ELAPSED_TIME_NS, is_sampled
 from deepcontext.profiler.frame import FrameKind
-from deepcontext.profiler.grouping import sums
 from deepcontext.profiler.metric import (
     CPU_TIME_NS,
     SAMPLED_CPU_TIME_NS,
     SAMPLED_WAIT_TIME_NS,
 )
-from deepcontext.profiler.time_use import MAIN_THREAD, threads
+from deepcontext.profiler.own_lines import OwnLines
+from deepcontext.profiler.time_use import on_main_threads
 from deepcontext.profiler.tree import NO_NODE
 
 if TYPE_CHECKING:
@@ -59,7 +58,7 @@ class UnevenLine:
         file: source file.
         line: 1-based.
         by_rank: what no deeper line of the program's own explains, in the metric's unit, in the
-            order of `ranks`; in ns of elapsed time, or of operators where nothing was sampled.
+            order of `by_rank`; in ns of elapsed time, or of operators where nothing was sampled.
     """
 
     function: str
@@ -90,26 +89,20 @@ def by_rank(profile: Profile) -> tuple[RankTime, ...]:
     is_operator = profile.frames.kind[tree.frame] == FrameKind.OPERATOR
     host = np.where(tree.nearest(is_operator) == NO_NODE, 0, _exclusive(profile, CPU_TIME_NS.name))
     running = _exclusive(profile, SAMPLED_CPU_TIME_NS.name)
-    waiting = _exclusive(profile, SAMPLED_WAIT_TIME_NS.name)
-    main = [node for node in threads(profile) if profile.frame(node).name == MAIN_THREAD]
+    waited = _exclusive(profile, SAMPLED_WAIT_TIME_NS.name)
+    waiting = np.where(on_main_threads(profile), waited, 0)
     rows = []
     for rank, node in rank_nodes(profile):
         end = int(tree.subtree_end[node])
-        own = [slice(each, int(tree.subtree_end[each])) for each in main if node < each < end]
         rows.append(
             RankTime(
                 rank=rank,
                 operator_ns=int(host[node:end].sum()),
                 running_ns=int(running[node:end].sum()),
-                waiting_ns=sum(int(waiting[each].sum()) for each in own),
+                waiting_ns=int(waiting[node:end].sum()),
             )
         )
     return tuple(rows)
-
-
-def source_lines(profile: Profile) -> Ints:
-    """Return a number for the source line of each frame, shape (frames,)."""
-    return (profile.frames.file.astype(np.int64) << 32) | profile.frames.line
 
 
 def line_time(profile: Profile) -> Ints:
@@ -131,26 +124,17 @@ def uneven_lines(
     ranks = rank_nodes(profile)
     if not ranks:
         return ()
-    frames, tree = profile.frames, profile.tree
     values = line_time(profile) if values is None else values
-    position = source_lines(profile)
-    own = np.flatnonzero(summary.user_frames(profile))
-    _, first, inverse = np.unique(position[own], return_index=True, return_inverse=True)
-    group_of_frame = np.full(len(frames), -1, np.int64)
-    group_of_frame[own] = inverse
-    group = group_of_frame[tree.frame]
-    nearest = tree.nearest(group != -1)
-    columns = []
-    for _, node in ranks:
-        nodes = np.arange(node, int(tree.subtree_end[node]))
-        nodes = nodes[nearest[nodes] != NO_NODE]
-        columns.append(sums(group[nearest[nodes]], values[nodes], len(first)))
-    table = np.stack(columns)
+    lines, tree = OwnLines.of(profile), profile.tree
+    nodes = np.arange(len(tree))
+    table = np.stack([
+        lines.sums(values, (nodes >= node) & (nodes < tree.subtree_end[node])) for _, node in ranks
+    ])
     excess = table.max(axis=0) - table.mean(axis=0)
-    order = np.lexsort((first, -excess))
+    order = np.lexsort((lines.frame, -excess))
     rows = []
     for index in order[excess[order] > 0][:limit].tolist():
-        frame = frames[int(own[first[index]])]
+        frame = profile.frames[int(lines.frame[index])]
         of_ranks = tuple(table[:, index].tolist())
         rows.append(UnevenLine(frame.name, frame.file, frame.line, of_ranks))
     return tuple(rows)

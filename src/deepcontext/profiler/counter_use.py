@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from deepcontext.profiler import summary
 from deepcontext.profiler.counter_names import COUNTERS, CYCLES, INSTRUCTIONS
-from deepcontext.profiler.grouping import sums
-from deepcontext.profiler.tree import NO_NODE
+from deepcontext.profiler.own_lines import OwnLines
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,22 +63,14 @@ def by_line(profile: Profile, limit: int = 0) -> tuple[tuple[LineCounts, ...], i
     metrics = counted(profile)
     if not metrics:
         return (), 0
-    frames, tree = profile.frames, profile.tree
-    position = (frames.file.astype(np.int64) << 32) | frames.line
-    own = np.flatnonzero(summary.user_frames(profile))
-    _, first, inverse = np.unique(position[own], return_index=True, return_inverse=True)
-    group_of_frame = np.full(len(position), -1, np.int64)
-    group_of_frame[own] = inverse
-    nearest = tree.nearest(group_of_frame[tree.frame] != -1)
-    owned = nearest != NO_NODE
-    group = group_of_frame[tree.frame][nearest[owned]]
-    columns = [sums(group, profile.exclusive(m.name)[owned], len(first)) for m in metrics]
+    lines = OwnLines.of(profile)
+    columns = [lines.sums(profile.exclusive(metric.name)) for metric in metrics]
     # The last key is the first to be compared.
-    order = np.lexsort((first, *(-column for column in reversed(columns))))
+    order = np.lexsort((lines.frame, *(-column for column in reversed(columns))))
     order = order[np.any([column[order] > 0 for column in columns], axis=0)]
     rows = []
     for index in order[: limit or None].tolist():
-        frame = frames[int(own[first[index]])]
+        frame = profile.frames[int(lines.frame[index])]
         counts = {m.name: int(c[index]) for m, c in zip(metrics, columns, strict=True)}
         rows.append(LineCounts(frame.name, frame.file, frame.line, counts))
     return tuple(rows), len(order)

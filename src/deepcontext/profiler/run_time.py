@@ -57,7 +57,7 @@ def run_time(profile: Profile) -> RunTime | None:
     """Return what the main thread's time went to; None where the time between operators is unknown."""
     if not time_use.is_sampled(profile):
         return None
-    on_main = _main_threads(profile)
+    on_main = time_use.on_main_threads(profile)
     value = np.where(on_main, profile.exclusive(elapsed.ELAPSED_TIME_NS.name), 0)
     is_compiling = _at_or_below(profile, _named(profile, _COMPILING))
     is_importing = _importing(profile) & ~is_compiling
@@ -66,14 +66,6 @@ def run_time(profile: Profile) -> RunTime | None:
         importing_ns=int(value[is_importing].sum()),
         compiling_ns=int(value[is_compiling].sum()),
     )
-
-
-def _main_threads(profile: Profile) -> Mask:
-    mask = np.zeros(len(profile.tree), np.bool_)
-    for node in time_use.threads(profile):
-        if profile.frame(node).name == time_use.MAIN_THREAD:
-            mask[node : int(profile.tree.subtree_end[node])] = True
-    return mask
 
 
 def _importing(profile: Profile) -> Mask:

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from deepcontext.profiler import elapsed, summary
+from deepcontext.profiler import elapsed
 from deepcontext.profiler.frame import FrameKind
-from deepcontext.profiler.grouping import sums
 from deepcontext.profiler.metric import (
     SAMPLED_CPU_TIME_NS,
     SAMPLED_GIL_TIME_NS,
@@ -22,7 +21,7 @@ from deepcontext.profiler.metric import (
     SAMPLED_READY_TIME_NS,
     SAMPLED_WAIT_TIME_NS,
 )
-from deepcontext.profiler.tree import NO_NODE
+from deepcontext.profiler.own_lines import OwnLines
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -127,40 +126,35 @@ def threads(profile: Profile) -> tuple[int, ...]:
     return tuple(np.flatnonzero(is_thread).tolist())
 
 
+def on_main_threads(profile: Profile) -> npt.NDArray[np.bool_]:
+    """Say of each node whether it is at or below a main thread, shape (nodes,), bool."""
+    mask = np.zeros(len(profile.tree), np.bool_)
+    for node in threads(profile):
+        if profile.frame(node).name == MAIN_THREAD:
+            mask[node : int(profile.tree.subtree_end[node])] = True
+    return mask
+
+
 def by_line(profile: Profile, limit: int = 0) -> tuple[tuple[LineTime, ...], int]:
     """Return where the program spends time outside operators, and how many such lines there are.
 
     A line counts for its running time on any thread and its waiting on the main thread: other
     threads wait by design, most of their lives. Largest first; `limit` 0 gives all.
     """
-    frames, tree = profile.frames, profile.tree
     metrics = _Sampled.of(profile)
-    position = (frames.file.astype(np.int64) << 32) | frames.line
-    own = np.flatnonzero(summary.user_frames(profile))
-    _, first, inverse = np.unique(position[own], return_index=True, return_inverse=True)
-    group_of_frame = np.full(len(position), -1, np.int64)
-    group_of_frame[own] = inverse
-    group = group_of_frame[tree.frame]
-    nearest = tree.nearest(group != -1)
-    owned = nearest != NO_NODE
-    on_main = np.zeros(len(group), np.bool_)
-    for node in threads(profile):
-        if profile.frame(node).name == MAIN_THREAD:
-            on_main[node : int(tree.subtree_end[node])] = True
+    lines, on_main = OwnLines.of(profile), on_main_threads(profile)
     columns = [
-        sums(group[nearest[mask]], values[mask], len(first))
-        for values, mask in zip(
-            metrics.columns,
-            (owned, owned, *(owned & on_main,) * 3),
-            strict=True,
+        lines.sums(values, within)
+        for values, within in zip(
+            metrics.columns, (None, None, on_main, on_main, on_main), strict=True
         )
     ]
     ranking = columns[0] + columns[2]
-    order = np.lexsort((first, -ranking))
+    order = np.lexsort((lines.frame, -ranking))
     order = order[ranking[order] > 0]
     rows = []
     for index in order[: limit or None].tolist():
-        frame = frames[int(own[first[index]])]
+        frame = profile.frames[int(lines.frame[index])]
         time = SampledTime(*(int(column[index]) for column in columns))
         rows.append(LineTime(frame.name, frame.file, frame.line, time))
     return tuple(rows), len(order)
