@@ -12,7 +12,10 @@ from pathlib import Path
 from typing import Final
 
 # What people put under these is installed, generated or the interpreter's own. A checkout of torch
-# is known by its sub-packages, so that a user's own folder called "torch" stays the user's.
+# is known by its sub-packages, so that a user's own folder called "torch" stays the user's. Files of
+# torch's Inductor are known by their names in any folder (TORCHINDUCTOR_CACHE_DIR): "c" and a hash,
+# in a folder named after the hash's first two characters. Bazel runs a user's programs from ~/.cache.
+# Source: torch/_inductor/codecache.py, get_path and code_hash.
 _LIBRARY: Final = re.compile(
     r"""
       /(site-packages|dist-packages)/
@@ -20,7 +23,9 @@ _LIBRARY: Final = re.compile(
     | /lib/python3\d*\.zip/
     | /torch/(_\w+|amp|ao|autograd|cuda|distributed|func|fx|jit|nn|optim|utils)/
     | /torch/(_\w+|functional|library|serialization|storage)\.py$
-    | /torchinductor_[^/]+/
+    | /\.cache/(?!bazel/)
+    | /(torchinductor_[^/]+|torch_compile_cache|inductor_cache)/
+    | /(?P<start>[a-z2-7]{2})/c(?P=start)[a-z2-7]{40,}\.py$
     | /torch_geometric(\.\w+)+_\w{8}\.py$
     | /deepcontext/(profiler|collectors|analyzers|ui)/
     """,

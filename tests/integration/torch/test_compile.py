@@ -9,6 +9,7 @@ import pytest
 
 from deepcontext.profiler.compiled_kernels import CompiledKernels
 from deepcontext.profiler.frame import FrameKind, Phase
+from deepcontext.profiler.source import is_user_file
 
 torch = pytest.importorskip("torch")
 nn = torch.nn
@@ -102,6 +103,11 @@ def test_a_compiled_training_step(script: Any, tmp_path: Path) -> None:
     assert seen == {hidden, result}
     (collector,) = (c for c in recording.profile.trust.collectors if c.name == "torch.compile")
     assert collector.status == "ran"
+
+    files = {frame.file for frame in recording.profile.frames if frame.kind is FrameKind.PYTHON}
+    generated = {file for file in files if file.startswith(str(tmp_path / "cache"))}
+    assert generated
+    assert not any(map(is_user_file, generated))
 
 
 def simple(value: Any) -> Any:
