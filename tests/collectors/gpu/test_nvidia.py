@@ -227,6 +227,21 @@ def test_a_record_names_the_node_it_was_captured_as(record: Record, nvidia: Fake
     assert record(work).figure("graph_captured") == 1
 
 
+def test_a_buffer_completed_after_the_unsubscribe_is_taken_back(
+    record: Record, nvidia: FakeGpu
+) -> None:
+    def work() -> None:
+        nvidia.hold_buffers(holding=True)
+        nvidia.launch("k", us=1, count=10)
+        nvidia.deliver()
+
+    recording = record(work)
+    assert recording.counters["gpu_records_received"] == 0
+    assert nvidia.count("buffers_out") == 1
+    nvidia.hold_buffers(holding=False)  # the fake ends the process where CUPTI may be asked no more
+    assert nvidia.count("buffers_out") == 0
+
+
 def test_the_pool_has_a_hard_limit(
     record: Record, nvidia: FakeGpu, monkeypatch: pytest.MonkeyPatch
 ) -> None:
