@@ -373,10 +373,10 @@ void bindWatcher(nb::module_ &module) {
     OwnThreadInheritance inherited;
     nb::module_::import_("_thread").attr("start_new_thread")(work, nb::make_tuple());
   });
-  module.def("start_watcher", [](nb::object callback, double first_seconds, double interval_seconds,
-                                 const std::vector<int> &signals) {
-    Watcher::instance().start(callback.ptr(), first_seconds, interval_seconds, signals);
-  });
+  module.def("start_watcher",
+             [](nb::object callback, double first_seconds, double interval_seconds) {
+               Watcher::instance().start(callback.ptr(), first_seconds, interval_seconds);
+             });
   module.def("set_watcher_interval",
              [](double seconds) { Watcher::instance().setInterval(seconds); });
   module.def("stop_watcher", [] { Watcher::instance().stop(); });

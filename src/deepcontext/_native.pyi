@@ -113,7 +113,7 @@ def objects_of(*kinds: type) -> list[Any]:
 
 def clear_modules() -> None: ...
 
-# -- snapshots and deadly signals
+# -- snapshots
 def start_own_thread(work: Callable[[], None]) -> None:
     """Run `work` on a Python thread that has our name and takes no signals from its first moment.
 
@@ -121,10 +121,7 @@ def start_own_thread(work: Callable[[], None]) -> None:
     """
 
 def start_watcher(
-    callback: Callable[[str], None],
-    first_seconds: float,
-    interval_seconds: float,
-    signals: Sequence[int],
+    callback: Callable[[], None], first_seconds: float, interval_seconds: float
 ) -> None: ...
 def set_watcher_interval(seconds: float) -> None: ...
 def stop_watcher() -> None: ...

@@ -105,13 +105,13 @@ def test_a_fork_that_python_does_not_know_of(in_subprocess: Callable[[str], str]
         from conftest import call_source, session
         from deepcontext import _native
         with session():
-            _native.start_watcher(lambda reason: None, 60.0, 60.0, [signal.SIGTERM])
+            _native.start_watcher(lambda: None, 60.0, 60.0)
             child = ctypes.PyDLL(None).fork()
             if child == 0:
                 call_source("mark()")
                 assert not _native.is_recording()
                 _native.stop_watcher()
-                _native.start_watcher(lambda reason: None, 60.0, 60.0, [])
+                _native.start_watcher(lambda: None, 60.0, 60.0)
                 _native.stop_watcher()
                 os._exit(7)
             print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
@@ -142,7 +142,7 @@ def test_threads_that_fork_at_once_while_sessions_begin_and_end(
             before=_native.pause_watcher, after_in_parent=_native.resume_watcher
         )
 
-        def write(reason):
+        def write():
             time.sleep(0.005)
 
         def fork_again_and_again():
@@ -162,7 +162,7 @@ def test_threads_that_fork_at_once_while_sessions_begin_and_end(
         for thread in threads:
             thread.start()
         for _ in range(60):
-            _native.start_watcher(write, 0.001, 0.001, [])
+            _native.start_watcher(write, 0.001, 0.001)
             time.sleep(0.01)
             _native.stop_watcher()
         done.set()

@@ -34,7 +34,7 @@ class RunInfo:
         cpu_system_ns: system CPU time of the process during the session, ns.
         peak_rss_bytes: largest resident set of the process, bytes.
         pid: process id.
-        exit_reason: ``exit``, ``SIGTERM``, ``snapshot``, ``exception: ...``.
+        exit_reason: ``exit``, ``snapshot``, ``exception: ...``.
         steps: number of training or inference steps marked.
         options: the profiler's own settings by name.
         rank: which process of its job this was, from 0; `ALL_RANKS` where profiles were merged: times

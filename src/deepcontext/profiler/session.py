@@ -1,8 +1,8 @@
 """The life of one profile: start, snapshots, stop.
 
 Knows no framework: collectors are handed in. Imports nothing into the program under test beyond the
-standard library and the native core. Invariant: at most one session runs in a process, and whatever
-way the process ends short of its first snapshot interval, a readable profile is left behind.
+standard library and the native core. Invariant: at most one session runs in a process, and a
+readable profile is left behind however the process ends.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import atexit
 import contextlib
 import os
 import re
-import signal
 import threading
 import time
 from dataclasses import dataclass
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 DEFAULT_CPU_RATE_HZ = 100.0
 _FIRST_SNAPSHOT_S = 0.3
 _NUMBER = re.compile(r"\d+")
-# A snapshot may take this share of the time between two, or they come less often.
+# A snapshot may take this share of one processor between two snapshots, or they come less often.
 _SNAPSHOT_BUDGET = 0.02
 
 
@@ -88,6 +87,7 @@ class Session:
         self._step_start_ns = 0
         self._step_durations = _StepDurations()
         self._forked_children = 0
+        self._begun_s = 0.0  # of time.monotonic()
         self._failed_snapshots = 0
         self._last_failure = ""
         self._lock = threading.Lock()  # one reader of the tree at a time
@@ -104,18 +104,15 @@ class Session:
         for collector in self._collectors:
             self._start_collector(collector)
         self._usage = ProcessUsage()
+        self._begun_s = time.monotonic()
         if self._writes_snapshots:
             interval = self._options.snapshot_interval_s
             try:
                 self._write("snapshot")
             except OSError as error:
                 raise UserError(f"cannot write '{self.path}': {error}") from error
-            _native.start_watcher(
-                self._on_watcher,
-                min(_FIRST_SNAPSHOT_S, interval),
-                interval,
-                (signal.SIGTERM, signal.SIGHUP),
-            )
+            first = min(_FIRST_SNAPSHOT_S, interval)
+            _native.start_watcher(self._on_watcher, first, first)
 
     def _abandon(self) -> None:
         """Take back what a beginning that failed has started."""
@@ -207,16 +204,21 @@ class Session:
                 collector.settle()
             self._capture(reason).write(self.path)
 
-    def _on_watcher(self, reason: str) -> None:
-        """Called by the native watcher thread; whatever fails here must not reach the program."""
-        begun = time.monotonic()
+    def _on_watcher(self) -> None:
+        """Called by the native watcher thread; whatever fails here must not reach the program.
+
+        A program that is killed loses what it did since the last snapshot. While it is young, the
+        interval is its age, so that it loses at most half.
+        """
+        begun = time.thread_time()
         try:
-            self._write(reason)
+            self._write("snapshot")
         except (OSError, DeepContextError) as error:
             self._failed_snapshots += 1
             self._last_failure = str(error)
-        cost = time.monotonic() - begun
-        wanted = self._options.snapshot_interval_s
+        cost = time.thread_time() - begun
+        age = time.monotonic() - self._begun_s
+        wanted = min(self._options.snapshot_interval_s, age)
         _native.set_watcher_interval(max(wanted, cost / _SNAPSHOT_BUDGET))
 
     def _capture(self, reason: str) -> Capture:

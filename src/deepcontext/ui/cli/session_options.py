@@ -71,8 +71,8 @@ def add_session_options(parser: Parser) -> None:
         type=positive_float,
         default=5.0,
         metavar="SECONDS",
-        help="write the profile so often while the program runs, so that a crash or a kill loses "
-        "no more than this (default: 5)",
+        help="write the profile so often while the program runs, and more often at its start: a crash "
+        "or a signal that kills loses no more than this, and no more than half of the run (default: 5)",
     )
     parser.option(
         "-m", dest="module", metavar="MODULE", help="run a module, as 'python -m MODULE' does"

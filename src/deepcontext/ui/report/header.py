@@ -230,7 +230,7 @@ def _why_empty(profile: Profile) -> list[str]:
         )
     if profile.run.exit_reason == "snapshot":
         advice = (
-            "This was written while the program ran. If it is over, it ended in a way that lets no "
-            "profiler write more (os._exit, abort, exec, SIGKILL): --snapshot-interval writes more often."
+            "This is a snapshot, written while the program ran. If the program is over, it ended "
+            "without an exit (a signal, os._exit, abort, exec): --snapshot-interval writes more often."
         )
     return [*reasons, advice]
