@@ -205,7 +205,7 @@ def test_a_snapshot_without_operators_says_that_it_is_one(make_profile: Any) -> 
     run = RunInfo(script="train.py", exit_reason="snapshot")
     profile = make_profile([0], [Frame(FrameKind.ROOT, "")], trust=trust, run=run)
     text = " ".join(_text(profile).split())
-    assert "This was written while the program ran." in text
+    assert "This is a snapshot, written while the program ran." in text
     assert "--snapshot-interval" in text
 
 
