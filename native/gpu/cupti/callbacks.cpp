@@ -172,8 +172,8 @@ void CuptiCollector::onBufferCompletedV2(uint8_t *buffer, size_t bytes, size_t v
 }
 
 void CuptiCollector::countDropped(void *context, uint32_t stream) {
-  // A buffer may be completed after the unsubscribe. Without a client, releases 13.3 and 13.5 follow
-  // a null pointer here where CUPTI never came up, for example without a device.
+  // A buffer may be completed after the unsubscribe. Without a client, releases 13.3 and 13.5
+  // follow a null pointer here where CUPTI never came up, for example without a device.
   if (!isRunning()) {
     return;
   }
