@@ -11,7 +11,7 @@ import pytest
 from deepcontext.analyzers import Analyzer, Finding, Gain, Severity, run_analyzers
 from deepcontext.profiler.frame import Frame, FrameKind
 from deepcontext.profiler.metric import SAMPLED_CPU_TIME_NS, MetricRows
-from deepcontext.profiler.run_info import RunInfo
+from deepcontext.profiler.run_info import ALL_RANKS, RunInfo
 from deepcontext.ui.report.findings import gain_text
 
 if TYPE_CHECKING:
@@ -88,3 +88,46 @@ def test_without_samples_the_severity_is_the_analyzers(profile: Profile) -> None
     bare = dataclasses.replace(profile, metrics=metrics)
     (found,) = _found(bare, _gain("cpu_time_ns", SECOND * 9 // 10, 0.9))
     assert found.severity is Severity.HIGH
+
+
+def _of_work(make_profile: MakeProfile, working_ns: int, ranks: int = 0) -> Profile:
+    """Return a run of 50 s, all but `working_ns` of it imports."""
+    run = RunInfo(wall_ns=50 * SECOND, ranks=ranks, rank=ALL_RANKS if ranks else 0)
+    made: Profile = make_profile([0, 0, 1, 2, 2], FRAMES, cpu_time_ns={4: working_ns // 2}, run=run)
+    rows = MetricRows(
+        SAMPLED_CPU_TIME_NS,
+        np.array([2, 3], np.uint32),
+        np.array([1, 1], np.uint64),
+        np.array([working_ns - working_ns // 2, 50 * SECOND - working_ns], np.int64),
+    )
+    return dataclasses.replace(made, metrics={**made.metrics, SAMPLED_CPU_TIME_NS.name: rows})
+
+
+@pytest.mark.parametrize("metric", ["cpu_time_ns", "gpu_time_ns", "elapsed time", "peak_bytes"])
+def test_a_program_that_did_next_to_no_work_has_nothing_high(
+    make_profile: MakeProfile, metric: str
+) -> None:
+    gain = _gain(metric, SECOND * 9 // 10, 0.9)
+    (found,) = _found(_of_work(make_profile, SECOND - 1), gain)
+    assert found.severity is Severity.WARNING
+    (found,) = _found(_of_work(make_profile, SECOND), gain)
+    assert found.severity is Severity.HIGH
+
+
+def test_a_finding_without_a_gain_is_judged_by_the_work_too(make_profile: MakeProfile) -> None:
+    made = Analyzer("made", "what?", lambda _: [Finding("made", Severity.HIGH, "x", (0,))])
+    (found,) = run_analyzers(_of_work(make_profile, SECOND - 1), only=["made"], plugins=[made])
+    assert found.severity is Severity.WARNING
+
+
+def test_work_of_a_job_is_that_of_a_rank(make_profile: MakeProfile) -> None:
+    gain = _gain("cpu_time_ns", 2 * SECOND, 0.9)
+    (found,) = _found(_of_work(make_profile, 4 * SECOND - 1, ranks=4), gain)
+    assert found.severity is Severity.WARNING
+    (found,) = _found(_of_work(make_profile, 4 * SECOND, ranks=4), gain)
+    assert found.severity is Severity.HIGH
+
+
+def test_little_elapsed_time_is_little(profile: Profile) -> None:
+    (found,) = _found(profile, _gain("elapsed time", SECOND, 0.9))
+    assert found.severity is Severity.INFO  # 1 of 50 s, as when a function is compiled five times

@@ -34,8 +34,8 @@ def sorting(tmp_path: Path, make_profile: MakeProfile) -> Path:
             Frame(FrameKind.OPERATOR, "aten::mm"),
         ],
         phases=[Phase.NONE, Phase.NONE, Phase.NONE, Phase.FORWARD, Phase.FORWARD],
-        cpu_time_ns={3: 60 * MS, 4: 40 * MS},
-        run=RunInfo(cwd="/home/me", wall_ns=200 * MS),
+        cpu_time_ns={3: 600 * MS, 4: 400 * MS},
+        run=RunInfo(cwd="/home/me", wall_ns=2000 * MS),
     ).save(path)
     return path
 
@@ -55,7 +55,7 @@ def test_json_is_one_object(sorting: Path, capsys: pytest.CaptureFixture[str]) -
     assert content["format"] == "deepcontext findings"
     (finding,) = content["findings"]
     assert finding["id"] == "hotspot"
-    assert finding["gain"]["upper_bound"] == 60 * MS
+    assert finding["gain"]["upper_bound"] == 600 * MS
     assert finding["call_path"][-1] == "aten::sort"
 
 

@@ -1,7 +1,8 @@
 """How much a finding matters to the run, whatever the metric its analyzer judged by.
 
 An analyzer's shares are of what it looked at: 90 % of the time in operators can be 4 % of a run that
-mostly waits. Does not look for anything. Invariant: a finding's severity is never raised.
+mostly waits. Does not look for anything. Invariants: a finding's severity is never raised; a program
+that did next to no work has no finding of severity "high", whichever analyzer made it.
 """
 
 from __future__ import annotations
@@ -10,37 +11,57 @@ import dataclasses
 from typing import TYPE_CHECKING, Final
 
 from deepcontext.analyzers.finding import Finding, Severity
+from deepcontext.profiler.run_info import ALL_RANKS
 from deepcontext.profiler.run_time import run_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from deepcontext.profiler.profile import Profile
+    from deepcontext.profiler.run_time import RunTime
 
 # Metrics in ns of which saving one saves at most one of the elapsed time, and shares of that itself.
 _TIMES: Final = frozenset({"cpu_time_ns", "device_time_ns", "gpu_time_ns"})
 _ELAPSED: Final = frozenset({"elapsed time", "elapsed GPU time"})
+# First calls of operators, filling caches and growing heaps take tenths of a second in any program, so
+# the shares of a run that worked for less than this are no evidence of a program worth changing.
+_LEAST_WORK_NS: Final = 1_000_000_000
 
 
 def weighing(profile: Profile) -> Callable[[Finding], Finding]:
     """Return a function that gives a finding its share of the run, and lowers its severity to it.
 
-    The severity is judged without imports and compiling: a trial of a few steps is mostly those.
+    The severity is judged without imports and compiling: a trial of a few steps is mostly those. Of
+    the gains that are elapsed time, compiling can be a part.
     """
     time = run_time(profile)
     wall_ns = profile.run.wall_ns
-    working_ns = 0 if time is None else time.working_ns
+    processes = max(1, profile.run.ranks) if profile.run.rank == ALL_RANKS else 1
 
     def weigh(finding: Finding) -> Finding:
         gain = finding.gain
+        worked_ns = _worked_ns(time, is_elapsed=gain is not None and gain.metric in _ELAPSED)
+        # Without samples, the elapsed time is the most that the program can have worked.
+        most_ns = wall_ns if worked_ns is None else worked_ns
+        if wall_ns > 0 and most_ns < _LEAST_WORK_NS * processes:
+            finding = _lowered(finding, Severity.WARNING)
         if gain is None or wall_ns <= 0 or gain.metric not in _TIMES | _ELAPSED:
             return finding
-        severity = finding.severity
-        if working_ns > 0 and gain.metric in _TIMES:
-            fair = Severity.of_share(gain.upper_bound / working_ns)
-            severity = min(severity, fair, key=lambda each: each.rank)
+        if worked_ns:
+            finding = _lowered(finding, Severity.of_share(gain.upper_bound / worked_ns))
         share = min(1.0, gain.upper_bound / wall_ns)
-        gain = dataclasses.replace(gain, run_share=share)
-        return dataclasses.replace(finding, gain=gain, severity=severity)
+        return dataclasses.replace(finding, gain=dataclasses.replace(gain, run_share=share))
 
     return weigh
+
+
+def _worked_ns(time: RunTime | None, *, is_elapsed: bool) -> int | None:
+    """Return what a gain is a share of, ns; None where the time between operators is unknown."""
+    if time is None:
+        return None
+    return time.working_ns + (time.compiling_ns if is_elapsed else 0)
+
+
+def _lowered(finding: Finding, most: Severity) -> Finding:
+    severity = min(finding.severity, most, key=lambda each: each.rank)
+    return dataclasses.replace(finding, severity=severity)
