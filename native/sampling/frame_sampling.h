@@ -7,6 +7,7 @@
 #include "core/recorder.h"
 #include "python/interpreter_frame.h"
 #include "python/module_table.h"
+#include "sampling/page_reader.h"
 #include "sampling/sample.h"
 
 namespace deepcontext {
@@ -55,33 +56,29 @@ inline bool isFolded(const LevelView &levels) {
   return levels.innermost && levels.innermost->folded;
 }
 
-/// The interpreter's own list starts here; null where the thread runs no Python.
-template <typename Reader>
-const InterpreterFrame *firstFrame(const PyThreadState *state, const Reader &reader) {
+/// Find the innermost frame of a thread, or null where it runs no Python. False when that cannot be
+/// read. Nothing is taken for granted, not even the thread state: who destroys it may be under way.
+inline bool readFirstFrame(const PyThreadState *state, PageReader &reader,
+                           const InterpreterFrame **frame) {
 #if PY_VERSION_HEX >= 0x030d0000
-  (void)reader;
-  return reinterpret_cast<const InterpreterFrame *>(state->current_frame);
+  return reader.copy(&state->current_frame, frame);
 #else
-  _PyCFrame top;
-  if (!state->cframe || !reader.copy(state->cframe, &top)) {
-    return nullptr;
-  }
-  return reinterpret_cast<const InterpreterFrame *>(top.current_frame);
+  _PyCFrame *top = nullptr;
+  *frame = nullptr;
+  return reader.copy(&state->cframe, &top) && (!top || reader.copy(&top->current_frame, frame));
 #endif
 }
 
-/// Walk from `frame` outwards. `reader.copy(address, &value)` copies an object, or says that there
-/// is none. Async-signal-safe if the reader is.
-template <typename Reader>
-void sampleFrames(SampledContext *context, const InterpreterFrame *frame, SampleBoundary boundary,
-                  const Reader &reader) {
+/// Walk the frames of a thread from the innermost outwards. Async-signal-safe.
+inline void sampleFrames(SampledContext *context, const PyThreadState *state,
+                         SampleBoundary boundary, PageReader &reader) {
   const void *module_call = ModuleTable::callCode();
+  const InterpreterFrame *frame = nullptr;
   InterpreterFrame seen;
   context->frame_count = 0;
-  context->is_garbled = false;
-  bool is_read = frame && reader.copy(frame, &seen);
-  context->is_garbled = frame && !is_read;
-  while (is_read && context->frame_count < kMostWalked) {
+  bool is_read = readFirstFrame(state, reader, &frame) && (!frame || reader.copy(frame, &seen));
+  context->is_garbled = !is_read;
+  while (is_read && frame && context->frame_count < kMostWalked) {
     const InterpreterFrame *caller = seen.previous;
     InterpreterFrame outer;
     bool has_caller = false;

@@ -1,19 +1,55 @@
+// Async-signal-safe, the whole file.
 #include "sampling/memory_reader.h"
 
+#include <cerrno>
 #include <cstdint>
 #include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 namespace deepcontext {
 
-MemoryReader::MemoryReader() : pid_(getpid()) {
+namespace {
+
+// Programs expect low numbers from open() after close().
+constexpr int kLowestDescriptor = 500;
+
+int openMemory() {
+  int opened = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+  int high = opened < 0 ? -1 : fcntl(opened, F_DUPFD_CLOEXEC, kLowestDescriptor);
+  if (high < 0) { // few descriptors are allowed
+    return opened;
+  }
+  close(opened);
+  return high;
+}
+
+/// By system calls, not by the C library's functions: pread() is a point of cancellation.
+ssize_t copyFromOwnProcess(const void *from, void *to, size_t bytes) {
+  iovec local{to, bytes};
+  iovec remote{const_cast<void *>(from), bytes};
+  // The calling thread's number: the process has no memory under its own once its first thread has
+  // ended.
+  return syscall(SYS_process_vm_readv, syscall(SYS_gettid), &local, 1, &remote, 1, 0);
+}
+
+} // namespace
+
+MemoryReader::MemoryReader() : process_(getpid()) {
   const int probe = 1;
   int copy = 0;
   is_usable_ = read(&probe, &copy, sizeof probe);
-  if (!is_usable_) {
-    file_ = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
-    is_usable_ = file_ >= 0 && read(&probe, &copy, sizeof probe);
+  if (is_usable_) {
+    return;
+  }
+  file_ = openMemory();
+  struct stat status;
+  if (file_ >= 0 && fstat(file_, &status) == 0) {
+    device_ = status.st_dev;
+    inode_ = status.st_ino;
+    is_usable_ = read(&probe, &copy, sizeof probe);
   }
 }
 
@@ -23,14 +59,25 @@ MemoryReader::~MemoryReader() {
   }
 }
 
+bool MemoryReader::isOfThisProcess() const {
+  return process_ == getpid();
+}
+
 bool MemoryReader::read(const void *from, void *to, size_t bytes) const {
-  if (file_ >= 0) {
-    auto offset = static_cast<off_t>(reinterpret_cast<uintptr_t>(from));
-    return pread(file_, to, bytes, offset) == static_cast<ssize_t>(bytes);
+  int saved = errno;
+  ssize_t copied = file_ < 0 ? copyFromOwnProcess(from, to, bytes) : readFile(from, to, bytes);
+  errno = saved;
+  return copied == static_cast<ssize_t>(bytes);
+}
+
+ssize_t MemoryReader::readFile(const void *from, void *to, size_t bytes) const {
+  struct stat status;
+  // A program that closes all its descriptors may have given the number to a file of its own.
+  if (fstat(file_, &status) != 0 || status.st_dev != device_ || status.st_ino != inode_) {
+    return -1;
   }
-  iovec local{to, bytes};
-  iovec remote{const_cast<void *>(from), bytes};
-  return process_vm_readv(pid_, &local, 1, &remote, 1, 0) == static_cast<ssize_t>(bytes);
+  auto offset = static_cast<off_t>(reinterpret_cast<uintptr_t>(from));
+  return syscall(SYS_pread64, file_, to, bytes, offset);
 }
 
 } // namespace deepcontext

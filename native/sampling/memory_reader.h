@@ -1,14 +1,18 @@
 #pragma once
-// Copies memory of this process that may not be there any more, without a fault.
+// Copies memory of this process that may be changing or gone, without a fault.
 #include <cstddef>
+#include <sys/types.h>
 
 namespace deepcontext {
 
-/// Reads through the kernel, which answers with an error where a load would kill the process. Any
-/// thread; not async-signal-safe where the kernel refuses process_vm_readv (a file is opened then).
+/// Asks the kernel to copy. The kernel answers with an error where a load would kill the process,
+/// and nothing can happen between its check and its copy: no address is dangerous, whatever it is.
+///
+/// Any thread and any signal handler: `read` calls the kernel only, and keeps errno.
 class MemoryReader {
 public:
-  /// The file, where it is needed, is opened in the calling thread's table of descriptors.
+  /// Where the kernel refuses process_vm_readv, this opens a file in the calling thread's table of
+  /// descriptors; only threads with that table can read then.
   MemoryReader();
   ~MemoryReader();
   MemoryReader(const MemoryReader &) = delete;
@@ -16,12 +20,18 @@ public:
 
   /// Whether anything can be read at all.
   bool isUsable() const { return is_usable_; }
-  /// Copy `bytes` bytes; false when not all of them are mapped.
+  /// Whether this was made in the calling process, not in one that it was forked from.
+  bool isOfThisProcess() const;
+  /// Copy `bytes` bytes; false, with `to` in any state, when not all of them can be read.
   bool read(const void *from, void *to, size_t bytes) const;
 
 private:
-  int pid_;
+  ssize_t readFile(const void *from, void *to, size_t bytes) const;
+
+  int process_;
   int file_ = -1; // /proc/self/mem, where process_vm_readv is refused
+  dev_t device_ = 0;
+  ino_t inode_ = 0;
   bool is_usable_ = false;
 };
 

@@ -1,7 +1,5 @@
 #include "sampling/remote_context.h"
 
-#include <cstring>
-
 #include "core/recorder.h"
 #include "python/code_table.h"
 #include "sampling/frame_sampling.h"
@@ -12,34 +10,6 @@ namespace {
 
 // A list that changes while it is followed could lead round in a circle.
 constexpr int kMostThreads = 1 << 16;
-
-/// Copies through the kernel, two pages at a time: neighbouring frames come in one copy.
-class CopyingReader {
-public:
-  explicit CopyingReader(const MemoryReader &memory) : memory_(memory) {}
-
-  template <typename Value> bool copy(const void *address, Value *value) const {
-    auto begin = reinterpret_cast<uintptr_t>(address);
-    if (begin % alignof(void *) != 0) {
-      return false;
-    }
-    uintptr_t page = begin / kPageBytes * kPageBytes;
-    if (page != page_ && memory_.read(reinterpret_cast<const void *>(page), bytes_, kPageBytes)) {
-      page_ = page;
-    }
-    if (page == page_ && begin - page + sizeof(Value) <= kPageBytes) {
-      std::memcpy(value, bytes_ + (begin - page), sizeof(Value));
-      return true;
-    }
-    return memory_.read(address, value, sizeof(Value));
-  }
-
-private:
-  static constexpr uintptr_t kPageBytes = 4096;
-  const MemoryReader &memory_;
-  mutable uintptr_t page_ = 0;
-  mutable char bytes_[kPageBytes];
-};
 
 } // namespace
 
@@ -85,13 +55,9 @@ void RemotePython::sample(const void *state, Recorder *recorder, uint64_t now,
   if (!state || levels.is_in_operator || isFolded(levels)) {
     return;
   }
-  PyThreadState copy;
-  if (!memory.read(state, &copy, sizeof copy)) {
-    context->is_garbled = true;
-    return;
-  }
-  CopyingReader reader(memory);
-  sampleFrames(context, firstFrame(&copy, reader), boundary, reader);
+  PageReader reader;
+  reader.begin(&memory);
+  sampleFrames(context, static_cast<const PyThreadState *>(state), boundary, reader);
 }
 
 } // namespace deepcontext

@@ -3,6 +3,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "sampling/page_reader.h"
+
 namespace deepcontext {
 
 class Recorder;
@@ -45,6 +47,7 @@ struct SampleSlot {
   uint64_t wall_ns;           // CLOCK_MONOTONIC
   uint64_t cpu_ns;            // of the thread
   SampledContext context;
+  PageReader reader; // emptied before the thread is asked
 };
 
 } // namespace deepcontext

@@ -50,7 +50,11 @@ std::string Sampler::start(double rate_hz) {
   counts_.clear();
   counted_.begin();
   ThreadNames::instance().clear();
-  visits_ = std::make_unique<ThreadVisits>(VisitParts{gil_, slots_, counted_, counts_});
+  if (!handlers_memory_ || !handlers_memory_->isOfThisProcess()) {
+    handlers_memory_ = new MemoryReader();
+  }
+  visits_ = std::make_unique<ThreadVisits>(
+      VisitParts{gil_, slots_, counted_, counts_, *handlers_memory_});
   was_taken_ = false;
   was_refused_ = false;
   may_ask_ = takeSampleSignal();

@@ -19,6 +19,7 @@
 namespace deepcontext {
 
 struct Senses;
+class MemoryReader;
 class ThreadVisits;
 
 /// Visits all threads some hundred times a second (see `ThreadVisits`).
@@ -76,6 +77,8 @@ private:
   bool was_refused_ = false;           // the process may have no more threads; GIL held
   GilFutex gil_;
   SlotPool slots_;
+  // Opened in the program's table of descriptors. Not freed: a signal may be under way.
+  const MemoryReader *handlers_memory_ = nullptr;
   CountedThreads counted_;
   SamplerCounts counts_;
   std::unique_ptr<ThreadVisits> visits_; // of the running or last session

@@ -3,12 +3,13 @@
 //
 //   - allocates nothing, takes no lock, calls no function that does: what it calls is inline or in
 //     this file, except PyGILState_GetThisThreadState and PyGILState_Check (loads, and
-//     pthread_getspecific), clock_gettime and the probe's raw system call;
+//     pthread_getspecific), clock_gettime and `MemoryReader::read` (system calls);
 //   - writes only to its own slot, which nobody else touches while it is `kAsked`;
 //   - touches no thread-local memory but the recorder's pointer, which is initial-exec TLS and so
 //     needs no allocation;
-//   - reads its own thread's interpreter frames and open levels, which no other thread changes; an
-//     address that the interpreter may be about to change is probed before it is read;
+//   - reads of its own it has only its thread's open levels, which no other thread changes and
+//     which are never freed; all that is the interpreter's, the thread state included, may be half
+//     written or about to be freed and is copied by the kernel (see `PageReader`);
 //   - stands on an alternate stack where the program has one, and uses less than 1 KiB of it;
 //   - leaves errno as it was.
 //
@@ -30,48 +31,6 @@ namespace deepcontext {
 std::atomic<SampleSlot *> SampleSlots::slots_[SampleSlots::kMost];
 
 namespace {
-
-constexpr uintptr_t kPageBytes = 4096;
-
-/// Reads memory of the own thread: at once where it is known to be mapped, else after asking the
-/// kernel.
-class ProbingReader {
-public:
-  explicit ProbingReader(const PyThreadState *state)
-      : chunk_begin_(reinterpret_cast<uintptr_t>(state->datastack_chunk)),
-        chunk_end_(reinterpret_cast<uintptr_t>(state->datastack_limit)) {}
-
-  template <typename Value> bool copy(const void *address, Value *value) const {
-    auto begin = reinterpret_cast<uintptr_t>(address);
-    if (begin % alignof(void *) != 0 || !isMapped(begin) ||
-        !isMapped(begin + sizeof(Value) - sizeof(void *))) {
-      return false;
-    }
-    __builtin_memcpy(value, address, sizeof(Value));
-    return true;
-  }
-
-private:
-  bool isMapped(uintptr_t address) const {
-    if (chunk_begin_ && address >= chunk_begin_ && address < chunk_end_) {
-      return true;
-    }
-    uintptr_t page = address / kPageBytes;
-    if (page != last_page_) {
-      // An invalid first argument, which the kernel looks at after it has read the second.
-      long answer = syscall(SYS_rt_sigprocmask, ~0ul, page * kPageBytes, nullptr, 8);
-      if (answer == -1 && errno == EFAULT) {
-        return false;
-      }
-      last_page_ = page;
-    }
-    return true;
-  }
-
-  uintptr_t chunk_begin_;
-  uintptr_t chunk_end_;
-  mutable uintptr_t last_page_ = 0;
-};
 
 uint64_t readClock(clockid_t clock) {
   timespec now;
@@ -95,8 +54,7 @@ void answer(SampleSlot *slot) {
   context.frame_count = 0;
   context.is_garbled = false;
   if (state && !levels.is_in_operator && !isFolded(levels)) {
-    ProbingReader reader(state);
-    sampleFrames(&context, firstFrame(state, reader), boundary, reader);
+    sampleFrames(&context, state, boundary, slot->reader);
   }
 }
 

@@ -126,6 +126,7 @@ void ThreadVisits::ask(const Senses &senses, SampledThread &thread) {
   }
   parts_.counted.read(thread);
   thread.unanswered_rounds = 0;
+  slot->reader.begin(&parts_.handlers_memory);
   slot->thread.store(thread.number, std::memory_order_relaxed);
   slot->state.store(SampleSlot::kAsked, std::memory_order_release);
   if (!askForSample(thread.slot, thread.number)) {

@@ -23,6 +23,7 @@ struct VisitParts {
   SlotPool &slots;
   CountedThreads &counted;
   SamplerCounts &counts;
+  const MemoryReader &handlers_memory; // what signal handlers read through
 };
 
 /// Finds out where a thread is and charges what it has spent. A thread that has used no processor

@@ -1,0 +1,82 @@
+#pragma once
+// Objects out of memory that may be changing or gone, at a system call a page instead of one each.
+#include <cstdint>
+#include <cstring>
+
+#include "sampling/memory_reader.h"
+
+namespace deepcontext {
+
+/// Copies objects, whole pages at a time: the frames of a thread are neighbours.
+///
+/// No address can fault (see `MemoryReader`): small, misaligned, not canonical, the kernel's, past
+/// a mapped file's end, unmapped by another thread meanwhile, or an object that runs past the end
+/// of the address space. Async-signal-safe; one thread at a time. 16 KiB, so no local variable of a
+/// signal handler.
+class PageReader {
+public:
+  /// Forget what was read; read through `memory` from now on.
+  void begin(const MemoryReader *memory) {
+    memory_ = memory;
+    for (Page &page : pages_) {
+      page.address = kNoPage;
+    }
+  }
+
+  /// Copy the object at an address; false when there is none that can be read.
+  template <typename Value> bool copy(const void *address, Value *value) {
+    auto from = reinterpret_cast<uintptr_t>(address);
+    if (from % alignof(Value) != 0) {
+      return false; // no pointer to such an object
+    }
+    auto *to = reinterpret_cast<char *>(value);
+    for (size_t left = sizeof(Value); left > 0;) {
+      const char *page = pageAt(from - from % kPageBytes);
+      if (!page) {
+        return false;
+      }
+      size_t bytes = kPageBytes - from % kPageBytes;
+      bytes = bytes < left ? bytes : left;
+      std::memcpy(to, page + from % kPageBytes, bytes);
+      from += bytes; // to 0 past the end of the address space, where no page can be read
+      to += bytes;
+      left -= bytes;
+    }
+    return true;
+  }
+
+private:
+  // Pages of no machine are smaller, so one of these is readable as a whole or not at all.
+  static constexpr uintptr_t kPageBytes = 4096;
+  static constexpr uintptr_t kNoPage = 1; // no page begins there
+  // Of a walk: the thread's state, two of the interpreter's stack and one of the C stack.
+  static constexpr uint32_t kPages = 4;
+
+  struct Page {
+    uintptr_t address = kNoPage;
+    char bytes[kPageBytes];
+  };
+
+  /// What is at the page, or null.
+  const char *pageAt(uintptr_t address) {
+    for (const Page &page : pages_) {
+      if (page.address == address) {
+        return page.bytes;
+      }
+    }
+    Page &page = pages_[next_++ % kPages];
+    page.address = kNoPage;
+    if (!memory_ ||
+        !memory_->read(reinterpret_cast<const void *>(address), page.bytes, kPageBytes)) {
+      return nullptr;
+    }
+    page.address = address;
+    return page.bytes;
+  }
+
+  const MemoryReader *memory_ = nullptr;
+  uint32_t next_ = 0;
+  Page pages_[kPages];
+};
+
+} // namespace deepcontext

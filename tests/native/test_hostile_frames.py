@@ -1,0 +1,124 @@
+"""The sampler survives frames that are half made: the interpreter changes them at any moment."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# Offset in bytes of `_PyInterpreterFrame`'s fields, see native/python/interpreter_frame.h.
+_PREVIOUS = 48 if sys.version_info < (3, 12) else 8
+_CODE = 32 if sys.version_info < (3, 12) else 0
+ADDRESSES = {
+    "null's neighbour": 0x18,
+    "misaligned": 0x7FFF_0000_0003,
+    "mapped by nobody": 0x7000_DEAD_0000,
+    "not canonical": 0x8000_0000_0000_0000,
+    "the kernel's": 0xFFFF_FFFF_8100_0000,
+    "the last": 0xFFFF_FFFF_FFFF_FFF8,
+}
+# No function runs while the frame is hostile but one in C, which looks at no frame.
+PROGRAM = """
+import ctypes, gc, hashlib, sys, time
+from deepcontext import _native
+
+pbkdf2, sleep = hashlib.pbkdf2_hmac, time.sleep
+
+def samples_missed():
+    counts = _native.sampler_counts()
+    return counts["lost"] + counts["cut"]
+
+def expose(offset, address):
+    activation = ctypes.c_void_p.from_address(id(sys._getframe()) + 24).value
+    field = ctypes.c_uint64.from_address(activation + offset)
+    kept = field.value
+    field.value = address
+    {call}
+    field.value = kept
+
+gc.disable()
+_native.begin(1000)
+assert _native.watch_code() == ""
+assert _native.start_sampler(1000) == ""
+before = samples_missed()
+end = time.monotonic() + 30
+while samples_missed() < before + 3 and time.monotonic() < end:
+    expose({offset}, {address})
+missed = samples_missed() - before
+_native.stop_sampler()
+_native.end()
+_native.unwatch_code()
+assert missed >= 3, "the hostile frame was not looked at"
+"""
+CALLS = {"running": 'pbkdf2("sha256", b"x", b"y", 100_000)', "waiting": "sleep(0.05)"}
+
+
+@pytest.mark.parametrize("offset", [_PREVIOUS, _CODE], ids=["previous", "code"])
+@pytest.mark.parametrize("state", CALLS)
+@pytest.mark.parametrize("address", ADDRESSES.values(), ids=ADDRESSES)
+def test_a_frame_that_points_anywhere_costs_the_sample_and_not_the_program(
+    offset: int, state: str, address: int, in_subprocess: Callable[[str], str]
+) -> None:
+    in_subprocess(PROGRAM.format(offset=offset, address=address, call=CALLS[state]))
+
+
+# What some containers do. Rules of the classic packet filter: load the number of the system call,
+# skip one rule if it is another, answer with EPERM, allow.
+REFUSAL = """
+import ctypes, errno, platform
+
+class Rule(ctypes.Structure):
+    _fields_ = [("code", ctypes.c_uint16), ("yes", ctypes.c_uint8), ("no", ctypes.c_uint8),
+                ("value", ctypes.c_uint32)]
+
+class Filter(ctypes.Structure):
+    _fields_ = [("count", ctypes.c_uint16), ("rules", ctypes.POINTER(Rule))]
+
+PROCESS_VM_READV = {"x86_64": 310, "aarch64": 270}[platform.machine()]
+rules = (Rule * 4)(Rule(0x20, 0, 0, 0), Rule(0x15, 0, 1, PROCESS_VM_READV),
+                   Rule(0x06, 0, 0, 0x50000 | errno.EPERM), Rule(0x06, 0, 0, 0x7FFF0000))
+libc = ctypes.CDLL(None, use_errno=True)
+assert libc.prctl(38, 1, 0, 0, 0) == 0  # PR_SET_NO_NEW_PRIVS
+assert libc.prctl(22, 2, ctypes.byref(Filter(4, rules))) == 0  # PR_SET_SECCOMP
+assert libc.process_vm_readv(0, None, 0, None, 0, 0) == -1
+assert ctypes.get_errno() == errno.EPERM
+"""
+
+
+@pytest.mark.parametrize("state", CALLS)
+def test_it_is_so_where_the_kernel_refuses_to_copy_memory(
+    state: str, in_subprocess: Callable[[str], str]
+) -> None:
+    program = PROGRAM.format(offset=_PREVIOUS, address=0x18, call=CALLS[state])
+    in_subprocess(REFUSAL + program)
+
+
+def test_samples_are_whole_where_the_kernel_refuses_to_copy_memory(
+    in_subprocess: Callable[[str], str],
+) -> None:
+    program = """
+import time
+from deepcontext import _native
+
+_native.begin(1000)
+assert _native.watch_code() == ""
+assert _native.start_sampler(1000) == ""
+end = time.monotonic() + 30
+while time.monotonic() < end:
+    counts = _native.sampler_counts()
+    if counts["running"] >= 20 and counts["waiting"] >= 20:
+        break
+    sum(range(100_000))
+    time.sleep(0.01)
+_native.stop_sampler()
+_native.end()
+_native.unwatch_code()
+assert counts["running"] >= 20 and counts["waiting"] >= 20, counts
+# 3.11 and 3.12 publish a frame before it is complete.
+assert counts["lost"] + counts["cut"] <= 5, counts
+"""
+    in_subprocess(REFUSAL + program)
