@@ -83,6 +83,11 @@ class FrameworkWatch:
             if not self._is_over:
                 hook.install()
 
+    def notice(self) -> None:
+        """Call back now if a framework was loaded in a way that its hook did not see."""
+        for hook in self._hooks:
+            hook.notice()
+
     def cancel(self) -> None:
         """Stop waiting."""
         self._is_over = True
@@ -90,8 +95,11 @@ class FrameworkWatch:
             hook.cancel()
 
     def _loaded(self, name: str) -> None:
-        if not self._is_over and self._on_load(name):
-            self.cancel()
+        if self._is_over or not self._on_load(name):
+            return
+        self._is_over = True
+        for hook in self._hooks:  # another may be calling, and wait for this one
+            hook.cancel(waits=False)
 
 
 class GpuCollection:

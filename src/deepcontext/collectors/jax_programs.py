@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from deepcontext import _native
 from deepcontext.collectors import jax_buffers
+from deepcontext.collectors.import_outcome import lateness, not_started
 from deepcontext.collectors.jax_compile import CompileHook
 from deepcontext.collectors.jax_dispatch import DispatchHook
 from deepcontext.collectors.jax_names import Names, jax_version
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 SECTION = "jax"
 _SECTION_VERSION = 1
+_FIGURES = "all jitted calls"
 
 DEVICE_TIME_NS = MetricDescriptor(
     "device_time_ns",
@@ -103,6 +105,10 @@ class JaxPrograms:
         _native.jax_clear()
         self._hook.install()
 
+    def notice_import(self) -> None:
+        """Start if jax was loaded in a way that the hook did not see."""
+        self._hook.notice()
+
     def _attach(self) -> None:
         """Put the hooks into a process that has just loaded jax."""
         _hide_frames()
@@ -136,7 +142,7 @@ class JaxPrograms:
         if self._failure:
             return Outcome(Status.UNAVAILABLE, self._failure, {"jax": jax_version()})
         if self._parts is None:
-            return Outcome(Status.OFF, "the program did not import jax")
+            return not_started(self._hook, _FIGURES)
         details: dict[str, str | int | float] = {
             "jax": jax_version(),
             **self._parts.details(),
@@ -149,7 +155,11 @@ class JaxPrograms:
                 f"{unsampled} launches were of programs that never ran whole while sampled: "
                 "counted, not timed"
             )
-        return Outcome(Status.DEGRADED if reasons else Status.RAN, "; ".join(reasons), details)
+        late = lateness(self._hook, _FIGURES)
+        if late:
+            reasons.insert(0, late)
+        status = Status.DEGRADED if reasons else Status.RAN
+        return Outcome(status, "; ".join(reasons), details, notes=(late,) if late else ())
 
     def sections(self) -> Mapping[str, bytes]:
         """Return programs, compilations and sampling as JSON."""

@@ -84,6 +84,10 @@ class NvidiaGpu:
             self._collection.begin(interface, self._options)
             self._copies = _native.gpu_mapped_libraries("libcupti.so")
 
+    def notice_import(self) -> None:
+        """Start if a framework was loaded in a way that its hook did not see."""
+        self._watch.notice()
+
     def stop(self) -> None:
         """End, with all that was launched until now."""
         self._watch.cancel()

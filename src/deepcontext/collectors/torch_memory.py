@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deepcontext import _native
 from deepcontext.collectors import memory_metrics
+from deepcontext.collectors.import_outcome import lateness, not_started
 from deepcontext.collectors.own_thread import run_in_own_thread
 from deepcontext.errors import EnvironmentProblem
 from deepcontext.profiler.collector import (
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from deepcontext.profiler.metric import MetricDescriptor
 
 SECTION: Final = "memory"
+_FIGURES: Final = "all allocations"
 _LAYOUT: Final = 1
 _LONGEST_WAIT_S: Final = 0.2
 _BETWEEN_LOOKS_S: Final = 0.002
@@ -71,6 +73,10 @@ class TorchMemory:
         if self._is_on:
             _native.memory_start()
             self._hook.install()
+
+    def notice_import(self) -> None:
+        """Start if torch was loaded in a way that the hook did not see."""
+        self._hook.notice()
 
     def _attach(self) -> None:
         """Put the hooks into a process that has just loaded torch."""
@@ -113,7 +119,7 @@ class TorchMemory:
         if not self._is_on:
             return Outcome(Status.OFF, "not asked for")
         if not self._is_attached:
-            return Outcome(Status.OFF, "the program did not import torch")
+            return not_started(self._hook, _FIGURES)
         if self._refusal and not self._libraries:
             return Outcome(Status.UNAVAILABLE, self._refusal)
         summary = _native.memory_summary()
@@ -123,7 +129,9 @@ class TorchMemory:
             "allocations_untracked": summary["untracked"],
             "frees_missed": summary["frees_missed"],
         }
-        reason = f"host memory: {self._refusal}" if self._refusal else ""
+        reason = lateness(self._hook, _FIGURES)
+        if self._refusal:
+            reason = f"host memory: {self._refusal}"
         if self._was_taken_over:
             reason = "another tool put hooks of its own over ours: calls may be missing"
         return Outcome(

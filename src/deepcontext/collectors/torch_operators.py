@@ -11,6 +11,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from deepcontext import _native
+from deepcontext.collectors.import_outcome import lateness, not_started
 from deepcontext.collectors.own_thread import run_in_own_thread
 from deepcontext.collectors.torch_modules import ModuleNames
 from deepcontext.errors import EnvironmentProblem
@@ -63,6 +64,7 @@ _NATIVE_PLUMBING = (
     "c10::impl::wrap_kernel_functor_unboxed_<",
     "torch::autograd::TypeError_to_NotImplemented_<",
 )
+_FIGURES = "all operators"
 _ENOUGH_THREADS = 4
 _CALIBRATION_CALLS = 6
 
@@ -123,6 +125,10 @@ class TorchOperators:
         self._options = options
         self._hook.install()
 
+    def notice_import(self) -> None:
+        """Start if torch was loaded in a way that the hook did not see."""
+        self._hook.notice()
+
     def _attach(self) -> None:
         """Start the observer in a process that has just loaded torch."""
         self._version = _version()
@@ -166,11 +172,12 @@ class TorchOperators:
         if self._refusal:
             return Outcome(Status.UNAVAILABLE, self._refusal, {"torch": self._version})
         if not self._version:
-            return Outcome(Status.OFF, "the program did not import torch")
+            return not_started(self._hook, _FIGURES)
         details: dict[str, str | int | float] = {"torch": self._version}
-        if self._shapes_refusal:
-            return Outcome(Status.DEGRADED, self._shapes_refusal, details)
-        return Outcome(Status.RAN, "", details)
+        late = lateness(self._hook, _FIGURES)
+        reasons = [reason for reason in (late, self._shapes_refusal) if reason]
+        status = Status.DEGRADED if reasons else Status.RAN
+        return Outcome(status, "; ".join(reasons), details, notes=(late,) if late else ())
 
     def sections(self) -> Mapping[str, bytes]:
         """Nothing beside the tree."""

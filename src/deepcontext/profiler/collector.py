@@ -121,6 +121,15 @@ class StepObserver(Protocol):
         ...
 
 
+@runtime_checkable
+class ImportWaiter(Protocol):
+    """A collector that starts when the program loads a framework."""
+
+    def notice_import(self) -> None:
+        """Start now if the framework was loaded unnoticed: called before each snapshot."""
+        ...
+
+
 class Collector(Protocol):
     """One source of measurements."""
 

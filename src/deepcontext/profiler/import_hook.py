@@ -1,23 +1,42 @@
-"""Call back when the program has imported a module, without importing it ourselves.
+"""Call back when the program has loaded a module, without importing it ourselves.
 
-Touches `sys.meta_path` until the module was loaded or the hook is cancelled, and nothing after.
+Stays on `sys.meta_path` until the module was loaded or the hook is cancelled: programs ask for a
+module's spec, perhaps several times, before they import it, and imports fail and are tried again.
 The module's own loader runs unchanged; its spec and loader are the genuine ones.
 """
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
+import threading
 from importlib import _bootstrap
-from importlib.machinery import ModuleSpec, PathFinder
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from types import ModuleType
+    from importlib.machinery import ModuleSpec
+    from types import FunctionType, ModuleType
+
+Method = TypeVar("Method", bound="Callable[..., object]")
+
+# An attach takes a fraction of this. Waiting longer for another thread could hang the program.
+_LONGEST_WAIT_S: Final = 10.0
+
+
+def _left_out_of_tracebacks(method: Method) -> Method:
+    """Give `method` the file name by which the interpreter drops the import system's frames."""
+    function = cast("FunctionType", method)
+    function.__code__ = function.__code__.replace(co_filename="<frozen importlib._bootstrap>")
+    return method
 
 
 class ImportHook:
-    """Calls `on_import()` once, right after `module` was loaded completely."""
+    """Calls `on_import()` once, right after `module` was loaded completely.
+
+    Any thread may call any method.
+    """
 
     def __init__(
         self, module: str, on_import: Callable[[], None], on_failure: Callable[[str], None]
@@ -29,75 +48,170 @@ class ImportHook:
             on_import: what it raises does not reach the program that imports the module.
             on_failure: told what `on_import` raised: its type and its message.
         """
-        self._module = module
+        self.module = module
+        self.is_late = False  # `notice` made the call, not the import
+        self.has_missed = False  # the wait ended with the module loaded and no call made
         self._on_import = on_import
         self._on_failure = on_failure
+        self._is_waiting = False
+        self._pid = os.getpid()
+        self._calling = threading.RLock()  # held while the callback runs
+        self._asking: set[int] = set()  # threads inside `find_spec`
+        self._loading: set[int] = set()  # threads that load the module
 
     def install(self) -> None:
         """Wait for the module, or call back now when it is loaded already."""
-        loaded = sys.modules.get(self._module)
-        if loaded is not None and _is_being_loaded(loaded):
-            # Another thread is past asking for a loader: wait as an import statement would.
-            _bootstrap._lock_unlock_module(self._module)  # type: ignore[attr-defined]  # noqa: SLF001
-            loaded = sys.modules.get(self._module)
-        if loaded is not None and not _is_being_loaded(loaded):
-            self._tell()
-            return
+        self._is_waiting = True
         sys.meta_path.insert(0, self)
+        # Another thread may be past asking for a loader: wait as an import statement would.
+        _bootstrap._lock_unlock_module(self.module)  # type: ignore[attr-defined]  # noqa: SLF001
+        loaded = sys.modules.get(self.module)
+        if loaded is not None and _is_lazy(loaded):
+            self._watch(object.__getattribute__(loaded, "__spec__").loader)
+        elif self._is_unnoticed():
+            self._call_back()
 
-    def cancel(self) -> None:
-        """Stop waiting."""
-        if self in sys.meta_path:
-            sys.meta_path.remove(self)
+    def cancel(self, *, waits: bool = True) -> None:
+        """Stop waiting for the module.
 
+        Args:
+            waits: whether a callback that another thread runs comes to its end before the return.
+        """
+        self.has_missed = self.has_missed or self._is_unnoticed()
+        self._stop_waiting()
+        if waits and self._calling.acquire(timeout=_LONGEST_WAIT_S):
+            self._calling.release()
+
+    def notice(self) -> None:
+        """Call back now if the module was loaded in a way that the hook did not see."""
+        if self._is_unnoticed():
+            self.is_late = self._call_back()
+
+    @_left_out_of_tracebacks
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Let the other finders find the module, and watch its loader do its work."""
-        if name != self._module or path is not None:
+        thread = threading.get_ident()
+        # Other finders may ask all finders in turn.
+        if name != self.module or path is not None or thread in self._asking or not self._waits():
             return None
-        self.cancel()
-        spec = _find_elsewhere(name, target)
-        loader = spec.loader if spec else None
-        if spec is None or loader is None or not hasattr(loader, "exec_module"):
-            self.install()
-            return spec
-        load = loader.exec_module
-
-        def load_and_tell(module: ModuleType) -> None:
-            # The instance attribute below goes: the class's method is back. Another hook that waits
-            # for the same module may have put its own over this one, and taken it away.
-            vars(loader).pop("exec_module", None)
-            try:
-                load(module)
-            except BaseException:
-                sys.meta_path.insert(0, self)  # it may be imported again
-                raise
-            # Now it is loaded; the import machinery says so only after we return, and until then
-            # an `import torch` of any other thread waits for this one.
-            _mark_loaded(module)
-            self._tell()
-
+        self._asking.add(thread)
         try:
-            loader.exec_module = load_and_tell  # type: ignore[method-assign]
-        except AttributeError:  # a loader with slots or of C type
-            return spec
+            spec: ModuleSpec | None = _bootstrap._find_spec(name, None, target)  # type: ignore[attr-defined]  # noqa: SLF001
+        finally:
+            self._asking.discard(thread)
+        if spec is not None:
+            self._watch(spec.loader)
         return spec
 
-    def _tell(self) -> None:
+    def _watch(self, loader: Any) -> None:
+        # A class that is its own loader serves other modules as well. A loader with slots or of C
+        # type takes no attribute. Both are left to `notice`.
+        load = getattr(loader, "exec_module", None)
+        if load is None or isinstance(loader, type) or _is_watched_by(self, load):
+            return
+        if not self._waits():
+            return
+        with contextlib.suppress(AttributeError, TypeError):
+            loader.exec_module = _WatchedLoad(self, loader, load)
+
+    def _stop_waiting(self) -> None:
+        self._is_waiting = False
+        with contextlib.suppress(ValueError):
+            sys.meta_path.remove(self)
+
+    def _waits(self) -> bool:
+        return self._is_waiting and os.getpid() == self._pid  # a forked child has no session
+
+    def _is_unnoticed(self) -> bool:
+        module = sys.modules.get(self.module)
+        return (
+            module is not None
+            and self._waits()
+            and not self._loading
+            and not _is_lazy(module)
+            and not _is_being_loaded(module)
+        )
+
+    def _on_loaded(self) -> None:
+        # A module loaded by hand may not be known to anybody else yet.
+        if self._waits() and sys.modules.get(self.module) is not None:
+            self._call_back()
+
+    def _call_back(self) -> bool:
+        """Stop waiting and make the call, unless another thread has; return whether it was made."""
+        with self._calling:
+            if not self._is_waiting:
+                return False
+            self._stop_waiting()
+            # The import machinery says so only after we return, and until then an `import` of the
+            # module on any other thread waits for this one.
+            _mark_loaded(sys.modules[self.module])
+            try:
+                self._on_import()
+            except Exception as error:  # noqa: BLE001  a fault of ours is never the program's
+                self._on_failure(f"{type(error).__name__}: {error}")
+            return True
+
+
+class _WatchedLoad:
+    """`exec_module` of one loader while a hook waits for what it loads.
+
+    An attribute of the loader, which is as it was before the module's first line runs.
+    """
+
+    def __init__(self, hook: ImportHook, loader: Any, load: Callable[[ModuleType], object]) -> None:
+        self.hook = hook
+        self.load = load
+        self._loader = loader
+        self._previous = vars(loader).get("exec_module")  # another hook's, for example
+
+    @_left_out_of_tracebacks
+    def __call__(self, module: ModuleType) -> None:
+        if getattr(module, "__name__", "") != self.hook.module:  # the loader of many modules
+            self.load(module)
+            return
+        thread = threading.get_ident()
+        self._take_back()
+        self.hook._loading.add(thread)  # noqa: SLF001  one concept in two classes
         try:
-            self._on_import()
-        except Exception as error:  # noqa: BLE001  a fault of ours is never the program's
-            self._on_failure(f"{type(error).__name__}: {error}")
+            self.load(module)
+            self.hook._on_loaded()  # noqa: SLF001
+        except BaseException:
+            self.hook._watch(self._loader)  # noqa: SLF001  it may be loaded again
+            raise
+        finally:
+            self.hook._loading.discard(thread)  # noqa: SLF001
+
+    def __eq__(self, other: object) -> bool:
+        """Loaders are compared by their attributes."""
+        return isinstance(other, _WatchedLoad) and other.hook is self.hook
+
+    def __hash__(self) -> int:
+        return hash(self.hook)
+
+    def _take_back(self) -> None:
+        if vars(self._loader).get("exec_module") is not self:
+            return  # somebody has put another over this one
+        if self._previous is None:
+            del self._loader.exec_module
+        else:
+            self._loader.exec_module = self._previous
 
 
-def _find_elsewhere(name: str, target: ModuleType | None) -> ModuleSpec | None:
-    for finder in sys.meta_path:
-        find = getattr(finder, "find_spec", None)
-        spec: ModuleSpec | None = find(name, None, target) if find else None
-        if spec is not None:
-            return spec
-    return PathFinder.find_spec(name)
+def _is_watched_by(hook: ImportHook, load: object) -> bool:
+    while isinstance(load, _WatchedLoad):
+        if load.hook is hook:
+            return True
+        load = load.load
+    return False
+
+
+def _is_lazy(module: ModuleType) -> bool:
+    """Return whether `importlib.util.LazyLoader` will load the module when it is first used."""
+    lazy = getattr(sys.modules.get("importlib.util"), "_LazyModule", None)
+    return lazy is not None and type(module) is lazy
 
 
 def _is_being_loaded(module: ModuleType) -> bool:
@@ -106,6 +220,9 @@ def _is_being_loaded(module: ModuleType) -> bool:
 
 
 def _mark_loaded(module: ModuleType) -> None:
+    if _is_lazy(module):
+        # Its attributes are behind a lock that this thread holds, and the call may use others.
+        module.__class__ = type(sys)
     spec: Any = getattr(module, "__spec__", None)
     if hasattr(spec, "_initializing"):
         spec._initializing = False  # noqa: SLF001  as importlib does a moment later

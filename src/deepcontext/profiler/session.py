@@ -20,7 +20,13 @@ from typing import TYPE_CHECKING, Self
 from deepcontext import _native
 from deepcontext.errors import DeepContextError, SessionError, UserError
 from deepcontext.profiler.capture import Capture, StepTimes
-from deepcontext.profiler.collector import CollectorOptions, Outcome, Status, StepObserver
+from deepcontext.profiler.collector import (
+    CollectorOptions,
+    ImportWaiter,
+    Outcome,
+    Status,
+    StepObserver,
+)
 from deepcontext.profiler.metric import KNOWN_METRICS
 from deepcontext.profiler.usage import ProcessUsage
 
@@ -201,6 +207,8 @@ class Session:
             if self._is_over:
                 return
             for collector in self._started:
+                if isinstance(collector, ImportWaiter):
+                    collector.notice_import()
                 collector.settle()
             self._capture(reason).write(self.path)
 

@@ -19,6 +19,10 @@ def work(number: int = 1) -> None:
     torch.neg(torch.full((2,), float(number)))
 
 
+def collectors(recording: Any, *names: str) -> list[Any]:
+    return [c for c in recording.profile.trust.collectors if c.name in names]
+
+
 def test_start_before_the_import_of_torch(script: Any) -> None:
     script.run("""
         import deepcontext
@@ -76,6 +80,56 @@ def test_start_while_torch_is_being_imported(script: Any) -> None:
         deepcontext.stop()
     """)
     assert script.recording().calls("aten::neg") == 1
+
+
+def test_a_program_that_asks_for_the_spec_of_torch_before_it_imports_it(script: Any) -> None:
+    script.run("""
+        import importlib.util, deepcontext
+        deepcontext.start("out.dcprof")
+        assert importlib.util.find_spec("torch") is not None
+        import torch
+        torch.neg(torch.ones(2))
+        deepcontext.stop()
+    """)
+    recording = script.recording()
+    assert recording.calls("aten::neg") == 1
+    assert [c.status for c in collectors(recording, "torch", "memory")] == ["ran", "ran"]
+
+
+def test_a_torch_that_was_loaded_unnoticed_is_observed_from_the_next_snapshot(script: Any) -> None:
+    script.run("""
+        import sys, deepcontext
+        finders = list(sys.meta_path)
+        session = deepcontext.start("out.dcprof", snapshot_interval=3600)
+        sys.meta_path = finders
+        import torch
+        session.snapshot()
+        torch.neg(torch.ones(2))
+        deepcontext.stop()
+    """)
+    recording = script.recording()
+    assert recording.calls("aten::neg") == 1
+    for collector in collectors(recording, "torch", "memory"):
+        assert collector.status == "degraded"
+        assert "did not notice until the next snapshot" in collector.reason
+    assert any("all operators before" in note for note in recording.profile.trust.notes)
+
+
+def test_a_torch_that_was_loaded_unnoticed_to_the_end_is_an_error_of_ours(script: Any) -> None:
+    script.run("""
+        import sys, deepcontext
+        finders = list(sys.meta_path)
+        deepcontext.start("out.dcprof", snapshot_interval=0)
+        sys.meta_path = finders
+        import torch
+        torch.neg(torch.ones(2))
+        deepcontext.stop()
+    """)
+    recording = script.recording()
+    for collector in collectors(recording, "torch", "memory"):
+        assert collector.status == "unavailable"
+        assert "torch was loaded but the profiler did not notice" in collector.reason
+    assert any(note.startswith("error: torch was loaded") for note in recording.profile.trust.notes)
 
 
 def test_an_import_of_torch_that_fails(script: Any) -> None:
