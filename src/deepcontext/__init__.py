@@ -67,11 +67,13 @@ def start(  # noqa: PLR0913  settings by keyword
     memory: bool = True,
     cpu_rate: float = 100.0,
     counters: Sequence[str] = (),
+    force: bool = False,
 ) -> Session:
     """Start profiling this process, on all its threads.
 
     Args:
-        path: file to write to; None keeps the profile in memory until `stop` returns it.
+        path: file to write to, where an older profile is replaced; None keeps the profile in
+            memory until `stop` returns it.
         shapes: tell operators apart by the shapes of their inputs.
         snapshot_interval: seconds between two snapshots of the file, which survive a crash; 0
             writes it at the end only.
@@ -87,10 +89,13 @@ def start(  # noqa: PLR0913  settings by keyword
         counters: what to read of the processor and the kernel at each such look, of ``cycles``,
             ``instructions``, ``cache-misses``, ``branch-misses``, ``page-faults`` and
             ``context-switches``; what cannot be read here is named in the trust report.
+        force: replace the file at `path` even if it is no profile.
 
     Raises:
         SessionError: when a session is running already.
-        UserError: when `path` cannot be written, `cpu_rate` is out of range, or a counter unknown.
+        UserError: when `path` cannot be written or is a file that is no profile, `cpu_rate` is out
+            of range, or a counter unknown.
+        EnvironmentProblem: when the machine fails to write `path`, for example on a full disk.
     """
     from deepcontext.collectors import ALL  # noqa: PLC0415  the native core
     from deepcontext.profiler.counter_names import COUNTER_NAMES  # noqa: PLC0415
@@ -113,6 +118,7 @@ def start(  # noqa: PLR0913  settings by keyword
         memory=memory,
         cpu_rate_hz=cpu_rate,
         counters=tuple(counters),
+        force=force,
     )
     return _manager().start(path, options, ALL)
 
@@ -148,6 +154,7 @@ class profile(contextlib.ContextDecorator):  # noqa: N801  used like a function
         memory: bool = True,
         cpu_rate: float = 100.0,
         counters: Sequence[str] = (),
+        force: bool = False,
     ) -> None:
         self._path = path
         self._start = functools.partial(
@@ -162,6 +169,7 @@ class profile(contextlib.ContextDecorator):  # noqa: N801  used like a function
             memory=memory,
             cpu_rate=cpu_rate,
             counters=counters,
+            force=force,
         )
         self.result: Profile | None = None
 

@@ -6,7 +6,6 @@ import base64
 import errno
 import json
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -21,6 +20,7 @@ from deepcontext.profiler.synthetic import random_profile
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from tests.conftest import MakeProfile
 
@@ -126,11 +126,20 @@ def test_a_failed_write_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.M
 
 def test_saving_where_no_file_can_be_is_refused(tmp_path: Path) -> None:
     profile = random_profile(3)
-    with pytest.raises(UserError, match="No such file or directory; choose a folder"):
+    with pytest.raises(UserError, match="missing' does not exist; create it first"):
         profile.save(tmp_path / "missing" / "run.dcprof")
-    for device in (tmp_path, Path(os.devnull)):
-        with pytest.raises(UserError, match="not a regular file"):
-            profile.save(device)
+    with pytest.raises(UserError, match="it is a folder"):
+        profile.save(tmp_path)
+
+
+def test_saving_over_a_file_that_is_no_profile_needs_force(tmp_path: Path) -> None:
+    path = tmp_path / "hello.py"
+    path.write_text("print('hello')\n", encoding="utf-8")
+    with pytest.raises(UserError, match=r"hello\.py': the file exists and is not a profile"):
+        random_profile(3).save(path)
+    assert path.read_text(encoding="utf-8") == "print('hello')\n"
+    random_profile(3).save(path, force=True)
+    assert len(Profile.load(path).tree) == 3
 
 
 def test_saving_over_a_symbolic_link_replaces_what_it_points_to(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
 resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))  # as on a full disk
 try:
     deepcontext.start(sys.argv[1])
-except errors.UserError as error:
+except errors.EnvironmentProblem as error:
     print(error)
 assert not _native.is_recording()
 resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
@@ -86,7 +86,7 @@ def test_snapshots_that_fail_are_one_note_however_many_they_are(tmp_path: Path) 
     notes = deepcontext.stop().trust.notes
     (note,) = [note for note in notes if "snapshots could not be written" in note]
     assert note.startswith("3 ")
-    assert "No such file or directory" in note
+    assert "does not exist" in note
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

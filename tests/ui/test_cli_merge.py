@@ -213,7 +213,7 @@ def test_files_without_a_rank_are_numbered_as_named(files: list[str]) -> None:
         (["-o", "x", "merged.dcprof", "run.rank1.dcprof"], "'merged.dcprof' is merged already"),
         (
             ["-o", "./run.rank1.dcprof", "run.rank0.dcprof", "run.rank1.dcprof"],
-            "is one of the profiles to merge",
+            "it is a profile that is read",
         ),
         (["-o", "none/job.dcprof", "run.rank0.dcprof", "run.rank1.dcprof"], "none/job.dcprof"),
     ],

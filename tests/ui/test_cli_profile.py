@@ -57,10 +57,11 @@ def folder(tmp_path: Path) -> Path:
         (["env"], "if the command is written in Python, give its path, '/"),
         (["empty"], "cannot profile 'empty': a folder without '__main__.py'"),
         ([""], "cannot profile ''"),
-        (["-o", "empty", "train.py"], "cannot write the profile to 'empty': it is a folder"),
+        (["-o", "empty", "train.py"], "cannot write 'empty': it is a folder"),
         (["-o", "no/such/x.dcprof", "train.py"], "the folder '{folder}/no/such' does not exist"),
         (["-o", "train.py", "train.py"], "the file exists and is not a profile"),
-        (["-o", "/dev/null", "train.py"], "the file exists and is not a profile"),
+        (["-o", "/dev/stdout", "train.py"], "a pipe or a stream does not allow; name a file"),
+        (["-o", "/proc/x", "train.py"], "cannot write '/proc/x': "),
         (["-o", "notes.txt", "train.py"], "the file exists and is not a profile"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -88,7 +89,10 @@ def test_refused_without_permission(folder: Path) -> None:
     assert "may not be read by this user" in run(folder, "train.py").stderr
     (folder / "train.py").chmod(0o600)
     (folder / "closed").mkdir(mode=0o500)
-    assert "may not be written to" in run(folder, "-o", "closed/x.dcprof", "train.py").stderr
+    assert (
+        "closed/x.dcprof': Permission denied"
+        in run(folder, "-o", "closed/x.dcprof", "train.py").stderr
+    )
 
 
 @pytest.mark.parametrize("flag", ["-I", "-E", "-S", "-IB"])

@@ -20,7 +20,6 @@ from deepcontext.profiler.rank import current_rank
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from deepcontext._native import Counters, FrameColumns, MetricColumns, TreeReading
     from deepcontext.profiler.collector import Outcome, PhaseRule
@@ -93,14 +92,6 @@ class Capture:
         """Which figures are missing as a whole, by the collectors' own account."""
         notes = (note for outcome in self.outcomes.values() for note in outcome.notes)
         return tuple(note for note in notes if note.startswith(ERROR_MARK))
-
-    def write(self, path: Path) -> None:
-        """Replace the file at `path` by this capture, in one step.
-
-        Raises:
-            OSError: when it cannot be written; an older file is then still there.
-        """
-        wire.write_file(self.encode(), path)
 
     def encode(self) -> bytes:
         """Return the bytes of a .dcprof file."""

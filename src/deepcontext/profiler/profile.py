@@ -6,7 +6,6 @@ The columns and their derived values are `model.py`'s, the file format is `store
 from __future__ import annotations
 
 import dataclasses
-import os
 import stat
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,13 +13,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from deepcontext.errors import EnvironmentProblem, UserError
-from deepcontext.profiler import nested, store, wire
+from deepcontext.errors import UserError
+from deepcontext.profiler import nested, store, writing
 from deepcontext.profiler.metric import CPU_TIME_NS
 from deepcontext.profiler.model import ProfileModel
 from deepcontext.profiler.query import Query
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable
     from typing import Self
 
@@ -92,29 +92,20 @@ class Profile(ProfileModel):
         model = store.read_profile(content, source)
         return cls(model.frames, model.tree, model.metrics, model.run, model.trust, model.sections)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the profile to a file, replacing an old one in one step.
+    def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
+        """Write the profile to a file, replacing an older profile in one step.
+
+        Args:
+            path: where to; a device or a pipe is written to directly.
+            force: replace a file that is no profile, too.
 
         Raises:
-            UserError: there is no such folder, or it may not be written to.
+            UserError: a file that is no profile exists, there is no such folder, or it may not be
+                written to.
             EnvironmentProblem: the machine failed to write, for example on a full disk; an old file
                 is then still there.
         """
-        where = Path(path)
-        if where.exists() and not where.is_file():
-            raise UserError(f"cannot write '{where}': not a regular file; choose another name")
-        try:
-            # Of a symbolic link the file it points to is replaced, not the link.
-            wire.write_file(self.to_bytes(), Path(os.path.realpath(where)))
-        except (FileNotFoundError, NotADirectoryError, PermissionError) as error:
-            raise UserError(
-                f"cannot write '{where}': {error.strerror}; choose a folder that exists and may be "
-                "written to"
-            ) from error
-        except OSError as error:
-            raise EnvironmentProblem(
-                f"cannot write '{where}': {error.strerror}; free some space, or choose another disk"
-            ) from error
+        writing.write(self.to_bytes(), path, writing.PROFILE, force=force)
 
     def to_bytes(self) -> bytes:
         """Return the content of the file that `save` would write."""

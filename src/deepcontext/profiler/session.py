@@ -14,11 +14,10 @@ import re
 import threading
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from deepcontext import _native
-from deepcontext.errors import DeepContextError, SessionError, UserError
+from deepcontext.errors import DeepContextError, SessionError
 from deepcontext.profiler.capture import Capture, StepTimes
 from deepcontext.profiler.collector import (
     CollectorOptions,
@@ -28,10 +27,12 @@ from deepcontext.profiler.collector import (
     StepObserver,
 )
 from deepcontext.profiler.metric import KNOWN_METRICS
+from deepcontext.profiler.session_file import SessionFile
 from deepcontext.profiler.usage import ProcessUsage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from deepcontext.profiler.collector import Collector
 
@@ -59,6 +60,7 @@ class SessionOptions:
         memory: follow the memory that frameworks allocate.
         cpu_rate_hz: samples a second of each thread's place between operators; 0 for none.
         counters: names of the counters that samples read, of `COUNTER_NAMES`.
+        force: replace the file to write even where it is no profile.
     """
 
     shapes: bool = False
@@ -73,15 +75,16 @@ class SessionOptions:
     memory: bool = True
     cpu_rate_hz: float = DEFAULT_CPU_RATE_HZ
     counters: tuple[str, ...] = ()
+    force: bool = False
 
 
 class Session:
     """One profile in the making. Made by `SessionManager.start`."""
 
     def __init__(
-        self, path: Path | None, options: SessionOptions, collectors: Sequence[Collector]
+        self, file: SessionFile | None, options: SessionOptions, collectors: Sequence[Collector]
     ) -> None:
-        self.path = path
+        self._file = file
         self._options = options
         self._collectors = collectors
         self._outcomes: dict[str, Outcome] = {}
@@ -100,8 +103,19 @@ class Session:
         self._is_over = False
 
     @property
+    def path(self) -> Path | None:
+        """The file that the profile is written to; None for a profile in memory."""
+        return self._file.path if self._file else None
+
+    @property
+    def file_notes(self) -> tuple[str, ...]:
+        """Why the profile is not in the file that was asked for."""
+        return self._file.notes if self._file else ()
+
+    @property
     def _writes_snapshots(self) -> bool:
-        return self.path is not None and self._options.snapshot_interval_s > 0
+        file = self._file
+        return file is not None and file.takes_snapshots and self._options.snapshot_interval_s > 0
 
     # -- life
 
@@ -113,10 +127,7 @@ class Session:
         self._begun_s = time.monotonic()
         if self._writes_snapshots:
             interval = self._options.snapshot_interval_s
-            try:
-                self._write("snapshot")
-            except OSError as error:
-                raise UserError(f"cannot write '{self.path}': {error}") from error
+            self._write("snapshot")
             first = min(_FIRST_SNAPSHOT_S, interval)
             _native.start_watcher(self._on_watcher, first, first)
 
@@ -163,9 +174,10 @@ class Session:
             for collector in reversed(self._started):
                 collector.stop()
             _native.end()
-            capture = self._capture(reason)
-            if self.path is not None:
-                capture.write(self.path)
+            capture = self._save(reason)
+            if self._options.stops_at_exit:  # the launcher says it in its own way
+                for note in self.file_notes:
+                    _warn(note)
             return capture
 
     # -- marks
@@ -195,14 +207,14 @@ class Session:
 
         Raises:
             SessionError: when the session has no file.
+            UserError: when the file cannot be written any more.
+            EnvironmentProblem: when the machine failed to write.
         """
         if self.path is None:
             raise SessionError("this session has no file to write a snapshot to; give it a path")
         self._write("snapshot")
 
     def _write(self, reason: str) -> None:
-        if self.path is None:
-            return
         with self._lock:
             if self._is_over:
                 return
@@ -210,7 +222,16 @@ class Session:
                 if isinstance(collector, ImportWaiter):
                     collector.notice_import()
                 collector.settle()
-            self._capture(reason).write(self.path)
+            self._save(reason)
+
+    def _save(self, reason: str) -> Capture:
+        """Write what was recorded so far to the session's file, if it has one."""
+        if self._file is None:
+            return self._capture(reason)
+        self._file.make_way()  # before the notes are taken, which tell of it
+        capture = self._capture(reason)
+        self._file.write(capture.encode())
+        return capture
 
     def _on_watcher(self) -> None:
         """Called by the native watcher thread; whatever fails here must not reach the program.
@@ -261,7 +282,7 @@ class Session:
         )
 
     def _all_notes(self) -> tuple[str, ...]:
-        notes = []
+        notes = list(self.file_notes)
         if self._failed_snapshots:
             notes.append(
                 f"{self._failed_snapshots} snapshots could not be written, the last one because of: "
@@ -344,7 +365,8 @@ class SessionManager:
 
         Raises:
             SessionError: when a session is running.
-            UserError: when the file cannot be written.
+            UserError: when the file may not or cannot be written.
+            EnvironmentProblem: when the machine fails to write it.
         """
         with self._lock:
             running = self.session
@@ -353,8 +375,8 @@ class SessionManager:
                     f"a session is already running and writes to {_target(running.path)}; "
                     "stop it before another is started"
                 )
-            where = None if path is None else _writable(Path(path))
-            session = Session(where, options, [make() for make in collectors])
+            file = None if path is None else SessionFile(path, force=options.force)
+            session = Session(file, options, [make() for make in collectors])
             self._add_process_hooks()
             self._pid = os.getpid()
             try:
@@ -413,19 +435,15 @@ def _working_directory() -> str:
         return ""
 
 
+def _warn(text: str) -> None:
+    # Not `warnings`: a program may have made errors of them, and the profile is safe.
+    import logging  # noqa: PLC0415  hardly ever needed
+
+    logging.getLogger("deepcontext").warning("%s", text)
+
+
 def _target(path: Path | None) -> str:
     return "memory" if path is None else f"'{path}'"
-
-
-def _writable(path: Path) -> Path:
-    folder = path.absolute().parent
-    if not folder.is_dir():
-        raise UserError(f"cannot write '{path}': folder '{folder}' does not exist; create it first")
-    if path.is_dir():
-        raise UserError(f"cannot write '{path}': it is a folder; name a file in it")
-    if not os.access(folder, os.W_OK):
-        raise UserError(f"cannot write '{path}': no permission to write in folder '{folder}'")
-    return path.absolute()
 
 
 def _thread_names() -> list[tuple[int, str]]:

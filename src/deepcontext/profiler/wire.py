@@ -7,7 +7,6 @@ Source: protobuf.dev, "Encoding".
 
 from __future__ import annotations
 
-import os
 import struct
 import zlib
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,6 @@ from deepcontext.profiler.schema import MESSAGES, Field, Shape
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
 _VARINT, _FIXED64, _BYTES = 0, 1, 2
 _INTEGERS = frozenset({"uint32", "uint64", "int32", "int64", "bool", *schema.ENUMS})
@@ -54,25 +52,6 @@ def encode_file(body: Mapping[str, Any]) -> bytes:
             "body": encoded,
         },
     )
-
-
-def write_file(content: bytes, path: Path) -> None:
-    """Replace the file at `path` in one step: a reader sees the old content or the new one.
-
-    Raises:
-        OSError: when the folder cannot be written; the old file is then still there.
-    """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def encode(message: str, values: Mapping[str, Any]) -> bytes:

@@ -61,9 +61,9 @@ class CellMagic:
         self._shell = shell
 
     def run(self, line: str, cell: str) -> None:
-        """Profile a cell: ``%%deepcontext [--shapes] [-o FILE] [--var NAME]``.
+        """Profile a cell: ``%%deepcontext [--shapes] [-o FILE [--force]] [--var NAME]``.
 
-        ``-o`` writes the profile to a file, too; ``--var`` keeps it in a variable of this name. What
+        ``-o`` writes the profile to a file, too, with ``--force`` over any other; ``--var`` keeps it in a variable of this name. What
         the cell prints and raises is shown as without the magic.
         """
         from IPython.core.error import UsageError  # noqa: PLC0415  only notebooks have it
@@ -71,7 +71,7 @@ class CellMagic:
 
         try:
             options = _parser().parse(shlex.split(line))
-            deepcontext.start(options.output, shapes=options.shapes)
+            deepcontext.start(options.output, shapes=options.shapes, force=options.force)
         except SystemExit:  # argparse ends so after it has printed a help text
             return
         except (UserError, ValueError) as error:  # ValueError: a quote that is not closed
@@ -91,11 +91,12 @@ class CellMagic:
 def _parser() -> Parser:
     parser = Parser(
         "%%deepcontext",
-        usage="%%deepcontext [--shapes] [-o FILE] [--var NAME]".replace("%", "%%"),
+        usage="%%deepcontext [--shapes] [-o FILE [--force]] [--var NAME]".replace("%", "%%"),
         description="Profile this cell and show where its time went.",
         epilog="",
     )
     parser.option("--shapes", action="store_true", help="tell operators apart by input shapes")
     parser.option("-o", "--output", metavar="FILE", help="write the profile to a file, too")
+    parser.option("--force", action="store_true", help="replace a file that is no profile, too")
     parser.option("--var", metavar="NAME", help="keep the profile in this variable")
     return parser

@@ -22,8 +22,9 @@ from typing import TYPE_CHECKING, Final
 
 from deepcontext import _native
 from deepcontext.errors import EnvironmentProblem
+from deepcontext.profiler import writing
 from deepcontext.profiler.launch.options import LaunchOptions
-from deepcontext.profiler.session import SessionOptions
+from deepcontext.profiler.session import Session, SessionOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["LaunchOptions", "Recorder", "begin"]  # what the shim needs
 
 _REPORT_WORDS: Final = ("-P", "-m", "deepcontext", "report", "--summary")
+_TIMINGS: Final = writing.FileKind.beginning_with("a record of times", b'{"start_ns": ')
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ class Recorder:
             nothing that the program has not loaded.
     """
 
-    start: Callable[[str, SessionOptions], object]
+    start: Callable[[str, SessionOptions], Session]
     stop: Callable[[str], Capture]
 
 
@@ -113,12 +115,13 @@ class _Launch:
         self._stderr = _identity_of_stderr()
         self._earlier_file = _identity_of(options.output)
         self._start_ns = 0
+        self._session: Session | None = None
 
     def start(self, begun_ns: int) -> None:
         """Start the session."""
         if self._options.strict:
             _native.set_exit_status(0)  # so early that what registers with atexit still runs
-        self._recorder.start(
+        self._session = self._recorder.start(
             self._options.output,
             SessionOptions(
                 shapes=self._options.shapes,
@@ -131,6 +134,7 @@ class _Launch:
                 counters=tuple(self._options.counters),
                 snapshot_interval_s=self._options.snapshot_interval_s,
                 script=self._options.script,
+                force=self._options.force,
                 stops_at_exit=False,  # `finish` does
             ),
         )
@@ -156,9 +160,9 @@ class _Launch:
 
     def _failure(self, error: Exception) -> str:
         reason = f"{type(error).__name__}: {error}"
-        if _identity_of(self._options.output) in {None, self._earlier_file}:
+        output, label = self._written()
+        if _identity_of(output) in {None, self._earlier_file}:
             return f"no profile written: {reason}"
-        label = self._options.label
         return f"'{label}' ends with the last snapshot, as the rest could not be written: {reason}"
 
     def _finish(self) -> None:
@@ -168,19 +172,28 @@ class _Launch:
             self.fail()
         if self._options.timings:
             timings = {"start_ns": self._start_ns, "stop_ns": time.perf_counter_ns() - begun_ns}
-            Path(self._options.timings).write_text(json.dumps(timings), encoding="utf-8")
-        if errors or not self._options.quiet:
+            writing.write(json.dumps(timings).encode(), self._options.timings, _TIMINGS)
+        said = (*errors, *(self._session.file_notes if self._session else ()))
+        if said or not self._options.quiet:
             _flush_stdout()
-        for error in errors:
-            self._say(error)
+        for text in said:
+            self._say(text)
         if self._options.quiet:
             return
-        self._say(f"profile written to '{self._options.label}'")
+        output, label = self._written()
+        self._say(f"profile written to '{label}'")
         if self._options.report:
-            self._report()
-        self._say(f"next: deepcontext report {shlex.quote(self._options.label)}")
+            self._report(output)
+        self._say(f"next: deepcontext report {shlex.quote(label)}")
 
-    def _report(self) -> None:
+    def _written(self) -> tuple[str, str]:
+        """Return the path of the profile, and the same as the person would type it."""
+        path = self._session.path if self._session else None
+        if path is None or str(path) == self._options.output:
+            return self._options.output, self._options.label
+        return str(path), str(Path(self._options.label).with_name(path.name))
+
+    def _report(self, output: str) -> None:
         """Print the short report from a process of its own.
 
         In this one, the libraries that draw it would have to be loaded among the program's modules,
@@ -195,7 +208,7 @@ class _Launch:
         previous = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         child = os.posix_spawn(
             self._executable,
-            [self._executable, *_REPORT_WORDS, self._options.output],
+            [self._executable, *_REPORT_WORDS, output],
             environment,
             file_actions=[
                 (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),

@@ -33,6 +33,7 @@ class LaunchOptions:
         report: whether a short report is printed when the program ends.
         quiet: whether nothing but a failure of the profiler is printed.
         strict: whether a program that succeeds exits with an error when its profile has one.
+        force: whether the file to write is replaced even where it is no profile.
         import_folder: what the interpreter will put first on `sys.path`.
         timings: path of a JSON file that gets what start and stop cost, or "" for none.
     """
@@ -52,6 +53,7 @@ class LaunchOptions:
     report: bool = True
     quiet: bool = False
     strict: bool = False
+    force: bool = False
     import_folder: str = ""
     timings: str = ""
 

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import os
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from deepcontext.errors import UserError
 from deepcontext.ui.cli.command import Command, Parser
+from deepcontext.ui.cli.output import Output, add_force_option
 
 if TYPE_CHECKING:
     import argparse
 
 # Known here, too: the words of a command line are read without importing what does the work.
 _FORMATS: Final = ("pprof", "speedscope", "collapsed")
-_STANDARD_OUTPUT: Final = "-"
 
 
 def _parser() -> Parser:
@@ -44,6 +44,7 @@ exit codes:
         help="file to write, - for standard output (default: the name of the profile, in the "
         "current folder, with the suffix of the format)",
     )
+    add_force_option(parser)
     parser.option(
         "--metric",
         action="append",
@@ -62,41 +63,22 @@ def _run(arguments: argparse.Namespace) -> int:
     from deepcontext.ui.format import format_bytes  # noqa: PLC0415
 
     wanted, metrics = FORMATS[arguments.format], arguments.metric or []
+    name = arguments.output or Path(arguments.file).with_suffix(wanted.suffix).name
+    output = Output(name, wanted.kind, arguments.force)
     if len(metrics) > 1 and not wanted.holds_many:
         raise UserError(
             f"format '{arguments.format}' has room for one metric, found {len(metrics)}; choose one"
         )
     profile = Profile.load(arguments.file)
+    output.check([arguments.file])
     exported = export(profile, wanted, metrics)
     for notice in exported.notices:
         print(f"note: {notice}", file=sys.stderr)
-    if arguments.output == _STANDARD_OUTPUT:
-        sys.stdout.buffer.write(exported.content)
-        sys.stdout.buffer.flush()
-        return 0
-    name = arguments.output or Path(arguments.file).with_suffix(wanted.suffix).name
-    _write(exported.content, name, arguments.file)
-    size = format_bytes(len(exported.content))
-    print(f"written to '{name}', {size}; open it: {wanted.opened_by.format(name)}")
+    output.write(exported.content)
+    if not output.is_stdout:
+        size = format_bytes(len(exported.content))
+        print(f"written to '{name}', {size}; open it: {wanted.opened_by.format(shlex.quote(name))}")
     return 0
-
-
-def _write(content: bytes, name: str, source: str) -> None:
-    from deepcontext.profiler import wire  # noqa: PLC0415  as above
-
-    where = Path(name)
-    if where.exists() and where.samefile(source):
-        raise UserError(f"'{name}' is the profile itself; choose another name with -o")
-    try:
-        if where.is_dir() or where.is_file() or not where.exists():
-            wire.write_file(content, Path(os.path.realpath(where)))
-        else:
-            where.write_bytes(content)  # a pipe or a device
-    except OSError as error:
-        raise UserError(
-            f"cannot write '{where}': {error.strerror}; choose a file in a folder that exists and "
-            "may be written to"
-        ) from error
 
 
 COMMAND: Final = Command("export", "write a profile for another viewer", _parser, _run)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import shlex
 from typing import TYPE_CHECKING, Final
 
-from deepcontext.errors import UserError
+from deepcontext.profiler.writing import PROFILE
 from deepcontext.ui.cli.command import Command, Parser
+from deepcontext.ui.cli.output import Output, add_force_option
 
 if TYPE_CHECKING:
     import argparse
@@ -29,7 +30,14 @@ exit codes:
   0 done, 2 missing file, or files that are not of one job, 5 a file is damaged, foreign or too new""",
     )
     parser.option("file", nargs="+", metavar="FILE", help="profile of one rank (*.dcprof)")
-    parser.option("-o", "--output", required=True, metavar="OUTPUT", help="profile to write")
+    parser.option(
+        "-o",
+        "--output",
+        required=True,
+        metavar="OUTPUT",
+        help="profile to write, - for standard output",
+    )
+    add_force_option(parser)
     return parser
 
 
@@ -38,13 +46,13 @@ def _run(arguments: argparse.Namespace) -> int:
     from deepcontext.profiler.merging import merge  # noqa: PLC0415
     from deepcontext.profiler.profile import Profile  # noqa: PLC0415
 
-    output = Path(arguments.output)
-    for name in arguments.file:
-        if output.exists() and Path(name).exists() and output.samefile(name):
-            raise UserError(f"'{output}' is one of the profiles to merge; choose another name")
+    output = Output(arguments.output, PROFILE, arguments.force)
+    output.check(arguments.file)
     merged = merge({name: Profile.load(name) for name in arguments.file})
-    merged.save(output)
-    print(f"written to '{output}', {merged.run.ranks} ranks; next: deepcontext report {output}")
+    output.write(merged.to_bytes())
+    if not output.is_stdout:
+        next_ = f"deepcontext report {shlex.quote(output.name)}"
+        print(f"written to '{output.name}', {merged.run.ranks} ranks; next: {next_}")
     return 0
 
 

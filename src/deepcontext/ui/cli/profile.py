@@ -12,20 +12,20 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from deepcontext.errors import EnvironmentProblem, UserError
+from deepcontext.errors import EnvironmentProblem
 from deepcontext.profiler.launch.command import profiled_command
 from deepcontext.profiler.launch.options import LaunchOptions
 from deepcontext.profiler.launch.program import Program
 from deepcontext.profiler.rank import Rank, current_rank
+from deepcontext.profiler.session_file import check as check_output
 from deepcontext.ui.cli.command import Command, Parser
+from deepcontext.ui.cli.output import add_force_option
 from deepcontext.ui.cli.session_options import add_session_options
 
 if TYPE_CHECKING:
     import argparse
 
 SUFFIX: Final = ".dcprof"
-# Every profile file begins with this text as its first field, see profiler/profile.proto.
-_FILE_START: Final = b"\x0a\x13deepcontext profile"
 
 
 def _parser() -> Parser:
@@ -61,6 +61,7 @@ exit codes:
         "current folder); an older profile there is replaced, any other file is not; a job of several "
         "processes (torchrun, mpirun, srun) writes one file a rank, FILE.rankN.dcprof",
     )
+    add_force_option(parser)
     add_session_options(parser)
     parser.option(
         "--no-report", action="store_true", help="print no report when the program has ended"
@@ -86,7 +87,7 @@ def _run(arguments: argparse.Namespace) -> int:
     rank = current_rank()
     label = _named_for(arguments.output or f"{program.stem}{SUFFIX}", rank)
     output = Path(label).absolute()
-    check_output(output, label)
+    check_output(label, force=arguments.force)
     options = LaunchOptions(
         output=str(output),
         label=label,
@@ -104,6 +105,7 @@ def _run(arguments: argparse.Namespace) -> int:
         report=not (arguments.no_report or arguments.quiet or (rank and rank.number > 0)),
         quiet=arguments.quiet,
         strict=arguments.strict,
+        force=arguments.force,
         import_folder=program.import_folder(),
     )
     command = profiled_command(program, options)
@@ -118,42 +120,6 @@ def _run(arguments: argparse.Namespace) -> int:
 def _named_for(label: str, rank: Rank | None) -> str:
     """Give each process of a job a file of its own: the last to end would replace the others'."""
     return label if rank is None else str(rank.name(Path(label)))
-
-
-def check_output(output: Path, label: str) -> None:
-    """Find out before anything runs that a profile may be written to `output`.
-
-    Raises:
-        UserError: it is a folder or a file that is no profile, or its folder cannot be written to.
-    """
-    if output.is_dir():
-        raise UserError(f"cannot write the profile to '{label}': it is a folder; name a file in it")
-    if not output.parent.is_dir():
-        raise UserError(
-            f"cannot write the profile to '{label}': the folder '{output.parent}' does not exist; "
-            "create it first"
-        )
-    if not os.access(output.parent, os.W_OK):
-        raise UserError(
-            f"cannot write the profile to '{label}': the folder '{output.parent}' may not be "
-            "written to by this user; name another file with -o"
-        )
-    if output.exists() and not _may_be_replaced(output):
-        raise UserError(
-            f"cannot write the profile to '{label}': the file exists and is not a profile, so it "
-            "is not replaced; name another file with -o, or delete this one"
-        )
-
-
-def _may_be_replaced(output: Path) -> bool:
-    if not output.is_file():
-        return False
-    try:
-        with output.open("rb") as file:
-            start = file.read(len(_FILE_START))
-    except OSError:
-        return False
-    return start in {b"", _FILE_START}
 
 
 COMMAND: Final = Command(

@@ -10,6 +10,7 @@ import webbrowser
 from typing import TYPE_CHECKING, Final
 
 from deepcontext.ui.cli.command import Command, Parser
+from deepcontext.ui.cli.output import Output, add_force_option
 
 if TYPE_CHECKING:
     from werkzeug.serving import BaseWSGIServer
@@ -40,8 +41,10 @@ exit codes:
     parser.option(
         "--html",
         metavar="FILE",
-        help="write one HTML file that needs neither server nor network, instead of serving",
+        help="write one HTML file that needs neither server nor network, - for standard output, "
+        "instead of serving",
     )
+    add_force_option(parser)
     parser.option(
         "--no-source",
         action="store_true",
@@ -76,18 +79,22 @@ def _run(arguments: argparse.Namespace) -> int:
 
     shelf = Shelf.open(arguments.file, source_text=not arguments.no_source)
     if arguments.html is not None:
-        return _write_html(shelf, arguments.html)
+        return _write_html(shelf, arguments)
     return _serve(shelf, arguments)
 
 
-def _write_html(shelf: Shelf, path: str) -> int:
+def _write_html(shelf: Shelf, arguments: argparse.Namespace) -> int:
     from deepcontext.ui.format import format_bytes  # noqa: PLC0415
-    from deepcontext.ui.web.one_file import write_page  # noqa: PLC0415
+    from deepcontext.ui.web.one_file import KIND, make_page  # noqa: PLC0415
 
-    page = write_page(shelf, path)
+    output = Output(arguments.html, KIND, arguments.force)
+    output.check(arguments.file)
+    page = make_page(shelf)
     for notice in page.notices:
         print(f"note: {notice}", file=sys.stderr)
-    print(f"written to '{path}', {format_bytes(page.size_bytes)}")
+    output.write(page.text.encode())
+    if not output.is_stdout:
+        print(f"written to '{output.name}', {format_bytes(page.size_bytes)}")
     return 0
 
 

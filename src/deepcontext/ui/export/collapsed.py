@@ -5,15 +5,19 @@ Source: Brendan Gregg, FlameGraph, stackcollapse-*.pl. Phases have no place in i
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from deepcontext.profiler.writing import HEAD_BYTES, FileKind
 from deepcontext.ui.format import frame_label
 
 if TYPE_CHECKING:
     from deepcontext.ui.export.stacks import Stacks
 
 # What separates frames, and lines, in this format.
+_LINE: Final = re.compile(rb".+ \d+")
+_SUFFIX: Final = ".folded"
 _RESERVED = str.maketrans({";": ",", "\n": " ", "\r": " "})
 
 
@@ -29,3 +33,16 @@ def encode(stacks: Stacks) -> bytes:
         lines[";".join(labels[frame] for frame in path) or "(root)"] += values[node]
     text = "".join(f"{line} {value}\n" for line, value in lines.items())
     return text.encode("utf-8", "replace")
+
+
+def _matches(head: bytes, name: str) -> bool:
+    """Say whether a file holds nothing but stacks: the format has no room for a mark of ours."""
+    if not name.endswith(_SUFFIX):
+        return False
+    lines = head.split(b"\n")
+    last = lines.pop()  # empty at the end of a file, a part of a line before
+    is_whole = not last or len(head) == HEAD_BYTES
+    return is_whole and bool(lines) and all(map(_LINE.fullmatch, lines))
+
+
+KIND: Final = FileKind("a file of collapsed stacks (*.folded)", _matches)

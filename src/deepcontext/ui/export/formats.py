@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from deepcontext.profiler.profile import Profile
+    from deepcontext.profiler.writing import FileKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,21 +26,29 @@ class Format:
     Attributes:
         encode: makes the content of a file.
         suffix: how the names of its files end.
+        kind: how files of this format that were written here are told from others.
         opened_by: a command that shows such a file; ``{}`` stands for its name.
         holds_many: whether one file has room for several measures.
     """
 
     encode: Callable[[Stacks], bytes]
     suffix: str
+    kind: FileKind
     opened_by: str
     holds_many: bool = True
 
 
 FORMATS: Final = {
-    "pprof": Format(pprof.encode, ".pb.gz", "go tool pprof -http=: {}"),
-    "speedscope": Format(speedscope.encode, ".speedscope.json", "npx speedscope {}"),
+    "pprof": Format(pprof.encode, ".pb.gz", pprof.KIND, "go tool pprof -http=: {}"),
+    "speedscope": Format(
+        speedscope.encode, ".speedscope.json", speedscope.KIND, "npx speedscope {}"
+    ),
     "collapsed": Format(
-        collapsed.encode, ".folded", "flamegraph.pl {} > flame.svg", holds_many=False
+        collapsed.encode,
+        ".folded",
+        collapsed.KIND,
+        "flamegraph.pl {} > flame.svg",
+        holds_many=False,
     ),
 }
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import functools
 import gzip
+import io
 from typing import TYPE_CHECKING, Any, Final
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from deepcontext.profiler.frame import Phase
+from deepcontext.profiler.writing import FileKind
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
@@ -56,6 +58,11 @@ MESSAGES: Final[dict[str, dict[str, tuple[int, str, bool]]]] = {
         "filename": (4, "int64", False),
     },
 }
+# gzip keeps the name of what was packed, by which a file of ours is known without unpacking it.
+_NAME: Final = "deepcontext.pb"
+# RFC 1952: magic, deflate, a name follows; no time; slowest compression, any system; the name.
+_HEADER: Final = b"\x1f\x8b\x08\x08" + bytes(4) + b"\x02\xff" + _NAME.encode() + b"\0"
+KIND: Final = FileKind.beginning_with("a pprof file of deepcontext", _HEADER)
 _UNITS: Final = {"ns": "nanoseconds"}
 
 
@@ -103,7 +110,10 @@ def encode(stacks: Stacks) -> bytes:
     _add_locations(made, stacks, strings)
     _add_samples(made, stacks, strings)
     made.string_table.extend(strings.known)
-    return gzip.compress(made.SerializeToString(), mtime=0)
+    packed = io.BytesIO()
+    with gzip.GzipFile(_NAME, "wb", fileobj=packed, mtime=0) as file:
+        file.write(made.SerializeToString())
+    return packed.getvalue()
 
 
 def _add_locations(made: Any, stacks: Stacks, strings: _Strings) -> None:

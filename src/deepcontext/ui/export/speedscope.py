@@ -8,11 +8,18 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
+from deepcontext.profiler.writing import FileKind
+
 if TYPE_CHECKING:
     from deepcontext.ui.export.stacks import Stacks
     from deepcontext.ui.web.answers import Measure
 
 _SCHEMA: Final = "https://www.speedscope.app/file-format-schema.json"
+# Other programs write the format, too; `encode` writes these fields first.
+KIND: Final = FileKind.beginning_with(
+    "a speedscope file of deepcontext",
+    f'{{"$schema":"{_SCHEMA}","exporter":"deepcontext",'.encode(),
+)
 _UNITS: Final = {"ns": "nanoseconds", "bytes": "bytes"}
 
 

@@ -13,10 +13,10 @@ import html
 import json
 import zlib
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from deepcontext.errors import DeepContextError, UserError
+from deepcontext.errors import DeepContextError
+from deepcontext.profiler.writing import FileKind
 from deepcontext.ui.format import format_bytes, format_count
 from deepcontext.ui.web import recording
 from deepcontext.ui.web.about import about
@@ -26,13 +26,16 @@ from deepcontext.ui.web.questions import FlameQuestion, spelling
 from deepcontext.ui.web.source_pane import NO_TEXT
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterable
 
     from deepcontext.ui.web.recording import Recorded
     from deepcontext.ui.web.shelf import Shelf
 
 MOST_BYTES: Final = 10_000_000
+_GENERATOR: Final = '<meta name="generator" content="deepcontext">'
+# The head of the template is shorter than this.
+_HEAD_BYTES: Final = 1000
+KIND: Final = FileKind("a page of deepcontext", lambda head, _: _is_page(head))
 # Making one tree of a million nodes takes about a second; this much work takes about half a minute.
 _MOST_TREE_NODES: Final = 30_000_000
 _SWITCHED_OFF: Final = (
@@ -70,24 +73,6 @@ class Page:
     def size_bytes(self) -> int:
         """Return the size as written."""
         return len(self.text.encode())
-
-
-def write_page(shelf: Shelf, path: str | os.PathLike[str]) -> Page:
-    """Write the page for some profiles.
-
-    Raises:
-        UserError: the file cannot be written.
-    """
-    page = make_page(shelf)
-    where = Path(path)
-    try:
-        where.write_text(page.text, "utf-8")
-    except OSError as error:
-        raise UserError(
-            f"cannot write '{where}': {error.strerror}; choose a folder that exists and may be "
-            "written to"
-        ) from error
-    return page
 
 
 def make_page(shelf: Shelf, limits: Limits = Limits()) -> Page:
@@ -171,7 +156,7 @@ def _fill(packed: str) -> str:
     policy_meta = f'<meta http-equiv="Content-Security-Policy" content="{html.escape(policy)}">'
     answers = f'<script type="application/octet-stream" id="deepcontext-answers">{packed}</script>'
     parts = {
-        meta: f"{meta}\n{policy_meta}",
+        meta: f"{meta}\n{_GENERATOR}\n{policy_meta}",
         'href="static/icon.svg"': f'href="data:image/svg+xml;base64,{icon}"',
         '<link rel="stylesheet" href="static/app.css">': f"<style>{style}</style>",
         '<script src="static/app.js"></script>': f"{answers}\n<script>{script}</script>",
@@ -182,6 +167,10 @@ def _fill(packed: str) -> str:
             raise AssertionError(f"index.html must contain {old!r} once")
         text = text.replace(old, new)
     return text
+
+
+def _is_page(head: bytes) -> bool:
+    return head.startswith(b"<!doctype html>") and _GENERATOR.encode() in head[:_HEAD_BYTES]
 
 
 def _digest(content: str) -> str:

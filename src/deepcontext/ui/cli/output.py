@@ -1,0 +1,86 @@
+"""What commands that write a file have in common: `--force`, `-` for standard output, the check.
+
+The writing itself, and what may be replaced, is `deepcontext.profiler.writing`'s.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from deepcontext.errors import UserError
+from deepcontext.profiler import writing
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deepcontext.profiler.writing import FileKind
+    from deepcontext.ui.cli.command import Parser
+
+STANDARD_OUTPUT: Final = "-"
+
+
+def add_force_option(parser: Parser) -> None:
+    """Add `--force`."""
+    parser.option(
+        "--force",
+        action="store_true",
+        help="replace the file to write whatever it is; without this, only an older one of the "
+        "same kind is replaced",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Where a command writes its file.
+
+    Attributes:
+        name: as the person typed it; "-" for standard output.
+        kind: what is written.
+        force: whether a file of any kind is replaced.
+    """
+
+    name: str
+    kind: FileKind
+    force: bool
+
+    @property
+    def is_stdout(self) -> bool:
+        """Whether the content goes to standard output, where no message may be mixed with it."""
+        return self.name == STANDARD_OUTPUT or writing.descriptor_of(self.name) == 1
+
+    def check(self, sources: Sequence[str]) -> None:
+        """Find out before the work is done that it can be written.
+
+        Args:
+            sources: files that the command reads.
+
+        Raises:
+            UserError: it cannot or may not be written, or is one of the sources.
+            EnvironmentProblem: the machine fails to write there.
+        """
+        if self.is_stdout:
+            return
+        where = Path(self.name)
+        for source in sources:
+            if where.exists() and Path(source).exists() and where.samefile(source):
+                raise UserError(
+                    f"cannot write '{self.name}': it is a profile that is read; choose another name"
+                )
+        writing.check(self.name, self.kind, force=self.force)
+
+    def write(self, content: bytes) -> None:
+        """Write the content.
+
+        Raises:
+            UserError: it cannot or may not be written.
+            EnvironmentProblem: the machine failed to write.
+        """
+        if self.is_stdout:
+            sys.stdout.flush()
+            sys.stdout.buffer.write(content)
+            sys.stdout.buffer.flush()
+        else:
+            writing.write(content, self.name, self.kind, force=self.force)

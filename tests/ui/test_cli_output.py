@@ -1,0 +1,135 @@
+"""Commands that write a file: what they replace, what they leave, and `-`."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from deepcontext.profiler.profile import Profile
+from deepcontext.ui.cli import app
+from deepcontext.ui.export.formats import FORMATS
+
+SCRIPT = "print('hello')\n"
+EXPORTS = [["export", "train.dcprof", "--format", name, "-o"] for name in FORMATS]
+PAGE = ["view", "train.dcprof", "--html"]
+WRITERS = [*EXPORTS, PAGE]
+SUFFIX = {"pprof": ".pb.gz", "speedscope": ".json", "collapsed": ".folded", "view": ".html"}
+
+
+@pytest.fixture(autouse=True)
+def in_folder(training_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(training_folder)
+    return training_folder
+
+
+def target(words: list[str]) -> str:
+    return f"out{SUFFIX['view' if words is PAGE else words[3]]}"
+
+
+def case(words: list[str]) -> str:
+    return "view" if words is PAGE else words[3]
+
+
+@pytest.mark.parametrize("words", WRITERS, ids=case)
+def test_a_file_of_the_person_stays_unless_forced(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = Path("hello.py")
+    path.write_text(SCRIPT, encoding="utf-8")
+    assert app.main([*words, "hello.py"]) == 2
+    error = capsys.readouterr().err
+    assert "error: cannot write 'hello.py': the file exists and is not a" in error
+    assert "--force" in error
+    assert path.read_text(encoding="utf-8") == SCRIPT
+    assert app.main([*words, "hello.py", "--force"]) == 0
+    assert path.read_text(encoding="utf-8", errors="replace") != SCRIPT
+    assert not list(Path().glob(".*"))
+
+
+@pytest.mark.parametrize("words", WRITERS, ids=case)
+def test_what_the_command_wrote_itself_is_replaced_by_it(words: list[str]) -> None:
+    path = Path(target(words))
+    assert app.main([*words, str(path)]) == 0
+    first = path.stat()
+    assert app.main([*words, str(path)]) == 0
+    assert path.stat().st_ino != first.st_ino
+
+
+@pytest.mark.parametrize("words", WRITERS, ids=case)
+def test_what_another_command_wrote_is_not(words: list[str]) -> None:
+    for other in WRITERS:
+        if other is not words:
+            path = Path(target(words))
+            path.unlink(missing_ok=True)
+            assert app.main([*other, str(path)]) == 0
+            before = path.read_bytes()
+            assert app.main([*words, str(path)]) == 2
+            assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("out.folded", "notes 1\nof mine\n"),
+        ("out.folded", "\n\n"),
+        ("out.folded", "a;b 12"),
+        ("out.txt", "a;b 12\n"),
+    ],
+)
+def test_what_only_looks_like_stacks_is_not_replaced(name: str, content: str) -> None:
+    Path(name).write_text(content, encoding="utf-8")
+    words = ["export", "train.dcprof", "--format", "collapsed", "-o"]
+    assert app.main([*words, name]) == 2
+    assert Path(name).read_text(encoding="utf-8") == content
+
+
+@pytest.mark.parametrize("words", WRITERS, ids=case)
+def test_the_profile_that_is_read_is_never_written_to(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = Path("train.dcprof").read_bytes()
+    Path("link").symlink_to("train.dcprof")
+    for name in ("train.dcprof", "./train.dcprof", "link"):
+        assert app.main([*words, name, "--force"]) == 2
+        assert "it is a profile that is read" in capsys.readouterr().err
+    assert Path("train.dcprof").read_bytes() == before
+
+
+def test_merge_replaces_profiles_only(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["merge", "train.dcprof", "empty.dcprof", "-o"]
+    Path("hello.py").write_text(SCRIPT, encoding="utf-8")
+    assert app.main([*words, "hello.py"]) == 2
+    assert "'hello.py': the file exists and is not a profile" in capsys.readouterr().err
+    assert Path("hello.py").read_text(encoding="utf-8") == SCRIPT
+    Path("job.dcprof").write_bytes(Path("troubled.dcprof").read_bytes())
+    assert app.main([*words, "job.dcprof"]) == 0
+    assert Profile.load("job.dcprof").run.ranks == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (EXPORTS[0], "-"),
+        (EXPORTS[2], "/dev/stdout"),
+        (PAGE, "-"),
+        (["merge", "train.dcprof", "empty.dcprof", "-o"], "-"),
+    ],
+)
+def test_standard_output_gets_the_file_and_no_message(words: list[str], name: str) -> None:
+    assert app.main([*words, "file"]) == 0
+    done = subprocess.run(
+        [sys.executable, "-m", "deepcontext", *words, name], capture_output=True, check=True
+    )
+    assert done.stdout == Path("file").read_bytes()
+    assert not Path("-").exists()
+
+
+@pytest.mark.parametrize("words", WRITERS, ids=case)
+def test_a_device_stays_one(words: list[str]) -> None:
+    before = Path(os.devnull).stat().st_ino
+    assert app.main([*words, os.devnull]) == 0
+    assert Path(os.devnull).stat().st_ino == before
