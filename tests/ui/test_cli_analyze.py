@@ -7,14 +7,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from deepcontext import analyzers
 from deepcontext.profiler.frame import Frame, FrameKind, Phase
 from deepcontext.profiler.profile import Profile
 from deepcontext.profiler.run_info import RunInfo
 from deepcontext.ui.cli import app
+from deepcontext.ui.web.findings import findings
+from deepcontext.ui.web.shelf import Shelf
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from deepcontext.ui.web.answers import FindingRow
     from tests.conftest import MakeProfile
 
 MS = 1_000_000
@@ -66,17 +70,73 @@ def test_markdown_escapes_names(sorting: Path, capsys: pytest.CaptureFixture[str
     assert r"train\_&lt;step>" in text
 
 
-def test_findings_are_stored_for_the_page(sorting: Path) -> None:
-    assert app.main(["analyze", str(sorting)]) == 0
+def test_findings_are_stored_where_that_is_asked_for(sorting: Path) -> None:
+    sorting.chmod(0o640)
+    assert app.main(["analyze", "--save", str(sorting)]) == 0
     content = json.loads(Profile.load(sorting).sections["findings"])
     assert [each["id"] for each in content["findings"]] == ["hotspot"]
+    assert sorting.stat().st_mode & 0o777 == 0o640
 
 
-@pytest.mark.parametrize("option", [["--no-save"], ["--only", "hotspot"]])
-def test_file_stays_as_it_was(sorting: Path, option: list[str]) -> None:
+def test_report_and_page_show_the_same_findings_stored_or_not(
+    sorting: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def shown() -> tuple[str, list[FindingRow]]:
+        assert app.main(["report", str(sorting)]) == 0
+        page = findings(Shelf.open([sorting]), 0)
+        return capsys.readouterr().out, page.findings
+
+    before = shown()
+    assert "takes 60% of the time in operators" in " ".join(before[0].split())
+    assert app.main(["analyze", "--save", str(sorting)]) == 0
+    capsys.readouterr()
+    assert shown() == before
+
+
+def test_findings_of_a_plug_in_are_stored_and_shown(
+    sorting: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plugin = tmp_path / "mine.py"
+    plugin.write_text(
+        "from deepcontext.analyzers import Analyzer, Finding, Severity\n"
+        "ANALYZER = Analyzer('mine', 'why?',"
+        " lambda profile: [Finding('mine', Severity.INFO, 'a title of mine', ())])\n",
+        encoding="utf-8",
+    )
+    assert app.main(["analyze", "--save", "--plugin", str(plugin), str(sorting)]) == 0
+    capsys.readouterr()
+    assert app.main(["report", str(sorting)]) == 0
+    assert "a title of mine" in capsys.readouterr().out
+
+
+def test_an_analyzer_that_fails_does_not_cost_the_report(
+    sorting: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broken = analyzers.Analyzer("broken", "why?", lambda profile: [1 // 0])  # type: ignore[list-item]
+    monkeypatch.setattr(analyzers, "installed", lambda: (broken,))
+    assert app.main(["report", str(sorting)]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "not known: analyzer 'broken' failed: ZeroDivisionError" in out
+    assert "aten::sort" in out
+
+
+def test_a_part_of_the_findings_is_not_stored(
+    sorting: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     before = sorting.read_bytes()
-    assert app.main(["analyze", *option, str(sorting)]) == 0
+    assert app.main(["analyze", "--save", "--only", "hotspot", str(sorting)]) == 2
+    assert "leave out --only" in capsys.readouterr().err
     assert sorting.read_bytes() == before
+
+
+def test_a_write_protected_profile_is_not_saved_to(
+    sorting: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sorting.chmod(0o444)
+    before = sorting.read_bytes()
+    assert app.main(["analyze", "--save", str(sorting)]) == 2
+    assert "write-protected" in capsys.readouterr().err
+    assert (sorting.read_bytes(), sorting.stat().st_mode & 0o777) == (before, 0o444)
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ from deepcontext.analyzers import (
 )
 from deepcontext.analyzers.base import Analyzer, installed, load_plugin, run, select
 from deepcontext.analyzers.finding import Finding, Gain, Severity, encode_section
+from deepcontext.analyzers.stored import Findings, stored_or
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,9 +39,11 @@ __all__ = [
     "ALL",
     "Analyzer",
     "Finding",
+    "Findings",
     "Gain",
     "Severity",
     "encode_section",
+    "known_findings",
     "load_plugin",
     "run",
     "run_analyzers",
@@ -88,3 +91,13 @@ def run_analyzers(
     """
     analyzers = select((*ALL, *installed(), *plugins), only)
     return run(profile, analyzers, min_gain=min_gain)
+
+
+def known_findings(profile: Profile) -> Findings:
+    """Return the findings stored in a profile, else what all analyzers find now.
+
+    Raises:
+        QueryError: the stored findings cannot be read.
+        UserError: an analyzer failed; the message names it.
+    """
+    return stored_or(profile, run_analyzers)

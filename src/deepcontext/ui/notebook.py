@@ -63,8 +63,8 @@ class CellMagic:
     def run(self, line: str, cell: str) -> None:
         """Profile a cell: ``%%deepcontext [--shapes] [-o FILE [--force]] [--var NAME]``.
 
-        ``-o`` writes the profile to a file, too, with ``--force`` over any other; ``--var`` keeps it in a variable of this name. What
-        the cell prints and raises is shown as without the magic.
+        ``-o`` writes the profile to a file, too, with ``--force`` over any other; ``--var`` keeps
+        it in a variable of this name. What the cell prints and raises is shown as without the magic.
         """
         from IPython.core.error import UsageError  # noqa: PLC0415  only notebooks have it
         from IPython.display import display  # noqa: PLC0415  the same

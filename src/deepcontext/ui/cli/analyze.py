@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from deepcontext.errors import DeepContextError
+from deepcontext.errors import UserError
 from deepcontext.ui.cli.command import Command, Parser
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ def _parser() -> Parser:
         "deepcontext analyze",
         usage="deepcontext analyze [options] FILE",
         description="Say what to change in a profiled program, why, and what it would gain at most.\n"
-        "What was found is also stored in the profile, where 'deepcontext view' shows it.",
+        "Only reads the profile, unless --save asks to store in it what was found.",
         epilog="""\
 examples:
   deepcontext analyze train.dcprof
@@ -37,8 +36,8 @@ examples:
   deepcontext analyze train.dcprof --fail-on high
 
 exit codes:
-  0 done, 2 unknown analyzer or missing file, 3 something at least as severe as --fail-on was found,
-  5 the file is damaged, foreign or too new""",
+  0 done, 2 unknown analyzer, missing file or one that --save may not write to, 3 something at least
+  as severe as --fail-on was found, 5 the file is damaged, foreign or too new""",
     )
     parser.option("file", metavar="FILE", help="profile to read (*.dcprof)")
     parser.option("--json", action="store_true", help="print one JSON object instead of text")
@@ -71,7 +70,12 @@ exit codes:
         metavar="FILE.py",
         help="also run the analyzers of this file; may be given several times",
     )
-    parser.option("--no-save", action="store_true", help="do not store the findings in the profile")
+    parser.option(
+        "--save",
+        action="store_true",
+        help="store all findings in the profile, those of plug-ins included; 'report' and 'view' "
+        "then show the stored ones instead of asking the built-in and installed analyzers",
+    )
     return parser
 
 
@@ -88,14 +92,17 @@ def _share(text: str) -> float:
 
 def _run(arguments: argparse.Namespace) -> int:
     # Here, not above: `profile` becomes the program in no more time than its own imports take.
-    from deepcontext.analyzers import load_plugin, run_analyzers  # noqa: PLC0415
+    from deepcontext.analyzers import encode_section, load_plugin, run_analyzers  # noqa: PLC0415
+    from deepcontext.analyzers.finding import SECTION  # noqa: PLC0415
     from deepcontext.profiler.profile import Profile  # noqa: PLC0415
 
+    if arguments.save and arguments.only:
+        raise UserError("--save stores the findings of all analyzers; leave out --only")
     profile = Profile.load(arguments.file)
     plugins = [each for file in arguments.plugin for each in load_plugin(Path(file))]
     findings = run_analyzers(profile, only=arguments.only, plugins=plugins)
-    if not arguments.no_save and not arguments.only:
-        _store(arguments.file, profile, findings)
+    if arguments.save:
+        profile.with_section(SECTION, encode_section(findings, profile)).save(arguments.file)
     shown = [
         each
         for each in findings
@@ -125,20 +132,6 @@ def _print(arguments: argparse.Namespace, profile: Profile, findings: Sequence[F
         print(to_markdown(profile, findings), end="")
     else:
         print_findings(Page(Console()), profile, findings)
-
-
-def _store(file: str, profile: Profile, findings: Sequence[Finding]) -> None:
-    """Put the findings into the file; one that cannot be written to is no reason to fail."""
-    from deepcontext.analyzers import encode_section  # noqa: PLC0415
-    from deepcontext.analyzers.finding import SECTION  # noqa: PLC0415
-
-    payload = encode_section(findings, profile)
-    if profile.sections.get(SECTION) == payload:
-        return
-    try:
-        profile.with_section(SECTION, payload).save(file)
-    except DeepContextError as error:
-        print(f"note: the findings were not stored: {error}", file=sys.stderr)
 
 
 COMMAND: Final = Command("analyze", "say what to change in a profiled program", _parser, _run)

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from deepcontext.analyzers import known_findings
 from deepcontext.analyzers.finding import Severity
+from deepcontext.errors import UserError
 from deepcontext.ui.format import (
     format_bytes,
     format_count,
@@ -33,8 +35,14 @@ _FRAMES_SHOWN = 4
 _NEARLY = 0.95
 
 
-def print_summary(page: Page, findings: Sequence[Finding]) -> None:
-    """Print the findings' titles, a line each; nothing where nothing was found."""
+def print_summary(page: Page, profile: Profile) -> None:
+    """Print the titles of a profile's findings, a line each; nothing where nothing was found."""
+    try:
+        findings = known_findings(profile).found
+    except UserError as error:  # an analyzer of another package must not cost the report
+        page.title("Findings")
+        page.prose(f"not known: {error}", "yellow")
+        return
     if not findings:
         return
     page.title("Findings", "what to change; 'deepcontext analyze' says why and how")

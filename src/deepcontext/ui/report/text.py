@@ -6,7 +6,6 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deepcontext.analyzers import ALL, run
 from deepcontext.profiler import summary
 from deepcontext.profiler.metric import CPU_TIME_NS
 from deepcontext.profiler.run_info import ALL_RANKS
@@ -59,7 +58,7 @@ def render_report(
     header.print_header(page, profile)
     if is_empty:
         header.print_emptiness(page, profile)
-        findings.print_summary(page, run(profile, ALL))
+        findings.print_summary(page, profile)
         gpu_sections.print_gpu(page, view)
         between.print_between(page, view)
         counters.print_counters(page, view)
@@ -67,7 +66,7 @@ def render_report(
         if profile.trust.warnings:
             page.line()
             header.print_warnings(page, profile.trust)
-        findings.print_summary(page, run(profile, ALL))
+        findings.print_summary(page, profile)
         jax_sections.print_jax(page, view)
         gpu_sections.print_gpu(page, view)
         sections.print_phases(page, view)

@@ -1,0 +1,86 @@
+"""The findings of a profile: those stored in its file, else what the analyzers find now.
+
+Report, page and whoever else shows findings ask here, so that all show the same. Does not write:
+`deepcontext analyze --save` does.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from deepcontext.analyzers.finding import SECTION, Finding, Gain, Severity
+from deepcontext.errors import QueryError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from deepcontext.profiler.profile import Profile
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What is known to be worth changing.
+
+    Attributes:
+        found: the findings, those that promise most first.
+        is_stored: whether they are from the file, and not just made.
+    """
+
+    found: tuple[Finding, ...]
+    is_stored: bool
+
+
+def stored_or(profile: Profile, find: Callable[[Profile], Sequence[Finding]]) -> Findings:
+    """Return the stored findings of a profile, without any those that `find` returns.
+
+    Raises:
+        QueryError: the stored findings cannot be read.
+    """
+    if SECTION in profile.sections:
+        return Findings(_decoded(profile), is_stored=True)
+    return Findings(tuple(find(profile)), is_stored=False)
+
+
+def _decoded(profile: Profile) -> tuple[Finding, ...]:
+    """Read the section; rows of third parties may lack or add fields."""
+    try:
+        content = json.loads(profile.sections[SECTION])
+        rows = content["findings"] if isinstance(content, dict) else content
+        return tuple(_finding(row, len(profile.tree)) for row in rows)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise QueryError(
+            f"the findings stored in this profile cannot be read: {type(error).__name__}: {error}; "
+            "'deepcontext analyze --save' replaces them"
+        ) from error
+
+
+def _finding(row: dict[str, Any], node_count: int) -> Finding:
+    severity = row.get("severity", "")
+    gain = row.get("gain")
+    evidence = row.get("evidence") or {}
+    return Finding(
+        id=str(row.get("id", "")),
+        severity=Severity(severity) if severity in list(Severity) else Severity.INFO,
+        title=str(row.get("title", "")),
+        nodes=tuple(int(node) for node in row.get("nodes", ()) if 0 <= int(node) < node_count),
+        evidence={str(name): _plain(value) for name, value in evidence.items()},
+        gain=None if gain is None else _gain(gain),
+        advice=str(row.get("advice", "")),
+        misleads=str(row.get("misleads", "")),
+    )
+
+
+def _gain(row: dict[str, Any]) -> Gain:
+    return Gain(
+        metric=str(row["metric"]),
+        upper_bound=int(row["upper_bound"]),
+        upper_bound_share=float(row["upper_bound_share"]),
+        assumption=str(row.get("assumption", "")),
+        run_share=None if row.get("run_share") is None else float(row["run_share"]),
+    )
+
+
+def _plain(value: object) -> int | float | str:
+    return value if isinstance(value, int | float | str) else json.dumps(value)
