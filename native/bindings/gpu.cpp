@@ -6,6 +6,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "bindings/bindings.h"
+#include "bindings/without_gil.h"
 #include "gpu/collector.h"
 #include "gpu/dynlib.h"
 #include "gpu/ranges.h"
@@ -43,7 +44,8 @@ gpu::Collector &collectorNamed(const std::string &name) {
 
 nb::list devices(const std::string &name) {
   nb::list all;
-  for (const auto &[id, totals] : collectorNamed(name).deviceTotals()) {
+  auto all_totals = withoutGil([&](WithoutGil) { return collectorNamed(name).deviceTotals(); });
+  for (const auto &[id, totals] : all_totals) {
     nb::dict device;
     device["device"] = id;
     device["first_ns"] = totals.first_ns;
@@ -102,7 +104,9 @@ void bindGpu(nb::module_ &module) {
   });
   module.def("gpu_is_running",
              [](const std::string &name) { return collectorNamed(name).isRunning(); });
-  module.def("gpu_figures", [](const std::string &name) { return collectorNamed(name).figures(); });
+  module.def("gpu_figures", [](const std::string &name) {
+    return withoutGil([&](WithoutGil) { return collectorNamed(name).figures(); });
+  });
   module.def("gpu_lacking", [](const std::string &name) { return collectorNamed(name).lacking(); });
   module.def("gpu_devices", devices);
 }

@@ -5,6 +5,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "bindings/bindings.h"
+#include "bindings/without_gil.h"
 #include "jax/arguments.h"
 #include "jax/attribution.h"
 #include "jax/buffer_waits.h"
@@ -152,11 +153,13 @@ int64_t addProgram(nb::bytes hlo, const std::string &function, const std::string
     functions.push_back(call->function);
     signature = signatureOf(call->arguments, call->argument_count, call->keywords);
   }
-  nb::gil_scoped_release release;
-  if (!buildProgram(viewOf(hlo), cut, &program)) {
-    return -1;
-  }
-  return Attribution::instance().addProgram(std::move(program), functions, signature, label);
+  return withoutGil([&](WithoutGil without_gil) -> int64_t {
+    if (!buildProgram(viewOf(hlo), cut, &program)) {
+      return -1;
+    }
+    return Attribution::instance().addProgram(without_gil, std::move(program), functions, signature,
+                                              label);
+  });
 }
 
 nb::object readProgram(nb::bytes hlo, const std::string &function, const std::string &file,
@@ -169,13 +172,13 @@ nb::object readProgram(nb::bytes hlo, const std::string &function, const std::st
 }
 
 nb::object program(uint32_t uid) {
-  auto lock = Attribution::instance().lock();
-  const auto &programs = Attribution::instance().programs();
-  if (uid >= programs.size()) {
+  LabelledProgram found = withoutGil(
+      [&](WithoutGil without_gil) { return Attribution::instance().program(without_gil, uid); });
+  if (!found.program) {
     return nb::none();
   }
-  nb::dict out = toDict(*programs[uid]);
-  out["label"] = Attribution::instance().label(uid);
+  nb::dict out = toDict(*found.program);
+  out["label"] = found.label;
   return out;
 }
 
@@ -201,18 +204,18 @@ struct LaunchNotes {
 };
 
 nb::tuple addWindow(LaunchNotes &notes, nb::bytes xspace) {
-  bool is_whole;
-  {
-    nb::gil_scoped_release release;
+  Attribution &attribution = Attribution::instance();
+  bool is_whole = false;
+  Attribution::LastWindow last = withoutGil([&](WithoutGil without_gil) {
     TraceWindow window;
     is_whole = readTraceWindow(viewOf(xspace), &window);
     if (is_whole) {
-      Attribution::instance().addWindow(window, std::move(notes.launches));
+      attribution.addWindow(without_gil, window, std::move(notes.launches));
     } else {
-      Attribution::instance().addDamagedWindow();
+      attribution.addDamagedWindow(without_gil);
     }
-  }
-  Attribution::LastWindow last = Attribution::instance().lastWindow();
+    return attribution.lastWindow(without_gil);
+  });
   return nb::make_tuple(is_whole, last.runs, last.launches, last.waiting, last.scarce, last.events);
 }
 
@@ -240,7 +243,8 @@ nb::list readRuns(nb::bytes xspace) {
 }
 
 nb::dict windowCounts() {
-  WindowCounts counts = Attribution::instance().counts();
+  WindowCounts counts = withoutGil(
+      [](WithoutGil without_gil) { return Attribution::instance().counts(without_gil); });
   nb::dict out;
   out["windows"] = counts.windows;
   out["window_ns"] = counts.window_ns;
@@ -261,11 +265,7 @@ nb::dict windowCounts() {
 }
 
 nb::tuple writeTree() {
-  WrittenCounts counts;
-  {
-    nb::gil_scoped_release release;
-    counts = writeOperationTimes();
-  }
+  WrittenCounts counts = withoutGil(writeOperationTimes);
   nb::dict out;
   out["launches"] = counts.launches;
   out["unsampled_launches"] = counts.unsampled_launches;
@@ -372,7 +372,7 @@ void bindJax(nb::module_ &module) {
   });
   module.def("jax_is_injected", isInjected);
   module.def("jax_clear", [] {
-    Attribution::instance().clear();
+    withoutGil([](WithoutGil without_gil) { Attribution::instance().clear(without_gil); });
     clearDeviceRanges();
     clearArrays();
   });

@@ -2,12 +2,12 @@
 #include <pthread.h>
 
 #include <array>
-#include <mutex>
 
 #include "bindings/bindings.h"
 #include "core/allocation_ledger.h"
 #include "core/interner.h"
 #include "core/metric_registry.h"
+#include "core/mutex.h"
 #include "core/recorder.h"
 #include "gpu/collector.h"
 #include "jax/attribution.h"
@@ -27,7 +27,7 @@ using namespace deepcontext;
 /// What another thread may hold at the moment of a fork, in lock order. The fork waits for it, so
 /// that the child, in which that thread does not exist, finds it whole and unlocked: code objects
 /// and modules die in children, too.
-std::array<std::mutex *, 11> forkLocks() {
+std::array<Mutex *, 11> forkLocks() {
   return {&jax::arraysForkLock(),
           &jax::Attribution::instance().forkLock(),
           &jax::FunctionTable::instance().forkLock(),
@@ -45,13 +45,13 @@ std::array<std::mutex *, 11> forkLocks() {
 void beforeFork() {
   gpu::beforeFork();
   AllocationLedger::instance().lockForFork(); // never waits for one of the others
-  for (std::mutex *mutex : forkLocks()) {
+  for (Mutex *mutex : forkLocks()) {
     mutex->lock();
   }
 }
 
 void unlock() {
-  for (std::mutex *mutex : forkLocks()) {
+  for (Mutex *mutex : forkLocks()) {
     mutex->unlock();
   }
   AllocationLedger::instance().unlockAfterFork();
@@ -72,6 +72,12 @@ void inForkedChild() {
 }
 
 } // namespace
+
+/// Number of locks of ours that the calling thread holds. The tests look it up, to call it where
+/// the interpreter allocates.
+extern "C" __attribute__((visibility("default"))) int deepcontext_locks_held() {
+  return deepcontext::Mutex::heldByThisThread();
+}
 
 NB_MODULE(_native, module) {
   module.attr("VERSION") = DEEPCONTEXT_VERSION;

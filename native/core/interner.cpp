@@ -30,12 +30,12 @@ std::string withoutNumbers(std::string_view text) {
 } // namespace
 
 uint32_t Interner::intern(std::string_view text) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   return internLocked(text);
 }
 
 uint32_t Interner::internBounded(std::string_view text) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   if (ids_.find(text) == ids_.end()) {
     std::string common = withoutNumbers(text);
     if (common != text && ++variants_[common] > kMostVariants) {
@@ -57,7 +57,7 @@ uint32_t Interner::internLocked(std::string_view text) {
 }
 
 std::string_view Interner::text(uint32_t id) const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   return strings_[id];
 }
 

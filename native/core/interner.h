@@ -3,10 +3,11 @@
 #include <cstdint>
 #include <cstring>
 #include <deque>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+
+#include "core/mutex.h"
 
 namespace deepcontext {
 
@@ -22,14 +23,14 @@ public:
   uint32_t internBounded(std::string_view text);
   /// The string of an id; the view stays valid for the life of the process.
   std::string_view text(uint32_t id) const;
-  std::mutex &forkLock() { return mutex_; }
+  Mutex &forkLock() { return mutex_; }
 
   static constexpr uint32_t kMostVariants = 64;
 
 private:
   uint32_t internLocked(std::string_view text);
 
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::unordered_map<std::string, uint32_t> variants_; // text without its numbers -> how many
   std::deque<std::string> strings_;                    // a deque never moves its elements
   std::unordered_map<std::string_view, uint32_t> ids_;

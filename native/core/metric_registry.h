@@ -1,10 +1,11 @@
 #pragma once
 // Names of the metrics that nodes may carry, as small ids.
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "core/mutex.h"
 
 namespace deepcontext {
 
@@ -22,18 +23,18 @@ public:
   /// As `id`, of a metric that is read off rather than summed over events: its rows have no spread.
   uint16_t gauge(std::string_view name) { return add(name, false, true); }
   std::string name(uint16_t id) const {
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard<Mutex> lock(mutex_);
     return metrics_[id].name;
   }
   bool isTicks(uint16_t id) const {
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard<Mutex> lock(mutex_);
     return metrics_[id].is_ticks;
   }
   bool isGauge(uint16_t id) const {
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard<Mutex> lock(mutex_);
     return metrics_[id].is_gauge;
   }
-  std::mutex &forkLock() { return mutex_; }
+  Mutex &forkLock() { return mutex_; }
 
 private:
   struct Metric {
@@ -43,7 +44,7 @@ private:
   };
 
   uint16_t add(std::string_view name, bool is_ticks, bool is_gauge) {
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard<Mutex> lock(mutex_);
     for (size_t i = 0; i < metrics_.size(); ++i) {
       if (metrics_[i].name == name) {
         return static_cast<uint16_t>(i);
@@ -53,7 +54,7 @@ private:
     return static_cast<uint16_t>(metrics_.size() - 1);
   }
 
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::vector<Metric> metrics_;
 };
 

@@ -156,7 +156,7 @@ RecorderRegistry &RecorderRegistry::instance() {
 }
 
 void RecorderRegistry::begin(uint32_t node_limit) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   node_limit_ = node_limit;
   clock_ = TickClock();
   generation_.fetch_add(1, std::memory_order_relaxed);
@@ -176,7 +176,7 @@ Recorder *RecorderRegistry::takeFree(const std::string &label) {
 }
 
 Recorder &RecorderRegistry::attach() {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   Recorder *recorder = current_;
   if (!recorder) {
     std::string label = threadLabel();
@@ -202,7 +202,7 @@ Recorder &RecorderRegistry::attach() {
 }
 
 Recorder &RecorderRegistry::makeDetached(const std::string &label) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   auto same = std::find_if(recorders_.begin(), recorders_.end(), [&](const auto &recorder) {
     return recorder->is_detached && recorder->label == label;
   });
@@ -219,7 +219,7 @@ Recorder &RecorderRegistry::makeDetached(const std::string &label) {
 }
 
 void RecorderRegistry::release(Recorder *recorder) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   current_ = nullptr;
   recorder->thread_handle.store(0, std::memory_order_relaxed);
   recorder->kernel_thread.store(0, std::memory_order_relaxed);
@@ -227,7 +227,7 @@ void RecorderRegistry::release(Recorder *recorder) {
 }
 
 std::vector<Recorder *> RecorderRegistry::active() const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   std::vector<Recorder *> found;
   for (const auto &recorder : recorders_) {
     if (recorder->isOf(generation())) {
@@ -238,7 +238,7 @@ std::vector<Recorder *> RecorderRegistry::active() const {
 }
 
 Recorder *RecorderRegistry::ofThread(int kernel_thread) const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   for (const auto &recorder : recorders_) {
     if (recorder->kernel_thread.load(std::memory_order_relaxed) == kernel_thread &&
         recorder->isOf(generation())) {
@@ -249,7 +249,7 @@ Recorder *RecorderRegistry::ofThread(int kernel_thread) const {
 }
 
 Recorder *RecorderRegistry::at(uint32_t index) const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   return index < recorders_.size() ? recorders_[index].get() : nullptr;
 }
 

@@ -3,12 +3,12 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "core/clock.h"
 #include "core/interner.h"
+#include "core/mutex.h"
 #include "core/sequence_ring.h"
 #include "core/thread_tree.h"
 
@@ -256,7 +256,7 @@ public:
   /// Recorder by index, which never changes; null when there is none.
   Recorder *at(uint32_t index) const;
   const TickClock &clock() const { return clock_; }
-  std::mutex &forkLock() { return mutex_; }
+  Mutex &forkLock() { return mutex_; }
 
 private:
   Recorder &attach();
@@ -269,7 +269,7 @@ private:
   static std::atomic<uint64_t> generation_;
   static std::atomic<bool> recording_;
 
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::vector<std::unique_ptr<Recorder>> recorders_;
   std::vector<Recorder *> free_;
   TickClock clock_;

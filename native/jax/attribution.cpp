@@ -56,20 +56,26 @@ Attribution &Attribution::instance() {
   return *attribution;
 }
 
-uint32_t Attribution::addProgram(Program program, const std::vector<uint32_t> &functions,
-                                 uint64_t signature, std::string label) {
-  std::lock_guard<std::mutex> lock(mutex_);
+uint32_t Attribution::addProgram(WithoutGil, Program program,
+                                 const std::vector<uint32_t> &functions, uint64_t signature,
+                                 std::string label) {
+  std::lock_guard<Mutex> lock(mutex_);
   auto uid = static_cast<uint32_t>(programs_.size());
   program.uid = uid;
   by_module_[plainName(program.module)].push_back(uid);
   resolved_.erase({program.hlo_id, program.module});
-  programs_.push_back(std::make_unique<Program>(std::move(program)));
+  programs_.push_back(std::make_shared<const Program>(std::move(program)));
   labels_.push_back(std::move(label));
   for (uint32_t function : functions) {
     by_function_[function].push_back({uid, signature});
     FunctionTable::instance().at(function).program_count.fetch_add(1, std::memory_order_relaxed);
   }
   return uid;
+}
+
+LabelledProgram Attribution::program(WithoutGil, uint32_t uid) const {
+  std::lock_guard<Mutex> lock(mutex_);
+  return uid < programs_.size() ? LabelledProgram{programs_[uid], labels_[uid]} : LabelledProgram{};
 }
 
 std::vector<uint32_t> Attribution::candidates(uint32_t function, uint64_t signature) const {
@@ -97,7 +103,7 @@ std::vector<uint32_t> Attribution::candidates(uint32_t function, uint64_t signat
 
 /// Beyond the most, a run is credited to another program, of whose operations it has none: its
 /// operations are counted as unknown, and memory does not grow.
-Program *Attribution::placeholder(const Run &run) {
+const Program *Attribution::placeholder(const Run &run) {
   ++placeholders_;
   Program program;
   program.module = run.module;
@@ -111,14 +117,14 @@ Program *Attribution::placeholder(const Run &run) {
   }
   program.uid = static_cast<uint32_t>(programs_.size());
   by_module_[plainName(program.module)].push_back(program.uid);
-  programs_.push_back(std::make_unique<Program>(std::move(program)));
+  programs_.push_back(std::make_shared<const Program>(std::move(program)));
   labels_.emplace_back();
   return programs_.back().get();
 }
 
 /// The program of a run: by its number, or, for one that came from the persistent cache under
 /// another number, by name and operations.
-Program *Attribution::programOf(const Run &run) {
+const Program *Attribution::programOf(const Run &run) {
   auto key = std::make_pair(run.program_id, run.module);
   auto known = resolved_.find(key);
   if (known != resolved_.end()) {
@@ -130,9 +136,9 @@ Program *Attribution::programOf(const Run &run) {
     });
   };
   const std::vector<uint32_t> &named = by_module_[plainName(run.module)];
-  Program *found = nullptr;
+  const Program *found = nullptr;
   for (auto uid = named.rbegin(); uid != named.rend(); ++uid) { // the latest first
-    Program &program = *programs_[*uid];
+    const Program &program = *programs_[*uid];
     if (!has_operations(program)) {
       continue;
     }
@@ -366,8 +372,8 @@ Attribution::threadsOfLines(const TraceWindow &window,
   return threads;
 }
 
-void Attribution::addWindow(const TraceWindow &window, std::vector<Launch> launches) {
-  std::lock_guard<std::mutex> lock(mutex_);
+void Attribution::addWindow(WithoutGil, const TraceWindow &window, std::vector<Launch> launches) {
+  std::lock_guard<Mutex> lock(mutex_);
   std::sort(launches.begin(), launches.end(),
             [](const Launch &left, const Launch &right) { return left.start_ns < right.start_ns; });
   std::unordered_map<int64_t, std::vector<Launch *>> by_thread;
@@ -406,24 +412,24 @@ void Attribution::addWindow(const TraceWindow &window, std::vector<Launch> launc
   join(window, executed);
 }
 
-void Attribution::addDamagedWindow() {
-  std::lock_guard<std::mutex> lock(mutex_);
+void Attribution::addDamagedWindow(WithoutGil) {
+  std::lock_guard<Mutex> lock(mutex_);
   ++counts_.damaged_windows;
 }
 
-WindowCounts Attribution::counts() const {
-  std::lock_guard<std::mutex> lock(mutex_);
+WindowCounts Attribution::counts(WithoutGil) const {
+  std::lock_guard<Mutex> lock(mutex_);
   return counts_;
 }
 
-Attribution::LastWindow Attribution::lastWindow() const {
-  std::lock_guard<std::mutex> lock(mutex_);
+Attribution::LastWindow Attribution::lastWindow(WithoutGil) const {
+  std::lock_guard<Mutex> lock(mutex_);
   return last_;
 }
 
-void Attribution::clear() {
+void Attribution::clear(WithoutGil) {
   FunctionTable::instance().forgetPrograms();
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   programs_.clear();
   labels_.clear();
   by_module_.clear();

@@ -3,13 +3,14 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "core/mutex.h"
 #include "core/thread_tree.h"
+#include "core/without_gil.h"
 #include "jax/function_table.h"
 #include "jax/program.h"
 #include "jax/run_totals.h"
@@ -61,27 +62,35 @@ struct WindowCounts {
   uint64_t damaged_windows = 0;
 };
 
+/// A program that is not changed any more, and what tells it from others of its function.
+struct LabelledProgram {
+  std::shared_ptr<const Program> program; // null when there is none
+  std::string label;
+};
+
 /// All programs and their sampled times. Any thread; one mutex, never taken by the dispatch hook.
+/// It is held for as long as a window is joined or the tree is written, hence the `WithoutGil`.
 class Attribution {
 public:
   static Attribution &instance();
 
   /// Add a program; `functions` are the functions in whose call it was compiled.
-  uint32_t addProgram(Program program, const std::vector<uint32_t> &functions, uint64_t signature,
-                      std::string label);
-  void addWindow(const TraceWindow &window, std::vector<Launch> launches);
-  void addDamagedWindow();
+  uint32_t addProgram(WithoutGil, Program program, const std::vector<uint32_t> &functions,
+                      uint64_t signature, std::string label);
+  LabelledProgram program(WithoutGil, uint32_t uid) const;
+  void addWindow(WithoutGil, const TraceWindow &window, std::vector<Launch> launches);
+  void addDamagedWindow(WithoutGil);
   /// Call `use` with an operation, by the program's number in this process, else by the name of the
   /// module; the lock is held. Null when there is none.
   template <typename Use>
-  Node *withOperation(int64_t program_id, const std::string &module, const std::string &name,
-                      const Use &use) const {
-    std::lock_guard<std::mutex> lock(mutex_);
+  Node *withOperation(WithoutGil, int64_t program_id, const std::string &module,
+                      const std::string &name, const Use &use) const {
+    std::lock_guard<Mutex> lock(mutex_);
     const Operation *operation = findOperation(program_id, module, name);
     return operation ? use(*operation) : nullptr;
   }
 
-  WindowCounts counts() const;
+  WindowCounts counts(WithoutGil) const;
   /// Of the last window: runs measured whole of the program that took most of it, launches, and
   /// programs that were seen and of which no run was ever measured whole.
   struct LastWindow {
@@ -91,16 +100,16 @@ public:
     uint64_t scarce = 0; // programs that were seen and of which fewer than `kEnoughRuns` ever were
     uint64_t events = 0;
   };
-  LastWindow lastWindow() const;
-  void clear();
-  std::mutex &forkLock() { return mutex_; }
+  LastWindow lastWindow(WithoutGil) const;
+  void clear(WithoutGil);
+  Mutex &forkLock() { return mutex_; }
 
   // -- for the tree's writer, with the lock held
-  std::unique_lock<std::mutex> lock() const { return std::unique_lock<std::mutex>(mutex_); }
+  std::unique_lock<Mutex> lock(WithoutGil) const { return std::unique_lock<Mutex>(mutex_); }
   const std::map<NodeRef, std::map<uint32_t, RunTotals>> &totals() const { return totals_; }
   /// The first run of each program, by its launcher: caches are cold, so it stands for itself only.
   const std::map<NodeRef, std::map<uint32_t, RunTotals>> &firstRuns() const { return first_runs_; }
-  const std::vector<std::unique_ptr<Program>> &programs() const { return programs_; }
+  const std::vector<std::shared_ptr<const Program>> &programs() const { return programs_; }
   const std::string &label(uint32_t program) const { return labels_[program]; }
   /// Programs that a call of the function may run.
   std::vector<uint32_t> candidates(uint32_t function, uint64_t signature) const;
@@ -114,8 +123,8 @@ private:
 
   const Operation *findOperation(int64_t program_id, const std::string &module,
                                  const std::string &name) const;
-  Program *programOf(const Run &run);
-  Program *placeholder(const Run &run);
+  const Program *programOf(const Run &run);
+  const Program *placeholder(const Run &run);
   std::unordered_map<int64_t, int64_t>
   threadsOfLines(const TraceWindow &window,
                  std::unordered_map<int64_t, std::vector<Launch *>> &by_thread);
@@ -129,8 +138,8 @@ private:
   void creditRest(const TraceWindow &window, const std::vector<uint32_t> &programs,
                   const std::vector<bool> &is_taken);
 
-  mutable std::mutex mutex_;
-  std::vector<std::unique_ptr<Program>> programs_;
+  mutable Mutex mutex_;
+  std::vector<std::shared_ptr<const Program>> programs_;
   std::vector<std::string> labels_;
   std::unordered_map<std::string, std::vector<uint32_t>> by_module_; // plain name
   std::unordered_map<uint32_t, std::vector<Binding>> by_function_;

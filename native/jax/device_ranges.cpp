@@ -70,8 +70,10 @@ Node *operationNode(Recorder &recorder, Node *outside, const DeviceRange *module
                     const DeviceRange &range) {
   if (module) {
     bool is_known = false;
+    // XLA launches without the GIL, or on threads of its own.
     Node *node = Attribution::instance().withOperation(
-        module->program_id, module->name, range.name, [&](const Operation &operation) {
+        WithoutGil::onForeignThread(), module->program_id, module->name, range.name,
+        [&](const Operation &operation) {
           is_known = true;
           return writeOperationPath(recorder.tree, outside, operation);
         });

@@ -22,7 +22,7 @@ FunctionTable &FunctionTable::instance() {
 const Function &FunctionTable::add(const std::string &name, const std::string &qualified_name,
                                    const std::string &file, int first_line) {
   std::string key = name + '\0' + qualified_name + '\0' + file + '\0' + std::to_string(first_line);
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   auto [place, is_new] = ids_.emplace(key, static_cast<uint32_t>(functions_.size()));
   if (is_new) {
     Function &function = functions_.emplace_back();
@@ -39,14 +39,14 @@ const Function &FunctionTable::add(const std::string &name, const std::string &q
 }
 
 void FunctionTable::forgetPrograms() {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   for (Function &function : functions_) {
     function.program_count.store(0, std::memory_order_relaxed);
   }
 }
 
 Function &FunctionTable::at(uint32_t id) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   return functions_[id];
 }
 

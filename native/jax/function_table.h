@@ -3,13 +3,13 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
 #include "core/interner.h"
+#include "core/mutex.h"
 
 namespace deepcontext::jax {
 
@@ -42,10 +42,10 @@ public:
   uint32_t frameName(uint32_t id) const { return frame_names_[id]; }
   /// A session is over: no function has programs.
   void forgetPrograms();
-  std::mutex &forkLock() { return mutex_; }
+  Mutex &forkLock() { return mutex_; }
 
 private:
-  std::mutex mutex_;
+  Mutex mutex_;
   std::deque<Function> functions_; // never moved, never removed
   std::vector<uint32_t> frame_names_;
   std::unordered_map<std::string, uint32_t> ids_;

@@ -1,7 +1,8 @@
 #include "jax/live_arrays.h"
 
-#include <mutex>
 #include <vector>
+
+#include "core/mutex.h"
 
 namespace deepcontext::jax {
 
@@ -103,7 +104,7 @@ Sum &sum() {
 }
 
 struct Results {
-  std::mutex mutex;
+  Mutex mutex;
   HeldByNode now, at_peak;
   uint64_t peak_bytes = 0;
   ArrayGrowth host_growth, device_growth;
@@ -249,7 +250,7 @@ HeldArrays finishWeighing(bool is_step_end) {
   HeldArrays total = under_way.total;
   {
     Results &known = results();
-    std::lock_guard<std::mutex> lock(known.mutex);
+    std::lock_guard<Mutex> lock(known.mutex);
     known.now.swap(under_way.held);
     if (total.bytes > known.peak_bytes) {
       known.peak_bytes = total.bytes;
@@ -265,21 +266,21 @@ HeldArrays finishWeighing(bool is_step_end) {
 }
 
 HeldByNode heldNow() {
-  std::lock_guard<std::mutex> lock(results().mutex);
+  std::lock_guard<Mutex> lock(results().mutex);
   return results().now;
 }
 
 HeldByNode heldAtPeak() {
-  std::lock_guard<std::mutex> lock(results().mutex);
+  std::lock_guard<Mutex> lock(results().mutex);
   return results().at_peak;
 }
 
 ArrayGrowth arrayGrowth(bool is_device) {
-  std::lock_guard<std::mutex> lock(results().mutex);
+  std::lock_guard<Mutex> lock(results().mutex);
   return is_device ? results().device_growth : results().host_growth;
 }
 
-std::mutex &arraysForkLock() {
+Mutex &arraysForkLock() {
   return results().mutex;
 }
 
@@ -287,7 +288,7 @@ void clearArrays() {
   makers() = Makers();
   fedBackOf().clear();
   sum() = Sum();
-  std::lock_guard<std::mutex> lock(results().mutex);
+  std::lock_guard<Mutex> lock(results().mutex);
   results().now.clear();
   results().at_peak.clear();
   results().peak_bytes = 0;

@@ -8,9 +8,9 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <string>
 
+#include "core/mutex.h"
 #include "jax/array_growth.h"
 #include "jax/attribution.h"
 
@@ -63,6 +63,6 @@ ArrayGrowth arrayGrowth(bool is_device);
 /// Forget everything.
 void clearArrays();
 /// What the functions for any thread hold.
-std::mutex &arraysForkLock();
+Mutex &arraysForkLock();
 
 } // namespace deepcontext::jax

@@ -2,11 +2,11 @@
 // Hands the ranges of XLA's domain on; those of other domains cost a comparison. Any thread. The
 // environment variable is set by collectors/jax_ranges.py only while jax loads its backend.
 #include <map>
-#include <mutex>
 #include <string>
 #include <string_view>
 
 #include "abi/nvtx.h"
+#include "core/mutex.h"
 #include "jax/device_ranges.h"
 
 namespace deepcontext::jax {
@@ -23,10 +23,10 @@ Domain g_xla{true}, g_other{false};
 
 /// Ranges by text. They stay: NVTX's handles point at them for as long as the process lives.
 const DeviceRange *rangeOf(std::string_view text) {
-  static std::mutex *const mutex = new std::mutex();
+  static Mutex *const mutex = new Mutex();
   static auto *const ranges = new std::map<std::string, DeviceRange, std::less<>>();
   static const DeviceRange too_many;
-  std::lock_guard<std::mutex> lock(*mutex);
+  std::lock_guard<Mutex> lock(*mutex);
   auto known = ranges->find(text);
   if (known != ranges->end()) {
     return &known->second;

@@ -3,10 +3,10 @@
 #include <cstdint>
 #include <deque>
 #include <map>
-#include <mutex>
 #include <tuple>
 
 #include "core/merge.h"
+#include "core/mutex.h"
 
 namespace deepcontext::jax {
 
@@ -24,7 +24,7 @@ public:
 
   /// The value of `a` for this frame; texts are interned.
   uint64_t add(uint32_t name, uint32_t file, uint32_t line) {
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard<Mutex> lock(mutex_);
     auto [place, is_new] =
         ids_.emplace(std::make_tuple(name, file, line), static_cast<uint64_t>(frames_.size()));
     if (is_new) {
@@ -33,13 +33,13 @@ public:
     return kMark | place->second;
   }
   FrameRecord frame(uint64_t a) const {
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard<Mutex> lock(mutex_);
     return frames_[a & ~kMark];
   }
-  std::mutex &forkLock() { return mutex_; }
+  Mutex &forkLock() { return mutex_; }
 
 private:
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::map<std::tuple<uint32_t, uint32_t, uint32_t>, uint64_t> ids_;
   std::deque<FrameRecord> frames_;
 };

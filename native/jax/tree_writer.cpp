@@ -324,7 +324,7 @@ void writeGrowth(ThreadTree &tree, const ArrayGrowth &growth, uint16_t metric) {
 
 } // namespace
 
-WrittenCounts writeOperationTimes() {
+WrittenCounts writeOperationTimes(WithoutGil without_gil) {
   Recorder &recorder = RecorderRegistry::instance().makeDetached("jax");
   MetricRegistry &registry = MetricRegistry::instance();
   writeArrays(recorder.tree, heldNow(), registry.id("jax_live_bytes"));
@@ -332,7 +332,7 @@ WrittenCounts writeOperationTimes() {
   writeGrowth(recorder.tree, arrayGrowth(/*is_device=*/false), registry.id("growth_bytes"));
   writeGrowth(recorder.tree, arrayGrowth(/*is_device=*/true), registry.id("gpu_growth_bytes"));
   const Attribution &attribution = Attribution::instance();
-  std::unique_lock<std::mutex> lock = attribution.lock();
+  std::unique_lock<Mutex> lock = attribution.lock(without_gil);
   return Writer(recorder, attribution).run();
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/thread_tree.h"
+#include "core/without_gil.h"
 #include "jax/program.h"
 
 namespace deepcontext::jax {
@@ -30,6 +31,6 @@ Node *writeOperationPath(ThreadTree &tree, Node *parent, const Operation &operat
 
 /// Write the tree below the dispatch nodes anew, into a recorder that belongs to no thread. No
 /// reader may be active.
-WrittenCounts writeOperationTimes();
+WrittenCounts writeOperationTimes(WithoutGil without_gil);
 
 } // namespace deepcontext::jax

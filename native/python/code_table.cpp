@@ -147,13 +147,13 @@ std::string CodeTable::contentKey(const CodeInfo &info) {
 }
 
 CodeEntry CodeTable::entry(const PyCodeObject *code) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   return entryLocked(code);
 }
 
 std::optional<CodeEntry> CodeTable::entrySince(const void *code, uint64_t since,
                                                const MemoryReader &memory) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   if (mayHaveDied(code, since)) {
     return std::nullopt;
   }
@@ -201,12 +201,12 @@ CodeEntry CodeTable::entryLocked(const PyCodeObject *code) {
 }
 
 const CodeInfo &CodeTable::info(uint32_t id) const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   return infos_[id];
 }
 
 void CodeTable::addRule(CodeRule rule) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   auto same = [&](const CodeRule &other) {
     return other.match == rule.match && other.file == rule.file &&
            other.qualified_name == rule.qualified_name;
@@ -251,13 +251,13 @@ void CodeTable::unwatch() {
     g_original_dealloc = nullptr;
   }
 #endif
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   by_address_.clear();
   epoch_.fetch_add(1, std::memory_order_release);
 }
 
 void CodeTable::forget(const void *code) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   uint64_t deaths = deaths_.load(std::memory_order_relaxed);
   recent_deaths_[deaths % kRecentDeaths] = code;
   deaths_.store(deaths + 1, std::memory_order_release);

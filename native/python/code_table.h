@@ -7,11 +7,12 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
+
+#include "core/mutex.h"
 
 namespace deepcontext {
 
@@ -114,7 +115,7 @@ public:
   void unwatch();
   /// A code object is about to be freed. GIL held.
   void forget(const void *code);
-  std::mutex &forkLock() { return mutex_; }
+  Mutex &forkLock() { return mutex_; }
 
 private:
   CodeInfo describe(const PyCodeObject *code) const;
@@ -128,7 +129,7 @@ private:
   CodeEntry entryLocked(const PyCodeObject *code);
   bool mayHaveDied(const void *code, uint64_t since) const;
 
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::atomic<bool> is_watching_{false};
   std::array<const void *, kRecentDeaths> recent_deaths_{}; // a ring, by number of death
   std::unordered_map<const void *, CodeEntry> by_address_;

@@ -109,7 +109,7 @@ uint32_t ModuleTable::entry(const void *instance) {
   std::string type = typeName(instance);
   uint32_t id;
   {
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard<Mutex> lock(mutex_);
     auto known = by_address_.find(instance);
     if (known != by_address_.end()) {
       if (instances_[known->second].type == type) {
@@ -126,13 +126,13 @@ uint32_t ModuleTable::entry(const void *instance) {
 }
 
 std::optional<uint32_t> ModuleTable::find(const void *instance) const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   auto known = by_address_.find(instance);
   return known == by_address_.end() ? std::nullopt : std::optional<uint32_t>(known->second);
 }
 
 std::string ModuleTable::label(uint32_t id) const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   if (id >= instances_.size()) {
     return ""; // seen by a thread of the last session while this one began
   }
@@ -151,7 +151,7 @@ void ModuleTable::scheduleResolve() {
 void ModuleTable::start(PyObject *resolver) {
   Py_XINCREF(resolver);
   Py_XSETREF(resolver_, resolver);
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   instances_.clear();
   by_address_.clear();
   shared_.clear();
@@ -183,7 +183,7 @@ void ModuleTable::resolve() {
 
 void ModuleTable::name(const void *instance, std::string label) {
   std::string type = typeName(instance);
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   auto known = by_address_.find(instance);
   if (known != by_address_.end() && instances_[known->second].type != type) {
     forgetLocked(instance); // what was there died before a weak reference could tell
@@ -203,7 +203,7 @@ void ModuleTable::name(const void *instance, std::string label) {
 }
 
 void ModuleTable::forget(const void *instance) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   forgetLocked(instance);
 }
 
@@ -222,7 +222,7 @@ void ModuleTable::forgetLocked(const void *instance) {
 }
 
 std::vector<uintptr_t> ModuleTable::unnamed() const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   std::vector<uintptr_t> addresses;
   for (const auto &[address, id] : by_address_) {
     if (instances_[id].label.empty()) {
@@ -234,7 +234,7 @@ std::vector<uintptr_t> ModuleTable::unnamed() const {
 
 void ModuleTable::stop() {
   Py_CLEAR(resolver_);
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   by_address_.clear();
   epoch_.fetch_add(1, std::memory_order_release);
 }

@@ -5,12 +5,12 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "core/mutex.h"
 #include "python/code_table.h"
 
 namespace deepcontext {
@@ -54,7 +54,7 @@ public:
   std::vector<uintptr_t> unnamed() const;
   /// Drop the resolver and all addresses (a session ended); labels stay for who reads the tree.
   void stop();
-  std::mutex &forkLock() { return mutex_; }
+  Mutex &forkLock() { return mutex_; }
 
 private:
   // What one session tells apart at most; further instances are known by their type.
@@ -77,7 +77,7 @@ private:
   static inline std::atomic<uint64_t> epoch_{1};
   static inline std::atomic<const void *> call_code_{nullptr};
 
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::atomic<bool> is_scheduled_{false};
   std::deque<Instance> instances_;
   std::unordered_map<const void *, uint32_t> by_address_;

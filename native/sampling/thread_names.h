@@ -2,9 +2,10 @@
 // Names of sampled threads that have no recorder.
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <string>
 #include <unordered_map>
+
+#include "core/mutex.h"
 
 namespace deepcontext {
 
@@ -26,11 +27,11 @@ public:
   void name(const std::map<uint64_t, std::string> &by_handle);
   /// "" where there is no better name than the kernel's.
   std::string label(uint32_t serial) const;
-  std::mutex &forkLock() { return mutex_; }
+  Mutex &forkLock() { return mutex_; }
 
 private:
   static constexpr uint32_t kMost = 1024;
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   uint32_t last_ = kShared;
   std::unordered_map<uint32_t, uint64_t> handles_; // of living threads
   std::unordered_map<uint32_t, std::string> labels_;

@@ -16,7 +16,7 @@ AddressTable &AddressTable::instance() {
 }
 
 KnownAddress AddressTable::lookup(uintptr_t pc) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   auto known = known_.find(pc);
   if (known != known_.end()) {
     return known->second;
@@ -59,12 +59,12 @@ uint32_t AddressTable::functionAt(uint32_t file, uint64_t offset) {
 }
 
 void AddressTable::hide(uintptr_t address) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   objects_.hide(address);
 }
 
 void AddressTable::addPlumbing(std::string beginning) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   if (std::find(plumbing_.begin(), plumbing_.end(), beginning) == plumbing_.end()) {
     plumbing_.push_back(std::move(beginning));
   }
@@ -77,7 +77,7 @@ bool AddressTable::isPlumbing(std::string_view name) const {
 }
 
 void AddressTable::refresh() {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   refreshLocked();
 }
 
@@ -90,18 +90,18 @@ void AddressTable::refreshLocked() {
 
 Function AddressTable::function(uint32_t id) {
   {
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard<Mutex> lock(mutex_);
     if (functions_[id].is_named) {
       return functions_[id];
     }
   }
   nameFunctions();
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   return functions_[id];
 }
 
 ObjectFile AddressTable::file(uint32_t id) const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   return objects_.file(id);
 }
 
@@ -112,7 +112,7 @@ struct AddressTable::Unnamed {
 };
 
 std::map<uint32_t, AddressTable::Unnamed> AddressTable::unnamed() const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   std::map<uint32_t, Unnamed> by_file;
   for (uint32_t id = 0; id < functions_.size(); ++id) {
     const Function &function = functions_[id];
@@ -137,7 +137,7 @@ void AddressTable::nameFunctions() {
           symbols[i].empty() ? unresolvedName(unnamed.file.path, unnamed.offsets[i])
                              : readableName(symbols[i])));
     }
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard<Mutex> lock(mutex_);
     for (size_t i = 0; i < symbols.size(); ++i) {
       Function &function = functions_[unnamed.ids[i]];
       function.name = names[i];
@@ -149,7 +149,7 @@ void AddressTable::nameFunctions() {
 }
 
 std::vector<AddressTable::FileUse> AddressTable::files() const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<Mutex> lock(mutex_);
   std::vector<FileUse> uses(objects_.fileCount());
   for (uint32_t i = 0; i < uses.size(); ++i) {
     uses[i].file = objects_.file(i);

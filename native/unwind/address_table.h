@@ -4,12 +4,12 @@
 #include <cstdint>
 #include <deque>
 #include <map>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "core/mutex.h"
 #include "unwind/frame_rule.h"
 #include "unwind/loaded_objects.h"
 
@@ -59,7 +59,7 @@ public:
     uint32_t functions = 0, named = 0;
   };
   std::vector<FileUse> files() const;
-  std::mutex &forkLock() { return mutex_; }
+  Mutex &forkLock() { return mutex_; }
 
 private:
   KnownAddress describe(uintptr_t pc);
@@ -70,7 +70,7 @@ private:
   std::map<uint32_t, Unnamed> unnamed() const;
   void nameFunctions();
 
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::atomic<uint64_t> epoch_{1};
   LoadedObjects objects_;
   std::unordered_map<uintptr_t, KnownAddress> known_;
