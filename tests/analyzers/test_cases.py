@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from deepcontext.analyzers import ALL, run_analyzers
+from deepcontext.analyzers import ALL, Severity, run_analyzers
 from deepcontext.profiler.frame import FrameKind
 from deepcontext.profiler.jax_summary import INSERTED
 
@@ -33,6 +33,7 @@ CASES = [
     ("embedding", "forward_backward", "index_select"),
     ("loader", "data_loading", "num_workers"),
     ("synchronisation", "synchronisation", "tensor"),
+    ("indices", "synchronisation", "tensor"),
     ("layout", "copies", "channels_last"),
     ("cast", "copies", "convert once"),
     ("growing", "copies", "preallocated"),
@@ -102,6 +103,15 @@ def test_findings_name_the_number_of_multiprocessors(case: Case) -> None:
     assert finding.evidence["multiprocessors"] == 132
     assert finding.gain is not None
     assert finding.gain.upper_bound_share == pytest.approx(2 / 3 * (1 - 8 / 132), rel=0.01)
+
+
+def test_reads_of_a_program_without_a_gpu_are_one_finding(judge: Judge) -> None:
+    def is_one(profile: Profile) -> None:
+        (finding,) = run_analyzers(profile, only=["synchronisation"])
+        assert finding.severity is Severity.INFO
+        assert "and 2 more lines read values from tensors 3 times a step" in finding.title
+
+    judge("synchronisation_problem", is_one)
 
 
 def test_changed_argument_of_a_jax_function_is_named(judge: Judge) -> None:

@@ -179,6 +179,9 @@ READS_VALUE: Final = frozenset(
         "repeat_interleave",
     ]
 )
+# They ask `nonzero` for the places in a mask.
+INDEX_BY_MASK: Final = frozenset({"aten::index", "aten::index_put_", "aten::_index_put_impl_"})
+MAKES_INDICES: Final = frozenset({"aten::randint", "aten::randperm"})
 COPIES: Final = frozenset(
     f"aten::{name}" for name in ["to", "_to_copy", "contiguous", "clone", "copy_", "pin_memory"]
 )

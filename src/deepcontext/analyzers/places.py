@@ -130,6 +130,11 @@ def vendors(profile: Profile) -> tuple[str, ...]:
     return tuple(name for name in ("nvidia", "amd") if f"gpu_{name}" in profile.sections)
 
 
+def has_device(profile: Profile) -> bool:
+    """Say whether anything of a GPU or another device than the CPUs was recorded."""
+    return bool(vendors(profile)) or any(name.startswith("gpu_") for name in profile.metrics)
+
+
 def base_name(name: str) -> str:
     """Return an operator's name without its shapes: ``aten::mm`` of ``aten::mm([2, 3], [3, 4])``."""
     if not name.endswith(")"):

@@ -1,7 +1,12 @@
-"""Synchronisation: lines at which the host waits for the device, or would with a GPU."""
+"""Synchronisation: lines at which the host waits for the device, or would with a GPU.
+
+Which values a program without a GPU reads, and where they would be, is decided in `value_reads.py`.
+Invariant: of a program that ran on CPUs alone there is at most one finding, of severity "info".
+"""
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -9,7 +14,7 @@ import numpy as np
 from deepcontext.analyzers import places
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Gain, Severity
-from deepcontext.analyzers.operator_names import READS_VALUE
+from deepcontext.analyzers.value_reads import value_reads
 from deepcontext.profiler.frame import FrameKind
 from deepcontext.profiler.metric import CPU_TIME_NS
 from deepcontext.profiler.query import Query
@@ -38,7 +43,8 @@ def _find(profile: Profile) -> list[Finding]:
         return _waits(profile, Query(profile).where(sync_wait_ns__gt=0), _WAIT)
     if "jax" in profile.sections:
         return _jax_waits(profile)
-    return _reads(profile)
+    # With a GPU, waits are measured: there are none.
+    return [] if places.vendors(profile) else _reads(profile)
 
 
 def _jax_waits(profile: Profile) -> list[Finding]:
@@ -51,7 +57,11 @@ def _jax_waits(profile: Profile) -> list[Finding]:
     count = int(_counts(profile, waits.nodes()).sum())
     if launches < _LEAST_STEPS or count <= _MOST_READS_A_STEP * launches:
         return []
-    return _waits(profile, waits, CPU_TIME_NS.name)
+    found = _waits(profile, waits, CPU_TIME_NS.name)
+    if places.has_device(profile):
+        return found
+    # What is waited for is computing on these cores.
+    return [dataclasses.replace(each, severity=Severity.INFO) for each in found[:1]]
 
 
 def _waits(profile: Profile, query: Query, metric: str) -> list[Finding]:
@@ -85,49 +95,52 @@ def _waits(profile: Profile, query: Query, metric: str) -> list[Finding]:
 
 
 def _reads(profile: Profile) -> list[Finding]:
-    """Report, without a GPU, lines that read values from tensors several times a step."""
+    """Report, without a GPU, that lines read values from tensors several times a step."""
     steps = places.steps(profile)
     if steps < _LEAST_STEPS:
         return []
-    reads = places.operators(profile, READS_VALUE).phase("none", "forward", "other")
-    reads = places.outermost(places.apart(reads))
-    nodes = reads.nodes()
-    a_step = float(_counts(profile, nodes).sum()) / steps
+    reads = value_reads(profile, steps)
+    a_step = float(_counts(profile, reads.nodes()).sum()) / steps
     if a_step <= _MOST_READS_A_STEP:
         return []
-    found = []
-    for place in places.by_line(reads, CPU_TIME_NS.name):
-        here = place.count / steps
-        if here < max(1.0, _LEAST_PART * a_step) or place.frame is None:
-            continue
-        names = {places.base_name(profile.frame(node).name) for node in place.nodes}
-        found.append(_read_finding(profile, place, names, here))
-    return found
+    least = max(1.0, _LEAST_PART * a_step) * steps
+    lines = [each for each in places.by_line(reads, CPU_TIME_NS.name) if each.count >= least]
+    return [_read_finding(profile, lines, steps)] if lines else []
 
 
-def _read_finding(profile: Profile, place: places.Place, names: set[str], here: float) -> Finding:
+def _read_finding(profile: Profile, lines: list[places.Place], steps: int) -> Finding:
+    lines = sorted(lines, key=lambda line: (-line.count, line.nodes))
+    a_step = sum(line.count for line in lines) / steps
+    others = len(lines) - 1
+    more = f" and {others} more {'line' if others == 1 else 'lines'} read" if others else " reads"
+    names = {places.base_name(profile.frame(node).name) for line in lines for node in line.nodes}
+    value = sum(line.value for line in lines)
     return Finding(
         id="synchronisation",
         severity=Severity.INFO,
         title=(
-            f"{places.place_text(profile, place.frame)} reads values from tensors "
-            f"{'once' if round(here, 1) == 1.0 else f'{here:.3g} times'} a step: with a GPU, each "
-            "read waits for it"
+            f"{places.place_text(profile, lines[0].frame)}{more} values from tensors "
+            f"{'once' if round(a_step, 1) == 1.0 else f'{a_step:.3g} times'} a step: where these are "
+            "on a GPU, each read waits for it"
         ),
-        nodes=place.nodes[:8],
+        nodes=tuple([line.nodes[0] for line in lines] + list(lines[0].nodes[1:]))[:8],
         evidence={
-            "cpu_time_ns": place.value,
-            "reads_per_step": round(here, 2),
+            "cpu_time_ns": value,
+            "reads_per_step": round(a_step, 2),
+            "lines": ", ".join(places.place_text(profile, line.frame) for line in lines[:8]),
             "operators": ", ".join(sorted(names)),
         },
         gain=places.bound(
             profile,
             CPU_TIME_NS.name,
-            place.value,
+            value,
             "the reads cost nothing; on the CPU that was recorded nothing is waited for",
         ),
         advice=_ADVICE,
-        misleads="the program is meant for CPUs, where reading a value is cheap",
+        misleads=(
+            "the program is meant for CPUs, where reading a value is cheap, or these tensors stay on "
+            "the CPU when the model is on a GPU"
+        ),
     )
 
 

@@ -1,6 +1,9 @@
 """Variance: calls on one path that mostly are quick and sometimes very slow.
 
-The slowest call is left out before judging: it is the first one, in nearly every program.
+The slowest call is left out before judging: it is the first one, in nearly every program. Durations do
+not tell why calls differ: inputs of two sizes, as of prefill and decode, look like stalls. So it is a
+statement only where the calls are alike (same shapes) or the program waits for each (a loader);
+else it is one question for the whole program, without a gain.
 """
 
 from __future__ import annotations
@@ -17,6 +20,8 @@ from deepcontext.profiler.metric import CALL_DURATION_NS, CPU_TIME_NS
 from deepcontext.profiler.tree import NO_NODE
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from deepcontext.profiler.metric import MetricRows
     from deepcontext.profiler.profile import Profile
 
@@ -29,6 +34,8 @@ _LEAST_SPREAD: Final = 1.25
 # A call that loses its core waits for a few slices of the scheduler, some ms each: that is no fault of
 # the program, so less than this is not judged.
 _LEAST_DEVIATION_NS: Final = 10_000_000
+# In the names of operators that were told apart by the shapes of their inputs.
+_SHAPES: Final = "(["
 
 
 def _find(profile: Profile) -> list[Finding]:
@@ -45,14 +52,39 @@ def _find(profile: Profile) -> list[Finding]:
     if places.crowded_ns(profile):
         is_loading = places.scopes(profile, _LOADS_HERE).mask()[rows.node]
         uneven &= is_loading | (_excess(rows) > _waited_ns(profile))
-    found, covered = [], np.zeros(len(profile.tree), np.bool_)
-    # The innermost path that is uneven is the one to look at: its callers are uneven through it.
+    nodes = _innermost(profile, rows, uneven)
+    alike = {node for node in nodes if _is_shaped(profile, node) or _is_loading(profile, node)}
+    found = [_statement(profile, rows, row) for node, row in nodes.items() if node in alike]
+    others = {} if _has_shapes(profile) else {n: r for n, r in nodes.items() if n not in alike}
+    return [*found, *_question(profile, rows, others)]
+
+
+def _innermost(profile: Profile, rows: MetricRows, uneven: places.Mask) -> dict[int, int]:
+    """Return node and row of the innermost paths that are uneven: callers are through them."""
+    found, covered = {}, np.zeros(len(profile.tree), np.bool_)
     for row in np.flatnonzero(uneven)[::-1].tolist():
         node = int(rows.node[row])
         if not covered[node]:
-            found.append(_finding(profile, rows, row, float(spread[row])))
+            found[node] = row
         covered[list(profile.tree.path(node))] = True
     return found
+
+
+def _is_shaped(profile: Profile, node: int) -> bool:
+    """Say whether all calls had the shapes that are in the operator's name (``--shapes``)."""
+    return _SHAPES in profile.frame(node).name
+
+
+def _has_shapes(profile: Profile) -> bool:
+    """Say whether shapes were recorded; operators without any in their names then have no tensors."""
+    frames = profile.frames
+    names = np.unique(frames.name[frames.kind == FrameKind.OPERATOR]).tolist()
+    return any(_SHAPES in frames.strings[name] for name in names)
+
+
+def _is_loading(profile: Profile, node: int) -> bool:
+    frame = profile.frame(node)
+    return frame.kind is FrameKind.SCOPE and frame.name.startswith(places.LOADER_SCOPE)
 
 
 def _waited_ns(profile: Profile) -> int:
@@ -86,30 +118,16 @@ def _while_compiling(profile: Profile) -> places.Mask:
     return np.asarray(above | profile.tree.below(marked))
 
 
-def _finding(profile: Profile, rows: MetricRows, row: int, spread: float) -> Finding:
+def _statement(profile: Profile, rows: MetricRows, row: int) -> Finding:
     assert rows.minimum is not None  # noqa: S101  asked by the caller
-    assert rows.maximum is not None  # noqa: S101
     node, count, total = int(rows.node[row]), int(rows.count[row]), int(rows.total[row])
-    frame = profile.frame(node)
-    owner = places.climb(profile, np.array([node]), places.own_frames(profile))
-    where = places.place_text(
-        profile, None if owner[0] == NO_NODE else profile.frame(int(owner[0]))
-    )
     share = total / places.total(profile, CPU_TIME_NS.name)
-    kind = "loading" if frame.kind is FrameKind.SCOPE and "DataLoader" in frame.name else "call"
     return Finding(
         id="variance",
         severity=Severity.of_share(share / 2),
-        title=f"'{places.base_name(frame.name)}' at {where} is sometimes much slower than usual",
+        title=f"{_place(profile, node)} is sometimes much slower than usual",
         nodes=(node,),
-        evidence={
-            "calls_count": count,
-            "mean_ns": total // count,
-            "minimum_ns": int(rows.minimum[row]),
-            "maximum_ns": int(rows.maximum[row]),
-            "spread_by_mean": round(spread, 2),
-            "time_share": share,
-        },
+        evidence=_evidence(profile, rows, row),
         gain=places.bound(
             profile,
             CPU_TIME_NS.name,
@@ -117,16 +135,65 @@ def _finding(profile: Profile, rows: MetricRows, row: int, spread: float) -> Fin
             "every call takes as long as the shortest",
         ),
         advice=(
-            "some batches are dearer to make than others: prepare them ahead, or with workers and "
+            "some batches take longer to make than others: prepare them ahead, or with workers and "
             "a larger prefetch_factor"
-            if kind == "loading"
-            else "find what differs in the slow calls: sizes of the inputs (record again with "
-            "--shapes), work done every n-th step, other programs on the same cores"
+            if _is_loading(profile, node)
+            else "find what differs in the slow calls, whose inputs have the same shapes: the values "
+            "(branches, denormal numbers), work done every n-th step, other programs on the same cores"
         ),
-        misleads=(
-            "the machine was busy with other programs; calls of different sizes share the path"
-        ),
+        misleads="the machine was busy with other programs; batches are of different sizes",
     )
+
+
+def _question(profile: Profile, rows: MetricRows, nodes: Mapping[int, int]) -> list[Finding]:
+    if not nodes:
+        return []
+    costliest = sorted(nodes, key=lambda node: -int(rows.total[nodes[node]]))
+    node, *others = costliest
+    more = f" (and {len(others)} more paths)" if others else ""
+    return [
+        Finding(
+            id="variance",
+            severity=Severity.INFO,
+            title=(
+                f"{_place(profile, node)} is sometimes much slower than usual{more}: do the sizes "
+                "of its inputs differ?"
+            ),
+            nodes=tuple(costliest[:8]),
+            evidence=_evidence(profile, rows, nodes[node]),
+            advice=(
+                "record again with --shapes: calls of different sizes (prefill and decode, a last "
+                "batch, evaluation) become operators of their own, and what is still reported varies "
+                "at the same sizes"
+            ),
+            misleads=(
+                "large and small inputs alternate on purpose; work is done every n-th step; the "
+                "machine was busy with other programs"
+            ),
+        )
+    ]
+
+
+def _place(profile: Profile, node: int) -> str:
+    """Return ``'aten::mm' at train.py:31 (step)``."""
+    owner = int(places.climb(profile, np.array([node]), places.own_frames(profile))[0])
+    where = places.place_text(profile, None if owner == NO_NODE else profile.frame(owner))
+    return f"'{places.base_name(profile.frame(node).name)}' at {where}"
+
+
+def _evidence(profile: Profile, rows: MetricRows, row: int) -> dict[str, int | float | str]:
+    assert rows.minimum is not None  # noqa: S101  asked by the caller
+    assert rows.maximum is not None  # noqa: S101
+    deviation, mean = _without_slowest(rows)
+    count, total = int(rows.count[row]), int(rows.total[row])
+    return {
+        "calls_count": count,
+        "mean_ns": total // count,
+        "minimum_ns": int(rows.minimum[row]),
+        "maximum_ns": int(rows.maximum[row]),
+        "spread_by_mean": round(float(deviation[row] / max(mean[row], 1.0)), 2),
+        "time_share": total / places.total(profile, CPU_TIME_NS.name),
+    }
 
 
 ANALYZER = Analyzer("variance", "are calls on one path sometimes much slower?", _find)
