@@ -61,6 +61,7 @@ CASES = [
     # JAX
     ("jax_recompute", "jax_fusion", "dots_saveable"),
     ("jax_retrace", "recompilation", "pad"),
+    ("jax_waits", "synchronisation", "every many steps"),
     ("jax_layout", "jax_fusion", "layout"),
     ("jax_carry", "jax_fusion", "loop state"),
     ("jax_eager", "kernel_fusion", "@jax.jit"),
@@ -112,6 +113,14 @@ def test_reads_of_a_program_without_a_gpu_are_one_finding(judge: Judge) -> None:
         assert "and 2 more lines read values from tensors 3 times a step" in finding.title
 
     judge("synchronisation_problem", is_one)
+
+
+def test_waits_of_a_jax_program_without_a_device_are_no_warning(judge: Judge) -> None:
+    def is_info(profile: Profile) -> None:
+        (finding,) = run_analyzers(profile, only=["synchronisation"])
+        assert finding.severity is Severity.INFO
+
+    judge("jax_waits_problem", is_info)
 
 
 def test_changed_argument_of_a_jax_function_is_named(judge: Judge) -> None:

@@ -36,6 +36,11 @@ _ADVICE: Final = (
     "torch.where or masks instead of 'if' and nonzero, print from a copy made with "
     "non_blocking=True"
 )
+_JAX_ADVICE: Final = (
+    "keep the values on the device: add them up in an array and read it once every many steps, read "
+    "several with one jax.device_get, use jnp.where or jax.lax.cond instead of 'if', start copies "
+    "early with copy_to_host_async()"
+)
 
 
 def _find(profile: Profile) -> list[Finding]:
@@ -50,10 +55,10 @@ def _find(profile: Profile) -> list[Finding]:
 def _jax_waits(profile: Profile) -> list[Finding]:
     """Report the lines of a JAX program that wait, where there are more waits than launches."""
     mask = np.zeros(len(profile.tree), np.bool_)
-    for kind in (FrameKind.OPERATOR, FrameKind.SCOPE, FrameKind.MARKER):
+    for kind in (FrameKind.OPERATOR, FrameKind.SCOPE, FrameKind.MARKER, FrameKind.COPY):
         mask |= places.nodes_named(profile, kind, _JAX_WAITS).mask()
     waits = Query(profile, mask)
-    launches = places.total(profile, "launch_count")
+    launches = places.total(profile, "program_launch_count")
     count = int(_counts(profile, waits.nodes()).sum())
     if launches < _LEAST_STEPS or count <= _MOST_READS_A_STEP * launches:
         return []
@@ -84,7 +89,7 @@ def _waits(profile: Profile, query: Query, metric: str) -> list[Finding]:
                 nodes=place.nodes[:8],
                 evidence={"wait_ns": place.value, "wait_share": share, "waits_count": calls},
                 gain=Gain("elapsed time", place.value, min(share, 1.0), _NO_WAIT),
-                advice=_ADVICE,
+                advice=_JAX_ADVICE if metric == CPU_TIME_NS.name else _ADVICE,
                 misleads=(
                     "the device is busy all the while: then the wait only moves elsewhere; the one "
                     "wait at the end of a measurement is wanted"

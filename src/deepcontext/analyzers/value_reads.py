@@ -61,8 +61,11 @@ def _within_operators(profile: Profile) -> places.Mask:
 def _nodes_in(profile: Profile, files: re.Pattern[str]) -> places.Mask:
     """Say of each node whether its frame is in such a file, shape (nodes,)."""
     frames = profile.frames
-    numbers = np.unique(frames.file).tolist()
-    chosen = [each for each in numbers if files.search(frames.strings[each].replace("\\", "/"))]
+    chosen = [
+        each
+        for each in map(int, np.unique(frames.file))
+        if files.search(frames.strings[each].replace("\\", "/"))
+    ]
     return np.asarray(np.isin(frames.file, chosen)[profile.tree.frame])
 
 
