@@ -278,3 +278,23 @@ def test_a_profile_begins_as_its_kind_says() -> None:
     from deepcontext.profiler.synthetic import random_profile
 
     assert PROFILE.matches(random_profile(3).to_bytes(), "any")
+
+
+def test_a_file_is_never_open_under_the_number_of_a_closed_standard_stream(tmp_path: Path) -> None:
+    """What a library prints to the number would end up in it."""
+    code = """
+import os
+from deepcontext.profiler import writing
+
+numbers = []
+sync = os.fsync
+os.fsync = lambda number: (numbers.append(number), sync(number))
+for number in range(3):
+    os.close(number)
+writing.write(b"text", "file.txt", writing.FileKind.beginning_with("a text", b"text"))
+assert os.open("numbers", os.O_WRONLY | os.O_CREAT) == 0, "one is left open"
+os.write(0, repr(numbers).encode())
+"""
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, timeout=60)
+    assert (tmp_path / "file.txt").read_text() == "text"
+    assert (tmp_path / "numbers").read_text() == "[3]"

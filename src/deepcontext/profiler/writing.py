@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 HEAD_BYTES: Final = 65_536
 _MOST_LINKS: Final = 40
+_STANDARD_ERROR: Final = 2
 # What another path mends; any other failure is the machine's.
 _REQUEST_ERRORS: Final = frozenset({
     errno.EACCES,
@@ -106,11 +107,15 @@ def write(
     with _explained(path):
         descriptor = descriptor_of(path)
         if descriptor is not None:
-            _write_to(os.dup(descriptor), content)
+            with _standard_streams_left_alone():
+                copy = os.dup(descriptor)
+            _write_to(copy, content)
             return
         target = Path(os.path.realpath(path))
         if _is_stream(_judged(path, target, kind, force=force)):
-            _write_to(os.open(target, os.O_WRONLY | os.O_CLOEXEC | os.O_NOCTTY), content)
+            with _standard_streams_left_alone():
+                descriptor = os.open(target, os.O_WRONLY | os.O_CLOEXEC | os.O_NOCTTY)
+            _write_to(descriptor, content)
             return
         descriptor, temporary = _new_file(target.parent)
         try:
@@ -200,9 +205,28 @@ def _new_file(folder: Path) -> tuple[int, Path]:
         path = folder / f".deepcontext.{os.getpid()}.{next(_numbers)}.tmp"
         try:
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-            return os.open(path, flags, 0o666), path
+            with _standard_streams_left_alone():
+                return os.open(path, flags, 0o666), path
         except FileExistsError:
             continue  # left by a killed process, or of a process with the same number elsewhere
+
+
+@contextlib.contextmanager
+def _standard_streams_left_alone() -> Iterator[None]:
+    """Open files meanwhile under other numbers than 0, 1 and 2, which may be closed.
+
+    The program, or a library in it, may print to such a number all the same. What stands there in
+    the meantime fails as a closed descriptor does, with EBADF.
+    """
+    reserved = []
+    try:
+        while (descriptor := os.open("/", os.O_PATH | os.O_CLOEXEC)) <= _STANDARD_ERROR:
+            reserved.append(descriptor)
+        os.close(descriptor)
+        yield
+    finally:
+        for descriptor in reserved:
+            os.close(descriptor)
 
 
 def _write_to(descriptor: int, content: bytes, *, is_file: bool = False) -> None:

@@ -120,7 +120,7 @@ class Conformance:
             except BaseException:
                 process.kill()
                 raise
-        text = stderr.decode(errors="backslashreplace")
+        text = (stderr or b"").decode(errors="backslashreplace")
         if is_profiled:
             lines = text.splitlines(keepends=True)
             text = "".join(line for line in lines if not line.startswith("[deepcontext] "))

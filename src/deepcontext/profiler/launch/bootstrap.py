@@ -24,6 +24,7 @@ from deepcontext import _native
 from deepcontext.errors import EnvironmentProblem
 from deepcontext.profiler import writing
 from deepcontext.profiler.launch.options import LaunchOptions
+from deepcontext.profiler.launch.standard_error import StandardError
 from deepcontext.profiler.session import Session, SessionOptions
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ class _Launch:
         # As they are now: the program may change them.
         self._environment = dict(os.environ)
         self._executable = sys.executable
-        self._stderr = _identity_of_stderr()
+        self._stderr = StandardError()
         self._earlier_file = _identity_of(options.output)
         self._start_ns = 0
         self._session: Session | None = None
@@ -147,10 +148,10 @@ class _Launch:
         try:
             self._finish()
         except KeyboardInterrupt:
-            self._say("interrupted while the profile was finished")
+            self._stderr.say("interrupted while the profile was finished")
             self.fail()
         except Exception as error:  # noqa: BLE001  the program's exit status must not change
-            self._say(self._failure(error))
+            self._stderr.say(self._failure(error))
             self.fail()
 
     def fail(self) -> None:
@@ -177,14 +178,14 @@ class _Launch:
         if said or not self._options.quiet:
             _flush_stdout()
         for text in said:
-            self._say(text)
+            self._stderr.say(text)
         if self._options.quiet:
             return
         output, label = self._written()
-        self._say(f"profile written to '{label}'")
+        self._stderr.say(f"profile written to '{label}'")
         if self._options.report:
             self._report(output)
-        self._say(f"next: deepcontext report {shlex.quote(label)}")
+        self._stderr.say(f"next: deepcontext report {shlex.quote(label)}")
 
     def _written(self) -> tuple[str, str]:
         """Return the path of the profile, and the same as the person would type it."""
@@ -199,7 +200,7 @@ class _Launch:
         In this one, the libraries that draw it would have to be loaded among the program's modules,
         warning filters and replaced streams.
         """
-        if self._stderr is None or self._stderr != _identity_of_stderr():
+        if not self._stderr.takes_words():
             return
         environment = {k: v for k, v in self._environment.items() if not k.startswith("PYTHON")}
         python_path = [self._package_root, self._environment.get("PYTHONPATH", "")]
@@ -222,27 +223,11 @@ class _Launch:
             if previous is not None:
                 signal.signal(signal.SIGCHLD, previous)
 
-    def _say(self, text: str) -> None:
-        # Not sys.stderr, which the program may have replaced; and not the descriptor if the program
-        # has closed it and it is some other file now.
-        if self._stderr is None or self._stderr != _identity_of_stderr():
-            return
-        with contextlib.suppress(OSError):
-            os.write(2, f"[deepcontext] {text}\n".encode(errors="backslashreplace"))
-
 
 def _exit_reason() -> str:
     # Set by the interpreter when it prints the exception that ends the program.
     kind = getattr(sys, "last_type", None)
     return f"exception: {kind.__name__}" if isinstance(kind, type) else "exit"
-
-
-def _identity_of_stderr() -> tuple[int, int] | None:
-    try:
-        status = os.fstat(2)
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
 
 
 def _identity_of(file: str) -> tuple[int, int] | None:

@@ -52,6 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         the exit code, as listed in the help text.
     """
+    _replace_closed_streams()
     words = list(sys.argv[1:] if argv is None else argv)
     try:
         return _run(words)
@@ -95,6 +96,17 @@ examples:
     )
     parser.option("--version", action="store_true", help="print the version and exit")
     return parser
+
+
+def _replace_closed_streams() -> None:
+    """Print into the void where a standard stream is closed: Python has None in its place.
+
+    A program that takes this process over finds the stream closed again.
+    """
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            void = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  to the end
+            setattr(sys, name, void)
 
 
 def _run(words: list[str]) -> int:

@@ -56,16 +56,22 @@ def _take_traces_back() -> str | None:
     return os.environ.pop("DEEPCONTEXT_LAUNCH", None)
 
 
+def _say(text: str) -> None:
+    import contextlib  # noqa: PLC0415  the profiler, which has begun, has loaded it
+
+    with contextlib.suppress(OSError):  # closed or full
+        os.write(2, f"[deepcontext] {text}\n".encode(errors="backslashreplace"))
+
+
 _known_modules = frozenset(sys.modules)
 _note = _take_traces_back()
 if _note is not None:
     try:
         _begin(_known_modules, _note)
     except Exception as _error:  # noqa: BLE001  no failure of ours may stop the program
-        os.write(
-            2,
-            f"[deepcontext] the program runs unprofiled: the profiler did not start: "
-            f"{type(_error).__name__}: {_error}\n".encode(errors="backslashreplace"),
+        _say(
+            "the program runs unprofiled: the profiler did not start: "
+            f"{type(_error).__name__}: {_error}"
         )
 # Where there is no other one this fails as a missing sitecustomize does, which site expects.
 del sys.modules[__name__]
