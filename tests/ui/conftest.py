@@ -64,7 +64,7 @@ class Node:
 
 @pytest.fixture
 def training_folder(tmp_path: Path, make_profile: Any) -> Path:
-    """Return a folder with train.py and the profiles train, empty and troubled (.dcprof)."""
+    """Return a folder with train.py and the profiles train, empty, troubled and plain (.dcprof)."""
     script = tmp_path / "train.py"
     script.write_text(PROGRAM, encoding="utf-8")
     os.utime(script, ns=(STARTED_UNIX_NS - 10**9,) * 2)
@@ -76,7 +76,47 @@ def training_folder(tmp_path: Path, make_profile: Any) -> Path:
     empty.save(tmp_path / "empty.dcprof")
     troubled = with_samples(training_profile(make_profile, tmp_path, troubled_trust()))
     troubled.save(tmp_path / "troubled.dcprof")
+    plain_profile(make_profile, tmp_path).save(tmp_path / "plain.dcprof")
     return tmp_path
+
+
+def plain_profile(make_profile: Any, folder: Path) -> Profile:
+    """Return the profile of a program without a framework, which reads, computes and waits."""
+    file = str(folder / "prepare.py")
+    frames = [
+        Frame(FrameKind.ROOT, ""),
+        Frame(FrameKind.THREAD, "MainThread"),
+        Frame(FrameKind.PYTHON, "<module>", file, 20),
+        Frame(FrameKind.PYTHON, "clean", file, 8),
+        Frame(FrameKind.PYTHON, "DataFrame.merge", LIBRARY.replace("torch", "pandas"), 90),
+        Frame(FrameKind.PYTHON, "upload", file, 15),
+        Frame(FrameKind.THREAD, "Thread-N (reader)"),
+        Frame(FrameKind.PYTHON, "reader", file, 4),
+    ]
+    run = dataclasses.replace(
+        run_info(folder), command=("python3.11", "prepare.py"), script="prepare.py", frameworks={}
+    )
+    reasons = {
+        "torch": "the program did not import torch",
+        "nvidia": "no NVIDIA driver on this machine",
+    }
+    trust = TrustReport(
+        tuple(CollectorReport(name, Status.OFF, reason) for name, reason in reasons.items())
+    )
+    profile = make_profile([0, 0, 1, 2, 3, 2, 0, 6], frames, run=run, trust=trust)
+    node = np.array([3, 4, 5, 7], np.uint32)
+    columns = {
+        SAMPLED_CPU_TIME_NS: [300_000_000, 1_900_000_000, 20_000_000, 700_000_000],
+        SAMPLED_GIL_TIME_NS: [300_000_000, 1_700_000_000, 20_000_000, 0],
+        SAMPLED_WAIT_TIME_NS: [10_000_000, 0, 1_970_000_000, 3_500_000_000],
+    }
+    metrics = {name: profile.metrics[name] for name in profile.metrics} | {
+        metric.name: MetricRows(metric, node, np.ones(4, np.uint64), np.array(values, np.int64))
+        for metric, values in columns.items()
+    }
+    return dataclasses.replace(
+        profile, metrics=MetricTable(metrics), run=dataclasses.replace(run, steps=0)
+    )
 
 
 def with_samples(profile: Profile) -> Profile:

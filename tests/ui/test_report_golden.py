@@ -25,6 +25,9 @@ COMMANDS = [
     "COLUMNS=100 deepcontext report train.dcprof --summary",
     "COLUMNS=100 deepcontext report troubled.dcprof --summary",
     "COLUMNS=100 deepcontext report empty.dcprof --summary",
+    "COLUMNS=100 deepcontext report plain.dcprof",
+    "COLUMNS=60 deepcontext report plain.dcprof --summary",
+    "COLUMNS=100 deepcontext report plain.dcprof --summary",
     "deepcontext report train.dcprof --json --limit 2",
 ]
 

@@ -170,23 +170,45 @@ def test_warnings_come_before_the_numbers(training_folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "reason", "advice"),
+    ("status", "reason", "says"),
     [
-        (Status.OFF, "the program did not import torch", "imports PyTorch or JAX"),
-        (Status.UNAVAILABLE, "unknown layout", "deepcontext doctor"),
-        (Status.RAN, "", "no operator was called"),
+        (Status.UNAVAILABLE, "unknown layout", ["! torch: unavailable", "deepcontext doctor"]),
+        (Status.RAN, "", ["The program imported torch, but called no operator"]),
+        (Status.OFF, "the program did not import torch", ["There is nothing to show"]),
     ],
 )
-def test_empty_profile_says_why_and_what_to_do(
-    make_profile: Any, status: Status, reason: str, advice: str
+def test_a_program_without_operators_is_told_what_it_may_have_expected(
+    make_profile: Any, status: Status, reason: str, says: list[str]
 ) -> None:
     trust = TrustReport((CollectorReport("torch", status, reason),))
     profile = make_profile([0], [Frame(FrameKind.ROOT, "")], trust=trust)
+    for text in (_text(profile), _summary(profile)):
+        for words in says:
+            assert words in " ".join(text.split())
+        assert "Phases" not in text
+
+
+def test_collectors_that_nothing_called_for_are_in_the_trust_report_only(make_profile: Any) -> None:
+    reason = "no driver on this machine; docker run --gpus all"
+    trust = TrustReport((CollectorReport("nvidia", Status.OFF, reason),))
+    profile = make_profile([0], [Frame(FrameKind.ROOT, "")], trust=trust)
+    assert "docker" not in _summary(profile)
     text = _text(profile)
-    assert "No operators were recorded" in text
-    assert reason in text
-    assert advice in text
-    assert "Phases" not in text
+    assert text.count("docker") == 1
+    assert text.index("Trust") < text.index("docker")
+
+
+def test_nothing_to_show_has_its_cause(make_profile: Any) -> None:
+    def told(status: Status, wall_ns: int) -> str:
+        trust = TrustReport((CollectorReport("cpu sampling", status, "x"),))
+        run = RunInfo(script="x.py", wall_ns=wall_ns)
+        profile = make_profile([0], [Frame(FrameKind.ROOT, "")], trust=trust, run=run)
+        return " ".join(_summary(profile).split())
+
+    assert "--cpu-rate 0" in told(Status.OFF, 10**9)
+    assert "! cpu sampling: unavailable, x" in told(Status.UNAVAILABLE, 10**9)
+    assert "ended before it was sampled" in told(Status.RAN, 10**6)
+    assert "ended" not in told(Status.RAN, 10**10)
 
 
 @pytest.mark.parametrize("script", ["-m torch.distributed.run", "/opt/venv/bin/torchrun"])
@@ -213,6 +235,12 @@ def test_unknown_metric_lists_those_that_exist(make_profile: Any) -> None:
     profile = make_profile([0], [Frame(FrameKind.ROOT, "")])
     with pytest.raises(QueryError, match=r"'gpu_time_ns'.*cpu_time_ns"):
         _text(profile, metric="gpu_time_ns")
+
+
+def _summary(profile: Profile) -> str:
+    file = io.StringIO()
+    render_summary(profile, console=Console(file=file, width=100), path=None)
+    return file.getvalue()
 
 
 @pytest.mark.parametrize("width", [60, 100])

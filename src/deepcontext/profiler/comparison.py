@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from deepcontext.profiler import summary
-from deepcontext.profiler.metric import CPU_TIME_NS
+from deepcontext.profiler.measures import default_metric
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -81,7 +81,7 @@ class Comparison:
 def compare(
     before: Profile,
     after: Profile,
-    metric: str = CPU_TIME_NS.name,
+    metric: str | None = None,
     steps: tuple[int, int] | None = None,
 ) -> Comparison:
     """Compare two profiles.
@@ -89,13 +89,15 @@ def compare(
     Args:
         before: the profile that differences are counted from.
         after: the other one.
-        metric: name of a metric that both have and that adds up over nodes.
+        metric: name of a metric that both have and that adds up over nodes; None for
+            `default_metric`.
         steps: number of steps of each, both above 0, to compare steps; None to compare runs.
 
     Raises:
         QueryError: a profile has no such metric, or it does not add up; the message names those
             that do.
     """
+    metric = metric or default_metric(before, after)
     scales = (1.0, 1.0) if steps is None else (1.0 / steps[0], 1.0 / steps[1])
     sides = (before, after)
     totals = [int(summary.summed(profile, metric).sum()) for profile in sides]

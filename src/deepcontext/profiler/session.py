@@ -132,7 +132,7 @@ class Session:
             _native.start_watcher(self._on_watcher, first, first)
 
     def _abandon(self) -> None:
-        """Take back what a beginning that failed has started."""
+        """Take back what the beginning has started, without a last look at it."""
         self._is_over = True
         with contextlib.ExitStack() as last_first:
             last_first.callback(_native.end)
@@ -179,6 +179,12 @@ class Session:
                 for note in self.file_notes:
                     _warn(note)
             return capture
+
+    def _discard(self) -> None:
+        """Stop, and remove the file, which holds nothing of the program."""
+        self._abandon()
+        if self._file is not None:
+            self._file.remove()
 
     # -- marks
 
@@ -400,6 +406,19 @@ class SessionManager:
                 raise SessionError("no session is running; start one first")
             self._session = None
             return session._end(reason)  # noqa: SLF001
+
+    def discard(self) -> None:
+        """Stop the running session and remove its file.
+
+        Raises:
+            SessionError: when none is running.
+        """
+        with self._lock:
+            session = self.session
+            if session is None:
+                raise SessionError("no session is running; start one first")
+            self._session = None
+            session._discard()  # noqa: SLF001
 
     def _add_process_hooks(self) -> None:
         """A process with a thread of ours must not look multi-threaded to `os.fork`."""

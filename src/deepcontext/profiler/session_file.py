@@ -6,6 +6,7 @@ session's name meanwhile stays; the profile is then written beside it, and `note
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 from pathlib import Path
@@ -70,6 +71,15 @@ class SessionFile:
         except writing.ForeignFileError:  # between the two
             self.make_way()
             writing.write(content, self.path, writing.PROFILE, force=self._force)
+
+    def remove(self) -> None:
+        """Remove what was written, unless something else has taken its place."""
+        target = Path(os.path.realpath(self.path))
+        with contextlib.suppress(OSError):
+            with target.open("rb") as file:
+                is_profile = writing.PROFILE.matches(file.read(writing.HEAD_BYTES), target.name)
+            if is_profile and self.takes_snapshots:
+                target.unlink()
 
     def _others(self) -> Iterator[Path]:
         wanted = self._wanted

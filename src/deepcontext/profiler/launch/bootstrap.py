@@ -29,6 +29,7 @@ from deepcontext.profiler.session import Session, SessionOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import TracebackType
 
     from deepcontext.profiler.capture import Capture
 
@@ -46,10 +47,12 @@ class Recorder:
         start: starts the process's session, which writes to the given path.
         stop: stops it, with the reason why the program ended, and writes its profile. It loads
             nothing that the program has not loaded.
+        discard: stops it and removes what it has written.
     """
 
     start: Callable[[str, SessionOptions], Session]
     stop: Callable[[str], Capture]
+    discard: Callable[[], None]
 
 
 def begin(
@@ -146,7 +149,10 @@ class _Launch:
         if os.getpid() != self._pid:
             return
         try:
-            self._finish()
+            if _has_begun():
+                self._finish()
+            else:
+                self._discard()
         except KeyboardInterrupt:
             self._stderr.say("interrupted while the profile was finished")
             self.fail()
@@ -187,6 +193,11 @@ class _Launch:
             self._report(output)
         self._stderr.say(f"next: deepcontext report {shlex.quote(label)}")
 
+    def _discard(self) -> None:
+        self._recorder.discard()
+        if not self._options.quiet:
+            self._say("no profile written: the program did not begin")
+
     def _written(self) -> tuple[str, str]:
         """Return the path of the profile, and the same as the person would type it."""
         path = self._session.path if self._session else None
@@ -222,6 +233,23 @@ class _Launch:
         finally:
             if previous is not None:
                 signal.signal(signal.SIGCHLD, previous)
+
+
+def _has_begun() -> bool:
+    """Say whether a line of the program ran: a missing module or a syntax error comes before."""
+    kind = getattr(sys, "last_type", None)
+    is_refused = isinstance(kind, type) and issubclass(kind, SyntaxError)
+    # runpy puts the file of the module in the place of "-m" right before it runs the module.
+    if not is_refused and getattr(sys, "argv", [])[:1] != ["-m"]:
+        return True
+    traceback = getattr(sys, "last_traceback", None)
+    while traceback is not None and _is_of_interpreter(traceback):
+        traceback = traceback.tb_next
+    return traceback is not None
+
+
+def _is_of_interpreter(traceback: TracebackType) -> bool:
+    return traceback.tb_frame.f_code.co_filename.startswith("<frozen ")
 
 
 def _exit_reason() -> str:

@@ -42,9 +42,9 @@ exit codes:
     )
     parser.option(
         "--metric",
-        default="cpu_time_ns",
         metavar="NAME",
-        help="metric to compare (default: cpu_time_ns)",
+        help="metric to compare (default: cpu_time_ns, the time in operators; elapsed_time_ns for "
+        "programs without operators)",
     )
     parser.option(
         "--limit",

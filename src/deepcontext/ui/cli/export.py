@@ -50,8 +50,8 @@ exit codes:
         action="append",
         metavar="NAME",
         help="metric to export, or NAME.count for the number of its events; may be repeated, but "
-        "not for collapsed (default: the first the page shows; of pprof and speedscope all that "
-        "add up)",
+        "not for collapsed (default: the one that 'report' orders by; pprof and speedscope: all "
+        "that add up)",
     )
     return parser
 

@@ -35,9 +35,9 @@ exit codes:
     )
     parser.option(
         "--metric",
-        default="cpu_time_ns",
         metavar="NAME",
-        help="metric the tables are ordered by (default: cpu_time_ns)",
+        help="metric the tables are ordered by (default: cpu_time_ns, the time in operators; "
+        "elapsed_time_ns for a program without operators)",
     )
     parser.option(
         "--summary",

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from deepcontext.profiler.measures import default_metric
 from deepcontext.ui.export import collapsed, pprof, speedscope
 from deepcontext.ui.export.stacks import Stacks
 from deepcontext.ui.format import format_count
-from deepcontext.ui.web.measures import default_measure, measure_named, measures
+from deepcontext.ui.web.measures import measure_named, measures
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -75,7 +76,7 @@ def export(profile: Profile, wanted: Format, keys: Sequence[str] = ()) -> Export
     """
     if not keys:
         many = [each.key for each in measures(profile) if each.key in profile.metrics]
-        keys = many if wanted.holds_many and many else [default_measure(profile)]
+        keys = many if wanted.holds_many and many else [default_metric(profile)]
     chosen = [measure_named(profile, key) for key in dict.fromkeys(keys)]
     stacks = Stacks.of(profile, chosen)
     notices = tuple(

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from deepcontext.ui.report.sections import View
 
 _LEAST_SHARE = 0.05  # of the elapsed time, to be named at a run's end
+_LEAST_SHARE_OF_ALL = 0.01  # the same of a program without operators
 _TIME_COLUMNS = (
     Column("running"),
     Column("with GIL", rank=3),
@@ -29,18 +30,31 @@ def print_between(page: Page, view: View) -> None:
     profile = view.profile
     if not time_use.is_sampled(profile):
         return
-    page.title("Threads", "operators are measured, the rest is sampled; together: elapsed time")
     threads = time_use.by_thread(profile)[: view.limit]
+    has_operators = any(row.operator_ns for row in threads)
+    note = "operators are measured, the rest is sampled" if has_operators else "sampled"
+    page.title("Threads", f"{note}; together: elapsed time")
     page.table(
-        (Column("operators"), *_TIME_COLUMNS, Column("thread", Elide.MIDDLE)),
-        [(_time(row.operator_ns), *_times(row.sampled), row.name) for row in threads],
+        (
+            *([Column("operators")] if has_operators else []),
+            *_TIME_COLUMNS,
+            Column("thread", Elide.MIDDLE),
+        ),
+        [
+            (
+                *([_time(row.operator_ns)] if has_operators else []),
+                *_times(row.sampled),
+                row.name,
+            )
+            for row in threads
+        ],
     )
     rows, count = time_use.by_line(profile, view.limit)
     if not rows:
         return
     shown = "" if len(rows) == count else f" ({len(rows)} of {format_count(count)})"
     note = "running on any thread, waiting on the main thread; what no deeper line explains"
-    page.title(f"Between operators{shown}", note)
+    page.title(f"{'Between operators' if has_operators else 'Running and waiting'}{shown}", note)
     run = profile.run
     page.table(
         (*_TIME_COLUMNS, Column("line", Elide.START), Column("source", Elide.END, rank=5)),
@@ -76,6 +90,37 @@ def print_between_summary(page: Page, view: View) -> None:
                 Column("between"),
                 Column("of run"),
                 Column("line, outside operators", Elide.START),
+                Column("source", Elide.END, rank=1),
+            ),
+            cells,
+        )
+
+
+def print_elapsed_summary(page: Page, view: View) -> None:
+    """Print the lines that take most of the elapsed time of a program without operators."""
+    profile, run = view.profile, view.profile.run
+    rows, _ = time_use.by_line(profile, view.limit) if time_use.is_sampled(profile) else ((), 0)
+    least = run.wall_ns * _LEAST_SHARE_OF_ALL
+    cells = [
+        (
+            format_ns(row.sampled.total_ns),
+            format_share(row.sampled.total_ns / run.wall_ns if run.wall_ns else None),
+            _time(row.sampled.cpu_ns),
+            _time(row.sampled.wait_ns),
+            f"{shorten_path(row.file, run.cwd)}:{row.line}",
+            line_text(row.file, row.line, run.start_unix_ns or None),
+        )
+        for row in rows
+        if row is rows[0] or row.sampled.total_ns > least
+    ]
+    if cells:
+        page.table(
+            (
+                Column("elapsed"),
+                Column("of run"),
+                Column("running", rank=3),
+                Column("waiting", rank=2),
+                Column("line of yours", Elide.START),
                 Column("source", Elide.END, rank=1),
             ),
             cells,

@@ -1,7 +1,4 @@
-"""The parts of a report that say what was run and what its numbers are worth.
-
-Invariant: a profile without operators says so first, why, and what to do.
-"""
+"""The parts of a report that say what was run and what its numbers are worth."""
 
 from __future__ import annotations
 
@@ -14,6 +11,7 @@ from rich.text import Text
 
 from deepcontext.profiler import summary
 from deepcontext.profiler.collector import Status
+from deepcontext.profiler.metric import CPU_TIME_NS
 from deepcontext.profiler.run_info import ALL_RANKS
 from deepcontext.profiler.run_time import run_time
 from deepcontext.ui.format import (
@@ -27,22 +25,15 @@ from deepcontext.ui.labels import figures, words
 from deepcontext.ui.report.gpu_sections import gpu_text
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from deepcontext.profiler.profile import Profile
     from deepcontext.profiler.run_info import RunInfo
     from deepcontext.profiler.trust import CollectorReport, TrustReport
     from deepcontext.ui.report.page import Page
 
 _WARNING = "yellow"
-_LEAST_SHARE_SAID = 0.05
-# Programs that only start others, as they are named on a command line.
-_LAUNCHERS = frozenset({
-    "torchrun",
-    "torch.distributed.run",
-    "torch.distributed.launch",
-    "accelerate",
-    "accelerate.commands.launch",
-    "deepspeed",
-})
+LEAST_SHARE_SAID = 0.05
 _END = {
     "exit": "ran to its end",
     "snapshot": "not over when this was written (or killed afterwards)",
@@ -55,9 +46,10 @@ _STATUS_STYLE = {
 }
 
 
-def print_header(page: Page, profile: Profile) -> None:
-    """Print what was run, on what, for how long, and how much of it was in operators."""
+def print_header(page: Page, profile: Profile, metric: str) -> None:
+    """Print what was run, on what, for how long, how much of it was in operators, and the metric."""
     run = profile.run
+    described = profile.metrics[metric].descriptor.description
     facts = (
         ("program", _command(run)),
         ("run", _times(run)),
@@ -67,6 +59,7 @@ def print_header(page: Page, profile: Profile) -> None:
         ("operators", _operators(profile)),
         ("GPU", gpu_text(profile)),
         ("set-up", _set_up(profile)),
+        ("tables by", "" if metric == CPU_TIME_NS.name else f"{metric}: {described}"),
     )
     page.line(Text("deepcontext report", "bold"))
     for name, fact in facts:
@@ -74,23 +67,16 @@ def print_header(page: Page, profile: Profile) -> None:
             page.prose(fact, hanging=f"{name:<9} ")
 
 
-def print_emptiness(page: Page, profile: Profile) -> None:
-    """Say that no operator was recorded, why as far as the profile knows, and what to do."""
-    page.title("No operators were recorded")
-    for sentence in _why_empty(profile):
-        page.prose(sentence, _WARNING)
-
-
-def print_warnings(page: Page, trust: TrustReport) -> None:
+def print_warnings(page: Page, warnings: Sequence[str]) -> None:
     """Print what a person must know before believing the numbers."""
-    for warning in trust.warnings:
+    for warning in warnings:
         page.prose(warning, _WARNING, indent="", hanging="! ")
 
 
 def print_trust(page: Page, trust: TrustReport) -> None:
     """Print the whole trust report, warnings first."""
     page.title("Trust", "what was collected, what was lost, what collecting cost")
-    print_warnings(page, trust)
+    print_warnings(page, trust.warnings)
     facts = [
         (collector.name, _collector(collector), _STATUS_STYLE[collector.status])
         for collector in trust.collectors
@@ -123,7 +109,7 @@ def set_up_shares(profile: Profile) -> str:
     return "".join(
         f", {format_share(value / time.elapsed_ns)} {name}"
         for name, value in parts
-        if value >= _LEAST_SHARE_SAID * time.elapsed_ns
+        if value >= LEAST_SHARE_SAID * time.elapsed_ns
     )
 
 
@@ -204,33 +190,3 @@ def _collector(collector: CollectorReport) -> str:
     )
     text = f"{collector.status}{f': {collector.reason}' if collector.reason else ''}"
     return f"{text} ({details})" if details else text
-
-
-def _why_empty(profile: Profile) -> list[str]:
-    """Return sentences: the reason of every collector that did not run, and the way on."""
-    if gpu_text(profile):
-        return ["The program called none of PyTorch or JAX; what the GPU did is shown."]
-    silent = [each for each in profile.trust.collectors if each.status is not Status.RAN]
-    reasons = [f"{each.name}: {each.status}, {each.reason or 'no reason given'}" for each in silent]
-    launcher = profile.run.script.removeprefix("-m ").rpartition("/")[2]
-    if launcher in _LAUNCHERS:
-        advice = (
-            f"{launcher} starts the program in processes of its own, and those are not profiled. "
-            "Put deepcontext inside, each process then writes its profile: "
-            "torchrun --nproc-per-node N -m deepcontext profile train.py"
-        )
-    elif any(each.status in {Status.UNAVAILABLE, Status.DEGRADED} for each in silent):
-        advice = "Run 'deepcontext doctor': it says what can be measured on this machine."
-    elif silent:
-        advice = "Profile a program that imports PyTorch or JAX, and let it run some operators."
-    else:
-        advice = (
-            "The collectors ran, but no operator was called while the session was running; "
-            "profile the part of the program that computes."
-        )
-    if profile.run.exit_reason == "snapshot":
-        advice = (
-            "This is a snapshot, written while the program ran. If the program is over, it ended "
-            "without an exit (a signal, os._exit, abort, exec): --snapshot-interval writes more often."
-        )
-    return [*reasons, advice]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deepcontext.profiler import balance, counter_use, memory_summary, summary, time_use
 from deepcontext.profiler.gpu_summary import gpu_use
+from deepcontext.profiler.measures import default_metric
 from deepcontext.profiler.run_time import run_time
 from deepcontext.profiler.source import line_text
 from deepcontext.ui.report.machine_jax import jax_to_dict
@@ -30,17 +31,18 @@ FORMAT: Final = "deepcontext report"
 VERSION: Final = 1
 
 
-def report_to_dict(profile: Profile, *, limit: int, metric: str) -> dict[str, object]:
+def report_to_dict(profile: Profile, *, limit: int, metric: str | None = None) -> dict[str, object]:
     """Return what `render_report` prints, as a dict of JSON's types without NaN or infinity.
 
     Args:
         profile: what to report.
         limit: rows of each table.
-        metric: the metric the tables are ordered by.
+        metric: the metric the tables are ordered by; None for `default_metric`.
 
     Raises:
         QueryError: the profile has no such metric; the message lists those it has.
     """
+    metric = metric or default_metric(profile)
     phases = summary.by_phase(profile, metric)
     descriptor = profile.metrics[metric].descriptor
     total = sum(row.value for row in phases)

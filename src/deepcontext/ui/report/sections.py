@@ -110,7 +110,8 @@ def print_lines(page: Page, view: View, title: str = "Source lines of the progra
     table = summary.by_line(view.profile, view.metric, view.limit)
     if not table.rows:
         return
-    note = "total: with all it calls and its backward; self: what no deeper line of yours explains"
+    called = "all it calls and its backward" if _is_divided(_phase_parts(view)) else "all it calls"
+    note = f"total: with {called}; self: what no deeper line of yours explains"
     page.title(f"{title}{_shown(table)}", note)
     print_line_table(page, view, table)
 
@@ -161,20 +162,17 @@ def print_own_modules(page: Page, view: View) -> None:
 
 def print_line_table(page: Page, view: View, table: GroupTable) -> None:
     """Print rows of `summary.by_line` with the text of each line."""
-    total, own, *others = _VALUE_COLUMNS
+    total, own, share, phases = _VALUE_COLUMNS
+    shown = 4 if _is_divided(_phase_parts(view)) else 3  # a bar of one filling says nothing
     columns = (
         total,
         replace(own, rank=6),  # what the line says is worth more than this
-        *others,
+        *(share, phases)[: shown - 2],
         Column("line", Elide.START),
         Column("source", Elide.END, rank=5),
     )
     cells = [
-        (
-            *_values(page, view, row, table.total),
-            *_place(view, row),
-        )
-        for row in table.rows
+        (*_values(page, view, row, table.total)[:shown], *_place(view, row)) for row in table.rows
     ]
     page.table(columns, cells)
 

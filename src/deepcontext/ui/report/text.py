@@ -6,10 +6,10 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deepcontext.profiler import summary
-from deepcontext.profiler.metric import CPU_TIME_NS
+from deepcontext.profiler import summary, time_use
+from deepcontext.profiler.measures import default_metric
 from deepcontext.profiler.run_info import ALL_RANKS
-from deepcontext.ui.format import format_count, format_ns
+from deepcontext.ui.format import format_count, format_ns, format_share
 from deepcontext.ui.report import (
     between,
     counters,
@@ -19,6 +19,7 @@ from deepcontext.ui.report import (
     jax_memory_sections,
     jax_sections,
     memory,
+    no_operators,
     path_view,
     ranks,
     sections,
@@ -40,7 +41,7 @@ def render_report(
     *,
     console: Console,
     limit: int = 15,
-    metric: str = CPU_TIME_NS.name,
+    metric: str | None = None,
 ) -> None:
     """Print everything a profile says, largest first.
 
@@ -48,38 +49,31 @@ def render_report(
         profile: what to print.
         console: where to; its width, colours and encoding are respected.
         limit: rows of each table.
-        metric: the metric the tables are ordered by.
+        metric: the metric the tables are ordered by; None for `default_metric`.
 
     Raises:
         QueryError: the profile has no such metric; the message lists those it has.
     """
-    page, view = Page(console), View(profile, metric, limit)
-    is_empty = not int(profile.exclusive(metric).sum())
-    header.print_header(page, profile)
-    if is_empty:
-        header.print_emptiness(page, profile)
-        findings.print_summary(page, profile)
-        gpu_sections.print_gpu(page, view)
-        between.print_between(page, view)
-        counters.print_counters(page, view)
-    else:
-        if profile.trust.warnings:
-            page.line()
-            header.print_warnings(page, profile.trust)
-        findings.print_summary(page, profile)
-        jax_sections.print_jax(page, view)
-        gpu_sections.print_gpu(page, view)
-        sections.print_phases(page, view)
-        ranks.print_ranks(page, view)
-        sections.print_lines(page, view)
-        sections.print_operators(page, view)
-        sections.print_modules(page, view)
-        sections.print_scopes(page, view)
-        between.print_between(page, view)
-        counters.print_counters(page, view)
-        path_view.print_paths(page, view)
-        memory.print_memory(page, profile, limit)
-        jax_memory_sections.print_jax_memory(page, view)
+    page, view = Page(console), View(profile, metric or default_metric(profile), limit)
+    header.print_header(page, profile, view.metric)
+    notes = () if _operator_calls(profile) else no_operators.notes(profile)
+    if profile.trust.warnings or notes:
+        page.line()
+        header.print_warnings(page, (*profile.trust.warnings, *notes))
+    findings.print_summary(page, profile)
+    jax_sections.print_jax(page, view)
+    gpu_sections.print_gpu(page, view)
+    sections.print_phases(page, view)
+    ranks.print_ranks(page, view)
+    sections.print_lines(page, view)
+    sections.print_operators(page, view)
+    sections.print_modules(page, view)
+    sections.print_scopes(page, view)
+    between.print_between(page, view)
+    counters.print_counters(page, view)
+    path_view.print_paths(page, view)
+    memory.print_memory(page, profile, limit)
+    jax_memory_sections.print_jax_memory(page, view)
     header.print_trust(page, profile.trust)
     page.line()
     _print_closing(page)
@@ -94,46 +88,64 @@ def render_summary(profile: Profile, *, console: Console, path: str | None) -> N
         path: the profile's file as the person calls it, for the commands to type next; None when
             it is in no file.
     """
-    page, view = Page(console), View(profile, CPU_TIME_NS.name, _SUMMARY_LINES)
-    calls = sum(row.operator_calls for row in summary.by_phase(profile))
+    page, view = Page(console), View(profile, default_metric(profile), _SUMMARY_LINES)
+    calls = _operator_calls(profile)
+    page.prose(_first_line(page, profile, calls), "bold", indent="")
     if not calls:
-        header.print_emptiness(page, profile)
+        header.print_warnings(page, (*profile.trust.warnings, *no_operators.notes(profile)))
         gpu_sections.print_gpu_summary(page, view)
-        between.print_between_summary(page, view)
+        between.print_elapsed_summary(page, view)
     else:
-        page.prose(_first_line(page, profile, calls), "bold", indent="")
         sections.print_phase_bar(page, view)
         sections.print_own_lines(page, view)
         sections.print_own_modules(page, view)
         between.print_between_summary(page, view)
         jax_sections.print_jax_summary(page, view)
         gpu_sections.print_gpu_summary(page, view)
-    header.print_warnings(page, profile.trust)
+        header.print_warnings(page, profile.trust.warnings)
     if path is not None:
-        _print_next(page, path, has_operators=bool(calls))
+        _print_next(page, path)
 
 
 def _first_line(page: Page, profile: Profile, calls: int) -> str:
     run = profile.run
     program = Path(run.script).name or "the program"
+    spent = _in_operators(profile, calls) if calls else _without_operators(profile)
     text = (
-        f"{program}: {format_ns(run.wall_ns)}{_of_ranks(run)}, of which "
-        f"{header.wall_share(profile) or 'some'} in {format_count(calls)} operator calls"
-        f"{header.set_up_shares(profile)}"
+        f"{program}: {format_ns(run.wall_ns)}{_of_ranks(run)}{spent}{header.set_up_shares(profile)}"
     )
     steps = header.steps_text(profile, page)
     return f"{text}; steps: {steps}" if steps else text
+
+
+def _operator_calls(profile: Profile) -> int:
+    return sum(row.operator_calls for row in summary.by_phase(profile))
+
+
+def _in_operators(profile: Profile, calls: int) -> str:
+    share = header.wall_share(profile) or "some"
+    return f", of which {share} in {format_count(calls)} operator calls"
+
+
+def _without_operators(profile: Profile) -> str:
+    """Return ``" elapsed, 1.20 s of processor time, 45.0 % waiting"``, of the main thread."""
+    run = profile.run
+    text = f" elapsed, {format_ns(run.cpu_user_ns + run.cpu_system_ns)} of processor time"
+    rows, _ = time_use.by_line(profile)
+    waiting_ns = sum(row.sampled.wait_ns for row in rows)
+    if waiting_ns < header.LEAST_SHARE_SAID * run.wall_ns or not waiting_ns:
+        return text
+    return f"{text}, {format_share(waiting_ns / run.wall_ns)} waiting"
 
 
 def _of_ranks(run: RunInfo) -> str:
     return f" of {run.ranks} ranks together" if run.rank == ALL_RANKS else ""
 
 
-def _print_next(page: Page, path: str, *, has_operators: bool) -> None:
+def _print_next(page: Page, path: str) -> None:
     file = shlex.quote(path)
     page.line(f"next: deepcontext report {file}")
-    if has_operators:
-        page.line(f"      deepcontext report --json {file}")
+    page.line(f"      deepcontext report --json {file}")
 
 
 def _print_closing(page: Page) -> None:

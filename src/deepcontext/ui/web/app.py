@@ -19,11 +19,12 @@ from werkzeug.exceptions import HTTPException
 
 import deepcontext
 from deepcontext.errors import DeepContextError, UserError
+from deepcontext.profiler.measures import default_metric
 from deepcontext.ui.web.about import about
 from deepcontext.ui.web.answers import ErrorAnswer
 from deepcontext.ui.web.ask import QUESTIONS
 from deepcontext.ui.web.guard import Guard, protect
-from deepcontext.ui.web.measures import default_measure, measures
+from deepcontext.ui.web.measures import measures
 from deepcontext.ui.web.shelf import ChangedFileError, GoneFileError
 from deepcontext.ui.web.source_pane import NO_TEXT
 
@@ -142,7 +143,7 @@ def _accepts_gzip() -> bool:
 def warm_up(shelf: Shelf) -> None:
     """Answer once what every page asks first, so that it waits for nothing that can be kept."""
     for place in range(len(shelf)):
-        metric = default_measure(shelf.get(place).profile)
+        metric = default_metric(shelf.get(place).profile)
         if measures(shelf.get(place).profile):
             QUESTIONS["flame"](shelf, {"file": str(place), "metric": metric})
 

@@ -1,4 +1,4 @@
-"""Measures: whose cost a view shows; a metric's total, or how often it was measured."""
+"""Measures: the quantities a view can display; a metric's total, or how often it was measured."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from deepcontext.errors import QueryError
 from deepcontext.profiler.elapsed import ELAPSED_TIME_NS
-from deepcontext.profiler.metric import CALL_DURATION_NS, CPU_TIME_NS, Aggregation
+from deepcontext.profiler.measures import summed_metrics
+from deepcontext.profiler.metric import CALL_DURATION_NS, CPU_TIME_NS
 from deepcontext.ui.labels import metric_label
 from deepcontext.ui.web.answers import Measure
 
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from deepcontext.profiler.profile import Profile
 
 _COUNT: Final = ".count"
-# What one asks for first, in this order; the rest follows as it was recorded.
-_FIRST: Final = (CPU_TIME_NS.name, "gpu_time_ns", "device_time_ns", ELAPSED_TIME_NS.name)
 # Of these the number of events says how often the profiler looked, not what the program did.
 _SAMPLED: Final = ("sampled_", "peak_", "gpu_peak_", "jax_peak_")
 _EVENTS: Final = {
@@ -31,17 +30,7 @@ _EVENTS: Final = {
 
 def measures(profile: Profile) -> list[Measure]:
     """Return what can be shown of a profile; only what adds up over a tree, the default first."""
-    summed = [
-        rows.descriptor
-        for rows in profile.metrics.values()
-        if rows.descriptor.aggregation is Aggregation.SUM
-    ]
-    summed.sort(key=lambda each: _FIRST.index(each.name) if each.name in _FIRST else len(_FIRST))
-    # What a page starts with must show something: GPU work may come from no operator at all.
-    start = next((each for each in summed if profile.metrics[each.name].total.any()), None)
-    if start is not None:
-        summed.remove(start)
-        summed.insert(0, start)
+    summed = summed_metrics(profile)
     totals = [
         Measure(each.name, metric_label(each.name), each.unit, each.description) for each in summed
     ]
@@ -82,12 +71,6 @@ def measure_named(profile: Profile, key: str) -> Measure:
             return measure
     names = ", ".join(measure.key for measure in known) or "none"
     raise QueryError(f"this profile has no measure '{key}'; it has: {names}")
-
-
-def default_measure(profile: Profile) -> str:
-    """Return the key of the measure to start with; that of CPU time when there is none at all."""
-    known = measures(profile)
-    return known[0].key if known else CPU_TIME_NS.name
 
 
 def values_of(profile: Profile, key: str) -> npt.NDArray[np.int64]:

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from deepcontext.profiler import summary
+from deepcontext.profiler.measures import default_metric
 from deepcontext.profiler.views.layers import OPTIONAL_LAYERS, layer_of_frame
 from deepcontext.profiler.views.options import TreeOptions
 from deepcontext.profiler.views.pivot import pivots
-from deepcontext.ui.web.measures import default_measure, measures, metric_of, values_of
+from deepcontext.ui.web.measures import measures, metric_of, values_of
 from deepcontext.ui.web.questions import FlameQuestion, TreeQuestion
 from deepcontext.ui.web.source_pane import files
 from deepcontext.ui.web.tables import table, tables_of
@@ -60,7 +61,7 @@ class Recorded:
 def questions(shelf: Shelf) -> Iterator[Recorded]:
     """Yield what a page may ask about all profiles, most useful first."""
     starts = [
-        TreeQuestion(file=place, metric=default_measure(shelf.get(place).profile))
+        TreeQuestion(file=place, metric=default_metric(shelf.get(place).profile))
         for place in range(len(shelf))
     ]
     # What the page opens with comes before all that may fill the file.

@@ -41,7 +41,9 @@ def _begin(known_modules: frozenset[str], note: str) -> None:
     manager = deepcontext._MANAGER  # noqa: SLF001  one package
     bootstrap.begin(
         # Not deepcontext.stop: it loads numpy, to return what has been written.
-        bootstrap.Recorder(lambda path, options: manager.start(path, options, ALL), manager.stop),
+        bootstrap.Recorder(
+            lambda path, options: manager.start(path, options, ALL), manager.stop, manager.discard
+        ),
         bootstrap.LaunchOptions(**fields["options"]),
         known_modules=known_modules,
         package_root=package_root,

@@ -1,0 +1,86 @@
+"""What a report says about a program that called no operators, before the time it spent.
+
+Collectors that nothing in the program or on the machine called for (no GPU, jax not imported) are
+named in the trust report and by `doctor`, not here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from deepcontext.profiler.collector import Status
+from deepcontext.profiler.frame import FrameKind
+from deepcontext.profiler.measures import default_metric
+from deepcontext.ui.report.gpu_sections import gpu_text
+
+if TYPE_CHECKING:
+    from deepcontext.profiler.profile import Profile
+
+_FRAMEWORKS: Final = ("torch", "jax")
+_SHORT_NS: Final = 100_000_000
+# Programs that only start others, as they are named on a command line.
+_LAUNCHERS: Final = frozenset({
+    "torchrun",
+    "torch.distributed.run",
+    "torch.distributed.launch",
+    "accelerate",
+    "accelerate.commands.launch",
+    "deepspeed",
+})
+
+_LAUNCHER_ADVICE: Final = (
+    "starts the program in processes of its own, and those are not profiled. Put deepcontext "
+    "inside, each process then writes its profile: torchrun --nproc-per-node N -m deepcontext "
+    "profile train.py"
+)
+
+
+def notes(profile: Profile) -> tuple[str, ...]:
+    """Return what a person may have expected to find in the profile, and what to do."""
+    launcher = profile.run.script.removeprefix("-m ").rpartition("/")[2]
+    if launcher in _LAUNCHERS:
+        return (f"{launcher} {_LAUNCHER_ADVICE}",)
+    status = {collector.name: collector.status for collector in profile.trust.collectors}
+    found = []
+    if gpu_text(profile):
+        found.append(
+            "The program called no operators of PyTorch or JAX; what the GPU did is shown."
+        )
+    loaded = [name for name in _FRAMEWORKS if status.get(name) is Status.RAN]
+    if loaded:
+        found.append(
+            f"The program imported {' and '.join(loaded)}, but called no operator while it was "
+            "profiled."
+        )
+    if any(status.get(name) is Status.UNAVAILABLE for name in _FRAMEWORKS):
+        found.append("Run 'deepcontext doctor': it says what can be measured on this machine.")
+    if profile.run.exit_reason == "snapshot":
+        found.append(
+            "This is a snapshot, written while the program ran. If the program is over, it ended "
+            "without an exit (a signal, os._exit, abort, exec): --snapshot-interval writes more often."
+        )
+    elif not _has_values(profile):
+        found.append(
+            "There is nothing to show: the program called no operator of PyTorch or JAX, and "
+            f"{_why_not_sampled(status.get('cpu sampling'), profile.run.wall_ns)}."
+        )
+    return tuple(found)
+
+
+def _has_values(profile: Profile) -> bool:
+    """Say whether anything was measured below the level of threads."""
+    kinds = profile.frames.kind[profile.tree.frame]
+    is_inner = ~np.isin(kinds, (FrameKind.ROOT, FrameKind.THREAD))
+    return bool(profile.exclusive(default_metric(profile))[is_inner].any())
+
+
+def _why_not_sampled(status: Status | None, wall_ns: int) -> str:
+    if status is Status.OFF:
+        return "sampling was switched off (--cpu-rate 0)"
+    if status is Status.UNAVAILABLE:
+        return "it could not be sampled"
+    if wall_ns < _SHORT_NS:
+        return "it ended before it was sampled"
+    return "no sample could be attributed to a line of code"
