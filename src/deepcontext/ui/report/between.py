@@ -99,7 +99,7 @@ def print_between_summary(page: Page, view: View) -> None:
 def print_elapsed_summary(page: Page, view: View) -> None:
     """Print the lines that take most of the elapsed time of a program without operators."""
     profile, run = view.profile, view.profile.run
-    rows, _ = time_use.by_line(profile, view.limit) if time_use.is_sampled(profile) else ((), 0)
+    rows, _ = time_use.by_line(profile, view.limit)
     least = run.wall_ns * _LEAST_SHARE_OF_ALL
     cells = [
         (
