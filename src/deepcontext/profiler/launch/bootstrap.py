@@ -196,7 +196,7 @@ class _Launch:
     def _discard(self) -> None:
         self._recorder.discard()
         if not self._options.quiet:
-            self._say("no profile written: the program did not begin")
+            self._stderr.say("no profile written: the program did not begin")
 
     def _written(self) -> tuple[str, str]:
         """Return the path of the profile, and the same as the person would type it."""
