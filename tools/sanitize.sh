@@ -18,7 +18,9 @@ python=$(command -v "$1") || {
 }
 cd "$(dirname "$0")/.."
 build=build/sanitize
-package=$build/package
+version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+extension=$build/extension-$version
+package=$build/package-$version
 sanitizers=address,undefined
 jobs=${JOBS:-2}
 generator=()
@@ -36,14 +38,14 @@ native_tests() { # SANITIZERS CTEST-OPTIONS...
 }
 
 build_extension() { # PYTHON
-  cmake -S . -B "$build/extension" "${generator[@]}" -DDEEPCONTEXT_SANITIZE=$sanitizers \
+  cmake -S . -B "$extension" "${generator[@]}" -DDEEPCONTEXT_SANITIZE=$sanitizers \
     -DPython_EXECUTABLE="$1" -DSKBUILD_PROJECT_VERSION=0 >/dev/null
-  cmake --build "$build/extension" -j "$jobs" --target _native >/dev/null
+  cmake --build "$extension" -j "$jobs" --target _native >/dev/null
   rm -rf "$package"
   mkdir -p "$package"
   cp -r src/deepcontext "$package/"
   rm -f "$package"/deepcontext/_native*.so
-  cp "$build"/extension/native/_native*.so "$package/deepcontext/"
+  cp "$extension"/native/_native*.so "$package/deepcontext/"
   # A checkout installed editable is found before PYTHONPATH; at start-up this takes its finder away.
   cat >"$package/sitecustomize.py" <<'END'
 import sys

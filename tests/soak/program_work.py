@@ -6,15 +6,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import os
 import queue
+import random
 import re
 import signal
 import subprocess
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import deepcontext
 
@@ -26,6 +28,11 @@ try:
     import torch
 except ImportError:  # the sanitizers' environment has no framework
     torch = None
+try:
+    import jax
+    import jax.numpy as jnp
+except ImportError:
+    jax = None
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -145,14 +152,14 @@ def processes() -> None:
     time.sleep(0.2)
 
 
-# PyTorch keeps its observers behind a lock that it does not hold across a fork: a child may not use
-# it when another thread was inside it. One that begins a session does.
-_torch_lock = threading.RLock()
+# PyTorch keeps its observers behind a lock that it does not hold across a fork, and XLA has locks like
+# it: a child may not use them when another thread was inside. One that begins a session does.
+_framework_lock = threading.RLock()
 
 
 def torch_training() -> None:
     """Forward, backward and optimizer of a small model."""
-    with _torch_lock:
+    with _framework_lock:
         _train()
 
 
@@ -172,12 +179,12 @@ _handed: queue.SimpleQueue[object] = queue.SimpleQueue()
 
 def torch_handing() -> None:
     """Tensors that another thread frees."""
-    with _torch_lock:
+    with _framework_lock:
         for size in range(1, 40):
             _handed.put(torch.full((size,), 1.0))
 
     def take() -> None:
-        with _torch_lock:
+        with _framework_lock:
             for _ in range(39):
                 tensor = _handed.get()
                 assert float(tensor.sum()) == tensor.numel()  # type: ignore[attr-defined]
@@ -185,6 +192,38 @@ def torch_handing() -> None:
     taker = threading.Thread(target=take)
     taker.start()
     taker.join()
+
+
+def jax_training() -> None:
+    """Steps of one program, with what is copied and waited for."""
+    with _framework_lock:
+        weights = jnp.ones((8, 8))
+        for _ in range(20):
+            weights = _jax_step(weights, jnp.ones((4, 8)))
+        assert bool(jnp.isfinite(jax.device_get(weights)).all())
+
+
+def _jax_step(weights: Any, batch: Any) -> Any:
+    def loss(weights: Any) -> Any:
+        return jnp.square(jnp.tanh(batch @ weights)).mean()
+
+    if "step" not in _jitted:
+        _jitted["step"] = jax.jit(lambda weights: weights - 0.1 * jax.grad(loss)(weights))
+    return _jitted["step"](weights)
+
+
+_jitted: dict[str, Any] = {}
+
+
+def jax_compiling() -> None:
+    """Programs that are compiled, run twice and forgotten."""
+    with _framework_lock:
+        size = random.randrange(2, 50)
+        program = jax.jit(lambda values: jnp.sin(values).sum() * size)
+        values = jnp.zeros(size)
+        assert float(program(values)) == float(program(values)) == 0.0
+        del program
+        gc.collect()
 
 
 def fork_from_a_thread() -> None:
@@ -208,12 +247,13 @@ def works() -> tuple[Callable[[], None], ...]:
     )
     with_greenlet = () if greenlet is None else (greenlets,)
     with_torch = () if torch is None else (torch_training, torch_handing)
-    return plain + with_greenlet + with_torch
+    with_jax = () if jax is None else (jax_training, jax_compiling)
+    return plain + with_greenlet + with_torch + with_jax
 
 
 def fork_once(*, with_session: bool) -> None:
     """Fork a child that works, and has a session of its own or none; it has to end by itself."""
-    with _torch_lock if with_session else contextlib.nullcontext():
+    with _framework_lock if with_session else contextlib.nullcontext():
         child = os.fork()
     if child == 0:
         status = 1

@@ -79,6 +79,8 @@ def main(seconds: float, seed: int, folder: Path) -> int:
     if torch is not None:
         torch.set_num_threads(1)
         program_work.torch_training()
+    if program_work.jax is not None:
+        program_work.jax_training()
     soak = Soak(seed, folder, time.monotonic() + seconds)
     signal.signal(signal.SIGPROF, soak.on_timer)
     signal.setitimer(signal.ITIMER_PROF, 0.007, 0.007)
@@ -150,6 +152,7 @@ def _options(choice: random.Random) -> dict[str, Any]:
         "memory": choice.random() < 0.5,
         "native": choice.random() < 0.5,
         "shapes": choice.random() < 0.3,
+        "jax_exact": choice.random() < 0.2,
         "snapshot_interval": choice.choice((0, 0.02, 0.2, 5.0)),
         "counters": choice.choice(((), ("page-faults", "context-switches"))),
         "node_limit": choice.choice((1_000_000, 1_000_000, 3000)),
