@@ -37,6 +37,7 @@ except ImportError:
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+has_jax = jax is not None
 CHILD_STATUS = 7
 # A child that takes longer hangs: it has a second's work, and the machine may be very busy.
 CHILD_TIMEOUT_S = 60.0
@@ -247,7 +248,7 @@ def works() -> tuple[Callable[[], None], ...]:
     )
     with_greenlet = () if greenlet is None else (greenlets,)
     with_torch = () if torch is None else (torch_training, torch_handing)
-    with_jax = () if jax is None else (jax_training, jax_compiling)
+    with_jax = (jax_training, jax_compiling) if has_jax else ()
     return plain + with_greenlet + with_torch + with_jax
 
 

@@ -79,7 +79,7 @@ def main(seconds: float, seed: int, folder: Path) -> int:
     if torch is not None:
         torch.set_num_threads(1)
         program_work.torch_training()
-    if program_work.jax is not None:
+    if program_work.has_jax:
         program_work.jax_training()
     soak = Soak(seed, folder, time.monotonic() + seconds)
     signal.signal(signal.SIGPROF, soak.on_timer)
