@@ -3,11 +3,11 @@
 usage: record_cases.py FOLDER profile torch|jax     (then a NAME a line)
        record_cases.py FOLDER time torch|jax NAME...
 
-Profiling writes NAME.dcprof and then prints "recorded NAME"; a case "ranks_..." is a job of two
-processes. Timed programs take turns, so that what disturbs one disturbs the others; each line printed is
-"seconds", NAME and the processor seconds of its runs, in order. One process for all of a framework,
-because importing it takes longer than any. When they are timed, programs of JAX that were compiled before
-come from a cache in FOLDER, except for those of `_COMPILING`.
+Profiling writes NAME.dcprof and then prints "recorded NAME"; a case "ranks_..." is a job of two processes,
+a case "shapes_..." is recorded with shapes. Timed programs take turns, so that what disturbs one disturbs
+the others; each line printed is "seconds", NAME and the processor seconds of its runs, in order. One
+process for all of a framework, because importing it takes longer than any. When they are timed, programs of
+JAX that were compiled before come from a cache in FOLDER, except for those of `_COMPILING`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def profile_each(folder: Path) -> None:
         if name.startswith("ranks_"):
             profile_ranks(folder, name)
         else:
-            deepcontext.start(folder / f"{name}.dcprof")
+            deepcontext.start(folder / f"{name}.dcprof", shapes=name.startswith("shapes_"))
             run(name)
             deepcontext.stop()
         print(f"recorded {name}", flush=True)

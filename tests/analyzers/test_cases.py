@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from deepcontext.analyzers import ALL, Severity, run_analyzers
+from deepcontext.analyzers import ALL, Severity, places, run_analyzers
 from deepcontext.profiler.frame import FrameKind
 from deepcontext.profiler.jax_summary import INSERTED
 
@@ -40,8 +40,10 @@ CASES = [
     ("recompilation", "recompilation", "TORCH_LOGS"),
     ("graph_break", "recompilation", "fullgraph"),
     ("variance", "variance", "--shapes"),
+    ("shapes", "variance", "the same shapes"),
     ("workers", "data_loading", "no more workers than cores"),
     ("memory", "memory", "a list they are appended to"),
+    ("serving", "memory", "smaller scope"),
     ("ranks", "rank_imbalance", "shards of equal size"),
     # The published case studies.
     ("recommendation", "forward_backward", "index_select"),
@@ -121,6 +123,22 @@ def test_waits_of_a_jax_program_without_a_device_are_no_warning(judge: Judge) ->
         assert finding.severity is Severity.INFO
 
     judge("jax_waits_problem", is_info)
+
+
+@pytest.mark.parametrize("name", ["serving_healthy", "variance_problem"])
+def test_calls_that_may_differ_in_size_are_asked_about(judge: Judge, name: str) -> None:
+    """Once for the program; not at all where others had its cores, which may be why calls differ."""
+
+    def asks(profile: Profile) -> None:
+        findings = run_analyzers(profile, only=["variance"])
+        assert len(findings) <= 1
+        assert len(findings) == 1 or places.crowded_ns(profile)
+        for finding in findings:
+            assert finding.severity is Severity.INFO
+            assert finding.gain is None
+            assert finding.title.endswith("do the sizes of its inputs differ?")
+
+    judge(name, asks)
 
 
 def test_changed_argument_of_a_jax_function_is_named(judge: Judge) -> None:

@@ -28,6 +28,8 @@ _LEAST_SHARE: Final = 0.50
 # Allocated over the run by what was held at once, and allocations at one line.
 _LEAST_CHURN: Final = 100.0
 _LEAST_ALLOCATIONS: Final = 1000
+# Allocated over the run by what was held at the peak.
+_ALLOCATED_ONCE: Final = 1.05
 # What has to be added over the steps looked at, in itself and by what is held at the peak.
 _LEAST_GROWTH: Final = _MIB
 _LEAST_GROWTH_SHARE: Final = 0.01
@@ -112,6 +114,8 @@ def _owner(profile: Profile, prefix: str, peak: int) -> list[Finding]:
         return []  # fewer of them are another program
     if peak < _LEAST_ACTIVATIONS and _is_mostly(profile, prefix, "activation", holders[0]):
         return []  # a small model in training keeps them for its backward
+    if _is_kept(profile, prefix, holders[0]):
+        return []  # a pool of a server, weights, a table of data: what the program works on
     where = places.place_text(profile, holders[0].frame)
     return [
         Finding(
@@ -137,6 +141,22 @@ def _is_mostly(profile: Profile, prefix: str, role: str, place: Place) -> bool:
         return False
     held = int(profile.inclusive(metric)[list(place.nodes)].sum())
     return held >= _LEAST_SHARE * place.value
+
+
+def _is_kept(profile: Profile, prefix: str, place: Place) -> bool:
+    """Say whether a line allocated a few times, and all of it was held at the peak.
+
+    What steps allocate anew comes to more than was held at one time; what a program gathers, to more
+    pieces. Whether the rest is needed, and how long, a profile does not say.
+    """
+    metric = f"{prefix}alloc_bytes"
+    if metric not in profile.metrics:
+        return False
+    allocated = int(profile.inclusive(metric)[list(place.nodes)].sum())
+    return (
+        allocated <= _ALLOCATED_ONCE * place.value
+        and _allocations(profile, metric, place) < _LEAST_ALLOCATIONS
+    )
 
 
 def _churn(profile: Profile, prefix: str, peak: int) -> list[Finding]:

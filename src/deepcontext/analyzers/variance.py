@@ -15,6 +15,7 @@ import numpy as np
 from deepcontext.analyzers import places
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Severity
+from deepcontext.analyzers.operator_names import INDEX_BY_MASK
 from deepcontext.profiler.frame import FrameKind
 from deepcontext.profiler.metric import CALL_DURATION_NS, CPU_TIME_NS
 from deepcontext.profiler.tree import NO_NODE
@@ -72,7 +73,9 @@ def _innermost(profile: Profile, rows: MetricRows, uneven: places.Mask) -> dict[
 
 def _is_shaped(profile: Profile, node: int) -> bool:
     """Say whether all calls had the shapes that are in the operator's name (``--shapes``)."""
-    return _SHAPES in profile.frame(node).name
+    name = profile.frame(node).name
+    # The tensors that index another are a list, which has no shapes.
+    return _SHAPES in name and places.base_name(name) not in INDEX_BY_MASK
 
 
 def _has_shapes(profile: Profile) -> bool:
@@ -138,8 +141,9 @@ def _statement(profile: Profile, rows: MetricRows, row: int) -> Finding:
             "some batches take longer to make than others: prepare them ahead, or with workers and "
             "a larger prefetch_factor"
             if _is_loading(profile, node)
-            else "find what differs in the slow calls, whose inputs have the same shapes: the values "
-            "(branches, denormal numbers), work done every n-th step, other programs on the same cores"
+            else "find what differs in the slow calls, whose input tensors have the same shapes: "
+            "values and numbers that decide how much is computed, denormal numbers, other programs on "
+            "the same cores"
         ),
         misleads="the machine was busy with other programs; batches are of different sizes",
     )

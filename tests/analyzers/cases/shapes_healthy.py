@@ -1,0 +1,11 @@
+"""Runs large inputs and small ones in turns, on one path: prefill and decode, say."""
+
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+net = nn.Linear(512, 512).requires_grad_(requires_grad=False)
+data = torch.randn(24000, 512)
+for step in range(40):
+    rows = 24000 if step % 8 == 7 else 16
+    net(data[:rows])
