@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Self
 from deepcontext import _native
 from deepcontext.errors import DeepContextError, SessionError
 from deepcontext.profiler.capture import Capture, StepTimes
+from deepcontext.profiler.child_end import call_at_end_of_child
 from deepcontext.profiler.collector import (
     CollectorOptions,
     ImportWaiter,
@@ -349,6 +350,7 @@ class SessionManager:
         self._session: Session | None = None
         self._pid = os.getpid()
         self._has_process_hooks = False
+        self._child_with_hook = 0
         self._stops_at_exit = False
 
     @property
@@ -392,6 +394,9 @@ class SessionManager:
                 raise
             self._stops_at_exit = options.stops_at_exit
             self._session = session
+            if self._child_with_hook != self._pid:
+                self._child_with_hook = self._pid
+                call_at_end_of_child(self._at_exit)
             return session
 
     def stop(self, reason: str = "exit") -> Capture:

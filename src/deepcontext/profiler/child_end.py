@@ -1,0 +1,31 @@
+"""The end of a child process of `multiprocessing`, which may run no exit handlers.
+
+Does not import `multiprocessing`: a process that has not is none of its children.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# Below every priority in the standard library and every sensible one in programs: what they do at
+# the end is measured, too.
+_LAST: Final = -1_000_000
+
+
+def call_at_end_of_child(callback: Callable[[], None]) -> None:
+    """Call `callback` when this process ends, if it is a forked child of `multiprocessing`.
+
+    Forked children, also those of its fork server and of `concurrent.futures`, end by `os._exit`.
+    Spawned ones end as any program does, with their exit handlers.
+    """
+    process = sys.modules.get("multiprocessing.process")
+    util = sys.modules.get("multiprocessing.util")
+    context = sys.modules.get("multiprocessing.context")
+    if process is None or util is None or context is None or process.parent_process() is None:
+        return
+    if context._default_context.get_start_method() != "spawn":  # noqa: SLF001  as its own modules do
+        util.Finalize(None, callback, exitpriority=_LAST)
