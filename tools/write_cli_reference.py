@@ -47,9 +47,11 @@ def _section(parser: Parser) -> str:
 
 def _row(action: argparse.Action) -> str:
     names = action.option_strings or [str(action.metavar)]
-    value = f" {action.metavar}" if action.option_strings and action.nargs != 0 else ""
+    # As argparse prints it where no name for the value is given: the choices.
+    shown = action.metavar or f"{{{','.join(map(str, action.choices or ()))}}}"
+    value = f" {shown}" if action.option_strings and action.nargs != 0 else ""
     label = ", ".join(f"`{name}{value}`" for name in names)
-    return f"| {label} | {action.help} |"
+    return f"| {label} | {str(action.help).replace('%%', '%')} |"
 
 
 def main() -> int:

@@ -5,7 +5,6 @@ Does no work of its own. Invariant: an error raised on purpose is one line on st
 
 from __future__ import annotations
 
-import os
 import sys
 import traceback
 from pathlib import Path
@@ -24,6 +23,13 @@ from deepcontext.ui.cli import (
     view,
 )
 from deepcontext.ui.cli.command import EXIT_CODES, Command, Parser, nearest
+from deepcontext.ui.cli.streams import (
+    ReaderGoneError,
+    complain,
+    die_of_closed_pipe,
+    guarded_streams,
+    occupy_closed_descriptors,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,7 +46,6 @@ COMMANDS: Final[tuple[Command, ...]] = (
     overhead.COMMAND,
 )
 INTERRUPTED: Final = 130  # 128 + SIGINT, what a shell reports
-PIPE_CLOSED: Final = 141  # 128 + SIGPIPE
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -52,23 +57,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         the exit code, as listed in the help text.
     """
-    _replace_closed_streams()
     words = list(sys.argv[1:] if argv is None else argv)
     try:
-        return _run(words)
+        with guarded_streams():
+            return _run(words)
+    except (ReaderGoneError, BrokenPipeError):  # the second from a pipe that was named with -o
+        return die_of_closed_pipe()
     except DeepContextError as error:
         _print_error(str(error))
         return error.exit_code
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read the output has enough of it. Python would fail again on flushing it at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return PIPE_CLOSED
     except Exception as error:  # noqa: BLE001  the outermost edge
-        traceback.print_exc()
         _print_error(
-            f"{type(error).__name__} is a bug of deepcontext; report it with the lines above"
+            f"{type(error).__name__} is a bug of deepcontext; report it with the lines above",
+            traceback.format_exc(),
         )
         return DeepContextError.exit_code
 
@@ -98,17 +101,6 @@ examples:
     return parser
 
 
-def _replace_closed_streams() -> None:
-    """Print into the void where a standard stream is closed: Python has None in its place.
-
-    A program that takes this process over finds the stream closed again.
-    """
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:
-            void = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  to the end
-            setattr(sys, name, void)
-
-
 def _run(words: list[str]) -> int:
     parser = build_parser()
     if not words:
@@ -118,6 +110,8 @@ def _run(words: list[str]) -> int:
         return _run_options(parser, words)
     for command in COMMANDS:
         if command.name == words[0]:
+            if not command.takes_program:
+                occupy_closed_descriptors()
             try:
                 return command.main(words[1:])
             except SystemExit as stop:  # argparse ends so after it has printed a help text
@@ -147,5 +141,5 @@ def _unknown_command(word: str) -> str:
     return f"unknown command '{word}'{hint}; commands are {', '.join(names)}"
 
 
-def _print_error(message: str) -> None:
-    print(f"error: {message}", file=sys.stderr)
+def _print_error(message: str, before: str = "") -> None:
+    complain(f"{before}error: {message}\n")

@@ -22,10 +22,12 @@ exit codes:
   0   done
   2   the request cannot be met as it was made (unknown option, missing file, ...)
   3   a limit that was asked for is exceeded (overhead or diff --max-ratio, analyze --fail-on)
-  4   this machine or an installed package lacks something that was asked for
+  4   this machine or an installed package lacks something that was asked for, or a file or
+      standard output cannot be written to (full disk, closed stream)
   5   a profile file is damaged, foreign, or written by a newer version
   70  a bug of deepcontext
-  130 interrupted from the keyboard"""
+  130 interrupted from the keyboard
+  141 whoever read standard output has ended (SIGPIPE), as 'head' does"""
 
 
 class Parser(argparse.ArgumentParser):
