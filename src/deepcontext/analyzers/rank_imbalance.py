@@ -1,6 +1,8 @@
 """Rank imbalance: lines that take one rank of a job longer, while the others wait for it.
 
-Asked of merged profiles (`deepcontext merge`); of one process it says nothing.
+Asked of merged profiles (`deepcontext merge`); of one process it says nothing. Processes are compared
+that run the same program and meet in collectives: the frontend, the engine and the workers of a server
+have different work, and a line of one is none of the others'.
 """
 
 from __future__ import annotations
@@ -20,21 +22,25 @@ from deepcontext.profiler.source import is_user_file
 from deepcontext.profiler.tree import NO_NODE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from deepcontext.profiler.balance import UnevenLine
     from deepcontext.profiler.profile import Profile
+
+    Ranks = Sequence[tuple[int, int]]
 
 _MOST: Final = 5
 # Of the elapsed time of a rank: starting and importing differ by less between processes alike.
 _LEAST_SHARE: Final = 0.05
 _LEAST_NS: Final = 100_000_000
-# Where ranks wait for each other: operators, scopes of the back ends, operations of XLA.
+# Where ranks wait for each other: operators, scopes of the back ends, kernels, operations of XLA.
 _COLLECTIVES: Final = (
     "c10d::",
     "_c10d_functional::",
     "gloo:",
     "nccl:",
+    "ncclDevKernel",
+    "ncclKernel",
     "mpi:",
     "all-reduce",
     "all-gather",
@@ -51,8 +57,28 @@ def _find(profile: Profile) -> list[Finding]:
     if not ranks or elapsed_ns < places.LEAST_TOTAL_NS:
         return []
     least = max(_LEAST_NS, _LEAST_SHARE * elapsed_ns)
-    lines = balance.uneven_lines(profile, _MOST, _working_ns(profile))
-    return [_finding(profile, line, elapsed_ns) for line in lines if line.excess >= least]
+    found = []
+    for peers in _peers(profile, ranks):
+        lines = balance.uneven_lines(profile, _MOST, _working_ns(profile), peers)
+        found += [
+            _finding(profile, peers, line, elapsed_ns) for line in lines if line.excess >= least
+        ]
+    return found
+
+
+def _peers(profile: Profile, ranks: Ranks) -> list[Ranks]:
+    """Return groups of ranks that run one program and meet in collectives, two or more each."""
+    tree = profile.tree
+    meets = np.flatnonzero(_nodes_of(profile, lambda frame: frame.name.startswith(_COLLECTIVES)))
+    body = np.flatnonzero(_nodes_of(profile, _is_program))
+    groups: dict[str, list[tuple[int, int]]] = {}
+    for rank, node in ranks:
+        end = int(tree.subtree_end[node])
+        if ((meets >= node) & (meets < end)).any():
+            of_rank = body[(body >= node) & (body < end)]
+            program = profile.frame(int(of_rank[0])).file if len(of_rank) else ""
+            groups.setdefault(program, []).append((rank, node))
+    return [group for group in groups.values() if len(group) > 1]
 
 
 def _working_ns(profile: Profile) -> places.Ints:
@@ -79,6 +105,11 @@ def _is_collective(frame: Frame) -> bool:
     return frame.name.startswith(_COLLECTIVES) or _DISTRIBUTED in frame.file
 
 
+def _is_program(frame: Frame) -> bool:
+    """Say whether a frame may be the body of the script, which is the first such of a process."""
+    return frame.name == "<module>" and is_user_file(frame.file)
+
+
 def _is_imported(frame: Frame) -> bool:
     return frame.name == "<module>" and bool(frame.file) and not is_user_file(frame.file)
 
@@ -88,8 +119,7 @@ def _nodes_of(profile: Profile, accepts: Callable[[Frame], bool]) -> places.Mask
     return np.array([accepts(frame) for frame in profile.frames], np.bool_)[profile.tree.frame]
 
 
-def _finding(profile: Profile, line: UnevenLine, elapsed_ns: int) -> Finding:
-    ranks = balance.rank_nodes(profile)
+def _finding(profile: Profile, ranks: Ranks, line: UnevenLine, elapsed_ns: int) -> Finding:
     most = max(line.by_rank)
     place = line.by_rank.index(most)
     rank, node = ranks[place]

@@ -23,6 +23,8 @@ from deepcontext.profiler.time_use import on_main_threads
 from deepcontext.profiler.tree import NO_NODE
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy.typing as npt
 
     from deepcontext.profiler.model import ProfileModel as Profile
@@ -112,7 +114,10 @@ def line_time(profile: Profile) -> Ints:
 
 
 def uneven_lines(
-    profile: Profile, limit: int, values: Ints | None = None
+    profile: Profile,
+    limit: int,
+    values: Ints | None = None,
+    ranks: Sequence[tuple[int, int]] | None = None,
 ) -> tuple[UnevenLine, ...]:
     """Return the lines whose times differ most between ranks, by the excess of the slowest rank.
 
@@ -120,8 +125,9 @@ def uneven_lines(
         profile: what to look at.
         limit: lines at most.
         values: exclusive value of each node, shape (nodes,); `line_time` if None.
+        ranks: which to compare, of `rank_nodes`; all if None.
     """
-    ranks = rank_nodes(profile)
+    ranks = rank_nodes(profile) if ranks is None else ranks
     if not ranks:
         return ()
     values = line_time(profile) if values is None else values
