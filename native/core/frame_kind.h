@@ -20,6 +20,7 @@ enum class FrameKind : uint8_t {
   kStall = 12,
   kHlo = 13,
   kMarker = 14,
+  kRank = 15, // of merged profiles, which Python makes; never recorded
   // Never leaves the core: a node that stands for a node of another thread's tree and is replaced
   // by it when the trees are merged (a = recorder, b = node id).
   kLink = 255,

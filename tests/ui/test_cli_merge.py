@@ -18,6 +18,7 @@ from deepcontext.profiler.metric import Aggregation, MetricDescriptor
 from deepcontext.profiler.profile import Profile
 from deepcontext.profiler.run_info import ALL_RANKS
 from deepcontext.profiler.trust import CollectorReport, TrustReport
+from deepcontext.profiler.views.pivot import pivots
 from deepcontext.ui.cli import app
 
 if TYPE_CHECKING:
@@ -62,6 +63,8 @@ def test_the_tree_of_each_rank_is_as_in_its_own_file(make_rank: MakeRank) -> Non
     parts = [make_rank(0, name="troubled", factor=3), make_rank(1, name="troubled")]
     job = merge({"b": parts[1], "a": parts[0]})
     assert [rank for rank, _ in balance.rank_nodes(job)] == [0, 1]
+    assert pivots(job) == ("thread", "none", "phase", "rank")
+    assert pivots(parts[0]) == ("thread", "none", "phase")
     for part, (_, node) in zip(parts, balance.rank_nodes(job), strict=True):
         assert _paths(job, node) == _paths(part)
     for metric in ("cpu_time_ns", "sampled_wait_time_ns", "elapsed_time_ns"):

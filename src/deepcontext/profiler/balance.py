@@ -1,13 +1,12 @@
 """How evenly the ranks of a merged profile are loaded, as a whole and line by line.
 
-Reads what `merging.py` made: a frame "rank N" for each process below the root.
+Reads what `merging.py` made: a frame of kind rank for each process below the root.
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
     from deepcontext.profiler.model import ProfileModel as Profile
 
     Ints = npt.NDArray[np.int64]
-
-_RANK: Final = re.compile(r"rank (\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +76,8 @@ def rank_nodes(profile: Profile) -> tuple[tuple[int, int], ...]:
     found = []
     for node in profile.tree.children(0):
         frame = profile.frame(node)
-        match = _RANK.fullmatch(frame.name)
-        if frame.kind is FrameKind.SCOPE and match:
-            found.append((int(match[1]), node))
+        if frame.kind is FrameKind.RANK:
+            found.append((frame.line, node))
     return tuple(sorted(found))
 
 

@@ -28,6 +28,7 @@ class FrameKind(enum.IntEnum):
     STALL = 12
     HLO = 13
     MARKER = 14
+    RANK = 15
 
     @property
     def label(self) -> str:
@@ -60,7 +61,7 @@ class Frame:
         kind: layer of the program.
         name: function, module (``Linear 'encoder.fc1'``), operator or kernel name.
         file: absolute source path, of native code that of the library; "" where a frame has none.
-        line: 1-based source line, or 0 where a frame has none.
+        line: 1-based source line, or 0 where a frame has none; of a rank its number, from 0.
     """
 
     kind: FrameKind

@@ -25,7 +25,7 @@ class FrameTable:
         kind: `FrameKind`, uint8.
         name: index into `strings`, uint32.
         file: index into `strings`, uint32; the string is "" where the frame has no file.
-        line: 1-based source line, uint32; 0 where the frame has none.
+        line: 1-based source line, uint32; 0 where the frame has none; of a rank its number.
         strings: each string once.
     """
 

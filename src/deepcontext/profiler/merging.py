@@ -1,4 +1,4 @@
-"""One profile of all ranks of a job: their trees side by side, each below a frame "rank N".
+"""One profile of all ranks of a job: their trees side by side, each below a frame of kind rank.
 
 Does not read or write files. Invariant: every sum over the tree of a rank is what it was in its own
 profile; sums over the whole profile are those of the job.
@@ -118,7 +118,9 @@ def _frames(parts: Sequence[Part]) -> tuple[FrameTable, list[npt.NDArray[np.uint
 
     nothing = place("")
     rows = [(int(FrameKind.ROOT), nothing, nothing, 0)]
-    rows += [(int(FrameKind.SCOPE), place(f"rank {part.rank}"), nothing, 0) for part in parts]
+    rows += [
+        (int(FrameKind.RANK), place(f"rank {part.rank}"), nothing, part.rank) for part in parts
+    ]
     known = {row: number for number, row in enumerate(rows)}
     maps = []
     for part in parts:

@@ -106,7 +106,7 @@ def by_thread(profile: Profile) -> tuple[ThreadTime, ...]:
         inside = slice(node, int(tree.subtree_end[node]))
         total = int(operator[inside].sum())
         name, above = profile.frame(node).name, int(tree.parent[node])
-        if above != 0:  # "rank 3", in a merged profile
+        if profile.frame(above).kind is FrameKind.RANK:
             name = f"{profile.frame(above).name} {name}"
         rows.append(ThreadTime(name, total, metrics.total(inside)))
     return tuple(

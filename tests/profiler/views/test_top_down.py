@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 
 from deepcontext.errors import QueryError
+from deepcontext.profiler import balance
 from deepcontext.profiler.frame import Frame, FrameKind, Phase
 from deepcontext.profiler.synthetic import random_profile
 from deepcontext.profiler.views.layers import LAYER_OF_KIND, Layer
 from deepcontext.profiler.views.merge import merge
 from deepcontext.profiler.views.options import Edit, TreeOptions
+from deepcontext.profiler.views.pivot import pivots
 from deepcontext.profiler.views.top_down import TopDown
 
 if TYPE_CHECKING:
@@ -106,28 +108,49 @@ def test_split_by_nothing_joins_the_threads(make_profile: Any) -> None:
     assert "all/train" in paths(TopDown(program(make_profile), TreeOptions(pivot="none")))
 
 
-def test_split_by_a_numbered_scope(make_profile: Any) -> None:
+def test_split_by_rank(make_profile: Any) -> None:
     frames = [
         Frame(FrameKind.ROOT, ""),
+        Frame(FrameKind.RANK, "rank 0", line=0),
         Frame(FrameKind.THREAD, "MainThread"),
-        Frame(FrameKind.SCOPE, "rank 0"),
         Frame(FrameKind.OPERATOR, "aten::mm"),
-        Frame(FrameKind.SCOPE, "rank 1"),
+        Frame(FrameKind.RANK, "rank 1", line=1),
+        Frame(FrameKind.THREAD, "MainThread"),
+        Frame(FrameKind.SCOPE, "rank 7"),
         Frame(FrameKind.OPERATOR, "aten::mm"),
-        Frame(FrameKind.OPERATOR, "aten::add"),
     ]
-    profile = make_profile([0, 0, 1, 2, 1, 4, 1], frames, cpu_time_ns={3: 3, 5: 4, 6: 1})
-    view = TopDown(profile, TreeOptions(pivot="rank"))
-    assert paths(view) == {
-        "all": 8,
+    profile = make_profile([0, 0, 1, 2, 0, 4, 5, 6], frames, cpu_time_ns={3: 3, 7: 4})
+    assert paths(TopDown(profile, TreeOptions(pivot="rank"))) == {
+        "all": 7,
         "all/rank 0": 3,
         "all/rank 0/aten::mm": 3,
         "all/rank 1": 4,
-        "all/rank 1/aten::mm": 4,
-        "all/aten::add": 1,
+        "all/rank 1/rank 7": 4,
+        "all/rank 1/rank 7/aten::mm": 4,
     }
+    joined = paths(TopDown(profile, TreeOptions(pivot="none")))
+    assert joined == {"all": 7, "all/aten::mm": 3, "all/rank 7": 4, "all/rank 7/aten::mm": 4}
+    by_thread = paths(TopDown(profile, TreeOptions()))
+    assert by_thread["all/rank 0/MainThread/aten::mm"] == 3
     with pytest.raises(QueryError, match="this profile has: thread, none, phase, rank"):
         TopDown(profile, TreeOptions(pivot="device"))
+
+
+@pytest.mark.parametrize(
+    "name", ["step 12", "rank 3", "cuda:0", "Thread-1", "device 0", "stream 7", "MainThread"]
+)
+def test_the_name_of_a_scope_makes_no_dimension(make_profile: Any, name: str) -> None:
+    frames = [
+        Frame(FrameKind.ROOT, ""),
+        Frame(FrameKind.THREAD, "MainThread"),
+        Frame(FrameKind.SCOPE, name),
+        Frame(FrameKind.OPERATOR, "aten::mm"),
+    ]
+    profile = make_profile([0, 0, 1, 2], frames, cpu_time_ns={3: 3})
+    assert pivots(profile) == ("thread", "none", "phase")
+    assert not balance.rank_nodes(profile)
+    shown = paths(TopDown(profile, TreeOptions(pivot="none")))
+    assert shown[f"all/{name}/aten::mm"] == 3
 
 
 def edited(profile: Profile, *edits: tuple[str, str]) -> TopDown:

@@ -22,11 +22,12 @@ from deepcontext.profiler.frame_table import FrameTable
 from deepcontext.profiler.metric import Aggregation, MetricDescriptor, MetricRows
 from deepcontext.profiler.metric_table import MetricTable
 from deepcontext.profiler.model import ProfileModel
-from deepcontext.profiler.run_info import RunInfo
+from deepcontext.profiler.run_info import ALL_RANKS, RunInfo
 from deepcontext.profiler.schema import Shape
 from deepcontext.profiler.store.column import ColumnError, check_table, decode_column
 from deepcontext.profiler.store.framing import open_body
 from deepcontext.profiler.store.messages import message_class
+from deepcontext.profiler.store.old_ranks import with_ranks
 from deepcontext.profiler.tree import MAX_NODES, Tree
 from deepcontext.profiler.trust import CollectorReport, TrustReport
 
@@ -75,11 +76,14 @@ class _Reader:
     def read(self) -> ProfileModel:
         frames = self._frames()
         tree = self._tree(len(frames))
+        run = RunInfo(**_plain_fields(self._body.run, "RunInfo"))
+        if run.rank == ALL_RANKS:
+            frames, tree = with_ranks(frames, tree)
         return ProfileModel(
             frames=frames,
             tree=tree,
             metrics=self._metrics(len(tree)),
-            run=RunInfo(**_plain_fields(self._body.run, "RunInfo")),
+            run=run,
             trust=self._trust(),
             sections=_sorted_map(self._body.sections),
         )

@@ -38,6 +38,7 @@ class Layer(enum.IntEnum):
 LAYER_OF_KIND: Final = {
     FrameKind.ROOT: Layer.ROOT,
     FrameKind.THREAD: Layer.THREAD,
+    FrameKind.RANK: Layer.THREAD,
     FrameKind.PYTHON: Layer.PYTHON,
     FrameKind.SCOPE: Layer.SCOPE,
     FrameKind.PHASE: Layer.SCOPE,
@@ -52,7 +53,7 @@ LAYER_OF_KIND: Final = {
     FrameKind.COPY: Layer.GPU,
     FrameKind.STALL: Layer.GPU,
 }
-# What a person may leave out; the root always stays, threads are a matter of the pivot.
+# What a person may leave out; the root always stays, threads and ranks are a matter of the pivot.
 OPTIONAL_LAYERS: Final = tuple(layer for layer in Layer if layer not in {Layer.ROOT, Layer.THREAD})
 
 

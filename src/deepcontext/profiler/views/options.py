@@ -59,8 +59,8 @@ class TreeOptions:
         library: show Python frames that are not the user's own code.
         by_line: tell the lines of a Python function apart.
         phase: count the cost of this phase only; None counts all.
-        pivot: what the first level shows: ``thread``, ``none``, ``phase``, or the name of a
-            numbered dimension (`pivot.py`).
+        pivot: what the first level shows: ``thread``, ``none``, ``phase``, or the name of
+            another dimension (`pivot.py`).
         edits: changes in the order they were made.
     """
 

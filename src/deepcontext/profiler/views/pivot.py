@@ -5,7 +5,6 @@ Invariant: a node has at most one label under a pivot, so that splitting by it c
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -24,9 +23,8 @@ if TYPE_CHECKING:
 
     Ints = npt.NDArray[np.int64]
 
-# Runs that are merged or marked have frames of these names: "rank 3", "stream 7", "step 12".
-DIMENSIONS: Final = ("rank", "step", "device", "stream")
-_NUMBERED: Final = re.compile(rf"({'|'.join(DIMENSIONS)})[ =:#]*\d+", re.IGNORECASE)
+# Dimensions beside threads and phases; what frames are called makes no dimension.
+DIMENSIONS: Final = {"rank": FrameKind.RANK}
 NO_LABEL: Final = -1
 
 
@@ -47,14 +45,9 @@ class Labels:
 
 def pivots(profile: Profile) -> tuple[str, ...]:
     """Return the pivots that this profile can be split by, the default first."""
-    kinds = {FrameKind.THREAD, FrameKind.SCOPE, FrameKind.PHASE, FrameKind.GPU_API}
-    candidates = np.unique(profile.frames.name[np.isin(profile.frames.kind, list(kinds))])
-    found = {
-        match[1].lower()
-        for index in map(int, candidates)
-        if (match := _NUMBERED.fullmatch(profile.frames.strings[index]))
-    }
-    return ("thread", "none", "phase", *(name for name in DIMENSIONS if name in found))
+    kinds = profile.frames.kind
+    found = (name for name, kind in DIMENSIONS.items() if np.any(kinds == kind))
+    return ("thread", "none", "phase", *found)
 
 
 def labels(profile: Profile, functions: FunctionTable, pivot: str) -> Labels | None:
@@ -70,11 +63,8 @@ def labels(profile: Profile, functions: FunctionTable, pivot: str) -> Labels | N
     if pivot not in pivots(profile):
         known = ", ".join(pivots(profile))
         raise QueryError(f"cannot split the tree by '{pivot}'; this profile has: {known}")
-    is_label = np.array([
-        (match := _NUMBERED.fullmatch(functions.frame(index).name)) is not None
-        and match[1].lower() == pivot
-        for index in range(len(functions))
-    ])
+    kind = DIMENSIONS[pivot]
+    is_label = np.array([functions.frame(index).kind is kind for index in range(len(functions))])
     function = functions.of_frame[profile.tree.frame]
     nearest = profile.tree.nearest(is_label[function])
     distinct = np.flatnonzero(is_label)

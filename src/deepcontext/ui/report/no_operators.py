@@ -72,7 +72,7 @@ def notes(profile: Profile) -> tuple[str, ...]:
 def _has_values(profile: Profile) -> bool:
     """Say whether anything was measured below the level of threads."""
     kinds = profile.frames.kind[profile.tree.frame]
-    is_inner = ~np.isin(kinds, (FrameKind.ROOT, FrameKind.THREAD))
+    is_inner = ~np.isin(kinds, (FrameKind.ROOT, FrameKind.RANK, FrameKind.THREAD))
     return bool(profile.exclusive(default_metric(profile))[is_inner].any())
 
 

@@ -28,6 +28,7 @@ _KIND_STYLES: Final = {
     FrameKind.MODULE: "green",
     FrameKind.OPERATOR: "yellow",
     FrameKind.SCOPE: "magenta",
+    FrameKind.RANK: "dim",
     FrameKind.THREAD: "dim",
     FrameKind.MARKER: "dim",
 }
