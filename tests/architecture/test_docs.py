@@ -105,6 +105,21 @@ def _run(words: list[str], folder: Path, what: str) -> bytes:
     return done.stdout
 
 
+@pytest.mark.parametrize(("rank", "starts"), [("0", True), ("1", False)])
+def test_the_ranks_that_are_not_profiled_start_no_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rank: str, *, starts: bool
+) -> None:
+    page = ROOT / "docs" / "how-to" / "profile-several-processes.md"
+    (program,) = (step.text for step in _steps(page) if step.kind == "program")
+    # The native core is loaded with the first session.
+    seen = f"{program}\nimport sys\nprint('deepcontext.collectors' in sys.modules)"
+    monkeypatch.setenv("RANK", rank)
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    output = _run([sys.executable, "-c", seen], tmp_path, program)
+    assert output.decode().split() == [str(starts)]
+    assert (tmp_path / "out.dcprof").exists() is starts
+
+
 @pytest.mark.parametrize("page", PAGES, ids=_relative)
 def test_links_lead_somewhere(page: Path) -> None:
     text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
