@@ -66,7 +66,7 @@ def start(  # noqa: PLR0913  settings by keyword
     gpu_calls: bool = False,
     memory: bool = True,
     cpu_rate: float = 100.0,
-    counters: Sequence[str] = (),
+    counters: str | Sequence[str] = (),
     force: bool = False,
 ) -> Session:
     """Start profiling this process, on all its threads.
@@ -77,7 +77,8 @@ def start(  # noqa: PLR0913  settings by keyword
         shapes: tell operators apart by the shapes of their inputs.
         snapshot_interval: seconds between two snapshots of the file, which survive a crash; 0
             writes it at the end only.
-        node_limit: most nodes a thread's tree may have; what comes after is counted one level up.
+        node_limit: most nodes a thread's tree may have, up to 4,194,304; what comes after is
+            counted one level up.
         jax_exact: measure the inside of compiled JAX programs all the time instead of 5 % of it:
             about 10 % slower, for short programs and rare operations.
         stalls: sample why the instructions of GPU kernels wait, a tenth of the time (NVIDIA).
@@ -88,37 +89,33 @@ def start(  # noqa: PLR0913  settings by keyword
             for never.
         counters: what to read of the processor and the kernel at each such look, of ``cycles``,
             ``instructions``, ``cache-misses``, ``branch-misses``, ``page-faults`` and
-            ``context-switches``; what cannot be read here is named in the trust report.
+            ``context-switches``, as names or as one text with commas between; what cannot be read
+            here is named in the trust report.
         force: replace the file at `path` even if it is no profile.
 
     Raises:
         SessionError: when a session is running already.
-        UserError: when `path` cannot be written or is a file that is no profile, `cpu_rate` is out
-            of range, or a counter unknown.
+        UserError: when `path` cannot be written or is a file that is no profile, a value is out of
+            range, or a counter unknown.
         EnvironmentProblem: when the machine fails to write `path`, for example on a full disk.
     """
     from deepcontext.collectors import ALL  # noqa: PLC0415  the native core
-    from deepcontext.profiler.counter_names import COUNTER_NAMES  # noqa: PLC0415
+    from deepcontext.profiler import option_values as values  # noqa: PLC0415  as needed
     from deepcontext.profiler.session import SessionOptions  # noqa: PLC0415
 
-    if not 0 <= cpu_rate <= 1000:  # noqa: PLR2004  the limit is named in the message
-        raise errors.UserError(f"cpu_rate is {cpu_rate}; give samples a second from 0 to 1000")
-    unknown = [name for name in counters if name not in COUNTER_NAMES]
-    if unknown:
-        known = ", ".join(COUNTER_NAMES)
-        raise errors.UserError(f"no counter '{unknown[0]}'; there are {known}")
+    interval = values.SNAPSHOT_INTERVAL
     options = SessionOptions(
-        shapes,
-        snapshot_interval,
-        node_limit,
-        jax_exact=jax_exact,
-        stalls=stalls,
-        native=native,
-        gpu_calls=gpu_calls,
-        memory=memory,
-        cpu_rate_hz=cpu_rate,
-        counters=tuple(counters),
-        force=force,
+        shapes=values.flag("shapes", shapes),
+        snapshot_interval_s=values.number("snapshot_interval", snapshot_interval, interval),
+        node_limit=values.whole_number("node_limit", node_limit, values.NODE_LIMIT),
+        jax_exact=values.flag("jax_exact", jax_exact),
+        stalls=values.flag("stalls", stalls),
+        native=values.flag("native", native),
+        gpu_calls=values.flag("gpu_calls", gpu_calls),
+        memory=values.flag("memory", memory),
+        cpu_rate_hz=values.number("cpu_rate", cpu_rate, values.CPU_RATE),
+        counters=values.counters("counters", counters),
+        force=values.flag("force", force),
     )
     return _manager().start(path, options, ALL)
 
@@ -129,8 +126,13 @@ def stop(reason: str = "exit") -> Profile:
     Raises:
         SessionError: when no session is running.
     """
+    import dataclasses  # noqa: PLC0415  not needed to import the package
+
+    session = _manager().session
     capture = _manager().stop(reason)
-    return _profile_class().from_bytes(capture.encode())
+    made = _profile_class().from_bytes(capture.encode())
+    path = session.path if session else None
+    return made if path is None else dataclasses.replace(made, source=str(path))
 
 
 class profile(contextlib.ContextDecorator):  # noqa: N801  used like a function
@@ -153,7 +155,7 @@ class profile(contextlib.ContextDecorator):  # noqa: N801  used like a function
         gpu_calls: bool = False,
         memory: bool = True,
         cpu_rate: float = 100.0,
-        counters: Sequence[str] = (),
+        counters: str | Sequence[str] = (),
         force: bool = False,
     ) -> None:
         self._path = path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import errno
 import json
 import os
@@ -152,6 +153,18 @@ def test_saving_over_a_symbolic_link_replaces_what_it_points_to(tmp_path: Path) 
 
 
 # -- contents
+
+
+def test_a_profile_shows_itself_in_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "run.dcprof"
+    made = random_profile(5_000)
+    made.save(path)
+    run = dataclasses.replace(made.run, script="train.py" * 1000, wall_ns=12_345_000_000)
+    assert len(repr(dataclasses.replace(made, run=run))) < 100
+    run = dataclasses.replace(run, script="train.py")
+    short = dataclasses.replace(made, run=run)
+    assert repr(short) == f"<Profile of 'train.py': 12.3 s, {len(made.tree):,} nodes>"
+    assert repr(Profile.load(path)).endswith(f"nodes, file {str(path)!r}>")
 
 
 @pytest.fixture

@@ -39,6 +39,7 @@ class ProfileModel:
         run: what was run.
         trust: how far the numbers can be trusted.
         sections: named payloads that collectors and analyzers add, JSON by custom.
+        source: file that it was read from, "" for one that was made in memory.
     """
 
     frames: FrameTable
@@ -47,6 +48,7 @@ class ProfileModel:
     run: RunInfo
     trust: TrustReport
     sections: Mapping[str, bytes] = field(default_factory=dict)
+    source: str = ""
     _dense: dict[tuple[str, str], npt.NDArray[np.int64]] = field(
         init=False, repr=False, default_factory=dict
     )

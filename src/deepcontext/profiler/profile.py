@@ -6,6 +6,7 @@ The columns and their derived values are `model.py`'s, the file format is `store
 from __future__ import annotations
 
 import dataclasses
+import reprlib
 import stat
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,7 +77,7 @@ class Profile(ProfileModel):
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else error
             raise UserError(f"cannot read '{where}': {reason}; check the path") from error
-        return cls.from_bytes(content, source=str(where))
+        return dataclasses.replace(cls.from_bytes(content, source=str(where)), source=str(where))
 
     @classmethod
     def from_bytes(cls, content: bytes, *, source: str = "<memory>") -> Self:
@@ -91,6 +92,16 @@ class Profile(ProfileModel):
         """
         model = store.read_profile(content, source)
         return cls(model.frames, model.tree, model.metrics, model.run, model.trust, model.sections)
+
+    def __repr__(self) -> str:
+        """Return one line that fits a terminal, whatever the profile holds."""
+        run = self.run
+        program = run.script or " ".join(run.command) or "a program"
+        texts = [
+            f"<Profile of {reprlib.repr(program)}: {run.wall_ns / 1e9:.3g} s",
+            f"{len(self.tree):,} nodes",
+        ]
+        return ", ".join(texts + [f"file {self.source!r}"] * bool(self.source)) + ">"
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write the profile to a file, replacing an older profile in one step.

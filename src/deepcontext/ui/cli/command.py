@@ -7,15 +7,18 @@ belong to the program and are never looked at.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import difflib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
 from deepcontext.errors import UserError
-from deepcontext.profiler.counter_names import COUNTER_NAMES
+from deepcontext.profiler.option_values import counters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+
+    from deepcontext.profiler.option_values import Range
 
 EXIT_CODES = """\
 exit codes:
@@ -148,22 +151,24 @@ def positive_float(text: str) -> float:
     return value
 
 
-def cpu_rate(text: str) -> float:
-    """Return `text` as a number of samples a second, from 0 to 1000."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0.0 <= value <= 1000.0:  # noqa: PLR2004  the limit is named in the message
-        raise argparse.ArgumentTypeError(f"expected a number from 0 to 1000, found '{text}'")
-    return value
+def number_in(allowed: Range) -> Callable[[str], float]:
+    """Return what reads a number of a range that an option of a session may have."""
+
+    def read(text: str) -> float:
+        value: float | str = text
+        with contextlib.suppress(ValueError):
+            value = float(text)
+        problem = allowed.problem(value)
+        if problem is not None:
+            raise argparse.ArgumentTypeError(problem)
+        return float(value)
+
+    return read
 
 
 def counter_names(text: str) -> tuple[str, ...]:
     """Return `text`, names with commas between, as those names."""
-    names = tuple(dict.fromkeys(text.split(",")))
-    for name in names:
-        if name not in COUNTER_NAMES:
-            known = ", ".join(COUNTER_NAMES)
-            raise argparse.ArgumentTypeError(f"expected some of {known}, found '{name}'")
-    return names
+    try:
+        return counters("--counters", text)
+    except UserError as error:
+        raise argparse.ArgumentTypeError(str(error).partition(": ")[2]) from error

@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from deepcontext.profiler.counter_names import COUNTER_NAMES
-from deepcontext.ui.cli.command import counter_names, cpu_rate, positive_float
+from deepcontext.profiler.option_values import CPU_RATE, SNAPSHOT_INTERVAL
+from deepcontext.ui.cli.command import counter_names, number_in
 
 if TYPE_CHECKING:
     from deepcontext.ui.cli.command import Parser
@@ -52,7 +53,7 @@ def add_session_options(parser: Parser) -> None:
     )
     parser.option(
         "--cpu-rate",
-        type=cpu_rate,
+        type=number_in(CPU_RATE),
         default=100.0,
         metavar="N",
         help="look N times a second where each thread is between operators, up to 1000; 0 for "
@@ -68,11 +69,12 @@ def add_session_options(parser: Parser) -> None:
     )
     parser.option(
         "--snapshot-interval",
-        type=positive_float,
+        type=number_in(SNAPSHOT_INTERVAL),
         default=5.0,
         metavar="SECONDS",
         help="write the profile so often while the program runs, and more often at its start: a crash "
-        "or a signal that kills loses no more than this, and no more than half of the run (default: 5)",
+        "or a signal that kills loses no more than this, and no more than half of the run; 0 writes "
+        "it at the end only (default: 5)",
     )
     parser.option(
         "-m", dest="module", metavar="MODULE", help="run a module, as 'python -m MODULE' does"
