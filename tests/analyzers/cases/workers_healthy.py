@@ -8,7 +8,7 @@ from torch.utils.data import DataLoader, Dataset
 class Slices(Dataset[torch.Tensor]):
     def __init__(self) -> None:
         self.waves = torch.arange(4096.0) * torch.arange(1.0, 129.0)[:, None]
-        for _ in range(100):
+        for _ in range(200):
             self.waves = torch.fft.fft(self.waves).real
 
     def __len__(self) -> int:

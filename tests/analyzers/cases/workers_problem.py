@@ -16,7 +16,7 @@ class Slices(Dataset[torch.Tensor]):
 
     def __getitem__(self, index: int) -> torch.Tensor:
         wave = torch.arange(4096.0) * (index + 1)
-        for _ in range(100):
+        for _ in range(200):
             wave = torch.fft.fft(wave).real
         return wave[:256]
 
