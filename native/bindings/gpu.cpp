@@ -82,24 +82,24 @@ void bindGpu(nb::module_ &module) {
   module.def("gpu_mapped_libraries", gpu::mappedLibraries);
   module.def("gpu_probe",
              [](const std::string &name, const std::string &profiler, const std::string &driver) {
-               nb::gil_scoped_release release;
+               GilRelease release;
                gpu::ProbeResult result = collectorNamed(name).probe({profiler, driver});
                return std::make_pair(result.version, result.reason);
              });
   module.def("gpu_start", [](const std::string &name, const std::string &profiler,
                              const std::string &driver, size_t buffer_bytes, size_t pool_bytes,
                              double deadline_s, bool with_stalls, bool with_calls) {
-    nb::gil_scoped_release release;
+    GilRelease release;
     return collectorNamed(name).start(
         {profiler, driver},
         optionsOf(buffer_bytes, pool_bytes, deadline_s, with_stalls, with_calls));
   });
   module.def("gpu_flush", [](const std::string &name) {
-    nb::gil_scoped_release release;
+    GilRelease release;
     return collectorNamed(name).flush();
   });
   module.def("gpu_stop", [](const std::string &name) {
-    nb::gil_scoped_release release;
+    GilRelease release;
     return collectorNamed(name).stop();
   });
   module.def("gpu_is_running",

@@ -5,6 +5,7 @@
 
 #include "bindings/bindings.h"
 #include "core/allocation_ledger.h"
+#include "core/guard.h"
 #include "core/interner.h"
 #include "core/metric_registry.h"
 #include "core/mutex.h"
@@ -43,7 +44,7 @@ std::array<Mutex *, 11> forkLocks() {
 
 /// The threads that read a GPU's records end first: they may need what is locked then.
 void beforeFork() {
-  gpu::beforeFork();
+  guarded(gpu::beforeFork);
   AllocationLedger::instance().lockForFork(); // never waits for one of the others
   for (Mutex *mutex : forkLocks()) {
     mutex->lock();
@@ -59,13 +60,13 @@ void unlock() {
 
 void afterFork() {
   unlock();
-  gpu::afterFork(/*is_child=*/false);
+  guarded([] { gpu::afterFork(/*is_child=*/false); });
 }
 
 /// A forked child records nothing: it would count into its own copy of the parent's trees.
 void inForkedChild() {
   unlock();
-  gpu::afterFork(/*is_child=*/true);
+  guarded([] { gpu::afterFork(/*is_child=*/true); });
   RecorderRegistry::abandon();
   Sampler::instance().abandonInChild();
   Watcher::instance().abandonInChild();

@@ -13,6 +13,7 @@
 
 #include "bindings/bindings.h"
 #include "core/allocation_ledger.h"
+#include "core/guard.h"
 #include "core/merge.h"
 #include "core/metric_registry.h"
 #include "core/own_thread.h"
@@ -20,6 +21,7 @@
 #include "python/exit_status.h"
 #include "python/frame_resolver.h"
 #include "python/frame_walk.h"
+#include "python/gil_release.h"
 #include "python/gradient_search.h"
 #include "python/location_table.h"
 #include "python/module_table.h"
@@ -76,7 +78,7 @@ struct TreeReading {
 };
 
 TreeReading readTree(const std::vector<std::pair<uint64_t, std::string>> &thread_names) {
-  nb::gil_scoped_release release;
+  GilRelease release;
   RecorderRegistry &registry = RecorderRegistry::instance();
   std::vector<Recorder *> recorders = registry.active();
   std::map<uint64_t, std::string> names(thread_names.begin(), thread_names.end());
@@ -220,6 +222,7 @@ nb::dict counters() {
   values["backward_links_found"] = found;
   values["backward_links_missed"] = missed;
   values["levels_refused"] = refused_levels;
+  values["lost_events"] = LostEvents::read();
   values["paths_cut"] = cut;
   values["contexts_refused"] = refused;
   values["nodes"] = nodes;

@@ -1,14 +1,13 @@
 #pragma once
 // How a binding waits for a lock that another thread may hold for milliseconds.
-#include <nanobind/nanobind.h>
-
 #include "core/without_gil.h"
+#include "python/gil_release.h"
 
 namespace deepcontext {
 
 /// The GIL is given up for as long as this exists.
 struct GilGivenUp {
-  nanobind::gil_scoped_release release;
+  GilRelease release;
   WithoutGil proof;
 };
 

@@ -4,9 +4,10 @@
 #include <future>
 #include <string_view>
 #include <sys/prctl.h>
-#include <system_error>
 #include <thread>
 #include <utility>
+
+#include "core/guard.h"
 
 namespace deepcontext {
 
@@ -44,21 +45,23 @@ private:
 /// Start a thread under our name that takes none of the program's signals. It begins when the
 /// calling thread has its own name again: the sampler would take it for one of ours.
 ///
-/// Not joinable where the process may have no more threads (RLIMIT_NPROC, a container's limit): the
-/// caller does without, because it is called from C that no exception may pass.
+/// Not joinable where the process may have no more threads (RLIMIT_NPROC, a container's limit) or
+/// no more memory: the caller does without, because it is called from C that no exception may pass.
+/// A thread that runs out of memory ends.
 template <typename Work> std::thread startOwnThread(Work work) {
-  std::promise<void> is_restored;
   std::thread thread;
   try {
-    OwnThreadInheritance inherited;
-    thread = std::thread([work = std::move(work), restored = is_restored.get_future()]() mutable {
-      restored.wait();
-      work();
-    });
-  } catch (const std::system_error &) {
-    return thread;
+    std::promise<void> is_restored;
+    {
+      OwnThreadInheritance inherited;
+      thread = std::thread([work = std::move(work), restored = is_restored.get_future()]() mutable {
+        restored.wait();
+        guarded(work);
+      });
+    }
+    is_restored.set_value();
+  } catch (const std::exception &) { // no thread was started
   }
-  is_restored.set_value();
   return thread;
 }
 

@@ -8,6 +8,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "core/guard.h"
+
 namespace deepcontext {
 
 __thread Recorder *RecorderRegistry::current_ __attribute__((tls_model("initial-exec"))) = nullptr;
@@ -160,6 +162,7 @@ void RecorderRegistry::begin(uint32_t node_limit) {
   node_limit_ = node_limit;
   clock_ = TickClock();
   generation_.fetch_add(1, std::memory_order_relaxed);
+  LostEvents::clear();
   recording_.store(true, std::memory_order_release);
 }
 
@@ -189,9 +192,10 @@ Recorder &RecorderRegistry::attach() {
     recorder->adoptThread();
     recorder->is_of_one_thread = false;
     current_ = recorder;
-    pthread_setspecific(
-        releaseKey([](void *ended) { instance().release(static_cast<Recorder *>(ended)); }),
-        recorder);
+    pthread_setspecific(releaseKey([](void *ended) {
+                          guarded([&] { instance().release(static_cast<Recorder *>(ended)); });
+                        }),
+                        recorder);
   }
   if (!recorder->isOf(generation())) {
     recorder->reset(generation());

@@ -1,6 +1,7 @@
 #include "jax/buffer_waits.h"
 
 #include "core/clock.h"
+#include "core/guard.h"
 #include "jax/spans.h"
 
 namespace deepcontext::jax {
@@ -16,7 +17,7 @@ int onGetBuffer(PyObject *array, Py_buffer *view, int flags) {
   uint64_t start = ticks();
   int result = g_original(array, view, flags);
   if (result == 0) {
-    addWait(kWait, ticks() - start);
+    guarded([&] { addWait(kWait, ticks() - start); });
   }
   return result;
 }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <tuple>
 
+#include "core/guard.h"
 #include "core/recorder.h"
 #include "jax/attribution.h"
 #include "jax/tree_writer.h"
@@ -126,7 +127,7 @@ void pushDeviceRange(const DeviceRange &range) {
   OpenRanges &open = openRanges();
   if (open.count < kDeepest) {
     if (range.kind == DeviceRange::Kind::kOperation) {
-      openOperation(open, range);
+      guarded([&] { openOperation(open, range); }); // it is counted below in any case
     }
     open.ranges[open.count] = &range;
   }

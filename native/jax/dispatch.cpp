@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "core/guard.h"
 #include "core/metric_registry.h"
 #include "jax/arguments.h"
 #include "jax/callable_map.h"
@@ -191,8 +192,8 @@ PyObject *onCall(PyObject *callable, PyObject *const *arguments, size_t flags_an
   if (__builtin_expect(function == CallableMap::kNone, 0)) {
     return g_original(callable, arguments, flags_and_count, keywords);
   }
-  Recorder &recorder = RecorderRegistry::current();
-  ActiveCall call{innermost(),
+  Recorder *recorder = nullptr;
+  ActiveCall call{nullptr,
                   callable,
                   function,
                   arguments,
@@ -203,8 +204,15 @@ PyObject *onCall(PyObject *callable, PyObject *const *arguments, size_t flags_an
                   0,
                   false,
                   0};
-  if (__builtin_expect(isOutermost(call), 1)) {
-    openTimed(recorder, call, FunctionTable::instance().frameName(function));
+  guarded([&] {
+    recorder = &RecorderRegistry::current();
+    call.outer = innermost();
+    if (__builtin_expect(isOutermost(call), 1)) {
+      openTimed(*recorder, call, FunctionTable::instance().frameName(function));
+    }
+  });
+  if (__builtin_expect(!recorder, 0)) {
+    return g_original(callable, arguments, flags_and_count, keywords);
   }
   uint64_t start_ns = __builtin_expect(g_window_start_ns != 0, 0) ? realtimeNs() : 0;
   t_innermost = &call;
@@ -212,19 +220,21 @@ PyObject *onCall(PyObject *callable, PyObject *const *arguments, size_t flags_an
   t_innermost = call.outer;
   uint64_t now = ticks();
   if (call.node) {
-    recorder.close(&call, now);
-    if (result && recorder.isOf(RecorderRegistry::generation())) {
-      noteMade(result, recorder.index(), call.node->id);
-      noteHostArguments(recorder, call.node, arguments, call.argument_count);
+    recorder->close(&call, now);
+    if (result && recorder->isOf(RecorderRegistry::generation())) {
+      guarded([&] {
+        noteMade(result, recorder->index(), call.node->id);
+        noteHostArguments(*recorder, call.node, arguments, call.argument_count);
+      });
     }
   }
   if (__builtin_expect(call.is_slow || call.launches || call.has_inner || !result || !call.node ||
                            g_window_start_ns,
                        0) &&
-      RecorderRegistry::isRecording() && recorder.isOf(RecorderRegistry::generation())) {
+      RecorderRegistry::isRecording() && recorder->isOf(RecorderRegistry::generation())) {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback); // what is asked about the arguments must not disturb it
-    settle(recorder, call, !result, start_ns);
+    guarded([&] { settle(*recorder, call, !result, start_ns); });
     PyErr_Restore(type, value, traceback);
   }
   return result;

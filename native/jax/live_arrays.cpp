@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "core/guard.h"
 #include "core/mutex.h"
 
 namespace deepcontext::jax {
@@ -141,7 +142,7 @@ public:
 
 private:
   static int visit(PyObject *object, void *finder) {
-    static_cast<Finder *>(finder)->look(object);
+    guarded([&] { static_cast<Finder *>(finder)->look(object); }); // the type's own C calls this
     return 0;
   }
 
@@ -197,6 +198,7 @@ bool watchArrays(PyObject *object, std::string *reason) {
     *reason = "another tool has replaced what is called when an array dies";
     return false;
   }
+  makers(); // made now, not where an array dies
   g_array_type = type;
   g_dealloc = type->tp_dealloc;
   type->tp_dealloc = onDealloc;

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "abi/nvtx.h"
+#include "core/guard.h"
 #include "core/mutex.h"
 #include "jax/device_ranges.h"
 
@@ -87,9 +88,9 @@ InitializeInjectionNvtx2(deepcontext::abi::nvtx::GetExportTable get) {
     }
   };
   set(nvtx::kDomainCreateA, jax::createDomain);
-  set(nvtx::kDomainRegisterStringA, jax::registerString);
-  set(nvtx::kDomainRangePushEx, jax::push);
-  set(nvtx::kDomainRangePop, jax::pop);
+  set(nvtx::kDomainRegisterStringA, deepcontext::Guarded<jax::registerString>::call);
+  set(nvtx::kDomainRangePushEx, deepcontext::Guarded<jax::push>::call);
+  set(nvtx::kDomainRangePop, deepcontext::Guarded<jax::pop>::call);
   jax::setInjected();
   return 1;
 }

@@ -4,6 +4,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "core/guard.h"
+
 namespace deepcontext {
 
 namespace {
@@ -52,7 +54,7 @@ void ForkPause::pause() {
 void ForkPause::resume() {
   // In another thread than the main one there are two threads in any case.
   bool is_late = kForkCountsThreadsAfterHooks && forking_ && isMainThread();
-  if (!is_late || Py_AddPendingCall(resumeWhenForked, this) != 0) {
+  if (!is_late || Py_AddPendingCall(Guarded<resumeWhenForked>::call, this) != 0) {
     resumeNow();
   }
 }
@@ -61,7 +63,7 @@ int ForkPause::resumeWhenForked(void *self) {
   auto *pause = static_cast<ForkPause *>(self);
   auto *caller = reinterpret_cast<PyFrameObject *>(pause->forking_);
   bool is_forking = caller && PyEval_GetFrame() != caller && isOnStack(caller);
-  if (is_forking && Py_AddPendingCall(resumeWhenForked, self) == 0) {
+  if (is_forking && Py_AddPendingCall(Guarded<resumeWhenForked>::call, self) == 0) {
     return 0; // a hook of the program runs; its frame lies above that of the caller of os.fork()
   }
   pause->resumeNow();

@@ -242,6 +242,7 @@ uint32_t walkToLevel(Recorder &recorder, const InterpreterFrame *top, Boundary b
 /// Put the `count` innermost walked frames into the path from `position` on.
 Node *extendPath(Recorder &recorder, AddressCaches &caches, Node *parent, uint32_t position,
                  uint32_t count, bool is_folded) {
+  recorder.path_length = position; // memory may run out below: no entry without a node is kept
   while (count > 0) {
     const WalkedFrame &seen = recorder.walked[--count];
     PathEntry &entry = recorder.path[position++];

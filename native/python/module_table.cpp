@@ -1,5 +1,6 @@
 #include "python/module_table.h"
 
+#include "core/guard.h"
 #include "python/interpreter_frame.h"
 
 namespace deepcontext {
@@ -142,7 +143,7 @@ std::string ModuleTable::label(uint32_t id) const {
 
 void ModuleTable::scheduleResolve() {
   if (!is_scheduled_.exchange(true)) {
-    if (Py_AddPendingCall(runPendingResolve, nullptr) != 0) {
+    if (Py_AddPendingCall(Guarded<runPendingResolve>::call, nullptr) != 0) {
       is_scheduled_.store(false); // the interpreter's queue is full: the next module asks again
     }
   }

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "core/own_thread.h"
+#include "python/gil_release.h"
 
 namespace deepcontext {
 
@@ -66,9 +67,8 @@ void Watcher::join() {
     ending.detach(); // the callback itself stops the session
     return;
   }
-  Py_BEGIN_ALLOW_THREADS // the thread may be waiting for the GIL
-      ending.join();
-  Py_END_ALLOW_THREADS
+  GilRelease release; // the thread may be waiting for the GIL
+  ending.join();
 }
 
 void Watcher::pause() {

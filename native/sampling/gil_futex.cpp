@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "core/own_thread.h"
+#include "python/gil_release.h"
 
 namespace deepcontext {
 
@@ -51,8 +52,8 @@ void GilFutex::watch(const KernelThreads &kernel) {
 void GilFutex::finish() {
   if (thread_.joinable()) {
     std::thread ending = std::move(thread_); // a child of a fork meanwhile has no such thread
-    Py_BEGIN_ALLOW_THREADS ending.join();
-    Py_END_ALLOW_THREADS
+    GilRelease release;
+    ending.join();
   }
 }
 

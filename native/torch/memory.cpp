@@ -4,11 +4,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
-#include <exception>
 #include <pthread.h>
 
 #include "abi/torch.h"
 #include "core/allocation_ledger.h"
+#include "core/guard.h"
 #include "python/frame_walk.h"
 #include "torch/import_slot.h"
 
@@ -85,15 +85,16 @@ Stage stageOf(const Node *node, bool is_device) {
 
 /// Note an allocation under the calling thread's current context.
 void noteAllocation(void *address, uint64_t bytes, uint16_t pool_key, const char *kind) {
-  try {
+  AllocationLedger &ledger = AllocationLedger::instance();
+  bool is_noted = guarded([&] {
     Recorder &recorder = RecorderRegistry::current();
-    AllocationLedger &ledger = AllocationLedger::instance();
     if (MemoryPool *pool = ledger.pool(pool_key, kind)) {
       Node *node = pythonContext(recorder, currentFrame(recorder), recorder.innermost());
       ledger.allocated(recorder, node, pool, address, bytes);
     }
-  } catch (const std::exception &) { // out of memory: the program's own allocation succeeded
-    RecorderCounters::bump(AllocationLedger::instance().counters.untracked);
+  });
+  if (!is_noted) {
+    RecorderCounters::bump(ledger.counters.untracked);
   }
 }
 
@@ -139,9 +140,11 @@ void noteReport(void *address, int64_t bytes, size_t reserved, abi::Device devic
   AllocationLedger &ledger = AllocationLedger::instance();
   if (bytes > 0) {
     noteAllocation(address, static_cast<uint64_t>(bytes), key, kind);
-    if (MemoryPool *pool = ledger.pool(key, kind)) {
-      ledger.noteReserved(pool, reserved);
-    }
+    guarded([&] {
+      if (MemoryPool *pool = ledger.pool(key, kind)) {
+        ledger.noteReserved(pool, reserved);
+      }
+    });
   } else {
     ledger.freed(address);
   }

@@ -2,8 +2,8 @@
 
 #include <atomic>
 #include <cstring>
-#include <exception>
 
+#include "core/guard.h"
 #include "core/recorder.h"
 #include "python/frame_walk.h"
 #include "torch/library.h"
@@ -230,23 +230,8 @@ abi::ObserverContextPtr observeStart(const void *record_function) {
   return nullptr;
 }
 
-/// No exception crosses into torch; what it cost us is counted.
-void countFailure() {
-  if (Recorder *recorder = RecorderRegistry::currentOrNull()) {
-    RecorderCounters::bump(recorder->counters.levels_refused);
-  }
-}
-
 abi::ObserverContextPtr onStart(const void *record_function) {
-  if (!RecorderRegistry::isRecording()) {
-    return nullptr;
-  }
-  try {
-    return observeStart(record_function);
-  } catch (const std::exception &) { // out of memory
-    countFailure();
-    return nullptr;
-  }
+  return RecorderRegistry::isRecording() ? observeStart(record_function) : nullptr;
 }
 
 void endAsync(const AsyncContext &context, uint64_t now) {
@@ -275,11 +260,7 @@ void forgetUnusedNumber(Recorder &recorder, const void *record_function) {
 void onEnd(const void *record_function, abi::ObserverContext *context) {
   uint64_t now = ticks();
   if (__builtin_expect(context != nullptr, 0)) {
-    try {
-      endAsync(*static_cast<AsyncContext *>(context), now);
-    } catch (const std::exception &) { // out of memory
-      countFailure();
-    }
+    endAsync(*static_cast<AsyncContext *>(context), now);
     return;
   }
   Recorder *recorder = RecorderRegistry::currentOrNull();
@@ -294,8 +275,8 @@ void onEnd(const void *record_function, abi::ObserverContext *context) {
 void startObserver(const ObserverOptions &options) {
   g_options = options;
   abi::RecordFunctionCallback callback;
-  callback.start = onStart;
-  callback.end = onEnd;
+  callback.start = Guarded<onStart>::call;
+  callback.end = Guarded<onEnd>::call;
   callback.scopes[abi::kScopeFunction] = true;
   callback.scopes[abi::kScopeBackward] = true;
   callback.scopes[abi::kScopeUser] = true;

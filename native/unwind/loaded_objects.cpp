@@ -8,6 +8,7 @@
 #include <string_view>
 #include <unistd.h>
 
+#include "core/guard.h"
 #include "unwind/build_id.h"
 
 namespace deepcontext::unwind {
@@ -81,30 +82,35 @@ LoadCounts LoadCounts::now() {
 struct LoadedObjects::Visit {
   LoadedObjects *self;
   bool is_first;
+  bool is_complete = true;
 
   static int onObject(dl_phdr_info *info, size_t, void *user) {
     auto &visit = *static_cast<Visit *>(user);
+    visit.is_complete = guarded([&] { visit.add(*info); });
+    return !visit.is_complete;
+  }
+
+  void add(const dl_phdr_info &info) {
     LoadedObject object;
-    object.bias = info->dlpi_addr;
-    for (int i = 0; i < info->dlpi_phnum; ++i) {
-      const auto &segment = info->dlpi_phdr[i];
+    object.bias = info.dlpi_addr;
+    for (int i = 0; i < info.dlpi_phnum; ++i) {
+      const auto &segment = info.dlpi_phdr[i];
       if (segment.p_type == PT_GNU_EH_FRAME) {
-        object.eh_frame_hdr = reinterpret_cast<const uint8_t *>(info->dlpi_addr + segment.p_vaddr);
+        object.eh_frame_hdr = reinterpret_cast<const uint8_t *>(info.dlpi_addr + segment.p_vaddr);
         object.eh_frame_hdr_bytes = segment.p_memsz;
       }
     }
-    object.file = visit.self->fileOf({pathOf(*info, visit.is_first), loadedBuildId(*info)});
-    visit.is_first = false;
-    for (int i = 0; i < info->dlpi_phnum; ++i) {
-      const auto &segment = info->dlpi_phdr[i];
+    object.file = self->fileOf({pathOf(info, is_first), loadedBuildId(info)});
+    is_first = false;
+    for (int i = 0; i < info.dlpi_phnum; ++i) {
+      const auto &segment = info.dlpi_phdr[i];
       if (segment.p_type == PT_LOAD && (segment.p_flags & PF_X)) {
-        object.low = info->dlpi_addr + segment.p_vaddr;
+        object.low = info.dlpi_addr + segment.p_vaddr;
         object.high = object.low + segment.p_memsz;
-        visit.self->objects_.push_back(object);
+        self->objects_.push_back(object);
       }
     }
-    visit.self->counts_ = {info->dlpi_adds, info->dlpi_subs};
-    return 0;
+    self->counts_ = {info.dlpi_adds, info.dlpi_subs};
   }
 };
 
@@ -120,6 +126,9 @@ bool LoadedObjects::refresh() {
   objects_.clear();
   Visit visit{this, true};
   dl_iterate_phdr(Visit::onObject, &visit);
+  if (!visit.is_complete) {
+    objects_.clear(); // the next refresh begins anew
+  }
   std::sort(objects_.begin(), objects_.end(),
             [](const LoadedObject &a, const LoadedObject &b) { return a.low < b.low; });
   for (LoadedObject &object : objects_) {

@@ -54,6 +54,7 @@ class Counters(TypedDict):
     backward_links_found: int
     backward_links_missed: int
     levels_refused: int
+    lost_events: int
     paths_cut: int
     contexts_refused: int
     nodes: int

@@ -107,3 +107,23 @@ def test_bindings_take_no_lock() -> None:
 
 def _code(path: Path) -> str:
     return re.sub(r"//.*", "", path.read_text(encoding="utf-8"))
+
+
+def test_a_daemon_thread_in_a_binding_when_the_interpreter_ends(
+    in_subprocess: Callable[[str], str],
+) -> None:
+    # Up to CPython 3.13 the thread is unwound when it asks for the GIL, and nothing may pass through
+    # the frames of a binding.
+    output = in_subprocess("""
+        import threading, time
+        from deepcontext import _native
+        def ask():
+            while True:
+                _native.jax_window_counts()
+                _native.read_tree(())
+        for _ in range(4):
+            threading.Thread(target=ask, daemon=True).start()
+        time.sleep(0.2)
+        print("ends")
+    """)
+    assert output == "ends\n"

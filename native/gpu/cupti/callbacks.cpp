@@ -141,6 +141,7 @@ void CuptiCollector::onGraphNode(uint32_t id, const abi::cupti::GraphData &graph
 
 void CuptiCollector::onBufferRequested(uint8_t **buffer, size_t *bytes, size_t *most_records) {
   CuptiCollector &self = instance();
+  *buffer = nullptr;
   *most_records = 0; // as many as fit
   *bytes = self.buffers_.bufferBytes();
   // Releases before 12.9 crash when they are given none.

@@ -1,5 +1,6 @@
 #include "gpu/cupti/collector.h"
 
+#include "core/guard.h"
 #include "core/interner.h"
 #include "gpu/deadline.h"
 
@@ -84,7 +85,7 @@ std::string CuptiCollector::start(const Libraries &libraries, const CollectorOpt
 
 std::string CuptiCollector::subscribe() {
   is_second_family_ = false;
-  Result result = library_.Subscribe(&subscriber_, onCallback, this);
+  Result result = library_.Subscribe(&subscriber_, Guarded<onCallback>::call, this);
   if (result == abi::cupti::kMultipleSubscribers || result == abi::cupti::kNotCompatible) {
     return subscribeBeside(result);
   }
@@ -106,7 +107,7 @@ std::string CuptiCollector::subscribeBeside(Result result) {
   parameters.old_name_bytes = sizeof holder;
   parameters.allow_multiple = library_.hasManySubscribers();
   subscriber_ = nullptr;
-  result = library_.Subscribe_v2(&subscriber_, onCallback, this, &parameters);
+  result = library_.Subscribe_v2(&subscriber_, Guarded<onCallback>::call, this, &parameters);
   if (result == abi::cupti::kSuccess) {
     is_second_family_ = library_.hasManySubscribers();
     return "";
@@ -127,10 +128,12 @@ Result CuptiCollector::enableKind(uint32_t kind) {
 
 std::string CuptiCollector::enable(Result *result) {
   kinds_.clear();
-  *result = is_second_family_
-                ? library_.ActivityRegisterCallbacks_v2(subscriber_, onBufferRequestedV2,
-                                                        onBufferCompletedV2)
-                : library_.ActivityRegisterCallbacks(onBufferRequested, onBufferCompleted);
+  *result =
+      is_second_family_
+          ? library_.ActivityRegisterCallbacks_v2(subscriber_, Guarded<onBufferRequestedV2>::call,
+                                                  Guarded<onBufferCompletedV2>::call)
+          : library_.ActivityRegisterCallbacks(Guarded<onBufferRequested>::call,
+                                               Guarded<onBufferCompleted>::call);
   if (*result != abi::cupti::kSuccess) {
     return explain("cuptiActivityRegisterCallbacks", *result);
   }

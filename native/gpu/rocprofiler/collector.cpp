@@ -4,6 +4,7 @@
 #include <cstring>
 #include <thread>
 
+#include "core/guard.h"
 #include "core/interner.h"
 #include "gpu/deadline.h"
 
@@ -68,7 +69,7 @@ std::string RocprofilerCollector::start(const Libraries &libraries,
 std::string RocprofilerCollector::configure() {
   problem_.clear();
   library_.nameToRuntime();
-  Status status = library_.force_configure(onConfigure);
+  Status status = library_.force_configure(Guarded<onConfigure>::call);
   if (status != abi::rocprofiler::kSuccess) {
     return explain(library_, "registering with rocprofiler-sdk", status);
   }
@@ -91,7 +92,8 @@ RocprofilerCollector::onConfigure(uint32_t version, const char *, uint32_t,
     return nullptr;
   }
   client->name = "deepcontext";
-  static abi::rocprofiler::ConfigureResult result{sizeof result, onInitialize, onFinalize, nullptr};
+  static abi::rocprofiler::ConfigureResult result{sizeof result, Guarded<onInitialize>::call,
+                                                  Guarded<onFinalize>::call, nullptr};
   return &result;
 }
 
@@ -128,13 +130,14 @@ bool RocprofilerCollector::declareServices() {
   int is_valid = 0;
   bool is_declared =
       check(library_.create_context(&code_objects_), "rocprofiler_create_context") &&
-      check(library_.configure_callback_tracing_service(code_objects_,
-                                                        abi::rocprofiler::kCallbackCodeObject,
-                                                        symbols, 1, onCodeObject, this),
+      check(library_.configure_callback_tracing_service(
+                code_objects_, abi::rocprofiler::kCallbackCodeObject, symbols, 1,
+                Guarded<onCodeObject>::call, this),
             "asking for kernel names") &&
       check(library_.create_context(&work_), "rocprofiler_create_context") &&
       check(library_.create_buffer(work_, kBufferBytes, kWatermark,
-                                   abi::rocprofiler::kPolicyLossless, onBuffer, this, &buffer_),
+                                   abi::rocprofiler::kPolicyLossless, Guarded<onBuffer>::call, this,
+                                   &buffer_),
             "rocprofiler_create_buffer") &&
       check(library_.configure_buffer_tracing_service(
                 work_, abi::rocprofiler::kBufferKernelDispatch, nullptr, 0, buffer_),
@@ -142,11 +145,12 @@ bool RocprofilerCollector::declareServices() {
       check(library_.configure_buffer_tracing_service(work_, abi::rocprofiler::kBufferMemoryCopy,
                                                       nullptr, 0, buffer_),
             "asking for copies") &&
-      check(library_.configure_external_correlation_id_request_service(work_, requests, 2,
-                                                                       onExternalId, this),
+      check(library_.configure_external_correlation_id_request_service(
+                work_, requests, 2, Guarded<onExternalId>::call, this),
             "asking for launches") &&
-      check(library_.configure_callback_tracing_service(
-                work_, abi::rocprofiler::kCallbackMarkerCore, ranges, 2, onMarker, this),
+      check(library_.configure_callback_tracing_service(work_,
+                                                        abi::rocprofiler::kCallbackMarkerCore,
+                                                        ranges, 2, Guarded<onMarker>::call, this),
             "asking for roctx ranges") &&
       declareHipCalls() &&
       check(library_.create_callback_thread(&thread_), "rocprofiler_create_callback_thread") &&
@@ -169,11 +173,12 @@ bool RocprofilerCollector::declareServices() {
 void RocprofilerCollector::declareAllocations() {
   Id context{};
   const int32_t operations[] = {abi::rocprofiler::kAllocate, abi::rocprofiler::kAllocateVirtual};
-  are_allocations_declared_ = library_.create_context(&context) == abi::rocprofiler::kSuccess &&
-                              library_.configure_callback_tracing_service(
-                                  context, abi::rocprofiler::kCallbackAllocation, operations, 2,
-                                  onAllocation, this) == abi::rocprofiler::kSuccess &&
-                              library_.start_context(context) == abi::rocprofiler::kSuccess;
+  are_allocations_declared_ =
+      library_.create_context(&context) == abi::rocprofiler::kSuccess &&
+      library_.configure_callback_tracing_service(context, abi::rocprofiler::kCallbackAllocation,
+                                                  operations, 2, Guarded<onAllocation>::call,
+                                                  this) == abi::rocprofiler::kSuccess &&
+      library_.start_context(context) == abi::rocprofiler::kSuccess;
 }
 
 /// Callbacks for the few HIP functions that launch, wait, capture or replay, found by name; for all
@@ -202,7 +207,7 @@ bool RocprofilerCollector::declareHipCalls() {
   is_every_call_declared_ = options_.with_calls;
   return check(library_.configure_callback_tracing_service(
                    work_, abi::rocprofiler::kCallbackHipRuntime, operations.data(),
-                   operations.size(), onHipCall, this),
+                   operations.size(), Guarded<onHipCall>::call, this),
                "asking for HIP calls");
 }
 

@@ -3,6 +3,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/guard.h"
 #include "core/interner.h"
 #include "gpu/deadline.h"
 #include "gpu/ranges.h"
@@ -128,7 +129,7 @@ std::string RoctracerCollector::enable() {
   enabled_.clear();
   abi::roctracer::Properties properties{};
   properties.buffer_bytes = kPoolBytes;
-  properties.buffer_filled = onBuffer;
+  properties.buffer_filled = Guarded<onBuffer>::call;
   properties.buffer_user = this;
   Status status = open_pool_expl(&properties, &pool_);
   if (status != abi::roctracer::kSuccess) {
@@ -145,14 +146,14 @@ std::string RoctracerCollector::enable() {
   enabled_ = known_;
   size_t refused = 0;
   for (uint32_t id : enabled_) {
-    refused += enable_op_callback(abi::roctracer::kDomainHipApi, id, onCall, this) !=
+    refused += enable_op_callback(abi::roctracer::kDomainHipApi, id, Guarded<onCall>::call, this) !=
                abi::roctracer::kSuccess;
   }
   if (enabled_.empty() || refused == enabled_.size()) {
     return "roctracer refuses callbacks for HIP functions, so launches cannot be followed";
   }
   for (uint32_t id : {abi::roctracer::kRoctxRangePush, abi::roctracer::kRoctxRangePop}) {
-    enable_op_callback(abi::roctracer::kDomainRoctx, id, onCall, this); // optional
+    enable_op_callback(abi::roctracer::kDomainRoctx, id, Guarded<onCall>::call, this); // optional
   }
   return "";
 }

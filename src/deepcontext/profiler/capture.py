@@ -230,6 +230,11 @@ def _notes(counters: Mapping[str, int]) -> list[str]:
             f"very deep stacks: {counters['levels_refused']} operators were not recorded and "
             f"{counters['paths_cut']} Python paths were cut"
         )
+    if counters["lost_events"]:
+        notes.append(
+            f"memory ran out: {counters['lost_events']} events of the profiler's hooks were not "
+            "recorded"
+        )
     if counters["backward_links_missed"]:
         notes.append(
             f"{counters['backward_links_missed']} backward operators were not found under their "
