@@ -89,7 +89,7 @@ def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path, kind: str) -
 def test_a_foreign_file_is_named_in_the_error(tmp_path: Path) -> None:
     path = tmp_path / "trace.json"
     path.write_text('{"traceEvents": []}', encoding="utf-8")
-    with pytest.raises(ProfileDataError, match=r"trace\.json': not a deepcontext profile"):
+    with pytest.raises(ProfileDataError, match=r"trace\.json': not a profile; name a file"):
         Profile.load(str(path))
 
 

@@ -42,6 +42,25 @@ def test_no_words_is_a_mistake_that_prints_the_help(capsys: pytest.CaptureFixtur
     assert "usage: deepcontext" in captured.err
 
 
+@pytest.mark.parametrize(
+    ("words", "options"),
+    [
+        (["help"], ["--help"]),
+        (["version"], ["--version"]),
+        (["help", "report"], ["report", "--help"]),
+    ],
+    ids=str,
+)
+def test_help_and_version_may_be_words(
+    words: list[str], options: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert app.main(words) == 0
+    text = capsys.readouterr().out
+    assert app.main(options) == 0
+    assert text == capsys.readouterr().out != ""
+    assert app.main([*words, "more", "words"]) == 2
+
+
 def test_version_is_the_distribution_s(capsys: pytest.CaptureFixture[str]) -> None:
     import tomllib
 

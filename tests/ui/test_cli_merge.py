@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from deepcontext.errors import UserError
 from deepcontext.profiler import balance
 from deepcontext.profiler.collector import Status
 from deepcontext.profiler.frame import Frame, FrameKind
@@ -20,6 +22,7 @@ from deepcontext.profiler.run_info import ALL_RANKS
 from deepcontext.profiler.trust import CollectorReport, TrustReport
 from deepcontext.profiler.views.pivot import pivots
 from deepcontext.ui.cli import app
+from tests.ui.conftest import STARTED_UNIX_NS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -203,11 +206,23 @@ def test_files_without_a_rank_are_numbered_as_named(files: list[str]) -> None:
     ("words", "message"),
     [
         (["-o", "job.dcprof", "run.rank0.dcprof"], "cannot merge 1 profile"),
+        (
+            ["-o", "job.dcprof", "run.rank0.dcprof", "./run.rank0.dcprof"],
+            "'run.rank0.dcprof' and './run.rank0.dcprof' are the same profile",
+        ),
+        (
+            ["-o", "job.dcprof", "run.rank0.dcprof", "run.rank0.dcprof"],
+            "'run.rank0.dcprof' and 'run.rank0.dcprof' are the same profile",
+        ),
+        (
+            ["-o", "job.dcprof", "run.rank1.dcprof", "again.dcprof"],
+            "'run.rank1.dcprof' and 'again.dcprof' are both of rank 1",
+        ),
         (["run.rank0.dcprof", "run.rank1.dcprof"], "-o/--output"),
         (["-o", "job.dcprof", "run.rank0.dcprof", "lost.dcprof"], "cannot read 'lost.dcprof'"),
         (
             ["-o", "job.dcprof", "run.rank1.dcprof", "copy.dcprof"],
-            "'run.rank1.dcprof' and 'copy.dcprof' are both of rank 1",
+            "'run.rank1.dcprof' and 'copy.dcprof' are the same profile",
         ),
         (
             ["-o", "job.dcprof", "run.rank1.dcprof", "train.dcprof"],
@@ -225,6 +240,7 @@ def test_what_is_no_job_is_one_line(
     files: list[str], words: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("copy.dcprof").write_bytes(Path(files[1]).read_bytes())
+    Profile.load(files[1]).with_section("again", b"").save("again.dcprof")
     assert app.main(["merge", "-o", "merged.dcprof", *files]) == 0
     before = Path(files[1]).read_bytes()
     capsys.readouterr()
@@ -235,6 +251,65 @@ def test_what_is_no_job_is_one_line(
     assert error.count("\n") == 1
     assert Path(files[1]).read_bytes() == before
     assert not Path("job.dcprof").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "difference"),
+    [
+        ({"ranks": 4}, "one of 2 processes, the other of 4"),
+        (
+            {"script": "generate.py", "command": ("python", "generate.py")},
+            "one ran 'train.py '--run name' 'first try'', the other 'generate.py'",
+        ),
+        ({"start_unix_ns": STARTED_UNIX_NS + 5 * 10**9}, "one had ended 0.8 s before the other"),
+        ({"start_unix_ns": STARTED_UNIX_NS - 10**14}, "one had ended 99,995.8 s before the other"),
+    ],
+)
+def test_profiles_that_are_not_of_one_job_need_a_word(
+    files: list[str],
+    changes: dict[str, Any],
+    difference: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    second = Profile.load(files[1])
+    run = dataclasses.replace(second.run, **changes)
+    dataclasses.replace(second, run=run).save("other.dcprof")
+    words = ["merge", "-o", "job.dcprof", files[0], "other.dcprof"]
+    assert app.main(words) == 2
+    error = capsys.readouterr().err
+    assert f"'run.rank0.dcprof' and 'other.dcprof' are not of one job: {difference}" in error
+    assert "--unrelated" in error
+    assert app.main([*words, "--unrelated"]) == 0
+    assert len(balance.rank_nodes(Profile.load("job.dcprof"))) == 2
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "is_one_job"),
+    [
+        ("worker.py --rank 0", "worker.py --rank 1", True),
+        ("worker.py --name a", "worker.py --name b", False),
+        (
+            "-c 'spawn_main(tracker_fd=5, pipe_handle=7)' --multiprocessing-fork",
+            "-c 'spawn_main(tracker_fd=5, pipe_handle=19)' --multiprocessing-fork",
+            True,
+        ),
+    ],
+)
+def test_processes_without_a_rank_are_known_by_their_arguments(
+    make_rank: MakeRank, first: str, second: str, *, is_one_job: bool
+) -> None:
+    def process(words: str) -> Profile:
+        profile = make_rank(0, 0)
+        command = ("/usr/bin/python", *shlex.split(words))
+        run = dataclasses.replace(profile.run, script="", command=command)
+        return dataclasses.replace(profile, run=run)
+
+    profiles = {"a": process(first), "b": process(second)}
+    if is_one_job:
+        assert merge(profiles).run.ranks == 2
+    else:
+        with pytest.raises(UserError, match="'a' and 'b' are not of one job"):
+            merge(profiles)
 
 
 def test_one_name_for_two_measures_is_an_error(

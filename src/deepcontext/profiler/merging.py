@@ -19,6 +19,7 @@ from deepcontext.profiler import compiled_kernels
 from deepcontext.profiler.frame import FrameKind, Phase
 from deepcontext.profiler.frame_table import FrameTable
 from deepcontext.profiler.metric import MetricRows
+from deepcontext.profiler.one_job import check_one_job
 from deepcontext.profiler.profile import Profile
 from deepcontext.profiler.run_info import ALL_RANKS
 from deepcontext.profiler.tree import NO_NODE, Tree
@@ -57,7 +58,7 @@ class Part:
     rank: int
 
 
-def merge(profiles: Mapping[str, Profile]) -> Profile:
+def merge(profiles: Mapping[str, Profile], *, unrelated: bool = False) -> Profile:
     """Return one profile of several processes of one job.
 
     Elapsed and processor time, memory and counters are sums over the ranks; the number of steps is
@@ -66,12 +67,15 @@ def merge(profiles: Mapping[str, Profile]) -> Profile:
     Args:
         profiles: profiles by what errors call them. Where none knows its rank they are numbered in
             this order.
+        unrelated: merge them even if they do not look like processes of one job.
 
     Raises:
-        UserError: there are fewer than two, two of the same rank, some without a rank, or they are
-            of builds that measure the same name differently.
+        UserError: there are fewer than two, two of the same rank, some without a rank, they are not
+            of one job, or of builds that measure the same name differently.
     """
     parts = _parts(profiles)
+    if not unrelated:
+        check_one_job(profiles)
     frames, frame_maps = _frames(parts)
     sizes = [len(part.profile.tree) for part in parts]
     offsets = (1 + np.cumsum([0, *sizes[:-1]])).tolist()

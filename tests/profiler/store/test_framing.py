@@ -28,11 +28,22 @@ def test_an_empty_file_is_refused() -> None:
 
 
 @pytest.mark.parametrize("content", [b"{}", b"\x7fELF\x02\x01\x01", b"PK\x03\x04" * 100, b"\x0a"])
-def test_a_foreign_file_is_refused_with_what_it_begins_with(content: bytes) -> None:
+def test_a_foreign_file_is_refused_without_its_content(content: bytes) -> None:
     text = refusal(content)
-    assert "offset" in text
-    if content != b"\x0a":  # that might be the beginning of a profile
-        assert f"not a deepcontext profile; it begins with {content[:8]!r} at offset 0" in text
+    if content == b"\x0a":  # that might be the beginning of a profile
+        assert "at offset 1 of 1 bytes: the file ends inside the header" in text
+    else:
+        assert "not a profile; name a file that 'deepcontext profile' or" in text
+        assert "\\x" not in text
+
+
+def test_a_script_is_refused_with_the_command_that_profiles_it() -> None:
+    with pytest.raises(ProfileDataError) as caught:
+        open_body(b"print('hello')\n", "my script.py")
+    assert str(caught.value) == (
+        "cannot read 'my script.py': not a profile; to profile a script: deepcontext profile "
+        "'my script.py'"
+    )
 
 
 def test_a_newer_major_version_is_refused_whatever_its_body_holds(

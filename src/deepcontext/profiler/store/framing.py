@@ -12,6 +12,7 @@ version is judged before the checksum, and the checksum before anybody parses th
 
 from __future__ import annotations
 
+import shlex
 import zlib
 from dataclasses import dataclass, field
 
@@ -57,10 +58,7 @@ def open_body(content: bytes, source: str) -> Body:
         # A file cut inside the magic is a profile all the same.
         if _MAGIC.startswith(content):
             raise _Walk(content, source).damage(len(content), "the file ends inside the header")
-        raise ProfileDataError(
-            f"cannot read '{source}': not a deepcontext profile; it begins with {content[:8]!r} at "
-            f"offset 0, expected {_MAGIC[:8]!r}"
-        )
+        raise ProfileDataError(f"cannot read '{source}': not a profile; {_hint(source)}")
     walk = _Walk(content, source)
     fields = walk.fields()
     minor = _checked_version(fields, source)
@@ -76,6 +74,13 @@ def open_body(content: bytes, source: str) -> Body:
             f"the checksum of field 'body' is {found:#010x}, the file declares {declared}",
         )
     return Body(body, is_newer=minor > schema.MINOR)
+
+
+def _hint(source: str) -> str:
+    """Say what to do with a file that is no profile."""
+    if source.endswith((".py", ".pyc")):
+        return f"to profile a script: deepcontext profile {shlex.quote(source)}"
+    return "name a file that 'deepcontext profile' or deepcontext.start() has written (*.dcprof)"
 
 
 def _checked_version(fields: dict[int, int | slice], source: str) -> int:

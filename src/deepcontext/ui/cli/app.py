@@ -106,6 +106,7 @@ def _run(words: list[str]) -> int:
     if not words:
         parser.print_help(sys.stderr)
         return UserError.exit_code
+    words = _as_options(words)
     if words[0].startswith("-"):
         return _run_options(parser, words)
     for command in COMMANDS:
@@ -117,6 +118,18 @@ def _run(words: list[str]) -> int:
             except SystemExit as stop:  # argparse ends so after it has printed a help text
                 return int(stop.code or 0)
     raise UserError(_unknown_command(words[0]))
+
+
+def _as_options(words: list[str]) -> list[str]:
+    """Return ``help``, ``help COMMAND`` and ``version`` as the options they stand for."""
+    match words:
+        case ["help"]:
+            return ["--help"]
+        case ["help", command]:
+            return [command, "--help"]
+        case ["version"]:
+            return ["--version"]
+    return words
 
 
 def _run_options(parser: Parser, words: list[str]) -> int:

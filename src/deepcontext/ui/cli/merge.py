@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import shlex
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from deepcontext.errors import UserError
 from deepcontext.profiler.writing import PROFILE
 from deepcontext.ui.cli.command import Command, Parser
 from deepcontext.ui.cli.output import Output, add_force_option
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Sequence
 
 
 def _parser() -> Parser:
@@ -38,6 +42,12 @@ exit codes:
         help="profile to write, - for standard output",
     )
     add_force_option(parser)
+    parser.option(
+        "--unrelated",
+        action="store_true",
+        help="merge profiles that do not look like those of one job, too: of other programs or of "
+        "other times",
+    )
     return parser
 
 
@@ -48,12 +58,31 @@ def _run(arguments: argparse.Namespace) -> int:
 
     output = Output(arguments.output, PROFILE, arguments.force)
     output.check(arguments.file)
-    merged = merge({name: Profile.load(name) for name in arguments.file})
+    profiles = {name: Profile.load(name) for name in arguments.file}
+    _check_distinct(arguments.file)
+    merged = merge(profiles, unrelated=arguments.unrelated)
     output.write(merged.to_bytes())
     if not output.is_stdout:
         next_ = f"deepcontext report {shlex.quote(output.name)}"
         print(f"written to '{output.name}', {merged.run.ranks} ranks; next: {next_}")
     return 0
+
+
+def _check_distinct(names: Sequence[str]) -> None:
+    """Refuse a profile that is named twice, or a copy: it would count twice.
+
+    Raises:
+        UserError: there is one; the message names both.
+    """
+    known: dict[bytes, str] = {}
+    for name in names:
+        content = hashlib.sha256(Path(name).read_bytes()).digest()
+        if content in known:
+            raise UserError(
+                f"'{known[content]}' and '{name}' are the same profile, which would count twice; "
+                "name each profile once"
+            )
+        known[content] = name
 
 
 COMMAND: Final = Command("merge", "make one profile of all ranks of a job", _parser, _run)
