@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/interner.h"
-#include "sampling/memory_reader.h"
+#include "python/foreign_code.h"
 
 namespace deepcontext {
 
@@ -51,25 +51,6 @@ bool matches(const CodeRule &rule, const CodeInfo &info) {
   return false;
 }
 
-bool hasType(const PyObject *object, const PyTypeObject *type, const MemoryReader &memory) {
-  PyObject head;
-  return memory.read(object, &head, sizeof head) && Py_TYPE(&head) == type && Py_REFCNT(&head) > 0;
-}
-
-/// Whether the address is that of a code object with the parts that `describe` reads.
-bool isCode(const void *address, const MemoryReader &memory) {
-  alignas(PyCodeObject) char copy[sizeof(PyCodeObject)];
-  if (!memory.read(address, copy, sizeof copy)) {
-    return false;
-  }
-  auto *code = reinterpret_cast<const PyCodeObject *>(copy);
-  auto *object = static_cast<const PyObject *>(address);
-  return hasType(object, &PyCode_Type, memory) &&
-         hasType(code->co_qualname, &PyUnicode_Type, memory) &&
-         hasType(code->co_filename, &PyUnicode_Type, memory) &&
-         hasType(code->co_linetable, &PyBytes_Type, memory);
-}
-
 #if PY_VERSION_HEX >= 0x030c0000
 
 int g_watcher = -1;
@@ -106,8 +87,13 @@ std::string copyText(PyObject *text) {
     out.assign(static_cast<const char *>(PyUnicode_DATA(text)), static_cast<size_t>(length));
     return out;
   }
+  return utf8Of(PyUnicode_KIND(text), PyUnicode_DATA(text), length);
+}
+
+std::string utf8Of(int kind, const void *characters, Py_ssize_t length) {
+  std::string out;
   for (Py_ssize_t i = 0; i < length; ++i) {
-    appendUtf8(out, PyUnicode_READ(PyUnicode_KIND(text), PyUnicode_DATA(text), i));
+    appendUtf8(out, PyUnicode_READ(kind, characters, i));
   }
   return out;
 }
@@ -117,7 +103,7 @@ CodeTable &CodeTable::instance() {
   return *table;
 }
 
-CodeInfo CodeTable::describe(const PyCodeObject *code) const {
+CodeInfo CodeTable::describe(const PyCodeObject *code) {
   CodeInfo info;
   info.name = copyText(code->co_qualname);
   info.file = copyText(code->co_filename);
@@ -126,13 +112,16 @@ CodeInfo CodeTable::describe(const PyCodeObject *code) const {
   if (table && PyBytes_Check(table)) {
     info.table.assign(PyBytes_AS_STRING(table), static_cast<size_t>(PyBytes_GET_SIZE(table)));
   }
-  auto rule = std::find_if(rules_.begin(), rules_.end(),
-                           [&](const CodeRule &candidate) { return matches(candidate, info); });
-  if (rule != rules_.end()) {
-    info.role = rule->role;
-    info.marker = Interner::instance().intern(rule->marker);
-  }
   return info;
+}
+
+void CodeTable::applyRules(CodeInfo *info) const {
+  auto rule = std::find_if(rules_.begin(), rules_.end(),
+                           [&](const CodeRule &candidate) { return matches(candidate, *info); });
+  if (rule != rules_.end()) {
+    info->role = rule->role;
+    info->marker = Interner::instance().intern(rule->marker);
+  }
 }
 
 std::string CodeTable::contentKey(const CodeInfo &info) {
@@ -161,10 +150,8 @@ std::optional<CodeEntry> CodeTable::entrySince(const void *code, uint64_t since,
   if (known != by_address_.end()) {
     return known->second;
   }
-  if (!isCode(code, memory)) {
-    return std::nullopt;
-  }
-  return entryLocked(static_cast<const PyCodeObject *>(code));
+  std::optional<CodeInfo> info = describeForeignCode(code, memory);
+  return info ? std::optional(store(code, std::move(*info))) : std::nullopt;
 }
 
 bool CodeTable::mayHaveDied(const void *code, uint64_t since) const {
@@ -185,7 +172,11 @@ CodeEntry CodeTable::entryLocked(const PyCodeObject *code) {
   if (known != by_address_.end()) {
     return known->second;
   }
-  CodeInfo info = describe(code);
+  return store(code, describe(code));
+}
+
+CodeEntry CodeTable::store(const void *code, CodeInfo info) {
+  applyRules(&info);
   CodeEntry entry{static_cast<uint32_t>(infos_.size()), info.role, info.marker};
   auto [place, is_new] = by_content_.emplace(contentKey(info), entry.id);
   if (is_new) {

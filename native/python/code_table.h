@@ -102,8 +102,7 @@ public:
   /// Number of code objects destroyed so far. Async-signal-safe.
   static uint64_t deaths() { return deaths_.load(std::memory_order_acquire); }
   /// The entry of what may be a code object that ran when `deaths()` was `since`; none when it is
-  /// none or may have been destroyed since. Reads what nobody keeps alive, without a fault: as long
-  /// as destruction is watched, nothing is freed while this holds the lock.
+  /// none or may have been destroyed since. Nobody keeps it alive: see `describeForeignCode`.
   std::optional<CodeEntry> entrySince(const void *code, uint64_t since, const MemoryReader &memory);
   bool isWatching() const { return is_watching_.load(std::memory_order_acquire); }
   const CodeInfo &info(uint32_t id) const;
@@ -118,7 +117,8 @@ public:
   Mutex &forkLock() { return mutex_; }
 
 private:
-  CodeInfo describe(const PyCodeObject *code) const;
+  static CodeInfo describe(const PyCodeObject *code);
+  void applyRules(CodeInfo *info) const;
   static std::string contentKey(const CodeInfo &info);
 
   // Static, so that the hot path reads it without going through instance().
@@ -127,6 +127,7 @@ private:
   static constexpr uint64_t kRecentDeaths = 1024;
 
   CodeEntry entryLocked(const PyCodeObject *code);
+  CodeEntry store(const void *code, CodeInfo info);
   bool mayHaveDied(const void *code, uint64_t since) const;
 
   mutable Mutex mutex_;
@@ -140,5 +141,7 @@ private:
 
 /// UTF-8 copy of a str without the GIL; the object must be kept alive by the caller's frame.
 std::string copyText(PyObject *text);
+/// UTF-8 of characters as a str holds them, `kind` bytes each.
+std::string utf8Of(int kind, const void *characters, Py_ssize_t length);
 
 } // namespace deepcontext

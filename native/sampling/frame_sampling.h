@@ -12,7 +12,7 @@
 
 namespace deepcontext {
 
-// A list of frames in a ring is garbage; no stack is that deep.
+// No stack is that deep.
 constexpr uint32_t kMostWalked = 1u << 20;
 
 /// Where a walk ends: at a frame that belongs to the innermost level, or at the thread's first.
@@ -69,51 +69,70 @@ inline bool readFirstFrame(const PyThreadState *state, PageReader &reader,
 #endif
 }
 
+/// Reads a list of frames from the inside out, whatever it is made of: garbage may be a ring, and
+/// the handler that follows it would never come back.
+class FrameList {
+public:
+  FrameList(const InterpreterFrame *first, PageReader &reader) : reader_(reader), next_(first) {}
+
+  /// Copy the next frame that runs Python code; false at the end, and where the list is garbage.
+  bool read(InterpreterFrame *frame, const InterpreterFrame **address) {
+    while (next_) {
+      bool is_ring = next_ == mark_ || ++steps_ > kMostWalked;
+      if (is_ring || !reader_.copy(next_, frame)) {
+        is_garbled_ = true;
+        return false;
+      }
+      if ((steps_ & (steps_ - 1)) == 0) { // Brent's algorithm
+        mark_ = next_;
+      }
+      *address = next_;
+      next_ = frame->previous;
+      if (!isInterpreterShim(frame)) {
+        return true;
+      }
+    }
+    return false;
+  }
+  bool isGarbled() const { return is_garbled_; }
+
+private:
+  PageReader &reader_;
+  const InterpreterFrame *next_;
+  const InterpreterFrame *mark_ = nullptr;
+  uint32_t steps_ = 0;
+  bool is_garbled_ = false;
+};
+
 /// Walk the frames of a thread from the innermost outwards. Async-signal-safe.
 inline void sampleFrames(SampledContext *context, const PyThreadState *state,
                          SampleBoundary boundary, PageReader &reader) {
   const void *module_call = ModuleTable::callCode();
-  const InterpreterFrame *frame = nullptr;
-  InterpreterFrame seen;
+  const InterpreterFrame *address = nullptr;
   context->frame_count = 0;
-  bool is_read = readFirstFrame(state, reader, &frame) && (!frame || reader.copy(frame, &seen));
-  context->is_garbled = !is_read;
-  while (is_read && frame && context->frame_count < kMostWalked) {
-    const InterpreterFrame *caller = seen.previous;
-    InterpreterFrame outer;
-    bool has_caller = false;
-    while (caller) {
-      has_caller = reader.copy(caller, &outer);
-      if (!has_caller) {
-        context->is_garbled = true;
-        return;
-      }
-      if (!isInterpreterShim(&outer)) {
-        break;
-      }
-      has_caller = false;
-      caller = outer.previous;
+  context->is_garbled = !readFirstFrame(state, reader, &address);
+  FrameList frames(context->is_garbled ? nullptr : address, reader);
+  InterpreterFrame frame;
+  bool has_frame = frames.read(&frame, &address);
+  while (has_frame) {
+    InterpreterFrame caller;
+    const InterpreterFrame *caller_address = nullptr;
+    bool has_caller = frames.read(&caller, &caller_address);
+    if (frames.isGarbled()) {
+      break;
     }
-    if (!isInterpreterShim(&seen)) {
-      const PyCodeObject *code = frameCode(&seen);
-      bool is_end =
-          boundary.isAt(frame, code, has_caller ? outer.instruction : nullptr, isResumable(&seen));
-      if (is_end && !boundary.is_included) {
-        return;
-      }
+    const PyCodeObject *code = frameCode(&frame);
+    bool is_end = boundary.isAt(address, code, has_caller ? caller.instruction : nullptr,
+                                isResumable(&frame));
+    if (!is_end || boundary.is_included) {
       context->frames[context->frame_count++ % SampledContext::kMaxFrames] = {
-          code, seen.instruction, code == module_call ? frameFirstLocal(&seen) : nullptr};
-      if (is_end) {
-        return;
-      }
+          code, frame.instruction, code == module_call ? frameFirstLocal(&frame) : nullptr};
     }
-    if (!has_caller) {
-      return;
-    }
+    has_frame = has_caller && !is_end;
     frame = caller;
-    seen = outer;
+    address = caller_address;
   }
-  context->is_garbled = context->is_garbled || context->frame_count == kMostWalked;
+  context->is_garbled = context->is_garbled || frames.isGarbled();
 }
 
 } // namespace deepcontext

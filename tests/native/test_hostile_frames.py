@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 # Offset in bytes of `_PyInterpreterFrame`'s fields, see native/python/interpreter_frame.h.
 _PREVIOUS = 48 if sys.version_info < (3, 12) else 8
 _CODE = 32 if sys.version_info < (3, 12) else 0
-ADDRESSES = {
-    "null's neighbour": 0x18,
-    "misaligned": 0x7FFF_0000_0003,
-    "mapped by nobody": 0x7000_DEAD_0000,
-    "not canonical": 0x8000_0000_0000_0000,
-    "the kernel's": 0xFFFF_FFFF_8100_0000,
-    "the last": 0xFFFF_FFFF_FFFF_FFF8,
-}
+ADDRESSES = (
+    0x18,  # null's neighbour
+    0x7FFF_0000_0003,  # misaligned
+    0x7000_DEAD_0000,  # mapped by nobody
+    0x8000_0000_0000_0000,  # not canonical
+    0xFFFF_FFFF_8100_0000,  # the kernel's
+    0xFFFF_FFFF_FFFF_FFF8,  # runs past the end of the address space
+)
 # No function runs while the frame is hostile but one in C, which looks at no frame.
 PROGRAM = """
 import ctypes, gc, hashlib, sys, time
@@ -28,13 +28,37 @@ from deepcontext import _native
 
 pbkdf2, sleep = hashlib.pbkdf2_hmac, time.sleep
 
-def samples_missed():
+def samples():
     counts = _native.sampler_counts()
-    return counts["lost"] + counts["cut"]
+    return counts["{state}"], counts["lost"] + counts["cut"]
 
-def expose(offset, address):
+# Frames in a ring. The second owner makes it one of the interpreter's own on 3.12 and newer.
+ring = (ctypes.c_uint64 * 16)()
+ctypes.memset(ring, {owner}, ctypes.sizeof(ring))
+ring[{previous} // 8] = ctypes.addressof(ring)
+
+# Code objects whose name or line table claims to be a terabyte long.
+def forge(object, replaced=None, by=0):
+    copy = (ctypes.c_uint64 * (sys.getsizeof(object) // 8 + 1))()
+    ctypes.memmove(copy, id(object), sys.getsizeof(object))
+    for place, word in enumerate(copy):
+        copy[place] = by if word == replaced else word
+    return copy
+
+def forge_code(part):
+    long = forge(part)
+    long[2] = 1 << 40
+    forged.append(long)
+    forged.append(forge(samples.__code__, id(part), ctypes.addressof(long)))
+    return ctypes.addressof(forged[-1])
+
+forged = []
+code_with_long_name = forge_code(samples.__code__.co_qualname)
+code_with_long_table = forge_code(samples.__code__.co_linetable)
+
+def expose(address):
     activation = ctypes.c_void_p.from_address(id(sys._getframe()) + 24).value
-    field = ctypes.c_uint64.from_address(activation + offset)
+    field = ctypes.c_uint64.from_address(activation + {offset})
     kept = field.value
     field.value = address
     {call}
@@ -44,26 +68,53 @@ gc.disable()
 _native.begin(1000)
 assert _native.watch_code() == ""
 assert _native.start_sampler(1000) == ""
-before = samples_missed()
-end = time.monotonic() + 30
-while samples_missed() < before + 3 and time.monotonic() < end:
-    expose({offset}, {address})
-missed = samples_missed() - before
+for address in ({addresses}):
+    before = samples()
+    end = time.monotonic() + 60
+    while min(now - then for now, then in zip(samples(), before)) < 3 and time.monotonic() < end:
+        expose(address)
+    seen, missed = (now - then for now, then in zip(samples(), before))
+    assert min(seen, missed) >= 3, f"the frame with {{address:#x}} was not looked at"
+    print(hex(address), "survived", flush=True)
 _native.stop_sampler()
 _native.end()
 _native.unwatch_code()
-assert missed >= 3, "the hostile frame was not looked at"
 """
 CALLS = {"running": 'pbkdf2("sha256", b"x", b"y", 100_000)', "waiting": "sleep(0.05)"}
 
 
+def program(offset: int, state: str, addresses: str, owner: int = 0) -> str:
+    return PROGRAM.format(
+        offset=offset,
+        addresses=addresses,
+        state=state,
+        call=CALLS[state],
+        previous=_PREVIOUS,
+        owner=owner,
+    )
+
+
 @pytest.mark.parametrize("offset", [_PREVIOUS, _CODE], ids=["previous", "code"])
 @pytest.mark.parametrize("state", CALLS)
-@pytest.mark.parametrize("address", ADDRESSES.values(), ids=ADDRESSES)
 def test_a_frame_that_points_anywhere_costs_the_sample_and_not_the_program(
-    offset: int, state: str, address: int, in_subprocess: Callable[[str], str]
+    offset: int, state: str, in_subprocess: Callable[[str], str]
 ) -> None:
-    in_subprocess(PROGRAM.format(offset=offset, address=address, call=CALLS[state]))
+    in_subprocess(program(offset, state, ", ".join(map(hex, ADDRESSES))))
+
+
+@pytest.mark.parametrize("state", CALLS)
+def test_what_only_looks_like_a_code_object_is_none(
+    state: str, in_subprocess: Callable[[str], str]
+) -> None:
+    in_subprocess(program(_CODE, state, "code_with_long_name, code_with_long_table"))
+
+
+@pytest.mark.parametrize("owner", [0, 3], ids=["program's", "interpreter's"])
+@pytest.mark.parametrize("state", CALLS)
+def test_a_walk_through_frames_in_a_ring_ends(
+    state: str, owner: int, in_subprocess: Callable[[str], str]
+) -> None:
+    in_subprocess(program(_PREVIOUS, state, "ctypes.addressof(ring),", owner))
 
 
 # What some containers do. Rules of the classic packet filter: load the number of the system call,
@@ -93,14 +144,13 @@ assert ctypes.get_errno() == errno.EPERM
 def test_it_is_so_where_the_kernel_refuses_to_copy_memory(
     state: str, in_subprocess: Callable[[str], str]
 ) -> None:
-    program = PROGRAM.format(offset=_PREVIOUS, address=0x18, call=CALLS[state])
-    in_subprocess(REFUSAL + program)
+    in_subprocess(REFUSAL + program(_PREVIOUS, state, ", ".join(map(hex, ADDRESSES))))
 
 
 def test_samples_are_whole_where_the_kernel_refuses_to_copy_memory(
     in_subprocess: Callable[[str], str],
 ) -> None:
-    program = """
+    busy = """
 import time
 from deepcontext import _native
 
@@ -121,4 +171,4 @@ assert counts["running"] >= 20 and counts["waiting"] >= 20, counts
 # 3.11 and 3.12 publish a frame before it is complete.
 assert counts["lost"] + counts["cut"] <= 5, counts
 """
-    in_subprocess(REFUSAL + program)
+    in_subprocess(REFUSAL + busy)
