@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <fstream>
 #include <string>
+#include <thread>
 #include <unistd.h>
 
 #include "tests/check.h"
@@ -71,6 +72,29 @@ TEST(a_file_that_is_gone_or_no_object_names_nothing) {
         .write(bytes.data(), static_cast<std::streamsize>(length));
     nameAt(path, "", place.offset); // whatever it finds, it does not read past the end
   }
+  unlink(path);
+}
+
+TEST(a_file_that_is_cut_while_it_is_read_harms_nothing) {
+  char path[] = "/tmp/deepcontext-symbols-XXXXXX";
+  int descriptor = mkstemp(path);
+  Found place = find(reinterpret_cast<const void *>(&aLocalFunction));
+  std::ifstream whole(place.file.path, std::ios::binary);
+  std::string bytes((std::istreambuf_iterator<char>(whole)), std::istreambuf_iterator<char>());
+  std::atomic<bool> is_over{false};
+  std::thread builder([&] {
+    while (!is_over) {
+      CHECK_EQ(pwrite(descriptor, bytes.data(), bytes.size(), 0),
+               static_cast<ssize_t>(bytes.size()));
+      CHECK_EQ(ftruncate(descriptor, 64), 0);
+    }
+  });
+  for (int turn = 0; turn < 100000; ++turn) {
+    nameAt(path, "", place.offset);
+  }
+  is_over = true;
+  builder.join();
+  close(descriptor);
   unlink(path);
 }
 

@@ -21,8 +21,12 @@ KnownAddress AddressTable::lookup(uintptr_t pc) {
   if (known != known_.end()) {
     return known->second;
   }
-  refreshLocked(); // a table is read only while its object is certain to be loaded
-  return known_.emplace(pc, describe(pc)).first->second;
+  KnownAddress found;
+  LoadedObjects::keepLoaded([&] { // else another thread may unload the object that is looked at
+    refreshLocked();
+    found = describe(pc);
+  });
+  return known_.emplace(pc, found).first->second;
 }
 
 KnownAddress AddressTable::describe(uintptr_t pc) {
@@ -37,7 +41,7 @@ KnownAddress AddressTable::describe(uintptr_t pc) {
   known.role = object->role;
   uintptr_t start = call;
   if (object->eh_frame_hdr) {
-    if (auto found = findRule(object->eh_frame_hdr, object->eh_frame_hdr_bytes, call)) {
+    if (auto found = findRule(object->eh_frame_hdr, object->eh_frame_segment, call)) {
       known.rule = found->rule;
       start = found->function_start;
     }

@@ -6,12 +6,24 @@
 
 namespace deepcontext::unwind {
 
+/// Bytes that can be read.
+struct ByteRange {
+  const uint8_t *begin = nullptr;
+  const uint8_t *end = nullptr;
+
+  bool contains(const uint8_t *place) const {
+    auto value = reinterpret_cast<uintptr_t>(place);
+    return value >= reinterpret_cast<uintptr_t>(begin) && value < reinterpret_cast<uintptr_t>(end);
+  }
+};
+
 /// A position in a run of bytes. After a read past the end every value is 0 and `hasFailed()`.
 class DwarfReader {
 public:
   DwarfReader(const uint8_t *begin, const uint8_t *end) : at_(begin), end_(end) {}
 
   const uint8_t *position() const { return at_; }
+  const uint8_t *end() const { return end_; }
   bool isAtEnd() const { return at_ >= end_; }
   bool hasFailed() const { return has_failed_; }
 

@@ -236,21 +236,23 @@ private:
   size_t remembered_count_ = 0;
 };
 
-/// The bytes of an entry of .eh_frame after its length.
-DwarfReader entryAt(const uint8_t *begin) {
-  uint32_t bytes = 0;
-  std::memcpy(&bytes, begin, sizeof bytes);
-  const uint8_t *content = begin + sizeof bytes;
-  constexpr uint32_t kLongEntry = 0xffffffff; // of 64-bit DWARF, which no compiler writes here
-  return {content, bytes == kLongEntry ? content : content + bytes};
+/// The bytes of an entry of .eh_frame after its length; none where the entry is not inside the
+/// segment, and where it is of 64-bit DWARF, which no compiler writes here.
+DwarfReader entryAt(const uint8_t *begin, ByteRange segment) {
+  if (!segment.contains(begin)) {
+    return {begin, begin};
+  }
+  DwarfReader reader(begin, segment.end);
+  auto bytes = reader.number<uint32_t>();
+  const uint8_t *content = reader.position();
+  bool is_inside = bytes <= static_cast<uint64_t>(segment.end - content);
+  return {content, is_inside ? content + bytes : content};
 }
 
-std::optional<Common> readCommon(const uint8_t *begin) {
-  uint32_t bytes = 0;
-  std::memcpy(&bytes, begin, sizeof bytes);
-  DwarfReader reader = entryAt(begin);
+std::optional<Common> readCommon(const uint8_t *begin, ByteRange segment) {
+  DwarfReader reader = entryAt(begin, segment);
   Common common;
-  common.end = begin + sizeof bytes + bytes;
+  common.end = reader.end();
   reader.number<uint32_t>(); // 0: this is a common information entry
   uint8_t version = reader.byte();
   const char *augmentation = reader.text();
@@ -328,8 +330,11 @@ FrameRule ruleOf(const Row &row) {
 }
 
 /// The description of the function that `pc` may lie in, by binary search.
-const uint8_t *findDescription(const uint8_t *header, size_t bytes, uintptr_t pc) {
-  DwarfReader reader(header, header + bytes);
+const uint8_t *findDescription(const uint8_t *header, ByteRange segment, uintptr_t pc) {
+  if (!segment.contains(header)) {
+    return nullptr;
+  }
+  DwarfReader reader(header, segment.end);
   auto base = reinterpret_cast<uintptr_t>(header);
   uint8_t version = reader.byte();
   uint8_t frame_encoding = reader.byte();
@@ -338,9 +343,11 @@ const uint8_t *findDescription(const uint8_t *header, size_t bytes, uintptr_t pc
   reader.pointer(frame_encoding, base);
   uint64_t count = reader.pointer(count_encoding, base);
   const uint8_t *table = reader.position();
-  bool is_known = version == 1 && table_encoding == kTableEncoding && !reader.hasFailed();
+  bool is_aligned = reinterpret_cast<uintptr_t>(table) % alignof(TableEntry) == 0;
+  bool is_known =
+      version == 1 && table_encoding == kTableEncoding && is_aligned && !reader.hasFailed();
   if (!is_known || count == 0 ||
-      count > static_cast<uint64_t>(header + bytes - table) / sizeof(TableEntry)) {
+      count > static_cast<uint64_t>(segment.end - table) / sizeof(TableEntry)) {
     return nullptr;
   }
   auto *first = reinterpret_cast<const TableEntry *>(table);
@@ -354,15 +361,15 @@ const uint8_t *findDescription(const uint8_t *header, size_t bytes, uintptr_t pc
 
 } // namespace
 
-std::optional<FunctionRule> findRule(const uint8_t *eh_frame_hdr, size_t bytes, uintptr_t pc) {
-  const uint8_t *description = findDescription(eh_frame_hdr, bytes, pc);
+std::optional<FunctionRule> findRule(const uint8_t *eh_frame_hdr, ByteRange segment, uintptr_t pc) {
+  const uint8_t *description = findDescription(eh_frame_hdr, segment, pc);
   if (!description) {
     return std::nullopt;
   }
-  DwarfReader reader = entryAt(description);
+  DwarfReader reader = entryAt(description, segment);
   const uint8_t *content = reader.position();
   auto distance = reader.number<uint32_t>();
-  std::optional<Common> common = readCommon(content - distance);
+  std::optional<Common> common = readCommon(content - distance, segment);
   if (!common) {
     return std::nullopt;
   }
@@ -375,12 +382,10 @@ std::optional<FunctionRule> findRule(const uint8_t *eh_frame_hdr, size_t bytes, 
   if (common->is_augmented) {
     reader.skip(reader.unsignedLeb());
   }
-  uint32_t entry_bytes = 0;
-  std::memcpy(&entry_bytes, description, sizeof entry_bytes);
   RowMachine machine(*common, found.function_start, pc);
   bool is_run = machine.run(common->program, common->end);
   machine.initial = machine.row;
-  is_run = is_run && machine.run(reader.position(), content + entry_bytes);
+  is_run = is_run && machine.run(reader.position(), reader.end());
   if (is_run && !reader.hasFailed() && !common->is_signal_frame) {
     found.rule = ruleOf(machine.row);
   }

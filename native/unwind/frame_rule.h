@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "unwind/dwarf_reader.h"
+
 namespace deepcontext::unwind {
 
 enum class RuleKind : uint8_t {
@@ -31,6 +33,9 @@ struct FunctionRule {
 
 /// The rule for code at `pc`, looked up in an object's .eh_frame_hdr; none where the object's table
 /// does not cover the address. The object must stay loaded meanwhile.
-std::optional<FunctionRule> findRule(const uint8_t *eh_frame_hdr, size_t bytes, uintptr_t pc);
+///
+/// Reads `segment` only, the loaded part of the object that the header lies in, whatever the table
+/// says: tools that rewrite objects leave wrong ones behind.
+std::optional<FunctionRule> findRule(const uint8_t *eh_frame_hdr, ByteRange segment, uintptr_t pc);
 
 } // namespace deepcontext::unwind

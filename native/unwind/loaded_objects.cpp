@@ -52,12 +52,27 @@ std::string pathOf(const dl_phdr_info &info, bool is_first) {
   return std::string(name);
 }
 
+/// The readable segment that an address in the file was loaded with; empty where it was not loaded.
+ByteRange loadedSegment(const dl_phdr_info &info, uint64_t address) {
+  for (int i = 0; i < info.dlpi_phnum; ++i) {
+    const auto &segment = info.dlpi_phdr[i];
+    if (segment.p_type == PT_LOAD && (segment.p_flags & PF_R) && address >= segment.p_vaddr &&
+        address - segment.p_vaddr < segment.p_filesz) {
+      auto *begin = reinterpret_cast<const uint8_t *>(info.dlpi_addr + segment.p_vaddr);
+      return {begin, begin + segment.p_filesz};
+    }
+  }
+  return {};
+}
+
 std::string loadedBuildId(const dl_phdr_info &info) {
   for (int i = 0; i < info.dlpi_phnum; ++i) {
     const auto &segment = info.dlpi_phdr[i];
     if (segment.p_type == PT_NOTE) {
+      ByteRange loaded = loadedSegment(info, segment.p_vaddr);
       auto *begin = reinterpret_cast<const uint8_t *>(info.dlpi_addr + segment.p_vaddr);
-      std::string id = buildIdIn(begin, segment.p_memsz);
+      size_t most = loaded.begin ? static_cast<size_t>(loaded.end - begin) : 0;
+      std::string id = buildIdIn(begin, std::min<size_t>(segment.p_memsz, most));
       if (!id.empty()) {
         return id;
       }
@@ -97,7 +112,7 @@ struct LoadedObjects::Visit {
       const auto &segment = info.dlpi_phdr[i];
       if (segment.p_type == PT_GNU_EH_FRAME) {
         object.eh_frame_hdr = reinterpret_cast<const uint8_t *>(info.dlpi_addr + segment.p_vaddr);
-        object.eh_frame_hdr_bytes = segment.p_memsz;
+        object.eh_frame_segment = loadedSegment(info, segment.p_vaddr);
       }
     }
     object.file = self->fileOf({pathOf(info, is_first), loadedBuildId(info)});

@@ -4,10 +4,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <exception>
+#include <link.h>
 #include <map>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "unwind/dwarf_reader.h"
 
 namespace deepcontext::unwind {
 
@@ -28,9 +32,9 @@ struct ObjectFile {
 /// Executable memory of an object.
 struct LoadedObject {
   uintptr_t low = 0, high = 0;
-  uintptr_t bias = 0; // address minus the address in the file
-  const uint8_t *eh_frame_hdr = nullptr;
-  size_t eh_frame_hdr_bytes = 0;
+  uintptr_t bias = 0;                    // address minus the address in the file
+  const uint8_t *eh_frame_hdr = nullptr; // of an object that has unwind information
+  ByteRange eh_frame_segment;            // the loaded segment that it lies in
   uint32_t file = 0;
   ObjectRole role = ObjectRole::kProgram;
 };
@@ -55,6 +59,27 @@ public:
   void hide(uintptr_t address) { hidden_.push_back(address); }
   /// Bring the snapshot up to date. Returns whether an object was unloaded since the last time.
   bool refresh();
+  /// Call `use` while no object can be unloaded: inside, the dynamic linker's lock is held.
+  template <typename Use> static void keepLoaded(Use use) {
+    struct Call {
+      Use use;
+      std::exception_ptr error; // must not pass through the C library
+    } call{std::move(use), nullptr};
+    dl_iterate_phdr(
+        [](dl_phdr_info *, size_t, void *user) {
+          auto &call = *static_cast<Call *>(user);
+          try {
+            call.use();
+          } catch (const std::exception &) {
+            call.error = std::current_exception();
+          }
+          return 1;
+        },
+        &call);
+    if (call.error) {
+      std::rethrow_exception(call.error);
+    }
+  }
   /// The object at `pc`, or null.
   const LoadedObject *find(uintptr_t pc) const;
   const ObjectFile &file(uint32_t id) const { return files_[id]; }

@@ -1,10 +1,10 @@
 #include "unwind/symbols.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <elf.h>
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
@@ -15,82 +15,106 @@ namespace deepcontext::unwind {
 
 namespace {
 
-/// A file mapped for reading; every access is checked against its size.
-class MappedFile {
+/// A file, read and not mapped: one that is cut short meanwhile, by a build for example, would end
+/// the process with SIGBUS.
+class RegularFile {
 public:
-  explicit MappedFile(const std::string &path) {
-    int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  explicit RegularFile(const std::string &path)
+      : descriptor_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
     struct stat status;
-    if (descriptor >= 0 && fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) &&
-        status.st_size > 0) {
-      auto bytes = static_cast<size_t>(status.st_size);
-      void *memory = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, descriptor, 0);
-      if (memory != MAP_FAILED) {
-        begin_ = static_cast<const uint8_t *>(memory);
-        bytes_ = bytes;
+    if (descriptor_ >= 0 && fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode)) {
+      bytes_ = static_cast<uint64_t>(status.st_size);
+    }
+  }
+  ~RegularFile() {
+    if (descriptor_ >= 0) {
+      close(descriptor_);
+    }
+  }
+  RegularFile(const RegularFile &) = delete;
+  RegularFile &operator=(const RegularFile &) = delete;
+
+  /// `count` records from `offset` on; none when the file ends before.
+  template <typename Record> std::vector<Record> records(uint64_t offset, uint64_t count) const {
+    std::vector<Record> read;
+    if (offset <= bytes_ && count <= (bytes_ - offset) / sizeof(Record)) {
+      read.resize(count);
+      if (!readAll(offset, read.data(), count * sizeof(Record))) {
+        read.clear();
       }
     }
-    if (descriptor >= 0) {
-      close(descriptor);
-    }
-  }
-  ~MappedFile() {
-    if (begin_) {
-      munmap(const_cast<uint8_t *>(begin_), bytes_);
-    }
-  }
-  MappedFile(const MappedFile &) = delete;
-  MappedFile &operator=(const MappedFile &) = delete;
-
-  /// `count` records from `offset` on, or null when the file ends before.
-  template <typename Record> const Record *records(uint64_t offset, uint64_t count = 1) const {
-    bool fits = offset <= bytes_ && count <= (bytes_ - offset) / sizeof(Record) &&
-                offset % alignof(Record) == 0;
-    return fits ? reinterpret_cast<const Record *>(begin_ + offset) : nullptr;
+    return read;
   }
   /// A text that ends inside the file, or "".
-  const char *text(uint64_t offset) const {
-    if (offset >= bytes_ || !std::memchr(begin_ + offset, 0, bytes_ - offset)) {
-      return "";
+  std::string text(uint64_t offset) const {
+    constexpr uint64_t kMostBytes = 1 << 16; // longer names exist, of no use to anybody
+    std::string text;
+    while (offset < bytes_ && text.size() < kMostBytes) {
+      char piece[256];
+      uint64_t bytes = std::min<uint64_t>(sizeof piece, bytes_ - offset);
+      if (!readAll(offset, piece, bytes)) {
+        return "";
+      }
+      auto *end = static_cast<const char *>(std::memchr(piece, 0, bytes));
+      text.append(piece, end ? static_cast<uint64_t>(end - piece) : bytes);
+      if (end) {
+        return text;
+      }
+      offset += bytes;
     }
-    return reinterpret_cast<const char *>(begin_ + offset);
+    return "";
   }
 
 private:
-  const uint8_t *begin_ = nullptr;
-  size_t bytes_ = 0;
+  bool readAll(uint64_t offset, void *to, uint64_t bytes) const {
+    auto *at = static_cast<char *>(to);
+    while (bytes > 0) {
+      ssize_t count = pread(descriptor_, at, bytes, static_cast<off_t>(offset));
+      if (count < 0 && errno == EINTR) {
+        continue;
+      }
+      if (count <= 0) {
+        return false;
+      }
+      at += count;
+      offset += static_cast<uint64_t>(count);
+      bytes -= static_cast<uint64_t>(count);
+    }
+    return true;
+  }
+
+  int descriptor_;
+  uint64_t bytes_ = 0;
 };
 
 class ElfFile {
 public:
   explicit ElfFile(const std::string &path) : file_(path) {
-    const auto *header = file_.records<Elf64_Ehdr>(0);
-    if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
-        header->e_ident[EI_CLASS] != ELFCLASS64) {
-      return;
+    std::vector<Elf64_Ehdr> header = file_.records<Elf64_Ehdr>(0, 1);
+    if (!header.empty() && std::memcmp(header[0].e_ident, ELFMAG, SELFMAG) == 0 &&
+        header[0].e_ident[EI_CLASS] == ELFCLASS64) {
+      sections_ = file_.records<Elf64_Shdr>(header[0].e_shoff, header[0].e_shnum);
     }
-    sections_ = file_.records<Elf64_Shdr>(header->e_shoff, header->e_shnum);
-    section_count_ = sections_ ? header->e_shnum : 0;
   }
 
   std::string buildId() const {
-    for (size_t i = 0; i < section_count_; ++i) {
-      const Elf64_Shdr &section = sections_[i];
-      const auto *notes = section.sh_type == SHT_NOTE
-                              ? file_.records<uint8_t>(section.sh_offset, section.sh_size)
-                              : nullptr;
-      std::string id = notes ? buildIdIn(notes, section.sh_size) : "";
-      if (!id.empty()) {
-        return id;
+    constexpr uint64_t kMostBytes = 1 << 20;
+    for (const Elf64_Shdr &section : sections_) {
+      if (section.sh_type == SHT_NOTE && section.sh_size <= kMostBytes) {
+        auto notes = file_.records<uint8_t>(section.sh_offset, section.sh_size);
+        std::string id = buildIdIn(notes.data(), notes.size());
+        if (!id.empty()) {
+          return id;
+        }
       }
     }
     return "";
   }
 
   const Elf64_Shdr *table(uint32_t type) const {
-    for (size_t i = 0; i < section_count_; ++i) {
-      if (sections_[i].sh_type == type && sections_[i].sh_link < section_count_) {
-        return &sections_[i];
+    for (const Elf64_Shdr &section : sections_) {
+      if (section.sh_type == type && section.sh_link < sections_.size()) {
+        return &section;
       }
     }
     return nullptr;
@@ -99,29 +123,40 @@ public:
   /// Name those of `wanted` (offset, place in `names`; ascending) that have no name yet.
   void name(const Elf64_Shdr &table, const std::vector<std::pair<uint64_t, size_t>> &wanted,
             std::vector<std::string> &names) const {
+    constexpr uint64_t kAtOnce = 1 << 14;
     uint64_t count = table.sh_size / sizeof(Elf64_Sym);
-    const auto *symbols = file_.records<Elf64_Sym>(table.sh_offset, count);
     const Elf64_Shdr &strings = sections_[table.sh_link];
-    for (uint64_t i = 0; symbols && i < count; ++i) {
-      const Elf64_Sym &symbol = symbols[i];
-      int type = ELF64_ST_TYPE(symbol.st_info);
-      if ((type != STT_FUNC && type != STT_GNU_IFUNC) || symbol.st_shndx == SHN_UNDEF) {
-        continue;
+    for (uint64_t first = 0; first < count; first += kAtOnce) {
+      auto symbols = file_.records<Elf64_Sym>(table.sh_offset + first * sizeof(Elf64_Sym),
+                                              std::min(kAtOnce, count - first));
+      if (symbols.empty()) {
+        return;
       }
-      auto place = std::lower_bound(wanted.begin(), wanted.end(),
-                                    std::make_pair(symbol.st_value, size_t{0}));
-      for (; place != wanted.end() && place->first - symbol.st_value < symbol.st_size; ++place) {
-        if (names[place->second].empty()) {
-          names[place->second] = file_.text(strings.sh_offset + symbol.st_name);
-        }
+      for (const Elf64_Sym &symbol : symbols) {
+        nameFunction(symbol, strings, wanted, names);
       }
     }
   }
 
 private:
-  MappedFile file_;
-  const Elf64_Shdr *sections_ = nullptr;
-  size_t section_count_ = 0;
+  void nameFunction(const Elf64_Sym &symbol, const Elf64_Shdr &strings,
+                    const std::vector<std::pair<uint64_t, size_t>> &wanted,
+                    std::vector<std::string> &names) const {
+    int type = ELF64_ST_TYPE(symbol.st_info);
+    if ((type != STT_FUNC && type != STT_GNU_IFUNC) || symbol.st_shndx == SHN_UNDEF) {
+      return;
+    }
+    auto place =
+        std::lower_bound(wanted.begin(), wanted.end(), std::make_pair(symbol.st_value, size_t{0}));
+    for (; place != wanted.end() && place->first - symbol.st_value < symbol.st_size; ++place) {
+      if (names[place->second].empty()) {
+        names[place->second] = file_.text(strings.sh_offset + symbol.st_name);
+      }
+    }
+  }
+
+  RegularFile file_;
+  std::vector<Elf64_Shdr> sections_;
 };
 
 /// Where distributions put the debug file of a build id.
