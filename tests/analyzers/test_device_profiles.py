@@ -18,7 +18,7 @@ from deepcontext.collectors.jax_programs import DEVICE_TIME_NS
 from deepcontext.collectors.memory_metrics import METRICS as MEMORY_METRICS
 from deepcontext.profiler.frame import Frame, FrameKind, Phase
 from deepcontext.profiler.frame_table import FrameTable
-from deepcontext.profiler.metric import CPU_TIME_NS, MetricDescriptor, MetricRows
+from deepcontext.profiler.metric import CPU_TIME_NS, Aggregation, MetricDescriptor, MetricRows
 from deepcontext.profiler.profile import Profile
 from deepcontext.profiler.run_info import RunInfo
 from deepcontext.profiler.tree import Tree
@@ -29,7 +29,16 @@ if TYPE_CHECKING:
 
     from deepcontext.analyzers import Finding
 
-METRICS = {m.name: m for m in (*GPU_METRICS, *MEMORY_METRICS, DEVICE_TIME_NS, CPU_TIME_NS)}
+METRICS = {
+    m.name: m
+    for m in (
+        *GPU_METRICS,
+        *MEMORY_METRICS,
+        DEVICE_TIME_NS,
+        CPU_TIME_NS,
+        MetricDescriptor("program_launch_count", "count", Aggregation.SUM, "launches"),
+    )
+}
 MS = 1_000_000
 MIB = 1 << 20
 
@@ -295,7 +304,7 @@ def test_short_kernels_of_one_function() -> None:
 
 def test_owner_of_the_peak() -> None:
     bad = profile_of([
-        ([step(1)], {"peak_bytes": (1, 900 * MIB), "alloc_bytes": (1, 900 * MIB)}),
+        ([step(1)], {"peak_bytes": (1, 900 * MIB), "alloc_bytes": (5, 4500 * MIB)}),
         ([step(2)], {"peak_bytes": (1, 100 * MIB), "alloc_bytes": (1, 100 * MIB)}),
     ])
     (finding,) = found(bad, "memory")
@@ -303,6 +312,14 @@ def test_owner_of_the_peak() -> None:
     held = {"peak_bytes": (1, 100 * MIB), "alloc_bytes": (1, 100 * MIB)}
     good = profile_of([([step(n)], held) for n in range(5)])
     assert found(good, "memory") == ()
+
+
+@pytest.mark.parametrize(("pieces", "count"), [(64, 0), (5000, 1)])
+def test_what_is_allocated_a_few_times_and_kept_is_a_pool(pieces: int, count: int) -> None:
+    """A server's keys and values for each layer, and not results of steps that a list gathers."""
+    pool = {"gpu_peak_bytes": (1, 900 * MIB), "gpu_alloc_bytes": (pieces, 900 * MIB)}
+    rest: Row = ([step(2)], {"gpu_peak_bytes": (1, 100 * MIB), "gpu_alloc_bytes": (9, 900 * MIB)})
+    assert len(found(profile_of([([step(1)], pool), rest]), "memory")) == count
 
 
 def test_parameters_are_no_owner_to_be_told_of() -> None:
@@ -317,7 +334,7 @@ def test_parameters_are_no_owner_to_be_told_of() -> None:
 
 def test_a_device_has_an_owner_of_its_own() -> None:
     rows: list[Row] = [
-        ([step(n)], {"gpu_peak_bytes": (1, held), "gpu_alloc_bytes": (1, held)})
+        ([step(n)], {"gpu_peak_bytes": (1, held), "gpu_alloc_bytes": (5, 5 * held)})
         for n, held in ((1, 900 * MIB), (2, 100 * MIB))
     ]
     (finding,) = found(profile_of(rows), "memory")
@@ -415,3 +432,17 @@ def test_functions_that_jax_compiled_again() -> None:
     assert finding.gain is not None
     assert finding.gain.upper_bound_share == pytest.approx(0.5)
     assert found(of(0), "recompilation") == ()
+
+
+@pytest.mark.parametrize(("untimed", "count"), [(10, 1), (11, 0)])
+def test_shares_of_device_time_lack_no_program(untimed: int, count: int) -> None:
+    """On a busy machine the training step itself may never run whole while it is sampled."""
+    rows: list[Row] = [
+        (
+            [step(), operator("jit(init)"), Frame(FrameKind.HLO, "sort.1")],
+            {"device_time_ns": (1, 50 * MS)},
+        ),
+        ([step(), operator("jit(train_step)")], {"program_launch_count": (100, 100)}),
+    ]
+    jax = {"version": 1, "compilations": [], "sampling": {"unsampled_launches": untimed}}
+    assert len(found(profile_of(rows, {"jax": jax}), "hotspot")) == count
