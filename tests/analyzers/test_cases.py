@@ -72,7 +72,11 @@ CASES = [
     ("jax_roofline", "jax_fusion", "fold it into the product"),
 ]
 # Programs without a twin that has the problem.
-HEALTHY = [("ranks_roles", "rank_imbalance")]
+HEALTHY = [
+    ("accumulation", "kernel_fusion"),
+    ("policy", "kernel_fusion"),
+    ("ranks_roles", "rank_imbalance"),
+]
 # Of the gain of a fix: two short runs.
 _NOISE = 0.1
 IDS = [f"{name}-{analyzer}" for name, analyzer, _ in CASES]

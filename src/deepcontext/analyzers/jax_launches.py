@@ -19,7 +19,6 @@ from deepcontext.profiler.query import Query
 if TYPE_CHECKING:
     from deepcontext.profiler.profile import Profile
 
-LAUNCHES: Final = "program_launch_count"
 _HOST: Final = CPU_TIME_NS.name
 _LEAST_SHARE: Final = 0.15
 _LEAST_PROGRAMS: Final = 5
@@ -32,7 +31,7 @@ _JAX_COMPILING: Final = frozenset({"jax: tracing", "jax: lowering", "jax: compil
 
 def small_launches(profile: Profile) -> list[Finding]:
     """Report functions that launch small programs, whose launches cost more than they compute."""
-    launches = profile.exclusive(LAUNCHES)
+    launches = profile.exclusive(places.JAX_LAUNCHES)
     compiling = places.nodes_named(profile, FrameKind.MARKER, _JAX_COMPILING)
     whole = places.total(profile, _HOST) - compiling.total(_HOST)
     programs = Query(profile, launches >= _LEAST_LAUNCHES).kind(FrameKind.OPERATOR)
@@ -72,7 +71,7 @@ def _evidence(
 def _eager_finding(
     profile: Profile, place: places.Place, names: list[str], spent: int, share: float
 ) -> Finding:
-    count = int(profile.exclusive(LAUNCHES)[list(place.nodes)].sum())
+    count = int(profile.exclusive(places.JAX_LAUNCHES)[list(place.nodes)].sum())
     function = place.frame.name if place.frame else ""
     where = places.place_text(profile, place.frame)
     return Finding(
@@ -104,7 +103,7 @@ def _eager_finding(
 def _loop_finding(
     profile: Profile, place: places.Place, names: list[str], spent: int, share: float
 ) -> Finding:
-    count = int(profile.exclusive(LAUNCHES)[list(place.nodes)].sum())
+    count = int(profile.exclusive(places.JAX_LAUNCHES)[list(place.nodes)].sum())
     where = places.place_text(profile, place.frame)
     return Finding(
         id="kernel_fusion",

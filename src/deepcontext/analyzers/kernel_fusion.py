@@ -15,7 +15,7 @@ import numpy as np
 from deepcontext.analyzers import places
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Severity
-from deepcontext.analyzers.jax_launches import LAUNCHES, small_launches
+from deepcontext.analyzers.jax_launches import small_launches
 from deepcontext.analyzers.operator_names import (
     FUSED_ATTENTION,
     MATRIX_PRODUCTS,
@@ -61,7 +61,7 @@ def _find(profile: Profile) -> list[Finding]:
         others = pointwise.mask().copy()
         others[[node for cell in cells for node in cell.place.nodes]] = False
         found += _pointwise(profile, Query(profile, others), skip=bool(reported))
-    if places.judged_total(profile, _HOST) and places.total(profile, LAUNCHES):
+    if places.judged_total(profile, _HOST) and places.total(profile, places.JAX_LAUNCHES):
         found += small_launches(profile)
     if places.judged_total(profile, places.GPU_TIME):
         found += _short_kernels(profile)

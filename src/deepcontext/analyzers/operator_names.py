@@ -182,6 +182,8 @@ READS_VALUE: Final = frozenset(
 # They ask `nonzero` for the places in a mask.
 INDEX_BY_MASK: Final = frozenset({"aten::index", "aten::index_put_", "aten::_index_put_impl_"})
 MAKES_INDICES: Final = frozenset({"aten::randint", "aten::randperm"})
+# Draw from what was computed; dropout has operators of its own.
+DRAWS: Final = frozenset({"aten::multinomial", "aten::bernoulli", "aten::normal", "aten::poisson"})
 COPIES: Final = frozenset(
     f"aten::{name}" for name in ["to", "_to_copy", "contiguous", "clone", "copy_", "pin_memory"]
 )

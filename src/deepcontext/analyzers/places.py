@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 GPU_TIME: Final = "gpu_time_ns"
 DEVICE_TIME: Final = "device_time_ns"
+JAX_LAUNCHES: Final = "program_launch_count"
 COMPILING: Final = "torch.compile: compiling"
 # Less than this was set-up; its shares say nothing about a program worth changing.
 LEAST_TOTAL_NS: Final = 10_000_000
@@ -46,6 +47,8 @@ _WITH_CACHES_AND_BACKWARD: Final = 3
 # Time of operators by processor time of the process. On cores of its own it is below 1: operators
 # compute, on several threads at once where they are large.
 _MOST_WAITING: Final = 1.1
+# Of the launches of JAX programs.
+_MOST_UNTIMED: Final = 0.1
 # What follows a graph break in `forward` is a function of torch.compile's own making.
 _RESUMED: Final = re.compile(r"torch_dynamo_resume_in_(\w+)_at_\d+")
 # Names of a profile's frames by kind, as long as the profile lives: most analyzers ask for them.
@@ -86,9 +89,24 @@ def cost_metric(profile: Profile) -> str:
 
 
 def judged_total(profile: Profile, metric: str) -> int:
-    """Return the sum of a time metric, 0 where it is missing or too small to judge shares of."""
+    """Return the sum of a time metric, 0 where it is missing, or no fair base of shares.
+
+    It is none where it is too small, or lacks the time of programs that were launched: of JAX those
+    that never ran whole while sampled, on a busy machine the training step itself.
+    """
     found = total(profile, metric)
-    return found if found >= LEAST_TOTAL_NS else 0
+    if found < LEAST_TOTAL_NS or (metric == DEVICE_TIME and _is_mostly_untimed(profile)):
+        return 0
+    return found
+
+
+def _is_mostly_untimed(profile: Profile) -> bool:
+    """Say whether many launches of JAX programs were counted and not timed."""
+    if not has_jax(profile):
+        return False
+    sampling = (jax_summary.section(profile) or {}).get("sampling", {})
+    untimed = int(sampling.get("unsampled_launches", 0))
+    return untimed > _MOST_UNTIMED * total(profile, JAX_LAUNCHES)
 
 
 def total(profile: Profile, metric: str) -> int:

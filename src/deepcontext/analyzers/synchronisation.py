@@ -58,7 +58,7 @@ def _jax_waits(profile: Profile) -> list[Finding]:
     for kind in (FrameKind.OPERATOR, FrameKind.SCOPE, FrameKind.MARKER, FrameKind.COPY):
         mask |= places.nodes_named(profile, kind, _JAX_WAITS).mask()
     waits = Query(profile, mask)
-    launches = places.total(profile, "program_launch_count")
+    launches = places.total(profile, places.JAX_LAUNCHES)
     count = int(_counts(profile, waits.nodes()).sum())
     if launches < _LEAST_STEPS or count <= _MOST_READS_A_STEP * launches:
         return []

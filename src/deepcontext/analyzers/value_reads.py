@@ -36,9 +36,7 @@ def value_reads(profile: Profile, steps: int) -> Query:
     by functions that run no part of a model, or draw indices about once a step: what they read
     may be an index that was made on the CPU, for NumPy arrays or lists say.
     """
-    reads = places.operators(profile, READS_VALUE).phase("none", "forward", "other")
-    reads = places.outermost(places.apart(reads))
-    asked = Query(profile, reads.mask() & ~_within_operators(profile))
+    asked = places.apart(asked_reads(profile))
     asked = places.without(asked, Query(profile, _nodes_in(profile, _ON_CPU)))
     nodes = asked.nodes()
     if not len(nodes):
@@ -48,6 +46,13 @@ def value_reads(profile: Profile, steps: int) -> Query:
     mask[nodes] = np.isin(functions[nodes], _computing(profile, functions))
     mask[nodes] &= ~np.isin(functions[nodes], _drawing(profile, functions, steps))
     return Query(profile, mask)
+
+
+def asked_reads(profile: Profile) -> Query:
+    """Select the reads of tensors' values that Python code asks for, wherever they are."""
+    reads = places.operators(profile, READS_VALUE).phase("none", "forward", "other")
+    reads = places.outermost(reads)
+    return Query(profile, reads.mask() & ~_within_operators(profile))
 
 
 def _within_operators(profile: Profile) -> places.Mask:
