@@ -446,3 +446,19 @@ def test_shares_of_device_time_lack_no_program(untimed: int, count: int) -> None
     ]
     jax = {"version": 1, "compilations": [], "sampling": {"unsampled_launches": untimed}}
     assert len(found(profile_of(rows, {"jax": jax}), "hotspot")) == count
+
+
+@pytest.mark.parametrize(("computed_ms", "count"), [(0, 0), (5, 1), (200, 0)])
+def test_launches_are_not_compared_with_programs_that_were_not_timed(
+    computed_ms: int, count: int
+) -> None:
+    launched = {"program_launch_count": (5000, 5000), "cpu_time_ns": (5000, 100 * MS)}
+    path = [step(), operator("jit(train_step)")]
+    rows: list[Row] = [(path, launched)]
+    if computed_ms:
+        rows.append((
+            [*path, Frame(FrameKind.HLO, "dot.1")],
+            {"device_time_ns": (1, computed_ms * MS)},
+        ))
+    profile = profile_of(rows, {"jax": {"version": 1, "compilations": []}})
+    assert len(found(profile, "kernel_fusion")) == count

@@ -131,3 +131,12 @@ def test_work_of_a_job_is_that_of_a_rank(make_profile: MakeProfile) -> None:
 def test_little_elapsed_time_is_little(profile: Profile) -> None:
     (found,) = _found(profile, _gain("elapsed time", SECOND, 0.9))
     assert found.severity is Severity.INFO  # 1 of 50 s, as when a function is compiled five times
+
+
+@pytest.mark.parametrize(("saved_ns", "count"), [(SECOND, 0), (5 * SECOND, 1)])
+def test_a_place_that_is_next_to_nothing_of_the_run_is_not_named(
+    profile: Profile, saved_ns: int, count: int
+) -> None:
+    finding = Finding("place", Severity.HIGH, "x", (0,), gain=_gain("cpu_time_ns", saved_ns, 0.9))
+    place = Analyzer("place", "where?", lambda _: [finding], names_place_only=True)
+    assert len(run_analyzers(profile, only=["place"], plugins=[place])) == count

@@ -11,6 +11,7 @@ import importlib.util
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from deepcontext.analyzers.finding import Severity
 from deepcontext.analyzers.weight import weighing
 from deepcontext.errors import DeepContextError, UserError
 
@@ -33,7 +34,8 @@ class Analyzer:
         question: what it asks, one line.
         find: answers it; a pure function.
         names_place_only: it says where time goes and not what is wrong there; its findings are
-            left out where another analyzer that ran has one on the same call path.
+            left out where another analyzer that ran has one on the same call path, and where the
+            share of the run makes them "info".
     """
 
     id: str
@@ -56,8 +58,7 @@ def run(
     Raises:
         UserError: an analyzer failed; the message names it.
     """
-    weigh = weighing(profile)
-    found = [weigh(finding) for analyzer in analyzers for finding in _findings(analyzer, profile)]
+    found = _weighed(profile, analyzers)
     places_only = {analyzer.id for analyzer in analyzers if analyzer.names_place_only}
     reasons = [each for each in found if each.id not in places_only]
     kept = [
@@ -67,6 +68,19 @@ def run(
         and not (each.id in places_only and _is_explained(profile, each, reasons))
     ]
     return tuple(sorted(kept, key=lambda finding: finding.order))
+
+
+def _weighed(profile: Profile, analyzers: Sequence[Analyzer]) -> list[Finding]:
+    """Return all findings, weighed; places are left out that are next to nothing of the run."""
+    weigh = weighing(profile)
+    found = []
+    for analyzer in analyzers:
+        for finding in _findings(analyzer, profile):
+            weighed = weigh(finding)
+            is_little = weighed.severity is Severity.INFO is not finding.severity
+            if not (analyzer.names_place_only and is_little):
+                found.append(weighed)
+    return found
 
 
 def _is_explained(profile: Profile, finding: Finding, reasons: Sequence[Finding]) -> bool:

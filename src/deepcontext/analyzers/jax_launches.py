@@ -41,7 +41,8 @@ def small_launches(profile: Profile) -> list[Finding]:
         spent = int(profile.exclusive(_HOST)[nodes].sum())
         if spent / max(whole, 1) < _LEAST_SHARE or place.frame is None:
             continue
-        if _device_time(profile, nodes) > spent:
+        computed = _device_time(profile, nodes)
+        if computed > spent or not computed:  # not timed: they may compute for long
             continue
         names = list(dict.fromkeys(profile.frame(node).name for node in place.nodes))
         if len(names) >= _LEAST_PROGRAMS:
