@@ -135,7 +135,7 @@ def test_a_write_protected_profile_is_not_saved_to(
     sorting.chmod(0o444)
     before = sorting.read_bytes()
     assert app.main(["analyze", "--save", str(sorting)]) == 2
-    assert "write-protected" in capsys.readouterr().err
+    assert "it is write-protected; make it writable, or leave out" in capsys.readouterr().err
     assert (sorting.read_bytes(), sorting.stat().st_mode & 0o777) == (before, 0o444)
 
 

@@ -99,6 +99,34 @@ def test_the_profile_that_is_read_is_never_written_to(
     assert Path("train.dcprof").read_bytes() == before
 
 
+@pytest.mark.parametrize("words", [*WRITERS, ["merge", "train.dcprof", "empty.dcprof", "-o"]])
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("x" * 300, "File name too long"),
+        ("none/out", "none' does not exist; create it first"),
+        (".", "it is a folder; name a file in it"),
+        ("train.dcprof/out", "cannot write 'train.dcprof/out': "),
+        ("/proc/out", "cannot write '/proc/out': "),
+    ],
+)
+def test_where_no_file_can_be_is_one_line(
+    words: list[str], name: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert app.main([*words, name]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error: ")
+    assert error.count("\n") == 1
+    assert message in error
+    assert ".tmp" not in error
+
+
+@pytest.mark.parametrize("name", ["a name", "\u00fcn\u00ef c\u00f6d\u00e9", "new\nline", "-dash"])
+def test_any_name_that_the_system_takes_is_taken(name: str) -> None:
+    assert app.main(["merge", "train.dcprof", "empty.dcprof", f"--output={name}"]) == 0
+    assert app.main(["report", "--", name]) == 0
+
+
 def test_merge_replaces_profiles_only(capsys: pytest.CaptureFixture[str]) -> None:
     words = ["merge", "train.dcprof", "empty.dcprof", "-o"]
     Path("hello.py").write_text(SCRIPT, encoding="utf-8")

@@ -60,6 +60,8 @@ def folder(tmp_path: Path) -> Path:
         (["-o", "empty", "train.py"], "cannot write 'empty': it is a folder"),
         (["-o", "no/such/x.dcprof", "train.py"], "the folder '{folder}/no/such' does not exist"),
         (["-o", "train.py", "train.py"], "the file exists and is not a profile"),
+        (["-o", "-", "train.py"], "standard output is the program's; name a file"),
+        (["-o", "x" * 300, "train.py"], "File name too long"),
         (["-o", "/dev/stdout", "train.py"], "a pipe or a stream does not allow; name a file"),
         (["-o", "/proc/x", "train.py"], "cannot write '/proc/x': "),
         (["-o", "notes.txt", "train.py"], "the file exists and is not a profile"),

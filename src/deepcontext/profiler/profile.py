@@ -69,10 +69,10 @@ class Profile(ProfileModel):
         where = Path(path)
         try:
             # Opening a pipe or reading a device might never end.
-            if not stat.S_ISREG(where.stat().st_mode):
-                raise UserError(
-                    f"cannot read '{where}': not a regular file; name a profile (*.dcprof)"
-                )
+            mode = where.stat().st_mode
+            if not stat.S_ISREG(mode):
+                found = "it is a folder" if stat.S_ISDIR(mode) else "not a regular file"
+                raise UserError(f"cannot read '{path}': {found}; name a profile (*.dcprof)")
             content = where.read_bytes()
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else error

@@ -139,13 +139,15 @@ def descriptor_of(path: str | os.PathLike[str]) -> int | None:
     """
     here = Path(os.fsdecode(path))
     own_folder = f"/proc/{os.getpid()}/fd"
-    for _ in range(_MOST_LINKS):
-        here = Path(os.path.realpath(here.parent), here.name)
-        if str(here.parent) == own_folder and here.name.isdecimal():
-            return int(here.name)
-        if not here.is_symlink():
-            return None
-        here = here.parent / here.readlink()
+    # What else is wrong with a path, `check` and `write` say.
+    with contextlib.suppress(OSError, ValueError):
+        for _ in range(_MOST_LINKS):
+            here = Path(os.path.realpath(here.parent), here.name)
+            if str(here.parent) == own_folder and here.name.isdecimal():
+                return int(here.name)
+            if not here.is_symlink():
+                return None
+            here = here.parent / here.readlink()
     return None
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from deepcontext.errors import UserError
+from deepcontext.profiler.writing import ForeignFileError
 from deepcontext.ui.cli.command import Command, Parser
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def _run(arguments: argparse.Namespace) -> int:
     plugins = [each for file in arguments.plugin for each in load_plugin(Path(file))]
     findings = run_analyzers(profile, only=arguments.only, plugins=plugins)
     if arguments.save:
-        profile.with_section(SECTION, encode_section(findings, profile)).save(arguments.file)
+        _save(profile.with_section(SECTION, encode_section(findings, profile)), arguments.file)
     shown = [
         each
         for each in findings
@@ -113,6 +114,16 @@ def _run(arguments: argparse.Namespace) -> int:
         return 0
     least = _SEVERITIES.index(arguments.fail_on)
     return _LIMIT_EXCEEDED if any(each.severity.rank >= least for each in shown) else 0
+
+
+def _save(profile: Profile, file: str) -> None:
+    try:
+        profile.save(file)
+    except ForeignFileError as error:
+        raise UserError(
+            f"cannot store the findings in '{file}': it is write-protected; make it writable, or "
+            "leave out --save"
+        ) from error
 
 
 def _print(arguments: argparse.Namespace, profile: Profile, findings: Sequence[Finding]) -> None:

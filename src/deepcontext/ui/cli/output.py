@@ -63,12 +63,10 @@ class Output:
         """
         if self.is_stdout:
             return
-        where = Path(self.name)
-        for source in sources:
-            if where.exists() and Path(source).exists() and where.samefile(source):
-                raise UserError(
-                    f"cannot write '{self.name}': it is a profile that is read; choose another name"
-                )
+        if any(_is_same(self.name, source) for source in sources):
+            raise UserError(
+                f"cannot write '{self.name}': it is a profile that is read; choose another name"
+            )
         writing.check(self.name, self.kind, force=self.force)
 
     def write(self, content: bytes) -> None:
@@ -84,3 +82,10 @@ class Output:
             sys.stdout.buffer.flush()
         else:
             writing.write(content, self.name, self.kind, force=self.force)
+
+
+def _is_same(name: str, source: str) -> bool:
+    try:
+        return Path(name).samefile(source)
+    except (OSError, ValueError):
+        return False  # one is missing, or no name at all: said by whoever opens it

@@ -12,14 +12,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from deepcontext.errors import EnvironmentProblem
+from deepcontext.errors import EnvironmentProblem, UserError
 from deepcontext.profiler.launch.command import profiled_command
 from deepcontext.profiler.launch.options import LaunchOptions
 from deepcontext.profiler.launch.program import Program
 from deepcontext.profiler.rank import Rank, current_rank
 from deepcontext.profiler.session_file import check as check_output
 from deepcontext.ui.cli.command import Command, Parser
-from deepcontext.ui.cli.output import add_force_option
+from deepcontext.ui.cli.output import STANDARD_OUTPUT, add_force_option
 from deepcontext.ui.cli.session_options import add_session_options
 
 if TYPE_CHECKING:
@@ -85,6 +85,10 @@ def _run(arguments: argparse.Namespace) -> int:
     program = Program(arguments.program)
     program.check()
     rank = current_rank()
+    if arguments.output == STANDARD_OUTPUT:
+        raise UserError(
+            "cannot write the profile to '-': standard output is the program's; name a file with -o"
+        )
     label = _named_for(arguments.output or f"{program.stem}{SUFFIX}", rank)
     output = Path(label).absolute()
     check_output(label, force=arguments.force)

@@ -43,6 +43,8 @@ def bind(app: Flask, host: str, port: int) -> BaseWSGIServer:
         listener = socket.create_server((host, port), family=family)
     except (OSError, OverflowError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
+        # Without what Python adds, "(while attempting to bind on address ...)".
+        reason = str(reason).partition(" (while ")[0]
         raise EnvironmentProblem(
             f"cannot listen on {host} port {port}: {reason}; choose another with --port or --host"
         ) from error
