@@ -55,7 +55,7 @@ void Recorder::closeUnderneath(uint32_t position, uint64_t now) {
 }
 
 LevelView Recorder::view(uint64_t now) const {
-  uint32_t count = level_count_;
+  uint32_t count = __atomic_load_n(&level_count_, __ATOMIC_ACQUIRE);
   if (count > 0 && levels_[count - 1].start_ticks == 0) {
     --count; // about to be opened
   }

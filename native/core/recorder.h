@@ -135,8 +135,8 @@ public:
     level->kind = kind;
     level->is_inside_operator = outer && (outer->is_inside_operator || outer->isOperator());
     level->start_ticks = 0;
-    std::atomic_signal_fence(std::memory_order_release); // a sample may come between any two lines
-    ++level_count_;
+    // A sample may come between any two lines, and from another thread: it sees whole levels only.
+    __atomic_store_n(&level_count_, level_count_ + 1, __ATOMIC_RELEASE);
     return level;
   }
   /// Close the level of `owner`, charging `now - start` to it; unknown owners are ignored (their

@@ -111,7 +111,6 @@ void checkAddressesThatAreNone() {
            uintptr_t{0x18},
            kPage - 8,
            kPage,
-           uintptr_t{0x7000dead0000},     // mapped by nobody
            uintptr_t{0x7fffffffefff8},    // past what user programs have
            uintptr_t{0x800000000000},     // not canonical
            uintptr_t{0xdeadbeefdeadbee8}, // nor this
