@@ -58,7 +58,7 @@ def _waiting(profile: Profile, scopes: Query, value: int, workers: int) -> Findi
     cores = profile.run.cpu_count
     if workers:
         advice = (
-            f"{workers} workers do not keep up: make the samples cheaper (decode and augment less, "
+            f"{_number(workers)} not keep up: make the samples cheaper (decode and augment less, "
             "store them ready to use), batch in the dataset with __getitems__, raise "
             "prefetch_factor, keep workers alive with persistent_workers=True"
         )
@@ -91,6 +91,10 @@ def _waiting(profile: Profile, scopes: Query, value: int, workers: int) -> Findi
             "the cores are busy with the model already, so that workers take them from it"
         ),
     )
+
+
+def _number(workers: int) -> str:
+    return "1 worker does" if workers == 1 else f"{workers} workers do"
 
 
 def _advised_workers(cores: int) -> str:
