@@ -253,7 +253,7 @@ def _check_accounts(soak: Soak, profile: Profile, elapsed_ns: int, options: dict
     trust = profile.trust
     seen = trust.counters["samples_running"] + trust.counters["samples_waiting"]
     missed = trust.counters["samples_lost"] + trust.counters["samples_unanswered"]
-    is_told = any("samples led to no line" in note for note in trust.notes)
+    is_told = any("samples could not be attributed" in note for note in trust.notes)
     assert is_told == (missed > 0.02 * (seen + missed)), (missed, seen, trust.notes)
     soak.done["samples lost"] += trust.counters["samples_lost"]
     soak.done["samples unanswered"] += trust.counters["samples_unanswered"]

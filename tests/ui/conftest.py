@@ -64,7 +64,7 @@ class Node:
 
 @pytest.fixture
 def training_folder(tmp_path: Path, make_profile: Any) -> Path:
-    """Return a folder with train.py and the profiles train, empty, troubled and plain (.dcprof)."""
+    """Return a folder with train.py and the profiles that reports are made of (.dcprof)."""
     script = tmp_path / "train.py"
     script.write_text(PROGRAM, encoding="utf-8")
     os.utime(script, ns=(STARTED_UNIX_NS - 10**9,) * 2)
@@ -77,7 +77,82 @@ def training_folder(tmp_path: Path, make_profile: Any) -> Path:
     troubled = with_samples(training_profile(make_profile, tmp_path, troubled_trust()))
     troubled.save(tmp_path / "troubled.dcprof")
     plain_profile(make_profile, tmp_path).save(tmp_path / "plain.dcprof")
+    left_profile(make_profile, tmp_path).save(tmp_path / "left.dcprof")
+    spawned_profile(make_profile, tmp_path).save(tmp_path / "spawned.dcprof")
     return tmp_path
+
+
+def left_profile(make_profile: Any, folder: Path) -> Profile:
+    """Return the profile of a program that leaves its loop to a trainer."""
+
+    def installed(name: str, file: str, line: int, *children: Node) -> Node:
+        file = LIBRARY.partition("torch/")[0] + file
+        return Node(Frame(FrameKind.PYTHON, name, file, line), list(children))
+
+    attention = _operator("aten::scaled_dot_product_attention", Phase.FORWARD, 900_000_000)
+    projection = _operator("aten::addmm", Phase.FORWARD, 1_200_000_000)
+    model = installed(
+        "Model.forward",
+        "transformers/model.py",
+        243,
+        Node(Frame(FrameKind.MODULE, "Attention 'layers.0'"), [attention]),
+        Node(Frame(FrameKind.MODULE, "Linear 'head'"), [projection]),
+    )
+    stepping = installed(
+        "AcceleratedOptimizer.step",
+        "accelerate/optimizer.py",
+        186,
+        _operator("aten::_foreach_add_", Phase.OPTIMIZER, 300_000_000),
+    )
+    loop = installed("Trainer.train", "transformers/trainer.py", 1800, model, stepping)
+    script = str(folder / "train.py")
+    line = Node(Frame(FrameKind.PYTHON, "<module>", script, 13), [loop])
+    nodes = list(_flattened(Node(Frame(FrameKind.ROOT, ""), [_thread(line)]), 0))
+    profile = make_profile(
+        [parent for parent, _ in nodes],
+        [node.frame for _, node in nodes],
+        phases=[node.phase for _, node in nodes],
+        cpu_time_ns={at: node.ns for at, (_, node) in enumerate(nodes) if node.ns},
+        call_samples_ns={at: node.calls for at, (_, node) in enumerate(nodes) if node.calls},
+        run=dataclasses.replace(run_info(folder), steps=0),
+    )
+    return _with_samples_at(profile, {3: 400_000_000}, {3: 100_000_000})
+
+
+def spawned_profile(make_profile: Any, folder: Path) -> Profile:
+    """Return the profile of a child that multiprocessing spawned, as it recorded itself."""
+    site = LIBRARY.partition("torch/")[0]
+    frames = [
+        Frame(FrameKind.ROOT, ""),
+        Frame(FrameKind.THREAD, "MainThread"),
+        Frame(FrameKind.PYTHON, "<module>", "<string>", 1),
+        Frame(FrameKind.PYTHON, "spawn_main", "/usr/lib/python3.11/multiprocessing/spawn.py", 122),
+        Frame(FrameKind.PYTHON, "EngineCore.run", f"{site}engine/core.py", 310),
+        Frame(FrameKind.PYTHON, "Scheduler.schedule", f"{site}engine/scheduler.py", 77),
+        Frame(FrameKind.PYTHON, "Queue.get", "/usr/lib/python3.11/queue.py", 180),
+    ]
+    run = dataclasses.replace(run_info(folder), script="", command=(), steps=0, frameworks={})
+    profile = make_profile([0, 0, 1, 2, 3, 4, 4], frames, run=run)
+    return _with_samples_at(profile, {4: 20_000_000, 5: 2_100_000_000}, {6: 1_900_000_000})
+
+
+def _thread(child: Node) -> Node:
+    return Node(Frame(FrameKind.THREAD, "MainThread"), [child])
+
+
+def _with_samples_at(profile: Profile, running: dict[int, int], waiting: dict[int, int]) -> Profile:
+    """Return the profile with ns of running and waiting at these nodes."""
+    rows = {
+        metric.name: MetricRows(
+            metric,
+            node=np.array(list(times), np.uint32),
+            count=np.ones(len(times), np.uint64),
+            total=np.array(list(times.values()), np.int64),
+        )
+        for metric, times in ((SAMPLED_CPU_TIME_NS, running), (SAMPLED_WAIT_TIME_NS, waiting))
+    }
+    stored = {name: profile.metrics[name] for name in profile.stored_metrics()}
+    return dataclasses.replace(profile, metrics=MetricTable({**stored, **rows}))
 
 
 def plain_profile(make_profile: Any, folder: Path) -> Profile:
@@ -104,19 +179,10 @@ def plain_profile(make_profile: Any, folder: Path) -> Profile:
         tuple(CollectorReport(name, Status.OFF, reason) for name, reason in reasons.items())
     )
     profile = make_profile([0, 0, 1, 2, 3, 2, 0, 6], frames, run=run, trust=trust)
-    node = np.array([3, 4, 5, 7], np.uint32)
-    columns = {
-        SAMPLED_CPU_TIME_NS: [300_000_000, 1_900_000_000, 20_000_000, 700_000_000],
-        SAMPLED_GIL_TIME_NS: [300_000_000, 1_700_000_000, 20_000_000, 0],
-        SAMPLED_WAIT_TIME_NS: [10_000_000, 0, 1_970_000_000, 3_500_000_000],
-    }
-    metrics = {name: profile.metrics[name] for name in profile.metrics} | {
-        metric.name: MetricRows(metric, node, np.ones(4, np.uint64), np.array(values, np.int64))
-        for metric, values in columns.items()
-    }
-    return dataclasses.replace(
-        profile, metrics=MetricTable(metrics), run=dataclasses.replace(run, steps=0)
-    )
+    profile = dataclasses.replace(profile, run=dataclasses.replace(run, steps=0))
+    running = {3: 300_000_000, 4: 1_900_000_000, 5: 20_000_000, 7: 700_000_000}
+    waiting = {3: 10_000_000, 5: 1_970_000_000, 7: 3_500_000_000}
+    return _with_samples_at(profile, running, waiting)
 
 
 def with_samples(profile: Profile) -> Profile:

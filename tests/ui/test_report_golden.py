@@ -28,6 +28,9 @@ COMMANDS = [
     "COLUMNS=100 deepcontext report plain.dcprof",
     "COLUMNS=60 deepcontext report plain.dcprof --summary",
     "COLUMNS=100 deepcontext report plain.dcprof --summary",
+    "COLUMNS=100 deepcontext report left.dcprof --limit 4",
+    "COLUMNS=100 deepcontext report left.dcprof --summary",
+    "COLUMNS=100 deepcontext report spawned.dcprof --summary",
     "deepcontext report train.dcprof --json --limit 2",
 ]
 

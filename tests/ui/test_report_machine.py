@@ -43,8 +43,9 @@ def test_every_key_is_documented_and_every_documented_key_exists(report: dict[st
     )
     # Of a program with JAX: tests/integration/jax/test_report.py; with memory:
     # tests/integration/torch/test_memory.py; with counters: tests/collectors/test_counters.py;
-    # of several ranks: tests/ui/test_cli_merge.py; with a GPU: tests/ui/test_report_gpu.py.
-    elsewhere = ("jax.", "memory.", "counter_use.", "ranks.", "gpu.")
+    # of several ranks: tests/ui/test_cli_merge.py; with a GPU: tests/ui/test_report_gpu.py;
+    # of packages below one line: the next test.
+    elsewhere = ("jax.", "memory.", "counter_use.", "ranks.", "gpu.", "below.")
     documented = {key for key in documented if not key.startswith(elsewhere)}
     # A table is documented once: rows of operators, modules and scopes have the same keys.
     same = {"modules": "operators", "scopes": "operators"}
@@ -57,6 +58,17 @@ def test_every_key_is_documented_and_every_documented_key_exists(report: dict[st
     found = {re.sub(r"^lines\.rows\.phases\..*", "lines.rows.phases", key) for key in found}
     found = {re.sub(r"^operators\.rows\.phases\..*", "operators.rows.phases", key) for key in found}
     assert found == documented
+
+
+def test_packages_below_one_line_have_documented_keys(training_folder: Path) -> None:
+    profile = Profile.load(training_folder / "left.dcprof")
+    below = report_to_dict(profile, limit=1)["below"]
+    found = {f"below.{key}" for key in _keys(below)}
+    page = PAGE.read_text(encoding="utf-8")
+    assert found == set(re.findall(r"^\| `(below\.[\w.]+)` \|", page, re.MULTILINE))
+    assert isinstance(below, dict)
+    assert (below["line"], below["line_count"]) == (13, 3)
+    assert [row["name"] for row in below["packages"]] == ["transformers", "accelerate"]
 
 
 def test_survives_json(report: dict[str, Any]) -> None:

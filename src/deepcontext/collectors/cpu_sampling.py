@@ -111,8 +111,8 @@ def _notes(counts: _native.SamplerCounts) -> tuple[str, ...]:
     taken = counts["running"] + counts["waiting"]
     if missed > _NOTABLE_LOSS * (taken + missed):
         notes.append(
-            f"{missed} of {taken + missed} samples led to no line: their time is charged where the "
-            "thread was sampled next, or to the thread as a whole"
+            f"{missed} of {taken + missed} samples could not be attributed to a source line: their "
+            "time is charged where the thread was sampled next, or to the thread as a whole"
         )
     if counts["threads_refused"]:
         notes.append(

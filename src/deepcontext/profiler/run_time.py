@@ -60,7 +60,7 @@ def run_time(profile: Profile) -> RunTime | None:
     on_main = time_use.on_main_threads(profile)
     value = np.where(on_main, profile.exclusive(elapsed.ELAPSED_TIME_NS.name), 0)
     is_compiling = _at_or_below(profile, _named(profile, _COMPILING))
-    is_importing = _importing(profile) & ~is_compiling
+    is_importing = importing(profile) & ~is_compiling
     return RunTime(
         elapsed_ns=int(value.sum()),
         importing_ns=int(value[is_importing].sum()),
@@ -68,7 +68,7 @@ def run_time(profile: Profile) -> RunTime | None:
     )
 
 
-def _importing(profile: Profile) -> Mask:
+def importing(profile: Profile) -> Mask:
     """Say of each node whether a library's module body runs there, with no line of the user's in it.
 
     The outermost module body is the program, even where that is a library's (`python -m pytest`).

@@ -135,6 +135,13 @@ def on_main_threads(profile: Profile) -> npt.NDArray[np.bool_]:
     return mask
 
 
+def on_main(profile: Profile) -> SampledTime:
+    """Return what the main thread did outside operators, since it first ran a line of Python."""
+    is_thread = profile.frames.kind[profile.tree.frame] == FrameKind.THREAD
+    inside = on_main_threads(profile) & ~is_thread
+    return SampledTime(*(int(column[inside].sum()) for column in _Sampled.of(profile).columns))
+
+
 def by_line(profile: Profile, limit: int = 0) -> tuple[tuple[LineTime, ...], int]:
     """Return where the program spends time outside operators, and how many such lines there are.
 

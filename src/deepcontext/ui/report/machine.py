@@ -12,6 +12,7 @@ from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from deepcontext.profiler import balance, counter_use, memory_summary, summary, time_use
+from deepcontext.profiler.below_line import below_line
 from deepcontext.profiler.gpu_summary import gpu_use
 from deepcontext.profiler.measures import default_metric
 from deepcontext.profiler.run_time import run_time
@@ -70,6 +71,7 @@ def report_to_dict(profile: Profile, *, limit: int, metric: str | None = None) -
             for row in phases
         ],
         "lines": _lines(profile, summary.by_line(profile, metric, limit)),
+        "below": _below(profile, limit),
         "operators": _groups(summary.by_operator(profile, metric, limit)),
         "modules": _groups(summary.by_module(profile, metric, limit)),
         "scopes": _groups(summary.by_scope(profile, metric, limit)),
@@ -227,6 +229,29 @@ def _memory_lines(profile: Profile, prefix: str, limit: int) -> dict[str, object
                 "is_steady": grown.is_steady,
             }
             for grown in memory_summary.growth(profile, prefix, limit)
+        ],
+    }
+
+
+def _below(profile: Profile, limit: int) -> object:
+    found = below_line(profile, limit)
+    if found is None:
+        return None
+    line = found.line
+    return {
+        "file": line.file if line else "",
+        "line": line.line if line else 0,
+        "time_ns": found.time_ns,
+        "packages": [{"name": name, "time_ns": time_ns} for name, time_ns in found.packages],
+        "line_count": found.line_count,
+        "lines": [
+            {
+                "file": row.frame.file,
+                "line": row.frame.line,
+                "function": row.frame.name,
+                "time_ns": row.time_ns,
+            }
+            for row in found.lines
         ],
     }
 

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Final
 from rich.text import Text
 
 from deepcontext.profiler import summary
+from deepcontext.profiler.below_line import one_line
 from deepcontext.profiler.frame import Phase
+from deepcontext.profiler.own_lines import OwnLines
 from deepcontext.profiler.source import line_text
 from deepcontext.ui.format import (
     Elide,
@@ -46,8 +48,6 @@ _VALUE_COLUMNS: Final = (
     Column("share"),
     Column("phases", rank=3),
 )
-# From this share on the line says that the program runs, not where.
-_ONE_LINE_SHARE: Final = 2 / 3
 _LEAST_CLASSES: Final = 2
 
 
@@ -143,8 +143,8 @@ def print_own_modules(page: Page, view: View) -> None:
 
     A program that leaves its loop to a library (`Trainer.train()`) has one line with everything.
     """
-    lines = summary.by_line(view.profile, view.metric, 1, largest="exclusive")
-    if not lines.rows or lines.rows[0].exclusive < _ONE_LINE_SHARE * lines.total:
+    values = summary.summed(view.profile, view.metric)
+    if one_line(OwnLines.of(view.profile), values) is None:
         return
     rows = [row for row in summary.by_module_class(view.profile, view.metric) if row.exclusive]
     if len(rows) < _LEAST_CLASSES:
@@ -152,7 +152,7 @@ def print_own_modules(page: Page, view: View) -> None:
     cells = [
         (
             format_value(row.exclusive, view.unit),
-            format_share(row.exclusive / lines.total),
+            format_share(row.exclusive / int(values.sum())),
             f"{row.name} ({row.instances})" if row.instances > 1 else row.name,
         )
         for row in rows[: view.limit]

@@ -11,6 +11,7 @@ from deepcontext.profiler.measures import default_metric
 from deepcontext.profiler.run_info import ALL_RANKS
 from deepcontext.ui.format import format_count, format_ns, format_share
 from deepcontext.ui.report import (
+    below,
     between,
     counters,
     findings,
@@ -66,6 +67,7 @@ def render_report(
     sections.print_phases(page, view)
     ranks.print_ranks(page, view)
     sections.print_lines(page, view)
+    below.print_below(page, view)
     sections.print_operators(page, view)
     sections.print_modules(page, view)
     sections.print_scopes(page, view)
@@ -95,10 +97,12 @@ def render_summary(profile: Profile, *, console: Console, path: str | None) -> N
         header.print_warnings(page, (*profile.trust.warnings, *no_operators.notes(profile)))
         gpu_sections.print_gpu_summary(page, view)
         between.print_elapsed_summary(page, view)
+        below.print_below_summary(page, view)
     else:
         sections.print_phase_bar(page, view)
         sections.print_own_lines(page, view)
         sections.print_own_modules(page, view)
+        below.print_below_summary(page, view)
         between.print_between_summary(page, view)
         jax_sections.print_jax_summary(page, view)
         gpu_sections.print_gpu_summary(page, view)
@@ -128,14 +132,17 @@ def _in_operators(profile: Profile, calls: int) -> str:
 
 
 def _without_operators(profile: Profile) -> str:
-    """Return ``" elapsed, 1.20 s of processor time, 45.0 % waiting"``, of the main thread."""
+    """Return ``" elapsed, 1.20 s of processor time, 45.0 % waiting"``; of the main thread."""
     run = profile.run
     text = f" elapsed, {format_ns(run.cpu_user_ns + run.cpu_system_ns)} of processor time"
-    rows, _ = time_use.by_line(profile)
-    waiting_ns = sum(row.sampled.wait_ns for row in rows)
-    if waiting_ns < header.LEAST_SHARE_SAID * run.wall_ns or not waiting_ns:
-        return text
-    return f"{text}, {format_share(waiting_ns / run.wall_ns)} waiting"
+    main = time_use.on_main(profile)
+    for value_ns, words in (
+        (main.wait_ns - main.ready_ns, "waiting"),
+        (main.ready_ns, "waiting for a CPU"),
+    ):
+        if value_ns > header.LEAST_SHARE_SAID * run.wall_ns:
+            text += f", {format_share(value_ns / run.wall_ns)} {words}"
+    return text
 
 
 def _of_ranks(run: RunInfo) -> str:

@@ -1,0 +1,81 @@
+"""The part of a report about what packages do below the one line of the user's that has it all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from deepcontext.profiler.below_line import below_line
+from deepcontext.profiler.source import line_text
+from deepcontext.ui.format import Elide, format_count, format_ns, format_share, shorten_path
+from deepcontext.ui.report.page import Column
+
+if TYPE_CHECKING:
+    from deepcontext.profiler.below_line import BelowLine
+    from deepcontext.profiler.profile import Profile
+    from deepcontext.ui.report.page import Page
+    from deepcontext.ui.report.sections import View
+
+_MOST_PACKAGES: Final = 4
+_LEAST_SHARE: Final = 0.01
+
+
+def print_below(page: Page, view: View) -> None:
+    """Print the packages below the one line of the user's and their lines, if there is such a line."""
+    found = below_line(view.profile, view.limit)
+    if found is None:
+        return
+    shown = "" if len(found.lines) == found.line_count else f" ({_shown(found)})"
+    page.title(
+        f"Lines of packages{shown}", "elapsed time that no deeper line of a package explains"
+    )
+    page.prose(_packages(view.profile, found))
+    _print_lines(page, view, found)
+
+
+def print_below_summary(page: Page, view: View) -> None:
+    """Print the same in the few lines of a run's end."""
+    found = below_line(view.profile, view.limit)
+    if found is not None:
+        page.prose(_packages(view.profile, found), "bold", indent="")
+        _print_lines(page, view, found)
+
+
+def _shown(found: BelowLine) -> str:
+    return f"{len(found.lines)} of {format_count(found.line_count)}"
+
+
+def _packages(profile: Profile, found: BelowLine) -> str:
+    """Return ``"below train.py:12, 7.10 s: transformers 83.1 %, accelerate 12.0 %"``."""
+    line = found.line
+    where = "outside your own code"
+    if line is not None:
+        where = f"below {shorten_path(line.file, profile.run.cwd)}:{line.line}"
+    shares = [(name, time_ns / found.time_ns) for name, time_ns in found.packages]
+    named = [
+        f"{name} {format_share(share)}"
+        for name, share in shares[:_MOST_PACKAGES]
+        if share >= _LEAST_SHARE
+    ]
+    return f"{where}, {format_ns(found.time_ns)}: {', '.join(named)}"
+
+
+def _print_lines(page: Page, view: View, found: BelowLine) -> None:
+    started_ns = view.profile.run.start_unix_ns or None
+    page.table(
+        (
+            Column("elapsed"),
+            Column("share"),
+            Column("line of a package", Elide.START),
+            Column("source", Elide.END, rank=1),
+        ),
+        [
+            (
+                format_ns(row.time_ns),
+                format_share(row.time_ns / found.time_ns),
+                f"{row.path}:{row.frame.line}",
+                line_text(row.frame.file, row.frame.line, started_ns),
+            )
+            for row in found.lines
+            if row.time_ns >= _LEAST_SHARE * found.time_ns
+        ],
+    )
