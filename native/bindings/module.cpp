@@ -49,6 +49,7 @@ void beforeFork() {
   for (Mutex *mutex : forkLocks()) {
     mutex->lock();
   }
+  RecorderRegistry::instance().prepareFork();
 }
 
 void unlock() {
@@ -65,9 +66,9 @@ void afterFork() {
 
 /// A forked child records nothing: it would count into its own copy of the parent's trees.
 void inForkedChild() {
+  RecorderRegistry::instance().abandonInChild();
   unlock();
   guarded([] { gpu::afterFork(/*is_child=*/true); });
-  RecorderRegistry::abandon();
   Sampler::instance().abandonInChild();
   Watcher::instance().abandonInChild();
 }

@@ -22,6 +22,10 @@ bool isMainThread() {
   return getpid() == static_cast<pid_t>(syscall(SYS_gettid));
 }
 
+/// Whether the process's first thread is the program's. In a child that another thread forked, the
+/// first thread is that one, and its interpreter state may be a temporary one.
+std::atomic<bool> g_is_first_thread_main{true};
+
 } // namespace
 
 Recorder::Recorder(uint32_t index)
@@ -111,7 +115,7 @@ void Recorder::adoptThread() {
   path_length = 0;
   operator_ticks_.store(0, std::memory_order_relaxed);
   thread_state = nullptr;
-  is_main_thread = isMainThread();
+  is_main_thread = isMainThread() && g_is_first_thread_main.load(std::memory_order_relaxed);
   thread_handle.store(pthread_self(), std::memory_order_relaxed);
   kernel_thread.store(static_cast<int>(syscall(SYS_gettid)), std::memory_order_relaxed);
   framework_thread.store(0, std::memory_order_relaxed);
@@ -159,11 +163,50 @@ RecorderRegistry &RecorderRegistry::instance() {
 
 void RecorderRegistry::begin(uint32_t node_limit) {
   std::lock_guard<Mutex> lock(mutex_);
+  if (is_forked_) {
+    replaceOrphans();
+  }
   node_limit_ = node_limit;
   clock_ = TickClock();
   generation_.fetch_add(1, std::memory_order_relaxed);
   LostEvents::clear();
   recording_.store(true, std::memory_order_release);
+}
+
+void RecorderRegistry::prepareFork() {
+  is_forking_on_main_ = isMainThread();
+}
+
+void RecorderRegistry::abandonInChild() {
+  recording_.store(false, std::memory_order_relaxed);
+  is_forked_ = true;
+  survivor_ = current_;
+  if (survivor_) {
+    survivor_->kernel_thread.store(0, std::memory_order_relaxed); // it has another number here
+  }
+  if (!is_forking_on_main_) {
+    g_is_first_thread_main.store(false, std::memory_order_relaxed);
+  }
+}
+
+/// Put fresh recorders in the place of those whose threads do not exist in this child. A thread may
+/// have been writing when the process forked, so the old ones are neither used nor destroyed.
+void RecorderRegistry::replaceOrphans() {
+  is_forked_ = false;
+  free_.clear();
+  for (auto &recorder : recorders_) {
+    if (recorder.get() == survivor_) {
+      continue;
+    }
+    auto fresh = std::make_unique<Recorder>(recorder->index());
+    fresh->label = recorder->label;
+    fresh->is_detached = recorder->is_detached;
+    recorder.release();
+    recorder = std::move(fresh);
+    if (!recorder->is_detached) {
+      free_.push_back(recorder.get());
+    }
+  }
 }
 
 Recorder *RecorderRegistry::takeFree(const std::string &label) {
@@ -196,6 +239,9 @@ Recorder &RecorderRegistry::attach() {
                           guarded([&] { instance().release(static_cast<Recorder *>(ended)); });
                         }),
                         recorder);
+  } else if (recorder->kernel_thread.load(std::memory_order_relaxed) == 0) {
+    recorder->adoptThread(); // this thread is all that a fork has left
+    recorder->label = threadLabel();
   }
   if (!recorder->isOf(generation())) {
     recorder->reset(generation());

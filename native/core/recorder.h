@@ -169,7 +169,7 @@ public:
   // -- which thread this is
   std::atomic<uint64_t> thread_handle{0}; // pthread_self(), which is Python's Thread.ident
   std::atomic<uint64_t> framework_thread{0};
-  std::atomic<int> kernel_thread{0}; // its number in the kernel; 0 when the thread has ended
+  std::atomic<int> kernel_thread{0}; // its number in the kernel; 0 when there is no such thread
   uintptr_t stack_low = 0;
   uintptr_t stack_high = 0;
   std::string label;
@@ -241,8 +241,11 @@ public:
   /// Begin a session: recorders forget the one before as their threads come by.
   void begin(uint32_t node_limit);
   void end() { recording_.store(false, std::memory_order_relaxed); }
-  /// In a forked child: nothing is recorded any more. Async-signal-safe.
-  static void abandon() { recording_.store(false, std::memory_order_relaxed); }
+  /// On the thread that is about to fork, with `forkLock` held.
+  void prepareFork();
+  /// In a forked child, on the thread that forked, with `forkLock` held: nothing is recorded any
+  /// more, and the other recorders' threads do not exist here. Async-signal-safe.
+  void abandonInChild();
 
   /// A recorder of the running session that belongs to no thread, for a collector that writes
   /// elsewhere than on the program's threads: its tree hangs kLink nodes below its root, and what
@@ -262,6 +265,7 @@ private:
   Recorder &attach();
   void release(Recorder *recorder);
   Recorder *takeFree(const std::string &label);
+  void replaceOrphans();
 
   // One pointer of initial-exec TLS: an array would not fit the static TLS surplus left to a
   // library that is loaded late. `__thread`: no check for an initialiser at each access.
@@ -272,6 +276,9 @@ private:
   mutable Mutex mutex_;
   std::vector<std::unique_ptr<Recorder>> recorders_;
   std::vector<Recorder *> free_;
+  bool is_forked_ = false; // since the last `begin`
+  Recorder *survivor_ = nullptr;
+  bool is_forking_on_main_ = true;
   TickClock clock_;
   uint32_t node_limit_ = ThreadTree::kChunkNodes * ThreadTree::kMaxChunks;
 };

@@ -1,6 +1,9 @@
 // RecorderRegistry is one a process, so each case begins a session of its own.
 #include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 
 #include "core/recorder.h"
 #include "tests/check.h"
@@ -17,6 +20,27 @@ template <typename Work> void onThread(const char *name, Work work) {
     prctl(PR_SET_NAME, name);
     work();
   }).join();
+}
+
+int kernelThread() {
+  return static_cast<int>(syscall(SYS_gettid));
+}
+
+/// Whether `check` is true in a forked child, which is prepared as the extension does it.
+template <typename Check> bool inForkedChild(Check check) {
+  RecorderRegistry &registry = RecorderRegistry::instance();
+  registry.forkLock().lock();
+  registry.prepareFork();
+  pid_t child = fork();
+  if (child == 0) {
+    registry.abandonInChild();
+    registry.forkLock().unlock();
+    _exit(check() ? 0 : 1);
+  }
+  registry.forkLock().unlock();
+  int status = -1;
+  waitpid(child, &status, 0);
+  return status == 0;
 }
 
 uint32_t indexOnThread(const char *name) {
@@ -150,8 +174,67 @@ TEST(recording_is_off_after_end_and_in_a_forked_child) {
   registry.end();
   CHECK(!RecorderRegistry::isRecording());
   registry.begin(kNodes);
-  RecorderRegistry::abandon();
-  CHECK(!RecorderRegistry::isRecording());
+  CHECK(inForkedChild([] { return !RecorderRegistry::isRecording(); }));
+  CHECK(RecorderRegistry::isRecording());
+}
+
+TEST(the_thread_that_forked_has_its_recorder_and_another_number) {
+  RecorderRegistry &registry = RecorderRegistry::instance();
+  registry.begin(kNodes);
+  Recorder *recorder = &RecorderRegistry::current();
+  int number = kernelThread();
+  CHECK_EQ(registry.ofThread(number), recorder);
+  CHECK(inForkedChild([&] {
+    registry.begin(kNodes);
+    bool is_same = &RecorderRegistry::current() == recorder;
+    return is_same && registry.ofThread(kernelThread()) == recorder && !registry.ofThread(number) &&
+           recorder->is_main_thread && recorder->label == "MainThread";
+  }));
+  CHECK_EQ(registry.ofThread(number), recorder);
+}
+
+TEST(a_thread_that_forked_is_the_childs_first_but_not_the_programs) {
+  RecorderRegistry &registry = RecorderRegistry::instance();
+  registry.begin(kNodes);
+  onThread("forker", [&] {
+    CHECK_EQ(RecorderRegistry::current().label, "forker");
+    CHECK(inForkedChild([&] {
+      registry.begin(kNodes);
+      Recorder &recorder = RecorderRegistry::current();
+      char here;
+      return recorder.label == "MainThread" && !recorder.is_main_thread &&
+             recorder.isOnStack(&here) && registry.ofThread(kernelThread()) == &recorder;
+    }));
+  });
+}
+
+TEST(recorders_of_threads_that_a_fork_has_left_behind_are_replaced) {
+  RecorderRegistry &registry = RecorderRegistry::instance();
+  registry.begin(kNodes);
+  Recorder &own = RecorderRegistry::current();
+  Recorder &detached = registry.makeDetached("writer");
+  std::atomic<Recorder *> other{nullptr};
+  std::atomic<bool> is_done{false};
+  std::thread thread([&] {
+    prctl(PR_SET_NAME, "left behind");
+    other = &RecorderRegistry::current();
+    while (!is_done.load()) {
+      std::this_thread::yield();
+    }
+  });
+  while (!other.load()) {
+    std::this_thread::yield();
+  }
+  CHECK(inForkedChild([&] {
+    registry.begin(kNodes);
+    RecorderRegistry::current();
+    Recorder *now = registry.at(other.load()->index());
+    bool is_fresh = now != other.load() && now->kernel_thread.load() == 0;
+    return is_fresh && registry.at(own.index()) == &own && registry.active().size() == 1 &&
+           &registry.makeDetached("writer") != &detached;
+  }));
+  is_done = true;
+  thread.join();
 }
 
 TEST(a_detached_recorder_is_asked_for_anew_each_session) {

@@ -317,6 +317,38 @@ def test_a_fork_in_the_middle_leaves_the_child_alone(record: Any) -> None:
     assert recording.counters["forked_children"] == 1
 
 
+def test_a_session_of_a_forked_child_counts_no_time_twice(script: Any) -> None:
+    output = script.run("""
+        import os, sys, time, torch, deepcontext
+        torch.set_num_threads(1)
+        x = torch.randn(400, 400)
+        def program():
+            for _ in range(60):
+                for _ in range(3):
+                    torch.mm(x, x)
+                end = time.thread_time() + 0.001
+                while time.thread_time() < end:
+                    sum(range(100))
+        deepcontext.start(None)
+        torch.mm(x, x)
+        deepcontext.stop()
+        if os.fork() == 0:
+            begun = time.perf_counter_ns()
+            deepcontext.start(None)
+            program()
+            query = deepcontext.stop().query()
+            elapsed = time.perf_counter_ns() - begun
+            names = ("cpu_time_ns", "sampled_cpu_time_ns", "sampled_wait_time_ns")
+            print(*(query.total(name) / elapsed for name in names))
+            sys.stdout.flush()
+            os._exit(0)
+        os.wait()
+    """)
+    operators, running, waiting = map(float, output.split())
+    assert operators > 0.2
+    assert operators + running + waiting < 1.1
+
+
 def test_a_fault_of_ours_while_torch_is_imported_is_a_reason_and_not_the_programs(
     script: Any,
 ) -> None:
