@@ -31,6 +31,11 @@ std::atomic<bool> g_is_first_thread_main{true};
 Recorder::Recorder(uint32_t index)
     : path(kMaxPath), walked(kMaxPath), index_(index), levels_(new Level[kMaxLevels]) {}
 
+__attribute__((noinline, cold)) uint64_t Recorder::countStepBack() {
+  RecorderCounters::bump(counters.clock_steps_back);
+  return 0;
+}
+
 void Recorder::closeBelowTop(const void *owner, uint64_t now) {
   for (uint32_t position = level_count_; position-- > 0;) {
     if (levels_[position].owner == owner) {
@@ -44,7 +49,9 @@ void Recorder::closeUnderneath(uint32_t position, uint64_t now) {
   // Levels above stay open: scopes may be closed in another order than they were opened. From the
   // start of the one above, time is that one's, and the parent will hear of it when that one
   // closes.
-  uint64_t goes_on = now - levels_[position + 1].start_ticks;
+  uint64_t elapsed = now - std::min(levels_[position].start_ticks, now);
+  uint64_t goes_on = now - std::min(levels_[position + 1].start_ticks, now);
+  goes_on = std::min(goes_on, elapsed); // the parent hears of no more than it is told to leave out
   uint32_t common_path = levels_[position].path_length;
   levels_[position].nested_ticks += goes_on;
   closeAt(position, now);
@@ -102,9 +109,10 @@ void Recorder::reset(uint64_t new_generation) {
   operator_ticks_.store(0, std::memory_order_relaxed);
   for (auto *counter :
        {&counters.operators, &counters.links_found, &counters.links_missed,
-        &counters.levels_refused, &counters.paths_cut, &counters.hook_samples, &counters.hook_ticks,
-        &counters.native_walks, &counters.native_frames, &counters.native_by_libgcc,
-        &counters.native_no_rule, &counters.native_bad_stack, &counters.native_too_deep}) {
+        &counters.levels_refused, &counters.paths_cut, &counters.clock_steps_back,
+        &counters.hook_samples, &counters.hook_ticks, &counters.native_walks,
+        &counters.native_frames, &counters.native_by_libgcc, &counters.native_no_rule,
+        &counters.native_bad_stack, &counters.native_too_deep}) {
     counter->store(0, std::memory_order_relaxed);
   }
   generation.store(new_generation, std::memory_order_release);

@@ -85,6 +85,7 @@ struct RecorderCounters {
   std::atomic<uint64_t> links_missed{0};
   std::atomic<uint64_t> levels_refused{0};
   std::atomic<uint64_t> paths_cut{0};
+  std::atomic<uint64_t> clock_steps_back{0};
   std::atomic<uint64_t> hook_samples{0};
   std::atomic<uint64_t> hook_ticks{0};
   std::atomic<uint64_t> native_walks{0};
@@ -190,10 +191,16 @@ public:
   /// Take the calling thread for owner: its stack and identity, no open level, no path.
   void adoptThread();
 
+  /// Ticks from `start` to `now`; 0, and counted, where the clock has stepped back: it may be
+  /// behind on the processor that the thread went to.
+  uint64_t ticksSince(uint64_t start, uint64_t now) {
+    return __builtin_expect(now >= start, 1) ? now - start : countStepBack();
+  }
+
 private:
   void closeAt(uint32_t position, uint64_t now) {
     Level &level = levels_[position];
-    uint64_t elapsed = now - level.start_ticks;
+    uint64_t elapsed = ticksSince(level.start_ticks, now);
     if (!level.is_inside_operator && level.isOperator()) {
       operator_ticks_.store(operator_ticks_.load(std::memory_order_relaxed) + elapsed,
                             std::memory_order_relaxed);
@@ -209,6 +216,7 @@ private:
       levels_[position - 1].nested_ticks += elapsed;
     }
   }
+  uint64_t countStepBack();
   void closeBelowTop(const void *owner, uint64_t now);
   void closeUnderneath(uint32_t position, uint64_t now);
 

@@ -74,7 +74,7 @@ void CallRecorder::noteWait(uint32_t name, uint64_t start_ticks) {
   }
   Recorder &recorder = RecorderRegistry::current();
   Node *call = recorder.tree.child(currentContext(recorder), FrameKind::kGpuApi, name, 0);
-  recorder.tree.metric(call, wait_metric_).add(now - start_ticks);
+  recorder.tree.metric(call, wait_metric_).add(recorder.ticksSince(start_ticks, now));
   bump(laneOf(recorder).waits);
 }
 
@@ -85,7 +85,7 @@ void CallRecorder::noteTime(uint32_t name, uint64_t start_ticks) {
   }
   Recorder &recorder = RecorderRegistry::current();
   Node *call = recorder.tree.child(currentContext(recorder), FrameKind::kGpuApi, name, 0);
-  recorder.tree.metric(call, time_metric_).add(now - start_ticks);
+  recorder.tree.metric(call, time_metric_).add(recorder.ticksSince(start_ticks, now));
 }
 
 void CallRecorder::noteAllocation(uint64_t bytes) {

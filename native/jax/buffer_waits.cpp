@@ -17,7 +17,7 @@ int onGetBuffer(PyObject *array, Py_buffer *view, int flags) {
   uint64_t start = ticks();
   int result = g_original(array, view, flags);
   if (result == 0) {
-    guarded([&] { addWait(kWait, ticks() - start); });
+    guarded([&] { addWait(kWait, start, ticks()); });
   }
   return result;
 }

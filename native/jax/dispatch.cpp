@@ -100,7 +100,7 @@ void openTimed(Recorder &recorder, ActiveCall &call, uint32_t frame_name) {
   }
   uint64_t before = ticks();
   open(recorder, call, frame_name);
-  RecorderCounters::bump(recorder.counters.hook_ticks, ticks() - before);
+  RecorderCounters::bump(recorder.counters.hook_ticks, recorder.ticksSince(before, ticks()));
   RecorderCounters::bump(recorder.counters.hook_samples);
 }
 

@@ -40,13 +40,13 @@ void addPhaseTime(const std::string &marker, uint64_t ns) {
   addLeaf(recorder, parent, marker, spent);
 }
 
-void addWait(const std::string &marker, uint64_t spent_ticks) {
+void addWait(const std::string &marker, uint64_t start_ticks, uint64_t end_ticks) {
   if (!RecorderRegistry::isRecording() || innermostCall()) {
     return; // inside a call, jax itself waits
   }
   Recorder &recorder = RecorderRegistry::current();
   Node *parent = pythonContext(recorder, currentFrame(recorder), recorder.innermost());
-  addLeaf(recorder, parent, marker, spent_ticks);
+  addLeaf(recorder, parent, marker, recorder.ticksSince(start_ticks, end_ticks));
 }
 
 uint64_t enterSpan(FrameKind kind, const std::string &name) {

@@ -16,7 +16,7 @@ void addPhaseTime(const std::string &marker, uint64_t ns);
 
 /// Charge a wait that is over to a node of its own below the Python path, unless a call of a jitted
 /// function is open.
-void addWait(const std::string &marker, uint64_t spent_ticks);
+void addWait(const std::string &marker, uint64_t start_ticks, uint64_t end_ticks);
 
 /// A span of Python code of ours around something of jax's: a copy, a wait. Nests with operators.
 uint64_t enterSpan(FrameKind kind, const std::string &name);

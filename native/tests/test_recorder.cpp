@@ -76,6 +76,39 @@ TEST(calls_of_one_node_add_up) {
   CHECK_EQ(exclusive(node), 33u);
 }
 
+TEST(a_clock_that_steps_back_makes_no_time_and_is_counted) {
+  Program program;
+  Node *outer = program.open(1, 100);
+  Node *inner = program.open(2, 120);
+  program.close(2, 119);
+  program.close(1, 150);
+  CHECK_EQ(total(inner), 0u);
+  CHECK_EQ(exclusive(inner), 0u);
+  CHECK_EQ(total(outer), 50u);
+  CHECK_EQ(exclusive(outer), 50u);
+  RecorderCounters &counters = program.recorder().counters;
+  CHECK_EQ(counters.clock_steps_back.load(), 1u);
+  CHECK_EQ(program.recorder().ticksSince(8, 7), 0u);
+  CHECK_EQ(program.recorder().ticksSince(7, 7), 0u);
+  CHECK_EQ(counters.clock_steps_back.load(), 2u);
+}
+
+TEST(an_outer_scope_may_close_before_an_inner_one_and_the_clock_step_back) {
+  for (uint64_t now : {5u, 15u, 25u}) { // before all of them opened, between them, after
+    Program program;
+    Node *nodes[] = {program.open(1, 0), program.open(2, 10, LevelKind::kScope),
+                     program.open(3, 20, LevelKind::kScope)};
+    program.close(2, now);
+    program.close(3, 30);
+    program.close(1, 40);
+    for (const Node *node : nodes) {
+      CHECK(total(node) <= 40);
+      CHECK(exclusive(node) <= total(node));
+    }
+    CHECK_EQ(total(nodes[0]), 40u);
+  }
+}
+
 TEST(an_outer_scope_may_close_before_an_inner_one) {
   // outermost [0..100] > first [10..30], second [20..50]: the three own times make up the 100.
   Program program;

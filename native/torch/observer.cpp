@@ -222,7 +222,7 @@ abi::ObserverContextPtr observeStart(const void *record_function) {
   if (__builtin_expect((seen & kHookSampleMask) == 0, 0)) {
     uint64_t before = ticks();
     open(recorder, record_function, scope);
-    RecorderCounters::bump(recorder.counters.hook_ticks, ticks() - before);
+    RecorderCounters::bump(recorder.counters.hook_ticks, recorder.ticksSince(before, ticks()));
     RecorderCounters::bump(recorder.counters.hook_samples);
   } else {
     open(recorder, record_function, scope);
@@ -243,7 +243,7 @@ void endAsync(const AsyncContext &context, uint64_t now) {
   Node *link = recorder.tree.child(recorder.tree.root(), FrameKind::kLink, context.recorder_index,
                                    context.node_id);
   // Elapsed beside the program, not inside it: a duration, but no exclusive time of any thread.
-  link->duration.add(now - context.start_ticks);
+  link->duration.add(recorder.ticksSince(context.start_ticks, now));
 }
 
 /// An operator shows the number that the next autograd node will get, whether it makes one or not.

@@ -56,6 +56,7 @@ class Counters(TypedDict):
     levels_refused: int
     lost_events: int
     paths_cut: int
+    clock_steps_back: int
     contexts_refused: int
     nodes: int
     threads: int

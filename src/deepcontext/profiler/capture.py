@@ -235,6 +235,11 @@ def _notes(counters: Mapping[str, int]) -> list[str]:
             f"memory ran out: {counters['lost_events']} events of the profiler's hooks were not "
             "recorded"
         )
+    if counters["clock_steps_back"]:
+        notes.append(
+            f"the processor's clock stepped back {counters['clock_steps_back']} times: these calls "
+            "count with 0 ns (its cores' clocks may not be synchronised)"
+        )
     if counters["backward_links_missed"]:
         notes.append(
             f"{counters['backward_links_missed']} backward operators were not found under their "
