@@ -50,12 +50,21 @@ void ThreadVisits::identify(const Senses &senses, SampledThread &thread) {
   }
 }
 
+/// A thread of Python may record for the first time at any moment, and what its operators take is not
+/// to be charged twice.
+void ThreadVisits::findRecorder(SampledThread &thread) {
+  if (thread.is_identified && !thread.recorder) {
+    thread.recorder = RecorderRegistry::instance().ofThread(thread.number);
+  }
+}
+
 bool ThreadVisits::visit(const Senses &senses, SampledThread &thread) {
   // A thread exists for a moment before it runs Python.
   bool is_young = ++thread.visits <= kVisitsOfYouth;
   if (thread.next_identification <= round_ || (is_young && !thread.is_identified)) {
     identify(senses, thread);
   }
+  findRecorder(thread);
   if (thread.slot != SampleSlots::kMost) {
     takeAnswer(senses, thread);
   }
@@ -248,6 +257,7 @@ void ThreadVisits::chargeWithoutPlace(SampledThread &thread, uint64_t cpu_ns) {
 }
 
 void ThreadVisits::finish(SampledThread &thread) {
+  findRecorder(thread);
   std::optional<uint64_t> cpu_ns = KernelThreads::cpuNs(thread.number);
   if (cpu_ns) {
     uint64_t now = monotonicNs();

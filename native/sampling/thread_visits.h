@@ -52,6 +52,7 @@ public:
 
 private:
   void identify(const Senses &senses, SampledThread &thread);
+  void findRecorder(SampledThread &thread);
   void takeAnswer(const Senses &senses, SampledThread &thread);
   void look(const Senses &senses, SampledThread &thread, uint64_t cpu_ns);
   bool mayAsk(const Senses &senses, SampledThread &thread);
