@@ -81,7 +81,10 @@ TreeReading readTree(const std::vector<std::pair<uint64_t, std::string>> &thread
   GilRelease release;
   RecorderRegistry &registry = RecorderRegistry::instance();
   std::vector<Recorder *> recorders = registry.active();
-  std::map<uint64_t, std::string> names(thread_names.begin(), thread_names.end());
+  std::map<uint64_t, std::string> names;
+  for (const auto &[handle, name] : thread_names) {
+    names.emplace(handle, withoutNumbers(name)); // as the recorders' labels
+  }
   ThreadNames::instance().name(names);
   std::map<uint32_t, std::string> labels;
   for (Recorder *recorder : recorders) {
@@ -229,6 +232,7 @@ nb::dict counters() {
   values["contexts_refused"] = refused;
   values["nodes"] = nodes;
   values["threads"] = threads;
+  values["threads_joined"] = RecorderRegistry::instance().threadsJoined();
   values["hook_samples"] = samples;
   values["hook_ns"] = static_cast<double>(sampled_ticks) * ns_per_tick;
   return values;

@@ -9,9 +9,6 @@ Interner &Interner::instance() {
   return *interner;
 }
 
-namespace {
-
-/// `text` with each run of digits replaced by "N".
 std::string withoutNumbers(std::string_view text) {
   std::string out;
   bool is_in_number = false;
@@ -26,8 +23,6 @@ std::string withoutNumbers(std::string_view text) {
   }
   return out;
 }
-
-} // namespace
 
 uint32_t Interner::intern(std::string_view text) {
   std::lock_guard<Mutex> lock(mutex_);

@@ -7,9 +7,13 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "core/lazy_array.h"
 #include "core/mutex.h"
 
 namespace deepcontext {
+
+/// `text` with each run of digits replaced by "N".
+std::string withoutNumbers(std::string_view text);
 
 /// Process-wide string table. Any thread; one mutex, never on a warm path (see NameCache).
 class Interner {
@@ -76,7 +80,7 @@ private:
     return std::strcmp(slot.content, name) == 0;
   }
   uint32_t fill(Slot &slot, const char *name);
-  Slot slots_[kSlots];
+  LazyArray<Slot> slots_{kSlots};
 };
 
 } // namespace deepcontext

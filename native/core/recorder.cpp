@@ -28,8 +28,7 @@ std::atomic<bool> g_is_first_thread_main{true};
 
 } // namespace
 
-Recorder::Recorder(uint32_t index)
-    : path(kMaxPath), walked(kMaxPath), index_(index), levels_(new Level[kMaxLevels]) {}
+Recorder::Recorder(uint32_t index) : index_(index) {}
 
 __attribute__((noinline, cold)) uint64_t Recorder::countStepBack() {
   RecorderCounters::bump(counters.clock_steps_back);
@@ -140,8 +139,9 @@ void Recorder::adoptThread() {
 
 namespace {
 
-/// The thread's name as the kernel has it, or "MainThread" for the process's first thread. A thread
-/// without a name of its own has that of the process, which says nothing: it is a "Thread".
+/// The thread's name as the kernel has it, with N for numbers, or "MainThread" for the process's
+/// first thread. A thread without a name of its own has that of the process, which says nothing: it
+/// is a "Thread".
 std::string threadLabel() {
   if (isMainThread()) {
     return "MainThread";
@@ -150,7 +150,7 @@ std::string threadLabel() {
   prctl(PR_GET_NAME, name);
   std::string process;
   std::getline(std::ifstream("/proc/self/comm"), process);
-  return name == process ? "Thread" : name;
+  return name == process ? "Thread" : withoutNumbers(name);
 }
 
 pthread_key_t releaseKey(void (*release)(void *)) {
@@ -175,6 +175,7 @@ void RecorderRegistry::begin(uint32_t node_limit) {
     replaceOrphans();
   }
   node_limit_ = node_limit;
+  threads_joined_.store(0, std::memory_order_relaxed);
   clock_ = TickClock();
   generation_.fetch_add(1, std::memory_order_relaxed);
   LostEvents::clear();
@@ -190,7 +191,7 @@ void RecorderRegistry::abandonInChild() {
   is_forked_ = true;
   survivor_ = current_;
   if (survivor_) {
-    survivor_->kernel_thread.store(0, std::memory_order_relaxed); // it has another number here
+    survivor_->kernel_thread.store(getpid(), std::memory_order_relaxed); // first and only thread
   }
   if (!is_forking_on_main_) {
     g_is_first_thread_main.store(false, std::memory_order_relaxed);
@@ -201,7 +202,6 @@ void RecorderRegistry::abandonInChild() {
 /// have been writing when the process forked, so the old ones are neither used nor destroyed.
 void RecorderRegistry::replaceOrphans() {
   is_forked_ = false;
-  free_.clear();
   for (auto &recorder : recorders_) {
     if (recorder.get() == survivor_) {
       continue;
@@ -211,35 +211,59 @@ void RecorderRegistry::replaceOrphans() {
     fresh->is_detached = recorder->is_detached;
     recorder.release();
     recorder = std::move(fresh);
-    if (!recorder->is_detached) {
-      free_.push_back(recorder.get());
-    }
   }
 }
 
+/// A recorder without a thread for this label: best one that has taken part in the session under
+/// it, so that one tree more is not begun; else one whose data is of an earlier session.
 Recorder *RecorderRegistry::takeFree(const std::string &label) {
-  // The last one given back has most likely taken part in this session: one tree more is not begun.
-  auto same = std::find_if(free_.rbegin(), free_.rend(),
-                           [&](const Recorder *free) { return free->label == label; });
-  if (same == free_.rend()) {
-    return nullptr;
+  Recorder *best = nullptr;
+  for (const auto &each : recorders_) {
+    Recorder *recorder = each.get();
+    if (recorder->is_detached || recorder->kernel_thread.load(std::memory_order_relaxed) != 0) {
+      continue;
+    }
+    bool is_same = recorder->label == label;
+    bool is_of_session = recorder->isOf(generation());
+    if (is_same && is_of_session) {
+      return recorder;
+    }
+    if (!is_of_session && (is_same || !best)) {
+      best = recorder;
+    }
   }
-  Recorder *recorder = *same;
-  free_.erase(std::next(same).base());
-  return recorder;
+  return best;
+}
+
+size_t RecorderRegistry::idleBytes() const {
+  size_t bytes = 0;
+  for (const auto &recorder : recorders_) {
+    bool has_thread = recorder->kernel_thread.load(std::memory_order_relaxed) != 0;
+    bytes += has_thread || recorder->is_detached ? 0 : recorder->bytes();
+  }
+  return bytes;
+}
+
+Recorder &RecorderRegistry::assign(std::string label) {
+  Recorder *recorder = takeFree(label);
+  if (!recorder && idleBytes() >= kMostIdleBytes) {
+    label = kOtherThreads;
+    threads_joined_.fetch_add(1, std::memory_order_relaxed);
+    recorder = takeFree(label);
+  }
+  if (!recorder) {
+    recorders_.push_back(std::make_unique<Recorder>(static_cast<uint32_t>(recorders_.size())));
+    recorder = recorders_.back().get();
+  }
+  recorder->label = std::move(label);
+  return *recorder;
 }
 
 Recorder &RecorderRegistry::attach() {
   std::lock_guard<Mutex> lock(mutex_);
   Recorder *recorder = current_;
   if (!recorder) {
-    std::string label = threadLabel();
-    recorder = takeFree(label);
-    if (!recorder) {
-      recorders_.push_back(std::make_unique<Recorder>(static_cast<uint32_t>(recorders_.size())));
-      recorder = recorders_.back().get();
-      recorder->label = label;
-    }
+    recorder = &assign(threadLabel());
     recorder->adoptThread();
     recorder->is_of_one_thread = false;
     current_ = recorder;
@@ -247,8 +271,9 @@ Recorder &RecorderRegistry::attach() {
                           guarded([&] { instance().release(static_cast<Recorder *>(ended)); });
                         }),
                         recorder);
-  } else if (recorder->kernel_thread.load(std::memory_order_relaxed) == 0) {
-    recorder->adoptThread(); // this thread is all that a fork has left
+  } else if (recorder == survivor_) {
+    survivor_ = nullptr;
+    recorder->adoptThread();
     recorder->label = threadLabel();
   }
   if (!recorder->isOf(generation())) {
@@ -281,7 +306,6 @@ void RecorderRegistry::release(Recorder *recorder) {
   current_ = nullptr;
   recorder->thread_handle.store(0, std::memory_order_relaxed);
   recorder->kernel_thread.store(0, std::memory_order_relaxed);
-  free_.push_back(recorder);
 }
 
 std::vector<Recorder *> RecorderRegistry::active() const {

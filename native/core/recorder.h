@@ -8,6 +8,7 @@
 
 #include "core/clock.h"
 #include "core/interner.h"
+#include "core/lazy_array.h"
 #include "core/mutex.h"
 #include "core/sequence_ring.h"
 #include "core/thread_tree.h"
@@ -103,6 +104,7 @@ struct RecorderCounters {
 /// Everything one thread writes while it records. Owner thread only, except the tree's readers, the
 /// counters and `ring()`. Outlives its thread: the registry hands it to the next thread with the
 /// same label, so that memory depends on how many threads live at once, not on how many were made.
+/// A label has N for numbers: "worker 7" and "worker 8" are one.
 class Recorder {
 public:
   static constexpr uint32_t kMaxLevels = 1024;
@@ -156,14 +158,14 @@ public:
   void dropDeadLevels(const void *address);
 
   // -- last Python path
-  std::vector<PathEntry> path;
+  LazyArray<PathEntry> path{kMaxPath}; // entries from `path_length` on say nothing
   uint32_t path_length = 0;
   const void *thread_state = nullptr; // of the interpreter, where it is known to stay: main thread
   bool is_main_thread = false;
-  std::vector<WalkedFrame> walked;      // scratch of the frame walk, innermost first
-  std::shared_ptr<void> address_caches; // of the frame walk
-  std::shared_ptr<void> native_walker;  // of the walk through native frames
-  std::shared_ptr<void> shape_names;    // of the PyTorch observer
+  LazyArray<WalkedFrame> walked{kMaxPath}; // scratch of the frame walk, innermost first
+  std::shared_ptr<void> address_caches;    // of the frame walk
+  std::shared_ptr<void> native_walker;     // of the walk through native frames
+  std::shared_ptr<void> shape_names;       // of the PyTorch observer
 
   SequenceRing &ring() { return ring_; }
 
@@ -182,6 +184,8 @@ public:
     return value >= stack_low && value < stack_high;
   }
 
+  /// About what it takes, at most, as long as its thread is no deeper than usual.
+  size_t bytes() const { return kUsualBytes + tree.size() * ThreadTree::kNodeBytes; }
   /// Whoever sees the session's number also sees what `reset` forgot (acquire).
   bool isOf(uint64_t session) const {
     return generation.load(std::memory_order_acquire) == session;
@@ -198,6 +202,9 @@ public:
   }
 
 private:
+  static constexpr size_t kUsualBytes = 256
+                                        << 10; // what it can grow to but for its tree is 700 KiB
+
   void closeAt(uint32_t position, uint64_t now) {
     Level &level = levels_[position];
     uint64_t elapsed = ticksSince(level.start_ticks, now);
@@ -222,15 +229,22 @@ private:
 
   uint32_t index_;
   uint32_t level_count_ = 0;
-  std::unique_ptr<Level[]> levels_;
+  LazyArray<Level> levels_{kMaxLevels};
   std::atomic<uint64_t> operator_ticks_{0}; // in outermost operators that have ended
   SequenceRing ring_;
 };
 
 /// All recorders of the process. Any thread; the mutex is taken when a thread records for the first
 /// time, when it ends, and by readers, never per event.
+///
+/// There are as many as threads live at once, plus those that ended threads of other names have
+/// left. These hold kMostIdleBytes at most: what threads of further names record is joined under
+/// kOtherThreads.
 class RecorderRegistry {
 public:
+  static constexpr size_t kMostIdleBytes = 64 << 20;
+  static constexpr char kOtherThreads[] = "other threads";
+
   static RecorderRegistry &instance();
 
   /// The calling thread's recorder for the running session, made or re-used on first sight.
@@ -266,13 +280,17 @@ public:
   Recorder *ofThread(int kernel_thread) const;
   /// Recorder by index, which never changes; null when there is none.
   Recorder *at(uint32_t index) const;
+  /// Threads of this session that were joined under kOtherThreads.
+  uint64_t threadsJoined() const { return threads_joined_.load(std::memory_order_relaxed); }
   const TickClock &clock() const { return clock_; }
   Mutex &forkLock() { return mutex_; }
 
 private:
   Recorder &attach();
   void release(Recorder *recorder);
+  Recorder &assign(std::string label);
   Recorder *takeFree(const std::string &label);
+  size_t idleBytes() const;
   void replaceOrphans();
 
   // One pointer of initial-exec TLS: an array would not fit the static TLS surplus left to a
@@ -283,9 +301,9 @@ private:
 
   mutable Mutex mutex_;
   std::vector<std::unique_ptr<Recorder>> recorders_;
-  std::vector<Recorder *> free_;
-  bool is_forked_ = false; // since the last `begin`
-  Recorder *survivor_ = nullptr;
+  std::atomic<uint64_t> threads_joined_{0};
+  bool is_forked_ = false;       // since the last `begin`
+  Recorder *survivor_ = nullptr; // of the thread that forked, until it takes it anew
   bool is_forking_on_main_ = true;
   TickClock clock_;
   uint32_t node_limit_ = ThreadTree::kChunkNodes * ThreadTree::kMaxChunks;

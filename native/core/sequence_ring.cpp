@@ -64,7 +64,10 @@ void SequenceRing::grow() {
 void SequenceRing::clear() {
   Window *window = window_.load(std::memory_order_relaxed);
   for (uint64_t i = 0; i <= window->mask; ++i) {
-    window->slots[i].key.store(0, std::memory_order_relaxed);
+    if (window->slots[i].key.load(std::memory_order_relaxed) !=
+        0) { // else the page stays untouched
+      window->slots[i].key.store(0, std::memory_order_relaxed);
+    }
   }
 }
 

@@ -5,6 +5,8 @@
 #include <memory>
 #include <vector>
 
+#include "core/lazy_array.h"
+
 namespace deepcontext {
 
 struct Node;
@@ -58,9 +60,9 @@ private:
     std::atomic<Node *> node{nullptr};
   };
   struct Window {
-    explicit Window(uint32_t count) : mask(count - 1), slots(new Slot[count]) {}
+    explicit Window(uint32_t count) : mask(count - 1), slots(count) {}
     uint64_t mask;
-    std::unique_ptr<Slot[]> slots;
+    LazyArray<Slot> slots;
   };
 
   static uint64_t makeKey(uint64_t thread, uint64_t sequence) {

@@ -1,7 +1,5 @@
 #include "core/thread_tree.h"
 
-#include <new>
-
 namespace deepcontext {
 
 namespace {
@@ -17,21 +15,16 @@ uint64_t hashIdentity(const Node *parent, FrameKind kind, uint64_t a, uint64_t b
 
 } // namespace
 
-ThreadTree::ThreadTree() : chunks_(new std::atomic<Node *>[kMaxChunks]()), index_(4096) {
+ThreadTree::ThreadTree() : index_(kFirstIndex) {
   append(nullptr, FrameKind::kRoot, 0, 0);
-}
-
-ThreadTree::~ThreadTree() {
-  for (uint32_t i = 0; i < kMaxChunks; ++i) {
-    delete[] chunks_[i].load(std::memory_order_relaxed);
-  }
 }
 
 Node *ThreadTree::append(Node *parent, FrameKind kind, uint64_t a, uint64_t b) {
   uint32_t id = size_.load(std::memory_order_relaxed);
   std::atomic<Node *> &chunk = chunks_[id / kChunkNodes];
   if (!chunk.load(std::memory_order_relaxed)) {
-    chunk.store(new Node[kChunkNodes], std::memory_order_release);
+    nodes_.emplace_back(kChunkNodes);
+    chunk.store(nodes_.back().data(), std::memory_order_release);
   }
   Node *node = this->node(id);
   node->parent = parent;
@@ -102,7 +95,7 @@ void ThreadTree::growIndex() {
 }
 
 void ThreadTree::clear() {
-  index_.assign(4096, nullptr);
+  index_.assign(kFirstIndex, nullptr);
   refused_.store(0, std::memory_order_relaxed);
   slots_.clear();
   size_.store(0, std::memory_order_release);

@@ -5,10 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <memory>
 #include <vector>
 
 #include "core/frame_kind.h"
+#include "core/lazy_array.h"
 #include "core/metric_row.h"
 
 namespace deepcontext {
@@ -59,9 +59,9 @@ class ThreadTree {
 public:
   static constexpr uint32_t kChunkNodes = 1024;
   static constexpr uint32_t kMaxChunks = 4096;
+  static constexpr size_t kNodeBytes = sizeof(Node) + 4 * sizeof(Node *); // with the index
 
   ThreadTree();
-  ~ThreadTree();
   ThreadTree(const ThreadTree &) = delete;
   ThreadTree &operator=(const ThreadTree &) = delete;
 
@@ -93,11 +93,14 @@ public:
   void clear();
 
 private:
+  static constexpr size_t kFirstIndex = 512;
+
   Node *findOrCreate(Node *parent, FrameKind kind, uint64_t a, uint64_t b);
   Node *append(Node *parent, FrameKind kind, uint64_t a, uint64_t b);
   void growIndex();
 
-  std::unique_ptr<std::atomic<Node *>[]> chunks_;
+  LazyArray<std::atomic<Node *>> chunks_{kMaxChunks};
+  std::vector<LazyArray<Node>> nodes_; // what the chunks point to; owner only
   std::atomic<uint32_t> size_{0};
   std::atomic<uint64_t> refused_{0};
   uint32_t limit_ = kChunkNodes * kMaxChunks;

@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/lazy_array.h"
 #include "core/mutex.h"
 
 namespace deepcontext {
@@ -59,8 +60,8 @@ public:
     return &slot.value;
   }
   void clear() {
-    for (Slot &slot : slots_) {
-      slot.address = nullptr;
+    for (size_t i = 0; i < kSlots; ++i) {
+      slots_[i].address = nullptr;
     }
   }
 
@@ -74,7 +75,7 @@ private:
     auto value = reinterpret_cast<uintptr_t>(address);
     return ((value >> 4) ^ (value >> 15)) % kSlots;
   }
-  Slot slots_[kSlots];
+  LazyArray<Slot> slots_{kSlots};
 };
 
 struct CodeEntry {

@@ -41,8 +41,8 @@ void refresh(Recorder &recorder, AddressCaches &caches) {
   }
   caches.codes.clear();
   caches.modules.clear();
-  for (PathEntry &entry : recorder.path) {
-    entry.instruction = nullptr;
+  for (uint32_t i = 0; i < recorder.path_length; ++i) {
+    recorder.path[i].instruction = nullptr;
   }
   caches.code_epoch = code_epoch;
   caches.module_epoch = module_epoch;

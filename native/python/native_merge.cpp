@@ -108,7 +108,7 @@ public:
       dropThreadStart();
     }
     takePythonBelow(UINTPTR_MAX);
-    std::copy_n(walker_.merged.begin(), count_, recorder_.walked.begin());
+    std::copy_n(walker_.merged.begin(), count_, recorder_.walked.data());
     return count_;
   }
 
@@ -196,8 +196,8 @@ __attribute__((noinline)) uint32_t mergeNative(Recorder &recorder, const NativeW
     return wanted.count;
   }
   if (__builtin_expect(walker.addresses.refresh(), 0)) {
-    for (PathEntry &entry : recorder.path) {
-      entry.instruction = nullptr;
+    for (uint32_t i = 0; i < recorder.path_length; ++i) {
+      recorder.path[i].instruction = nullptr;
     }
   }
   return merge.run(here);

@@ -260,7 +260,7 @@ void Sampler::addThread(const Senses &senses, int number) {
   if (!is_main && name == senses.kernel.name(getpid())) {
     name = "Thread"; // it has no name of its own
   }
-  thread->name = Interner::instance().internBounded(name);
+  thread->name = Interner::instance().internBounded(withoutNumbers(name));
   visits_->begin(senses, *thread, is_old);
   SamplerCounts::bump(counts_.threads);
   counted_.open(*thread);

@@ -1,4 +1,6 @@
 // RecorderRegistry is one a process, so each case begins a session of its own.
+#include <fstream>
+#include <string>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -146,6 +148,70 @@ TEST(thread_churn_needs_no_more_recorders_than_live_at_once) {
   Recorder *recorder = RecorderRegistry::instance().at(indexOnThread("churn"));
   CHECK_EQ(recorder->tree.size(), 2u);
   CHECK_EQ(recorder->tree.node(1)->duration.count(), 2000u);
+}
+
+TEST(threads_whose_names_differ_in_numbers_share_one_recorder) {
+  RecorderRegistry::instance().begin(kNodes);
+  uint32_t first = indexOnThread("Thread-1 (f2)");
+  CHECK_EQ(RecorderRegistry::instance().at(first)->label, "Thread-N (fN)");
+  for (int i = 2; i < 100; ++i) {
+    CHECK_EQ(indexOnThread(("Thread-" + std::to_string(i) + " (f2)").c_str()), first);
+  }
+}
+
+TEST(threads_of_ever_new_names_are_joined_past_a_ceiling) {
+  RecorderRegistry &registry = RecorderRegistry::instance();
+  registry.begin(kNodes);
+  constexpr int kThreads = 600;
+  for (int i = 0; i < kThreads; ++i) {
+    char name[] = {'n', 'e', 'w', static_cast<char>('a' + i / 26), static_cast<char>('a' + i % 26),
+                   0};
+    onThread(name, [] {
+      ThreadTree &tree = RecorderRegistry::current().tree;
+      tree.child(tree.root(), FrameKind::kOperator, 5, 0)->duration.add(1);
+    });
+  }
+  size_t bytes = 0;
+  uint64_t events = 0;
+  for (Recorder *recorder : registry.active()) {
+    bytes += recorder->bytes();
+    events += recorder->tree.size() > 1 ? recorder->tree.node(1)->duration.count() : 0;
+  }
+  CHECK(bytes <= RecorderRegistry::kMostIdleBytes + 2 * RecorderRegistry::kMostIdleBytes / 100);
+  CHECK_EQ(events, uint64_t{kThreads}); // none is lost
+  CHECK(registry.threadsJoined() > 0);
+  CHECK_EQ(registry.threadsJoined() + registry.active().size(), uint64_t{kThreads} + 1);
+  uint32_t joined = indexOnThread("more of them");
+  CHECK_EQ(registry.at(joined)->label, RecorderRegistry::kOtherThreads);
+
+  size_t most = 0;
+  registry.begin(kNodes); // the recorders of the last session are for any name
+  while (registry.at(static_cast<uint32_t>(most))) {
+    ++most;
+  }
+  uint32_t other = indexOnThread("another name");
+  CHECK_EQ(registry.at(other)->label, "another name");
+  CHECK(registry.at(static_cast<uint32_t>(most)) == nullptr);
+  CHECK_EQ(registry.threadsJoined(), 0u);
+}
+
+TEST(an_unused_recorder_takes_little_memory) {
+  RecorderRegistry &registry = RecorderRegistry::instance();
+  registry.begin(kNodes);
+  auto residentBytes = [] {
+    size_t pages = 0, resident = 0;
+    std::ifstream("/proc/self/statm") >> pages >> resident;
+    return resident * static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  };
+  constexpr size_t kRecorders = 100;
+  size_t before = residentBytes();
+  for (size_t i = 0; i < kRecorders; ++i) {
+    Recorder &recorder = registry.makeDetached("detached " + std::to_string(i));
+    recorder.push(LevelKind::kScope, recorder.tree.root(), &recorder);
+    recorder.names.lookup("a name");
+    recorder.ring().store(1, 1, recorder.tree.root());
+  }
+  CHECK(residentBytes() - before < kRecorders * (100 << 10));
 }
 
 TEST(a_new_session_forgets_the_last_one_as_threads_come_by) {

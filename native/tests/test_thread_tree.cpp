@@ -171,7 +171,9 @@ TEST(readers_see_whole_nodes_while_the_owner_grows_the_tree) {
   std::atomic<uint64_t> wrong{0};
   std::atomic<uint64_t> looked{0};
   auto read = [&] {
+    bool is_last = false;
     do {
+      is_last = is_done.load();
       uint32_t size = tree.size();
       for (uint32_t id = 1; id < size; ++id) {
         const Node *node = tree.node(id);
@@ -183,7 +185,7 @@ TEST(readers_see_whole_nodes_while_the_owner_grows_the_tree) {
         wrong += !(is_whole && is_plausible);
         ++looked;
       }
-    } while (!is_done.load());
+    } while (!is_last);
   };
   std::thread first(read), second(read);
   std::mt19937_64 random(3);

@@ -60,6 +60,7 @@ class Counters(TypedDict):
     contexts_refused: int
     nodes: int
     threads: int
+    threads_joined: int
     hook_samples: int
     hook_ns: float
 

@@ -235,6 +235,11 @@ def _notes(counters: Mapping[str, int]) -> list[str]:
             f"memory ran out: {counters['lost_events']} events of the profiler's hooks were not "
             "recorded"
         )
+    if counters["threads_joined"]:
+        notes.append(
+            f"{counters['threads_joined']} threads are joined as 'other threads': the records of "
+            "ended threads with other names have reached 64 MiB; give threads of one kind one name"
+        )
     if counters["clock_steps_back"]:
         notes.append(
             f"the processor's clock stepped back {counters['clock_steps_back']} times: these calls "

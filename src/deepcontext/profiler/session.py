@@ -10,7 +10,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
-import re
 import threading
 import time
 from dataclasses import dataclass
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
 
 DEFAULT_CPU_RATE_HZ = 100.0
 _FIRST_SNAPSHOT_S = 0.3
-_NUMBER = re.compile(r"\d+")
 # A snapshot may take this share of one processor between two snapshots, or they come less often.
 _SNAPSHOT_BUDGET = 0.02
 
@@ -471,10 +469,6 @@ def _target(path: Path | None) -> str:
 
 
 def _thread_names() -> list[tuple[int, str]]:
-    """Return (identifier, name) of the threads Python knows, numbers made equal.
-
-    "Thread-12 (work)" and "Thread-13 (work)" are one thread frame: a program that starts a thread a
-    step has a bounded tree.
-    """
+    """Return (identifier, name) of the threads Python knows."""
     threads = ((thread.ident, thread.name) for thread in threading.enumerate())
-    return [(ident, _NUMBER.sub("N", name)) for ident, name in threads if ident is not None]
+    return [(ident, name) for ident, name in threads if ident is not None]

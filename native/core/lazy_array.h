@@ -1,0 +1,47 @@
+#pragma once
+// Arrays that take memory only as far as they are used.
+#include <cstddef>
+#include <new>
+#include <sys/mman.h>
+#include <type_traits>
+#include <utility>
+
+namespace deepcontext {
+
+/// A fixed number of elements, at first all of zero bytes, straight from the kernel: a page takes
+/// no memory until it is written to. For what is sized for the worst case, once a thread.
+///
+/// Elements are neither constructed nor destroyed: zero bytes must be a value of the type.
+template <typename Value> class LazyArray {
+  static_assert(std::is_trivially_destructible_v<Value>);
+
+public:
+  explicit LazyArray(size_t count) : count_(count) {
+    void *mapped = mmap(nullptr, count * sizeof(Value), PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mapped == MAP_FAILED) {
+      throw std::bad_alloc();
+    }
+    values_ = static_cast<Value *>(mapped);
+  }
+  ~LazyArray() {
+    if (values_) {
+      munmap(values_, count_ * sizeof(Value));
+    }
+  }
+  LazyArray(LazyArray &&other) noexcept
+      : values_(std::exchange(other.values_, nullptr)), count_(other.count_) {}
+  LazyArray(const LazyArray &) = delete;
+  LazyArray &operator=(const LazyArray &) = delete;
+
+  Value &operator[](size_t position) { return values_[position]; }
+  const Value &operator[](size_t position) const { return values_[position]; }
+  Value *data() { return values_; }
+  size_t size() const { return count_; }
+
+private:
+  Value *values_ = nullptr;
+  size_t count_;
+};
+
+} // namespace deepcontext
