@@ -205,6 +205,7 @@ nb::dict nodeColumns(const TreeReading &reading, nb::bytes frame_phase) {
 
 nb::dict counters() {
   uint64_t operators = 0, found = 0, missed = 0, refused_levels = 0, cut = 0, refused = 0, back = 0;
+  uint64_t lookups = 0;
   uint64_t samples = 0, sampled_ticks = 0, nodes = 0, threads = 0;
   for (Recorder *recorder : RecorderRegistry::instance().active()) {
     const RecorderCounters &own = recorder->counters;
@@ -213,6 +214,7 @@ nb::dict counters() {
     missed += own.links_missed.load(std::memory_order_relaxed);
     refused_levels += own.levels_refused.load(std::memory_order_relaxed);
     cut += own.paths_cut.load(std::memory_order_relaxed);
+    lookups += own.address_lookups.load(std::memory_order_relaxed);
     back += own.clock_steps_back.load(std::memory_order_relaxed);
     samples += own.hook_samples.load(std::memory_order_relaxed);
     sampled_ticks += own.hook_ticks.load(std::memory_order_relaxed);
@@ -229,6 +231,7 @@ nb::dict counters() {
   values["lost_events"] = LostEvents::read();
   values["paths_cut"] = cut;
   values["clock_steps_back"] = back;
+  values["address_lookups"] = lookups;
   values["contexts_refused"] = refused;
   values["nodes"] = nodes;
   values["threads"] = threads;

@@ -109,9 +109,9 @@ void Recorder::reset(uint64_t new_generation) {
   for (auto *counter :
        {&counters.operators, &counters.links_found, &counters.links_missed,
         &counters.levels_refused, &counters.paths_cut, &counters.clock_steps_back,
-        &counters.hook_samples, &counters.hook_ticks, &counters.native_walks,
-        &counters.native_frames, &counters.native_by_libgcc, &counters.native_no_rule,
-        &counters.native_bad_stack, &counters.native_too_deep}) {
+        &counters.address_lookups, &counters.hook_samples, &counters.hook_ticks,
+        &counters.native_walks, &counters.native_frames, &counters.native_by_libgcc,
+        &counters.native_no_rule, &counters.native_bad_stack, &counters.native_too_deep}) {
     counter->store(0, std::memory_order_relaxed);
   }
   generation.store(new_generation, std::memory_order_release);

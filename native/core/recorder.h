@@ -69,6 +69,7 @@ struct PathEntry {
   Node *node;
   bool is_folded;               // everything below is one marker
   const void *caller = nullptr; // where its caller's frame was when they were last compared
+  const void *code = nullptr;   // null for a native frame
 };
 
 /// A frame as the walk found it.
@@ -87,6 +88,7 @@ struct RecorderCounters {
   std::atomic<uint64_t> levels_refused{0};
   std::atomic<uint64_t> paths_cut{0};
   std::atomic<uint64_t> clock_steps_back{0};
+  std::atomic<uint64_t> address_lookups{0}; // of code objects and modules that no cache knew
   std::atomic<uint64_t> hook_samples{0};
   std::atomic<uint64_t> hook_ticks{0};
   std::atomic<uint64_t> native_walks{0};

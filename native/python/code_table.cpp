@@ -205,7 +205,7 @@ void CodeTable::addRule(CodeRule rule) {
   rules_.erase(std::remove_if(rules_.begin(), rules_.end(), same), rules_.end());
   rules_.push_back(std::move(rule));
   by_address_.clear();
-  epoch_.fetch_add(1, std::memory_order_release);
+  epochs_.changeAll();
 }
 
 bool CodeTable::watch(std::string *reason) {
@@ -225,6 +225,9 @@ bool CodeTable::watch(std::string *reason) {
     PyCode_Type.tp_dealloc = deallocAndForget;
   }
 #endif
+  std::lock_guard<Mutex> lock(mutex_);
+  by_address_.clear(); // of what was seen while nobody watched
+  epochs_.changeAll();
   is_watching_.store(true, std::memory_order_release);
   return true;
 }
@@ -244,7 +247,7 @@ void CodeTable::unwatch() {
 #endif
   std::lock_guard<Mutex> lock(mutex_);
   by_address_.clear();
-  epoch_.fetch_add(1, std::memory_order_release);
+  epochs_.changeAll();
 }
 
 void CodeTable::forget(const void *code) {
@@ -253,7 +256,7 @@ void CodeTable::forget(const void *code) {
   recent_deaths_[deaths % kRecentDeaths] = code;
   deaths_.store(deaths + 1, std::memory_order_release);
   if (by_address_.erase(code) > 0) {
-    epoch_.fetch_add(1, std::memory_order_release);
+    epochs_.change(code);
   }
 }
 

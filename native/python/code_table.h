@@ -12,7 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/lazy_array.h"
+#include "core/address_cache.h"
 #include "core/mutex.h"
 
 namespace deepcontext {
@@ -47,37 +47,6 @@ struct CodeInfo {
   uint32_t marker = 0; // interned
 };
 
-/// Per-thread map from an address to what is known of it; emptied when the table's epoch moves.
-template <typename Value> class AddressCache {
-public:
-  Value *find(const void *address) {
-    Slot &slot = slots_[index(address)];
-    return slot.address == address ? &slot.value : nullptr;
-  }
-  Value *store(const void *address, Value value) {
-    Slot &slot = slots_[index(address)];
-    slot = {address, value};
-    return &slot.value;
-  }
-  void clear() {
-    for (size_t i = 0; i < kSlots; ++i) {
-      slots_[i].address = nullptr;
-    }
-  }
-
-private:
-  static constexpr size_t kSlots = 2048;
-  struct Slot {
-    const void *address = nullptr;
-    Value value{};
-  };
-  static size_t index(const void *address) {
-    auto value = reinterpret_cast<uintptr_t>(address);
-    return ((value >> 4) ^ (value >> 15)) % kSlots;
-  }
-  LazyArray<Slot> slots_{kSlots};
-};
-
 struct CodeEntry {
   uint32_t id = 0;
   CodeRole role = CodeRole::kPlain;
@@ -95,8 +64,8 @@ class CodeTable {
 public:
   static CodeTable &instance();
 
-  /// Moves whenever an address may have got a new meaning; caches keyed by address check it.
-  static uint64_t epoch() { return epoch_.load(std::memory_order_acquire); }
+  /// For caches keyed by the address of a code object.
+  static const AddressEpochs &epochs() { return epochs_; }
 
   /// The entry of a code object that is kept alive by a frame of the calling thread.
   CodeEntry entry(const PyCodeObject *code);
@@ -123,7 +92,7 @@ private:
   static std::string contentKey(const CodeInfo &info);
 
   // Static, so that the hot path reads it without going through instance().
-  static inline std::atomic<uint64_t> epoch_{1};
+  static inline AddressEpochs epochs_; // written with the mutex held
   static inline std::atomic<uint64_t> deaths_{0};
   static constexpr uint64_t kRecentDeaths = 1024;
 

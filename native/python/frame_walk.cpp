@@ -21,7 +21,7 @@ struct SeenModule {
 struct AddressCaches {
   AddressCache<CodeEntry> codes;
   AddressCache<SeenModule> modules;
-  uint64_t code_epoch = 0;
+  uint64_t code_epoch = 0; // at which the last path was known to be right
   uint64_t module_epoch = 0;
 };
 
@@ -32,32 +32,45 @@ AddressCaches &cachesOf(Recorder &recorder) {
   return *static_cast<AddressCaches *>(recorder.address_caches.get());
 }
 
-/// Forget addresses that may have got a new meaning since this thread looked last.
+/// Forget the frames of the last path whose addresses may have got a new meaning since this thread
+/// looked last: all of them, because a walk compares only those below the innermost open level.
 void refresh(Recorder &recorder, AddressCaches &caches) {
-  uint64_t code_epoch = CodeTable::epoch();
-  uint64_t module_epoch = ModuleTable::epoch();
+  const AddressEpochs &codes = CodeTable::epochs();
+  const AddressEpochs &modules = ModuleTable::epochs();
+  uint64_t code_epoch = codes.now();
+  uint64_t module_epoch = modules.now();
   if (__builtin_expect(caches.code_epoch == code_epoch && caches.module_epoch == module_epoch, 1)) {
     return;
   }
-  caches.codes.clear();
-  caches.modules.clear();
   for (uint32_t i = 0; i < recorder.path_length; ++i) {
-    recorder.path[i].instruction = nullptr;
+    PathEntry &entry = recorder.path[i];
+    if (codes.hasChanged(entry.code, caches.code_epoch) ||
+        (entry.instance && modules.hasChanged(entry.instance, caches.module_epoch))) {
+      entry.instruction = nullptr;
+    }
   }
   caches.code_epoch = code_epoch;
   caches.module_epoch = module_epoch;
 }
 
-CodeEntry codeEntry(AddressCaches &caches, const PyCodeObject *code) {
-  CodeEntry *known = caches.codes.find(code);
-  return known ? *known : *caches.codes.store(code, CodeTable::instance().entry(code));
+CodeEntry codeEntry(Recorder &recorder, AddressCaches &caches, const PyCodeObject *code) {
+  const AddressEpochs &epochs = CodeTable::epochs();
+  if (CodeEntry *known = caches.codes.find(code, epochs)) {
+    return *known;
+  }
+  RecorderCounters::bump(recorder.counters.address_lookups);
+  uint64_t epoch = epochs.now();
+  return *caches.codes.store(code, CodeTable::instance().entry(code), epoch);
 }
 
-uint32_t moduleEntry(AddressCaches &caches, const void *instance) {
+uint32_t moduleEntry(Recorder &recorder, AddressCaches &caches, const void *instance) {
   const void *type = Py_TYPE(static_cast<PyObject *>(const_cast<void *>(instance)));
-  SeenModule *known = caches.modules.find(instance);
+  const AddressEpochs &epochs = ModuleTable::epochs();
+  SeenModule *known = caches.modules.find(instance, epochs);
   if (!known || known->type != type) {
-    known = caches.modules.store(instance, {ModuleTable::instance().entry(instance), type});
+    RecorderCounters::bump(recorder.counters.address_lookups);
+    uint64_t epoch = epochs.now();
+    known = caches.modules.store(instance, {ModuleTable::instance().entry(instance), type}, epoch);
   }
   return known->id;
 }
@@ -69,7 +82,7 @@ Node *extend(Recorder &recorder, AddressCaches &caches, Node *parent, const Walk
     return recorder.tree.child(parent, FrameKind::kNative, seen.function, 0);
   }
   auto *code = static_cast<const PyCodeObject *>(seen.code);
-  CodeEntry known = codeEntry(caches, code);
+  CodeEntry known = codeEntry(recorder, caches, code);
   switch (known.role) {
   case CodeRole::kHidden:
   case CodeRole::kScopePlumbing:
@@ -83,8 +96,8 @@ Node *extend(Recorder &recorder, AddressCaches &caches, Node *parent, const Walk
     return parent;
   case CodeRole::kModuleCall:
     if (entry.instance) {
-      return recorder.tree.child(parent, FrameKind::kModule, moduleEntry(caches, entry.instance),
-                                 0);
+      return recorder.tree.child(parent, FrameKind::kModule,
+                                 moduleEntry(recorder, caches, entry.instance), 0);
     }
     return parent;
   case CodeRole::kPlain:
@@ -246,7 +259,7 @@ Node *extendPath(Recorder &recorder, AddressCaches &caches, Node *parent, uint32
   while (count > 0) {
     const WalkedFrame &seen = recorder.walked[--count];
     PathEntry &entry = recorder.path[position++];
-    entry = {seen.instruction, seen.instance, nullptr, is_folded, nullptr};
+    entry = {seen.instruction, seen.instance, nullptr, is_folded, nullptr, seen.code};
     entry.node = is_folded ? parent : extend(recorder, caches, parent, seen, entry);
     parent = entry.node;
     is_folded = entry.is_folded;
@@ -363,8 +376,7 @@ void setAnchors(Level *level, const InterpreterFrame *top) {
 
 const InterpreterFrame *skipScopePlumbing(Recorder &recorder, const InterpreterFrame *top) {
   AddressCaches &caches = cachesOf(recorder);
-  refresh(recorder, caches);
-  while (top && codeEntry(caches, frameCode(top)).role == CodeRole::kScopePlumbing) {
+  while (top && codeEntry(recorder, caches, frameCode(top)).role == CodeRole::kScopePlumbing) {
     top = callerFrame(top);
   }
   return top;

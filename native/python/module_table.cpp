@@ -158,7 +158,7 @@ void ModuleTable::start(PyObject *resolver) {
   shared_.clear();
   deaths_.clear();
   spare_.clear();
-  epoch_.fetch_add(1, std::memory_order_release);
+  epochs_.changeAll();
 }
 
 void ModuleTable::resolve() {
@@ -199,7 +199,7 @@ void ModuleTable::name(const void *instance, std::string label) {
     seen.label = std::move(label); // all that this id recorded is this instance's
   } else if (seen.label != label) {
     known->second = labelledId(type, label);
-    epoch_.fetch_add(1, std::memory_order_release);
+    epochs_.change(instance);
   }
 }
 
@@ -219,7 +219,7 @@ void ModuleTable::forgetLocked(const void *instance) {
   }
   deaths_[dead.type]++;
   by_address_.erase(known);
-  epoch_.fetch_add(1, std::memory_order_release);
+  epochs_.change(instance);
 }
 
 std::vector<uintptr_t> ModuleTable::unnamed() const {
@@ -237,7 +237,7 @@ void ModuleTable::stop() {
   Py_CLEAR(resolver_);
   std::lock_guard<Mutex> lock(mutex_);
   by_address_.clear();
-  epoch_.fetch_add(1, std::memory_order_release);
+  epochs_.changeAll();
 }
 
 } // namespace deepcontext

@@ -27,7 +27,8 @@ class ModuleTable {
 public:
   static ModuleTable &instance();
 
-  static uint64_t epoch() { return epoch_.load(std::memory_order_acquire); }
+  /// For caches keyed by the address of an instance.
+  static const AddressEpochs &epochs() { return epochs_; }
 
   /// The id of an instance that is kept alive by a frame of the calling thread.
   uint32_t entry(const void *instance);
@@ -74,7 +75,7 @@ private:
   void scheduleResolve();
 
   // Static, so that the hot path reads them without going through instance().
-  static inline std::atomic<uint64_t> epoch_{1};
+  static inline AddressEpochs epochs_; // written with the mutex held
   static inline std::atomic<const void *> call_code_{nullptr};
 
   mutable Mutex mutex_;

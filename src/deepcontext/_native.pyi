@@ -57,6 +57,7 @@ class Counters(TypedDict):
     lost_events: int
     paths_cut: int
     clock_steps_back: int
+    address_lookups: int
     contexts_refused: int
     nodes: int
     threads: int

@@ -84,6 +84,72 @@ def test_a_re_used_address_on_other_threads(in_subprocess: Callable[[str], str])
     assert int(output) == 4 * 40 * 2
 
 
+def test_a_re_used_address_inside_a_scope(in_subprocess: Callable[[str], str]) -> None:
+    # The scope's own frames are not compared while it is open; those inside it must be all the same.
+    output = in_subprocess("""
+        from conftest import read, session
+        from deepcontext import _native
+
+        def make(name):
+            space = {"mark": _native.count_event}
+            exec(compile(f"def {name}(): mark('m')", f"{name}.py", "exec"), space)
+            return space[name]
+
+        def inside(function):
+            function()
+
+        re_used = 0
+        addresses = set()
+        with session():
+            for number in range(400):
+                token = _native.enter_scope("s")
+                for part in ("a", "b"):
+                    function = make(f"{part}{number}")
+                    re_used += id(function.__code__) in addresses
+                    addresses.add(id(function.__code__))
+                    inside(function)
+                    del function
+                if number % 2:
+                    inside(make(f"c{number}"))
+                _native.leave_scope(token)
+        seen = read()
+        leaves = [path[-1] for path in seen.events]
+        assert all(seen.files[leaf] == leaf.partition(":")[0] + ".py" for leaf in leaves)
+        print(re_used > 200, len(set(leaves)), set(seen.events.values()))
+    """)
+    assert output.split() == ["True", "1000", "{1}"]
+
+
+def test_a_dying_function_costs_no_look_ups_of_others(
+    in_subprocess: Callable[[str], str],
+) -> None:
+    output = in_subprocess("""
+        from conftest import read, session
+        from deepcontext import _native
+
+        space = {"mark": _native.count_event}
+        source = "def made(): mark('m')" + chr(10) + "made()"
+        def fresh():
+            exec(compile(source, "fresh.py", "exec"), dict(space))
+
+        exec("".join(f"def kept_{n}(): mark('m'){chr(10)}" for n in range(100)), space)
+        kept = [space[f"kept_{n}"] for n in range(100)]
+        def call_all():
+            fresh()
+            for function in kept:
+                function()
+
+        with session():
+            call_all()
+            before = _native.counters()["address_lookups"]
+            for _ in range(100):
+                call_all()
+            print(_native.counters()["address_lookups"] - before)
+    """)
+    # Two code objects die each time; few others, if any, share a bucket with them.
+    assert 200 <= int(output) < 1500
+
+
 def test_making_the_same_source_again_does_not_grow_the_tree(
     in_subprocess: Callable[[str], str],
 ) -> None:

@@ -163,6 +163,28 @@ def test_a_re_used_address_is_another_module(in_subprocess: Callable[[str], str]
     assert all(100 <= count <= 200 for count in counts.values())
 
 
+def test_a_dying_module_costs_no_look_ups_of_others(in_subprocess: Callable[[str], str]) -> None:
+    output = in_subprocess(
+        _FRAMEWORK
+        + """
+    net = Net(*(Linear() for _ in range(100)))
+    def fresh():
+        module = Linear()
+        module()
+        _native.forget_module(id(module))
+    with session():
+        net()
+        fresh()
+        before = _native.counters()["address_lookups"]
+        for _ in range(100):
+            fresh()
+            net()
+        print(_native.counters()["address_lookups"] - before)
+    """
+    )
+    assert 100 <= int(output) < 1500
+
+
 def test_a_label_is_not_given_to_another_type_that_died_unnoticed(
     in_subprocess: Callable[[str], str],
 ) -> None:
