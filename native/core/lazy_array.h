@@ -1,12 +1,14 @@
 #pragma once
 // Arrays that take memory only as far as they are used.
 #include <cstddef>
-#include <new>
-#include <sys/mman.h>
 #include <type_traits>
 #include <utility>
 
 namespace deepcontext {
+
+/// Throws std::bad_alloc where the kernel has none.
+void *mapZeroPages(size_t bytes);
+void unmapPages(void *begin, size_t bytes);
 
 /// A fixed number of elements, at first all of zero bytes, straight from the kernel: a page takes
 /// no memory until it is written to. For what is sized for the worst case, once a thread.
@@ -16,19 +18,9 @@ template <typename Value> class LazyArray {
   static_assert(std::is_trivially_destructible_v<Value>);
 
 public:
-  explicit LazyArray(size_t count) : count_(count) {
-    void *mapped = mmap(nullptr, count * sizeof(Value), PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (mapped == MAP_FAILED) {
-      throw std::bad_alloc();
-    }
-    values_ = static_cast<Value *>(mapped);
-  }
-  ~LazyArray() {
-    if (values_) {
-      munmap(values_, count_ * sizeof(Value));
-    }
-  }
+  explicit LazyArray(size_t count)
+      : values_(static_cast<Value *>(mapZeroPages(count * sizeof(Value)))), count_(count) {}
+  ~LazyArray() { unmapPages(values_, count_ * sizeof(Value)); }
   LazyArray(LazyArray &&other) noexcept
       : values_(std::exchange(other.values_, nullptr)), count_(other.count_) {}
   LazyArray(const LazyArray &) = delete;
