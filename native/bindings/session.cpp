@@ -233,6 +233,8 @@ nb::dict counters() {
   values["clock_steps_back"] = back;
   values["address_lookups"] = lookups;
   values["contexts_refused"] = refused;
+  values["names_refused"] = Interner::instance().refused();
+  values["functions_refused"] = CodeTable::instance().refused();
   values["nodes"] = nodes;
   values["threads"] = threads;
   values["threads_joined"] = RecorderRegistry::instance().threadsJoined();
@@ -401,7 +403,11 @@ void bindWatcher(nb::module_ &module) {
 } // namespace
 
 void bindSession(nb::module_ &module) {
-  module.def("begin", [](uint32_t node_limit) { RecorderRegistry::instance().begin(node_limit); });
+  module.def("begin", [](uint32_t node_limit) {
+    Interner::instance().clearRefused();
+    CodeTable::instance().clearRefused();
+    RecorderRegistry::instance().begin(node_limit);
+  });
   module.def("end", [] { RecorderRegistry::instance().end(); });
   module.def("is_recording", [] { return RecorderRegistry::isRecording(); });
   nb::class_<TreeReading>(module, "TreeReading")

@@ -31,13 +31,32 @@ uint32_t Interner::intern(std::string_view text) {
 
 uint32_t Interner::internBounded(std::string_view text) {
   std::lock_guard<Mutex> lock(mutex_);
-  if (ids_.find(text) == ids_.end()) {
-    std::string common = withoutNumbers(text);
-    if (common != text && ++variants_[common] > kMostVariants) {
-      return internLocked(common);
-    }
+  auto known = ids_.find(text);
+  if (known != ids_.end()) {
+    return known->second;
+  }
+  std::string common = withoutNumbers(text);
+  if (common != text && isOneOfMany(common)) {
+    return internLocked(common);
+  }
+  if (bytes_ >= most_bytes_) {
+    refused_.fetch_add(1, std::memory_order_relaxed);
+    return internLocked(kOtherNames);
   }
   return internLocked(text);
+}
+
+/// Count one more new text that is `common` but for its numbers.
+bool Interner::isOneOfMany(const std::string &common) {
+  auto variants = variants_.find(common);
+  if (variants == variants_.end()) {
+    if (bytes_ >= most_bytes_) {
+      return false;
+    }
+    variants = variants_.emplace(common, 0).first;
+    bytes_ += common.size() + kTextBytes;
+  }
+  return ++variants->second > kMostVariants;
 }
 
 uint32_t Interner::internLocked(std::string_view text) {
@@ -46,6 +65,7 @@ uint32_t Interner::internLocked(std::string_view text) {
     return found->second;
   }
   strings_.emplace_back(text);
+  bytes_ += text.size() + kTextBytes;
   uint32_t id = static_cast<uint32_t>(strings_.size() - 1);
   ids_.emplace(strings_.back(), id);
   return id;

@@ -1,5 +1,6 @@
 #pragma once
 // Strings as dense ids: each distinct string is kept once, for the life of the process.
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <deque>
@@ -18,21 +19,35 @@ std::string withoutNumbers(std::string_view text);
 /// Process-wide string table. Any thread; one mutex, never on a warm path (see NameCache).
 class Interner {
 public:
+  static constexpr size_t kMostBytes = 64 << 20;
+  static constexpr char kOtherNames[] = "(other names)";
+
+  explicit Interner(size_t most_bytes = kMostBytes) : most_bytes_(most_bytes) {}
   static Interner &instance();
 
   uint32_t intern(std::string_view text);
-  /// As `intern`, but a program that puts counters into names ("step 12345", ever new shapes) does
-  /// not fill the table: past kMostVariants texts that differ in their numbers only, further ones
-  /// become one text with N for each number.
+  /// As `intern`, for names that the program under test makes. Past kMostVariants texts that differ
+  /// in their numbers only ("step 12345", ever new shapes), further ones become one text with N for
+  /// each number. Once the table holds its most bytes, new texts become kOtherNames.
   uint32_t internBounded(std::string_view text);
   /// The string of an id; the view stays valid for the life of the process.
   std::string_view text(uint32_t id) const;
+  /// How often a text became kOtherNames since `clearRefused`.
+  uint64_t refused() const { return refused_.load(std::memory_order_relaxed); }
+  void clearRefused() { refused_.store(0, std::memory_order_relaxed); }
   Mutex &forkLock() { return mutex_; }
 
   static constexpr uint32_t kMostVariants = 64;
 
 private:
+  static constexpr size_t kTextBytes = 128; // what a text takes besides its characters
+
   uint32_t internLocked(std::string_view text);
+  bool isOneOfMany(const std::string &common);
+
+  const size_t most_bytes_;
+  size_t bytes_ = 0;
+  std::atomic<uint64_t> refused_{0};
 
   mutable Mutex mutex_;
   std::unordered_map<std::string, uint32_t> variants_; // text without its numbers -> how many

@@ -201,7 +201,6 @@ void RecorderRegistry::abandonInChild() {
 /// Put fresh recorders in the place of those whose threads do not exist in this child. A thread may
 /// have been writing when the process forked, so the old ones are neither used nor destroyed.
 void RecorderRegistry::replaceOrphans() {
-  is_forked_ = false;
   for (auto &recorder : recorders_) {
     if (recorder.get() == survivor_) {
       continue;
@@ -212,6 +211,7 @@ void RecorderRegistry::replaceOrphans() {
     recorder.release();
     recorder = std::move(fresh);
   }
+  is_forked_ = false;
 }
 
 /// A recorder without a thread for this label: best one that has taken part in the session under

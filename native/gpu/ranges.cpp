@@ -64,7 +64,7 @@ void pushRange(const char *message) {
   }
   const void *owner = &open.owners[open.count++];
   g_opener.load(std::memory_order_relaxed)(RecorderRegistry::current(), kind,
-                                           Interner::instance().intern(text), owner);
+                                           Interner::instance().internBounded(text), owner);
 }
 
 void popRange() {

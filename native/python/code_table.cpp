@@ -51,6 +51,20 @@ bool matches(const CodeRule &rule, const CodeInfo &info) {
   return false;
 }
 
+size_t hashContent(const CodeInfo &info) {
+  std::hash<std::string> hash;
+  size_t value = static_cast<size_t>(info.first_line);
+  for (const std::string *part : {&info.file, &info.name, &info.table}) {
+    value = value * 0x9E3779B97F4A7C15u + hash(*part);
+  }
+  return value;
+}
+
+bool isSameContent(const CodeInfo &left, const CodeInfo &right) {
+  return left.first_line == right.first_line && left.name == right.name &&
+         left.file == right.file && left.table == right.table;
+}
+
 #if PY_VERSION_HEX >= 0x030c0000
 
 int g_watcher = -1;
@@ -98,6 +112,10 @@ std::string utf8Of(int kind, const void *characters, Py_ssize_t length) {
   return out;
 }
 
+CodeTable::CodeTable() {
+  infos_.emplace_back().name = "(other functions)"; // CodeEntry::kOther
+}
+
 CodeTable &CodeTable::instance() {
   static CodeTable *const table = new CodeTable(); // code objects die after static destructors
   return *table;
@@ -122,17 +140,6 @@ void CodeTable::applyRules(CodeInfo *info) const {
     info->role = rule->role;
     info->marker = Interner::instance().intern(rule->marker);
   }
-}
-
-std::string CodeTable::contentKey(const CodeInfo &info) {
-  std::string key = info.file;
-  key += '\0';
-  key += info.name;
-  key += '\0';
-  key += std::to_string(info.first_line);
-  key += '\0';
-  key += info.table;
-  return key;
 }
 
 CodeEntry CodeTable::entry(const PyCodeObject *code) {
@@ -177,18 +184,32 @@ CodeEntry CodeTable::entryLocked(const PyCodeObject *code) {
 
 CodeEntry CodeTable::store(const void *code, CodeInfo info) {
   applyRules(&info);
-  CodeEntry entry{static_cast<uint32_t>(infos_.size()), info.role, info.marker};
-  auto [place, is_new] = by_content_.emplace(contentKey(info), entry.id);
-  if (is_new) {
-    infos_.push_back(std::move(info));
-  } else {
-    // The rules may have grown since this content was seen first.
-    entry.id = place->second;
-    infos_[entry.id].role = info.role;
-    infos_[entry.id].marker = info.marker;
-  }
+  CodeEntry entry{CodeEntry::kOther, info.role, info.marker};
+  entry.id = idOf(std::move(info));
   by_address_.emplace(code, entry);
   return entry;
+}
+
+uint32_t CodeTable::idOf(CodeInfo info) {
+  size_t hash = hashContent(info);
+  auto [same, end] = by_content_.equal_range(hash);
+  for (; same != end; ++same) {
+    CodeInfo &known = infos_[same->second];
+    if (isSameContent(known, info)) {
+      known.role = info.role; // the rules may have grown since this content was seen first
+      known.marker = info.marker;
+      return same->second;
+    }
+  }
+  if (bytes_ >= kMostBytes) {
+    refused_.fetch_add(1, std::memory_order_relaxed);
+    return CodeEntry::kOther;
+  }
+  auto id = static_cast<uint32_t>(infos_.size());
+  bytes_ += info.name.size() + info.file.size() + info.table.size() + kCodeBytes;
+  infos_.push_back(std::move(info));
+  by_content_.emplace(hash, id);
+  return id;
 }
 
 const CodeInfo &CodeTable::info(uint32_t id) const {

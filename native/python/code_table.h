@@ -48,9 +48,14 @@ struct CodeInfo {
 };
 
 struct CodeEntry {
-  uint32_t id = 0;
+  static constexpr uint32_t kOther = 0; // all functions that the table has no room for
+
+  uint32_t id = kOther;
   CodeRole role = CodeRole::kPlain;
   uint32_t marker = 0;
+
+  /// Whether instructions are told apart.
+  bool hasPlaces() const { return id != kOther; }
 };
 
 /// All code objects seen. Their names and line tables are copied at first sight, without the GIL:
@@ -59,9 +64,12 @@ struct CodeEntry {
 /// (PyCode_AddWatcher; 3.11 has none: its tp_dealloc is wrapped), and the address is forgotten.
 ///
 /// Two code objects with equal name, file, first line and line table get one id, so that a program
-/// that compiles the same source again and again has a bounded tree.
+/// that compiles the same source again and again has a bounded tree. Once what is known of all
+/// takes kMostBytes, new contents get the id CodeEntry::kOther.
 class CodeTable {
 public:
+  static constexpr size_t kMostBytes = 64 << 20;
+
   static CodeTable &instance();
 
   /// For caches keyed by the address of a code object.
@@ -76,6 +84,9 @@ public:
   std::optional<CodeEntry> entrySince(const void *code, uint64_t since, const MemoryReader &memory);
   bool isWatching() const { return is_watching_.load(std::memory_order_acquire); }
   const CodeInfo &info(uint32_t id) const;
+  /// How many code objects got that id since `clearRefused`.
+  uint64_t refused() const { return refused_.load(std::memory_order_relaxed); }
+  void clearRefused() { refused_.store(0, std::memory_order_relaxed); }
 
   void addRule(CodeRule rule);
 
@@ -89,12 +100,14 @@ public:
 private:
   static CodeInfo describe(const PyCodeObject *code);
   void applyRules(CodeInfo *info) const;
-  static std::string contentKey(const CodeInfo &info);
+  CodeTable();
+  uint32_t idOf(CodeInfo info);
 
   // Static, so that the hot path reads it without going through instance().
   static inline AddressEpochs epochs_; // written with the mutex held
   static inline std::atomic<uint64_t> deaths_{0};
   static constexpr uint64_t kRecentDeaths = 1024;
+  static constexpr size_t kCodeBytes = 256; // what a content takes besides its texts
 
   CodeEntry entryLocked(const PyCodeObject *code);
   CodeEntry store(const void *code, CodeInfo info);
@@ -104,8 +117,10 @@ private:
   std::atomic<bool> is_watching_{false};
   std::array<const void *, kRecentDeaths> recent_deaths_{}; // a ring, by number of death
   std::unordered_map<const void *, CodeEntry> by_address_;
-  std::unordered_map<std::string, uint32_t> by_content_;
-  std::deque<CodeInfo> infos_; // never moved, never removed
+  std::unordered_multimap<size_t, uint32_t> by_content_; // by hash
+  std::deque<CodeInfo> infos_;                           // never moved, never removed
+  size_t bytes_ = 0;
+  std::atomic<uint64_t> refused_{0};
   std::vector<CodeRule> rules_;
 };
 

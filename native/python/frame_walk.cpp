@@ -103,8 +103,8 @@ Node *extend(Recorder &recorder, AddressCaches &caches, Node *parent, const Walk
   case CodeRole::kPlain:
     break;
   }
-  return recorder.tree.child(parent, FrameKind::kPython, known.id,
-                             instructionOffset(code, entry.instruction));
+  uint32_t offset = known.hasPlaces() ? instructionOffset(code, entry.instruction) : 0;
+  return recorder.tree.child(parent, FrameKind::kPython, known.id, offset);
 }
 
 const void *callerInstruction(const InterpreterFrame *frame) {

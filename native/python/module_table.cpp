@@ -91,10 +91,10 @@ uint32_t ModuleTable::sharedId(const std::string &type) {
 
 /// An id whose data, past and future, belongs under this label.
 uint32_t ModuleTable::labelledId(const std::string &type, const std::string &label) {
-  std::vector<uint32_t> &spare = spare_[label];
-  if (!spare.empty()) {
-    uint32_t id = spare.back();
-    spare.pop_back();
+  auto spare = spare_.find(label);
+  if (spare != spare_.end() && !spare->second.empty()) {
+    uint32_t id = spare->second.back();
+    spare->second.pop_back();
     instances_[id].is_reused = true;
     return id;
   }

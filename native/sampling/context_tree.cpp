@@ -60,8 +60,8 @@ Node *ContextTree::extend(Node *parent, const SampledFrame &frame, CodeEntry kno
     break;
   }
   auto *code = static_cast<const PyCodeObject *>(frame.code);
-  return recorder_.tree.child(parent, FrameKind::kPython, known.id,
-                              instructionOffset(code, frame.instruction));
+  uint32_t offset = known.hasPlaces() ? instructionOffset(code, frame.instruction) : 0;
+  return recorder_.tree.child(parent, FrameKind::kPython, known.id, offset);
 }
 
 } // namespace deepcontext

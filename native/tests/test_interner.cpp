@@ -20,6 +20,39 @@ TEST(equal_texts_have_one_id) {
   CHECK_EQ(interner.text(id), "aten::mm");
 }
 
+TEST(names_of_a_program_are_joined_once_the_table_is_full) {
+  Interner interner(10'000);
+  uint32_t first = interner.internBounded("first");
+  auto letters = [](int number) {
+    return std::string{static_cast<char>('a' + number / 26), static_cast<char>('a' + number % 26)};
+  };
+  for (int number = 0; number < 200; ++number) {
+    interner.internBounded("request " + letters(number));
+    interner.internBounded("request " + letters(number) + std::to_string(number));
+  }
+  uint32_t other = interner.internBounded("one more");
+  CHECK_EQ(interner.text(other), Interner::kOtherNames);
+  CHECK_EQ(interner.internBounded("another one 17"), other);
+  CHECK(interner.refused() > 200);
+  CHECK_EQ(interner.internBounded("first"), first); // what is known stays known
+  CHECK(interner.intern("the profiler's own") != other);
+  interner.clearRefused();
+  CHECK_EQ(interner.refused(), 0u);
+  CHECK_EQ(interner.internBounded("one more"), other);
+  CHECK_EQ(interner.refused(), 1u);
+}
+
+TEST(a_full_table_still_joins_names_that_differ_in_numbers) {
+  Interner interner(100'000);
+  for (uint32_t number = 0; number <= Interner::kMostVariants; ++number) {
+    interner.internBounded("step " + std::to_string(number));
+  }
+  for (std::string name = "x"; interner.refused() == 0; name += 'x') {
+    interner.internBounded(name);
+  }
+  CHECK_EQ(interner.text(interner.internBounded("step 12345")), "step N");
+}
+
 TEST(any_bytes_are_a_text) {
   Interner &interner = Interner::instance();
   std::string_view with_null("a\0b", 3);

@@ -59,6 +59,8 @@ class Counters(TypedDict):
     clock_steps_back: int
     address_lookups: int
     contexts_refused: int
+    names_refused: int
+    functions_refused: int
     nodes: int
     threads: int
     threads_joined: int

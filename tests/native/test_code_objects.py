@@ -150,6 +150,39 @@ def test_a_dying_function_costs_no_look_ups_of_others(
     assert 200 <= int(output) < 1500
 
 
+def test_functions_of_ever_new_files_are_joined_past_a_ceiling(
+    in_subprocess: Callable[[str], str],
+) -> None:
+    output = in_subprocess("""
+        from conftest import read, session
+        from deepcontext import _native
+
+        def call(number):
+            space = {"mark": _native.count_event}
+            source = "def made():" + chr(10) * (1 + number % 3) + "  mark('m')" + chr(10) + "made()"
+            exec(compile(source, f"{number}" + "x" * 2_000_000, "exec"), space)
+
+        def kept():
+            _native.count_event("m")
+
+        with session():
+            kept()
+            for number in range(60):  # two functions each, of 2 MB
+                call(number)
+            kept()
+        seen = read()
+        counts = {"made": 0, "kept": 0, "(other functions)": 0}
+        for path, count in seen.events.items():
+            counts[path[-1].partition(":")[0]] += count
+        print(*counts.values(), seen.counters["functions_refused"])
+    """)
+    named, kept, other, refused = map(int, output.split())
+    assert kept == 2
+    assert named + other == 60  # none is lost
+    assert 30 < other < 60
+    assert refused >= 2 * other
+
+
 def test_making_the_same_source_again_does_not_grow_the_tree(
     in_subprocess: Callable[[str], str],
 ) -> None:

@@ -206,6 +206,27 @@ def test_a_scope_of_the_last_session_does_not_close_one_of_this(record: Record) 
     assert seen.events == {("<module>:1", "[new]", "<module>:3"): 1}
 
 
+def test_names_that_are_ever_new_are_joined_past_a_ceiling(
+    in_subprocess: Callable[[str], str],
+) -> None:
+    output = in_subprocess("""
+        from conftest import read, session
+        from deepcontext import _native
+        with session():
+            for number in range(60):
+                name = chr(ord("a") + number % 26) * (2_000_000 + number)
+                token = _native.enter_scope(name)
+                _native.count_event("m")
+                _native.leave_scope(token)
+        seen = read()
+        other = sum(count for path, count in seen.events.items() if "[(other names)]" in path)
+        print(other, sum(seen.events.values()), seen.counters["names_refused"])
+    """)
+    other, events, refused = map(int, output.split())
+    assert events == 60
+    assert 20 < other <= refused
+
+
 def test_scope_names_of_any_script(record: Record) -> None:
     seen = record('token = enter("épôque ①")\nmark()\nleave(token)')
     assert seen.events == {("<module>:1", "[épôque ①]", "<module>:2"): 1}

@@ -43,6 +43,10 @@ def test_nothing_lost_needs_no_word() -> None:
     [
         ("clock_steps_back", "clock stepped back 7 times"),
         ("contexts_refused", "7 look-ups of new call paths"),
+        ("contexts_refused", "raise it with --node-limit"),
+        ("names_refused", "7 events with new names count as '(other names)'"),
+        ("functions_refused", "count as '(other functions)'"),
+        ("threads_joined", "7 threads are joined as 'other threads'"),
         ("paths_cut", "7 Python paths were cut"),
     ],
 )

@@ -164,6 +164,8 @@ def test_unknown_command_names_what_was_meant(
             "--snapshot-interval: expected a number from 0 to 1,000,000 (seconds; 0 to write at",
         ),
         (["profile", "--snapshot-interval", "inf", "x.py"], "found inf"),
+        (["profile", "--node-limit", "0", "x.py"], "--node-limit: expected a whole number from 1"),
+        (["profile", "--node-limit", "2.5", "x.py"], "found 2.5"),
         (["profile", "--snapshot-interval", "soon", "x.py"], "found 'soon'"),
         (
             ["profile", "--cpu-rate", "nan", "x.py"],

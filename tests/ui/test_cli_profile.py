@@ -402,9 +402,10 @@ def test_rank_of_the_launcher(variables: dict[str, str], rank: Rank | None) -> N
     assert current_rank(variables) == rank
 
 
-def test_shapes_are_passed_on(folder: Path) -> None:
-    run(folder, "-q", "--shapes", "--snapshot-interval", "2.5", "train.py")
+def test_options_of_the_session_are_passed_on(folder: Path) -> None:
+    run(folder, "-q", "--shapes", "--snapshot-interval", "2.5", "--node-limit", "500", "train.py")
     options = deepcontext.Profile.load(folder / "train.dcprof").run.options
+    assert options["node_limit"] == "500"
     assert (options["shapes"], options["snapshot_interval_s"]) == ("True", "2.5")
 
 

@@ -37,6 +37,32 @@ _COLUMN_TYPES = {
 # Distributions whose version a reader wants; looked up among the loaded modules only.
 _VERSIONED_MODULES = ("torch", "torchvision", "jax", "jaxlib", "numpy", "triton", "transformers")
 
+# What a reader is told where one of the counters is not 0.
+_NOTES = {
+    (
+        "contexts_refused",
+    ): "the tree reached its limit of nodes: {contexts_refused} look-ups of new "
+    "call paths were counted one level up; raise it with --node-limit, or node_limit of "
+    "deepcontext.start",
+    ("names_refused",): "names of scopes and operators have taken 64 MiB: since then, "
+    "{names_refused} events with new names count as '(other names)'; keep what changes from call "
+    "to call out of names",
+    ("functions_refused",): "names and line tables of functions have taken 64 MiB: "
+    "{functions_refused} functions that were made since then count as '(other functions)'",
+    ("threads_joined",): "{threads_joined} threads are joined as 'other threads': the records of "
+    "ended threads with other names have taken 64 MiB; give threads of one kind one name",
+    ("levels_refused", "paths_cut"): "very deep stacks: {levels_refused} operators were not "
+    "recorded and {paths_cut} Python paths were cut",
+    ("lost_events",): "memory ran out: {lost_events} events of the profiler's hooks were not "
+    "recorded",
+    ("clock_steps_back",): "the processor's clock stepped back {clock_steps_back} times: these "
+    "calls count with 0 ns (its cores' clocks may not be synchronised)",
+    ("backward_links_missed",): "{backward_links_missed} backward operators were not found under "
+    "their forward operator (it ran before the session started, or too many were alive at once)",
+    ("forked_children",): "{forked_children} forked child processes (data loading workers?) were "
+    "not recorded",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class StepTimes:
@@ -219,43 +245,11 @@ def _metric_message(known: MetricDescriptor, rows: MetricColumns) -> dict[str, A
 
 def _notes(counters: Mapping[str, int]) -> list[str]:
     """Return what the counters mean for whoever reads the figures."""
-    notes = []
-    if counters["contexts_refused"]:
-        notes.append(
-            f"the tree reached its limit of nodes: {counters['contexts_refused']} look-ups of new "
-            "call paths were counted one level up; raise node_limit"
-        )
-    if counters["levels_refused"] or counters["paths_cut"]:
-        notes.append(
-            f"very deep stacks: {counters['levels_refused']} operators were not recorded and "
-            f"{counters['paths_cut']} Python paths were cut"
-        )
-    if counters["lost_events"]:
-        notes.append(
-            f"memory ran out: {counters['lost_events']} events of the profiler's hooks were not "
-            "recorded"
-        )
-    if counters["threads_joined"]:
-        notes.append(
-            f"{counters['threads_joined']} threads are joined as 'other threads': the records of "
-            "ended threads with other names have reached 64 MiB; give threads of one kind one name"
-        )
-    if counters["clock_steps_back"]:
-        notes.append(
-            f"the processor's clock stepped back {counters['clock_steps_back']} times: these calls "
-            "count with 0 ns (its cores' clocks may not be synchronised)"
-        )
-    if counters["backward_links_missed"]:
-        notes.append(
-            f"{counters['backward_links_missed']} backward operators were not found under their "
-            "forward operator (it ran before the session started, or too many were alive at once)"
-        )
-    if counters["forked_children"]:
-        notes.append(
-            f"{counters['forked_children']} forked child processes (data loading workers?) were "
-            "not recorded"
-        )
-    return notes
+    return [
+        words.format_map(counters)
+        for names, words in _NOTES.items()
+        if any(counters[name] for name in names)
+    ]
 
 
 def _versions() -> dict[str, str]:

@@ -136,6 +136,7 @@ class _Launch:
                 memory=self._options.memory,
                 cpu_rate_hz=self._options.cpu_rate_hz,
                 counters=tuple(self._options.counters),
+                node_limit=self._options.node_limit,
                 snapshot_interval_s=self._options.snapshot_interval_s,
                 script=self._options.script,
                 force=self._options.force,

@@ -29,6 +29,7 @@ class LaunchOptions:
         memory: whether the memory that frameworks allocate is followed.
         cpu_rate_hz: samples a second of each thread's place between operators; 0 for none.
         counters: names of the counters that samples read.
+        node_limit: most nodes a thread's tree may have.
         snapshot_interval_s: time between two snapshots of the profile, in seconds.
         report: whether a short report is printed when the program ends.
         quiet: whether nothing but a failure of the profiler is printed.
@@ -49,6 +50,7 @@ class LaunchOptions:
     memory: bool = True
     cpu_rate_hz: float = 100.0
     counters: tuple[str, ...] = ()
+    node_limit: int = 1_000_000
     snapshot_interval_s: float = 5.0
     report: bool = True
     quiet: bool = False

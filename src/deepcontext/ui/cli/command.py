@@ -166,6 +166,12 @@ def number_in(allowed: Range) -> Callable[[str], float]:
     return read
 
 
+def whole_number_in(allowed: Range) -> Callable[[str], int]:
+    """Return what reads a whole number of such a range."""
+    read = number_in(allowed)
+    return lambda text: int(read(text))
+
+
 def counter_names(text: str) -> tuple[str, ...]:
     """Return `text`, names with commas between, as those names."""
     try:

@@ -113,6 +113,7 @@ def _run(arguments: argparse.Namespace) -> int:
             memory=not arguments.no_memory,
             cpu_rate_hz=arguments.cpu_rate,
             counters=arguments.counters,
+            node_limit=arguments.node_limit,
             snapshot_interval_s=arguments.snapshot_interval,
             report=False,
             quiet=True,

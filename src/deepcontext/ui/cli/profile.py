@@ -104,6 +104,7 @@ def _run(arguments: argparse.Namespace) -> int:
         memory=not arguments.no_memory,
         cpu_rate_hz=arguments.cpu_rate,
         counters=arguments.counters,
+        node_limit=arguments.node_limit,
         snapshot_interval_s=arguments.snapshot_interval,
         # One report a job: those of the ranks would be printed through each other.
         report=not (arguments.no_report or arguments.quiet or (rank and rank.number > 0)),

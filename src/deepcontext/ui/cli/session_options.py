@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from deepcontext.profiler.counter_names import COUNTER_NAMES
-from deepcontext.profiler.option_values import CPU_RATE, SNAPSHOT_INTERVAL
-from deepcontext.ui.cli.command import counter_names, number_in
+from deepcontext.profiler.option_values import CPU_RATE, NODE_LIMIT, SNAPSHOT_INTERVAL
+from deepcontext.ui.cli.command import counter_names, number_in, whole_number_in
 
 if TYPE_CHECKING:
     from deepcontext.ui.cli.command import Parser
@@ -75,6 +75,14 @@ def add_session_options(parser: Parser) -> None:
         help="write the profile so often while the program runs, and more often at its start: a crash "
         "or a signal that kills loses no more than this, and no more than half of the run; 0 writes "
         "it at the end only (default: 5)",
+    )
+    parser.option(
+        "--node-limit",
+        type=whole_number_in(NODE_LIMIT),
+        default=1_000_000,
+        metavar="N",
+        help="most nodes a thread's tree may have, each about 160 bytes; what comes after is counted "
+        "one level up (default: 1000000)",
     )
     parser.option(
         "-m", dest="module", metavar="MODULE", help="run a module, as 'python -m MODULE' does"
