@@ -50,8 +50,8 @@ void ThreadVisits::identify(const Senses &senses, SampledThread &thread) {
   }
 }
 
-/// A thread of Python may record for the first time at any moment, and what its operators take is not
-/// to be charged twice.
+/// A thread of Python may record for the first time at any moment, and what its operators take is
+/// not to be charged twice.
 void ThreadVisits::findRecorder(SampledThread &thread) {
   if (thread.is_identified && !thread.recorder) {
     thread.recorder = RecorderRegistry::instance().ofThread(thread.number);
