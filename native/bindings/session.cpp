@@ -292,12 +292,22 @@ uint64_t enterScope(const std::string &name) {
   return token;
 }
 
-void leaveScope(uint64_t token) {
+uint64_t closeScope(uint64_t token, uint64_t earlier_ticks, bool is_last) {
   uint64_t now = ticks();
   Recorder *recorder = RecorderRegistry::currentOrNull();
-  if (recorder && token != 0) {
-    recorder->close(reinterpret_cast<const void *>(token), now);
+  if (!recorder || token == 0) {
+    return 0;
   }
+  return recorder->closeStep(reinterpret_cast<const void *>(token), now, earlier_ticks, is_last);
+}
+
+/// Close a scope until its function goes on, which opens another; returns the ticks it was open.
+uint64_t pauseScope(uint64_t token) {
+  return closeScope(token, 0, false);
+}
+
+void leaveScope(uint64_t token, uint64_t earlier_ticks) {
+  closeScope(token, earlier_ticks, true);
 }
 
 /// Count one instant under the caller's call path.
@@ -418,7 +428,8 @@ void bindSession(nb::module_ &module) {
   module.def("read_tree", readTree);
   module.def("counters", counters);
   module.def("enter_scope", enterScope);
-  module.def("leave_scope", leaveScope);
+  module.def("pause_scope", pauseScope);
+  module.def("leave_scope", leaveScope, nb::arg("token"), nb::arg("earlier_ticks") = 0);
   module.def("count_event", countEvent);
   bindPython(module);
   bindWatcher(module);

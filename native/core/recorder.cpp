@@ -64,6 +64,33 @@ void Recorder::closeUnderneath(uint32_t position, uint64_t now) {
   }
 }
 
+uint64_t Recorder::closeStep(const void *owner, uint64_t now, uint64_t earlier_ticks,
+                             bool is_last) {
+  uint32_t position = level_count_;
+  while (position > 0 && levels_[position - 1].owner != owner) {
+    --position;
+  }
+  if (position == 0) {
+    return 0;
+  }
+  Level &level = levels_[position - 1];
+  uint64_t elapsed = now > level.start_ticks ? now - level.start_ticks : 0;
+  uint64_t inside = level.nested_ticks;
+  if (position < level_count_ && now > levels_[position].start_ticks) { // see closeUnderneath
+    inside += now - levels_[position].start_ticks;
+  }
+  Node *charged = level.charged;
+  level.charged = nullptr; // is charged here
+  close(owner, now);
+  if (charged) {
+    charged->addExclusive(elapsed > inside ? elapsed - inside : 0);
+    if (is_last) {
+      charged->duration.add(elapsed + earlier_ticks);
+    }
+  }
+  return elapsed;
+}
+
 LevelView Recorder::view(uint64_t now) const {
   uint32_t count = __atomic_load_n(&level_count_, __ATOMIC_ACQUIRE);
   if (count > 0 && levels_[count - 1].start_ticks == 0) {

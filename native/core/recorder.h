@@ -153,6 +153,10 @@ public:
       closeBelowTop(owner, now);
     }
   }
+  /// Close the level of `owner` as one step of something that runs in steps: its duration is
+  /// recorded with the last step, from the `earlier_ticks` of the others. Returns the ticks of this
+  /// step.
+  uint64_t closeStep(const void *owner, uint64_t now, uint64_t earlier_ticks, bool is_last);
   /// The open levels as a sample at `now` sees them: from a signal handler on the owner's thread,
   /// or from another thread while the owner does not run. Async-signal-safe.
   LevelView view(uint64_t now) const;

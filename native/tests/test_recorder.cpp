@@ -174,6 +174,25 @@ TEST(closing_an_unknown_owner_changes_nothing) {
   CHECK_EQ(total(node), 20u);
 }
 
+TEST(a_scope_that_runs_in_steps_is_one_call_of_their_sum) {
+  Program program;
+  Node *scope = program.open(1, 100, LevelKind::kScope);
+  program.open(2, 105);
+  program.close(2, 109);
+  uint64_t first = program.recorder().closeStep(owner(1), 120, 0, false);
+  CHECK_EQ(first, 20u);
+  CHECK_EQ(total(scope), 0u);
+  CHECK_EQ(exclusive(scope), 16u);
+  program.open(1, 200, LevelKind::kScope);
+  program.open(3, 206, LevelKind::kScope); // goes on after the step
+  CHECK_EQ(program.recorder().closeStep(owner(1), 210, first, true), 10u);
+  CHECK_EQ(total(scope), 30u);
+  CHECK_EQ(scope->duration.read().count, 1u);
+  CHECK_EQ(exclusive(scope), 22u);
+  CHECK_EQ(program.recorder().levelCount(), 1u);
+  CHECK_EQ(program.recorder().closeStep(owner(7), 300, 0, true), 0u);
+}
+
 TEST(a_wrappers_own_time_is_the_wrapped_operators) {
   Program program;
   Recorder &recorder = program.recorder();

@@ -17,22 +17,25 @@ can say why it cannot be.
 
 from __future__ import annotations
 
-import contextlib
 import functools
-from typing import TYPE_CHECKING
+import inspect
+import os
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from deepcontext import errors
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Sequence
-    from contextlib import AbstractContextManager
+    from collections.abc import Callable, Sequence
 
+    from deepcontext.profiler.part import ProfiledPart
     from deepcontext.profiler.profile import Profile
+    from deepcontext.profiler.scope import Scope
     from deepcontext.profiler.session import Session, SessionManager
 
     __version__: str
     _MANAGER: SessionManager
+
+Function = TypeVar("Function", bound="Callable[..., Any]")
 
 __all__ = [
     "Profile",
@@ -135,60 +138,65 @@ def stop(reason: str = "exit") -> Profile:
     return made if path is None else dataclasses.replace(made, source=str(path))
 
 
-class profile(contextlib.ContextDecorator):  # noqa: N801  used like a function
-    """Profile a block, ``with profile("out.dcprof") as session:``, or a function, ``@profile()``.
+@overload
+def profile(path: Function) -> Function: ...
 
-    Takes the arguments of `start`. After the block, `result` holds the Profile. A decorated
-    function is profiled at each call; the file holds the last one.
+
+@overload
+def profile(  # settings by keyword
+    path: str | os.PathLike[str] | None = None,
+    *,
+    shapes: bool = False,
+    snapshot_interval: float = 5.0,
+    node_limit: int = 1_000_000,
+    jax_exact: bool = False,
+    stalls: bool = False,
+    native: bool = False,
+    gpu_calls: bool = False,
+    memory: bool = True,
+    cpu_rate: float = 100.0,
+    counters: str | Sequence[str] = (),
+    force: bool = False,
+) -> ProfiledPart: ...
+
+
+def profile(path: Any = None, **settings: Any) -> Any:
+    """Profile a block or the calls of a function.
+
+    ``with profile("out.dcprof") as session:`` takes the arguments of `start`; after the block, the
+    object that `profile` returned holds the Profile in `result`.
+
+    ``@profile`` and ``@profile("out.dcprof", ...)`` profile each call of a function from its
+    beginning to its end, also of a coroutine or a generator. Calls that overlap are one session. The
+    file holds the last session; without a path it is ``FUNCTION.dcprof`` in the current folder.
+
+    Raises:
+        UserError: when a class is decorated.
     """
+    from deepcontext.profiler.part import ProfiledPart  # noqa: PLC0415  as all that is not needed yet
 
-    def __init__(  # noqa: PLR0913  settings by keyword
-        self,
-        path: str | os.PathLike[str] | None = None,
-        *,
-        shapes: bool = False,
-        snapshot_interval: float = 5.0,
-        node_limit: int = 1_000_000,
-        jax_exact: bool = False,
-        stalls: bool = False,
-        native: bool = False,
-        gpu_calls: bool = False,
-        memory: bool = True,
-        cpu_rate: float = 100.0,
-        counters: str | Sequence[str] = (),
-        force: bool = False,
-    ) -> None:
-        self._path = path
-        self._start = functools.partial(
-            start,
-            shapes=shapes,
-            snapshot_interval=snapshot_interval,
-            node_limit=node_limit,
-            jax_exact=jax_exact,
-            stalls=stalls,
-            native=native,
-            gpu_calls=gpu_calls,
-            memory=memory,
-            cpu_rate=cpu_rate,
-            counters=counters,
-            force=force,
-        )
-        self.result: Profile | None = None
-
-    def __enter__(self) -> Session:
-        return self._start(self._path)
-
-    def __exit__(self, kind: type[BaseException] | None, *exception: object) -> None:
-        self.result = stop("exit" if kind is None else f"exception: {kind.__name__}")
+    inspect.signature(start).bind(None, **settings)  # an unknown setting is an error here and now
+    is_bare = _is_function(path)
+    part = ProfiledPart(None if is_bare else path, functools.partial(start, **settings), stop)
+    return part(path) if is_bare else part
 
 
-def scope(name: str) -> AbstractContextManager[object]:
+def _is_function(value: object) -> bool:
+    if isinstance(value, staticmethod | classmethod):
+        return True
+    return callable(value) and not isinstance(value, os.PathLike)
+
+
+def scope(name: str) -> Scope:
     """Give what runs inside a frame of its own: ``with deepcontext.scope("evaluate"): ...``.
 
-    Does nothing when no session is running, so that it may stay in the program.
+    As a decorator, ``@deepcontext.scope("evaluate")``, it does so for each call of a function, which
+    may be a coroutine or a generator. Does nothing while no session is running, so that it may stay in
+    the program.
     """
-    running = _manager().session
-    return contextlib.nullcontext() if running is None else running.scope(name)
+    from deepcontext.profiler.scope import Scope  # noqa: PLC0415  the native core
+
+    return Scope(name)
 
 
 def step() -> None:

@@ -13,7 +13,7 @@ import os
 import threading
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from deepcontext import _native
 from deepcontext.errors import DeepContextError, SessionError
@@ -27,6 +27,7 @@ from deepcontext.profiler.collector import (
     StepObserver,
 )
 from deepcontext.profiler.metric import KNOWN_METRICS
+from deepcontext.profiler.scope import Scope
 from deepcontext.profiler.session_file import SessionFile
 from deepcontext.profiler.usage import ProcessUsage
 
@@ -299,21 +300,6 @@ class Session:
                 "(ulimit -u, or a container's limit)"
             )
         return tuple(notes)
-
-
-class Scope(contextlib.ContextDecorator):
-    """A named part of the program; a frame of its own in the tree."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._tokens: list[int] = []
-
-    def __enter__(self) -> Self:
-        self._tokens.append(_native.enter_scope(self._name))
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        _native.leave_scope(self._tokens.pop())
 
 
 class _StepDurations:
