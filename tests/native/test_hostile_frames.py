@@ -21,12 +21,14 @@ ADDRESSES = (
     0xFFFF_FFFF_8100_0000,  # the kernel's
     0xFFFF_FFFF_FFFF_FFF8,  # runs past the end of the address space
 )
-# No function runs while the frame is hostile but one in C, which looks at no frame.
+# While the frame is hostile only C runs: the interpreter itself looks into it at many instructions.
 PROGRAM = """
-import ctypes, gc, hashlib, sys, time
+import ctypes, gc, hashlib, operator, sys, time
+from collections import deque
 from deepcontext import _native
+from functools import partial
 
-pbkdf2, sleep = hashlib.pbkdf2_hmac, time.sleep
+work = {call}
 
 def samples():
     counts = _native.sampler_counts()
@@ -59,10 +61,9 @@ code_with_long_table = forge_code(samples.__code__.co_linetable)
 def expose(address):
     activation = ctypes.c_void_p.from_address(id(sys._getframe()) + 24).value
     field = ctypes.c_uint64.from_address(activation + {offset})
-    kept = field.value
-    field.value = address
-    {call}
-    field.value = kept
+    hurt = partial(setattr, field, "value", address)
+    heal = partial(setattr, field, "value", field.value)
+    deque(map(operator.call, (hurt, work, heal)), 0)
 
 gc.disable()
 _native.begin(1000)
@@ -80,7 +81,10 @@ _native.stop_sampler()
 _native.end()
 _native.unwatch_code()
 """
-CALLS = {"running": 'pbkdf2("sha256", b"x", b"y", 100_000)', "waiting": "sleep(0.05)"}
+CALLS = {
+    "running": 'partial(hashlib.pbkdf2_hmac, "sha256", b"x", b"y", 100_000)',
+    "waiting": "partial(time.sleep, 0.05)",
+}
 
 
 def program(offset: int, state: str, addresses: str, owner: int = 0) -> str:
