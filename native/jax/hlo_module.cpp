@@ -1,5 +1,7 @@
 #include "jax/hlo_module.h"
 
+#include <iterator>
+
 #include "jax/wire.h"
 
 namespace deepcontext::jax {
@@ -22,19 +24,40 @@ constexpr uint32_t kMaxTupleDepth = 32; // a damaged file must not exhaust the s
 
 struct PrimitiveType {
   const char *name;
-  uint32_t bytes;
+  uint32_t bytes; // of an element that is not packed
 };
-// Source: xla/xla_data.proto, enum PrimitiveType.
+// Source: xla/xla_data.proto, enum PrimitiveType. Types of less than 8 bits take a byte, unless the
+// layout packs them.
 constexpr PrimitiveType kPrimitiveTypes[] = {
-    {"invalid", 0}, {"pred", 1}, {"s8", 1},   {"s16", 2},   {"s32", 4},   {"s64", 8}, {"u8", 1},
-    {"u16", 2},     {"u32", 4},  {"u64", 8},  {"f16", 2},   {"f32", 4},   {"f64", 8}, {"tuple", 0},
-    {"opaque", 0},  {"c64", 8},  {"bf16", 2}, {"token", 0}, {"c128", 16},
+    {"invalid", 0},    {"pred", 1},     {"s8", 1},       {"s16", 2},           {"s32", 4},
+    {"s64", 8},        {"u8", 1},       {"u16", 2},      {"u32", 4},           {"u64", 8},
+    {"f16", 2},        {"f32", 4},      {"f64", 8},      {"tuple", 0},         {"opaque", 0},
+    {"c64", 8},        {"bf16", 2},     {"token", 0},    {"c128", 16},         {"f8e5m2", 1},
+    {"f8e4m3fn", 1},   {"s4", 1},       {"u4", 1},       {"f8e4m3b11fnuz", 1}, {"f8e5m2fnuz", 1},
+    {"f8e4m3fnuz", 1}, {"s2", 1},       {"u2", 1},       {"f8e4m3", 1},        {"f8e3m4", 1},
+    {"s1", 1},         {"u1", 1},       {"f4e2m1fn", 1}, {"f8e8m0fnu", 1},     {"buffer", 0},
+    {"f6e3m2fn", 1},   {"f6e2m3fn", 1},
 };
 
-PrimitiveType primitiveType(uint32_t type) {
-  constexpr size_t kKnown = sizeof kPrimitiveTypes / sizeof kPrimitiveTypes[0];
-  return type < kKnown ? kPrimitiveTypes[type]
-                       : PrimitiveType{"f8", 1}; // 19 and up: 8 bits or less
+/// A type that is newer than this list has a number instead of a name, and no size.
+std::string primitiveName(uint32_t type) {
+  return type < std::size(kPrimitiveTypes) ? kPrimitiveTypes[type].name
+                                           : "type" + std::to_string(type);
+}
+
+uint64_t primitiveBits(uint32_t type) {
+  return type < std::size(kPrimitiveTypes) ? kPrimitiveTypes[type].bytes * 8 : 0;
+}
+
+/// LayoutProto.element_size_in_bits.
+uint32_t readElementBits(std::string_view layout) {
+  WireReader reader(layout);
+  WireField field;
+  uint32_t bits = 0;
+  while (reader.next(&field)) {
+    bits = field.id == 7 ? static_cast<uint32_t>(field.number) : bits;
+  }
+  return bits;
 }
 
 HloShape readShape(std::string_view bytes, uint32_t depth = 0) {
@@ -49,6 +72,8 @@ HloShape readShape(std::string_view bytes, uint32_t depth = 0) {
                     [&](uint64_t size) { shape.dimensions.push_back(static_cast<int64_t>(size)); });
     } else if (field.id == 4 && depth < kMaxTupleDepth) {
       shape.parts.push_back(readShape(field.bytes, depth + 1));
+    } else if (field.id == 5) {
+      shape.element_bits = readElementBits(field.bytes);
     }
   }
   return shape;
@@ -238,7 +263,8 @@ uint64_t HloShape::elements() const {
 
 uint64_t HloShape::sizeBytes() const {
   if (parts.empty()) {
-    return elements() * primitiveType(element_type).bytes;
+    uint64_t bits = element_bits ? element_bits : primitiveBits(element_type);
+    return (elements() * bits + 7) / 8;
   }
   uint64_t bytes = 0;
   for (const HloShape &part : parts) {
@@ -255,7 +281,7 @@ std::string HloShape::text() const {
     }
     return out + ")";
   }
-  out = primitiveType(element_type).name;
+  out = primitiveName(element_type);
   out += '[';
   for (size_t i = 0; i < dimensions.size(); ++i) {
     out += (i ? "," : "") + std::to_string(dimensions[i]);

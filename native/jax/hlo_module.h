@@ -11,6 +11,7 @@ namespace deepcontext::jax {
 /// Type and size of a value; a tuple has parts instead of dimensions.
 struct HloShape {
   uint32_t element_type = 0; // xla.PrimitiveType
+  uint32_t element_bits = 0; // as laid out in memory; 0: whole bytes, as wide as the type needs
   std::vector<int64_t> dimensions;
   std::vector<HloShape> parts;
 

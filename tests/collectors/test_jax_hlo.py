@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +14,9 @@ from deepcontext import _native
 pytest.importorskip("jax")
 import jax
 import jax.numpy as jnp
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "fakes"))
+import hlo as fake_hlo  # found through the line above
 
 
 def block(params: dict[str, jax.Array], x: jax.Array) -> jax.Array:
@@ -136,3 +141,45 @@ def test_a_trace_gives_its_runs_and_survives_damage() -> None:
         for _ in range(chance.randint(1, 8)):
             damaged[chance.randrange(len(damaged))] = chance.randrange(256)
         _native.jax_read_runs(bytes(damaged[: chance.randrange(len(damaged))]))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "text", "bits"),
+    [
+        ("int2", "s2", 2),
+        ("uint2", "u2", 2),
+        ("int4", "s4", 4),
+        ("uint4", "u4", 4),
+        ("float4_e2m1fn", "f4e2m1fn", 4),
+        ("float8_e3m4", "f8e3m4", 8),
+        ("float8_e4m3", "f8e4m3", 8),
+        ("float8_e4m3b11fnuz", "f8e4m3b11fnuz", 8),
+        ("float8_e4m3fn", "f8e4m3fn", 8),
+        ("float8_e4m3fnuz", "f8e4m3fnuz", 8),
+        ("float8_e5m2", "f8e5m2", 8),
+        ("float8_e5m2fnuz", "f8e5m2fnuz", 8),
+        ("float8_e8m0fnu", "f8e8m0fnu", 8),
+        ("bool", "pred", 8),
+        ("bfloat16", "bf16", 16),
+        ("complex64", "c64", 64),
+    ],
+)
+def test_types_have_the_compilers_names_and_sizes(dtype: str, text: str, bits: int) -> None:
+    try:
+        x = jnp.ones((5, 3)).astype(dtype)
+        compiled, hlo = _compiled(lambda x: x[::-1], x)
+    except (TypeError, ValueError) as error:  # this jax does not know the type
+        pytest.skip(str(error))
+    program = _program(hlo)
+    (module,) = compiled.runtime_executable().hlo_modules()
+    assert f"{text}[5,3]" in module.to_string()
+    assert f"{text}[5,3]" in {operation["shape"] for operation in program["operations"]}
+    assert program["output_bytes"] == -(-15 * bits // 8)
+    assert program["argument_bytes"] == compiled.memory_analysis().argument_size_in_bytes
+
+
+def test_a_type_newer_than_this_build_has_a_number_and_no_size() -> None:
+    hlo = fake_hlo.module("new", [fake_hlo.Instruction("x", "add", element_type=250)])
+    (operation,) = _program(hlo)["operations"]
+    assert operation["shape"] == "type250[8]"
+    assert operation["bytes"] == 0
