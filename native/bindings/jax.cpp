@@ -323,9 +323,18 @@ void bindDispatch(nb::module_ &module) {
 }
 
 void bindArrays(nb::module_ &module) {
-  module.def("jax_watch_arrays", [](nb::object type) {
-    std::string reason;
-    return watchArrays(type.ptr(), &reason) ? std::string() : reason;
+  module.def(
+      "jax_watch_arrays",
+      [](nb::object type, nb::object nodes) {
+        std::string reason;
+        bool is_watching =
+            watchArrays(type.ptr(), nodes.is_none() ? nullptr : nodes.ptr(), &reason);
+        return is_watching ? std::string() : reason;
+      },
+      nb::arg("array_type"), nb::arg("nodes").none());
+  module.def("jax_search_arrays", [](nb::object result) {
+    Search search = searchArrays(result.ptr());
+    return std::make_pair(search.arrays, search.visits);
   });
   module.def("jax_unwatch_arrays", unwatchArrays);
   module.def("jax_note_copied", [](nb::object result) { noteCopied(result.ptr()); });

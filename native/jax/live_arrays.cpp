@@ -12,11 +12,13 @@ PyTypeObject *g_array_type = nullptr;
 namespace {
 
 constexpr int kMaxDepth = 16;
-constexpr int kMaxObjects = 2000; // looked at in one result, besides its arrays
+constexpr int kMaxContainers = 2000; // looked into in one result
+constexpr int kMaxVisits = 20'000;   // objects looked at in one result, besides its arrays
 constexpr size_t kFirstSlots = 1024;
 constexpr size_t kMaxSlots = 1u << 20; // 16 MiB: beyond, makers are not noted
 
 destructor g_dealloc = nullptr; // of the type watched
+PyObject *g_nodes = nullptr;    // container types that programs registered; GIL held
 
 /// Makers of living arrays: open addressing with linear probing and no tombstones.
 class Makers {
@@ -121,20 +123,24 @@ std::map<uint32_t, FedBack> &fedBackOf() {
   return *known;
 }
 
-/// Looks for arrays in whatever a jitted function may take or return.
+/// Looks for arrays in whatever a jitted function may take or return: tuples, lists, dicts, and
+/// types that were registered as containers with jax. Other objects hold no arrays that jax knows
+/// of: a train state keeps its model's bound method, through which the whole model would be found.
 template <typename OnArray> class Finder {
 public:
   explicit Finder(OnArray on_array) : on_array_(on_array) {}
+  int visits() const { return visits_; }
 
   void look(PyObject *object) {
     if (Py_TYPE(object) == g_array_type) {
       on_array_(object);
       return;
     }
-    if (depth_ >= kMaxDepth || objects_ >= kMaxObjects || !mayHoldArrays(object)) {
+    if (depth_ >= kMaxDepth || containers_ >= kMaxContainers || ++visits_ > kMaxVisits ||
+        !isContainer(object)) {
       return;
     }
-    ++objects_;
+    ++containers_;
     ++depth_;
     Py_TYPE(object)->tp_traverse(object, visit, this); // also of a dataclass, or the like
     --depth_;
@@ -146,15 +152,26 @@ private:
     return 0;
   }
 
-  static bool mayHoldArrays(PyObject *object) {
+  static bool isContainer(PyObject *object) {
     PyTypeObject *type = Py_TYPE(object);
-    return type->tp_traverse && PyType_IS_GC(type) && !PyType_Check(object) &&
-           !PyFunction_Check(object) && !PyModule_Check(object) && !PyCFunction_Check(object);
+    if (!PyType_IS_GC(type) || !type->tp_traverse) {
+      return false;
+    }
+    return PyTuple_Check(object) || PyList_Check(object) || PyDict_Check(object) ||
+           isRegistered(type);
+  }
+
+  static bool isRegistered(PyTypeObject *type) {
+    // A metaclass with a hash of its own would run code of the program's.
+    bool has_plain_hash = Py_TYPE(type)->tp_hash == PyType_Type.tp_hash;
+    return g_nodes && has_plain_hash &&
+           PyDict_Contains(g_nodes, reinterpret_cast<PyObject *>(type)) > 0;
   }
 
   OnArray on_array_;
   int depth_ = 0;
-  int objects_ = 0;
+  int containers_ = 0;
+  int visits_ = 0;
 };
 
 /// Size of an array's buffers; false where it cannot tell: deleted in the meantime. Asking for the
@@ -192,13 +209,14 @@ void onDealloc(PyObject *array) {
 
 } // namespace
 
-bool watchArrays(PyObject *object, std::string *reason) {
+bool watchArrays(PyObject *object, PyObject *nodes, std::string *reason) {
   auto *type = reinterpret_cast<PyTypeObject *>(object);
   if (!PyType_Check(object) || (g_dealloc && type->tp_dealloc != g_dealloc)) {
     *reason = "another tool has replaced what is called when an array dies";
     return false;
   }
   makers(); // made now, not where an array dies
+  Py_XSETREF(g_nodes, Py_XNewRef(nodes && PyDict_Check(nodes) ? nodes : nullptr));
   g_array_type = type;
   g_dealloc = type->tp_dealloc;
   type->tp_dealloc = onDealloc;
@@ -210,7 +228,16 @@ void unwatchArrays() {
     g_array_type->tp_dealloc = g_dealloc;
   }
   g_array_type = nullptr;
+  Py_CLEAR(g_nodes);
   makers() = Makers();
+}
+
+Search searchArrays(PyObject *result) {
+  Search search;
+  Finder finder([&](PyObject *) { ++search.arrays; });
+  finder.look(result);
+  search.visits = search.arrays + static_cast<uint64_t>(finder.visits());
+  return search;
 }
 
 void noteMadeSlow(PyObject *result, NodeRef node) {

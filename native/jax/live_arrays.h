@@ -23,9 +23,10 @@ struct HeldArrays {
 };
 using HeldByNode = std::map<NodeRef, HeldArrays>; // `NodeRef::unknown()`: made nobody saw where
 
-/// Note who makes objects of this type from now on. False with a reason when their end cannot be
-/// seen.
-bool watchArrays(PyObject *type, std::string *reason);
+/// Note who makes objects of this type from now on. `nodes` is jax's table of the container types
+/// that programs registered (a dict by type), or null. False with a reason when the arrays' end
+/// cannot be seen.
+bool watchArrays(PyObject *type, PyObject *nodes, std::string *reason);
 /// Note nothing more, and forget the makers.
 void unwatchArrays();
 /// The arrays in `result` were made by `node`. `result` may be an array, or any container of some.
@@ -36,6 +37,13 @@ inline void noteMade(PyObject *result, uint32_t recorder, uint32_t node) {
     noteMadeSlow(result, {recorder, node});
   }
 }
+
+/// What a search through one result finds.
+struct Search {
+  uint64_t arrays = 0;
+  uint64_t visits = 0; // objects looked at, arrays included
+};
+Search searchArrays(PyObject *result);
 
 /// How often a function was given what its own call site had returned before, of the launches that
 /// were looked at.

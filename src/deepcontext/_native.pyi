@@ -327,8 +327,14 @@ def jax_calls() -> list[tuple[object, str, str, str, int, list[object], tuple[st
 def jax_add_phase_time(marker: str, ns: int) -> None: ...
 def jax_enter_span(kind: Literal["copy", "marker"], name: str) -> int: ...
 def jax_leave_span(token: int, size_bytes: int) -> None: ...
-def jax_watch_arrays(array_type: type) -> str:
-    """Note which call made each object of this type; return "" or the reason why it cannot be."""
+def jax_watch_arrays(array_type: type, nodes: dict[type, Any] | None) -> str:
+    """Note which call made each object of this type; return "" or the reason why it cannot be.
+
+    `nodes` is jax's table of registered container types.
+    """
+
+def jax_search_arrays(result: object) -> tuple[int, int]:
+    """Return how many arrays are found in a result, and how many objects are looked at for it."""
 
 def jax_unwatch_arrays() -> None: ...
 def jax_note_copied(result: object) -> None:

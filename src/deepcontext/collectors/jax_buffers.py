@@ -91,7 +91,10 @@ class Buffers:
         array_type = self._names.find("array_type")
         if array_type is None or self._names.find("backends") is None:
             return
-        self.failure = _native.jax_watch_arrays(array_type.value)
+        containers = self._names.find("container_types")
+        self.failure = _native.jax_watch_arrays(
+            array_type.value, containers.value if containers else None
+        )
         if self.failure:
             return
         self._is_watching = True

@@ -85,6 +85,11 @@ PRIVATE_NAMES: Final = (
         (("jax._src.array", "ArrayImpl"),),
         "waits in numpy.asarray and .item() are not shown by line",
     ),
+    PrivateName(
+        "container_types",
+        (("jax._src.tree_util", "_registry"),),
+        "memory of arrays in containers of the program's own types is shown without a line",
+    ),
     PrivateName("array_value", (("jax._src.array", "ArrayImpl._value"),), _COPIES),
     PrivateName("array_wait", (("jax._src.array", "ArrayImpl.block_until_ready"),), _COPIES),
     PrivateName(

@@ -19,6 +19,7 @@ import pytest
 from rich.console import Console
 
 import deepcontext
+from deepcontext import _native
 from deepcontext.analyzers import run_analyzers
 from deepcontext.collectors import jax_buffers
 from deepcontext.profiler import jax_memory, memory_summary
@@ -181,6 +182,52 @@ def test_results_in_containers_are_found_and_donated_arrays_are_no_more(
     assert program.run_bytes == (
         program.argument_bytes + program.output_bytes + program.temp_bytes - program.alias_bytes
     )
+
+
+class Model:
+    """A tree of modules that know their parents."""
+
+    def __init__(self, depth: int, parent: Model | None = None) -> None:
+        self.parent = parent
+        self.config = {f"key{i}": [i] for i in range(10)}
+        self.children = [Model(depth - 1, self) for _ in range(3)] if depth else []
+
+    def apply(self, x: Any) -> Any:
+        return x
+
+
+@jax.tree_util.register_pytree_node_class
+class TrainState:
+    """As flax's: parameters, and a function that is no part of them."""
+
+    def __init__(self, params: Any, apply_fn: Any) -> None:
+        self.params = params
+        self.apply_fn = apply_fn
+
+    def tree_flatten(self) -> tuple[Any, Any]:
+        return (self.params,), self.apply_fn
+
+    @classmethod
+    def tree_unflatten(cls, auxiliary: Any, children: Any) -> TrainState:
+        return cls(children[0], auxiliary)
+
+
+def test_what_a_result_keeps_besides_its_arrays_is_not_searched(tmp_path: Path) -> None:
+    seen: list[tuple[int, int]] = []
+
+    def work(look: Callable[[], None]) -> object:
+        params = {name: jnp.ones(4) for name in "abc"}
+        state = TrainState(params, Model(5).apply)
+        partial = jax.tree_util.Partial(Model(5).apply, jnp.ones(4))
+        seen.append(_native.jax_search_arrays([state, (partial, None)]))
+        seen.append(_native.jax_search_arrays(_state(4)))
+        return look()
+
+    _session(work, tmp_path / "out.dcprof")
+    (arrays, visits), (registered, _) = seen
+    assert arrays == 4
+    assert visits < 40
+    assert registered == 3
 
 
 def test_report_and_json_say_it(tmp_path: Path) -> None:
