@@ -2,10 +2,12 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
 #include "bindings/bindings.h"
 #include "bindings/without_gil.h"
+#include "core/interner.h"
 #include "jax/arguments.h"
 #include "jax/attribution.h"
 #include "jax/buffer_waits.h"
@@ -53,9 +55,10 @@ const char *originLabel(Origin origin) {
 }
 
 nb::list toList(const SourceLine &line) {
+  const Interner &interner = Interner::instance();
   nb::list out;
-  out.append(line.function);
-  out.append(line.file);
+  out.append(interner.text(line.function));
+  out.append(interner.text(line.file));
   out.append(line.line);
   return out;
 }
@@ -104,6 +107,7 @@ nb::dict toDict(const Program &program) {
   out["argument_bytes"] = program.argument_bytes;
   out["output_bytes"] = program.output_bytes;
   out["aliased_outputs"] = program.aliased_outputs;
+  out["has_operations"] = program.has_operations;
   nb::list operations;
   for (const Operation &operation : program.operations) {
     operations.append(toDict(operation));
@@ -114,9 +118,12 @@ nb::dict toDict(const Program &program) {
 
 TraceCut makeCut(const std::string &function, const std::string &file,
                  const std::vector<std::pair<std::string, std::string>> &callers) {
+  Interner &interner = Interner::instance();
   TraceCut cut;
-  cut.function = {function, file, 0};
-  cut.callers.insert(callers.begin(), callers.end());
+  cut.function = {interner.intern(function), interner.intern(file), 0};
+  for (const auto &[caller_file, caller] : callers) {
+    cut.callers.emplace(interner.intern(caller_file), interner.intern(caller));
+  }
   return cut;
 }
 
@@ -141,10 +148,10 @@ std::vector<const ActiveCall *> sameCalls() {
 }
 
 /// Read a program and bind it to the call it was compiled in; its number, or -1 for bytes that are
-/// no HLO module.
+/// no HLO module. Without its operations when the programs so far take `most_bytes`.
 int64_t addProgram(nb::bytes hlo, const std::string &function, const std::string &file,
                    const std::vector<std::pair<std::string, std::string>> &callers,
-                   const std::string &label) {
+                   const std::string &label, uint64_t most_bytes) {
   Program program;
   TraceCut cut = makeCut(function, file, callers);
   std::vector<uint32_t> functions;
@@ -154,18 +161,20 @@ int64_t addProgram(nb::bytes hlo, const std::string &function, const std::string
     signature = signatureOf(call->arguments, call->argument_count, call->keywords);
   }
   return withoutGil([&](WithoutGil without_gil) -> int64_t {
-    if (!buildProgram(viewOf(hlo), cut, &program)) {
+    Attribution &attribution = Attribution::instance();
+    bool has_room = attribution.programCounts(without_gil).bytes < most_bytes;
+    if (!buildProgram(viewOf(hlo), cut, has_room, &program)) {
       return -1;
     }
-    return Attribution::instance().addProgram(without_gil, std::move(program), functions, signature,
-                                              label);
+    return attribution.addProgram(without_gil, std::move(program), functions, signature, label);
   });
 }
 
 nb::object readProgram(nb::bytes hlo, const std::string &function, const std::string &file,
                        const std::vector<std::pair<std::string, std::string>> &callers) {
   Program program;
-  if (!buildProgram(viewOf(hlo), makeCut(function, file, callers), &program)) {
+  if (!buildProgram(viewOf(hlo), makeCut(function, file, callers), /*with_operations=*/true,
+                    &program)) {
     return nb::none();
   }
   return toDict(program);
@@ -261,6 +270,16 @@ nb::dict windowCounts() {
   out["unmatched"] = counts.unmatched;
   out["unknown_operations"] = counts.unknown_operations;
   out["damaged_windows"] = counts.damaged_windows;
+  return out;
+}
+
+nb::dict programCounts() {
+  ProgramCounts counts = withoutGil(
+      [](WithoutGil without_gil) { return Attribution::instance().programCounts(without_gil); });
+  nb::dict out;
+  out["programs"] = counts.programs;
+  out["programs_without_operations"] = counts.without_operations;
+  out["program_bytes"] = counts.bytes;
   return out;
 }
 
@@ -364,7 +383,9 @@ void bindArrays(nb::module_ &module) {
 void bindJax(nb::module_ &module) {
   bindDispatch(module);
   bindArrays(module);
-  module.def("jax_add_program", addProgram);
+  module.def("jax_add_program", addProgram, nb::arg("hlo"), nb::arg("function"), nb::arg("file"),
+             nb::arg("callers"), nb::arg("label"), nb::arg("most_bytes") = UINT64_MAX);
+  module.def("jax_program_counts", programCounts);
   module.def("jax_program", program);
   module.def("jax_read_program", readProgram);
   module.def("jax_open_window", openWindow);

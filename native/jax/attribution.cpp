@@ -64,6 +64,9 @@ uint32_t Attribution::addProgram(WithoutGil, Program program,
   program.uid = uid;
   by_module_[plainName(program.module)].push_back(uid);
   resolved_.erase({program.hlo_id, program.module});
+  ++program_counts_.programs;
+  program_counts_.without_operations += !program.has_operations;
+  program_counts_.bytes += program.sizeBytes();
   programs_.push_back(std::make_shared<const Program>(std::move(program)));
   labels_.push_back(std::move(label));
   for (uint32_t function : functions) {
@@ -111,11 +114,12 @@ const Program *Attribution::placeholder(const Run &run) {
   for (const auto &[name, times] : run.operations) {
     Operation operation;
     operation.name = name;
-    operation.primitive = name.substr(0, name.find('.'));
+    operation.primitive = sharedText(name.substr(0, name.find('.')));
     program.by_name.emplace(name, static_cast<uint32_t>(program.operations.size()));
     program.operations.push_back(std::move(operation));
   }
   program.uid = static_cast<uint32_t>(programs_.size());
+  program_counts_.bytes += program.sizeBytes();
   by_module_[plainName(program.module)].push_back(program.uid);
   programs_.push_back(std::make_shared<const Program>(std::move(program)));
   labels_.emplace_back();
@@ -131,6 +135,9 @@ const Program *Attribution::programOf(const Run &run) {
     return programs_[known->second].get();
   }
   auto has_operations = [&](const Program &program) {
+    if (!program.has_operations) {
+      return program.hlo_id == run.program_id;
+    }
     return std::all_of(run.operations.begin(), run.operations.end(), [&](const auto &operation) {
       return program.by_name.count(operation.first) > 0;
     });
@@ -412,6 +419,11 @@ void Attribution::addWindow(WithoutGil, const TraceWindow &window, std::vector<L
   join(window, executed);
 }
 
+ProgramCounts Attribution::programCounts(WithoutGil) const {
+  std::lock_guard<Mutex> lock(mutex_);
+  return program_counts_;
+}
+
 void Attribution::addDamagedWindow(WithoutGil) {
   std::lock_guard<Mutex> lock(mutex_);
   ++counts_.damaged_windows;
@@ -432,6 +444,7 @@ void Attribution::clear(WithoutGil) {
   std::lock_guard<Mutex> lock(mutex_);
   programs_.clear();
   labels_.clear();
+  program_counts_ = {};
   by_module_.clear();
   by_function_.clear();
   resolved_.clear();

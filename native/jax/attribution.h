@@ -68,6 +68,13 @@ struct LabelledProgram {
   std::string label;
 };
 
+/// What the descriptions of programs take.
+struct ProgramCounts {
+  uint64_t programs = 0;
+  uint64_t without_operations = 0; // compiled when the ceiling had been reached
+  uint64_t bytes = 0;
+};
+
 /// All programs and their sampled times. Any thread; one mutex, never taken by the dispatch hook.
 /// It is held for as long as a window is joined or the tree is written, hence the `WithoutGil`.
 class Attribution {
@@ -78,6 +85,7 @@ public:
   uint32_t addProgram(WithoutGil, Program program, const std::vector<uint32_t> &functions,
                       uint64_t signature, std::string label);
   LabelledProgram program(WithoutGil, uint32_t uid) const;
+  ProgramCounts programCounts(WithoutGil) const;
   void addWindow(WithoutGil, const TraceWindow &window, std::vector<Launch> launches);
   void addDamagedWindow(WithoutGil);
   /// Call `use` with an operation, by the program's number in this process, else by the name of the
@@ -141,6 +149,7 @@ private:
   mutable Mutex mutex_;
   std::vector<std::shared_ptr<const Program>> programs_;
   std::vector<std::string> labels_;
+  ProgramCounts program_counts_;
   std::unordered_map<std::string, std::vector<uint32_t>> by_module_; // plain name
   std::unordered_map<uint32_t, std::vector<Binding>> by_function_;
   std::map<std::pair<int64_t, std::string>, uint32_t> resolved_; // (program_id, module) of runs

@@ -2,6 +2,7 @@
 
 #include <iterator>
 
+#include "core/interner.h"
 #include "jax/wire.h"
 
 namespace deepcontext::jax {
@@ -220,7 +221,8 @@ std::vector<HloFrame> readFrames(std::string_view bytes) {
     }
   }
   auto resolve = [](const std::vector<std::string_view> &texts, uint32_t id) {
-    return id > 0 && id <= texts.size() ? textOf(texts[id - 1]) : std::string();
+    return Interner::instance().intern(id > 0 && id <= texts.size() ? textOf(texts[id - 1])
+                                                                    : std::string());
   };
   std::vector<HloFrame> resolved;
   for (auto [location_id, parent] : frames) {

@@ -52,8 +52,8 @@ struct HloComputation {
 
 /// One line of Python that was running when an operation was traced.
 struct HloFrame {
-  std::string function;
-  std::string file;
+  uint32_t function = 0; // interned, as is the file
+  uint32_t file = 0;
   uint32_t line = 0;
   uint32_t parent = 0; // 1-based, 0 for the outermost
 };

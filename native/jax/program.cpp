@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/interner.h"
 #include "jax/hlo_cost.h"
 
 namespace deepcontext::jax {
@@ -66,7 +67,7 @@ public:
   Builder(const HloModule &module, const TraceCut &cut, Program *program)
       : module_(module), cut_(cut), program_(*program) {}
 
-  void run() {
+  void run(bool with_operations) {
     program_.module = module_.name;
     program_.hlo_id = module_.id;
     program_.aliased_outputs = module_.aliased_outputs;
@@ -82,7 +83,10 @@ public:
     if (const HloInstruction *root = entry->find(entry->root)) {
       program_.output_bytes = root->shape.sizeBytes();
     }
-    addComputation(*entry);
+    program_.has_operations = with_operations;
+    if (with_operations) {
+      addComputation(*entry);
+    }
   }
 
 private:
@@ -121,10 +125,10 @@ private:
   Operation describe(const HloComputation &computation, const HloInstruction &instruction) {
     Operation operation;
     operation.name = instruction.name;
-    operation.opcode = instruction.opcode;
-    operation.detail =
-        instruction.fusion_kind.empty() ? instruction.custom_call_target : instruction.fusion_kind;
-    operation.shape = instruction.shape.text();
+    operation.opcode = sharedText(instruction.opcode);
+    operation.detail = sharedText(instruction.fusion_kind.empty() ? instruction.custom_call_target
+                                                                  : instruction.fusion_kind);
+    operation.shape = sharedText(instruction.shape.text());
     HloCost cost = costOf(module_, computation, instruction);
     operation.flops = cost.flops;
     operation.bytes = cost.bytes;
@@ -138,9 +142,9 @@ private:
       operation.phase = phaseOfOpName(operation.op_name);
       operation.lines = linesOf(source->stack_frame);
       bool is_own = !operation.isInserted();
-      operation.primitive = is_own ? primitiveOf(operation.op_name) : instruction.opcode;
+      operation.primitive = is_own ? sharedText(primitiveOf(operation.op_name)) : operation.opcode;
     } else {
-      operation.primitive = instruction.opcode;
+      operation.primitive = operation.opcode;
     }
     return operation;
   }
@@ -246,7 +250,7 @@ private:
       const HloFrame &at = module_.frames[frame - 1];
       SourceLine line{at.function, at.file, at.line};
       if (lines.empty() || !(lines.back() == line)) {
-        lines.push_back(std::move(line));
+        lines.push_back(line);
       }
       if (at.parent == frame) {
         break;
@@ -271,7 +275,7 @@ private:
   }
 
   size_t cutOf(const std::vector<SourceLine> &lines) const {
-    for (size_t i = 0; i < lines.size() && !cut_.function.file.empty(); ++i) {
+    for (size_t i = 0; i < lines.size() && cut_.function.file != no_text_; ++i) {
       if (lines[i].file == cut_.function.file && lines[i].function == cut_.function.function) {
         return i;
       }
@@ -293,16 +297,16 @@ private:
           continue;
         }
         Member member;
-        member.op_name = firstName(instruction.op_name);
+        std::string op_name = firstName(instruction.op_name);
         member.primitive =
-            hasOpName(instruction) ? primitiveOf(member.op_name) : instruction.opcode;
-        member.phase = phaseOfOpName(member.op_name);
+            sharedText(hasOpName(instruction) ? primitiveOf(op_name) : instruction.opcode);
+        member.phase = phaseOfOpName(op_name);
         member.flops = costOf(module_, *body, instruction).flops;
         std::vector<SourceLine> lines = linesOf(instruction.stack_frame);
         if (!lines.empty()) {
           member.source = lines.back();
         }
-        members.push_back(std::move(member));
+        members.push_back(member);
       }
     }
     return members;
@@ -311,6 +315,7 @@ private:
   const HloModule &module_;
   const TraceCut &cut_;
   Program &program_;
+  const uint32_t no_text_ = Interner::instance().intern("");
   std::set<int64_t> visited_;
   const HloComputation *users_of_ = nullptr;
   std::unordered_multimap<int64_t, const HloInstruction *> users_;
@@ -329,12 +334,40 @@ Phase phaseOfOpName(std::string_view op_name) {
   return has("jvp(") ? Phase::kForward : Phase::kNone;
 }
 
-bool buildProgram(std::string_view hlo, const TraceCut &cut, Program *program) {
+std::string_view sharedText(std::string_view text) {
+  Interner &interner = Interner::instance();
+  return interner.text(interner.intern(text));
+}
+
+namespace {
+
+uint64_t heapBytes(const std::string &text) {
+  constexpr size_t kInside = 15; // of the object itself
+  return text.capacity() > kInside ? text.capacity() + 1 : 0;
+}
+
+} // namespace
+
+uint64_t Program::sizeBytes() const {
+  constexpr uint64_t kLinks = 24; // of an entry of the table by name
+  uint64_t bytes = sizeof *this + heapBytes(module);
+  for (const Operation &operation : operations) {
+    bytes += sizeof operation + 2 * heapBytes(operation.name) + heapBytes(operation.op_name) +
+             operation.lines.capacity() * sizeof(SourceLine) +
+             operation.members.capacity() * sizeof(Member) +
+             operation.nested.capacity() * sizeof(uint32_t);
+    bytes += sizeof(std::pair<const std::string, uint32_t>) + kLinks;
+  }
+  return bytes;
+}
+
+bool buildProgram(std::string_view hlo, const TraceCut &cut, bool with_operations,
+                  Program *program) {
   HloModule module;
   if (!readHloModule(hlo, &module)) {
     return false;
   }
-  Builder(module, cut, program).run();
+  Builder(module, cut, program).run(with_operations);
   return true;
 }
 

@@ -13,10 +13,13 @@
 
 namespace deepcontext::jax {
 
-/// A line of the program's source.
+/// The interner's copy of a text that many operations share.
+std::string_view sharedText(std::string_view text);
+
+/// A line of the program's source; texts are interned, because a program has thousands of lines.
 struct SourceLine {
-  std::string function;
-  std::string file;
+  uint32_t function = 0;
+  uint32_t file = 0; // an empty text where it is not known
   uint32_t line = 0;
   bool operator==(const SourceLine &other) const {
     return line == other.line && file == other.file && function == other.function;
@@ -25,8 +28,7 @@ struct SourceLine {
 
 /// An operation that the compiler fused with others.
 struct Member {
-  std::string primitive;
-  std::string op_name;
+  std::string_view primitive;
   Phase phase = Phase::kNone;
   SourceLine source; // innermost line; no file where the compiler kept none
   uint64_t flops = 0;
@@ -42,12 +44,12 @@ enum class Origin : uint8_t {
 };
 
 struct Operation {
-  std::string name;      // of the instruction: "broadcast_multiply_fusion.9"
-  std::string opcode;    // "fusion"
-  std::string detail;    // fusion kind or custom call target
-  std::string op_name;   // "jit(f)/jvp(mlp)/dot_general"
-  std::string primitive; // "dot_general"
-  std::string shape;     // of its result
+  std::string name;           // of the instruction: "broadcast_multiply_fusion.9"
+  std::string op_name;        // "jit(f)/jvp(mlp)/dot_general"
+  std::string_view opcode;    // "fusion"
+  std::string_view detail;    // fusion kind or custom call target
+  std::string_view primitive; // "dot_general"
+  std::string_view shape;     // of its result
   Phase phase = Phase::kNone;
   Origin origin = Origin::kNone;
   std::vector<SourceLine> lines; // outermost first, from the jitted function down
@@ -69,13 +71,18 @@ struct Program {
   uint64_t argument_bytes = 0;
   uint64_t output_bytes = 0;
   uint64_t aliased_outputs = 0;
+  bool has_operations = true; // else it was compiled when programs had reached their ceiling
+
+  /// Memory that the description takes, near enough.
+  uint64_t sizeBytes() const;
 };
 
 /// Where the jitted function begins on the stacks in the metadata: what is above was the path to
 /// whoever happened to trace it first.
 struct TraceCut {
   SourceLine function; // the jitted function; its line is not looked at; may be unknown (no file)
-  std::set<std::pair<std::string, std::string>> callers; // (file, function) above the compilation
+  std::set<std::pair<uint32_t, uint32_t>>
+      callers; // (file, function) above the compilation, interned
 };
 
 /// What an op_name says about the pass it belongs to.
@@ -84,7 +91,9 @@ struct TraceCut {
 /// of a name may be the layout operation "transpose", hence the parenthesis.
 Phase phaseOfOpName(std::string_view op_name);
 
-/// Read a serialised HloModuleProto into a table of operations. False when the bytes are not one.
-bool buildProgram(std::string_view hlo, const TraceCut &cut, Program *program);
+/// Read a serialised HloModuleProto into a table of operations, or, with `with_operations` false,
+/// into sums alone. False when the bytes are not one.
+bool buildProgram(std::string_view hlo, const TraceCut &cut, bool with_operations,
+                  Program *program);
 
 } // namespace deepcontext::jax

@@ -281,8 +281,7 @@ Node *writeOperationPath(ThreadTree &tree, Node *parent, const Operation &operat
     node = tree.child(node, FrameKind::kPhase, interner.intern(phase), 0);
   }
   for (const SourceLine &line : operation.lines) {
-    uint64_t frame = SourceFrames::instance().add(interner.intern(line.function),
-                                                  interner.intern(line.file), line.line);
+    uint64_t frame = SourceFrames::instance().add(line.function, line.file, line.line);
     node = tree.child(node, FrameKind::kPython, frame, 0);
   }
   if (operation.isInserted()) {

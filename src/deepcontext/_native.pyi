@@ -361,9 +361,17 @@ def jax_hook_buffer(array_type: object) -> str:
 
 def jax_unhook_buffer(array_type: object) -> None: ...
 def jax_add_program(
-    hlo: bytes, function: str, file: str, callers: Sequence[tuple[str, str]], label: str
+    hlo: bytes,
+    function: str,
+    file: str,
+    callers: Sequence[tuple[str, str]],
+    label: str,
+    most_bytes: int = ...,
 ) -> int:
-    """Read a serialised HloModuleProto; return the program's number, or -1 if it is none."""
+    """Read a serialised HloModuleProto; return the program's number, or -1 if it is none.
+
+    Its operations are left out when the programs so far take `most_bytes`.
+    """
 
 def jax_program(uid: int) -> dict[str, Any] | None: ...
 def jax_read_program(
@@ -382,6 +390,7 @@ def jax_add_window(notes: LaunchNotes, xspace: bytes) -> tuple[bool, int, int, i
 
 def jax_read_runs(xspace: bytes) -> list[dict[str, Any]]: ...
 def jax_window_counts() -> dict[str, int]: ...
+def jax_program_counts() -> dict[str, int]: ...
 def jax_write_tree() -> tuple[dict[str, int], list[tuple[int, int, int, int]]]:
     """Return counts by name, and (program, operation, executions, device ns) of what ran."""
 

@@ -31,6 +31,8 @@ _HIT_EVENT: Final = "/jax/compilation_cache/cache_hits"
 _MISS_EVENT: Final = "/jax/compilation_cache/cache_misses"
 _MOST_RECORDS: Final = 1000  # a program that compiles for ever must not fill memory
 _MOST_PROGRAMS: Final = 2000  # likewise
+# Of the descriptions of operations, some 400 bytes each; as much again as JSON, in the profile.
+_MOST_PROGRAM_BYTES: Final = 32 << 20
 _MOST_VARIANTS: Final = 64  # argument types remembered for one function
 _MOST_FRAMES: Final = 40
 _MEMORY_PARTS: Final = ("argument", "output", "alias", "temp", "generated_code")
@@ -117,7 +119,8 @@ class CompileHook:
         self._pending = _Pending()
         self._known: dict[tuple[str, str, int], _Known] = {}
         self._programs = 0
-        self._payloads: list[bytes] = []
+        self._written = 0  # programs in the text that follows
+        self._programs_text = bytearray()
         self._memory: dict[int, dict[str, int]] = {}  # of a program, by its number
         self._existing: set[int] = set()
         self.records: list[Compilation] = []
@@ -181,10 +184,12 @@ class CompileHook:
 
     def programs_json(self) -> bytes:
         """Return the programs as the text of a JSON list; encoded once each."""
-        while (payload := _native.jax_program(len(self._payloads))) is not None:
-            payload["memory"] = self._memory.pop(len(self._payloads), {})
-            self._payloads.append(json.dumps(_compact(payload)).encode())
-        return b"[" + b",".join(self._payloads) + b"]"
+        while (payload := _native.jax_program(self._written)) is not None:
+            payload["memory"] = self._memory.pop(self._written, {})
+            self._programs_text += b"," if self._written else b"["
+            self._programs_text += json.dumps(_compact(payload)).encode()
+            self._written += 1
+        return bytes(self._programs_text or b"[") + b"]"
 
     # -- while the program compiles
 
@@ -271,6 +276,7 @@ class CompileHook:
                 call.file if call else "",
                 callers,
                 label,
+                _MOST_PROGRAM_BYTES,
             )
             if program < 0:
                 self._fail("a compiled program is no HLO module that this build can read")
@@ -307,6 +313,18 @@ class CompileHook:
             self.cache_hits += 1
         elif event == _MISS_EVENT:
             self.cache_misses += 1
+
+    def reasons(self) -> list[str]:
+        """Say what of the programs is not known, and why."""
+        counts = _native.jax_program_counts()
+        hollow = counts["programs_without_operations"]
+        if not hollow:
+            return self.failures
+        reason = (
+            f"{hollow} of {counts['programs']} compiled programs have no operations in the "
+            f"profile: those before take {_MOST_PROGRAM_BYTES >> 20} MiB, the most that is kept"
+        )
+        return [*self.failures, reason]
 
     def _fail(self, reason: str) -> None:
         if reason not in self.failures and len(self.failures) < _MOST_FRAMES:

@@ -230,6 +230,7 @@ class _Parts:
             "sampled_s": round(state.open_s, 3),
             "paused_s": round(state.paused_s, 3),
             **_native.jax_window_counts(),
+            **_native.jax_program_counts(),
             **self.ranges.details(),
         }
 
@@ -248,7 +249,7 @@ class _Parts:
             )
         if self.buffers.failure:
             reasons.append(f"memory of arrays is not known: {self.buffers.failure}")
-        return reasons + self.ranges.reasons() + self.compiling.failures
+        return reasons + self.ranges.reasons() + self.compiling.reasons()
 
 
 def _hide_frames() -> None:

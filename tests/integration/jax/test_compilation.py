@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import TYPE_CHECKING
+import json
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import deepcontext
 from deepcontext.analyzers import run_analyzers
 from deepcontext.collectors import jax_compile
 from deepcontext.profiler import jax_operations, jax_summary
@@ -207,3 +209,67 @@ def test_a_program_that_compiles_for_ever_does_not_fill_memory(
     assert len(recording.section["programs"]) < 8 + 3
     assert recording.collector.status == "degraded"
     assert "operations of programs after the first 3 are not known" in recording.collector.reason
+
+
+def test_programs_past_the_ceiling_are_counted_without_operations(
+    record: Record, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jax_compile, "_MOST_PROGRAM_BYTES", 1)
+
+    @jax.jit
+    def first(x: jax.Array) -> jax.Array:
+        return jnp.sin(x) @ x
+
+    @jax.jit
+    def second(x: jax.Array) -> jax.Array:
+        return jnp.cos(x) @ x
+
+    x = jnp.ones((32, 32))
+    jax.clear_caches()
+
+    def work() -> None:
+        for function in (first, second):
+            for _ in range(20):
+                function(x).block_until_ready()
+
+    recording = record(work)
+    kept = [p["module"] for p in recording.section["programs"] if p["has_operations"]]
+    assert len(kept) == 1
+    hollow = recording.program("jit_second" if kept != ["jit_second"] else "jit_first")
+    assert hollow["operations"] == []
+    assert hollow["argument_bytes"] == 32 * 32 * 4
+    assert hollow["memory"]["argument_bytes"] == 32 * 32 * 4
+    assert recording.launches("first") == recording.launches("second") == 20
+    count = recording.detail("programs_without_operations")
+    assert count == recording.detail("programs") - 1
+    assert f"{count} of {count + 1} compiled programs have no operations" in (
+        recording.collector.reason
+    )
+
+
+def test_a_snapshot_converts_only_the_programs_that_are_new(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    converted: list[int] = []
+    compact = jax_compile._compact
+
+    def counting(program: dict[str, Any]) -> dict[str, Any]:
+        converted.append(program["uid"])
+        return compact(program)
+
+    monkeypatch.setattr(jax_compile, "_compact", counting)
+    output = tmp_path / "out.dcprof"
+    session = deepcontext.start(output, snapshot_interval=0, cpu_rate=0)
+    try:
+        jax.jit(lambda x: x + 1)(jnp.ones(3))
+        session.snapshot()
+        before = len(converted)
+        session.snapshot()
+        assert len(converted) == before > 0
+        jax.jit(lambda x: x + 2)(jnp.ones(3))
+        session.snapshot()
+    finally:
+        profile = deepcontext.stop()
+    assert sorted(set(converted)) == converted
+    programs = json.loads(profile.sections["jax"])["programs"]
+    assert [program["uid"] for program in programs] == converted

@@ -221,7 +221,8 @@ def test_what_a_result_keeps_besides_its_arrays_is_not_searched(tmp_path: Path) 
         partial = jax.tree_util.Partial(Model(5).apply, jnp.ones(4))
         seen.append(_native.jax_search_arrays([state, (partial, None)]))
         seen.append(_native.jax_search_arrays(_state(4)))
-        return look()
+        look()
+        return state
 
     _session(work, tmp_path / "out.dcprof")
     (arrays, visits), (registered, _) = seen
