@@ -15,16 +15,18 @@ if TYPE_CHECKING:
 IN, OUT = "kept/train.dcprof", "out"
 
 
-@pytest.fixture
-def kept(training_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Return a write-protected profile in a write-protected folder."""
+@pytest.fixture(params=[0o444, 0o644], ids=["write-protected", "writable"])
+def kept(
+    request: pytest.FixtureRequest, training_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Path]:
+    """Return a folder with two profiles, write-protected like the profiles or not."""
     monkeypatch.chdir(training_folder)
     folder = training_folder / "kept"
     folder.mkdir()
     for name in ("train.dcprof", "empty.dcprof"):
         (training_folder / name).rename(folder / name)
-        (folder / name).chmod(0o444)
-    folder.chmod(0o555)
+        (folder / name).chmod(request.param)
+    folder.chmod(request.param | 0o111)
     yield folder
     folder.chmod(0o755)
 
