@@ -76,7 +76,9 @@ soak: $(VENV)/.installed ## ten thousand steps, and half an hour of random sessi
 	$(BIN)/python -m pytest -q -m soak --timeout 3600
 
 ecosystem: $(VENV)/.installed ## programs nobody here wrote
-	$(BIN)/python -m pip install -q "transformers>=4.50" flax optax equinox
+	$(BIN)/python -m pip install -q "transformers>=4.50" accelerate lightning diffusers datasets torchmetrics \
+	  sentence-transformers peft torch_geometric gpytorch captum skorch einops tensordict pytorch-ignite \
+	  torchdiffeq flax optax equinox dm-haiku numpyro jaxtyping
 	$(BIN)/python -m pytest -q -m ecosystem --timeout 1800
 
 gains: $(VENV)/.installed ## what the fixes that the analyzers advise save, against their bounds
