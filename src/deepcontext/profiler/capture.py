@@ -50,7 +50,7 @@ _NOTES = {
     ("functions_refused",): "names and line tables of functions have taken 64 MiB: "
     "{functions_refused} functions that were made since then count as '(other functions)'",
     ("threads_joined",): "{threads_joined} threads are joined as 'other threads': the records of "
-    "ended threads with other names have taken 64 MiB; give threads of one kind one name",
+    "ended threads with other names are at their limit of 64 MiB; give threads of one kind one name",
     ("levels_refused", "paths_cut"): "very deep stacks: {levels_refused} operators were not "
     "recorded and {paths_cut} Python paths were cut",
     ("lost_events",): "memory ran out: {lost_events} events of the profiler's hooks were not "
