@@ -29,6 +29,7 @@ public:
   Value &operator[](size_t position) { return values_[position]; }
   const Value &operator[](size_t position) const { return values_[position]; }
   Value *data() { return values_; }
+  const Value *data() const { return values_; }
   size_t size() const { return count_; }
 
 private:

@@ -102,6 +102,7 @@ LevelView Recorder::view(uint64_t now) const {
     return seen;
   }
   seen.innermost = &levels_[count - 1];
+  seen.outermost = &levels_[0];
   seen.is_in_operator = seen.innermost->is_inside_operator || seen.innermost->isOperator();
   if (seen.is_in_operator) {
     const Level *outermost = &levels_[0];

@@ -42,11 +42,21 @@ struct Level {
   uint32_t path_length; // entries of the path cache that belong to this level and its ancestors
   LevelKind kind;
   bool is_inside_operator; // an operator is open further out
+  bool is_of_task;         // a scope of a coroutine: nothing belongs to it while that one waits
   // Interpreter frames that were running when the level was opened, innermost first. Of operators
   // the first one's address is kept: it runs as long as they do. A scope keeps more, because it may
   // outlive the function that opened it.
   Anchor anchors[kAnchors];
 
+  /// Of a task's scope: the outermost coroutine, which lives as long as the task. A frame further
+  /// in may have ended since, and another task's be in its place.
+  const Anchor *taskAnchor() const {
+    const Anchor *anchor = &anchors[kAnchors - 1];
+    while (anchor > anchors && !anchor->frame) {
+      --anchor;
+    }
+    return anchor;
+  }
   /// Whether its time is an operator's; a scope that C++ opens has the shape of one, but is none.
   bool isOperator() const {
     return kind == LevelKind::kWrapper ||
@@ -57,6 +67,7 @@ struct Level {
 /// What a sample of a thread needs of its open levels.
 struct LevelView {
   const Level *innermost = nullptr;
+  const Level *outermost = nullptr; // they lie side by side, the outermost first
   bool is_in_operator = false;
   uint64_t operator_ticks = 0; // of the session so far, up to the moment of the sample
 };
@@ -122,6 +133,10 @@ public:
   // -- levels, innermost last
   Level *innermost() { return level_count_ ? &levels_[level_count_ - 1] : nullptr; }
   uint32_t levelCount() const { return level_count_; }
+  /// The level that was opened before another of this thread's; null when there is none.
+  const Level *levelBefore(const Level *level) const {
+    return level > levels_.data() ? level - 1 : nullptr;
+  }
   /// A new innermost level with kind, node, owner and path length set, or null when too deep.
   Level *push(LevelKind kind, Node *node, const void *owner) {
     if (__builtin_expect(level_count_ == kMaxLevels, 0)) {
@@ -139,6 +154,7 @@ public:
     level->path_length = path_length;
     level->kind = kind;
     level->is_inside_operator = outer && (outer->is_inside_operator || outer->isOperator());
+    level->is_of_task = false;
     level->start_ticks = 0;
     // A sample may come between any two lines, and from another thread: it sees whole levels only.
     __atomic_store_n(&level_count_, level_count_ + 1, __ATOMIC_RELEASE);
@@ -166,6 +182,8 @@ public:
   // -- last Python path
   LazyArray<PathEntry> path{kMaxPath}; // entries from `path_length` on say nothing
   uint32_t path_length = 0;
+  const void *path_scope = nullptr;   // owner of the task's scope that the path was last of
+  bool is_path_of_task = false;       // scopes of coroutines were open then
   const void *thread_state = nullptr; // of the interpreter, where it is known to stay: main thread
   bool is_main_thread = false;
   LazyArray<WalkedFrame> walked{kMaxPath}; // scratch of the frame walk, innermost first

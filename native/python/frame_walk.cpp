@@ -221,16 +221,50 @@ const InterpreterFrame *skipInnermost(const InterpreterFrame *top, Boundary boun
   return top;
 }
 
+bool isRunning(const InterpreterFrame *top, const Anchor *anchor) {
+  const InterpreterFrame *frame = anchor->frame ? top : nullptr;
+  while (frame && !Boundary{anchor, true}.isAt(frame)) {
+    frame = callerFrame(frame);
+  }
+  return frame;
+}
+
 /// The anchor of `outer` that is still running, the innermost first; its first one if none is.
 Boundary runningAnchor(const InterpreterFrame *top, const Level *outer) {
   for (const Anchor &anchor : outer->anchors) {
-    for (const InterpreterFrame *frame = top; anchor.frame && frame; frame = callerFrame(frame)) {
-      if (Boundary{&anchor, true}.isAt(frame)) {
-        return {&anchor, true};
-      }
+    if (isRunning(top, &anchor)) {
+      return {&anchor, true};
     }
   }
   return {&outer->anchors[0], true};
+}
+
+/// The innermost level that what runs now belongs to: scopes of coroutines that wait are passed
+/// over. The cached path is given up when that is another scope than last time, because its entries
+/// may be below the one of another task.
+__attribute__((noinline)) const Level *levelOfTask(Recorder &recorder, const InterpreterFrame *top,
+                                                   const Level *outer) {
+  recorder.is_path_of_task = outer && outer->is_of_task;
+  while (outer && outer->is_of_task && !isRunning(top, outer->taskAnchor())) {
+    outer = recorder.levelBefore(outer);
+  }
+  const void *scope = outer ? outer->owner : nullptr;
+  if (recorder.path_scope != scope) {
+    recorder.path_scope = scope;
+    recorder.path_length = 0;
+  }
+  return outer;
+}
+
+/// The level that the frames at `top` belong below; `outer` is the one opened last.
+inline const Level *levelFor(Recorder &recorder, const InterpreterFrame *top, const Level *outer) {
+  bool may_wait = outer ? outer->is_of_task : false;
+  bool is_scope =
+      !outer || outer->kind == LevelKind::kScope; // an operator ends before its task waits
+  if (__builtin_expect(is_scope && (may_wait || recorder.is_path_of_task), 0)) {
+    return levelOfTask(recorder, top, outer);
+  }
+  return outer;
 }
 
 /// Collect the frames that belong below `outer`, the outermost of them if there are more than
@@ -303,6 +337,7 @@ bool hasNewFrames(const InterpreterFrame *top, const Level *outer) {
 /// The path of Python and native frames.
 Node *mixedContext(Recorder &recorder, const InterpreterFrame *top, const Level *outer,
                    uintptr_t machinery_until) {
+  outer = levelFor(recorder, top, outer);
   if (outer && outer->folded) {
     return outer->folded;
   }
@@ -322,6 +357,7 @@ Node *mixedContext(Recorder &recorder, const InterpreterFrame *top, const Level 
 } // namespace
 
 Node *pythonContext(Recorder &recorder, const InterpreterFrame *top, const Level *outer) {
+  outer = levelFor(recorder, top, outer);
   if (__builtin_expect(outer && outer->folded, 0)) {
     return outer->folded;
   }
@@ -369,7 +405,12 @@ void setAnchors(Level *level, const InterpreterFrame *top) {
     anchor = {top, nullptr, nullptr};
     if (top) {
       anchor = {top, frameCode(top), callerInstruction(top)};
+      bool is_of_task = isOfTask(top);
+      level->is_of_task = level->is_of_task || is_of_task;
       top = callerFrame(top);
+      if (is_of_task && top && !isOfTask(top)) {
+        top = nullptr; // who runs the task runs others, too
+      }
     }
   }
 }

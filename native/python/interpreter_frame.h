@@ -92,6 +92,13 @@ inline bool isResumable(const InterpreterFrame *frame) {
   return frame->owner == kOwnedByGenerator;
 }
 
+/// Whether the frame is a coroutine's: others of its thread run between two of its steps. A plain
+/// generator's consumer runs in between, too, and is meant to be inside what the generator opened.
+inline bool isOfTask(const InterpreterFrame *frame) {
+  constexpr int kOfTask = CO_COROUTINE | CO_ITERABLE_COROUTINE | CO_ASYNC_GENERATOR;
+  return isResumable(frame) && (frameCode(frame)->co_flags & kOfTask);
+}
+
 inline const InterpreterFrame *innermostFrame(const PyThreadState *state) {
 #if PY_VERSION_HEX >= 0x030d0000
   auto *frame = reinterpret_cast<const InterpreterFrame *>(state->current_frame);

@@ -19,6 +19,7 @@ constexpr uint32_t kMostWalked = 1u << 20;
 struct SampleBoundary {
   const Level *level = nullptr;
   bool is_included = false;
+  const Level *outermost = nullptr;
 
   bool isAt(const void *frame, const void *code, const void *caller_instruction,
             bool is_resumable) const {
@@ -36,19 +37,28 @@ struct SampleBoundary {
     }
     return false;
   }
+  /// Whether a frame shows that the level holds, when it is at the boundary or further out.
+  bool isTask(const void *frame) const {
+    return !level->is_of_task || level->taskAnchor()->frame == frame;
+  }
 };
+
+/// Put a sample below a level, or below the thread's root. Returns where its frames end.
+inline SampleBoundary enterLevel(SampledContext *context, const Level *level,
+                                 const Level *outermost) {
+  if (!level) {
+    context->base = nullptr;
+    return {};
+  }
+  context->base = level->folded ? level->folded : level->node;
+  return {level, level->kind == LevelKind::kScope, outermost};
+}
 
 /// Note what the open levels say. Returns where the frames end that belong below `context->base`.
 inline SampleBoundary enterLevels(SampledContext *context, const LevelView &levels) {
   context->is_in_operator = levels.is_in_operator;
   context->operator_ticks = levels.operator_ticks;
-  const Level *innermost = levels.innermost;
-  if (!innermost) {
-    context->base = nullptr;
-    return {};
-  }
-  context->base = innermost->folded ? innermost->folded : innermost->node;
-  return {innermost, innermost->kind == LevelKind::kScope};
+  return enterLevel(context, levels.innermost, levels.outermost);
 }
 
 /// Whether all frames inside the innermost level are one marker.
@@ -104,9 +114,12 @@ private:
   bool is_garbled_ = false;
 };
 
-/// Walk the frames of a thread from the innermost outwards. Async-signal-safe.
-inline void sampleFrames(SampledContext *context, const PyThreadState *state,
-                         SampleBoundary boundary, PageReader &reader) {
+/// Walk the frames of a thread from the innermost outwards; false where no end was met, or the task
+/// is not the one that the end is of.
+inline bool sampleToBoundary(SampledContext *context, const PyThreadState *state,
+                             SampleBoundary boundary, PageReader &reader) {
+  bool is_end = false;
+  bool is_task = false;
   const void *module_call = ModuleTable::callCode();
   const InterpreterFrame *address = nullptr;
   context->frame_count = 0;
@@ -122,17 +135,33 @@ inline void sampleFrames(SampledContext *context, const PyThreadState *state,
       break;
     }
     const PyCodeObject *code = frameCode(&frame);
-    bool is_end = boundary.isAt(address, code, has_caller ? caller.instruction : nullptr,
-                                isResumable(&frame));
-    if (!is_end || boundary.is_included) {
+    bool is_below = !is_end;
+    is_end = is_end || boundary.isAt(address, code, has_caller ? caller.instruction : nullptr,
+                                     isResumable(&frame));
+    is_task = is_end && boundary.isTask(address);
+    if (is_below && (!is_end || boundary.is_included)) {
       context->frames[context->frame_count++ % SampledContext::kMaxFrames] = {
           code, frame.instruction, code == module_call ? frameFirstLocal(&frame) : nullptr};
     }
-    has_frame = has_caller && !is_end;
+    has_frame = has_caller && !is_task;
     frame = caller;
     address = caller_address;
   }
   context->is_garbled = context->is_garbled || frames.isGarbled();
+  return is_task;
+}
+
+/// Find the frames of a thread, and the level that they belong below: scopes of coroutines that
+/// wait are passed over, as `pythonContext` does. Async-signal-safe.
+inline void sampleFrames(SampledContext *context, const PyThreadState *state,
+                         SampleBoundary boundary, PageReader &reader) {
+  constexpr int kMostPassed = 64; // each takes a walk
+  int passed = 0;
+  while (!sampleToBoundary(context, state, boundary, reader) && boundary.level &&
+         boundary.level->is_of_task) {
+    bool has_outer = boundary.level > boundary.outermost && ++passed < kMostPassed;
+    boundary = enterLevel(context, has_outer ? boundary.level - 1 : nullptr, boundary.outermost);
+  }
 }
 
 } // namespace deepcontext

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 import time
 from typing import TYPE_CHECKING
@@ -169,3 +170,117 @@ def test_one_scope_object_on_several_threads() -> None:
     thread.start()
     profile = record(second)  # `first` entered before or after the start
     assert paths(profile)[("after",)] == 2
+
+
+async def marks(name: str, count: int) -> None:
+    for _ in range(count):
+        mark(name)
+        await asyncio.sleep(0)
+
+
+async def marks_in_block(block: str, name: str, count: int) -> None:
+    with deepcontext.scope(block):
+        await marks(name, count)
+
+
+def test_a_block_around_an_await_holds_its_own_task_only() -> None:
+    async def main() -> None:
+        await asyncio.gather(
+            marks_in_block("first", "first's", 3),
+            marks("nobody's", 5),
+            marks_in_block("second", "second's", 4),
+        )
+
+    def work() -> None:
+        with deepcontext.scope("around"):
+            asyncio.run(main())
+        mark("after")
+
+    assert paths(record(work)) == {
+        ("around",): 1,
+        ("around", "first"): 1,
+        ("around", "first", "first's"): 3,
+        ("around", "second"): 1,
+        ("around", "second", "second's"): 4,
+        ("around", "nobody's"): 5,
+        ("after",): 1,
+    }
+
+
+def test_blocks_that_end_in_another_order_than_they_began() -> None:
+    async def main() -> None:
+        await asyncio.gather(*(marks_in_block(f"task {n}", "own", 9 - 2 * n) for n in range(4)))
+
+    found = paths(record(lambda: asyncio.run(main())))
+    assert {path: count for path, count in found.items() if path[-1] == "own"} == {
+        (f"task {n}", "own"): 9 - 2 * n for n in range(4)
+    }
+
+
+def test_a_block_in_an_asynchronous_generator_holds_for_its_consumers_task_only() -> None:
+    async def generate() -> AsyncIterator[int]:
+        with deepcontext.scope("generator"):
+            for number in range(3):
+                mark("inside")
+                yield number
+
+    async def main() -> None:
+        async def consume() -> None:
+            async for _ in generate():  # as with a plain generator
+                mark("consumer's")
+                await asyncio.sleep(0)
+
+        await asyncio.gather(consume(), marks("nobody's", 4))
+
+    assert paths(record(lambda: asyncio.run(main()))) == {
+        ("generator",): 1,
+        ("generator", "inside"): 3,
+        ("generator", "consumer's"): 3,
+        ("nobody's",): 4,
+    }
+
+
+def test_a_block_that_a_helper_opened_holds_until_its_task_closes_it() -> None:
+    async def main() -> None:
+        async def request() -> None:
+            with contextlib.ExitStack() as stack:
+                await open_block(stack)
+                await marks("request's", 3)
+
+        async def open_block(stack: contextlib.ExitStack) -> None:
+            stack.enter_context(deepcontext.scope("request"))
+            await asyncio.sleep(0)
+
+        await asyncio.gather(request(), marks("nobody's", 6))
+
+    assert paths(record(lambda: asyncio.run(main()))) == {
+        ("request",): 1,
+        ("request", "request's"): 3,
+        ("nobody's",): 6,
+    }
+
+
+def test_samples_of_other_tasks_are_outside_a_block_that_waits() -> None:
+    def busy() -> None:
+        end = time.thread_time() + 0.02
+        while time.thread_time() < end:
+            sum(range(1000))
+
+    async def other() -> None:
+        for _ in range(15):
+            busy()
+            await asyncio.sleep(0)
+
+    async def main() -> None:
+        await asyncio.gather(marks_in_block("waits", "own", 15), other())
+
+    part = deepcontext.profile(cpu_rate=1000, memory=False)
+    with part, deepcontext.scope("around"):
+        asyncio.run(main())
+    assert part.result is not None
+    query = part.result.query()
+    sampled = query.name("*busy").total("sampled_cpu_time_ns", inclusive=True)
+    around = query.under("around").name("*busy").total("sampled_cpu_time_ns", inclusive=True)
+    waiting = query.under("waits").name("*busy").total("sampled_cpu_time_ns", inclusive=True)
+    assert sampled > 0.1e9
+    assert (around, waiting) == (sampled, 0)
