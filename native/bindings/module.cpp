@@ -15,6 +15,7 @@
 #include "jax/live_arrays.h"
 #include "jax/source_frames.h"
 #include "python/code_table.h"
+#include "python/fork_pause.h"
 #include "python/module_table.h"
 #include "python/watcher.h"
 #include "sampling/sampler.h"
@@ -71,6 +72,7 @@ void inForkedChild() {
   guarded([] { gpu::afterFork(/*is_child=*/true); });
   Sampler::instance().abandonInChild();
   Watcher::instance().abandonInChild();
+  ForkPause::instance().abandonInChild();
 }
 
 } // namespace

@@ -39,6 +39,7 @@ ForkPause &ForkPause::instance() {
 }
 
 void ForkPause::pause() {
+  ++forks_;
   bool is_needed = std::any_of(threads_.begin(), threads_.end(),
                                [](const PausableThread *thread) { return thread->isStarted(); });
   if (!is_needed) {
@@ -72,6 +73,10 @@ int ForkPause::resumeWhenForked(void *self) {
 
 void ForkPause::resumeNow() {
   Py_CLEAR(forking_);
+  forks_ -= forks_ > 0; // the hooks may have been registered while a thread was forking
+  if (isForking()) {
+    return;
+  }
   for (PausableThread *thread : threads_) {
     thread->resume();
   }

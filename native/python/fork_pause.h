@@ -21,7 +21,9 @@ protected:
 };
 
 /// os.fork() warns when the process has more than one thread; the ones we added must not be the
-/// reason. GIL held throughout.
+/// reason. Threads may fork at once: ours are gone until the last one has, because one that asks
+/// for the GIL during a fork holds a lock of CPython 3.11's that the child would wait for for ever.
+/// GIL held throughout.
 class ForkPause {
 public:
   static ForkPause &instance();
@@ -30,12 +32,17 @@ public:
   void add(PausableThread *thread) { threads_.push_back(thread); }
   void pause();
   void resume();
+  /// Whether a thread of the program is about to fork: none of ours may start.
+  bool isForking() const { return forks_ > 0; }
+  /// In a forked child. Async-signal-safe.
+  void abandonInChild() { forks_ = 0; }
 
 private:
   void resumeNow();
   static int resumeWhenForked(void *self);
 
   std::vector<PausableThread *> threads_;
+  int forks_ = 0;               // that have begun and not ended
   PyObject *forking_ = nullptr; // the frame that calls os.fork(), until it has returned
 };
 

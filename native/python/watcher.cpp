@@ -78,7 +78,7 @@ void Watcher::pause() {
 }
 
 void Watcher::resume() {
-  if (!is_started_ || thread_.joinable()) {
+  if (!is_started_ || thread_.joinable() || ForkPause::instance().isForking()) {
     return;
   }
   uint64_t turn = turn_.fetch_add(1) + 1;
