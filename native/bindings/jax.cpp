@@ -5,6 +5,8 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
+#include <memory>
+
 #include "bindings/bindings.h"
 #include "bindings/without_gil.h"
 #include "core/interner.h"
@@ -207,19 +209,27 @@ nb::list calls() {
   return out;
 }
 
-/// Calls noted in a window that is over.
-struct LaunchNotes {
-  std::vector<Launch> launches;
-};
+constexpr char kLaunchNotes[] = "deepcontext launch notes";
 
-nb::tuple addWindow(LaunchNotes &notes, nb::bytes xspace) {
+/// Calls noted in a window that is over. A capsule and no class: nanobind ends the process where it
+/// has no memory to enter an object of a class in its tables.
+nb::capsule closeNotedWindow() {
+  auto notes = std::make_unique<std::vector<Launch>>(closeWindow());
+  nb::capsule out(notes.get(), kLaunchNotes,
+                  [](void *kept) noexcept { delete static_cast<std::vector<Launch> *>(kept); });
+  notes.release();
+  return out;
+}
+
+nb::tuple addWindow(nb::capsule notes, nb::bytes xspace) {
+  auto &launches = *static_cast<std::vector<Launch> *>(notes.data(kLaunchNotes));
   Attribution &attribution = Attribution::instance();
   bool is_whole = false;
   Attribution::LastWindow last = withoutGil([&](WithoutGil without_gil) {
     TraceWindow window;
     is_whole = readTraceWindow(viewOf(xspace), &window);
     if (is_whole) {
-      attribution.addWindow(without_gil, window, std::move(notes.launches));
+      attribution.addWindow(without_gil, window, std::move(launches));
     } else {
       attribution.addDamagedWindow(without_gil);
     }
@@ -390,8 +400,7 @@ void bindJax(nb::module_ &module) {
   module.def("jax_read_program", readProgram);
   module.def("jax_open_window", openWindow);
   module.def("jax_window_launches", windowLaunches);
-  nb::class_<LaunchNotes>(module, "LaunchNotes");
-  module.def("jax_close_window", [] { return LaunchNotes{closeWindow()}; });
+  module.def("jax_close_window", closeNotedWindow);
   module.def("jax_add_window", addWindow);
   module.def("jax_read_runs", readRuns);
   module.def("jax_window_counts", windowCounts);

@@ -297,9 +297,6 @@ def gpu_lacking(name: str) -> list[str]: ...
 def gpu_devices(name: str) -> list[GpuDevice]: ...
 
 # -- JAX
-class LaunchNotes:
-    """Calls of jitted functions noted in one window."""
-
 def jax_function(name: str, qualified_name: str, file: str, first_line: int) -> int:
     """Return the number of a jitted function; equal definitions have one number."""
 
@@ -381,8 +378,10 @@ def jax_read_program(
 
 def jax_open_window() -> None: ...
 def jax_window_launches() -> int: ...
-def jax_close_window() -> LaunchNotes: ...
-def jax_add_window(notes: LaunchNotes, xspace: bytes) -> tuple[bool, int, int, int, int, int]:
+def jax_close_window() -> object:
+    """Return the calls of jitted functions noted in the window, for `jax_add_window`."""
+
+def jax_add_window(notes: object, xspace: bytes) -> tuple[bool, int, int, int, int, int]:
     """Take a window in; return what is in it.
 
     (readable, whole runs of its main program, launches, programs never seen whole, events)

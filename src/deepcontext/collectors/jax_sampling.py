@@ -294,7 +294,7 @@ class Sampler:
         if keep:
             self._read(notes, xspace, open_s)
 
-    def _read(self, notes: _native.LaunchNotes, xspace: bytes, open_s: float) -> None:
+    def _read(self, notes: object, xspace: bytes, open_s: float) -> None:
         _, runs, launches, waiting, scarce, events = _native.jax_add_window(notes, xspace)
         self.state.charged_s += events * _EVENT_S - open_s
         if events:
