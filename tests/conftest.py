@@ -10,6 +10,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+import hypothesis
 import numpy as np
 import pytest
 
@@ -32,6 +33,10 @@ GOLDEN = Path(__file__).parent / "golden"
 _TEMPORARY = f"{tempfile.gettempdir()}/tmp"
 _FRAMEWORK_VARIABLES = ("TORCH", "PYTORCH", "KMP_", "OMP_", "TRITON", "XLA_", "JAX_", "TF_")
 
+
+# An example takes as long as a busy machine makes it take.
+hypothesis.settings.register_profile("any speed", deadline=None)
+hypothesis.settings.load_profile("any speed")
 
 # Started with nohup or in the background, the tests would hand ignored signals down to the programs
 # they run.

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     __version__: str
     _MANAGER: SessionManager
 
-Function = TypeVar("Function", bound="Callable[..., Any]")
+_Function = TypeVar("_Function", bound="Callable[..., Any]")
 
 __all__ = [
     "Profile",
@@ -139,7 +139,7 @@ def stop(reason: str = "exit") -> Profile:
 
 
 @overload
-def profile(path: Function) -> Function: ...
+def profile(path: _Function) -> _Function: ...
 
 
 @overload

@@ -175,7 +175,8 @@ assert files() == before
         program, "-q", "--counters", "page-faults,context-switches", "--cpu-rate", "1000"
     )
     assert profile.trust.counters["threads_counted"] > 1
-    assert profile.trust.counters["threads_not_counted"] == 0
+    # A thread may end between being found and being counted.
+    assert profile.trust.counters["threads_not_counted"] <= 3
 
 
 @needs_kernel_events

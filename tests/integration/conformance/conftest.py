@@ -78,6 +78,17 @@ class Conformance:
         assert profiled == plain
         return deepcontext.Profile.load(self.profile_path)
 
+    def without_beginning(
+        self, source: str, *, status: int, words: Sequence[str] = ("program.py",)
+    ) -> None:
+        """Assert the same of a program whose first line is never run; it leaves no profile."""
+        (self.folder / "program.py").write_text(source, encoding="utf-8")
+        plain = self.run([sys.executable, *words])
+        assert plain.status == status, plain
+        profiled = self.run(self.profile_command(*words), is_profiled=True)
+        assert profiled == plain
+        assert not self.profile_path.exists()
+
     def profile_command(self, *words: str) -> list[str]:
         own = ["-o", str(self.profile_path), "--no-report", "--snapshot-interval", "0.2"]
         return [*_DEEPCONTEXT, "profile", *own, *words]

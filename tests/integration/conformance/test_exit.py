@@ -36,13 +36,6 @@ except KeyError as error:
     raise RuntimeError('b') from error
 """,
     ),
-    "syntax error": (
-        1,
-        """
-print('never')
-x = = 1
-""",
-    ),
     "own excepthook": (
         1,
         """
@@ -183,6 +176,10 @@ CRASHES: dict[str, tuple[int, str]] = {
 def test_program_ends_the_same(same_as_python: Any, status: int, source: str) -> None:
     profile = same_as_python(source, status=status)
     assert profile.run.exit_reason != "snapshot"
+
+
+def test_program_with_a_syntax_error(same_as_python: Any) -> None:
+    same_as_python.without_beginning("print('never')\ndef (:\n", status=1)
 
 
 def test_file_of_the_program_on_descriptor_2_gets_nothing_of_ours(

@@ -146,7 +146,7 @@ def test_path_with_spaces_and_other_alphabets(same_as_python: Any) -> None:
 
 
 def test_module_that_does_not_exist(same_as_python: Any) -> None:
-    same_as_python("", words=["-m", "no_such_module"], status=1)
+    same_as_python.without_beginning("", words=["-m", "no_such_module"], status=1)
 
 
 @pytest.mark.parametrize(
