@@ -11,6 +11,9 @@
 #
 # The Python tests run in an environment of their own, without any framework: torch's libraries are
 # not built for sanitizers. CPython is not either, so ThreadSanitizer sees the C++ tests only.
+#
+# CXX chooses the compiler. With CXX=clang++-19 (Debian: clang-19 libclang-rt-19-dev) forked children
+# do not hang in the sanitizer's own allocator, as they do now and then with GCC's.
 set -euo pipefail
 python=$(command -v "$1") || {
   echo "cannot find the Python '$1'" >&2
@@ -19,9 +22,18 @@ python=$(command -v "$1") || {
 cd "$(dirname "$0")/.."
 build=build/sanitize
 version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
-extension=$build/extension-$version
+compiler=${CXX:-g++}
+extension=$build/extension-$version-$compiler
 package=$build/package-$version
 sanitizers=address,undefined
+if "$compiler" --version | grep -q clang; then
+  runtimes=(libclang_rt.asan-x86_64.so libstdc++.so)
+  # libstdc++'s own headers use what it has deprecated.
+  flags=(-DCMAKE_CXX_FLAGS=-Wno-deprecated-declarations -DCMAKE_MODULE_LINKER_FLAGS=-shared-libasan)
+else
+  runtimes=(libasan.so libubsan.so libstdc++.so)
+  flags=()
+fi
 jobs=${JOBS:-2}
 generator=()
 if command -v ninja >/dev/null; then
@@ -30,15 +42,15 @@ fi
 
 native_tests() { # SANITIZERS CTEST-OPTIONS...
   echo "== C++ tests, -fsanitize=$1"
-  local folder=$build/tests-${1/,/-} # a comma would end a linker option that names the folder
-  cmake -S . -B "$folder" "${generator[@]}" -DDEEPCONTEXT_SANITIZE="$1" \
+  local folder=$build/tests-${1/,/-}-$compiler # a comma would end a linker option that names the folder
+  cmake -S . -B "$folder" "${generator[@]}" "${flags[@]}" -DDEEPCONTEXT_SANITIZE="$1" \
     -DDEEPCONTEXT_EXTENSION=OFF -DDEEPCONTEXT_TESTS=ON >/dev/null
   cmake --build "$folder" -j "$jobs" >/dev/null
   TSAN_OPTIONS="halt_on_error=1 suppressions=$PWD/tools/tsan.supp" ctest --test-dir "$folder" --output-on-failure "${@:2}"
 }
 
 build_extension() { # PYTHON
-  cmake -S . -B "$extension" "${generator[@]}" -DDEEPCONTEXT_SANITIZE=$sanitizers \
+  cmake -S . -B "$extension" "${generator[@]}" "${flags[@]}" -DDEEPCONTEXT_SANITIZE=$sanitizers \
     -DPython_EXECUTABLE="$1" -DSKBUILD_PROJECT_VERSION=0 >/dev/null
   cmake --build "$extension" -j "$jobs" --target _native >/dev/null
   rm -rf "$package"
@@ -67,8 +79,8 @@ sys.exit(not pathlib.Path(deepcontext._native.__file__).is_relative_to('$PWD/$pa
 run_sanitized() { # COMMAND...
   # libstdc++ comes along because ASan looks for __cxa_throw when it is loaded.
   local libraries=()
-  for library in libasan libubsan libstdc++; do
-    libraries+=("$("${CXX:-g++}" -print-file-name=$library.so)")
+  for library in "${runtimes[@]}"; do
+    libraries+=("$("$compiler" -print-file-name="$library")")
   done
   LD_PRELOAD="${libraries[*]}" PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0 \
     UBSAN_OPTIONS=print_stacktrace=1 PYTHONPATH="$PWD/$package" PYTHONDONTWRITEBYTECODE=1 "$@"

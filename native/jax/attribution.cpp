@@ -240,7 +240,9 @@ void Attribution::joinInOrder(const TraceWindow &window, const std::vector<uint3
       groups[launch.candidates].push_back(&launch);
     }
   }
-  for (auto &[candidates, launches] : groups) {
+  for (const auto &group : groups) {
+    const std::vector<uint32_t> &candidates = group.first;
+    const std::vector<Executed *> &launches = group.second;
     if (candidates.empty()) {
       counts_.unmatched += launches.size();
       continue;

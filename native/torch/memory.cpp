@@ -51,7 +51,6 @@ Hook g_memalign;
 Hook g_free;
 std::atomic<Memalign> g_true_memalign{nullptr};
 std::atomic<Free> g_true_free{nullptr};
-std::atomic<Report> g_true_report{nullptr};
 bool g_is_host_watched = false;
 
 /// The stage of a context, by what lies above it.
