@@ -81,6 +81,23 @@ def test_pausing_and_resuming() -> None:
         _native.stop_watcher()
 
 
+def test_it_starts_again_after_the_last_of_two_forks_at_once() -> None:
+    calls: list[float] = []
+    _native.start_watcher(lambda: calls.append(time.monotonic()), 0.01, 0.01)
+    try:
+        assert _until(lambda: bool(calls))
+        _native.pause_watcher()
+        _native.pause_watcher()  # on another thread, for example
+        _native.resume_watcher()
+        count = len(calls)
+        time.sleep(0.1)
+        assert len(calls) == count
+        _native.resume_watcher()
+        assert _until(lambda: len(calls) > count)
+    finally:
+        _native.stop_watcher()
+
+
 def test_stopping_pausing_and_resuming_what_never_started() -> None:
     _native.stop_watcher()
     _native.pause_watcher()
