@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-CHANNELS, SLOTS, LENGTH, WORDS = 768, 20, 1024, 4096
+CHANNELS, SLOTS, LENGTH, WORDS = 768, 8, 4096, 4096
 
 
 class Engine(nn.Module):
@@ -31,7 +31,7 @@ def serve() -> None:
     torch.manual_seed(0)
     engine = Engine()
     for slot in range(SLOTS):
-        words, start = torch.randint(0, WORDS, (900,)), 0
+        words, start = torch.randint(0, WORDS, (3600,)), 0
         for _ in range(12):
             scores = engine(words, slot, start)
             start += len(words)

@@ -5,5 +5,5 @@ import torch
 torch.manual_seed(0)
 rows = torch.randn(16, 512)
 for step in range(40):
-    times = torch.full((16,), 3000 if step % 8 == 7 else 1)
+    times = torch.full((16,), 16000 if step % 8 == 7 else 1)
     rows.repeat_interleave(times, 0)  # the problem
