@@ -1,10 +1,12 @@
 #include "python/fork_pause.h"
 
 #include <algorithm>
+#include <new>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "core/guard.h"
+#include "python/gil_release.h"
 
 namespace deepcontext {
 
@@ -42,14 +44,46 @@ void ForkPause::pause() {
   ++forks_;
   bool is_needed = std::any_of(threads_.begin(), threads_.end(),
                                [](const PausableThread *thread) { return thread->isStarted(); });
-  if (!is_needed) {
-    return;
+  if (is_needed) {
+    PyObject *caller = reinterpret_cast<PyObject *>(PyEval_GetFrame());
+    Py_XSETREF(forking_, Py_XNewRef(caller));
   }
-  PyObject *caller = reinterpret_cast<PyObject *>(PyEval_GetFrame());
-  Py_XSETREF(forking_, Py_XNewRef(caller));
   for (PausableThread *thread : threads_) {
     thread->pause();
   }
+  waitForEnding();
+}
+
+void ForkPause::join(std::thread ending) {
+  {
+    std::lock_guard hold(mutex_);
+    ++ending_;
+  }
+  GilRelease release;
+  ending.join();
+  std::lock_guard hold(mutex_);
+  --ending_;
+  ended_.notify_all();
+}
+
+void ForkPause::waitForEnding() {
+  {
+    std::lock_guard hold(mutex_);
+    if (ending_ == 0) {
+      return;
+    }
+  }
+  GilRelease release;
+  std::unique_lock hold(mutex_);
+  ended_.wait(hold, [this] { return ending_ == 0; });
+}
+
+void ForkPause::abandonInChild() {
+  forks_ = 0;
+  // Threads of the parent may have held them.
+  new (&mutex_) std::mutex();
+  new (&ended_) std::condition_variable();
+  ending_ = 0;
 }
 
 void ForkPause::resume() {

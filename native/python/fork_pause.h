@@ -2,6 +2,9 @@
 // Ends our own threads for the moment of a fork made by Python.
 #include <Python.h>
 
+#include <condition_variable>
+#include <mutex>
+#include <thread>
 #include <vector>
 
 namespace deepcontext {
@@ -32,16 +35,25 @@ public:
   void add(PausableThread *thread) { threads_.push_back(thread); }
   void pause();
   void resume();
+  /// Wait for a thread that may ask for the GIL, which is given up meanwhile. A fork in another
+  /// thread waits as well.
+  void join(std::thread ending);
+  /// Wait for the threads that others join, with the GIL given up.
+  void waitForEnding();
   /// Whether a thread of the program is about to fork: none of ours may start.
   bool isForking() const { return forks_ > 0; }
   /// In a forked child. Async-signal-safe.
-  void abandonInChild() { forks_ = 0; }
+  void abandonInChild();
 
 private:
   void resumeNow();
   static int resumeWhenForked(void *self);
 
   std::vector<PausableThread *> threads_;
+  // Held for a moment only, with and without the GIL.
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  int ending_ = 0;              // threads being joined
   int forks_ = 0;               // that have begun and not ended
   PyObject *forking_ = nullptr; // the frame that calls os.fork(), until it has returned
 };

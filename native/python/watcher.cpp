@@ -3,9 +3,9 @@
 #include <cerrno>
 #include <ctime>
 #include <new>
+#include <utility>
 
 #include "core/own_thread.h"
-#include "python/gil_release.h"
 
 namespace deepcontext {
 
@@ -52,8 +52,9 @@ void Watcher::stop() {
     return;
   }
   is_started_ = false; // first: a fork in another thread must not start it again meanwhile
+  PyObject *callback = std::exchange(callback_, nullptr); // another thread may start it meanwhile
   join();
-  Py_CLEAR(callback_);
+  Py_XDECREF(callback);
 }
 
 void Watcher::join() {
@@ -67,8 +68,7 @@ void Watcher::join() {
     ending.detach(); // the callback itself stops the session
     return;
   }
-  GilRelease release; // the thread may be waiting for the GIL
-  ending.join();
+  ForkPause::instance().join(std::move(ending));
 }
 
 void Watcher::pause() {

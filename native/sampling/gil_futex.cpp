@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "core/own_thread.h"
-#include "python/gil_release.h"
+#include "python/fork_pause.h"
 
 namespace deepcontext {
 
@@ -22,8 +22,8 @@ constexpr uint64_t kReach = 96;
 } // namespace
 
 void GilFutex::begin() {
-  if (isKnown()) {
-    return;
+  if (isKnown() || ForkPause::instance().isForking()) {
+    return; // another session will find it
   }
   waiter_ = 0;
   thread_ = startOwnThread([this] {
@@ -51,9 +51,7 @@ void GilFutex::watch(const KernelThreads &kernel) {
 
 void GilFutex::finish() {
   if (thread_.joinable()) {
-    std::thread ending = std::move(thread_); // a child of a fork meanwhile has no such thread
-    GilRelease release;
-    ending.join();
+    ForkPause::instance().join(std::move(thread_));
   }
 }
 
