@@ -223,10 +223,11 @@ def test_a_table_row_leads_to_callers_and_callees(opened: Opened) -> None:
 def test_bottom_up_begins_with_the_costliest_function(opened: Opened) -> None:
     opened.go("view=bottom-up&shape=tree")
     opened.page.wait_for_selector(".grid-row")
-    largest = summary.by_operator(opened.profile).rows[0]
+    # Not of operators alone: on a busy machine a scope may take more by itself than any of them.
+    largest = max(opened.ask("table")["rows"], key=lambda each: each["exclusive"])
     row = opened.page.locator(".grid-row[aria-level='2']").first.inner_text()
-    assert largest.name in row
-    assert format_value(opened.profile.query().name(largest.name).total(METRIC), "ns") in row
+    assert largest["name"] in row
+    assert format_value(opened.profile.query().name(largest["name"]).total(METRIC), "ns") in row
 
 
 def test_source_lines_carry_their_cost(opened: Opened) -> None:
