@@ -12,7 +12,7 @@ import numpy as np
 from paired import Table, machine
 
 from deepcontext.analyzers import ALL
-from deepcontext.analyzers.operator_names import (
+from deepcontext.analyzers.shared.operator_names import (
     COPIES,
     DENSE,
     JOINS,
@@ -20,12 +20,12 @@ from deepcontext.analyzers.operator_names import (
     READS_VALUE,
     SOFTMAX,
 )
-from deepcontext.collectors.gpu_metrics import GPU_METRICS
-from deepcontext.collectors.memory_metrics import METRICS as MEMORY_METRICS
-from deepcontext.profiler.frame import FrameKind
-from deepcontext.profiler.metric import CPU_TIME_NS, MetricDescriptor, MetricRows
-from deepcontext.profiler.profile import Profile
-from deepcontext.profiler.synthetic import random_profile
+from deepcontext.collectors.gpu.metrics import GPU_METRICS
+from deepcontext.collectors.shared.memory_metrics import METRICS as MEMORY_METRICS
+from deepcontext.profiler.format.frame import FrameKind
+from deepcontext.profiler.format.metric import CPU_TIME_NS, MetricDescriptor, MetricRows
+from deepcontext.profiler.model.profile import Profile
+from deepcontext.profiler.model.synthetic import random_profile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,7 +11,7 @@ from paired import Table, interleave, machine, ratio
 
 import deepcontext
 from deepcontext import _native
-from deepcontext.profiler.counter_names import COUNTER_NAMES
+from deepcontext.profiler.format.counter_names import COUNTER_NAMES
 
 ROUNDS = 15
 RATES = (0.0, 100.0, 1000.0)

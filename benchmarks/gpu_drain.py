@@ -19,8 +19,8 @@ import kit
 from paired import Table, machine
 
 from deepcontext import _native
-from deepcontext.collectors.gpu_collection import GpuCollection, Interface
-from deepcontext.profiler.collector import CollectorOptions
+from deepcontext.collectors.gpu.collection import GpuCollection, Interface
+from deepcontext.profiler.recording.collector import CollectorOptions
 
 RECORDS = 400_000
 CONTEXTS = (200, 2_000, 20_000)

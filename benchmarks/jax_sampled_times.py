@@ -24,8 +24,8 @@ import jax.numpy as jnp
 from paired import Table, interleave, machine
 
 import deepcontext
-from deepcontext.collectors import jax_sampling
-from deepcontext.profiler import jax_operations
+from deepcontext.collectors.jax import sampling as jax_sampling
+from deepcontext.profiler.summaries.jax import operations as jax_operations
 
 SECONDS, ROUNDS = 60.0, 10
 LARGE = 0.01  # of the device time: operations below are not compared

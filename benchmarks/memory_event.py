@@ -11,7 +11,7 @@ import torch
 from paired import Table, added, interleave, machine
 
 from deepcontext.collectors import ALL
-from deepcontext.profiler.session import SessionManager, SessionOptions
+from deepcontext.profiler.recording.session import SessionManager, SessionOptions
 
 CALLS = 1000
 REPEATS = 60

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from paired import Table, machine
 
-from deepcontext.profiler.profile import Profile
-from deepcontext.profiler.synthetic import random_profile
+from deepcontext.profiler.model.profile import Profile
+from deepcontext.profiler.model.synthetic import random_profile
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from paired import Table, machine
 
 import deepcontext
-from deepcontext.profiler.synthetic import random_profile
+from deepcontext.profiler.model.synthetic import random_profile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

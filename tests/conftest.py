@@ -14,19 +14,24 @@ import hypothesis
 import numpy as np
 import pytest
 
-from deepcontext.profiler.frame import Frame, Phase
-from deepcontext.profiler.frame_table import FrameTable
-from deepcontext.profiler.metric import CALL_DURATION_NS, CPU_TIME_NS, STEP_TIME_NS, MetricRows
-from deepcontext.profiler.metric_table import MetricTable
-from deepcontext.profiler.profile import Profile
-from deepcontext.profiler.run_info import RunInfo
-from deepcontext.profiler.tree import Tree
-from deepcontext.profiler.trust import TrustReport
+from deepcontext.profiler.format.frame import Frame, Phase
+from deepcontext.profiler.format.metric import (
+    CALL_DURATION_NS,
+    CPU_TIME_NS,
+    STEP_TIME_NS,
+    MetricRows,
+)
+from deepcontext.profiler.model.frame_table import FrameTable
+from deepcontext.profiler.model.metric_table import MetricTable
+from deepcontext.profiler.model.profile import Profile
+from deepcontext.profiler.model.run_info import RunInfo
+from deepcontext.profiler.model.tree import Tree
+from deepcontext.profiler.model.trust import TrustReport
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from deepcontext.profiler.metric import MetricDescriptor
+    from deepcontext.profiler.format.metric import MetricDescriptor
 
 GOLDEN = Path(__file__).parent / "golden"
 # Frameworks set these when they are imported or compile; they are theirs, not a test's.

@@ -17,7 +17,7 @@ namespace deepcontext {
 /// What the program was doing in a context, as far as it tells what its allocations are for.
 enum class Stage : uint8_t { kOther, kForward, kBackward, kOptimizer, kLoading };
 
-/// What an allocation was for; the values are those of collectors/torch_memory.py.
+/// What an allocation was for; the values are those of collectors/torch/memory.py.
 enum class TensorRole : uint8_t {
   kUnknown = 0,
   kParameter = 1,

@@ -1,5 +1,5 @@
 #pragma once
-// Layers of a program; the values are the file format's (src/deepcontext/profiler/frame.py).
+// Layers of a program; the values are the file format's (src/deepcontext/profiler/format/frame.py).
 #include <cstdint>
 
 namespace deepcontext {

@@ -27,10 +27,10 @@ from deepcontext import errors
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from deepcontext.profiler.part import ProfiledPart
-    from deepcontext.profiler.profile import Profile
-    from deepcontext.profiler.scope import Scope
-    from deepcontext.profiler.session import Session, SessionManager
+    from deepcontext.profiler.model.profile import Profile
+    from deepcontext.profiler.recording.part import ProfiledPart
+    from deepcontext.profiler.recording.scope import Scope
+    from deepcontext.profiler.recording.session import Session, SessionManager
 
     __version__: str
     _MANAGER: SessionManager
@@ -52,7 +52,7 @@ __all__ = [
 
 @functools.cache
 def _manager() -> SessionManager:
-    from deepcontext.profiler.session import SessionManager  # noqa: PLC0415  the native core
+    from deepcontext.profiler.recording.session import SessionManager  # noqa: PLC0415  the native core
 
     return SessionManager()
 
@@ -103,8 +103,8 @@ def start(  # noqa: PLR0913  settings by keyword
         EnvironmentProblem: when the machine fails to write `path`, for example on a full disk.
     """
     from deepcontext.collectors import ALL  # noqa: PLC0415  the native core
-    from deepcontext.profiler import option_values as values  # noqa: PLC0415  as needed
-    from deepcontext.profiler.session import SessionOptions  # noqa: PLC0415
+    from deepcontext.profiler.recording import options as values  # noqa: PLC0415  as needed
+    from deepcontext.profiler.recording.session import SessionOptions  # noqa: PLC0415
 
     interval = values.SNAPSHOT_INTERVAL
     options = SessionOptions(
@@ -173,7 +173,7 @@ def profile(path: Any = None, **settings: Any) -> Any:
     Raises:
         UserError: when a class is decorated.
     """
-    from deepcontext.profiler.part import ProfiledPart  # noqa: PLC0415  as all that is not needed yet
+    from deepcontext.profiler.recording.part import ProfiledPart  # noqa: PLC0415  as all that is not needed yet
 
     inspect.signature(start).bind(None, **settings)  # an unknown setting is an error here and now
     is_bare = _is_function(path)
@@ -194,7 +194,7 @@ def scope(name: str) -> Scope:
     may be a coroutine or a generator. Does nothing while no session is running, so that it may stay in
     the program.
     """
-    from deepcontext.profiler.scope import Scope  # noqa: PLC0415  the native core
+    from deepcontext.profiler.recording.scope import Scope  # noqa: PLC0415  the native core
 
     return Scope(name)
 
@@ -212,7 +212,7 @@ def __getattr__(name: str) -> object:
         case "Profile":
             return _profile_class()
         case "Session":
-            from deepcontext.profiler.session import Session  # noqa: PLC0415
+            from deepcontext.profiler.recording.session import Session  # noqa: PLC0415
 
             return Session
         case "__version__":
@@ -232,7 +232,7 @@ def load_ipython_extension(shell: object) -> None:
 
 
 def _profile_class() -> type[Profile]:
-    from deepcontext.profiler.profile import Profile  # noqa: PLC0415  imports numpy
+    from deepcontext.profiler.model.profile import Profile  # noqa: PLC0415  imports numpy
 
     # How a notebook shows a profile is the user interface's matter, which the profiler may not know.
     Profile.html_view = staticmethod(_html_of)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import deepcontext
-from deepcontext.profiler.profile import Profile
+from deepcontext.profiler.model.profile import Profile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -19,8 +19,8 @@ import time
 from pathlib import Path
 
 import deepcontext
-from deepcontext.profiler.merging import merge
-from deepcontext.profiler.profile import Profile
+from deepcontext.profiler.model.merging import merge
+from deepcontext.profiler.model.profile import Profile
 
 CASES = Path(__file__).parent / "cases"
 _ROUNDS = 7

@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from deepcontext.analyzers import ALL, Severity, places, run_analyzers
-from deepcontext.profiler.frame import FrameKind
-from deepcontext.profiler.jax_summary import INSERTED
+from deepcontext.analyzers import ALL, Severity, run_analyzers
+from deepcontext.analyzers.shared import source_locations as places
+from deepcontext.profiler.format.frame import FrameKind
+from deepcontext.profiler.summaries.jax.programs import INSERTED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from deepcontext.analyzers import Finding
-    from deepcontext.profiler.profile import Profile
+    from deepcontext.profiler.model.profile import Profile
 
     Case = Callable[[str], Profile]
     Judge = Callable[[str, Callable[[Profile], None]], None]

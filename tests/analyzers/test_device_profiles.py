@@ -13,16 +13,21 @@ import numpy as np
 import pytest
 
 from deepcontext.analyzers import Severity, run_analyzers
-from deepcontext.collectors.gpu_metrics import GPU_METRICS
-from deepcontext.collectors.jax_programs import DEVICE_TIME_NS
-from deepcontext.collectors.memory_metrics import METRICS as MEMORY_METRICS
-from deepcontext.profiler.frame import Frame, FrameKind, Phase
-from deepcontext.profiler.frame_table import FrameTable
-from deepcontext.profiler.metric import CPU_TIME_NS, Aggregation, MetricDescriptor, MetricRows
-from deepcontext.profiler.profile import Profile
-from deepcontext.profiler.run_info import RunInfo
-from deepcontext.profiler.tree import Tree
-from deepcontext.profiler.trust import TrustReport
+from deepcontext.collectors.gpu.metrics import GPU_METRICS
+from deepcontext.collectors.jax.programs import DEVICE_TIME_NS
+from deepcontext.collectors.shared.memory_metrics import METRICS as MEMORY_METRICS
+from deepcontext.profiler.format.frame import Frame, FrameKind, Phase
+from deepcontext.profiler.format.metric import (
+    CPU_TIME_NS,
+    Aggregation,
+    MetricDescriptor,
+    MetricRows,
+)
+from deepcontext.profiler.model.frame_table import FrameTable
+from deepcontext.profiler.model.profile import Profile
+from deepcontext.profiler.model.run_info import RunInfo
+from deepcontext.profiler.model.tree import Tree
+from deepcontext.profiler.model.trust import TrustReport
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

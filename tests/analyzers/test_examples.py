@@ -13,7 +13,7 @@ import pytest
 
 import deepcontext
 from deepcontext.analyzers import run_analyzers
-from deepcontext.profiler.profile import Profile
+from deepcontext.profiler.model.profile import Profile
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from deepcontext.analyzers import run_analyzers
-from deepcontext.profiler.frame import Frame, FrameKind
-from deepcontext.profiler.merging import merge
-from deepcontext.profiler.metric import SAMPLED_CPU_TIME_NS, MetricRows
-from deepcontext.profiler.run_info import RunInfo
+from deepcontext.profiler.format.frame import Frame, FrameKind
+from deepcontext.profiler.format.metric import SAMPLED_CPU_TIME_NS, MetricRows
+from deepcontext.profiler.model.merging import merge
+from deepcontext.profiler.model.run_info import RunInfo
 
 if TYPE_CHECKING:
-    from deepcontext.profiler.profile import Profile
+    from deepcontext.profiler.model.profile import Profile
     from tests.conftest import MakeProfile
 
 SECOND = 1_000_000_000

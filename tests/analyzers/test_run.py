@@ -21,10 +21,10 @@ from deepcontext.analyzers import (
     run_analyzers,
 )
 from deepcontext.errors import UserError
-from deepcontext.profiler import schema, wire
-from deepcontext.profiler.frame import Frame, FrameKind
-from deepcontext.profiler.profile import Profile
-from deepcontext.profiler.synthetic import random_profile
+from deepcontext.profiler.format import schema, wire
+from deepcontext.profiler.format.frame import Frame, FrameKind
+from deepcontext.profiler.model.profile import Profile
+from deepcontext.profiler.model.synthetic import random_profile
 
 if TYPE_CHECKING:
     from pathlib import Path

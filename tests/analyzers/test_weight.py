@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from deepcontext.analyzers import Analyzer, Finding, Gain, Severity, run_analyzers
-from deepcontext.profiler.frame import Frame, FrameKind
-from deepcontext.profiler.metric import SAMPLED_CPU_TIME_NS, MetricRows
-from deepcontext.profiler.run_info import ALL_RANKS, RunInfo
+from deepcontext.profiler.format.frame import Frame, FrameKind
+from deepcontext.profiler.format.metric import SAMPLED_CPU_TIME_NS, MetricRows
+from deepcontext.profiler.model.run_info import ALL_RANKS, RunInfo
 from deepcontext.ui.report.findings import gain_text
 
 if TYPE_CHECKING:
-    from deepcontext.profiler.profile import Profile
+    from deepcontext.profiler.model.profile import Profile
     from tests.conftest import MakeProfile
 
 SECOND = 1_000_000_000

@@ -5,7 +5,8 @@ from types import ModuleType
 
 import deepcontext
 from deepcontext import collectors
-from deepcontext.profiler.collector import Availability, CollectorOptions, Outcome
+from deepcontext.profiler.format.status import Outcome
+from deepcontext.profiler.recording.collector import Availability, CollectorOptions
 
 ROOT = Path(__file__).resolve().parents[2]
 

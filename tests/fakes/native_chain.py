@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deepcontext.profiler.frame import FrameKind
+from deepcontext.profiler.format.frame import FrameKind
 
 if TYPE_CHECKING:
     from deepcontext import Profile

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from deepcontext.errors import ProfileDataError
-from deepcontext.profiler import schema, wire
-from deepcontext.profiler.profile import Profile
-from deepcontext.profiler.store.messages import message_class
-from deepcontext.profiler.synthetic import random_profile
+from deepcontext.profiler.format import schema, wire
+from deepcontext.profiler.model.profile import Profile
+from deepcontext.profiler.model.store.messages import message_class
+from deepcontext.profiler.model.synthetic import random_profile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

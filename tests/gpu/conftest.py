@@ -14,7 +14,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parent))  # `tests` is not a package
 import harness
 
-from deepcontext.collectors.gpu_libraries import has_amd_driver, has_nvidia_driver
+from deepcontext.collectors.gpu.libraries import has_amd_driver, has_nvidia_driver
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import deepcontext
-from deepcontext.collectors.gpu_libraries import has_amd_driver, has_nvidia_driver
-from deepcontext.profiler.frame import FrameKind
+from deepcontext.collectors.gpu.libraries import has_amd_driver, has_nvidia_driver
+from deepcontext.profiler.format.frame import FrameKind
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from harness import assert_all_attributed
 
-from deepcontext.profiler.frame import FrameKind
+from deepcontext.profiler.format.frame import FrameKind
 
 if TYPE_CHECKING:
     from harness import Bench

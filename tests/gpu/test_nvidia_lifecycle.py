@@ -192,7 +192,7 @@ def test_hardware_tracing_is_refused_before_blackwell(bench: Bench) -> None:
     outcome = bench.run(
         """
         import ctypes
-        from deepcontext.collectors.gpu_libraries import find_cupti
+        from deepcontext.collectors.gpu.libraries import find_cupti
         import torch
         capability = torch.cuda.get_device_capability()[0]
         cupti = ctypes.CDLL(find_cupti().path)

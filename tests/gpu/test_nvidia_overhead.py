@@ -56,7 +56,7 @@ def test_the_tool_that_does_nothing_compiles(tmp_path: Path) -> None:
 
 def test_launch_overhead(bench: Bench) -> None:
     empty = (
-        "import ctypes\nfrom deepcontext.collectors.gpu_libraries import find_cupti\n"
+        "import ctypes\nfrom deepcontext.collectors.gpu.libraries import find_cupti\n"
         f"tool = ctypes.CDLL({str(subscriber(bench.folder))!r})\n"
         "assert tool.empty_subscriber_start(find_cupti().path.encode(), {}) == 0"
     )

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from deepcontext import _native
-from deepcontext.profiler.frame import FrameKind
+from deepcontext.profiler.format.frame import FrameKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

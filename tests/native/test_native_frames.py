@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from deepcontext import _native
-from deepcontext.profiler.frame import FrameKind
+from deepcontext.profiler.format.frame import FrameKind
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "fakes"))
 import native_chain

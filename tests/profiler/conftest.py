@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from deepcontext.profiler.synthetic import random_profile
+from deepcontext.profiler.model.synthetic import random_profile
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from deepcontext.profiler.profile import Profile
+    from deepcontext.profiler.model.profile import Profile
 
 
 class Parents(Protocol):

@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any
 import program_work
 
 import deepcontext
-from deepcontext.profiler import time_use
-from deepcontext.profiler.profile import Profile
+from deepcontext.profiler.model.profile import Profile
+from deepcontext.profiler.summaries import time_use
 
 try:
     import torch

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from deepcontext.profiler.profile import Profile
+from deepcontext.profiler.model.profile import Profile
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(7200)]
 

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from deepcontext.profiler.collector import Status
-from deepcontext.profiler.frame import Frame, FrameKind, Phase
-from deepcontext.profiler.metric import (
+from deepcontext.profiler.format.frame import Frame, FrameKind, Phase
+from deepcontext.profiler.format.metric import (
     SAMPLED_CPU_TIME_NS,
     SAMPLED_GIL_TIME_NS,
     SAMPLED_GIL_WAIT_TIME_NS,
@@ -22,10 +21,11 @@ from deepcontext.profiler.metric import (
     MetricDescriptor,
     MetricRows,
 )
-from deepcontext.profiler.metric_table import MetricTable
-from deepcontext.profiler.profile import Profile
-from deepcontext.profiler.run_info import RunInfo
-from deepcontext.profiler.trust import CollectorReport, TrustReport
+from deepcontext.profiler.format.status import Status
+from deepcontext.profiler.model.metric_table import MetricTable
+from deepcontext.profiler.model.profile import Profile
+from deepcontext.profiler.model.run_info import RunInfo
+from deepcontext.profiler.model.trust import CollectorReport, TrustReport
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from deepcontext import analyzers
-from deepcontext.profiler.frame import Frame, FrameKind, Phase
-from deepcontext.profiler.profile import Profile
-from deepcontext.profiler.run_info import RunInfo
+from deepcontext.profiler.format.frame import Frame, FrameKind, Phase
+from deepcontext.profiler.model.profile import Profile
+from deepcontext.profiler.model.run_info import RunInfo
 from deepcontext.ui.cli import app
 from deepcontext.ui.web.findings import findings
 from deepcontext.ui.web.shelf import Shelf

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from deepcontext.profiler.frame import Frame, FrameKind, Phase
-from deepcontext.profiler.run_info import RunInfo
+from deepcontext.profiler.format.frame import Frame, FrameKind, Phase
+from deepcontext.profiler.model.run_info import RunInfo
 from deepcontext.ui.cli import app
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from deepcontext.profiler.frame import Frame, FrameKind, Phase
-from deepcontext.profiler.metric import CPU_TIME_NS
-from deepcontext.profiler.profile import Profile
+from deepcontext.profiler.format.frame import Frame, FrameKind, Phase
+from deepcontext.profiler.format.metric import CPU_TIME_NS
+from deepcontext.profiler.model.profile import Profile
 from deepcontext.ui.cli import app
 from deepcontext.ui.cli.export import _FORMATS
 from deepcontext.ui.export import FORMATS

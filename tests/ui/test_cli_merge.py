@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from deepcontext.errors import UserError
-from deepcontext.profiler import balance
-from deepcontext.profiler.collector import Status
-from deepcontext.profiler.frame import Frame, FrameKind
-from deepcontext.profiler.merging import merge
-from deepcontext.profiler.metric import Aggregation, MetricDescriptor
-from deepcontext.profiler.profile import Profile
-from deepcontext.profiler.run_info import ALL_RANKS
-from deepcontext.profiler.trust import CollectorReport, TrustReport
+from deepcontext.profiler.format.frame import Frame, FrameKind
+from deepcontext.profiler.format.metric import Aggregation, MetricDescriptor
+from deepcontext.profiler.format.status import Status
+from deepcontext.profiler.model.merging import merge
+from deepcontext.profiler.model.profile import Profile
+from deepcontext.profiler.model.run_info import ALL_RANKS
+from deepcontext.profiler.model.trust import CollectorReport, TrustReport
+from deepcontext.profiler.summaries import ranks as balance
 from deepcontext.profiler.views.pivot import pivots
 from deepcontext.ui.cli import app
 from tests.ui.conftest import STARTED_UNIX_NS

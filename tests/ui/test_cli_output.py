@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from deepcontext.profiler.profile import Profile
+from deepcontext.profiler.model.profile import Profile
 from deepcontext.ui.cli import app
 from deepcontext.ui.export.formats import FORMATS
 

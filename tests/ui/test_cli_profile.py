@@ -11,15 +11,15 @@ import pytest
 
 import deepcontext
 from deepcontext.errors import UserError
-from deepcontext.profiler.launch.command import (
+from deepcontext.profiler.recording.launch.command import (
     SHIM_FOLDER,
     interpreter_flags,
     plain_command,
     profiled_command,
 )
-from deepcontext.profiler.launch.options import LaunchOptions
-from deepcontext.profiler.launch.program import Program
-from deepcontext.profiler.rank import Rank, current_rank
+from deepcontext.profiler.recording.launch.options import LaunchOptions
+from deepcontext.profiler.recording.launch.program import Program
+from deepcontext.profiler.recording.rank import Rank, current_rank
 from deepcontext.ui.cli import app, profile
 
 DEEPCONTEXT = (sys.executable, "-m", "deepcontext", "profile")
@@ -104,9 +104,9 @@ def test_interpreter_flags_that_keep_the_profiler_out_are_refused(folder: Path, 
     code = (
         f"import sys; sys.path.insert(0, {package!r});"
         "sys.orig_argv[-3:-3] = ['-m', 'deepcontext'];"
-        "from deepcontext.profiler.launch.command import profiled_command as c;"
-        "from deepcontext.profiler.launch.program import Program as P;"
-        "from deepcontext.profiler.launch.options import LaunchOptions as O;"
+        "from deepcontext.profiler.recording.launch.command import profiled_command as c;"
+        "from deepcontext.profiler.recording.launch.program import Program as P;"
+        "from deepcontext.profiler.recording.launch.options import LaunchOptions as O;"
         "c(P(('train.py',)), O('a', 'a'))"
     )
     done = subprocess.run(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from deepcontext.profiler.profile import Profile
+from deepcontext.profiler.model.profile import Profile
 from deepcontext.ui.cli import app
 from deepcontext.ui.web.measures import measures
 

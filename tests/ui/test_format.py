@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from deepcontext.profiler.frame import Frame, FrameKind
+from deepcontext.profiler.format.frame import Frame, FrameKind
 from deepcontext.ui.format import (
     ASCII,
     UNICODE,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import deepcontext
-from deepcontext.profiler.profile import Profile as PlainProfile
+from deepcontext.profiler.model.profile import Profile as PlainProfile
 from deepcontext.ui.notebook import profile_html
 
 if TYPE_CHECKING:

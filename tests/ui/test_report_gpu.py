@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from rich.console import Console
 
-from deepcontext.profiler.frame import Frame, FrameKind
+from deepcontext.profiler.format.frame import Frame, FrameKind
 from deepcontext.ui.report import render_report, render_summary, report_to_dict
 from tests.ui.conftest import KERNEL, gpu_profile
 
 if TYPE_CHECKING:
-    from deepcontext.profiler.profile import Profile
+    from deepcontext.profiler.model.profile import Profile
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "report-json.md"
 

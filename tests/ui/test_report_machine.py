@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from deepcontext.profiler import summary
-from deepcontext.profiler.frame import Frame, FrameKind
-from deepcontext.profiler.profile import Profile
+from deepcontext.profiler.format.frame import Frame, FrameKind
+from deepcontext.profiler.model.profile import Profile
+from deepcontext.profiler.summaries import summary
 from deepcontext.ui.report import report_to_dict
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "report-json.md"
@@ -42,7 +42,7 @@ def test_every_key_is_documented_and_every_documented_key_exists(report: dict[st
         re.findall(r"^\| `([\w.]+)` \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     )
     # Of a program with JAX: tests/integration/jax/test_report.py; with memory:
-    # tests/integration/torch/test_memory.py; with counters: tests/collectors/test_counters.py;
+    # tests/integration/torch/test_memory.py; with counters: tests/collectors/cpu/test_counters.py;
     # of several ranks: tests/ui/test_cli_merge.py; with a GPU: tests/ui/test_report_gpu.py;
     # of packages below one line: the next test.
     elsewhere = ("jax.", "memory.", "counter_use.", "ranks.", "gpu.", "below.")

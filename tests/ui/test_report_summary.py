@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from rich.console import Console
 
-from deepcontext.profiler.frame import Frame, FrameKind
-from deepcontext.profiler.metric import SAMPLED_CPU_TIME_NS, MetricRows
-from deepcontext.profiler.run_info import RunInfo
+from deepcontext.profiler.format.frame import Frame, FrameKind
+from deepcontext.profiler.format.metric import SAMPLED_CPU_TIME_NS, MetricRows
+from deepcontext.profiler.model.run_info import RunInfo
 from deepcontext.ui.report import render_report, render_summary
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from deepcontext.profiler.profile import Profile
+    from deepcontext.profiler.model.profile import Profile
     from tests.conftest import MakeProfile
 
 SECOND = 1_000_000_000

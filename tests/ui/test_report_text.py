@@ -13,11 +13,11 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from deepcontext.errors import QueryError
-from deepcontext.profiler.collector import Status
-from deepcontext.profiler.frame import Frame, FrameKind, Phase
-from deepcontext.profiler.profile import Profile
-from deepcontext.profiler.run_info import RunInfo
-from deepcontext.profiler.trust import CollectorReport, TrustReport
+from deepcontext.profiler.format.frame import Frame, FrameKind, Phase
+from deepcontext.profiler.format.status import Status
+from deepcontext.profiler.model.profile import Profile
+from deepcontext.profiler.model.run_info import RunInfo
+from deepcontext.profiler.model.trust import CollectorReport, TrustReport
 from deepcontext.ui.report import render_report, render_summary
 from deepcontext.ui.report.paths import exclusive_paths, inclusive_paths
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from deepcontext.profiler import summary
-from deepcontext.profiler.frame import Frame, FrameKind
-from deepcontext.profiler.metric import Aggregation, MetricDescriptor, MetricRows
-from deepcontext.profiler.profile import Profile
-from deepcontext.profiler.synthetic import random_profile
+from deepcontext.profiler.format.frame import Frame, FrameKind
+from deepcontext.profiler.format.metric import Aggregation, MetricDescriptor, MetricRows
+from deepcontext.profiler.model.profile import Profile
+from deepcontext.profiler.model.synthetic import random_profile
+from deepcontext.profiler.summaries import summary
 from deepcontext.ui.web.app import ViewSettings, create_app, warm_up
 from deepcontext.ui.web.measures import measures
 from deepcontext.ui.web.shelf import OpenProfile, Shelf

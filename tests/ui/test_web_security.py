@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from deepcontext.profiler.frame import Frame, FrameKind
+from deepcontext.profiler.format.frame import Frame, FrameKind
 from deepcontext.ui.web.app import ViewSettings, create_app
 from deepcontext.ui.web.guard import new_token
 from deepcontext.ui.web.one_file import make_page

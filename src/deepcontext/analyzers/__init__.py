@@ -33,7 +33,7 @@ from deepcontext.analyzers.stored import Findings, stored_or
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from deepcontext.profiler.profile import Profile
+    from deepcontext.profiler.model.profile import Profile
 
 __all__ = [
     "ALL",

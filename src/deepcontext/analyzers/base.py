@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from deepcontext.analyzers.finding import Finding
-    from deepcontext.profiler.profile import Profile
+    from deepcontext.profiler.model.profile import Profile
 
 ENTRY_POINTS: Final = "deepcontext.analyzers"
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from deepcontext.analyzers import places
 from deepcontext.analyzers.base import Analyzer
-from deepcontext.analyzers.converting_layers import ConvertingLayer, converting_layers
 from deepcontext.analyzers.finding import Finding, Severity
-from deepcontext.analyzers.operator_names import COPIES, DEVICE_OR_TYPE, JOINS
-from deepcontext.profiler.frame import FrameKind
-from deepcontext.profiler.metric import CPU_TIME_NS
-from deepcontext.profiler.query import Query
+from deepcontext.analyzers.shared import source_locations as places
+from deepcontext.analyzers.shared.converting_layers import ConvertingLayer, converting_layers
+from deepcontext.analyzers.shared.operator_names import COPIES, DEVICE_OR_TYPE, JOINS
+from deepcontext.profiler.format.frame import FrameKind
+from deepcontext.profiler.format.metric import CPU_TIME_NS
+from deepcontext.profiler.model.query import Query
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from deepcontext.profiler.profile import Profile
+    from deepcontext.profiler.model.profile import Profile
 
 _LEAST_SHARE: Final = 0.08
 # Joining skip connections or tokens is part of many models; more than this is not.

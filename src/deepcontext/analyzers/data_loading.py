@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from deepcontext.analyzers import places
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Severity
-from deepcontext.profiler.frame import FrameKind
-from deepcontext.profiler.metric import CALL_DURATION_NS, CPU_TIME_NS
+from deepcontext.analyzers.shared import source_locations as places
+from deepcontext.profiler.format.frame import FrameKind
+from deepcontext.profiler.format.metric import CALL_DURATION_NS, CPU_TIME_NS
 
 if TYPE_CHECKING:
-    from deepcontext.profiler.profile import Profile
-    from deepcontext.profiler.query import Query
+    from deepcontext.profiler.model.profile import Profile
+    from deepcontext.profiler.model.query import Query
 
 # What a loader in the same process takes is computing, and may be all a small model needs.
 _LEAST_SHARE: Final = 0.25

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from deepcontext.analyzers import places
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Gain, Severity
-from deepcontext.profiler.query import Query
+from deepcontext.analyzers.shared import source_locations as places
+from deepcontext.profiler.model.query import Query
 
 if TYPE_CHECKING:
-    from deepcontext.profiler.profile import Profile
+    from deepcontext.profiler.model.profile import Profile
 
 _IDLE: Final = "gpu_idle_ns"
 _LEAST_SHARE: Final = 0.20

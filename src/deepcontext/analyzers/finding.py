@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from deepcontext.profiler.model import ProfileModel
+    from deepcontext.profiler.model.profile_model import ProfileModel
 
 SECTION: Final = "findings"
 _LAYOUT: Final = 1

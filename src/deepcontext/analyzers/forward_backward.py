@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from deepcontext.analyzers import places
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Severity
-from deepcontext.analyzers.operator_names import EMBEDDING, EMBEDDING_BY_INDEX, PRODUCTS
-from deepcontext.profiler.frame import FrameKind, Phase
-from deepcontext.profiler.metric import CALL_DURATION_NS, CPU_TIME_NS
-from deepcontext.profiler.query import Query
+from deepcontext.analyzers.shared import source_locations as places
+from deepcontext.analyzers.shared.operator_names import EMBEDDING, EMBEDDING_BY_INDEX, PRODUCTS
+from deepcontext.profiler.format.frame import FrameKind, Phase
+from deepcontext.profiler.format.metric import CALL_DURATION_NS, CPU_TIME_NS
+from deepcontext.profiler.model.query import Query
 
 if TYPE_CHECKING:
-    from deepcontext.profiler.profile import Profile
+    from deepcontext.profiler.model.profile import Profile
 
 # Twice is the rule for products; writing gradients, sums over broadcast dimensions add to it.
 _LEAST_RATIO: Final = 6.0

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from deepcontext.analyzers import places
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Severity
-from deepcontext.analyzers.operator_names import DENSE
-from deepcontext.profiler import jax_operations
-from deepcontext.profiler.frame import FrameKind
-from deepcontext.profiler.metric import CPU_TIME_NS
-from deepcontext.profiler.query import Query
-from deepcontext.profiler.tree import NO_NODE
+from deepcontext.analyzers.shared import source_locations as places
+from deepcontext.analyzers.shared.operator_names import DENSE
+from deepcontext.profiler.format.frame import FrameKind
+from deepcontext.profiler.format.metric import CPU_TIME_NS
+from deepcontext.profiler.model.query import Query
+from deepcontext.profiler.model.tree import NO_NODE
+from deepcontext.profiler.summaries.jax import operations as jax_operations
 
 if TYPE_CHECKING:
-    from deepcontext.profiler.profile import Profile
+    from deepcontext.profiler.model.profile import Profile
 
 # Below a third, making it free makes the program less than 1.5 times as fast.
 _LEAST_SHARE: Final = 1 / 3

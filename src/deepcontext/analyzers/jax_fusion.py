@@ -8,19 +8,20 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from deepcontext.analyzers import places
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Gain, Severity
-from deepcontext.profiler import jax_operations, jax_summary
-from deepcontext.profiler.frame import FrameKind, Phase
-from deepcontext.profiler.query import Query
-from deepcontext.profiler.source import is_user_file
-from deepcontext.profiler.tree import NO_NODE
+from deepcontext.analyzers.shared import source_locations as places
+from deepcontext.profiler.format.frame import FrameKind, Phase
+from deepcontext.profiler.model.query import Query
+from deepcontext.profiler.model.source import is_user_file
+from deepcontext.profiler.model.tree import NO_NODE
+from deepcontext.profiler.summaries.jax import operations as jax_operations
+from deepcontext.profiler.summaries.jax import programs as jax_summary
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from deepcontext.profiler.profile import Profile
+    from deepcontext.profiler.model.profile import Profile
 
 _LEAST_MOVED: Final = 0.10
 # XLA names a fusion after its operations: "transpose_copy_fusion".

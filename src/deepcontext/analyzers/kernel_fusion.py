@@ -12,25 +12,25 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from deepcontext.analyzers import places
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Severity
-from deepcontext.analyzers.jax_launches import small_launches
-from deepcontext.analyzers.operator_names import (
+from deepcontext.analyzers.shared import source_locations as places
+from deepcontext.analyzers.shared.jax_launches import small_launches
+from deepcontext.analyzers.shared.operator_names import (
     FUSED_ATTENTION,
     MATRIX_PRODUCTS,
     NATIVE_ATTENTION,
     POINTWISE,
     SOFTMAX,
 )
-from deepcontext.analyzers.recurrent_cells import cell_finding, recurrent_cells
-from deepcontext.profiler.frame import FrameKind, Phase
-from deepcontext.profiler.metric import CPU_TIME_NS
-from deepcontext.profiler.query import Query
-from deepcontext.profiler.tree import NO_NODE
+from deepcontext.analyzers.shared.recurrent_cells import cell_finding, recurrent_cells
+from deepcontext.profiler.format.frame import FrameKind, Phase
+from deepcontext.profiler.format.metric import CPU_TIME_NS
+from deepcontext.profiler.model.query import Query
+from deepcontext.profiler.model.tree import NO_NODE
 
 if TYPE_CHECKING:
-    from deepcontext.profiler.profile import Profile
+    from deepcontext.profiler.model.profile import Profile
 
 _HOST: Final = CPU_TIME_NS.name
 _LEAST_SHARE: Final = 0.15

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from deepcontext.analyzers import places
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Severity
-from deepcontext.profiler.frame import FrameKind
-from deepcontext.profiler.tree import NO_NODE
+from deepcontext.analyzers.shared import source_locations as places
+from deepcontext.profiler.format.frame import FrameKind
+from deepcontext.profiler.model.tree import NO_NODE
 
 if TYPE_CHECKING:
-    from deepcontext.profiler.profile import Profile
+    from deepcontext.profiler.model.profile import Profile
 
 _GRID: Final = "grid_block_count"
 _BLOCK: Final = "block_thread_count"

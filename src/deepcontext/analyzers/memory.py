@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from deepcontext.analyzers import places
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Gain, Severity
-from deepcontext.profiler import jax_memory, memory_summary
-from deepcontext.profiler.query import Query
+from deepcontext.analyzers.shared import source_locations as places
+from deepcontext.profiler.model.query import Query
+from deepcontext.profiler.summaries import memory as memory_summary
+from deepcontext.profiler.summaries.jax import memory as jax_memory
 
 if TYPE_CHECKING:
-    from deepcontext.analyzers.places import Place
-    from deepcontext.profiler.jax_memory import ProgramMemory
-    from deepcontext.profiler.profile import Profile
+    from deepcontext.analyzers.shared.source_locations import Place
+    from deepcontext.profiler.model.profile import Profile
+    from deepcontext.profiler.summaries.jax.memory import ProgramMemory
 
 _MIB: Final = 1 << 20
 # Less than this at the peak is no one's worry.

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from deepcontext.analyzers import places
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Severity
-from deepcontext.profiler.frame import FrameKind
-from deepcontext.profiler.query import Query
+from deepcontext.analyzers.shared import source_locations as places
+from deepcontext.profiler.format.frame import FrameKind
+from deepcontext.profiler.model.query import Query
 
 if TYPE_CHECKING:
-    from deepcontext.profiler.profile import Profile
+    from deepcontext.profiler.model.profile import Profile
 
 _LEAST_SHARE: Final = 0.20
 # Source: cuBLAS and CUTLASS name kernels by type: sgemm and simt are float32 without tensor cores,

@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from deepcontext.analyzers import places
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Gain, Severity
-from deepcontext.profiler import balance
-from deepcontext.profiler.frame import Frame, FrameKind
-from deepcontext.profiler.metric import SAMPLED_WAIT_TIME_NS
-from deepcontext.profiler.own_lines import source_lines
-from deepcontext.profiler.source import is_user_file
-from deepcontext.profiler.tree import NO_NODE
+from deepcontext.analyzers.shared import source_locations as places
+from deepcontext.profiler.format.frame import Frame, FrameKind
+from deepcontext.profiler.format.metric import SAMPLED_WAIT_TIME_NS
+from deepcontext.profiler.model.source import is_user_file
+from deepcontext.profiler.model.tree import NO_NODE
+from deepcontext.profiler.summaries import ranks as balance
+from deepcontext.profiler.summaries.user_lines import source_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from deepcontext.profiler.balance import UnevenLine
-    from deepcontext.profiler.profile import Profile
+    from deepcontext.profiler.model.profile import Profile
+    from deepcontext.profiler.summaries.ranks import UnevenLine
 
     Ranks = Sequence[tuple[int, int]]
 

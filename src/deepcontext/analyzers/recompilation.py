@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from deepcontext.analyzers import places
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Gain, Severity
-from deepcontext.profiler import jax_summary
-from deepcontext.profiler.frame import Frame, FrameKind
-from deepcontext.profiler.metric import CPU_TIME_NS
-from deepcontext.profiler.query import Query
-from deepcontext.profiler.run_time import run_time
-from deepcontext.profiler.tree import NO_NODE
+from deepcontext.analyzers.shared import source_locations as places
+from deepcontext.profiler.format.frame import Frame, FrameKind
+from deepcontext.profiler.format.metric import CPU_TIME_NS
+from deepcontext.profiler.model.query import Query
+from deepcontext.profiler.model.tree import NO_NODE
+from deepcontext.profiler.summaries.jax import programs as jax_summary
+from deepcontext.profiler.summaries.run_time import run_time
 
 if TYPE_CHECKING:
-    from deepcontext.profiler.profile import Profile
+    from deepcontext.profiler.model.profile import Profile
 
 # torch names the n-th compilation of its m-th piece of code so.
 _REGION: Final = re.compile(r"Torch-Compiled Region: (?:\d+/)?(\d+)/(\d+)$")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from deepcontext.analyzers import places
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Severity
-from deepcontext.profiler.frame import FrameKind
+from deepcontext.analyzers.shared import source_locations as places
+from deepcontext.profiler.format.frame import FrameKind
 
 if TYPE_CHECKING:
-    from deepcontext.profiler.profile import Profile
+    from deepcontext.profiler.model.profile import Profile
 
 _SAMPLES: Final = "stall_samples"
 _LEAST_SHARE: Final = 0.10

@@ -16,7 +16,7 @@ from deepcontext.errors import QueryError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from deepcontext.profiler.profile import Profile
+    from deepcontext.profiler.model.profile import Profile
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from deepcontext.analyzers import places
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Gain, Severity
-from deepcontext.analyzers.value_reads import value_reads
-from deepcontext.profiler.frame import FrameKind
-from deepcontext.profiler.metric import CPU_TIME_NS
-from deepcontext.profiler.query import Query
+from deepcontext.analyzers.shared import source_locations as places
+from deepcontext.analyzers.shared.value_reads import value_reads
+from deepcontext.profiler.format.frame import FrameKind
+from deepcontext.profiler.format.metric import CPU_TIME_NS
+from deepcontext.profiler.model.query import Query
 
 if TYPE_CHECKING:
-    from deepcontext.profiler.profile import Profile
+    from deepcontext.profiler.model.profile import Profile
 
 _WAIT: Final = "sync_wait_ns"
 _JAX_WAITS: Final = frozenset({"jax: wait for the device", "jax: copy to host"})

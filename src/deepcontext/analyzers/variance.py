@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from deepcontext.analyzers import places
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Severity
-from deepcontext.analyzers.operator_names import INDEX_BY_MASK
-from deepcontext.profiler.frame import FrameKind
-from deepcontext.profiler.metric import CALL_DURATION_NS, CPU_TIME_NS
-from deepcontext.profiler.tree import NO_NODE
+from deepcontext.analyzers.shared import source_locations as places
+from deepcontext.analyzers.shared.operator_names import INDEX_BY_MASK
+from deepcontext.profiler.format.frame import FrameKind
+from deepcontext.profiler.format.metric import CALL_DURATION_NS, CPU_TIME_NS
+from deepcontext.profiler.model.tree import NO_NODE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from deepcontext.profiler.metric import MetricRows
-    from deepcontext.profiler.profile import Profile
+    from deepcontext.profiler.format.metric import MetricRows
+    from deepcontext.profiler.model.profile import Profile
 
 _LEAST_CALLS: Final = 20
 # Workers wait for a core as operators do; a loader without workers may wait for a disk or a network.

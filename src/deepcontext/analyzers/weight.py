@@ -11,14 +11,14 @@ import dataclasses
 from typing import TYPE_CHECKING, Final
 
 from deepcontext.analyzers.finding import Finding, Severity
-from deepcontext.profiler.run_info import ALL_RANKS
-from deepcontext.profiler.run_time import run_time
+from deepcontext.profiler.model.run_info import ALL_RANKS
+from deepcontext.profiler.summaries.run_time import run_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from deepcontext.profiler.profile import Profile
-    from deepcontext.profiler.run_time import RunTime
+    from deepcontext.profiler.model.profile import Profile
+    from deepcontext.profiler.summaries.run_time import RunTime
 
 # Metrics in ns of which saving one saves at most one of the elapsed time, and shares of that itself.
 _TIMES: Final = frozenset({"cpu_time_ns", "device_time_ns", "gpu_time_ns"})

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from deepcontext.collectors.amd import AmdGpu
-from deepcontext.collectors.counters import Counters
-from deepcontext.collectors.cpu_sampling import CpuSampling
-from deepcontext.collectors.jax_programs import JaxPrograms
-from deepcontext.collectors.native_frames import NativeFrames
-from deepcontext.collectors.nvidia import NvidiaGpu
-from deepcontext.collectors.python_frames import PythonFrames
-from deepcontext.collectors.torch_compile import TorchCompile
-from deepcontext.collectors.torch_memory import TorchMemory
-from deepcontext.collectors.torch_operators import TorchOperators
+from deepcontext.collectors.cpu.counters import Counters
+from deepcontext.collectors.cpu.native_frames import NativeFrames
+from deepcontext.collectors.cpu.sampling import CpuSampling
+from deepcontext.collectors.gpu.amd import AmdGpu
+from deepcontext.collectors.gpu.nvidia import NvidiaGpu
+from deepcontext.collectors.jax.programs import JaxPrograms
+from deepcontext.collectors.python.frames import PythonFrames
+from deepcontext.collectors.torch.compilation import TorchCompile
+from deepcontext.collectors.torch.memory import TorchMemory
+from deepcontext.collectors.torch.operators import TorchOperators
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from deepcontext.profiler.collector import Collector
+    from deepcontext.profiler.recording.collector import Collector
 
 ALL: tuple[Callable[[], Collector], ...] = (
     PythonFrames,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from rich.cells import cell_len, set_cell_size
 
 if TYPE_CHECKING:
-    from deepcontext.profiler.frame import Frame
+    from deepcontext.profiler.format.frame import Frame
 
 _TIME_UNITS: Final = ((1.0, "ns"), (1e3, "us"), (1e6, "ms"), (1e9, "s"))
 _BYTE_UNITS: Final = tuple(

@@ -17,7 +17,7 @@ from deepcontext.ui.web.one_file import Limits, make_page
 from deepcontext.ui.web.shelf import OpenProfile, Shelf
 
 if TYPE_CHECKING:
-    from deepcontext.profiler.profile import Profile
+    from deepcontext.profiler.model.profile import Profile
 
 # A notebook is saved with its output, so the page is kept smaller than a file of its own.
 _LIMITS: Final = Limits(size_bytes=1_000_000, tree_nodes=10_000_000)

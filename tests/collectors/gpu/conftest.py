@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 import deepcontext
-from deepcontext.collectors.amd import AmdGpu
-from deepcontext.collectors.nvidia import NvidiaGpu
-from deepcontext.collectors.python_frames import PythonFrames
-from deepcontext.profiler.frame import FrameKind
-from deepcontext.profiler.session import SessionManager, SessionOptions
+from deepcontext.collectors.gpu.amd import AmdGpu
+from deepcontext.collectors.gpu.nvidia import NvidiaGpu
+from deepcontext.collectors.python.frames import PythonFrames
+from deepcontext.profiler.format.frame import FrameKind
+from deepcontext.profiler.recording.session import SessionManager, SessionOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from deepcontext.profiler.collector import Collector
+    from deepcontext.profiler.recording.collector import Collector
 
 # The kit and the tests' helpers are plain files; `tests` is not a package.
 for _folder in (Path(__file__).resolve().parents[2] / "fakes", Path(__file__).resolve().parents[3]):

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from deepcontext.collectors.amd import AmdGpu
-from deepcontext.profiler.frame import FrameKind
+from deepcontext.collectors.gpu.amd import AmdGpu
+from deepcontext.profiler.format.frame import FrameKind
 from tests.collectors.gpu.test_lifecycle import run
 
 if TYPE_CHECKING:
@@ -306,9 +306,9 @@ CALLS = """
             print(next(c.reason for c in profile.trust.collectors if c.name == "amd"))
         """
 IMPORTS = """
-        from deepcontext.collectors.amd import AmdGpu
-        from deepcontext.collectors.python_frames import PythonFrames
-        from deepcontext.profiler.session import SessionManager, SessionOptions
+        from deepcontext.collectors.gpu.amd import AmdGpu
+        from deepcontext.collectors.python.frames import PythonFrames
+        from deepcontext.profiler.recording.session import SessionManager, SessionOptions
 """
 
 

@@ -15,12 +15,12 @@ import pytest
 
 import deepcontext
 from deepcontext import _native
-from deepcontext.collectors.jax_programs import JaxPrograms
-from deepcontext.collectors.nvidia import NvidiaGpu
-from deepcontext.collectors.python_frames import PythonFrames
-from deepcontext.profiler import jax_summary
-from deepcontext.profiler.frame import FrameKind, Phase
-from deepcontext.profiler.session import SessionManager, SessionOptions
+from deepcontext.collectors.gpu.nvidia import NvidiaGpu
+from deepcontext.collectors.jax.programs import JaxPrograms
+from deepcontext.collectors.python.frames import PythonFrames
+from deepcontext.profiler.format.frame import FrameKind, Phase
+from deepcontext.profiler.recording.session import SessionManager, SessionOptions
+from deepcontext.profiler.summaries.jax import programs as jax_summary
 
 pytest.importorskip("jax")
 import jax

@@ -8,11 +8,11 @@ import native_chain
 import pytest
 
 from deepcontext import _native
-from deepcontext.collectors.amd import AmdGpu
-from deepcontext.collectors.native_frames import NativeFrames
-from deepcontext.collectors.nvidia import NvidiaGpu
-from deepcontext.collectors.python_frames import PythonFrames
-from deepcontext.profiler.frame import FrameKind
+from deepcontext.collectors.cpu.native_frames import NativeFrames
+from deepcontext.collectors.gpu.amd import AmdGpu
+from deepcontext.collectors.gpu.nvidia import NvidiaGpu
+from deepcontext.collectors.python.frames import PythonFrames
+from deepcontext.profiler.format.frame import FrameKind
 
 if TYPE_CHECKING:
     import ctypes

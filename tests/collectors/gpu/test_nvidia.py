@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from deepcontext import _native
-from deepcontext.collectors import gpu_libraries
-from deepcontext.collectors.nvidia import NvidiaGpu
+from deepcontext.collectors.gpu import libraries as gpu_libraries
+from deepcontext.collectors.gpu.nvidia import NvidiaGpu
 from tests.collectors.gpu.test_scenarios import assert_conserved
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from deepcontext import _native
-from deepcontext.profiler.frame import FrameKind
+from deepcontext.profiler.format.frame import FrameKind
 from tests.collectors.gpu.test_lifecycle import run
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import kit
 import pytest
 
 from deepcontext import _native
-from deepcontext.profiler.frame import FrameKind
+from deepcontext.profiler.format.frame import FrameKind
 from tests.collectors.gpu.conftest import in_use, recorded
 
 if TYPE_CHECKING:

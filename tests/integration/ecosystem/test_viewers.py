@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from deepcontext.profiler.profile import Profile
+from deepcontext.profiler.model.profile import Profile
 from deepcontext.ui.cli import app
 
 if TYPE_CHECKING:

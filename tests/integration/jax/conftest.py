@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pytest
 
 import deepcontext
-from deepcontext.profiler.frame import FrameKind, Phase
+from deepcontext.profiler.format.frame import FrameKind, Phase
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from deepcontext.profiler.trust import CollectorReport
+    from deepcontext.profiler.model.trust import CollectorReport
 
 pytest.importorskip("jax", reason="jax is in the dependency group 'frameworks'")
 _SCRIPT_TIMEOUT_S = 240.0

@@ -11,8 +11,9 @@ import pytest
 
 import deepcontext
 from deepcontext.analyzers import run_analyzers
-from deepcontext.collectors import jax_compile
-from deepcontext.profiler import jax_operations, jax_summary
+from deepcontext.collectors.jax import compilation as jax_compile
+from deepcontext.profiler.summaries.jax import operations as jax_operations
+from deepcontext.profiler.summaries.jax import programs as jax_summary
 
 pytest.importorskip("jax")
 import jax

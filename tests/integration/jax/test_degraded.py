@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from deepcontext.collectors.jax_names import PRIVATE_NAMES, PrivateName
+from deepcontext.collectors.jax.names import PRIVATE_NAMES, PrivateName
 
 pytest.importorskip("jax")
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 # Every place of the name is made a name that does not exist, before the session starts.
 _PROGRAM = """
     import dataclasses
-    from deepcontext.collectors import jax_names
+    from deepcontext.collectors.jax import names as jax_names
 
     gone = {gone!r}
     known = jax_names._BY_NAME

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from deepcontext.profiler import jax_summary
-from deepcontext.profiler.frame import Phase
+from deepcontext.profiler.format.frame import Phase
+from deepcontext.profiler.summaries.jax import programs as jax_summary
 
 if TYPE_CHECKING:
     from tests.integration.jax.conftest import Recording, RunScript

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import deepcontext
-from deepcontext.profiler import jax_summary
-from deepcontext.profiler.frame import FrameKind, Phase
+from deepcontext.profiler.format.frame import FrameKind, Phase
+from deepcontext.profiler.summaries.jax import programs as jax_summary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

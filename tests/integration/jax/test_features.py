@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from deepcontext.profiler.frame import FrameKind, Phase
+from deepcontext.profiler.format.frame import FrameKind, Phase
 
 pytest.importorskip("jax")
 import jax

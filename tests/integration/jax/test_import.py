@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from deepcontext.profiler.trust import CollectorReport
+    from deepcontext.profiler.model.trust import CollectorReport
 
     Profiled = Callable[[str], tuple[deepcontext.Profile, CollectorReport, str]]
 

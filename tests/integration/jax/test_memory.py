@@ -21,9 +21,10 @@ from rich.console import Console
 import deepcontext
 from deepcontext import _native
 from deepcontext.analyzers import run_analyzers
-from deepcontext.collectors import jax_buffers
-from deepcontext.profiler import jax_memory, memory_summary
-from deepcontext.profiler.frame import FrameKind
+from deepcontext.collectors.jax import buffers as jax_buffers
+from deepcontext.profiler.format.frame import FrameKind
+from deepcontext.profiler.summaries import memory as memory_summary
+from deepcontext.profiler.summaries.jax import memory as jax_memory
 from deepcontext.ui.report import render_report, report_to_dict
 
 pytest.importorskip("jax")

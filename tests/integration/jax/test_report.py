@@ -13,7 +13,8 @@ from rich.cells import cell_len
 from rich.console import Console
 
 import deepcontext
-from deepcontext.profiler import jax_operations, jax_summary
+from deepcontext.profiler.summaries.jax import operations as jax_operations
+from deepcontext.profiler.summaries.jax import programs as jax_summary
 from deepcontext.ui.report import render_report, render_summary, report_to_dict
 
 pytest.importorskip("jax")

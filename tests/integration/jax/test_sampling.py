@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from deepcontext import _native
-from deepcontext.collectors import jax_sampling
-from deepcontext.collectors.jax_names import Names
-from deepcontext.profiler import jax_operations
-from deepcontext.profiler.frame import FrameKind
+from deepcontext.collectors.jax import sampling as jax_sampling
+from deepcontext.collectors.jax.names import Names
+from deepcontext.profiler.format.frame import FrameKind
+from deepcontext.profiler.summaries.jax import operations as jax_operations
 
 pytest.importorskip("jax")
 import jax
@@ -218,7 +218,7 @@ def test_nothing_is_left_behind(record: Record) -> None:
 
 
 def test_waits_and_copies_are_shown_by_line(record: Record) -> None:
-    from deepcontext.profiler import jax_summary
+    from deepcontext.profiler.summaries.jax import programs as jax_summary
 
     def work() -> None:
         x = jnp.ones((64, 64))
@@ -235,7 +235,7 @@ def test_waits_and_copies_are_shown_by_line(record: Record) -> None:
 
 
 def test_numpy_arguments_are_shown_at_the_line_that_gives_them(record: Record) -> None:
-    from deepcontext.profiler import jax_summary
+    from deepcontext.profiler.summaries.jax import programs as jax_summary
 
     @jax.jit
     def summed(x: Any, batch: dict[str, Any], pair: tuple[Any, Any]) -> Any:

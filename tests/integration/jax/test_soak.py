@@ -11,8 +11,8 @@ import pytest
 
 import deepcontext
 from deepcontext import Profile, _native
-from deepcontext.collectors import jax_sampling
-from deepcontext.profiler import jax_operations
+from deepcontext.collectors.jax import sampling as jax_sampling
+from deepcontext.profiler.summaries.jax import operations as jax_operations
 
 pytest.importorskip("jax")
 import jax

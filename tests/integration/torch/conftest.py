@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import deepcontext
-from deepcontext.profiler.frame import Frame, FrameKind, Phase
+from deepcontext.profiler.format.frame import Frame, FrameKind, Phase
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

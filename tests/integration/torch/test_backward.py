@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from deepcontext.profiler.frame import FrameKind, Phase
+from deepcontext.profiler.format.frame import FrameKind, Phase
 
 torch = pytest.importorskip("torch")
 nn = torch.nn

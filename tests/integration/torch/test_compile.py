@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from deepcontext.profiler.compiled_kernels import CompiledKernels
-from deepcontext.profiler.frame import FrameKind, Phase
-from deepcontext.profiler.source import is_user_file
+from deepcontext.profiler.format.frame import FrameKind, Phase
+from deepcontext.profiler.model.compiled_kernels import CompiledKernels
+from deepcontext.profiler.model.source import is_user_file
 
 torch = pytest.importorskip("torch")
 nn = torch.nn

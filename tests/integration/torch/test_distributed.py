@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from deepcontext.profiler import balance
-from deepcontext.profiler.frame import FrameKind
+from deepcontext.profiler.format.frame import FrameKind
+from deepcontext.profiler.summaries import ranks as balance
 
 torch = pytest.importorskip("torch")
 

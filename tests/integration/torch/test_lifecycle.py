@@ -10,7 +10,7 @@ import pytest
 
 import deepcontext
 from deepcontext import _native
-from deepcontext.collectors import torch_operators
+from deepcontext.collectors.torch import operators as torch_operators
 
 torch = pytest.importorskip("torch")
 

@@ -18,9 +18,9 @@ from rich.console import Console
 
 from deepcontext import _native
 from deepcontext.analyzers import run_analyzers
-from deepcontext.collectors.memory_metrics import ROLES
-from deepcontext.profiler import memory_summary
-from deepcontext.profiler.collector import Status
+from deepcontext.collectors.shared.memory_metrics import ROLES
+from deepcontext.profiler.format.status import Status
+from deepcontext.profiler.summaries import memory as memory_summary
 from deepcontext.ui.report import render_report
 from deepcontext.ui.report.machine import report_to_dict
 
@@ -364,7 +364,7 @@ def test_snapshots_while_other_threads_make_gradients() -> None:
 import threading
 import torch
 import deepcontext
-from deepcontext.collectors import torch_memory
+from deepcontext.collectors.torch import memory as torch_memory
 
 def train():
     model = torch.nn.Sequential(*(torch.nn.Linear(4, 4) for _ in range(40)))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from deepcontext.profiler.frame import FrameKind
+from deepcontext.profiler.format.frame import FrameKind
 
 torch = pytest.importorskip("torch")
 nn = torch.nn

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from deepcontext import _native
-from deepcontext.profiler.frame import FrameKind
+from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.views.layers import Layer
 from deepcontext.profiler.views.options import TreeOptions
 from deepcontext.profiler.views.top_down import TopDown

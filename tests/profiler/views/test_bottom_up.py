@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from deepcontext.profiler.frame import Frame, FrameKind
-from deepcontext.profiler.synthetic import random_profile
+from deepcontext.profiler.format.frame import Frame, FrameKind
+from deepcontext.profiler.model.synthetic import random_profile
 from deepcontext.profiler.views.bottom_up import bottom_up, callers_of
 from deepcontext.profiler.views.options import TreeOptions
 from deepcontext.profiler.views.top_down import TopDown

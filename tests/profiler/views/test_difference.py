@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from deepcontext.profiler.frame import Frame, FrameKind
-from deepcontext.profiler.run_info import RunInfo
-from deepcontext.profiler.synthetic import random_profile
+from deepcontext.profiler.format.frame import Frame, FrameKind
+from deepcontext.profiler.model.run_info import RunInfo
+from deepcontext.profiler.model.synthetic import random_profile
 from deepcontext.profiler.views.difference import Difference
 from deepcontext.profiler.views.options import TreeOptions
 from deepcontext.profiler.views.top_down import TopDown

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from deepcontext.errors import QueryError
-from deepcontext.profiler import balance
-from deepcontext.profiler.frame import Frame, FrameKind, Phase
-from deepcontext.profiler.synthetic import random_profile
+from deepcontext.profiler.format.frame import Frame, FrameKind, Phase
+from deepcontext.profiler.model.synthetic import random_profile
+from deepcontext.profiler.summaries import ranks as balance
 from deepcontext.profiler.views.layers import LAYER_OF_KIND, Layer
 from deepcontext.profiler.views.merge import merge
 from deepcontext.profiler.views.options import Edit, TreeOptions
@@ -19,7 +19,7 @@ from deepcontext.profiler.views.pivot import pivots
 from deepcontext.profiler.views.top_down import TopDown
 
 if TYPE_CHECKING:
-    from deepcontext.profiler.profile import Profile
+    from deepcontext.profiler.model.profile import Profile
 
 METRIC = "cpu_time_ns"
 USER, LIBRARY = "/home/me/train.py", "/usr/lib/python3.11/site-packages/torch/nn/modules/linear.py"

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from deepcontext.profiler.profile import Profile
+from deepcontext.profiler.model.profile import Profile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

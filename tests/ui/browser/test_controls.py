@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from deepcontext.profiler import summary
-from deepcontext.profiler.frame import Frame, FrameKind
-from deepcontext.profiler.metric import Aggregation, MetricDescriptor, MetricRows
-from deepcontext.profiler.profile import Profile
+from deepcontext.profiler.format.frame import Frame, FrameKind
+from deepcontext.profiler.format.metric import Aggregation, MetricDescriptor, MetricRows
+from deepcontext.profiler.model.profile import Profile
+from deepcontext.profiler.summaries import summary
 from deepcontext.ui.format import format_bytes, format_count, format_ns, format_share, format_value
 from tests.ui.browser.conftest import ROOT, serving
 

@@ -7,9 +7,9 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
-from deepcontext.profiler import summary
-from deepcontext.profiler.frame import Frame, FrameKind
-from deepcontext.profiler.profile import Profile
+from deepcontext.profiler.format.frame import Frame, FrameKind
+from deepcontext.profiler.model.profile import Profile
+from deepcontext.profiler.summaries import summary
 from deepcontext.ui.format import format_value
 from deepcontext.ui.notebook import profile_html
 

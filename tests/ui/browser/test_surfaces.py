@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from deepcontext.profiler.frame import Frame, FrameKind
-from deepcontext.profiler.profile import Profile
+from deepcontext.profiler.format.frame import Frame, FrameKind
+from deepcontext.profiler.model.profile import Profile
 from deepcontext.ui.format import format_ns
 from tests.ui.browser.conftest import serving
 from tests.ui.conftest import gpu_profile

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from deepcontext.profiler import summary
-from deepcontext.profiler.frame import FrameKind
-from deepcontext.profiler.source import is_user_file
+from deepcontext.profiler.format.frame import FrameKind
+from deepcontext.profiler.model.source import is_user_file
+from deepcontext.profiler.summaries import summary
 from deepcontext.ui.format import format_count, format_share, format_value
 
 if TYPE_CHECKING:
@@ -254,7 +254,7 @@ def test_the_trust_report_shows_collectors_and_counters(opened: Opened) -> None:
 
 
 def test_two_profiles_are_compared(opened: Opened, profiles: tuple[Path, Path]) -> None:
-    from deepcontext.profiler.profile import Profile
+    from deepcontext.profiler.model.profile import Profile
 
     longer = Profile.load(profiles[1])
     opened.go("view=compare")
@@ -272,7 +272,7 @@ def test_two_profiles_are_compared(opened: Opened, profiles: tuple[Path, Path]) 
 
 
 def test_the_second_profile_can_be_looked_at(opened: Opened, profiles: tuple[Path, Path]) -> None:
-    from deepcontext.profiler.profile import Profile
+    from deepcontext.profiler.model.profile import Profile
 
     opened.page.select_option("select[aria-label=Profile]", "1")
     opened.status(format_value(int(Profile.load(profiles[1]).exclusive(METRIC).sum()), "ns"))

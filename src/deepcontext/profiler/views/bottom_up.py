@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from deepcontext.profiler.grouping import NO_GROUP, sums, topmost
-from deepcontext.profiler.tree import Tree
+from deepcontext.profiler.model.grouping import NO_GROUP, sums, topmost
+from deepcontext.profiler.model.tree import Tree
 
 if TYPE_CHECKING:
     from deepcontext.profiler.views.merge import Ints

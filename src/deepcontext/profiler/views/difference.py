@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from deepcontext.profiler.frame import FrameKind
-from deepcontext.profiler.grouping import sums
+from deepcontext.profiler.format.frame import FrameKind
+from deepcontext.profiler.model.grouping import sums
 from deepcontext.profiler.views.merge import merge
 from deepcontext.profiler.views.top_down import OUTSIDE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from deepcontext.profiler.tree import Tree
+    from deepcontext.profiler.model.tree import Tree
     from deepcontext.profiler.views.merge import Ints
     from deepcontext.profiler.views.top_down import TopDown
 

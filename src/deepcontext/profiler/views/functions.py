@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from deepcontext.profiler import summary
-from deepcontext.profiler.frame import Frame, FrameKind, Phase
+from deepcontext.profiler.format.frame import Frame, FrameKind, Phase
+from deepcontext.profiler.summaries import summary
 from deepcontext.profiler.views.layers import Layer, layer_of_frame
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from deepcontext.profiler.frame_table import FrameTable
-    from deepcontext.profiler.profile import Profile
+    from deepcontext.profiler.model.frame_table import FrameTable
+    from deepcontext.profiler.model.profile import Profile
 
     Ints = npt.NDArray[np.int64]
 

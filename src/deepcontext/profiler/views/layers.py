@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from deepcontext.profiler.frame import FrameKind
+from deepcontext.profiler.format.frame import FrameKind
 
 if TYPE_CHECKING:
     import numpy.typing as npt

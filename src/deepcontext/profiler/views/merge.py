@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from deepcontext.profiler.tree import Tree
+from deepcontext.profiler.model.tree import Tree
 
 if TYPE_CHECKING:
     import numpy.typing as npt

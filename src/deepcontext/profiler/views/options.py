@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias, get_args
 
 from deepcontext.errors import QueryError
-from deepcontext.profiler.frame import Phase  # noqa: TC001  a field's type, read at run time
+from deepcontext.profiler.format.frame import Phase  # noqa: TC001  a field's type, read at run time
 from deepcontext.profiler.views.layers import Layer  # noqa: TC001  the same
 
 EditKind: TypeAlias = Literal["focus", "root", "hide", "collapse", "drop"]

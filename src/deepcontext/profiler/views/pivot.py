@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from deepcontext.errors import QueryError
-from deepcontext.profiler.frame import FrameKind
-from deepcontext.profiler.summary import shown_phase
-from deepcontext.profiler.tree import NO_NODE
+from deepcontext.profiler.format.frame import FrameKind
+from deepcontext.profiler.model.tree import NO_NODE
+from deepcontext.profiler.summaries.summary import shown_phase
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from deepcontext.profiler.profile import Profile
+    from deepcontext.profiler.model.profile import Profile
     from deepcontext.profiler.views.functions import FunctionTable
 
     Ints = npt.NDArray[np.int64]

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from deepcontext.errors import QueryError
-from deepcontext.profiler import summary
-from deepcontext.profiler.grouping import NO_GROUP, Spreads, sums
-from deepcontext.profiler.metric import CALL_DURATION_NS
+from deepcontext.profiler.format.metric import CALL_DURATION_NS
+from deepcontext.profiler.model.grouping import NO_GROUP, Spreads, sums
+from deepcontext.profiler.summaries import summary
 from deepcontext.profiler.views.functions import FunctionTable
 from deepcontext.profiler.views.layers import Layer
 from deepcontext.profiler.views.merge import Merged, merge
@@ -28,9 +28,9 @@ from deepcontext.profiler.views.pivot import labels
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from deepcontext.profiler.frame import Phase
-    from deepcontext.profiler.profile import Profile
-    from deepcontext.profiler.tree import Tree
+    from deepcontext.profiler.format.frame import Phase
+    from deepcontext.profiler.model.profile import Profile
+    from deepcontext.profiler.model.tree import Tree
     from deepcontext.profiler.views.options import Edit, TreeOptions
     from deepcontext.profiler.views.pivot import Labels
 

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from deepcontext.errors import UserError
-from deepcontext.profiler.writing import ForeignFileError
+from deepcontext.profiler.format.writing import ForeignFileError
 from deepcontext.ui.cli.command import Command, Parser
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from deepcontext.analyzers import Finding
-    from deepcontext.profiler.profile import Profile
+    from deepcontext.profiler.model.profile import Profile
 
 _LIMIT_EXCEEDED: Final = 3
 # Those of `deepcontext.analyzers.Severity`; not imported here, because it imports numpy.
@@ -95,7 +95,7 @@ def _run(arguments: argparse.Namespace) -> int:
     # Here, not above: `profile` becomes the program in no more time than its own imports take.
     from deepcontext.analyzers import encode_section, load_plugin, run_analyzers  # noqa: PLC0415
     from deepcontext.analyzers.finding import SECTION  # noqa: PLC0415
-    from deepcontext.profiler.profile import Profile  # noqa: PLC0415
+    from deepcontext.profiler.model.profile import Profile  # noqa: PLC0415
 
     if arguments.save and arguments.only:
         raise UserError("--save stores the findings of all analyzers; leave out --only")

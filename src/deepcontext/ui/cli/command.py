@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
 from deepcontext.errors import UserError
-from deepcontext.profiler.option_values import counters
+from deepcontext.profiler.recording.options import counters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from deepcontext.profiler.option_values import Range
+    from deepcontext.profiler.recording.options import Range
 
 EXIT_CODES = """\
 exit codes:

@@ -11,8 +11,8 @@ from deepcontext.ui.cli.command import Command, Parser, positive_float, positive
 if TYPE_CHECKING:
     import argparse
 
-    from deepcontext.profiler.comparison import Comparison
-    from deepcontext.profiler.profile import Profile
+    from deepcontext.profiler.model.profile import Profile
+    from deepcontext.profiler.summaries.comparison import Comparison
 
 
 def _parser() -> Parser:
@@ -67,8 +67,8 @@ def _run(arguments: argparse.Namespace) -> int:
     # Here, not above: `profile` becomes the program in no more time than its own imports take.
     from rich.console import Console  # noqa: PLC0415
 
-    from deepcontext.profiler.comparison import compare  # noqa: PLC0415
-    from deepcontext.profiler.profile import Profile  # noqa: PLC0415
+    from deepcontext.profiler.model.profile import Profile  # noqa: PLC0415
+    from deepcontext.profiler.summaries.comparison import compare  # noqa: PLC0415
     from deepcontext.ui.report.difference import (  # noqa: PLC0415
         difference_to_dict,
         render_difference,
@@ -93,7 +93,7 @@ def _steps(profiles: tuple[Profile, Profile], per: str | None) -> tuple[int, int
     Raises:
         UserError: steps are asked for, and a profile knows of none.
     """
-    from deepcontext.analyzers.places import steps  # noqa: PLC0415  as above
+    from deepcontext.analyzers.shared.source_locations import steps  # noqa: PLC0415  as above
 
     if per == "run":
         return None

@@ -58,7 +58,7 @@ exit codes:
 
 def _run(arguments: argparse.Namespace) -> int:
     # Here, not above: `profile` becomes the program in no more time than its own imports take.
-    from deepcontext.profiler.profile import Profile  # noqa: PLC0415
+    from deepcontext.profiler.model.profile import Profile  # noqa: PLC0415
     from deepcontext.ui.export import FORMATS, export  # noqa: PLC0415
     from deepcontext.ui.format import format_bytes  # noqa: PLC0415
 

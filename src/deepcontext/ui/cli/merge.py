@@ -1,4 +1,4 @@
-"""`deepcontext merge`: one profile of all ranks of a job (`deepcontext.profiler.merging`)."""
+"""`deepcontext merge`: one profile of all ranks of a job (`deepcontext.profiler.model.merging`)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from deepcontext.errors import UserError
-from deepcontext.profiler.writing import PROFILE
+from deepcontext.profiler.format.writing import PROFILE
 from deepcontext.ui.cli.command import Command, Parser
 from deepcontext.ui.cli.output import Output, add_force_option
 
@@ -53,8 +53,8 @@ exit codes:
 
 def _run(arguments: argparse.Namespace) -> int:
     # Here, not above: `profile` becomes the program in no more time than its own imports take.
-    from deepcontext.profiler.merging import merge  # noqa: PLC0415
-    from deepcontext.profiler.profile import Profile  # noqa: PLC0415
+    from deepcontext.profiler.model.merging import merge  # noqa: PLC0415
+    from deepcontext.profiler.model.profile import Profile  # noqa: PLC0415
 
     output = Output(arguments.output, PROFILE, arguments.force)
     output.check(arguments.file)

@@ -1,6 +1,6 @@
 """What commands that write a file have in common: `--force`, `-` for standard output, the check.
 
-The writing itself, and what may be replaced, is `deepcontext.profiler.writing`'s.
+The writing itself, and what may be replaced, is `deepcontext.profiler.format.writing`'s.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from deepcontext.errors import UserError
-from deepcontext.profiler import writing
+from deepcontext.profiler.format import writing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from deepcontext.profiler.writing import FileKind
+    from deepcontext.profiler.format.writing import FileKind
     from deepcontext.ui.cli.command import Parser
 
 STANDARD_OUTPUT: Final = "-"

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from deepcontext.errors import LimitExceededError
-from deepcontext.profiler.launch.options import LaunchOptions
-from deepcontext.profiler.launch.program import Program
+from deepcontext.profiler.recording.launch.options import LaunchOptions
+from deepcontext.profiler.recording.launch.program import Program
 from deepcontext.ui.cli.command import Command, Parser, positive_float, positive_int
 from deepcontext.ui.cli.session_options import add_session_options
 

@@ -17,15 +17,19 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from deepcontext.errors import EnvironmentProblem, UserError
-from deepcontext.profiler.launch.command import LaunchCommand, plain_command, profiled_command
+from deepcontext.profiler.recording.launch.command import (
+    LaunchCommand,
+    plain_command,
+    profiled_command,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import numpy.typing as npt
 
-    from deepcontext.profiler.launch.options import LaunchOptions
-    from deepcontext.profiler.launch.program import Program
+    from deepcontext.profiler.recording.launch.options import LaunchOptions
+    from deepcontext.profiler.recording.launch.program import Program
 
 CONFIDENCE: Final = 0.95
 _RESAMPLES: Final = 10_000

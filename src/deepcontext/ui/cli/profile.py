@@ -2,7 +2,7 @@
 
 Checks the request and then becomes the program (`os.execve`), so that process id, signals, exit
 status and standard streams are the program's own. What follows in the program is
-`deepcontext.profiler.launch`.
+`deepcontext.profiler.recording.launch`.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from deepcontext.errors import EnvironmentProblem, UserError
-from deepcontext.profiler.launch.command import profiled_command
-from deepcontext.profiler.launch.options import LaunchOptions
-from deepcontext.profiler.launch.program import Program
-from deepcontext.profiler.rank import Rank, current_rank
-from deepcontext.profiler.session_file import check as check_output
+from deepcontext.profiler.recording.launch.command import profiled_command
+from deepcontext.profiler.recording.launch.options import LaunchOptions
+from deepcontext.profiler.recording.launch.program import Program
+from deepcontext.profiler.recording.rank import Rank, current_rank
+from deepcontext.profiler.recording.session_file import check as check_output
 from deepcontext.ui.cli.command import Command, Parser
 from deepcontext.ui.cli.output import STANDARD_OUTPUT, add_force_option
 from deepcontext.ui.cli.session_options import add_session_options

@@ -52,7 +52,7 @@ def _run(arguments: argparse.Namespace) -> int:
     # Here, not above: `profile` becomes the program in no more time than its own imports take.
     from rich.console import Console  # noqa: PLC0415
 
-    from deepcontext.profiler.profile import Profile  # noqa: PLC0415
+    from deepcontext.profiler.model.profile import Profile  # noqa: PLC0415
     from deepcontext.ui.report import (  # noqa: PLC0415
         render_report,
         render_summary,

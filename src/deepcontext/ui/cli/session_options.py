@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from deepcontext.profiler.counter_names import COUNTER_NAMES
-from deepcontext.profiler.option_values import CPU_RATE, NODE_LIMIT, SNAPSHOT_INTERVAL
+from deepcontext.profiler.format.counter_names import COUNTER_NAMES
+from deepcontext.profiler.recording.options import CPU_RATE, NODE_LIMIT, SNAPSHOT_INTERVAL
 from deepcontext.ui.cli.command import counter_names, number_in, whole_number_in
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from deepcontext.profiler.writing import HEAD_BYTES, FileKind
+from deepcontext.profiler.format.writing import HEAD_BYTES, FileKind
 from deepcontext.ui.format import frame_label
 
 if TYPE_CHECKING:

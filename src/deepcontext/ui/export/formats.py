@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from deepcontext.profiler.measures import default_metric
+from deepcontext.profiler.summaries.measures import default_metric
 from deepcontext.ui.export import collapsed, pprof, speedscope
 from deepcontext.ui.export.stacks import Stacks
 from deepcontext.ui.format import format_count
@@ -16,8 +16,8 @@ from deepcontext.ui.web.measures import measure_named, measures
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from deepcontext.profiler.profile import Profile
-    from deepcontext.profiler.writing import FileKind
+    from deepcontext.profiler.format.writing import FileKind
+    from deepcontext.profiler.model.profile import Profile
 
 
 @dataclass(frozen=True, slots=True)

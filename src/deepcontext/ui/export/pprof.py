@@ -1,7 +1,7 @@
 """pprof's `profile.proto`, compressed: a sample a call path, a value a measure, the phase as label.
 
 Field numbers are those of github.com/google/pprof, proto/profile.proto. Message classes are made at
-run time, as for our own file (`profiler/store/messages.py`).
+run time, as for our own file (`profiler/model/store/messages.py`).
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-from deepcontext.profiler.frame import Phase
-from deepcontext.profiler.writing import FileKind
+from deepcontext.profiler.format.frame import Phase
+from deepcontext.profiler.format.writing import FileKind
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message

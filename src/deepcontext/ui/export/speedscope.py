@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from deepcontext.profiler.writing import FileKind
+from deepcontext.profiler.format.writing import FileKind
 
 if TYPE_CHECKING:
     from deepcontext.ui.export.stacks import Stacks

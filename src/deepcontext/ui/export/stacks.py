@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from deepcontext.profiler.profile import Profile
+    from deepcontext.profiler.model.profile import Profile
     from deepcontext.ui.web.answers import Measure
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from deepcontext.profiler.below_line import below_line
-from deepcontext.profiler.source import line_text
+from deepcontext.profiler.model.source import line_text
+from deepcontext.profiler.summaries.below_line import below_line
 from deepcontext.ui.format import Elide, format_count, format_ns, format_share, shorten_path
 from deepcontext.ui.report.page import Column
 
 if TYPE_CHECKING:
-    from deepcontext.profiler.below_line import BelowLine
-    from deepcontext.profiler.profile import Profile
+    from deepcontext.profiler.model.profile import Profile
+    from deepcontext.profiler.summaries.below_line import BelowLine
     from deepcontext.ui.report.page import Page
     from deepcontext.ui.report.sections import View
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from deepcontext.profiler import time_use
-from deepcontext.profiler.source import line_text
+from deepcontext.profiler.model.source import line_text
+from deepcontext.profiler.summaries import time_use
 from deepcontext.ui.format import Elide, format_count, format_ns, format_share, shorten_path
 from deepcontext.ui.report.page import Column
 
 if TYPE_CHECKING:
-    from deepcontext.profiler.time_use import SampledTime
+    from deepcontext.profiler.summaries.time_use import SampledTime
     from deepcontext.ui.report.page import Page
     from deepcontext.ui.report.sections import View
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from deepcontext.profiler import counter_use
-from deepcontext.profiler.source import line_text
+from deepcontext.profiler.model.source import line_text
+from deepcontext.profiler.summaries import counters as counter_use
 from deepcontext.ui.format import Elide, format_count, shorten_path
 from deepcontext.ui.report.page import Column
 

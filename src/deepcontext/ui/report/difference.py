@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
-from deepcontext.profiler.comparison import differing_circumstances
+from deepcontext.profiler.summaries.comparison import differing_circumstances
 from deepcontext.ui.format import Elide, format_bytes, format_count, format_ns, format_value
 from deepcontext.ui.labels import metric_label
 from deepcontext.ui.report.page import Column, Page
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from deepcontext.profiler.comparison import Change, Comparison
-    from deepcontext.profiler.profile import Profile
+    from deepcontext.profiler.model.profile import Profile
+    from deepcontext.profiler.summaries.comparison import Change, Comparison
 
 FORMAT: Final = "deepcontext diff"
 VERSION: Final = 1

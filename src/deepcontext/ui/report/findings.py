@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from deepcontext.analyzers.finding import Finding
-    from deepcontext.profiler.profile import Profile
+    from deepcontext.profiler.model.profile import Profile
     from deepcontext.ui.report.page import Page
 
 _STYLES = {Severity.HIGH: "red", Severity.WARNING: "yellow", Severity.INFO: "dim"}

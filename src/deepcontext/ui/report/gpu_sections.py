@@ -8,15 +8,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from deepcontext.profiler import jax_summary
-from deepcontext.profiler.gpu_summary import GPU_TIME, gpu_use
+from deepcontext.profiler.summaries.gpu import GPU_TIME, gpu_use
+from deepcontext.profiler.summaries.jax import programs as jax_summary
 from deepcontext.ui.format import Elide, format_count, format_ns, format_share
 from deepcontext.ui.report import sections
 from deepcontext.ui.report.page import Column
 
 if TYPE_CHECKING:
-    from deepcontext.profiler.gpu_summary import GpuUse
-    from deepcontext.profiler.profile import Profile
+    from deepcontext.profiler.model.profile import Profile
+    from deepcontext.profiler.summaries.gpu import GpuUse
     from deepcontext.ui.report.page import Page
     from deepcontext.ui.report.sections import View
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from deepcontext.profiler import summary
-from deepcontext.profiler.collector import Status
-from deepcontext.profiler.metric import CPU_TIME_NS
-from deepcontext.profiler.run_info import ALL_RANKS
-from deepcontext.profiler.run_time import run_time
+from deepcontext.profiler.format.metric import CPU_TIME_NS
+from deepcontext.profiler.format.status import Status
+from deepcontext.profiler.model.run_info import ALL_RANKS
+from deepcontext.profiler.summaries import summary
+from deepcontext.profiler.summaries.run_time import run_time
 from deepcontext.ui.format import (
     format_bytes,
     format_count,
@@ -27,9 +27,9 @@ from deepcontext.ui.report.gpu_sections import gpu_text
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from deepcontext.profiler.profile import Profile
-    from deepcontext.profiler.run_info import RunInfo
-    from deepcontext.profiler.trust import CollectorReport, TrustReport
+    from deepcontext.profiler.model.profile import Profile
+    from deepcontext.profiler.model.run_info import RunInfo
+    from deepcontext.profiler.model.trust import CollectorReport, TrustReport
     from deepcontext.ui.report.page import Page
 
 _WARNING = "yellow"

@@ -1,14 +1,14 @@
 """The tables of a report about memory that JAX uses: arrays by line, programs by what they need.
 
-`deepcontext.profiler.jax_memory` computes what they say.
+`deepcontext.profiler.summaries.jax.memory` computes what they say.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from deepcontext.profiler import jax_memory
-from deepcontext.profiler.source import line_text
+from deepcontext.profiler.model.source import line_text
+from deepcontext.profiler.summaries.jax import memory as jax_memory
 from deepcontext.ui.format import (
     Elide,
     format_bytes,
@@ -19,7 +19,7 @@ from deepcontext.ui.format import (
 from deepcontext.ui.report.page import Column
 
 if TYPE_CHECKING:
-    from deepcontext.profiler.jax_memory import ArrayMemory
+    from deepcontext.profiler.summaries.jax.memory import ArrayMemory
     from deepcontext.ui.report.page import Page
     from deepcontext.ui.report.sections import View
 

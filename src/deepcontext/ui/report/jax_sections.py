@@ -1,6 +1,6 @@
 """The tables of a report about JAX, one function a section.
 
-`deepcontext.profiler.jax_summary` and `jax_operations` compute what they say.
+`deepcontext.profiler.summaries.jax.programs` and `jax_operations` compute what they say.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
-from deepcontext.profiler import jax_operations, jax_summary
+from deepcontext.profiler.summaries.jax import operations as jax_operations
+from deepcontext.profiler.summaries.jax import programs as jax_summary
 from deepcontext.ui.format import (
     Elide,
     format_bytes,
@@ -24,8 +25,8 @@ from deepcontext.ui.report.page import Column
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from deepcontext.profiler.jax_operations import Member, Operation
-    from deepcontext.profiler.jax_summary import Recompilation, Source
+    from deepcontext.profiler.summaries.jax.operations import Member, Operation
+    from deepcontext.profiler.summaries.jax.programs import Recompilation, Source
     from deepcontext.ui.report.page import Page
     from deepcontext.ui.report.sections import View
 

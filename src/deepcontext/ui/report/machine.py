@@ -11,22 +11,25 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from deepcontext.profiler import balance, counter_use, memory_summary, summary, time_use
-from deepcontext.profiler.below_line import below_line
-from deepcontext.profiler.gpu_summary import gpu_use
-from deepcontext.profiler.measures import default_metric
-from deepcontext.profiler.run_time import run_time
-from deepcontext.profiler.source import line_text
+from deepcontext.profiler.model.source import line_text
+from deepcontext.profiler.summaries import counters as counter_use
+from deepcontext.profiler.summaries import memory as memory_summary
+from deepcontext.profiler.summaries import ranks as balance
+from deepcontext.profiler.summaries import summary, time_use
+from deepcontext.profiler.summaries.below_line import below_line
+from deepcontext.profiler.summaries.gpu import gpu_use
+from deepcontext.profiler.summaries.measures import default_metric
+from deepcontext.profiler.summaries.run_time import run_time
 from deepcontext.ui.report.machine_jax import jax_to_dict
 
 if TYPE_CHECKING:
-    from deepcontext.profiler.balance import UnevenLine
-    from deepcontext.profiler.counter_use import LineCounts
-    from deepcontext.profiler.frame import Frame
-    from deepcontext.profiler.grouping import Spread
-    from deepcontext.profiler.profile import Profile
-    from deepcontext.profiler.summary import Group, GroupTable
-    from deepcontext.profiler.time_use import LineTime
+    from deepcontext.profiler.format.frame import Frame
+    from deepcontext.profiler.model.grouping import Spread
+    from deepcontext.profiler.model.profile import Profile
+    from deepcontext.profiler.summaries.counters import LineCounts
+    from deepcontext.profiler.summaries.ranks import UnevenLine
+    from deepcontext.profiler.summaries.summary import Group, GroupTable
+    from deepcontext.profiler.summaries.time_use import LineTime
 
 FORMAT: Final = "deepcontext report"
 VERSION: Final = 1

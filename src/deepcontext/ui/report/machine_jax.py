@@ -9,13 +9,15 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from deepcontext.profiler import jax_memory, jax_operations, jax_summary
+from deepcontext.profiler.summaries.jax import memory as jax_memory
+from deepcontext.profiler.summaries.jax import operations as jax_operations
+from deepcontext.profiler.summaries.jax import programs as jax_summary
 
 if TYPE_CHECKING:
-    from deepcontext.profiler.frame import Phase
-    from deepcontext.profiler.jax_operations import Operation
-    from deepcontext.profiler.jax_summary import Source
-    from deepcontext.profiler.profile import Profile
+    from deepcontext.profiler.format.frame import Phase
+    from deepcontext.profiler.model.profile import Profile
+    from deepcontext.profiler.summaries.jax.operations import Operation
+    from deepcontext.profiler.summaries.jax.programs import Source
 
 
 def jax_to_dict(profile: Profile, limit: int) -> dict[str, object] | None:

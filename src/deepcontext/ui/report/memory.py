@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
-from deepcontext.profiler import memory_summary
-from deepcontext.profiler.source import line_text
+from deepcontext.profiler.model.source import line_text
+from deepcontext.profiler.summaries import memory as memory_summary
 from deepcontext.ui.format import (
     Elide,
     format_bytes,
@@ -19,9 +19,9 @@ from deepcontext.ui.format import (
 from deepcontext.ui.report.page import Column
 
 if TYPE_CHECKING:
-    from deepcontext.profiler.memory_summary import Growth, MemoryUse, Pool
-    from deepcontext.profiler.profile import Profile
-    from deepcontext.profiler.summary import Group
+    from deepcontext.profiler.model.profile import Profile
+    from deepcontext.profiler.summaries.memory import Growth, MemoryUse, Pool
+    from deepcontext.profiler.summaries.summary import Group
     from deepcontext.ui.report.page import Page
 
 _ROLE_NAMES: Final = {"optimizer": "optimizer state", "unknown": "not known"}

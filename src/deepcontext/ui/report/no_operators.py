@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from deepcontext.profiler.collector import Status
-from deepcontext.profiler.frame import FrameKind
-from deepcontext.profiler.measures import default_metric
+from deepcontext.profiler.format.frame import FrameKind
+from deepcontext.profiler.format.status import Status
+from deepcontext.profiler.summaries.measures import default_metric
 from deepcontext.ui.report.gpu_sections import gpu_text
 
 if TYPE_CHECKING:
-    from deepcontext.profiler.profile import Profile
+    from deepcontext.profiler.model.profile import Profile
 
 _FRAMEWORKS: Final = ("torch", "jax")
 _SHORT_NS: Final = 100_000_000

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
-from deepcontext.profiler import summary
-from deepcontext.profiler.frame import FrameKind
+from deepcontext.profiler.format.frame import FrameKind
+from deepcontext.profiler.summaries import summary
 from deepcontext.ui.format import (
     elide,
     format_count,

@@ -14,7 +14,7 @@ import numpy as np
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from deepcontext.profiler.profile import Profile
+    from deepcontext.profiler.model.profile import Profile
 
     Mask = npt.NDArray[np.bool_]
     Ints = npt.NDArray[np.integer[Any]]

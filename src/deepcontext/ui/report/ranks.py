@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from deepcontext.profiler import balance
-from deepcontext.profiler.source import line_text
+from deepcontext.profiler.model.source import line_text
+from deepcontext.profiler.summaries import ranks as balance
 from deepcontext.ui.format import Elide, format_count, format_ns, shorten_path
 from deepcontext.ui.report.page import Column
 

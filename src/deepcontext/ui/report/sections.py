@@ -1,4 +1,4 @@
-"""The tables of a report, one function a section; `deepcontext.profiler.summary` computes them."""
+"""The tables of a report, one function a section; `deepcontext.profiler.summaries.summary` computes them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
-from deepcontext.profiler import summary
-from deepcontext.profiler.below_line import one_line
-from deepcontext.profiler.frame import Phase
-from deepcontext.profiler.own_lines import OwnLines
-from deepcontext.profiler.source import line_text
+from deepcontext.profiler.format.frame import Phase
+from deepcontext.profiler.model.source import line_text
+from deepcontext.profiler.summaries import summary
+from deepcontext.profiler.summaries.below_line import one_line
+from deepcontext.profiler.summaries.user_lines import OwnLines
 from deepcontext.ui.format import (
     Elide,
     format_count,
@@ -26,9 +26,9 @@ from deepcontext.ui.report.page import Column
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from deepcontext.profiler.grouping import Spread
-    from deepcontext.profiler.profile import Profile
-    from deepcontext.profiler.summary import Group, GroupTable, PhaseRow
+    from deepcontext.profiler.model.grouping import Spread
+    from deepcontext.profiler.model.profile import Profile
+    from deepcontext.profiler.summaries.summary import Group, GroupTable, PhaseRow
     from deepcontext.ui.report.page import Page
 
 PHASE_NAMES: Final = {phase: phase.label.replace("_", " ") for phase in summary.PHASES}

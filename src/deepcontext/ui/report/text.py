@@ -6,9 +6,9 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deepcontext.profiler import summary, time_use
-from deepcontext.profiler.measures import default_metric
-from deepcontext.profiler.run_info import ALL_RANKS
+from deepcontext.profiler.model.run_info import ALL_RANKS
+from deepcontext.profiler.summaries import summary, time_use
+from deepcontext.profiler.summaries.measures import default_metric
 from deepcontext.ui.format import format_count, format_ns, format_share
 from deepcontext.ui.report import (
     below,
@@ -31,8 +31,8 @@ from deepcontext.ui.report.sections import View
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from deepcontext.profiler.profile import Profile
-    from deepcontext.profiler.run_info import RunInfo
+    from deepcontext.profiler.model.profile import Profile
+    from deepcontext.profiler.model.run_info import RunInfo
 
 _SUMMARY_LINES = 5
 

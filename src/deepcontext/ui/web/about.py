@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from deepcontext.errors import QueryError
-from deepcontext.profiler import summary
-from deepcontext.profiler.run_info import ALL_RANKS
+from deepcontext.profiler.model.run_info import ALL_RANKS
+from deepcontext.profiler.summaries import summary
 from deepcontext.profiler.views.layers import OPTIONAL_LAYERS, layer_of_frame
 from deepcontext.profiler.views.pivot import pivots
 from deepcontext.ui.format import format_bytes, format_count, format_ns, format_share
@@ -26,8 +26,8 @@ from deepcontext.ui.web.tables import tables_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from deepcontext.profiler.profile import Profile
-    from deepcontext.profiler.run_info import RunInfo
+    from deepcontext.profiler.model.profile import Profile
+    from deepcontext.profiler.model.run_info import RunInfo
     from deepcontext.ui.web.shelf import OpenProfile, Shelf
 
 _LARGEST_SECTION: Final = 1_000_000

@@ -19,7 +19,7 @@ from werkzeug.exceptions import HTTPException
 
 import deepcontext
 from deepcontext.errors import DeepContextError, UserError
-from deepcontext.profiler.measures import default_metric
+from deepcontext.profiler.summaries.measures import default_metric
 from deepcontext.ui.web.about import about
 from deepcontext.ui.web.answers import ErrorAnswer
 from deepcontext.ui.web.ask import QUESTIONS

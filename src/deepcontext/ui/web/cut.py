@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from deepcontext.profiler.frame import FrameKind
+from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.views.functions import NO_FRAME
 from deepcontext.profiler.views.layers import Layer
 from deepcontext.ui.web.answers import FunctionColumns
@@ -15,7 +15,7 @@ from deepcontext.ui.web.answers import FunctionColumns
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from deepcontext.profiler.tree import Tree
+    from deepcontext.profiler.model.tree import Tree
     from deepcontext.profiler.views.difference import Difference
     from deepcontext.profiler.views.functions import FunctionTable
 

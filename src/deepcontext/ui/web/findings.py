@@ -10,7 +10,7 @@ from deepcontext.ui.web.answers import FindingRow, FindingsAnswer, FindingText
 
 if TYPE_CHECKING:
     from deepcontext.analyzers.finding import Finding
-    from deepcontext.profiler.profile import Profile
+    from deepcontext.profiler.model.profile import Profile
     from deepcontext.ui.web.shelf import Shelf
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, assert_never
 import numpy as np
 
 from deepcontext.errors import QueryError
-from deepcontext.profiler.frame import Phase
+from deepcontext.profiler.format.frame import Phase
 from deepcontext.profiler.views.bottom_up import bottom_up, callers_of, outermost
 from deepcontext.profiler.views.options import Edit
 from deepcontext.profiler.views.top_down import OUTSIDE
@@ -19,8 +19,8 @@ from deepcontext.ui.web.measures import measure_named, values_of
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from deepcontext.profiler.grouping import Spreads
-    from deepcontext.profiler.tree import Tree
+    from deepcontext.profiler.model.grouping import Spreads
+    from deepcontext.profiler.model.tree import Tree
     from deepcontext.profiler.views.bottom_up import CallerTree
     from deepcontext.profiler.views.top_down import TopDown
     from deepcontext.ui.web.questions import FlameQuestion

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from deepcontext.errors import QueryError
-from deepcontext.profiler.elapsed import ELAPSED_TIME_NS
-from deepcontext.profiler.measures import summed_metrics
-from deepcontext.profiler.metric import CALL_DURATION_NS, CPU_TIME_NS
+from deepcontext.profiler.format.metric import CALL_DURATION_NS, CPU_TIME_NS
+from deepcontext.profiler.model.elapsed import ELAPSED_TIME_NS
+from deepcontext.profiler.summaries.measures import summed_metrics
 from deepcontext.ui.labels import metric_label
 from deepcontext.ui.web.answers import Measure
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from deepcontext.profiler.profile import Profile
+    from deepcontext.profiler.model.profile import Profile
 
 _COUNT: Final = ".count"
 # Of these the number of events says how often the profiler looked, not what the program did.

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from deepcontext.profiler import summary
-from deepcontext.profiler.frame import FrameKind
-from deepcontext.profiler.grouping import NO_GROUP, Spreads, sums
-from deepcontext.profiler.metric import CALL_DURATION_NS, Aggregation
+from deepcontext.profiler.format.frame import FrameKind
+from deepcontext.profiler.format.metric import CALL_DURATION_NS, Aggregation
+from deepcontext.profiler.model.grouping import NO_GROUP, Spreads, sums
+from deepcontext.profiler.summaries import summary
 from deepcontext.profiler.views.layers import Layer
 from deepcontext.ui.labels import metric_label
 from deepcontext.ui.web.answers import (

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from deepcontext.errors import DeepContextError
-from deepcontext.profiler.writing import FileKind
+from deepcontext.profiler.format.writing import FileKind
 from deepcontext.ui.format import format_bytes, format_count
 from deepcontext.ui.web import recording
 from deepcontext.ui.web.about import about

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final, Literal, get_args
 from urllib.parse import quote
 
 from deepcontext.errors import QueryError
-from deepcontext.profiler.frame import Phase
-from deepcontext.profiler.metric import CPU_TIME_NS
+from deepcontext.profiler.format.frame import Phase
+from deepcontext.profiler.format.metric import CPU_TIME_NS
 from deepcontext.profiler.views.layers import OPTIONAL_LAYERS, Layer
 from deepcontext.profiler.views.options import Edit, TreeOptions
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from deepcontext.profiler import summary
-from deepcontext.profiler.measures import default_metric
+from deepcontext.profiler.summaries import summary
+from deepcontext.profiler.summaries.measures import default_metric
 from deepcontext.profiler.views.layers import OPTIONAL_LAYERS, layer_of_frame
 from deepcontext.profiler.views.options import TreeOptions
 from deepcontext.profiler.views.pivot import pivots
@@ -26,7 +26,7 @@ from deepcontext.ui.web.tables import table, tables_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from deepcontext.profiler.profile import Profile
+    from deepcontext.profiler.model.profile import Profile
     from deepcontext.profiler.views.layers import Layer
     from deepcontext.ui.web.shelf import Shelf
 

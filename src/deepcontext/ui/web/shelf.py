@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from deepcontext.errors import DeepContextError, QueryError
-from deepcontext.profiler.profile import Profile
+from deepcontext.profiler.model.profile import Profile
 from deepcontext.profiler.views.difference import Difference
 from deepcontext.profiler.views.top_down import TopDown
 

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from deepcontext.errors import QueryError
-from deepcontext.profiler.source import is_user_file
+from deepcontext.profiler.model.source import is_user_file
 from deepcontext.ui.format import shorten_path
 from deepcontext.ui.web.answers import FileRow, FilesAnswer, LineCost, SourceAnswer, TextPart
 from deepcontext.ui.web.measures import measure_named, metric_of
 from deepcontext.ui.web.tables import group_table
 
 if TYPE_CHECKING:
-    from deepcontext.profiler.profile import Profile
-    from deepcontext.profiler.summary import GroupTable
+    from deepcontext.profiler.model.profile import Profile
+    from deepcontext.profiler.summaries.summary import GroupTable
     from deepcontext.ui.web.shelf import OpenProfile, Shelf
 
 NO_TEXT: Final = "source text is left out, as asked for with --no-source"

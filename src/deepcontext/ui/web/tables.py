@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from deepcontext.errors import QueryError
-from deepcontext.profiler import summary
-from deepcontext.profiler.frame import FrameKind
+from deepcontext.profiler.format.frame import FrameKind
+from deepcontext.profiler.summaries import summary
 from deepcontext.profiler.views.layers import LAYER_OF_KIND
 from deepcontext.ui.web.answers import Calls, TableAnswer, TableRow
 from deepcontext.ui.web.measures import measure_named, metric_of
@@ -16,9 +16,9 @@ from deepcontext.ui.web.measures import measure_named, metric_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from deepcontext.profiler.grouping import Spread
-    from deepcontext.profiler.profile import Profile
-    from deepcontext.profiler.summary import Group, GroupTable
+    from deepcontext.profiler.model.grouping import Spread
+    from deepcontext.profiler.model.profile import Profile
+    from deepcontext.profiler.summaries.summary import Group, GroupTable
     from deepcontext.ui.web.shelf import OpenProfile, Shelf
 
     MakeTable = Callable[[Profile, str], GroupTable]

@@ -1,0 +1,93 @@
+"""Layers that compute in another type than their input's: they convert there and back in each call.
+
+Does not judge or report (`copies.py`). Types are not recorded; a function of two conversions a call
+is taken for such a layer. The cure is one operator in its place, not one conversion less.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from deepcontext.analyzers.shared import source_locations as places
+from deepcontext.analyzers.shared.operator_names import DEVICE_OR_TYPE, POINTWISE
+from deepcontext.profiler.format.metric import CPU_TIME_NS
+from deepcontext.profiler.model.query import Query
+
+if TYPE_CHECKING:
+    from deepcontext.profiler.model.profile_model import ProfileModel as Profile
+
+# Conversions for each call of a layer.
+_THERE_AND_BACK: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class ConvertingLayer:
+    """One function, over all its calls.
+
+    Attributes:
+        function: its name.
+        conversions: what converts.
+        whole: the same with the function's pointwise operators.
+    """
+
+    function: str
+    conversions: places.Place
+    whole: places.Place
+
+
+def converting_layers(
+    profile: Profile, copies: Query, operators: Query, least: float
+) -> list[ConvertingLayer]:
+    """Return the functions that convert there and back, the costliest conversions first.
+
+    Args:
+        profile: what to look at.
+        copies: the copies that Python code asked for.
+        operators: the operators that are the model's own work.
+        least: functions whose conversions took less are left out, ns.
+    """
+    metric = CPU_TIME_NS.name
+    tree = profile.tree
+    # What has the type already has nothing below it.
+    has_children = tree.subtree_end > np.arange(len(tree)) + 1
+    is_conversion = copies.mask() & places.operators(profile, DEVICE_OR_TYPE).mask() & has_children
+    conversions = [
+        place
+        for place in places.by_function(Query(profile, is_conversion), metric, least)
+        if place.frame is not None and place.frame.name != "<module>"
+    ]
+    if not conversions:
+        return []
+    pointwise = operators.mask() & places.operators(profile, POINTWISE).mask()
+    wholes = {
+        _key(place): place
+        for place in places.by_function(Query(profile, is_conversion | pointwise), metric, least)
+        if _conversions_a_call(profile, place, is_conversion) >= _THERE_AND_BACK
+    }
+    return [
+        ConvertingLayer(_key(place)[1], place, wholes[_key(place)])
+        for place in conversions
+        if _key(place) in wholes
+    ]
+
+
+def _conversions_a_call(profile: Profile, place: places.Place, is_conversion: places.Mask) -> float:
+    """Return how many conversions there are for each call of a function's other operators."""
+    nodes = np.array(place.nodes)
+    converts = is_conversion[nodes]
+    if converts.all() or "call_duration_ns" not in profile.metrics:
+        return 0.0
+    calls = profile.counts("call_duration_ns")[nodes]
+    frame, parent = profile.tree.frame, profile.tree.parent
+    # A line of a class is one, however many layers there are of the class.
+    at = frame[parent[nodes]].astype(np.int64) * len(profile.frames) + frame[nodes]
+    _, line = np.unique(at[~converts], return_inverse=True)
+    of_lines = np.sort(np.bincount(line, calls[~converts]))
+    return float(calls[converts].sum() / max(of_lines[len(of_lines) // 2], 1))
+
+
+def _key(place: places.Place) -> tuple[str, str]:
+    return (place.frame.file, place.frame.name) if place.frame else ("", "")

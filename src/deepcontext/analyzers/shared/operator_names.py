@@ -1,0 +1,194 @@
+"""Names of operators that analyzers know by what they do.
+
+Does not select nodes (`source_locations.py`). Names are those of ATen without shapes; an operator that is in
+no list here is no less counted, it is only not recognised.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+# Multiply and add: what the hardware is for. Source: the operators of torch.utils.flop_counter.
+DENSE: Final = frozenset(
+    f"aten::{name}"
+    for name in [
+        "mm",
+        "addmm",
+        "bmm",
+        "baddbmm",
+        "addbmm",
+        "matmul",
+        "linear",
+        "dot",
+        "mv",
+        "addmv",
+        "einsum",
+        "conv1d",
+        "conv2d",
+        "conv3d",
+        "conv_transpose1d",
+        "conv_transpose2d",
+        "conv_transpose3d",
+        "convolution",
+        "_convolution",
+        "convolution_backward",
+        "mkldnn_convolution",
+        "mkldnn_linear",
+        "thnn_conv2d",
+        "_slow_conv2d_forward",
+        "_slow_conv2d_backward",
+        "cudnn_convolution",
+        "miopen_convolution",
+        "scaled_dot_product_attention",
+        "_scaled_dot_product_flash_attention",
+        "_scaled_dot_product_flash_attention_for_cpu",
+        "_scaled_dot_product_flash_attention_for_cpu_backward",
+        "_scaled_dot_product_efficient_attention",
+        "_flash_attention_forward",
+        "lstm",
+        "gru",
+        "mkldnn_rnn_layer",
+        "mkldnn_rnn_layer_backward",
+        "_thnn_fused_lstm_cell",
+        "_addmm_activation",
+        "_transformer_encoder_layer_fwd",
+        "_native_multi_head_attention",
+    ]
+)
+MATRIX_PRODUCTS: Final = frozenset(
+    f"aten::{name}" for name in ["matmul", "bmm", "baddbmm", "einsum", "mm"]
+)
+# Their backward is two products of the same size, and cannot be made another one.
+PRODUCTS: Final = MATRIX_PRODUCTS | frozenset(
+    f"aten::{name}" for name in ["addmm", "addbmm", "linear", "dot", "mv", "addmv"]
+)
+SOFTMAX: Final = frozenset({"aten::softmax", "aten::_softmax", "aten::_safe_softmax"})
+FUSED_ATTENTION: Final = "aten::scaled_dot_product_attention"
+# Products and a softmax below it are torch's own form of a whole layer.
+NATIVE_ATTENTION: Final = "aten::_native_multi_head_attention"
+# One result element from one element of each operand, or a reduction: a compiler fuses chains.
+_POINTWISE: Final = [
+    "add",
+    "sub",
+    "rsub",
+    "mul",
+    "div",
+    "true_divide",
+    "floor_divide",
+    "remainder",
+    "pow",
+    "square",
+    "sqrt",
+    "rsqrt",
+    "reciprocal",
+    "neg",
+    "abs",
+    "sign",
+    "exp",
+    "exp2",
+    "expm1",
+    "log",
+    "log2",
+    "log1p",
+    "sin",
+    "cos",
+    "tan",
+    "tanh",
+    "sinh",
+    "cosh",
+    "sigmoid",
+    "logsigmoid",
+    "log_sigmoid_forward",
+    "erf",
+    "erfc",
+    "relu",
+    "leaky_relu",
+    "elu",
+    "celu",
+    "selu",
+    "gelu",
+    "silu",
+    "mish",
+    "softplus",
+    "hardtanh",
+    "hardswish",
+    "hardsigmoid",
+    "threshold",
+    "where",
+    "clamp",
+    "clamp_min",
+    "clamp_max",
+    "minimum",
+    "maximum",
+    "lerp",
+    "addcmul",
+    "addcdiv",
+    "masked_fill",
+    "fill",
+    "zero",
+    "eq",
+    "ne",
+    "lt",
+    "le",
+    "gt",
+    "ge",
+    "logical_and",
+    "logical_or",
+    "logical_not",
+    "bitwise_and",
+    "bitwise_or",
+    "bitwise_not",
+    "isnan",
+    "isinf",
+    "isfinite",
+    "nan_to_num",
+    "dropout",
+    "native_dropout",
+    "bernoulli",
+    "softmax",
+    "log_softmax",
+    "logsumexp",
+    "sum",
+    "mean",
+    "var",
+    "std",
+    "var_mean",
+    "std_mean",
+    "norm",
+    "amax",
+    "amin",
+    "linalg_vector_norm",
+    "cumsum",
+    "gather",
+]
+POINTWISE: Final = frozenset(f"aten::{name}{ending}" for name in _POINTWISE for ending in ("", "_"))
+# The host reads a value that is on the device: it must wait for all work queued before.
+READS_VALUE: Final = frozenset(
+    f"aten::{name}"
+    for name in [
+        "item",
+        "is_nonzero",
+        "_local_scalar_dense",
+        "nonzero",
+        "nonzero_numpy",
+        "equal",
+        "unique_dim",
+        "_unique2",
+        "unique_consecutive",
+        "masked_select",
+        "repeat_interleave",
+    ]
+)
+# They ask `nonzero` for the places in a mask.
+INDEX_BY_MASK: Final = frozenset({"aten::index", "aten::index_put_", "aten::_index_put_impl_"})
+MAKES_INDICES: Final = frozenset({"aten::randint", "aten::randperm"})
+# Draw from what was computed; dropout has operators of its own.
+DRAWS: Final = frozenset({"aten::multinomial", "aten::bernoulli", "aten::normal", "aten::poisson"})
+COPIES: Final = frozenset(
+    f"aten::{name}" for name in ["to", "_to_copy", "contiguous", "clone", "copy_", "pin_memory"]
+)
+# New tensors of all elements of others.
+JOINS: Final = frozenset({"aten::cat", "aten::concat", "aten::stack"})
+DEVICE_OR_TYPE: Final = frozenset({"aten::to", "aten::_to_copy"})
+EMBEDDING_BY_INDEX: Final = "aten::index"
+EMBEDDING: Final = "aten::embedding"

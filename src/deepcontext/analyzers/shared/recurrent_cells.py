@@ -1,0 +1,122 @@
+"""Recurrent cells written by hand: a function of products and gates that runs for each step of a sequence.
+
+Does not judge chains of operators that run once a step (`kernel_fusion.py`). How often a function runs
+in a training step needs steps; where there are none (inference), no cell is found. Nor is one where
+each run draws a sample or reads a value: the next then depends on more (playing by a policy).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from deepcontext.analyzers.finding import Finding, Severity
+from deepcontext.analyzers.shared import source_locations as places
+from deepcontext.analyzers.shared.operator_names import DRAWS, PRODUCTS
+from deepcontext.analyzers.shared.value_reads import asked_reads
+from deepcontext.profiler.format.frame import FrameKind
+from deepcontext.profiler.format.metric import CALL_DURATION_NS, CPU_TIME_NS
+from deepcontext.profiler.model.query import Query
+
+if TYPE_CHECKING:
+    from deepcontext.profiler.model.profile import Profile
+
+_HOST: Final = CPU_TIME_NS.name
+_LEAST_SHARE: Final = 0.15
+_LEAST_GATES: Final = 5
+# In one training step (of several backward passes: in one), by one call path; layers are other paths.
+_LEAST_CALLS_A_STEP: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class RecurrentCell:
+    """A function that is one.
+
+    Attributes:
+        place: its products and gates.
+        calls_a_step: how often it runs in a training step, or a pass of several in one.
+    """
+
+    place: places.Place
+    calls_a_step: float
+
+
+def recurrent_cells(profile: Profile, pointwise: Query, own: places.Mask) -> list[RecurrentCell]:
+    """Return the cells; `pointwise` are the pointwise operators that Python code calls."""
+    steps = places.steps(profile)
+    if not steps or CALL_DURATION_NS.name not in profile.metrics:
+        return []
+    calls = profile.counts(CALL_DURATION_NS.name)
+    steps = max(steps, _backward_passes(profile))
+    repeated = Query(profile, pointwise.mask() & (calls >= _LEAST_CALLS_A_STEP * steps))
+    if not repeated.count():
+        return []
+    products = places.operators(profile, PRODUCTS).phase("none", "forward", "other")
+    parts = Query(profile, repeated.mask() | products.mask())
+    depends = _dependent(profile, own)
+    found = []
+    for place in places.by_function(parts, _HOST, _LEAST_SHARE * places.total(profile, _HOST), own):
+        nodes = np.array(place.nodes)
+        gates = nodes[repeated.mask()[nodes]]
+        # A line that calls an operator, of however many layers of the class.
+        frame, parent = profile.tree.frame, profile.tree.parent
+        sites = np.unique(np.stack([frame[parent[gates]], frame[gates]]), axis=1).shape[1]
+        if place.frame is not None and len(gates) < len(nodes) and sites >= _LEAST_GATES:
+            usual = int(np.sort(calls[gates])[len(gates) // 2])
+            if 2 * depends.get((place.frame.file, place.frame.name), 0) < usual:
+                found.append(RecurrentCell(place, usual / steps))
+    return found
+
+
+def _backward_passes(profile: Profile) -> int:
+    """Return the number of backward passes that began at a scalar, several a step with accumulation.
+
+    Source: torch/autograd/__init__.py, which makes a gradient of ones for each.
+    """
+    made = places.nodes_named(profile, FrameKind.PYTHON, {"_make_grads"})
+    ones = places.operators(profile, {"aten::ones_like"}).under(made).nodes()
+    return int(profile.counts(CALL_DURATION_NS.name)[ones].sum())
+
+
+def _dependent(profile: Profile, own: places.Mask) -> dict[tuple[str, str], int]:
+    """Return how often functions, by file and name, draw samples and read values."""
+    draws = places.operators(profile, DRAWS).mask() | asked_reads(profile).mask()
+    found = places.by_function(Query(profile, draws), _HOST, own=own)
+    return {(each.frame.file, each.frame.name): each.count for each in found if each.frame}
+
+
+def cell_finding(profile: Profile, cell: RecurrentCell) -> Finding:
+    """Report a cell."""
+    place = cell.place
+    share = place.value / places.total(profile, _HOST)
+    where = places.place_text(profile, place.frame)
+    function = place.frame.name if place.frame else ""
+    return Finding(
+        id="kernel_fusion",
+        severity=Severity.of_share(share),
+        title=(
+            f"a recurrent cell is written out at {where} and runs {cell.calls_a_step:.0f} times a step, "
+            f"{share:.0%} of the time in operators"
+        ),
+        nodes=place.nodes[:8],
+        evidence={
+            "cell_ns": place.value,
+            "cell_share": share,
+            "calls_per_step": round(cell.calls_a_step, 1),
+            "operators_count": place.count,
+        },
+        gain=places.bound(
+            profile, _HOST, place.value, "this cell costs nothing; in one operator, its products do"
+        ),
+        advice=(
+            "run the whole sequence in one operator (torch.nn.LSTM, GRU, RNN), which multiplies the "
+            "inputs of all its steps at once; for a cell of another kind put @torch.compile on "
+            f"'{function}', and multiply the inputs before the loop"
+        ),
+        misleads=(
+            "a step needs more than the result of the one before (attention), so that the sequence "
+            "cannot be run as a whole"
+        ),
+    )

@@ -1,0 +1,1 @@
+"""The processor: sampling of threads, counters, native frames. No framework."""

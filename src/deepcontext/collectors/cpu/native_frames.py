@@ -1,0 +1,107 @@
+"""Native C and C++ frames between Python, operators and GPU calls; only when asked for.
+
+The walk is native (`native/python/native_merge.h`), and so is the search for names, which happens
+when the profile is written and never on a thread of the program. This file switches it on and says
+how many walks did not reach the operator or Python frame that they were looking for.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+from typing import TYPE_CHECKING, Final
+
+from deepcontext import _native
+from deepcontext.errors import EnvironmentProblem
+from deepcontext.profiler.format.status import Outcome, Status
+from deepcontext.profiler.recording.collector import Availability, CollectorOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from deepcontext.profiler.format.metric import MetricDescriptor
+    from deepcontext.profiler.recording.collector import PhaseRule
+
+# More walks than this part of them ended early is worth a warning.
+_NOTABLE_LOSS: Final = 0.02
+SECTION: Final = "native_files"
+
+
+class NativeFrames:
+    """Puts operators and GPU calls under the C and C++ functions that ran them."""
+
+    name = "native frames"
+    phase_rules: Sequence[PhaseRule] = ()
+    metrics: Sequence[MetricDescriptor] = ()
+
+    def __init__(self) -> None:
+        self._is_wanted = False
+
+    def probe(self) -> Availability:
+        """Say whether native stacks can be walked on this processor."""
+        if not _native.native_is_supported():
+            return Availability(
+                available=False,
+                reason=f"native frames are collected on x86-64 only; this is {platform.machine()}",
+            )
+        return Availability(available=True, reason="off unless asked for with --native")
+
+    def start(self, options: CollectorOptions) -> None:
+        """Begin to walk, if it was asked for.
+
+        Raises:
+            EnvironmentProblem: when this processor's stacks cannot be walked.
+        """
+        self._is_wanted = options.native
+        if not self._is_wanted:
+            return
+        availability = self.probe()
+        if not availability.available:
+            raise EnvironmentProblem(availability.reason)
+        _native.native_start()
+
+    def stop(self) -> None:
+        """End."""
+        _native.native_stop()
+
+    def settle(self) -> None:
+        """Nothing arrives late."""
+
+    def outcome(self) -> Outcome:
+        """Say how many frames were seen, and which walks ended early, and why."""
+        if not self._is_wanted:
+            return Outcome(Status.OFF, "not asked for (--native)")
+        counts = _native.native_counts()
+        return Outcome(
+            Status.RAN,
+            "",
+            {},
+            {
+                "native_walks": counts["walks"],
+                "native_frames": counts["frames"],
+                "native_walks_by_libgcc": counts["by_libgcc"],
+                "native_walks_ended_without_table": counts["no_rule"],
+                "native_walks_ended_off_stack": counts["bad_stack"],
+                "native_walks_ended_too_deep": counts["too_deep"],
+            },
+            _notes(counts),
+        )
+
+    def sections(self) -> Mapping[str, bytes]:
+        """Return the files that native functions were seen in, with their build ids."""
+        if not self._is_wanted:
+            return {}
+        return {SECTION: json.dumps(_native.native_files()).encode()}
+
+
+def _notes(counts: _native.NativeCounts) -> tuple[str, ...]:
+    ended = counts["no_rule"] + counts["bad_stack"] + counts["too_deep"]
+    if ended <= _NOTABLE_LOSS * counts["walks"]:
+        return ()
+    note = (
+        f"{ended} of {counts['walks']} native stacks could not be walked to their operator or "
+        f"Python frame: their outer native frames are missing ({counts['no_rule']} in code without "
+        f"unwind information, {counts['bad_stack']} not on the thread's own stack, "
+        f"{counts['too_deep']} too deep)"
+    )
+    return (note,)

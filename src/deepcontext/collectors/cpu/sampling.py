@@ -1,0 +1,123 @@
+"""Where threads spend their time between operators, by sampling.
+
+The sampler is native (`native/sampling/sampler.h`) and needs no GIL; this file starts it and says
+what became of its samples. What an operator takes is measured by its own collector and is not
+sampled: the two add up to a thread's elapsed time.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from deepcontext import _native
+from deepcontext.errors import EnvironmentProblem
+from deepcontext.profiler.format.metric import (
+    SAMPLED_CPU_TIME_NS,
+    SAMPLED_GIL_TIME_NS,
+    SAMPLED_GIL_WAIT_TIME_NS,
+    SAMPLED_READY_TIME_NS,
+    SAMPLED_WAIT_TIME_NS,
+)
+from deepcontext.profiler.format.status import Outcome, Status
+from deepcontext.profiler.recording.collector import Availability, CollectorOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from deepcontext.profiler.format.metric import MetricDescriptor
+    from deepcontext.profiler.recording.collector import PhaseRule
+
+# More samples than this part of them lost is worth a warning.
+_NOTABLE_LOSS = 0.02
+
+
+class CpuSampling:
+    """Samples all threads of the process, running and waiting."""
+
+    name = "cpu sampling"
+    phase_rules: Sequence[PhaseRule] = ()
+    metrics: Sequence[MetricDescriptor] = (
+        SAMPLED_CPU_TIME_NS,
+        SAMPLED_WAIT_TIME_NS,
+        SAMPLED_GIL_TIME_NS,
+        SAMPLED_GIL_WAIT_TIME_NS,
+        SAMPLED_READY_TIME_NS,
+    )
+
+    def __init__(self) -> None:
+        self._rate_hz = 0.0
+
+    def probe(self) -> Availability:
+        """Say whether threads can be sampled here."""
+        if not sys.platform.startswith("linux"):
+            return Availability(available=False, reason="samples are read from Linux's /proc")
+        return Availability(available=True, reason="100 samples a second; --cpu-rate changes it")
+
+    def start(self, options: CollectorOptions) -> None:
+        """Begin to sample.
+
+        Raises:
+            EnvironmentProblem: with the reason why this process cannot be sampled.
+        """
+        self._rate_hz = options.cpu_rate_hz
+        if not self._rate_hz:
+            return
+        availability = self.probe()
+        if not availability.available:
+            raise EnvironmentProblem(availability.reason)
+        reason = _native.start_sampler(self._rate_hz)
+        if reason:
+            raise EnvironmentProblem(reason)
+
+    def stop(self) -> None:
+        """End, and charge what has not been charged yet."""
+        _native.stop_sampler()
+
+    def settle(self) -> None:
+        """Nothing arrives late."""
+
+    def outcome(self) -> Outcome:
+        """Say how many samples were taken and lost."""
+        if not self._rate_hz:
+            return Outcome(Status.OFF, "switched off with a rate of 0")
+        counts = _native.sampler_counts()
+        limitation = _native.sampler_limitation()
+        if not limitation and not _native.sampler_knows_gil():
+            limitation = "waits for the GIL cannot be told from other waits here"
+        return Outcome(
+            Status.DEGRADED if limitation else Status.RAN,
+            limitation,
+            {"rate_hz": self._rate_hz, "own_cpu_time_ns": counts["own_cpu_ns"]},
+            {
+                "samples_running": counts["running"],
+                "samples_waiting": counts["waiting"],
+                "samples_lost": counts["lost"],
+                "samples_cut": counts["cut"],
+                "samples_unanswered": counts["unanswered"],
+                "threads_sampled": counts["threads"],
+                "threads_not_sampled": counts["threads_refused"],
+            },
+            _notes(counts),
+        )
+
+    def sections(self) -> Mapping[str, bytes]:
+        """Nothing beside the tree."""
+        return {}
+
+
+def _notes(counts: _native.SamplerCounts) -> tuple[str, ...]:
+    notes = []
+    missed = counts["lost"] + counts["unanswered"]
+    taken = counts["running"] + counts["waiting"]
+    if missed > _NOTABLE_LOSS * (taken + missed):
+        notes.append(
+            f"{missed} of {taken + missed} samples could not be attributed to a source line: their "
+            "time is charged where the thread was sampled next, or to the thread as a whole"
+        )
+    if counts["threads_refused"]:
+        notes.append(
+            f"more threads at once than can be sampled: {counts['threads_refused']} visits to "
+            "threads were skipped"
+        )
+    return tuple(notes)

@@ -1,0 +1,1 @@
+"""GPUs: one file a vendor, and what vendors share. No framework, no vendor's header."""

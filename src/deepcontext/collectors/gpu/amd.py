@@ -1,0 +1,151 @@
+"""AMD GPUs: kernels, copies, waiting and idle time through rocprofiler-sdk, or roctracer before ROCm 7.
+
+The collectors are native (`native/gpu/rocprofiler`, `native/gpu/roctracer`); this file chooses one,
+starts it before the ROCm runtime does, and says what is missing. No AMD hardware has run it yet: it
+conforms to the interfaces' binary layout and passes against fakes.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from deepcontext import _native
+from deepcontext.collectors.gpu.collection import GpuCollection, Interface, is_mapped
+from deepcontext.collectors.gpu.libraries import (
+    ROCPROFILER_VARIABLE,
+    ROCTRACER_VARIABLE,
+    find_hip,
+    find_rocprofiler,
+    find_roctracer,
+    has_amd_driver,
+)
+from deepcontext.collectors.gpu.metrics import GPU_METRICS
+from deepcontext.profiler.recording.collector import Availability, CollectorOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from deepcontext.profiler.format.metric import MetricDescriptor
+    from deepcontext.profiler.format.status import Outcome
+    from deepcontext.profiler.recording.collector import PhaseRule
+
+_NO_DRIVER = (
+    "no AMD GPU driver on this machine (no /dev/kfd); in a container, give it the GPU with "
+    "'--device /dev/kfd --device /dev/dri'"
+)
+_NO_ACCESS = (
+    "/dev/kfd may not be opened by this user; be a member of the groups 'render' and 'video'"
+)
+_TOOL_VARIABLES = ("ROCP_TOOL_LIBRARIES", "HSA_TOOLS_LIB")
+# Libraries of AMD's own tools, when they are loaded before the program.
+_TOOL_LIBRARIES = ("rocprof", "roctracer", "omnitrace")
+_IN_TIME = (
+    "it must register before the program first uses the GPU, as 'deepcontext profile' does; a "
+    "session that the program begins later gets no kernels, and says so"
+)
+_STALLS = (
+    "stalls (--stalls) are not sampled: AMD's PC sampling is a beta, for which the library wants "
+    "consent ($ROCPROFILER_PC_SAMPLING_BETA_ENABLED) because it can freeze the GPU, and its interface "
+    "differs between releases"
+)
+
+
+class AmdGpu:
+    """Puts what AMD GPUs did under the call paths that asked for it."""
+
+    name = "amd"
+    phase_rules: Sequence[PhaseRule] = ()
+    metrics: Sequence[MetricDescriptor] = GPU_METRICS
+
+    def __init__(self) -> None:
+        self._collection = GpuCollection("amd")
+
+    def probe(self) -> Availability:
+        """Say which interface can be loaded, and what is missing otherwise."""
+        if not has_amd_driver():
+            return Availability(available=False, reason=_NO_DRIVER)
+        if os.path.exists("/dev/kfd") and not os.access("/dev/kfd", os.R_OK | os.W_OK):  # noqa: PTH110
+            return Availability(available=False, reason=_NO_ACCESS)
+        interface, version, reason = _choose()
+        if interface is None:
+            return Availability(available=False, reason=reason)
+        found = f"{interface.name} {version} ({interface.profiler}): "
+        collected = "kernels, copies, graphs, waiting and idle time"
+        notes = [_IN_TIME, interface.warning, reason, _STALLS]
+        return Availability(
+            available=True, reason="; ".join([found + collected, *(text for text in notes if text)])
+        )
+
+    def start(self, options: CollectorOptions) -> None:
+        """Register now: when the ROCm runtime is up, it is too late."""
+        if not has_amd_driver():
+            return
+        interface, _, reason = _choose()
+        if interface is None:
+            self._collection.refuse(reason)
+        else:
+            self._collection.begin(interface, options)
+
+    def stop(self) -> None:
+        """End, with all that was launched until now."""
+        self._collection.end()
+
+    def settle(self) -> None:
+        """Bring complete records into the tree."""
+        self._collection.flush()
+
+    def outcome(self) -> Outcome:
+        """Say what came, and what was lost."""
+        return self._collection.outcome(_NO_DRIVER)
+
+    def sections(self) -> Mapping[str, bytes]:
+        """Return busy and idle time of the devices."""
+        return self._collection.sections()
+
+
+def _choose() -> tuple[Interface | None, str, str]:
+    """Return the interface to use, its version, and why not a better one."""
+    hip = find_hip().path
+    reasons = []
+    if ROCTRACER_VARIABLE not in os.environ or ROCPROFILER_VARIABLE in os.environ:
+        library = find_rocprofiler()
+        version, reason = _native.gpu_probe("rocprofiler", library.path, hip)
+        if not reason:
+            interface = Interface("rocprofiler", library.path, hip, _warning())
+            return interface, _dotted(version, 10000, 100), ""
+        reasons.append(reason)
+    if ROCPROFILER_VARIABLE not in os.environ:
+        library = find_roctracer()
+        version, reason = _native.gpu_probe("roctracer", library.path, hip)
+        if not reason:
+            interface = Interface("roctracer", library.path, hip)
+            return interface, f"{version // 100}.{version % 100}", "; ".join(reasons)
+        reasons.append(reason)
+    return None, "", f"no profiling library of ROCm can be used: {'; '.join(reasons)}"
+
+
+def _names_tool(variable: str, value: str) -> bool:
+    if variable == "LD_PRELOAD":
+        return any(part in value for part in _TOOL_LIBRARIES)
+    return bool(value)
+
+
+def _dotted(version: int, major: int, minor: int) -> str:
+    return f"{version // major}.{version % major // minor}.{version % minor}"
+
+
+def _warning() -> str:
+    """Return what may keep records away: another tool, or a runtime that is up already."""
+    warnings = [
+        f"another ROCm tool is asked for by ${variable}={os.environ[variable]}, which may take the "
+        "records; unset it to be sure"
+        for variable in (*_TOOL_VARIABLES, "LD_PRELOAD")
+        if _names_tool(variable, os.environ.get(variable, ""))
+    ]
+    if is_mapped("libhsa-runtime64.so"):
+        warnings.append(
+            "the ROCm runtime was loaded before profiling began, so kernels may be missing; start "
+            "the program with 'deepcontext profile'"
+        )
+    return "; ".join(warnings)

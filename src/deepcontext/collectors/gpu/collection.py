@@ -1,0 +1,289 @@
+"""What the GPU collectors of all vendors share: waiting for a framework, figures, the verdict.
+
+Knows no vendor beyond the name of its native interface. Invariant: on a machine without the vendor's
+driver nothing is opened, hooked or started.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from deepcontext import _native
+from deepcontext.collectors.gpu.properties import multiprocessors
+from deepcontext.profiler.format.status import ERROR_MARK, Outcome, Status
+from deepcontext.profiler.recording.import_hook import ImportHook
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from deepcontext._native import GpuDevice
+    from deepcontext.profiler.recording.collector import CollectorOptions
+
+# A vendor's profiler is started when one of these was loaded: a program that uses none of them
+# should not pay for a driver.
+GPU_FRAMEWORKS: Final = ("torch", "jax", "cupy", "numba", "triton", "tensorflow")
+# So many launches without one record are no accident of timing.
+_MANY_LAUNCHES: Final = 1000
+# CUPTI fills a buffer for each thread that has records: large ones would use the pool up at once. The
+# other libraries fill one for all, and handing one over costs most where it is small.
+_BUFFER_BYTES: Final = {"cupti": 1 << 20, "rocprofiler": 4 << 20, "roctracer": 4 << 20}
+_POOL_BYTES: Final = 64 << 20
+_DEADLINE_S: Final = 10.0
+# Counters of the trust report, by the native figure they show.
+_COUNTERS: Final = {
+    "gpu_launches": "launches",
+    "gpu_records_received": "received",
+    "gpu_records_matched": "matched",
+    "gpu_records_unmatched": "unmatched",
+    "gpu_records_dropped": "dropped",
+    "gpu_records_unknown": "unknown_records",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """A vendor's profiling interface, as the native core names it, with its libraries.
+
+    Attributes:
+        name: "cupti", "rocprofiler" or "roctracer".
+        profiler: library of the interface, for the dynamic linker.
+        driver: library of the driver or run time, likewise.
+        warning: what a person should know about the choice of library; "" for nothing.
+    """
+
+    name: str
+    profiler: str
+    driver: str
+    warning: str = ""
+
+
+class FrameworkWatch:
+    """Calls back once, when the first GPU framework has been loaded, or at once if one is."""
+
+    def __init__(self, on_load: Callable[[str], bool], on_failure: Callable[[str], None]) -> None:
+        """Keep what to call.
+
+        Args:
+            on_load: gets the framework's name; returns whether waiting is over.
+            on_failure: told what `on_load` raised.
+        """
+        self._on_load = on_load
+        self._is_over = False
+        self._hooks = [
+            ImportHook(name, lambda name=name: self._loaded(name), on_failure)  # type: ignore[misc]
+            for name in GPU_FRAMEWORKS
+        ]
+
+    def install(self) -> None:
+        """Begin to wait."""
+        for hook in self._hooks:
+            if not self._is_over:
+                hook.install()
+
+    def notice(self) -> None:
+        """Call back now if a framework was loaded in a way that its hook did not see."""
+        for hook in self._hooks:
+            hook.notice()
+
+    def cancel(self) -> None:
+        """Stop waiting."""
+        self._is_over = True
+        for hook in self._hooks:
+            hook.cancel()
+
+    def _loaded(self, name: str) -> None:
+        if self._is_over or not self._on_load(name):
+            return
+        self._is_over = True
+        for hook in self._hooks:  # another may be calling, and wait for this one
+            hook.cancel(waits=False)
+
+
+class GpuCollection:
+    """One native collector over a session: begin, flush, end, and what to say about it."""
+
+    def __init__(self, vendor: str) -> None:
+        self._vendor = vendor
+        self._interface: Interface | None = None
+        self._problems: list[str] = []
+        self._refusal = ""
+        self._version = 0
+        self._is_over = False
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the native collector was started, or refused."""
+        return self._interface is not None
+
+    def begin(self, interface: Interface, options: CollectorOptions) -> None:
+        """Start the native collector; a refusal is kept for `outcome`."""
+        self._interface = interface
+        if interface.warning:
+            self._problems.append(interface.warning)
+        self._refusal = _native.gpu_start(
+            interface.name,
+            interface.profiler,
+            interface.driver,
+            _size("DEEPCONTEXT_GPU_BUFFER_BYTES", _BUFFER_BYTES[interface.name]),
+            _size("DEEPCONTEXT_GPU_POOL_BYTES", _POOL_BYTES),
+            _seconds("DEEPCONTEXT_GPU_DEADLINE_S", _DEADLINE_S),
+            options.stalls,
+            options.gpu_calls,
+        )
+
+    def note(self, problem: str) -> None:
+        """Remember what makes the figures less than whole; "" for nothing."""
+        if problem and problem not in self._problems:
+            self._problems.append(problem)
+
+    def refuse(self, reason: str) -> None:
+        """Remember why nothing can be begun."""
+        self._refusal = reason
+
+    def flush(self) -> None:
+        """Bring complete records into the tree."""
+        if self._is_collecting() and not self._is_over:
+            self.note(_native.gpu_flush(self._native_name()))
+
+    def end(self) -> None:
+        """Stop the native collector."""
+        if self._is_collecting() and not self._is_over:
+            self._is_over = True
+            self.note(_native.gpu_stop(self._native_name()))
+
+    def outcome(self, waiting_for: str) -> Outcome:
+        """Say how it went.
+
+        Args:
+            waiting_for: why nothing was begun, if nothing was.
+        """
+        if self._interface is None and not self._refusal:
+            return Outcome(Status.OFF, waiting_for)
+        details: dict[str, str | int | float] = {}
+        if self._interface is not None:
+            details = {"interface": self._interface.name, "library": self._interface.profiler}
+        if self._refusal:
+            note = f"GPU work is missing from this profile: {self._refusal}"
+            return Outcome(Status.UNAVAILABLE, self._refusal, details, notes=(note,))
+        figures = _native.gpu_figures(self._native_name())
+        details |= figures
+        counters = {name: figures[figure] for name, figure in _COUNTERS.items()}
+        counters |= {"gpu_errors": 0}
+        error = self._error(figures)
+        notes = tuple(_notes(figures))
+        if error:
+            counters["gpu_errors"] = 1
+            notes = (error, *notes)
+        problems = [*self._problems, *_native.gpu_lacking(self._native_name())]
+        if error:
+            problems.insert(0, error)
+        status = Status.DEGRADED if problems else Status.RAN
+        return Outcome(status, "; ".join(problems), details, counters, notes)
+
+    def sections(self) -> dict[str, bytes]:
+        """Return busy and idle time of the devices, as JSON."""
+        if not self._is_collecting():
+            return {}
+        payload = {
+            "device_vendor": self._vendor,
+            "interface": self._native_name(),
+            "interface_version": _native.gpu_figures(self._native_name())["version"],
+            "devices": [
+                _device(device) | {"multiprocessor_count": self._multiprocessors(device["device"])}
+                for device in _native.gpu_devices(self._native_name())
+            ],
+        }
+        return {f"gpu_{self._vendor}": json.dumps(payload).encode()}
+
+    def _error(self, figures: dict[str, int]) -> str:
+        launches = figures["launches"]
+        is_empty = figures["received"] == 0 and launches > 0 and figures["graph_nodes_known"] == 0
+        if not is_empty or not (self._is_over or launches >= _MANY_LAUNCHES):
+            return ""
+        lost = f"{figures['dropped']} were dropped" if figures["dropped"] else "none was dropped"
+        return (
+            f"{ERROR_MARK}the program launched GPU work {launches} times and not one record of it came "
+            f"({lost} by the vendor's count), so all GPU times in this profile are missing; another "
+            "profiler may have taken the records (torch.profiler, jax.profiler, nsys, rocprof), or "
+            "the driver may be older than its profiling library"
+        )
+
+    def _is_collecting(self) -> bool:
+        return self._interface is not None and not self._refusal
+
+    def _multiprocessors(self, device: int) -> int:
+        driver = self._interface.driver if self._interface else ""
+        return multiprocessors(self._native_name(), driver, device)
+
+    def _native_name(self) -> str:
+        return self._interface.name if self._interface else ""
+
+
+def _notes(figures: dict[str, int]) -> list[str]:
+    notes = []
+    if figures["dropped"]:
+        notes.append(
+            f"{figures['dropped']} records of GPU work were dropped by the vendor's library: GPU "
+            "times are too low"
+        )
+    if figures["unmatched"]:
+        notes.append(
+            f"{figures['unmatched']} records of GPU work have no known call path and are shown as "
+            "'GPU work of unknown origin'"
+        )
+    if figures["graph_launched"]:
+        notes.append(
+            f"{figures['graph_launched']} kernels ran in graphs captured before profiling began: "
+            "they are shown under the replay, not under the code that captured them"
+        )
+    if figures.get("graphs_out_of_order"):
+        notes.append(
+            f"{figures['graphs_out_of_order']} graphs ran another number of kernels than was "
+            "captured: which is which is not known, so they are shown under the replay"
+        )
+    received, launches = figures["received"], figures["launches"]
+    if 0 < received < launches // 2 and figures["graph_nodes_known"] == 0:
+        notes.append(
+            f"only {received} records came for {launches} launches: another profiler may have taken "
+            "the rest"
+        )
+    return notes
+
+
+def _device(device: GpuDevice) -> dict[str, object]:
+    return {
+        "device": device["device"],
+        "span_ns": device["last_ns"] - device["first_ns"],
+        "busy_ns": device["busy_ns"],
+        "idle_ns": device["idle_ns"],
+        "late_ns": device["late_ns"],
+        "stream_busy_ns": {str(k): v for k, v in device["stream_busy_ns"].items()},
+    }
+
+
+def is_mapped(stem: str) -> bool:
+    """Return whether the program has loaded a library whose name begins with `stem`."""
+    return bool(_native.gpu_mapped_libraries(stem))
+
+
+def torch_build(kind: str) -> str | None:
+    """Return the CUDA or HIP version the loaded torch was built for; None for none or no torch."""
+    version = getattr(sys.modules.get("torch"), "version", None)
+    value = getattr(version, kind, None)
+    return value if isinstance(value, str) else None
+
+
+def _size(variable: str, default: int) -> int:
+    text = os.environ.get(variable, "")
+    return int(text) if text.isdigit() else default
+
+
+def _seconds(variable: str, default: float) -> float:
+    try:
+        return float(os.environ[variable])
+    except (KeyError, ValueError):
+        return default

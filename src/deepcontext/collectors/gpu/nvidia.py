@@ -1,0 +1,133 @@
+"""NVIDIA GPUs: kernels, copies, memsets, waiting and idle time through CUPTI.
+
+The collector is native (`native/gpu/cupti`); this file decides when it starts, with which libcupti,
+and what to say when it cannot.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from deepcontext import _native
+from deepcontext.collectors.gpu.collection import (
+    FrameworkWatch,
+    GpuCollection,
+    Interface,
+    is_mapped,
+    torch_build,
+)
+from deepcontext.collectors.gpu.libraries import cuda_driver, find_cupti, has_nvidia_driver
+from deepcontext.collectors.gpu.metrics import GPU_METRICS
+from deepcontext.profiler.recording.collector import Availability, CollectorOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from deepcontext.profiler.format.metric import MetricDescriptor
+    from deepcontext.profiler.format.status import Outcome
+    from deepcontext.profiler.recording.collector import PhaseRule
+
+_NO_DRIVER = (
+    "no NVIDIA driver on this machine (no /proc/driver/nvidia, /dev/nvidiactl or /dev/dxg); in a "
+    "container, give it the GPU, for example with 'docker run --gpus all'"
+)
+_WAITED_IN_VAIN = "the program loaded no framework that uses NVIDIA GPUs"
+_DRIVER_PARAMETERS = Path("/proc/driver/nvidia/params")
+
+
+class NvidiaGpu:
+    """Puts what NVIDIA GPUs did under the call paths that asked for it."""
+
+    name = "nvidia"
+    phase_rules: Sequence[PhaseRule] = ()
+    metrics: Sequence[MetricDescriptor] = GPU_METRICS
+
+    def __init__(self) -> None:
+        self._options = CollectorOptions()
+        self._collection = GpuCollection("nvidia")
+        self._watch = FrameworkWatch(self._on_framework, self._collection.refuse)
+        self._copies: list[str] = []  # of libcupti, when the session began
+
+    def probe(self) -> Availability:
+        """Say whether CUPTI can be loaded, which one, and what is missing otherwise."""
+        if not has_nvidia_driver():
+            return Availability(available=False, reason=_NO_DRIVER)
+        cupti = find_cupti()
+        version, reason = _native.gpu_probe("cupti", cupti.path, cuda_driver())
+        if reason:
+            return Availability(available=False, reason=reason)
+        found = f"CUPTI {version} from {cupti.origin} ({cupti.path})"
+        extras = [text for text in (cupti.warning, _restriction()) if text]
+        collected = "kernels, copies, memsets, graphs, waiting and idle time"
+        return Availability(available=True, reason="; ".join([f"{found}: {collected}", *extras]))
+
+    def start(self, options: CollectorOptions) -> None:
+        """Collect from now on if the driver is in use, else from when a GPU framework is loaded."""
+        self._options = options
+        if not has_nvidia_driver():
+            return
+        if is_mapped("libcuda.so"):
+            self._begin()
+        else:
+            self._watch.install()
+
+    def _on_framework(self, name: str) -> bool:
+        if name == "torch" and torch_build("cuda") is None and not is_mapped("libcuda.so"):
+            return False  # a build for the CPU or for AMD
+        self._begin()
+        return True
+
+    def _begin(self) -> None:
+        if not self._collection.has_begun:
+            cupti = find_cupti()
+            interface = Interface("cupti", cupti.path, cuda_driver(), cupti.warning)
+            self._collection.begin(interface, self._options)
+            self._copies = _native.gpu_mapped_libraries("libcupti.so")
+
+    def notice_import(self) -> None:
+        """Start if a framework was loaded in a way that its hook did not see."""
+        self._watch.notice()
+
+    def stop(self) -> None:
+        """End, with all that was launched until now."""
+        self._watch.cancel()
+        self._collection.end()
+        if self._collection.has_begun:
+            self._collection.note(self._later_copies())
+
+    def _later_copies(self) -> str:
+        later = set(_native.gpu_mapped_libraries("libcupti.so")) - set(self._copies)
+        if not later:
+            return ""
+        return (
+            f"another copy of CUPTI was loaded during the session ({', '.join(sorted(later))}); what "
+            "runs through it may be missing"
+        )
+
+    def settle(self) -> None:
+        """Bring complete records into the tree."""
+        self._collection.flush()
+
+    def outcome(self) -> Outcome:
+        """Say what came, and what was lost."""
+        reason = _WAITED_IN_VAIN if has_nvidia_driver() else _NO_DRIVER
+        return self._collection.outcome(reason)
+
+    def sections(self) -> Mapping[str, bytes]:
+        """Return busy and idle time of the devices."""
+        return self._collection.sections()
+
+
+def _restriction() -> str:
+    """Return what the driver denies to ordinary users, as far as it says so."""
+    try:
+        parameters = _DRIVER_PARAMETERS.read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return ""
+    if "RmProfilingAdminOnly: 1" not in parameters:
+        return ""
+    return (
+        "stall sampling (--stalls) needs administrator rights here; the nvidia module's option "
+        "NVreg_RestrictProfilingToAdminUsers=0 opens it to everybody"
+    )

@@ -1,0 +1,1 @@
+"""JAX: jitted calls, compiled programs, arrays, transfers. Imports no jax at import time."""

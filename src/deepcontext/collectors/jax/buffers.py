@@ -1,0 +1,178 @@
+"""Memory of JAX arrays: which call made those that are alive, by looking from time to time.
+
+The native side notes which call made which array; this file asks the backends now and then which
+arrays are alive (`native/jax/live_arrays.cpp`): from a thread of ours, and at the ends of steps, where
+those of the steps before tell what grows. Asking is rationed by its own cost. Does not see what
+compiled programs need while they run: their own statistics say it (`compilation.py`).
+"""
+
+from __future__ import annotations
+
+import atexit
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from deepcontext import _native
+from deepcontext.collectors.shared.internal_thread import NO_THREAD, OwnThread
+from deepcontext.collectors.shared.memory_metrics import GROWTH
+from deepcontext.profiler.format.metric import Aggregation, MetricDescriptor
+
+if TYPE_CHECKING:
+    from deepcontext.collectors.jax.names import Names
+
+_EVERY_S: Final = 0.1
+_MOST_COST: Final = 1 / 500  # of the elapsed time
+_FREE_NS: Final = 50_000_000  # beyond it, for the ends of a short program's steps
+_CHUNK: Final = 1000  # arrays weighed at once: others wait for the interpreter meanwhile
+_PEAK: Final = "peak_bytes_in_use"  # as in jax's Device.memory_stats()
+
+METRICS: Final = (
+    MetricDescriptor(
+        "jax_live_bytes",
+        "bytes",
+        Aggregation.SUM,
+        "buffers of JAX arrays made here that were alive when the profile was written",
+    ),
+    MetricDescriptor(
+        "jax_peak_bytes",
+        "bytes",
+        Aggregation.SUM,
+        "buffers of JAX arrays made here that were alive when JAX arrays held the most, of all "
+        "the moments looked at",
+    ),
+    *GROWTH,
+)
+
+
+@dataclass(slots=True)
+class BufferCounts:
+    """What was seen of the arrays' memory, as it goes into the profile.
+
+    Attributes:
+        looks: moments looked at.
+        look_ns: processor time that took.
+        live_arrays: number of arrays alive at the last look.
+        live_bytes: their size.
+        peak_bytes: the most of all looks.
+        step_looks: ends of steps looked at.
+        growth_since_look: growth is counted from this one of them; 0 where it is not.
+        device_peak_bytes: by device, the allocator's own peak, programs at work included; only of
+            devices whose backend tells.
+    """
+
+    looks: int = 0
+    look_ns: int = 0
+    live_arrays: int = 0
+    live_bytes: int = 0
+    peak_bytes: int = 0
+    step_looks: int = 0
+    growth_since_look: int = 0
+    device_peak_bytes: dict[str, int] = field(default_factory=dict)
+
+
+class Buffers:
+    """Looks which arrays are alive, from a thread of its own and when told."""
+
+    def __init__(self, names: Names) -> None:
+        self._names = names
+        self._lock = threading.Lock()
+        self._wake = threading.Event()
+        self._thread = OwnThread(self._run)
+        self._is_watching = False
+        self._begun = 0.0
+        self._last_look = 0.0
+        self.counts = BufferCounts()
+        self.failure = ""
+
+    def install(self) -> None:
+        """Watch from now on."""
+        array_type = self._names.find("array_type")
+        if array_type is None or self._names.find("backends") is None:
+            return
+        containers = self._names.find("container_types")
+        self.failure = _native.jax_watch_arrays(
+            array_type.value, containers.value if containers else None
+        )
+        if self.failure:
+            return
+        self._is_watching = True
+        self._begun = time.monotonic()
+        # Before jax's own, which takes the backends away: what was registered last runs first.
+        atexit.register(self.look_last)
+        if not self._thread.start():
+            self.failure = NO_THREAD
+
+    def uninstall(self) -> None:
+        """End the thread."""
+        if self._is_watching:
+            self._is_watching = False
+            atexit.unregister(self.look_last)
+            _native.jax_unwatch_arrays()
+            self._wake.set()
+            self._thread.join()
+
+    def on_step(self) -> None:
+        """A step has ended: look, unless looking has cost too much so far."""
+        allowed_ns = _FREE_NS + _MOST_COST * 1e9 * (time.monotonic() - self._begun)
+        if self.counts.look_ns < allowed_ns and not self.failure:
+            self.look(is_step_end=True)
+
+    def look(self, *, is_step_end: bool = False) -> None:
+        """Find out what is alive now."""
+        if not self._is_watching or not _native.is_recording():
+            return
+        with self._lock:
+            begun = time.thread_time_ns()
+            try:
+                self._look(is_step_end=is_step_end)
+            except Exception as error:  # noqa: BLE001  an odd backend is a reason, never a crash
+                self.failure = f"{type(error).__name__}: {error}"
+            self.counts.look_ns += time.thread_time_ns() - begun
+            self._last_look = time.monotonic()
+
+    def look_last(self) -> None:
+        """Find out what is alive now, and what the devices say."""
+        if self._is_watching and _native.is_recording():  # not in a forked child
+            self.look()
+            self._ask_devices()
+
+    def _run(self) -> None:
+        wait_s = _EVERY_S
+        while not self._wake.wait(wait_s) and not self.failure:
+            before = self.counts.look_ns
+            if time.monotonic() - self._last_look >= _EVERY_S:  # no step has ended since
+                self.look()
+            wait_s = max(_EVERY_S, (self.counts.look_ns - before) / 1e9 / _MOST_COST)
+
+    def _look(self, *, is_step_end: bool) -> None:
+        clients = self._clients()
+        if not clients:
+            return  # none yet; or none any more: jax takes them away as the program exits
+        self.counts.looks += 1
+        _native.jax_begin_weighing()
+        for client in clients:
+            arrays = client.live_arrays()
+            is_device = client.platform != "cpu"
+            for start in range(0, len(arrays), _CHUNK):
+                _native.jax_weigh_arrays(arrays[start : start + _CHUNK], is_device)
+        counts = self.counts
+        counts.live_arrays, counts.live_bytes = _native.jax_finish_weighing(is_step_end)
+        counts.step_looks, counts.growth_since_look = _native.jax_array_growth()
+        counts.peak_bytes = max(counts.peak_bytes, counts.live_bytes)
+
+    def _ask_devices(self) -> None:
+        """Read the peaks that the devices' allocators keep; the CPU's keeps none."""
+        for client in self._clients():
+            for device in client.local_devices():
+                try:
+                    statistics: dict[str, int] = device.memory_stats() or {}
+                except Exception:  # noqa: BLE001, S112  not every backend implements it
+                    continue
+                if _PEAK in statistics:
+                    self.counts.device_peak_bytes[str(device)] = int(statistics[_PEAK])
+
+    def _clients(self) -> list[Any]:
+        backends = self._names.find("backends")
+        return list(dict(backends.value).values()) if backends else []

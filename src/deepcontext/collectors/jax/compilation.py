@@ -1,0 +1,447 @@
+"""Compiled programs: their operations, and when and why each was compiled.
+
+Wraps the one function through which jax compiles; it runs on the stack of the call that needs the
+program. Programs that were compiled before the session are asked of the backend. Does not keep
+executables alive. Runs once a compilation, which takes milliseconds, so it may take microseconds.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+import weakref
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from deepcontext import _native
+from deepcontext.collectors.jax import arguments as jax_arguments
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+
+    from deepcontext.collectors.jax.arguments import Arguments
+    from deepcontext.collectors.jax.names import Found, Names
+
+_TRACE_EVENT: Final = "/jax/core/compile/jaxpr_trace_duration"
+_LOWER_EVENT: Final = "/jax/core/compile/jaxpr_to_mlir_module_duration"
+_HIT_EVENT: Final = "/jax/compilation_cache/cache_hits"
+_MISS_EVENT: Final = "/jax/compilation_cache/cache_misses"
+_MOST_RECORDS: Final = 1000  # a program that compiles for ever must not fill memory
+_MOST_PROGRAMS: Final = 2000  # likewise
+# Of the descriptions of operations, some 400 bytes each; as much again as JSON, in the profile.
+_MOST_PROGRAM_BYTES: Final = 32 << 20
+_MOST_VARIANTS: Final = 64  # argument types remembered for one function
+_MOST_FRAMES: Final = 40
+_MEMORY_PARTS: Final = ("argument", "output", "alias", "temp", "generated_code")
+_OWN_PARTS: Final = ("/deepcontext/collectors/", "/jax/_src/", "/jaxlib/", "/contextlib.py")
+
+
+@dataclass(frozen=True, slots=True)
+class Compilation:
+    """One compilation, as it goes into the profile.
+
+    Attributes:
+        function: name of the jitted function.
+        file: where it is defined; "" where that is not known.
+        line: first line of the definition, 0 where not known.
+        module: name of the compiled module.
+        program: number of the program among the profile's, -1 if it could not be read.
+        reason: "first", "arguments", "new object", "cache" or "unknown".
+        changes: what differs from the most similar compilation before, one sentence each.
+        path: Python frames of the call, outermost first, as [function, file, line].
+        trace_ns: time in Python, tracing; 0 where jax does not tell.
+        lower_ns: time turning the trace into a module; 0 where jax does not tell.
+        compile_ns: time in the compiler, or reading its cache.
+        cached: the program came from the persistent cache: its lines are those of the run that
+            wrote it.
+        is_stale: the program's lines lie outside the function as it is now.
+    """
+
+    function: str
+    file: str
+    line: int
+    module: str
+    program: int
+    reason: str
+    changes: tuple[str, ...]
+    path: tuple[tuple[str, str, int], ...]
+    trace_ns: int
+    lower_ns: int
+    compile_ns: int
+    cached: bool
+    is_stale: bool
+
+
+@dataclass(slots=True)
+class _Known:
+    """What was compiled of one function so far."""
+
+    objects: list[weakref.ref[Any]] = field(default_factory=list)
+    variants: list[Arguments] = field(default_factory=list)
+    count: int = 0
+    total_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """The jitted call that waits for its program."""
+
+    function: Any
+    name: str
+    qualified_name: str
+    file: str
+    first_line: int
+    arguments: Arguments | None
+
+
+class _Pending(threading.local):
+    """Times of the calling thread's compilation under way, by function name."""
+
+    def __init__(self) -> None:
+        self.trace_ns: dict[str, int] = {}
+        self.lower_ns = 0
+        self.is_hit = False
+
+
+class CompileHook:
+    """Reads every program as it is compiled."""
+
+    def __init__(self, names: Names, on_program: Callable[[str], None]) -> None:
+        self._names = names
+        self._on_program = on_program  # told the platform
+        self._lock = threading.Lock()
+        self._compile: Found | None = None
+        self._replacement: object = None
+        self._monitoring: Any = None
+        self._pending = _Pending()
+        self._known: dict[tuple[str, str, int], _Known] = {}
+        self._programs = 0
+        self._written = 0  # programs in the text that follows
+        self._programs_text = bytearray()
+        self._memory: dict[int, dict[str, int]] = {}  # of a program, by its number
+        self._existing: set[int] = set()
+        self.records: list[Compilation] = []
+        self.dropped = 0
+        self.failures: list[str] = []
+        self.cache_hits = 0
+        self.cache_misses = 0
+
+    def install(self) -> None:
+        """See compilations from now on, and programs that exist."""
+        self._compile = self._names.find("compile")
+        if self._compile is not None:
+            self._replacement = self._wrapper(self._compile.value)
+            self._compile.replace(self._replacement)
+        listener = self._names.find("monitoring")
+        if listener is not None:
+            self._monitoring = listener.owner
+            self._monitoring.register_event_duration_secs_listener(self._on_duration)
+            self._monitoring.register_event_listener(self._on_event)
+        self.add_existing()
+
+    def uninstall(self) -> None:
+        """Compile as before."""
+        if self._compile is not None:
+            self._compile.restore(self._replacement)
+        for listeners in ("_event_duration_secs_listeners", "_event_listeners"):
+            registered = getattr(self._monitoring, listeners, [])
+            for mine in (self._on_duration, self._on_event):
+                if mine in registered:
+                    registered.remove(mine)
+
+    def add_existing(self) -> None:
+        """Read programs that are loaded: called once, or again and again without the hook."""
+        backends = self._names.find("backends")
+        for client in dict(backends.value if backends else {}).values():
+            platform = str(getattr(client, "platform", ""))
+            for executable in _live_executables(client):
+                self._add_once(executable, platform)
+
+    def _add_once(self, executable: Any, platform: str) -> None:
+        """Backends list the same programs each time they are asked."""
+        key = hash(tuple(m.as_serialized_hlo_module_proto() for m in executable.hlo_modules()))
+        if key not in self._existing:
+            self._existing.add(key)
+            self._add_program(executable, platform, call=None, callers=[])
+
+    def payload(self) -> dict[str, Any]:
+        """Return what goes into the profile's section "jax", JSON's types except the programs."""
+        with self._lock:
+            functions = [
+                {"function": name, "file": file, "line": line, "compilations": known.count,
+                 "compile_ns": known.total_ns}
+                for (name, file, line), known in self._known.items()
+            ]  # fmt: skip
+            return {
+                "compilations": [asdict(record) for record in self.records],
+                "compilations_dropped": self.dropped,
+                "functions": functions,
+                "persistent_cache": {"hits": self.cache_hits, "misses": self.cache_misses},
+            }
+
+    def programs_json(self) -> bytes:
+        """Return the programs as the text of a JSON list; encoded once each."""
+        while (payload := _native.jax_program(self._written)) is not None:
+            payload["memory"] = self._memory.pop(self._written, {})
+            self._programs_text += b"," if self._written else b"["
+            self._programs_text += json.dumps(_compact(payload)).encode()
+            self._written += 1
+        return bytes(self._programs_text or b"[") + b"]"
+
+    # -- while the program compiles
+
+    def _wrapper(self, compile_or_load: Callable[..., Any]) -> Callable[..., Any]:
+        def compile_or_get_cached(*arguments: Any, **keywords: Any) -> Any:
+            self._pending.is_hit = False
+            begun = time.perf_counter_ns()
+            executable = compile_or_load(*arguments, **keywords)
+            compile_ns = time.perf_counter_ns() - begun
+            if not _native.is_recording():
+                return executable  # a forked child
+            try:
+                backend = arguments[0] if arguments else keywords.get("backend")
+                self._on_compiled(executable, backend, compile_ns, sys._getframe(1))  # noqa: SLF001
+            except Exception as error:  # noqa: BLE001  jax must get its program whatever happens here
+                self._fail(f"a compiled program was not read: {type(error).__name__}: {error}")
+            return executable
+
+        return compile_or_get_cached
+
+    def _on_compiled(
+        self, executable: Any, backend: Any, compile_ns: int, frame: FrameType | None
+    ) -> None:
+        stack = _stack(frame)
+        call = _waiting_call()
+        trace_ns, lower_ns = self._take_times(call)
+        for marker, spent in (
+            ("jax: tracing", trace_ns),
+            ("jax: lowering", lower_ns),
+            ("jax: compiling", compile_ns),
+        ):
+            if spent:
+                _native.jax_add_phase_time(marker, spent)
+        callers = [(file, function) for function, file, _ in stack]
+        platform = str(getattr(backend, "platform", ""))
+        program = self._add_program(executable, platform, call, callers)
+        module = _module_name(executable)
+        reason, changes = self._why(call, module, compile_ns + trace_ns + lower_ns)
+        record = Compilation(
+            function=call.name if call else module,
+            file=call.file if call else "",
+            line=call.first_line if call else 0,
+            module=module,
+            program=program,
+            reason=reason,
+            changes=tuple(changes),
+            path=tuple(_user_frames(stack)),
+            trace_ns=trace_ns,
+            lower_ns=lower_ns,
+            compile_ns=compile_ns,
+            cached=self._pending.is_hit,
+            is_stale=self._pending.is_hit and _is_stale(program, call),
+        )
+        with self._lock:
+            if len(self.records) < _MOST_RECORDS:
+                self.records.append(record)
+            else:
+                self.dropped += 1
+
+    def _take_times(self, call: _Call | None) -> tuple[int, int]:
+        pending = self._pending
+        name = call.name if call else ""
+        trace_ns = pending.trace_ns.get(name, 0)
+        if not call and pending.trace_ns:  # ahead of time: the trace that ended last
+            trace_ns = list(pending.trace_ns.values())[-1]
+        lower_ns = pending.lower_ns
+        pending.trace_ns.clear()
+        pending.lower_ns = 0
+        return trace_ns, lower_ns
+
+    def _add_program(
+        self, executable: Any, platform: str, call: _Call | None, callers: list[tuple[str, str]]
+    ) -> int:
+        program = -1
+        if self._programs >= _MOST_PROGRAMS:
+            self._fail(f"operations of programs after the first {_MOST_PROGRAMS} are not known")
+            return program
+        for module in executable.hlo_modules():
+            self._programs += 1
+            label = call.arguments.text() if call and call.arguments else ""
+            program = _native.jax_add_program(
+                module.as_serialized_hlo_module_proto(),
+                call.qualified_name if call else "",
+                call.file if call else "",
+                callers,
+                label,
+                _MOST_PROGRAM_BYTES,
+            )
+            if program < 0:
+                self._fail("a compiled program is no HLO module that this build can read")
+            else:
+                self._memory[program] = _memory_of(executable)
+        self._on_program(platform)
+        return program
+
+    def _why(self, call: _Call | None, module: str, spent_ns: int) -> tuple[str, list[str]]:
+        """Compare with the most similar compilation of the same function."""
+        key = (call.name, call.file, call.first_line) if call else (module, "", 0)
+        with self._lock:
+            known = self._known.setdefault(key, _Known())
+            known.count += 1
+            known.total_ns += spent_ns
+            if call is None or call.arguments is None:
+                return ("first" if known.count == 1 else "unknown"), []
+            reason, changes = _compare(known, call.function, call.arguments)
+            _remember(known, call.function)
+            if len(known.variants) < _MOST_VARIANTS:
+                known.variants.append(call.arguments)
+            return reason, changes
+
+    def _on_duration(self, event: str, seconds: float, **keywords: Any) -> None:
+        if event == _TRACE_EVENT:
+            name = str(keywords.get("fun_name", ""))
+            self._pending.trace_ns[name] = round(seconds * 1e9)
+        elif event == _LOWER_EVENT:
+            self._pending.lower_ns = round(seconds * 1e9)
+
+    def _on_event(self, event: str, **_keywords: Any) -> None:
+        if event == _HIT_EVENT:
+            self._pending.is_hit = True
+            self.cache_hits += 1
+        elif event == _MISS_EVENT:
+            self.cache_misses += 1
+
+    def reasons(self) -> list[str]:
+        """Say what of the programs is not known, and why."""
+        counts = _native.jax_program_counts()
+        hollow = counts["programs_without_operations"]
+        if not hollow:
+            return self.failures
+        reason = (
+            f"{hollow} of {counts['programs']} compiled programs have no operations in the "
+            f"profile: those before take {_MOST_PROGRAM_BYTES >> 20} MiB, the most that is kept"
+        )
+        return [*self.failures, reason]
+
+    def _fail(self, reason: str) -> None:
+        if reason not in self.failures and len(self.failures) < _MOST_FRAMES:
+            self.failures.append(reason)
+
+
+def _remember(known: _Known, function: Any) -> None:
+    known.objects = [reference for reference in known.objects if reference() is not None]
+    if len(known.objects) < _MOST_VARIANTS:
+        known.objects.append(weakref.ref(function))
+
+
+def _compare(known: _Known, function: Any, arguments: Arguments) -> tuple[str, list[str]]:
+    if not known.variants:
+        return "first", []
+    changes = min(
+        (jax_arguments.differences(before, arguments) for before in known.variants), key=len
+    )
+    if changes:
+        return "arguments", changes
+    if all(reference() is not function for reference in known.objects):
+        return "new object", [
+            "jax.jit was called again for the same function: each result has its own cache"
+        ]
+    return "cache", ["no argument changed: a cache was cleared, or an option of jax changed"]
+
+
+def _waiting_call() -> _Call | None:
+    """Return the user's jitted call that the calling thread compiles for."""
+    calls = _native.jax_calls()
+    if not calls:
+        return None
+    callable_, name, qualified_name, file, first_line, positional, keywords = calls[-1]
+    try:
+        arguments = jax_arguments.describe(callable_, positional, keywords)
+    except Exception:  # noqa: BLE001  odd signatures; the program is known without
+        arguments = None
+    return _Call(callable_, name, qualified_name, file, first_line, arguments)
+
+
+def _stack(frame: FrameType | None) -> list[tuple[str, str, int]]:
+    """Return (function, file, line) of the calling thread, outermost first."""
+    frames = []
+    while frame is not None:
+        code = frame.f_code
+        frames.append((code.co_qualname, code.co_filename, frame.f_lineno))
+        frame = frame.f_back
+    return frames[::-1]
+
+
+def _user_frames(stack: list[tuple[str, str, int]]) -> list[tuple[str, str, int]]:
+    kept = [line for line in stack if not any(part in line[1] for part in _OWN_PARTS)]
+    return kept[-_MOST_FRAMES:]
+
+
+def _live_executables(client: Any) -> list[Any]:
+    try:
+        return list(client.live_executables())
+    except Exception:  # noqa: BLE001  not every backend has them
+        return []
+
+
+def _memory_of(executable: Any) -> dict[str, int]:
+    """Return what the compiler says that one run needs, in bytes; empty where it does not say.
+
+    Takes some 0.1 ms. Backends that keep sizes of the host's memory apart have those added.
+    """
+    try:
+        said = executable.get_compiled_memory_stats()
+        return {
+            f"{part}_bytes": int(getattr(said, f"{part}_size_in_bytes"))
+            + int(getattr(said, f"host_{part}_size_in_bytes", 0))
+            for part in _MEMORY_PARTS
+        }
+    except Exception:  # noqa: BLE001  not every backend says
+        return {}
+
+
+def _module_name(executable: Any) -> str:
+    modules = executable.hlo_modules()
+    return str(modules[0].name) if modules else ""
+
+
+def _is_stale(program: int, call: _Call | None) -> bool:
+    """Say whether the cached program's lines lie outside the function as it is defined now."""
+    if call is None or not call.file:
+        return False
+    lines = _definition(call)
+    payload = _native.jax_program(program) if program >= 0 else None
+    if payload is None or lines is None:
+        return False
+    seen = {
+        line
+        for operation in payload["operations"]
+        for function, file, line in operation["lines"]
+        if file == call.file and function == call.qualified_name
+    }
+    return any(line not in lines for line in seen)
+
+
+def _definition(call: _Call) -> range | None:
+    for waiting in _native.jax_calls():
+        function = waiting[0]
+        code = getattr(getattr(function, "__wrapped__", None), "__code__", None)
+        if code is not None and code.co_qualname == call.qualified_name:
+            last = max((line for _, _, line in code.co_lines() if line), default=0)
+            return range(code.co_firstlineno, last + 1)
+    return None
+
+
+def _compact(program: dict[str, Any]) -> dict[str, Any]:
+    """Return the program with each source line once: lines become indices into its "lines"."""
+    index: dict[tuple[str, str, int], int] = {}
+    for operation in program["operations"]:
+        operation["lines"] = [index.setdefault(tuple(x), len(index)) for x in operation["lines"]]
+        for member in operation["members"]:
+            source = tuple(member["source"])
+            member["source"] = index.setdefault(source, len(index)) if source[1] else -1
+    program["lines"] = [list(line) for line in index]
+    return program

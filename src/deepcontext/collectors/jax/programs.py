@@ -1,0 +1,255 @@
+"""JAX: jitted calls under their Python path, and what their programs do inside.
+
+Puts together the dispatch hook, the compile hook, the sampler and the transfer hooks; each works
+without the others, and what could not be had is in the outcome. Imports nothing of jax's:
+everything starts when the program has imported it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from deepcontext import _native
+from deepcontext.collectors.jax import buffers as jax_buffers
+from deepcontext.collectors.jax.compilation import CompileHook
+from deepcontext.collectors.jax.dispatch import DispatchHook
+from deepcontext.collectors.jax.names import Names, jax_version
+from deepcontext.collectors.jax.ranges import DeviceRanges
+from deepcontext.collectors.jax.sampling import Sampler
+from deepcontext.collectors.jax.transfers import TransferHooks
+from deepcontext.collectors.shared.import_outcome import lateness, not_started
+from deepcontext.profiler.format.frame import FrameKind, Phase
+from deepcontext.profiler.format.metric import Aggregation, MetricDescriptor
+from deepcontext.profiler.format.status import Outcome, Status
+from deepcontext.profiler.recording.collector import Availability, CollectorOptions, PhaseRule
+from deepcontext.profiler.recording.import_hook import ImportHook
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+SECTION = "jax"
+_SECTION_VERSION = 1
+_FIGURES = "all jitted calls"
+
+DEVICE_TIME_NS = MetricDescriptor(
+    "device_time_ns",
+    "ns",
+    Aggregation.SUM,
+    "time inside operations of compiled programs, from issue to completion, summed over XLA's "
+    "threads and devices; sampled, scaled to the exact number of launches",
+)
+PROGRAM_LAUNCH_COUNT = MetricDescriptor(
+    "program_launch_count",
+    "count",
+    Aggregation.SUM,
+    "executions of compiled programs launched from here",
+)
+FLOPS = MetricDescriptor(
+    "flops", "flop", Aggregation.SUM, "floating point operations, from the shapes of the operations"
+)
+BYTES_MOVED = MetricDescriptor(
+    "bytes_moved",
+    "bytes",
+    Aggregation.SUM,
+    "bytes of operands and results, once each per execution of an operation",
+)
+TRANSFER_BYTES = MetricDescriptor(
+    "transfer_bytes", "bytes", Aggregation.SUM, "bytes copied between host and device"
+)
+
+
+class JaxPrograms:
+    """Observes every jitted call, compilation and, on the CPU, compiled operation."""
+
+    name = "jax"
+    phase_rules: Sequence[PhaseRule] = (
+        PhaseRule(FrameKind.PHASE, "forward", "", Phase.FORWARD),
+        PhaseRule(FrameKind.PHASE, "backward", "", Phase.BACKWARD),
+        PhaseRule(FrameKind.PHASE, "recompute", "", Phase.RECOMPUTE),
+    )
+    metrics: Sequence[MetricDescriptor] = (
+        DEVICE_TIME_NS,
+        PROGRAM_LAUNCH_COUNT,
+        FLOPS,
+        BYTES_MOVED,
+        TRANSFER_BYTES,
+        *jax_buffers.METRICS,
+    )
+
+    def __init__(self) -> None:
+        self._options = CollectorOptions()
+        self._hook = ImportHook("jax", self._attach, self._refuse)
+        self._parts: _Parts | None = None
+        self._written: Mapping[str, int] = {}
+        self._times: Sequence[tuple[int, int, int, int]] = ()
+        self._failure = ""
+
+    def probe(self) -> Availability:
+        """Say what of the jax in this process could be observed."""
+        if "jax" not in sys.modules:
+            return Availability(available=True, reason="starts when the program imports jax")
+        return Availability(available=True, reason=f"jax {jax_version()}")
+
+    def start(self, options: CollectorOptions) -> None:
+        """Observe from the moment jax is loaded."""
+        self._options = options
+        _native.jax_clear()
+        self._hook.install()
+
+    def notice_import(self) -> None:
+        """Start if jax was loaded in a way that the hook did not see."""
+        self._hook.notice()
+
+    def _attach(self) -> None:
+        """Put the hooks into a process that has just loaded jax."""
+        _hide_frames()
+        self._parts = _Parts(self._options)
+        self._parts.install()
+
+    def _refuse(self, error: str) -> None:
+        self._failure = f"jax {jax_version()} cannot be observed: {error}"
+
+    def stop(self) -> None:
+        """Leave jax as it was."""
+        self._hook.cancel()
+        if self._parts is not None:
+            self._parts.uninstall()
+
+    def on_step(self) -> None:
+        """See what arrays hold at the end of a step."""
+        if self._parts is not None:
+            self._parts.buffers.on_step()
+
+    def settle(self) -> None:
+        """Put the sampled times into the tree."""
+        if self._parts is not None:
+            self._parts.find_programs()
+            self._parts.sampler.flush()
+            self._parts.buffers.look_last()
+            self._written, self._times = _native.jax_write_tree()
+
+    def outcome(self) -> Outcome:
+        """Say what was observed, and what was not and why."""
+        if self._failure:
+            return Outcome(Status.UNAVAILABLE, self._failure, {"jax": jax_version()})
+        if self._parts is None:
+            return not_started(self._hook, _FIGURES)
+        details: dict[str, str | int | float] = {
+            "jax": jax_version(),
+            **self._parts.details(),
+            **self._written,
+        }
+        reasons = self._parts.reasons()
+        unsampled = self._written.get("unsampled_launches", 0)
+        if unsampled:
+            reasons.append(
+                f"{unsampled} launches were of programs that never ran whole while sampled: "
+                "counted, not timed"
+            )
+        late = lateness(self._hook, _FIGURES)
+        if late:
+            reasons.insert(0, late)
+        status = Status.DEGRADED if reasons else Status.RAN
+        return Outcome(status, "; ".join(reasons), details, notes=(late,) if late else ())
+
+    def sections(self) -> Mapping[str, bytes]:
+        """Return programs, compilations and sampling as JSON."""
+        if self._parts is None:
+            return {}
+        body = json.dumps({
+            "version": _SECTION_VERSION,
+            "jax": jax_version(),
+            "degraded": self._parts.reasons(),
+            "sampling": {**self._parts.details(), **self._written},
+            "buffers": asdict(self._parts.buffers.counts),
+            "fed_back": _native.jax_fed_back(),  # function, launches looked at, of them fed back
+            "times": self._times,  # of program, operation: executions, device ns
+            **self._parts.compiling.payload(),
+        }).encode()
+        return {
+            SECTION: body[:-1] + b', "programs": ' + self._parts.compiling.programs_json() + b"}"
+        }
+
+
+class _Parts:
+    """The hooks of one session."""
+
+    def __init__(self, options: CollectorOptions) -> None:
+        self.names = Names()
+        self.sampler = Sampler(self.names, duty=options.jax_duty, exact=options.jax_exact)
+        self.ranges = DeviceRanges()
+        self.compiling = CompileHook(self.names, self._on_program)
+        self.dispatch = DispatchHook(self.names)
+        self.transfers = TransferHooks(self.names)
+        self.buffers = jax_buffers.Buffers(self.names)
+        self._follows_memory = options.memory
+        self._mode = "exact" if options.jax_exact else f"sampled {options.jax_duty:.0%}"
+
+    def install(self) -> None:
+        self.ranges.install()
+        self.dispatch.install()
+        self.sampler.install()
+        self.compiling.install()
+        if "compile" in self.names.missing:
+            self.sampler.poll(self.compiling.add_existing)
+        self.transfers.install()
+        if self._follows_memory:
+            self.buffers.install()
+
+    def uninstall(self) -> None:
+        self.buffers.uninstall()
+        self.transfers.uninstall()
+        self.compiling.uninstall()
+        self.sampler.uninstall()
+        self.dispatch.uninstall()
+        self.ranges.uninstall()
+
+    def _on_program(self, platform: str) -> None:
+        self.ranges.on_program(platform)
+        self.sampler.on_program(platform)
+
+    def find_programs(self) -> None:
+        """Ask for programs where nothing tells of them, before times are joined with them."""
+        if "compile" in self.names.missing and _native.is_recording():
+            self.compiling.add_existing()
+
+    def details(self) -> dict[str, Any]:
+        state = self.sampler.state
+        return {
+            "dispatch": self.dispatch.way,
+            "mode": self._mode,
+            "sampled_s": round(state.open_s, 3),
+            "paused_s": round(state.paused_s, 3),
+            **_native.jax_window_counts(),
+            **_native.jax_program_counts(),
+            **self.ranges.details(),
+        }
+
+    def reasons(self) -> list[str]:
+        """Say what is missing from the profile, and why."""
+        reasons = list(self.names.missing.values())
+        if self.dispatch.way != "vectorcall":
+            reasons.append(f"calls of jitted functions are seen through: {self.dispatch.way}")
+        reasons += [
+            f"no time inside compiled programs: {why}" for why in self.sampler.state.refusals
+        ]
+        if self.sampler.state.pauses:
+            reasons.append(
+                "sampling paused while the program used jax.profiler"
+                + (", and is paused still" if self.sampler.is_paused else "")
+            )
+        if self.buffers.failure:
+            reasons.append(f"memory of arrays is not known: {self.buffers.failure}")
+        return reasons + self.ranges.reasons() + self.compiling.reasons()
+
+
+def _hide_frames() -> None:
+    """Leave jax's own Python frames out: its operators belong to the line that calls them."""
+    for module in ("jax", "jaxlib"):
+        file = getattr(sys.modules.get(module), "__file__", None)
+        if file:
+            _native.add_code_rule("prefix", f"{Path(file).parent}/", "", "hidden", "")

@@ -1,0 +1,66 @@
+"""Operations of compiled programs on NVIDIA GPUs: XLA marks each with NVTX, and we listen.
+
+The native library is its own NVTX injection library: a copy of NVTX loads what the environment names
+when it is first used. The variable is set from the import of jax until that happened, and only where
+there is a driver and no other tool's. Kernels launched inside a range belong to its operation;
+collecting them is the business of `nvidia.py`.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+from deepcontext import _native
+from deepcontext.collectors.gpu.libraries import has_nvidia_driver
+
+VARIABLE: Final = "NVTX_INJECTION64_PATH"
+
+
+class DeviceRanges:
+    """Lets XLA tell which operation it launches kernels for."""
+
+    def __init__(self) -> None:
+        self._library = ""  # what the variable was set to
+        self._other_tool = ""
+        self._has_device = False
+
+    def install(self) -> None:
+        """Offer the library to the copies of NVTX that are loaded from now on."""
+        if not has_nvidia_driver():
+            return
+        if VARIABLE in os.environ:
+            self._other_tool = os.environ[VARIABLE]
+            return
+        self._library = str(_native.__file__)
+        os.environ[VARIABLE] = self._library
+
+    def uninstall(self) -> None:
+        """Offer it no longer."""
+        if self._library and os.environ.get(VARIABLE) == self._library:
+            del os.environ[VARIABLE]
+
+    def on_program(self, platform: str) -> None:
+        """A program was compiled for a platform."""
+        self._has_device = self._has_device or platform not in {"", "cpu"}
+        if _native.jax_is_injected():
+            self.uninstall()  # children of the program need not know
+
+    def details(self) -> dict[str, int]:
+        """Return figures for the trust report."""
+        marked, known = _native.jax_device_ranges()
+        return {"device_operations": marked, "device_operations_known": known} if marked else {}
+
+    def reasons(self) -> list[str]:
+        """Say why kernels are not shown by operation, if they are not."""
+        marked, known = _native.jax_device_ranges()
+        if marked > known:
+            return [f"{marked - known} of {marked} operations on the GPU are of unknown programs"]
+        if marked or not self._has_device or not (self._library or self._other_tool):
+            return []
+        why = (
+            f"{VARIABLE} names another tool's library, '{self._other_tool}'"
+            if self._other_tool
+            else "XLA marked no operation; it may have been loaded before the session"
+        )
+        return [f"kernels stand under their jitted function, not under its operations: {why}"]

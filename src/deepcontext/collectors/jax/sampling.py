@@ -1,0 +1,373 @@
+"""Time inside compiled programs on the CPU: short windows of XLA's own tracer.
+
+A window is a profiler session of XLA that lasts some 50 ms; what it recorded is reduced at once
+(`native/jax/xspace.cpp`), so that memory does not grow with time. Launches are counted outside of
+windows, too: sampled times are scaled to them. XLA allows one session a process, so windows give
+way to the program's own use of `jax.profiler`. Never opens one on a machine with a GPU backend:
+there it would start XLA's own GPU tracer.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from deepcontext import _native
+from deepcontext.collectors.shared.internal_thread import NO_THREAD, OwnThread
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from deepcontext.collectors.jax.names import Found, Names
+
+_USUAL_S: Final = 0.05
+_SHORTEST_S: Final = 0.005
+_LONGEST_S: Final = 10.0
+# Whole runs of the program that takes most of a window: with fewer the next is longer, with four
+# times as many shorter. A window's edges cut what takes unusually long, so that few runs in it are
+# the quick ones; where a run has very many events, fewer must do.
+_FEW_RUNS, _FEW_LARGE_RUNS = 10, 2
+_LARGE_WINDOW: Final = 20_000  # events
+_POLL_S: Final = 0.1
+_TURN_S: Final = 0.05  # looked at again after so long when the allowance is used up
+_IDLE_S: Final = 0.3  # between two windows when nothing is launched
+_EXACT_S: Final = 1.0  # length of one window when they follow each other without a gap
+_GRANT_S: Final = 1.0  # sampled at once when the first program is compiled
+# What an event counts against the time that windows are allowed. A busy training step has 50,000
+# events a second, so that 5 % of its time may be sampled; a loop of small calls has a million.
+_EVENT_S: Final = 20e-6
+_ENDING: Final = ("stop", "stop_and_export", "stop_and_get_profile_data")
+
+
+@dataclass(slots=True)
+class SamplingState:
+    """What became of the windows, for the trust report."""
+
+    refusals: list[str] = field(default_factory=list)
+    open_s: float = 0.0
+    charged_s: float = 0.0  # of the open time, what counts against the allowance
+    paused_s: float = 0.0
+    pauses: int = 0
+
+
+class Sampler:
+    """Opens and closes windows from a thread of its own."""
+
+    def __init__(self, names: Names, *, duty: float, exact: bool) -> None:
+        self._names = names
+        self._duty = 1.0 if exact else duty
+        self._shortest_s = _EXACT_S if exact else _SHORTEST_S
+        self._length_s = _EXACT_S if exact else _USUAL_S
+        self._charge_rate = 1.0  # of an open second, as in the last window that saw something
+        self._exact = exact
+        self._lock = threading.RLock()
+        self._wake = threading.Event()
+        self._thread = OwnThread(self._run)
+        self._session: Any = None
+        self._opened = 0.0
+        self._begun = self._begun_cpu = 0.0
+        self._last_program = 0.0
+        self._idle_until = 0.0
+        self._granted_s = _GRANT_S
+        self._paused_since = 0.0
+        self._is_over = False
+        self._make_session: Callable[[], Any] | None = None
+        self._stop_session: Callable[[Any], bytes] = _no_session
+        self._guard: _UserSessions | None = None
+        self._find_programs: Callable[[], None] | None = None
+        self.state = SamplingState()
+
+    # -- life
+
+    def install(self) -> None:
+        """Find XLA's tracer, and learn when the program uses it itself."""
+        session = self._names.find("profiler_session")
+        options = self._names.find("profiler_options")
+        if session is None or options is None:
+            return
+        make_session, make_options = session.value, options.value
+
+        def make() -> Any:
+            wanted = make_options()
+            wanted.host_tracer_level = 1  # operations, no more
+            wanted.python_tracer_level = 0
+            wanted.enable_hlo_proto = False
+            return make_session(wanted)
+
+        self._make_session = make
+        self._stop_session = make_session.stop  # before the guard is in its place
+        self._guard = _UserSessions(session, self.pause, self.resume)
+        self._guard.install()
+
+    def uninstall(self) -> None:
+        """End the thread and drop an open window."""
+        with self._lock:
+            self._is_over = True
+            self._close(keep=False)
+        self._wake.set()
+        self._thread.join()
+        if self._guard is not None:
+            self._guard.uninstall()
+
+    def on_program(self, platform: str) -> None:
+        """A program was compiled or found: sample its first run, if there is time left for it."""
+        if self._make_session is None or not _native.is_recording():
+            return  # in a forked child the lock may be held for ever
+        with self._lock:
+            if platform != "cpu":
+                self._refuse(
+                    f"programs run on '{platform}': XLA's tracer would start its own tracer there"
+                )
+            self._last_program = time.monotonic()
+            self._start()
+            self._granted_s += _USUAL_S  # its first run is worth a window
+            if self._session is None and self._allowed(self._last_program, further_s=0.0):
+                self._open()
+        self._wake.set()
+
+    def poll(self, find_programs: Callable[[], None]) -> None:
+        """Look for new programs from time to time: nothing tells of them."""
+        if self._make_session is None:
+            return
+        self._find_programs = find_programs
+        with self._lock:
+            self._start()
+
+    def flush(self) -> None:
+        """Take what the open window has recorded."""
+        with self._lock:
+            self._close(keep=True)
+        self._wake.set()
+
+    def pause(self) -> None:
+        """Give way: the program is about to start a session of its own."""
+        if not _native.is_recording():
+            return
+        with self._lock:
+            self._close(keep=True)
+            if not self._paused_since:
+                self._paused_since = time.monotonic()
+                self.state.pauses += 1
+
+    def resume(self) -> None:
+        """The program's session is over."""
+        if not _native.is_recording():
+            return
+        with self._lock:
+            if self._paused_since:
+                self.state.paused_s += time.monotonic() - self._paused_since
+            self._paused_since = 0.0
+        self._wake.set()
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether the program's own profiler session keeps windows closed."""
+        return bool(self._paused_since)
+
+    # -- windows
+
+    def _start(self) -> None:
+        if not self._begun:
+            self._begun, self._begun_cpu = time.monotonic(), time.process_time()
+            if not self._thread.start():
+                self._refuse(NO_THREAD)
+
+    def _run(self) -> None:
+        while not self._is_over:
+            self._wake.wait(min(self._until_next(), self._poll_s()))
+            self._wake.clear()
+            if self._find_programs is not None and not self._is_over:
+                self._find_programs()
+            self._turn()
+
+    def _poll_s(self) -> float:
+        return _LONGEST_S if self._find_programs is None else _POLL_S
+
+    def _turn(self) -> None:
+        with self._lock:
+            if self._is_over:
+                return
+            now = time.monotonic()
+            if self._session is not None and now >= self._closing_time():
+                self._close(keep=True, reopen=self._exact)
+            is_due = self._session is None and now >= self._idle_until
+            if is_due and self._allowed(now, further_s=self._window_s()):
+                self._open()
+
+    def _until_next(self) -> float:
+        """Seconds until there is something to do."""
+        now = time.monotonic()
+        with self._lock:
+            if self._session is not None:
+                return max(0.001, self._closing_time() - now)
+            if self._is_blocked():
+                return 0.5
+            lacking_s = self.state.charged_s + self._window_s() - self._allowance_s(now)
+            due_s = max(_TURN_S, lacking_s / self._duty) if lacking_s > 0 else 0.0
+            return max(0.001, due_s, self._idle_until - now)
+
+    def _allowance_s(self, now: float) -> float:
+        """Seconds that windows may be charged with until now.
+
+        Of processor time where the program gets less of it than there is time: on a busy machine
+        windows would otherwise take a larger part of what is left for the program.
+        """
+        spent_s = min(now - self._begun, time.process_time() - self._begun_cpu)
+        return self._granted_s + self._duty * spent_s
+
+    def _save_nothing(self) -> None:
+        """From here on windows follow the allowance as it grows.
+
+        What was granted for new programs would go to more runs of one that has enough: a step of few
+        events would be traced all the time for the first five seconds, and take 5 % longer.
+        """
+        excess_s = self._allowance_s(time.monotonic()) - self.state.charged_s
+        self._granted_s -= max(0.0, excess_s)
+
+    def _window_s(self) -> float:
+        """What the next window will be charged with."""
+        return self._length_s * self._charge_rate
+
+    def _closing_time(self) -> float:
+        """A window that waits for a new program's first run lasts until it had time to end."""
+        quiet = max(self._opened, self._last_program) + self._length_s
+        return min(quiet, self._opened + max(2.0, self._length_s))
+
+    def _is_blocked(self) -> bool:
+        return self._is_over or bool(self._paused_since) or bool(self.state.refusals)
+
+    def _allowed(self, now: float, *, further_s: float) -> bool:
+        if self._is_blocked() or not self._begun or self._make_session is None:
+            return False
+        charged_s = self.state.charged_s + further_s
+        return self._exact or charged_s <= self._allowance_s(now) + 1e-3
+
+    def _refuse(self, reason: str) -> None:
+        if reason not in self.state.refusals:
+            self._close(keep=True)
+            self.state.refusals.append(reason)
+
+    def _open(self) -> None:
+        make = self._make_session
+        if make is None or self._has_accelerator():
+            return
+        _native.jax_open_window()
+        try:
+            self._session = make()
+        except Exception as error:  # noqa: BLE001  whatever XLA says, the program goes on
+            _native.jax_close_window()
+            self._refuse(f"XLA's tracer did not start: {error}")
+            return
+        self._opened = time.monotonic()
+
+    def _has_accelerator(self) -> bool:
+        """A GPU backend may have come up without any program compiled for it yet."""
+        backends = self._names.find("backends")
+        others = [name for name in dict(backends.value) if name != "cpu"] if backends else ["?"]
+        for name in others:
+            self._refuse(
+                f"backend '{name}' is loaded: XLA's tracer would start its own tracer there"
+                if name != "?"
+                else "whether an accelerator is in use is not known"
+            )
+        return bool(others)
+
+    def _close(self, *, keep: bool, reopen: bool = False) -> None:
+        """End the open window; `reopen` begins the next before this one is read."""
+        if self._session is None:
+            return
+        session, self._session = self._session, None
+        open_s = time.monotonic() - self._opened
+        self.state.open_s += open_s
+        self.state.charged_s += open_s
+        try:
+            xspace = self._stop_session(session)
+        except Exception as error:  # noqa: BLE001  another session got in our way
+            _native.jax_close_window()
+            self.state.refusals.append(f"XLA's tracer gave nothing: {error}")
+            return
+        notes = _native.jax_close_window()
+        if reopen:
+            self._open()
+        if keep:
+            self._read(notes, xspace, open_s)
+
+    def _read(self, notes: object, xspace: bytes, open_s: float) -> None:
+        _, runs, launches, waiting, scarce, events = _native.jax_add_window(notes, xspace)
+        self.state.charged_s += events * _EVENT_S - open_s
+        if events:
+            self._charge_rate = min(1.0, events * _EVENT_S / open_s)
+            if not scarce:
+                self._save_nothing()
+        else:
+            self._idle_until = time.monotonic() + _IDLE_S
+        few = _FEW_RUNS if events < _LARGE_WINDOW else _FEW_LARGE_RUNS
+        if waiting or (events and launches + runs and runs < few):
+            self._length_s = min(_LONGEST_S, self._length_s * 2)
+        elif runs > 4 * few:
+            self._length_s = max(self._shortest_s, self._length_s / 2)
+
+
+def _no_session(_session: Any) -> bytes:
+    return b""
+
+
+class _UserSessions:
+    """Tells when the program starts and ends profiler sessions of its own."""
+
+    def __init__(
+        self, session: Found, pause: Callable[[], None], resume: Callable[[], None]
+    ) -> None:
+        self._found = session
+        self._pause = pause
+        self._resume = resume
+        self._originals: dict[str, Any] = {}
+        self._server: Any = None
+        self._stand_in: Any = None
+
+    def install(self) -> None:
+        original, pause = self._found.value, self._pause
+
+        class Maker(type):
+            """The class of sessions as the program sees it: calling it makes a genuine one."""
+
+            def __call__(cls, *arguments: Any, **keywords: Any) -> Any:
+                pause()
+                return original(*arguments, **keywords)
+
+            def __instancecheck__(cls, instance: Any) -> bool:
+                return isinstance(instance, original)
+
+        self._stand_in = Maker("ProfilerSession", (), {"__doc__": original.__doc__})
+        self._found.replace(self._stand_in)
+        for name in _ENDING:
+            method = getattr(original, name, None)
+            if method is not None:
+                self._originals[name] = method
+                setattr(original, name, self._ending(method))
+        self._server = getattr(self._found.owner, "start_server", None)
+        if self._server is not None:
+            self._found.owner.start_server = self._serve
+
+    def uninstall(self) -> None:
+        self._found.restore(self._stand_in)
+        for name, method in self._originals.items():
+            setattr(self._found.value, name, method)
+        if self._server is not None:
+            self._found.owner.start_server = self._server
+
+    def _ending(self, method: Any) -> Any:
+        def stop(session: Any, *arguments: Any, **keywords: Any) -> Any:
+            try:
+                return method(session, *arguments, **keywords)
+            finally:
+                self._resume()
+
+        return stop
+
+    def _serve(self, *arguments: Any, **keywords: Any) -> Any:
+        """A server may start a session at any moment: no windows any more."""
+        self._pause()
+        return self._server(*arguments, **keywords)

@@ -1,0 +1,129 @@
+"""Where a jax program waits for the device and copies to and from it, by Python line.
+
+Wraps the few Python-visible functions all of jax goes through. What happens inside a jitted call is
+that call's, and is not told apart, but for the size of its arguments that come from the host.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from deepcontext import _native
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from deepcontext.collectors.jax.names import Found, Names
+
+TO_HOST = "jax: copy to host"
+TO_DEVICE = "jax: copy to device"
+WAIT = "jax: wait for the device"
+
+
+class TransferHooks:
+    """Puts waits and copies into the tree."""
+
+    def __init__(self, names: Names) -> None:
+        self._names = names
+        self._replacements: list[tuple[Found, object]] = []
+        self._array_type: object = None
+
+    def install(self) -> None:
+        """Wrap what there is."""
+        value = self._names.find("array_value")
+        if value is not None and isinstance(value.value, property):
+            self._replace(value, _timed_value(value.value))
+        array_type = self._names.find("array_type")
+        if array_type is not None:  # numpy.asarray on the CPU calls no Python of jax's
+            refusal = _native.jax_hook_buffer(array_type.value)
+            if refusal:
+                self._names.lose("array_type", refusal)
+            self._array_type = array_type.value
+        for what in ("array_wait", "arrays_wait"):
+            wait = self._names.find(what)
+            if wait is not None:
+                self._replace(wait, _timed_wait(wait.value))
+        put = self._names.find("device_put")
+        if put is not None:
+            self._replace(put, _timed_put(put.value))
+        # jax needs numpy, and newer ones wrap its arrays in a type of their own.
+        wrapper = getattr(sys.modules.get("jax._src.literals"), "TypedNdArray", None)
+        _native.jax_watch_host_arrays(sys.modules["numpy"].ndarray, wrapper)
+        result = self._names.find("put_result")
+        if result is not None:
+            self._replace(result, _noted_put(result.value))
+
+    def uninstall(self) -> None:
+        """Put everything back."""
+        _native.jax_watch_host_arrays(None, None)
+        for found, replacement in reversed(self._replacements):
+            found.restore(replacement)
+        self._replacements.clear()
+        if self._array_type is not None:
+            _native.jax_unhook_buffer(self._array_type)
+            self._array_type = None
+
+    def _replace(self, found: Found, replacement: object) -> None:
+        found.replace(replacement)
+        self._replacements.append((found, replacement))
+
+
+def _timed_value(original: property) -> property:
+    get = original.fget
+
+    def value(array: Any) -> Any:
+        if getattr(array, "_npy_value", None) is not None:  # copied before: nothing happens
+            return get(array)  # type: ignore[misc]
+        token = _native.jax_enter_span("copy", TO_HOST)
+        try:
+            return get(array)  # type: ignore[misc]
+        finally:
+            _native.jax_leave_span(token, array.nbytes if token else 0)
+
+    return property(value, original.fset, original.fdel, original.__doc__)
+
+
+def _timed_wait(wait: Callable[..., Any]) -> Callable[..., Any]:
+    def block_until_ready(*arguments: Any, **keywords: Any) -> Any:
+        token = _native.jax_enter_span("marker", WAIT)
+        try:
+            return wait(*arguments, **keywords)
+        finally:
+            _native.jax_leave_span(token, 0)
+
+    return block_until_ready
+
+
+def _timed_put(put: Callable[..., Any]) -> Callable[..., Any]:
+    def batched_device_put(*arguments: Any, **keywords: Any) -> Any:
+        token = _native.jax_enter_span("copy", TO_DEVICE)
+        try:
+            result = put(*arguments, **keywords)
+        finally:
+            _native.jax_leave_span(token, _size_bytes(arguments) if token else 0)
+        _native.jax_note_copied(result)
+        return result
+
+    return batched_device_put
+
+
+def _noted_put(put: Callable[..., Any]) -> Callable[..., Any]:
+    """`jax.device_put` makes new arrays around those that the copy itself returns."""
+
+    def noted(*arguments: Any, **keywords: Any) -> Any:
+        result = put(*arguments, **keywords)
+        _native.jax_note_copied(result)
+        return result
+
+    return noted
+
+
+def _size_bytes(arguments: tuple[Any, ...]) -> int:
+    """Return the size of what is copied; 0 where it does not tell."""
+    buffers = arguments[2] if len(arguments) > 2 else ()  # noqa: PLR2004  (aval, sharding, buffers, ..)
+    try:
+        # Older jax wraps arrays of the host in a type without a size, whose `val` has one.
+        return sum(int(getattr(getattr(buffer, "val", buffer), "nbytes", 0)) for buffer in buffers)
+    except Exception:  # noqa: BLE001  the copy is the program's, and was made
+        return 0

@@ -1,0 +1,1 @@
+"""Python: call paths at operator and scope boundaries."""

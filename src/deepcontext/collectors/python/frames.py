@@ -1,0 +1,111 @@
+"""Python call paths at operator and scope boundaries.
+
+The walk itself is native and runs without the GIL (`native/python/frame_walk.h`); this file checks
+that it reads this interpreter rightly and says which frames the tree leaves out.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from deepcontext import _native
+from deepcontext.errors import EnvironmentProblem
+from deepcontext.profiler.format.status import Outcome, Status
+from deepcontext.profiler.recording.collector import Availability, CollectorOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Mapping, Sequence
+    from types import CodeType
+
+    from deepcontext.profiler.format.metric import MetricDescriptor
+    from deepcontext.profiler.recording.collector import PhaseRule
+
+_PACKAGE = str(Path(__file__).parents[2])  # as in co_filename: symbolic links not resolved
+
+
+class PythonFrames:
+    """Puts operators and scopes under the Python lines that ran them."""
+
+    name = "python"
+    phase_rules: Sequence[PhaseRule] = ()
+    metrics: Sequence[MetricDescriptor] = ()
+
+    def __init__(self) -> None:
+        self._degraded = ""
+
+    def probe(self) -> Availability:
+        """Compare native frame walks with `sys._getframe()`."""
+        difference = _walk_difference() or next(_walk_difference_in_generator())
+        if difference:
+            return Availability(
+                available=False,
+                reason=f"interpreter frames of Python {sys.version.split()[0]} are laid out in a "
+                f"way this build does not know: {difference}",
+            )
+        return Availability(available=True)
+
+    def start(self, options: CollectorOptions) -> None:
+        """Hide frames that are not the program's, and watch for code objects that die.
+
+        Raises:
+            EnvironmentProblem: when the walk does not fit this interpreter.
+        """
+        del options
+        availability = self.probe()
+        if not availability.available:
+            raise EnvironmentProblem(availability.reason)
+        _native.add_code_rule("prefix", _PACKAGE, "", "scope_plumbing", "")
+        _native.add_code_rule("suffix", "/contextlib.py", "", "scope_plumbing", "")
+        _native.add_code_rule("prefix", "<frozen importlib", "", "hidden", "")
+        _native.add_code_rule("exact", "<frozen runpy>", "", "hidden", "")
+        self._degraded = _native.watch_code()
+
+    def stop(self) -> None:
+        """Stop watching code objects."""
+        _native.unwatch_code()
+
+    def settle(self) -> None:
+        """Nothing arrives late."""
+
+    def outcome(self) -> Outcome:
+        """Say whether labels may be wrong after code objects were freed."""
+        if self._degraded:
+            return Outcome(
+                Status.DEGRADED, f"{self._degraded}: a freed function may mislabel frames"
+            )
+        return Outcome(Status.RAN, "", {"python": sys.version.split()[0]})
+
+    def sections(self) -> Mapping[str, bytes]:
+        """Nothing beside the tree."""
+        return {}
+
+
+def _expected_walk() -> list[tuple[CodeType, int]]:
+    frames = []
+    frame = sys._getframe(1)  # noqa: SLF001  the very thing to compare with
+    while frame is not None:
+        frames.append((frame.f_code, frame.f_lasti))
+        frame = frame.f_back  # type: ignore[assignment]
+    return frames
+
+
+def _walk_difference() -> str:
+    """Return "" when both walks agree, or the first place where they do not.
+
+    The two calls stand on different instructions of this frame, so its own offset is left out.
+    """
+    seen, expected = _native.walk_own_frames(), _expected_walk()
+    if len(seen) != len(expected):
+        return f"{len(seen)} frames seen, {len(expected)} expected"
+    for depth, (mine, theirs) in enumerate(zip(seen, expected, strict=True)):
+        if mine[0] is not theirs[0]:
+            return f"frame {depth} is {mine[0]!r}, expected {theirs[0]!r}"
+        if depth > 0 and mine[1] != theirs[1]:
+            return f"frame {depth} is at byte {mine[1]}, expected {theirs[1]}"
+    return ""
+
+
+def _walk_difference_in_generator() -> Generator[str]:
+    yield _walk_difference()

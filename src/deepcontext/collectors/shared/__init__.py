@@ -1,0 +1,1 @@
+"""What collectors of several frameworks use. Starts nothing by itself."""

@@ -1,0 +1,229 @@
+"""PyTorch operators, forward and backward, with scopes, optimizer and data loading.
+
+The observer is native (`native/torch/observer.cpp`); this file finds out whether it fits the torch
+that the program imported, and starts it when it has been imported. Invariant: an observer whose
+layout was not verified is never started.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from deepcontext import _native
+from deepcontext.collectors.shared.import_outcome import lateness, not_started
+from deepcontext.collectors.shared.internal_thread import run_in_own_thread
+from deepcontext.collectors.torch.modules import ModuleNames
+from deepcontext.errors import EnvironmentProblem
+from deepcontext.profiler.format.frame import FrameKind, Phase
+from deepcontext.profiler.format.status import Outcome, Status
+from deepcontext.profiler.recording.collector import Availability, CollectorOptions, PhaseRule
+from deepcontext.profiler.recording.import_hook import ImportHook
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from deepcontext.profiler.format.metric import MetricDescriptor
+
+_SCOPE_PLUMBING = (
+    ("torch/autograd/profiler.py", "record_function.__enter__"),
+    ("torch/_ops.py", ""),
+    ("torch/jit/_script.py", ""),
+)
+_HIDDEN = (
+    ("torch/nn/modules/module.py", "Module._call_impl"),
+    ("torch/nn/modules/module.py", "Module._call_impl.<locals>.inner"),
+    ("torch/_compile.py", "_disable_dynamo.<locals>.inner"),
+    ("torch/_dynamo/eval_frame.py", "DisableContext.__call__.<locals>._fn"),
+    # The whole file: newer versions give a decorator's frame the name of its context manager.
+    ("torch/utils/_contextlib.py", ""),
+    ("torch/autograd/graph.py", "_engine_run_backward"),
+    ("torch/optim/optimizer.py", "Optimizer.profile_hook_step.<locals>.wrapper"),
+    ("torch/optim/optimizer.py", "_use_grad_for_differentiable.<locals>._use_grad"),
+)
+# Compiling runs tens of thousands of distinct Python paths once; they are folded into one frame.
+_COMPILING = (
+    ("torch/_dynamo/convert_frame.py", ""),
+    ("torch/_inductor/compile_fx.py", "compile_fx"),
+    ("torch/_inductor/compile_fx.py", "compile_fx_inner"),
+    ("torch/_inductor/compile_fx.py", "_compile_fx_inner"),
+)
+_COMPILING_MARKER = "torch.compile: compiling"
+# How the dispatcher gets from an operator's entry to its kernel; most of it is template arguments.
+_NATIVE_PLUMBING = (
+    "c10::BoxedKernel",
+    "c10::Dispatcher::",
+    "c10::KernelFunction::",
+    "c10::impl::BoxedKernelWrapper<",
+    "c10::impl::make_boxed_from_unboxed_functor<",
+    "c10::impl::wrap_kernel_functor_unboxed_<",
+    "torch::autograd::TypeError_to_NotImplemented_<",
+)
+_FIGURES = "all operators"
+_ENOUGH_THREADS = 4
+_CALIBRATION_CALLS = 6
+
+
+class TorchOperators:
+    """Observes every operator that PyTorch runs, on every thread."""
+
+    name = "torch"
+    phase_rules: Sequence[PhaseRule] = (
+        PhaseRule(FrameKind.SCOPE, "Optimizer.step#*", "", Phase.OPTIMIZER),
+        PhaseRule(FrameKind.SCOPE, "Optimizer.zero_grad#*", "", Phase.OPTIMIZER),
+        PhaseRule(FrameKind.SCOPE, "enumerate(DataLoader)#*", "", Phase.DATA_LOADING),
+        PhaseRule(FrameKind.PYTHON, "backward", "torch/autograd/__init__.py", Phase.BACKWARD),
+        PhaseRule(FrameKind.PYTHON, "grad", "torch/autograd/__init__.py", Phase.BACKWARD),
+        PhaseRule(
+            FrameKind.PYTHON,
+            "_checkpoint_without_reentrant_generator.<locals>.recompute_fn",
+            "torch/utils/checkpoint.py",
+            Phase.RECOMPUTE,
+        ),
+        PhaseRule(
+            FrameKind.PYTHON,
+            "_checkpoint_without_reentrant_generator_impl.<locals>.recompute_fn",
+            "torch/utils/checkpoint.py",
+            Phase.RECOMPUTE,
+        ),
+        PhaseRule(
+            FrameKind.PYTHON,
+            "CheckpointFunction.backward",
+            "torch/utils/checkpoint.py",
+            Phase.RECOMPUTE,
+        ),
+        PhaseRule(FrameKind.MARKER, _COMPILING_MARKER, "", Phase.OTHER),
+    )
+
+    metrics: Sequence[MetricDescriptor] = ()
+
+    def __init__(self) -> None:
+        self._options = CollectorOptions()
+        self._hook = ImportHook("torch", self._attach, self._refuse)
+        self._modules = ModuleNames()
+        self._version = ""
+        self._refusal = ""
+        self._shapes_refusal = ""
+
+    def probe(self) -> Availability:
+        """Say whether the torch loaded in this process can be observed."""
+        if "torch" not in sys.modules:
+            return Availability(available=True, reason="starts when the program imports torch")
+        try:
+            _layout()
+        except EnvironmentProblem as problem:
+            return Availability(available=False, reason=str(problem))
+        return Availability(available=True, reason=f"torch {_version()}")
+
+    def start(self, options: CollectorOptions) -> None:
+        """Observe from the moment torch is loaded."""
+        self._options = options
+        self._hook.install()
+
+    def notice_import(self) -> None:
+        """Start if torch was loaded in a way that the hook did not see."""
+        self._hook.notice()
+
+    def _attach(self) -> None:
+        """Start the observer in a process that has just loaded torch."""
+        self._version = _version()
+        try:
+            layout = _layout()
+        except EnvironmentProblem as problem:
+            self._refusal = str(problem)
+            return
+        for file, qualified_name in _SCOPE_PLUMBING:
+            _native.add_code_rule("suffix", file, qualified_name, "scope_plumbing", "")
+        for file, qualified_name in _HIDDEN:
+            _native.add_code_rule("suffix", file, qualified_name, "hidden", "")
+        for file, qualified_name in _COMPILING:
+            _native.add_code_rule("suffix", file, qualified_name, "folded", _COMPILING_MARKER)
+        for beginning in _NATIVE_PLUMBING:
+            _native.native_add_plumbing(beginning)
+        self._modules.start()
+        has_shapes = self._options.shapes and _native.torch_has_shapes()
+        if self._options.shapes and not has_shapes:
+            self._shapes_refusal = (
+                f"torch {self._version} cannot be asked for shapes without printing errors of its "
+                "own; operators are recorded without them (torch 2.13 can)"
+            )
+        _native.torch_start(layout, has_shapes)
+
+    def _refuse(self, error: str) -> None:
+        self._refusal = f"torch {self._version} cannot be observed: {error}"
+
+    def stop(self) -> None:
+        """Remove the observer, or stop waiting for torch."""
+        self._hook.cancel()
+        _native.torch_stop()
+        self._modules.stop()
+
+    def settle(self) -> None:
+        """Name the modules seen so far."""
+        self._modules.settle()
+
+    def outcome(self) -> Outcome:
+        """Say what was observed, or why nothing was."""
+        if self._refusal:
+            return Outcome(Status.UNAVAILABLE, self._refusal, {"torch": self._version})
+        if not self._version:
+            return not_started(self._hook, _FIGURES)
+        details: dict[str, str | int | float] = {"torch": self._version}
+        late = lateness(self._hook, _FIGURES)
+        reasons = [reason for reason in (late, self._shapes_refusal) if reason]
+        status = Status.DEGRADED if reasons else Status.RAN
+        return Outcome(status, "; ".join(reasons), details, notes=(late,) if late else ())
+
+    def sections(self) -> Mapping[str, bytes]:
+        """Nothing beside the tree."""
+        return {}
+
+
+def _version() -> str:
+    return str(getattr(sys.modules.get("torch"), "__version__", "unknown"))
+
+
+def _layout() -> _native.RecordFunctionLayout:
+    """Return the verified field offsets of the loaded torch.
+
+    Raises:
+        EnvironmentProblem: with the reason why this torch cannot be observed.
+    """
+    reason = _native.torch_load()
+    if reason:
+        raise EnvironmentProblem(f"torch {_version()} cannot be observed: {reason}")
+    for _ in range(_ENOUGH_THREADS):
+        layout, reason = _calibrate_in_new_thread()
+        if layout is not None:
+            return layout
+    raise EnvironmentProblem(f"torch {_version()} cannot be observed: {reason}")
+
+
+def _calibrate_in_new_thread() -> tuple[_native.RecordFunctionLayout | None, str]:
+    """Calibrate where no other operator runs and torch's thread number is a rare value.
+
+    A thread of its own keeps the program's sequence numbers as they are.
+    """
+    try:
+        return run_in_own_thread(_calibrate)
+    except Exception as error:  # noqa: BLE001  an odd torch is a reason, never a crash
+        return None, f"calibration failed: {type(error).__name__}: {error}"
+
+
+def _calibrate() -> tuple[_native.RecordFunctionLayout | None, str]:
+    torch: Any = sys.modules["torch"]
+    tensor = torch.ones(3, requires_grad=True, dtype=torch.float32, device="cpu")
+    other = torch.ones(3, dtype=torch.float32, device="cpu")
+    for _ in range(37):  # a sequence number that no other field holds by chance
+        tensor.neg()
+    reason = _native.torch_begin_calibration()
+    if reason:
+        return None, reason
+    try:
+        for between in range(_CALIBRATION_CALLS):
+            tensor.mul(other)
+            for _ in range(between):
+                tensor.neg()
+    finally:
+        layout, reason = _native.torch_finish_calibration()
+    return layout, reason

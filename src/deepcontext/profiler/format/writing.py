@@ -1,0 +1,269 @@
+"""Write files without losing one of the user's: every file of deepcontext is written here.
+
+An existing file is replaced only where it is empty, of the kind that is to be written there, or
+where the caller insists (`force`). Invariants: a reader sees the old content or the new one, never
+half of it; a write that fails leaves the old file and nothing else behind. Runs inside the program
+under test, hence the standard library only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import itertools
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from deepcontext.errors import EnvironmentProblem, UserError
+from deepcontext.profiler.format import schema
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+HEAD_BYTES: Final = 65_536
+_MOST_LINKS: Final = 40
+_STANDARD_ERROR: Final = 2
+# What another path mends; any other failure is the machine's.
+_REQUEST_ERRORS: Final = frozenset({
+    errno.EACCES,
+    errno.EBADF,
+    errno.EINVAL,
+    errno.EISDIR,
+    errno.ELOOP,
+    errno.ENAMETOOLONG,
+    errno.ENOENT,
+    errno.ENOTDIR,
+    errno.ENXIO,
+    errno.EPERM,
+    errno.EROFS,
+})
+_numbers = itertools.count(1)
+
+
+class ForeignFileError(UserError):
+    """What lies there may not be replaced."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileKind:
+    """What is to be written, and how such a file is told from any other.
+
+    Attributes:
+        name: with its article, as messages have it: "a profile".
+        matches: whether a file that begins with these bytes (`HEAD_BYTES` of them at most) and has
+            this name is one.
+    """
+
+    name: str
+    matches: Callable[[bytes, str], bool]
+
+    @classmethod
+    def beginning_with(cls, name: str, start: bytes) -> FileKind:
+        """Return the kind of the files that begin with `start`."""
+        return cls(name, lambda head, _: head.startswith(start))
+
+
+# The first field of every profile, see profiler/model/store/framing.py.
+PROFILE: Final = FileKind.beginning_with("a profile", b"\x0a\x13" + schema.FORMAT.encode())
+
+
+def check(path: str | os.PathLike[str], kind: FileKind, *, force: bool = False) -> None:
+    """Find out whether `write` could do its work now, before the work for it is done.
+
+    Raises:
+        ForeignFileError: the file exists and may not be replaced, or is a folder.
+        UserError: its folder does not exist or may not be written to.
+        EnvironmentProblem: the machine fails to write there.
+    """
+    with _explained(path):
+        if descriptor_of(path) is not None:
+            return
+        target = Path(os.path.realpath(path))
+        if _is_stream(_judged(path, target, kind, force=force)):
+            return
+        # Permissions, read-only mounts and file systems such as /proc: all are found by trying.
+        descriptor, temporary = _new_file(target.parent)
+        os.close(descriptor)
+        temporary.unlink()
+
+
+def write(
+    content: bytes, path: str | os.PathLike[str], kind: FileKind, *, force: bool = False
+) -> None:
+    """Write a file, replacing one of the same kind in one step.
+
+    Of a symbolic link the file it points to is replaced. The permissions of a replaced file are
+    kept. Devices, pipes and paths such as /dev/stdout are written to directly.
+
+    Raises:
+        ForeignFileError: the file exists and may not be replaced, or is a folder.
+        UserError: its folder does not exist or may not be written to.
+        EnvironmentProblem: the machine failed to write, for example on a full disk.
+        BrokenPipeError: nobody reads the pipe any more.
+    """
+    with _explained(path):
+        descriptor = descriptor_of(path)
+        if descriptor is not None:
+            with _standard_streams_left_alone():
+                copy = os.dup(descriptor)
+            _write_to(copy, content)
+            return
+        target = Path(os.path.realpath(path))
+        if _is_stream(_judged(path, target, kind, force=force)):
+            with _standard_streams_left_alone():
+                descriptor = os.open(target, os.O_WRONLY | os.O_CLOEXEC | os.O_NOCTTY)
+            _write_to(descriptor, content)
+            return
+        descriptor, temporary = _new_file(target.parent)
+        try:
+            _write_to(descriptor, content, is_file=True)
+            # Again, because writing takes a while.
+            replaced = _judged(path, target, kind, force=force)
+            if replaced is not None:
+                _take_over(temporary, replaced)
+            temporary.replace(target)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+            raise
+
+
+def descriptor_of(path: str | os.PathLike[str]) -> int | None:
+    """Return N for /dev/fd/N and for links to it such as /dev/stdout, None for any other path.
+
+    Opening such a path again would begin at the start of a file that this process shares with
+    others, and renaming over it would replace that file.
+    """
+    here = Path(os.fsdecode(path))
+    own_folder = f"/proc/{os.getpid()}/fd"
+    # What else is wrong with a path, `check` and `write` say.
+    with contextlib.suppress(OSError, ValueError):
+        for _ in range(_MOST_LINKS):
+            here = Path(os.path.realpath(here.parent), here.name)
+            if str(here.parent) == own_folder and here.name.isdecimal():
+                return int(here.name)
+            if not here.is_symlink():
+                return None
+            here = here.parent / here.readlink()
+    return None
+
+
+def _judged(
+    path: str | os.PathLike[str], target: Path, kind: FileKind, *, force: bool
+) -> os.stat_result | None:
+    """Return the status of what is at `target` and may be written to, None for nothing there."""
+    name = os.fsdecode(path)
+    try:
+        status = target.stat()
+    except FileNotFoundError:
+        if target.parent.is_dir():
+            return None
+        raise UserError(
+            f"cannot write '{name}': the folder '{target.parent}' does not exist; create it first"
+        ) from None
+    mode = status.st_mode
+    if stat.S_ISDIR(mode):
+        raise ForeignFileError(f"cannot write '{name}': it is a folder; name a file in it")
+    if stat.S_ISBLK(mode) or stat.S_ISSOCK(mode):
+        raise UserError(f"cannot write '{name}': it is a disk or a socket; name a file")
+    reason = None if force or _is_stream(status) else _reason_to_keep(target, status, kind)
+    if reason is not None:
+        raise ForeignFileError(
+            f"cannot write '{name}': {reason}, so it is not replaced; choose another name, or add "
+            "--force (in Python, force=True)"
+        )
+    return status
+
+
+def _reason_to_keep(target: Path, status: os.stat_result, kind: FileKind) -> str | None:
+    """Say why an existing file must not be replaced, None where it may be."""
+    if not status.st_size:
+        return None  # as mktemp leaves it
+    try:
+        # Not to wait, should it have become a pipe meanwhile.
+        descriptor = os.open(target, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        with os.fdopen(descriptor, "rb") as file:
+            head = file.read(HEAD_BYTES)
+    except OSError as error:
+        return f"the file exists and cannot be read to see what it is ({error.strerror})"
+    if not kind.matches(head, target.name):
+        return f"the file exists and is not {kind.name}"
+    # Root may write to everything; the bits tell what was meant.
+    if not status.st_mode & 0o222 or not os.access(target, os.W_OK):
+        return "the file exists and is write-protected"
+    return None
+
+
+def _is_stream(status: os.stat_result | None) -> bool:
+    return status is not None and not stat.S_ISREG(status.st_mode)
+
+
+def _new_file(folder: Path) -> tuple[int, Path]:
+    """Make an empty file in `folder`; return its descriptor and its path."""
+    while True:
+        path = folder / f".deepcontext.{os.getpid()}.{next(_numbers)}.tmp"
+        try:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+            with _standard_streams_left_alone():
+                return os.open(path, flags, 0o666), path
+        except FileExistsError:
+            continue  # left by a killed process, or of a process with the same number elsewhere
+
+
+@contextlib.contextmanager
+def _standard_streams_left_alone() -> Iterator[None]:
+    """Open files meanwhile under other numbers than 0, 1 and 2, which may be closed.
+
+    The program, or a library in it, may print to such a number all the same. What stands there in
+    the meantime fails as a closed descriptor does, with EBADF.
+    """
+    reserved = []
+    try:
+        while (descriptor := os.open("/", os.O_PATH | os.O_CLOEXEC)) <= _STANDARD_ERROR:
+            reserved.append(descriptor)
+        os.close(descriptor)
+        yield
+    finally:
+        for descriptor in reserved:
+            os.close(descriptor)
+
+
+def _write_to(descriptor: int, content: bytes, *, is_file: bool = False) -> None:
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+        file.flush()
+        if is_file:
+            os.fsync(file.fileno())
+
+
+def _take_over(temporary: Path, replaced: os.stat_result) -> None:
+    """Give the new file the permissions of the old one, and its owner where that is allowed."""
+    own = temporary.stat()
+    if (own.st_uid, own.st_gid) != (replaced.st_uid, replaced.st_gid):
+        with contextlib.suppress(OSError):
+            os.chown(temporary, replaced.st_uid, replaced.st_gid)
+    temporary.chmod(replaced.st_mode & 0o777)
+
+
+@contextlib.contextmanager
+def _explained(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Turn what the operating system says into one of our errors, without temporary names."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        if error.errno in _REQUEST_ERRORS:
+            raise UserError(
+                f"cannot write '{os.fsdecode(path)}': {error.strerror}; choose a folder that "
+                "exists and may be written to"
+            ) from error
+        raise EnvironmentProblem(
+            f"cannot write '{os.fsdecode(path)}': {error.strerror}; free some space, or choose "
+            "another disk"
+        ) from error
+    except ValueError as error:  # a null character
+        raise UserError(f"cannot write {os.fsdecode(path)!r}: {error}; name a file") from error

@@ -1,0 +1,103 @@
+"""What is known of compiled kernels: the Python lines and operators behind each launch.
+
+Reads the section that `collectors/torch/compilation.py` writes. Does not know the tree: a caller asks
+with a frame's file and line, or with a kernel's name.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+from deepcontext.errors import ProfileDataError
+from deepcontext.profiler.format.frame import Frame, FrameKind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SECTION = "torch_compile"
+_MAJOR = 1
+# With torch's `cpp.enable_kernel_profile` a C++ kernel is an operator of this name.
+_GRAPH_PREFIX = re.compile(r"graph_\d+_")
+
+
+@dataclass(frozen=True, slots=True)
+class KernelLaunch:
+    """One place where generated code launches a kernel.
+
+    Attributes:
+        kernel: its name, for example ``triton_poi_fused_add_0``.
+        file: the generated file.
+        line: 1-based line of the launch in it.
+        operators: ATen operators fused into it; empty where not known.
+        source: lines of the program it computes; empty where not known.
+        is_complete: whether `source` names the lines of all its operators, or of one only.
+    """
+
+    kernel: str
+    file: str
+    line: int
+    operators: tuple[str, ...]
+    source: tuple[Frame, ...]
+    is_complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledKernels:
+    """All launches of a profile."""
+
+    launches: tuple[KernelLaunch, ...] = ()
+
+    @classmethod
+    def from_sections(cls, sections: Mapping[str, bytes]) -> Self:
+        """Read a profile's section; a profile without one has no launches.
+
+        Raises:
+            ProfileDataError: when the section is not what this build reads.
+        """
+        payload = sections.get(SECTION)
+        if payload is None:
+            return cls()
+        try:
+            content = json.loads(payload)
+            if content["version"] != _MAJOR:
+                raise ProfileDataError(
+                    f"cannot read section '{SECTION}': version {content['version']}, this build "
+                    f"reads {_MAJOR}; upgrade deepcontext"
+                )
+            return cls(
+                tuple(
+                    _launch(kernel, launch)
+                    for kernel, launches in content["kernels"].items()
+                    for launch in launches
+                )
+            )
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ProfileDataError(
+                f"cannot read section '{SECTION}': {type(error).__name__}: {error}"
+            ) from error
+
+    def launched_at(self, file: str, line: int) -> KernelLaunch | None:
+        """Return the kernel that a line of a generated file launches."""
+        return next((x for x in self.launches if (x.file, x.line) == (file, line)), None)
+
+    def named(self, kernel: str) -> tuple[KernelLaunch, ...]:
+        """Return the launches of a kernel; graphs may give one name to different kernels."""
+        name = _GRAPH_PREFIX.sub("", kernel, count=1)
+        return tuple(launch for launch in self.launches if launch.kernel == name)
+
+
+def _launch(kernel: str, values: Mapping[str, Any]) -> KernelLaunch:
+    return KernelLaunch(
+        kernel=kernel,
+        file=str(values["file"]),
+        line=int(values["line"]),
+        operators=tuple(map(str, values["operators"])),
+        source=tuple(
+            Frame(FrameKind.PYTHON, str(function), str(file), int(line))
+            for file, line, function in values["source"]
+        ),
+        is_complete=bool(values["is_complete"]),
+    )

@@ -1,0 +1,82 @@
+"""The metrics of a profile by name, each decoded when it is first asked for.
+
+Does not combine values over the tree (`model.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TypeVar, overload
+
+from deepcontext.errors import QueryError
+from deepcontext.profiler.format.metric import MetricRows
+
+Default = TypeVar("Default")
+
+
+class MetricTable(Mapping[str, MetricRows]):
+    """Read-only mapping from metric name to rows.
+
+    Differs from a dict in one point: an unknown name is a `QueryError` that lists the known ones.
+
+    Args:
+        sources: rows by metric name, or a function that returns them when called.
+        derived: the same for metrics that follow from others; files do not hold them.
+    """
+
+    def __init__(
+        self,
+        sources: Mapping[str, MetricRows | Callable[[], MetricRows]],
+        derived: Mapping[str, Callable[[], MetricRows]] | None = None,
+    ) -> None:
+        self._derived = frozenset(derived or ())
+        self._sources = {**sources, **(derived or {})}
+
+    @classmethod
+    def of(cls, rows: Mapping[str, MetricRows]) -> MetricTable:
+        """Return `rows` as a table; a table is returned as it is."""
+        return rows if isinstance(rows, MetricTable) else cls(rows)
+
+    def stored(self) -> MetricTable:
+        """Return the metrics without those that follow from others."""
+        return MetricTable({
+            name: source for name, source in self._sources.items() if name not in self._derived
+        })
+
+    def with_derived(self, derived: Mapping[str, Callable[[], MetricRows]]) -> MetricTable:
+        """Return the same stored metrics with these derived ones."""
+        return MetricTable(self.stored()._sources, derived)  # noqa: SLF001  of the same class
+
+    def __getitem__(self, name: str) -> MetricRows:
+        try:
+            rows = self._sources[name]
+        except KeyError:
+            known = ", ".join(sorted(self._sources)) or "none"
+            raise QueryError(
+                f"this profile has no metric '{name}'; the metrics it has: {known}"
+            ) from None
+        if isinstance(rows, MetricRows):
+            return rows
+        decoded = rows()
+        self._sources[name] = decoded
+        return decoded
+
+    # `Mapping` builds these two on KeyError, which is never raised here.
+    def __contains__(self, name: object) -> bool:
+        return name in self._sources
+
+    @overload
+    def get(self, key: str, /) -> MetricRows | None: ...
+    @overload
+    def get(self, key: str, /, default: MetricRows | Default) -> MetricRows | Default: ...
+    def get(self, key: str, /, default: object = None) -> object:
+        """Return the rows, or `default` where the profile has no such metric."""
+        if key not in self:
+            return default
+        return self[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._sources)
+
+    def __len__(self) -> int:
+        return len(self._sources)

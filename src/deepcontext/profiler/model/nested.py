@@ -1,0 +1,84 @@
+"""A profile as one nested dictionary of JSON's types, for programs that want it whole.
+
+Views do not use it: for a million nodes it is some hundred times larger than the columns.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+from deepcontext.profiler.format.frame import Phase
+
+if TYPE_CHECKING:
+    from deepcontext.profiler.format.metric import MetricRows
+    from deepcontext.profiler.model.profile_model import ProfileModel
+
+
+def profile_to_dict(profile: ProfileModel) -> dict[str, Any]:
+    """Return the profile as dictionaries, lists, strings and numbers.
+
+    The keys: ``run`` and ``trust`` as their classes name the fields; ``metrics`` lists the
+    descriptors; ``sections`` holds payloads in base64; ``tree`` is the root. A node has ``id``,
+    ``kind``, ``name``, ``file``, ``line``, ``phase``, ``metrics`` (the stored, exclusive row by
+    metric name, in the metric's unit) and ``children``. A tree is as deep as the program's stack:
+    `json.dumps` needs a recursion limit of about three times its depth.
+    """
+    return {
+        "run": _run(profile),
+        "trust": {
+            **dataclasses.asdict(profile.trust),
+            "collectors": [_collector(report) for report in profile.trust.collectors],
+            "notes": list(profile.trust.notes),
+        },
+        "metrics": [
+            {
+                **dataclasses.asdict(rows.descriptor),
+                "aggregation": rows.descriptor.aggregation.name.lower(),
+            }
+            for rows in profile.stored_metrics().values()
+        ],
+        "sections": {
+            name: base64.b64encode(payload).decode() for name, payload in profile.sections.items()
+        },
+        "tree": _tree(profile),
+    }
+
+
+def _run(profile: ProfileModel) -> dict[str, Any]:
+    return {**dataclasses.asdict(profile.run), "command": list(profile.run.command)}
+
+
+def _collector(report: Any) -> dict[str, Any]:
+    return {**dataclasses.asdict(report), "status": str(report.status)}
+
+
+def _tree(profile: ProfileModel) -> dict[str, Any]:
+    tree = profile.tree
+    # In pre-order a parent is built before its children: no recursion, however deep.
+    nodes: list[dict[str, Any]] = []
+    for node, (parent, phase) in enumerate(
+        zip(tree.parent.tolist(), tree.phase.tolist(), strict=True)
+    ):
+        frame = profile.frame(node)
+        nodes.append({
+            "id": node,
+            "kind": frame.kind.label,
+            "name": frame.name,
+            "file": frame.file,
+            "line": frame.line,
+            "phase": Phase(phase).label,
+            "metrics": {},
+            "children": [],
+        })
+        if node:
+            nodes[parent]["children"].append(nodes[node])
+    for rows in profile.stored_metrics().values():
+        _add_values(nodes, rows)
+    return nodes[0]
+
+
+def _add_values(nodes: list[dict[str, Any]], rows: MetricRows) -> None:
+    for place, node in enumerate(rows.node.tolist()):
+        nodes[node]["metrics"][rows.descriptor.name] = rows.row(place)

@@ -1,0 +1,77 @@
+"""Whether profiles are of processes of one job: the same program, at the same time.
+
+Does not merge them (`merging.py`). What a profile does not know is no evidence against it.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import TYPE_CHECKING
+
+from deepcontext.errors import UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from deepcontext.profiler.model.profile import Profile
+    from deepcontext.profiler.model.run_info import RunInfo
+
+_NUMBER = re.compile(r"\d+")
+_MOST_SHOWN = 80
+
+
+def check_one_job(profiles: Mapping[str, Profile]) -> None:
+    """Compare all profiles with the first one.
+
+    Args:
+        profiles: profiles by what errors call them.
+
+    Raises:
+        UserError: one is of another job, of another program or of another time; the message says
+            what differs.
+    """
+    (first_name, first), *others = ((name, profile.run) for name, profile in profiles.items())
+    for name, run in others:
+        difference = _other_job(first, run) or _other_program(first, run) or _other_time(first, run)
+        if difference:
+            raise UserError(
+                f"'{first_name}' and '{name}' are not of one job: {difference}; name the profiles of "
+                "one job, or merge any with --unrelated"
+            )
+
+
+def _other_job(first: RunInfo, second: RunInfo) -> str:
+    if first.ranks and second.ranks and first.ranks != second.ranks:
+        return f"one of {first.ranks} processes, the other of {second.ranks}"
+    return ""
+
+
+def _other_program(first: RunInfo, second: RunInfo) -> str:
+    """Compare scripts, and arguments unless a launcher has counted both among its ranks.
+
+    Numbers are left out: each process has its own in "--rank 1" or "pipe_handle=17".
+    """
+    is_same = first.script == second.script
+    are_ranks = first.script and first.ranks and second.ranks
+    if is_same and not are_ranks and first.command and second.command:
+        one, other = (
+            [_NUMBER.sub("N", word) for word in run.command[1:]] for run in (first, second)
+        )
+        is_same = one == other
+    return "" if is_same else f"one ran {_called(first)}, the other {_called(second)}"
+
+
+def _called(run: RunInfo) -> str:
+    # Without the interpreter.
+    words = shlex.join(run.command[1:]) or run.script or "an unknown program"
+    return f"'{words if len(words) <= _MOST_SHOWN else words[:_MOST_SHOWN] + '...'}'"
+
+
+def _other_time(first: RunInfo, second: RunInfo) -> str:
+    """Compare times where they are of one clock."""
+    if first.hostname != second.hostname or not first.start_unix_ns or not second.start_unix_ns:
+        return ""
+    early, late = sorted((first, second), key=lambda run: run.start_unix_ns)
+    gap_s = (late.start_unix_ns - early.start_unix_ns - early.wall_ns) / 1e9
+    return f"one had ended {gap_s:,.1f} s before the other began" if gap_s > 0 else ""

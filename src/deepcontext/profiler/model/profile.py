@@ -1,0 +1,173 @@
+"""The profile a user holds: load and save it, ask it for hot paths, query it.
+
+The columns and their derived values are `model.py`'s, the file format is `store/`'s.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import reprlib
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from deepcontext.errors import UserError
+from deepcontext.profiler.format import writing
+from deepcontext.profiler.format.metric import CPU_TIME_NS
+from deepcontext.profiler.model import nested, store
+from deepcontext.profiler.model.profile_model import ProfileModel
+from deepcontext.profiler.model.query import Query
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable
+    from typing import Self
+
+    from deepcontext.profiler.format.frame import Frame
+
+
+@dataclass(frozen=True, slots=True)
+class HotPath:
+    """One call path and what it cost.
+
+    Attributes:
+        node: id of the path's last node.
+        frames: frames from the root down, the root left out.
+        count: number of events at the node.
+        exclusive: the metric without descendants, in its unit.
+        inclusive: the metric with descendants, in its unit.
+        share: the value the paths are ranked by, as a part of the whole profile's, 0 to 1.
+    """
+
+    node: int
+    frames: tuple[Frame, ...]
+    count: int
+    exclusive: int
+    inclusive: int
+    share: float
+
+
+class Profile(ProfileModel):
+    """One calling context tree with its metrics; attributes as in `ProfileModel`.
+
+    Attributes:
+        html_view: how a notebook shows a profile; set by the facade, since a page is above this.
+    """
+
+    html_view: ClassVar[Callable[[Profile], str] | None] = None
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a profile file.
+
+        Raises:
+            UserError: there is no such file, or it cannot be opened.
+            ProfileDataError: the file is no profile, is damaged, or is too new for this build.
+        """
+        where = Path(path)
+        try:
+            # Opening a pipe or reading a device might never end.
+            mode = where.stat().st_mode
+            if not stat.S_ISREG(mode):
+                found = "it is a folder" if stat.S_ISDIR(mode) else "not a regular file"
+                raise UserError(f"cannot read '{path}': {found}; name a profile (*.dcprof)")
+            content = where.read_bytes()
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise UserError(f"cannot read '{where}': {reason}; check the path") from error
+        return dataclasses.replace(cls.from_bytes(content, source=str(where)), source=str(where))
+
+    @classmethod
+    def from_bytes(cls, content: bytes, *, source: str = "<memory>") -> Self:
+        """Read a profile from the content of a file.
+
+        Args:
+            content: the whole file.
+            source: what errors call it.
+
+        Raises:
+            ProfileDataError: the content is no profile, is damaged, or is too new for this build.
+        """
+        model = store.read_profile(content, source)
+        return cls(model.frames, model.tree, model.metrics, model.run, model.trust, model.sections)
+
+    def __repr__(self) -> str:
+        """Return one line that fits a terminal, whatever the profile holds."""
+        run = self.run
+        program = run.script or " ".join(run.command) or "a program"
+        texts = [
+            f"<Profile of {reprlib.repr(program)}: {run.wall_ns / 1e9:.3g} s",
+            f"{len(self.tree):,} nodes",
+        ]
+        return ", ".join(texts + [f"file {self.source!r}"] * bool(self.source)) + ">"
+
+    def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
+        """Write the profile to a file, replacing an older profile in one step.
+
+        Args:
+            path: where to; a device or a pipe is written to directly.
+            force: replace a file that is no profile, too.
+
+        Raises:
+            UserError: a file that is no profile exists, there is no such folder, or it may not be
+                written to.
+            EnvironmentProblem: the machine failed to write, for example on a full disk; an old file
+                is then still there.
+        """
+        writing.write(self.to_bytes(), path, writing.PROFILE, force=force)
+
+    def to_bytes(self) -> bytes:
+        """Return the content of the file that `save` would write."""
+        return store.encode_profile(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the whole profile as a nested tree of JSON's types; see `nested.py`."""
+        return nested.profile_to_dict(self)
+
+    def with_section(self, name: str, payload: bytes) -> Self:
+        """Return the same profile with one more named payload, or with that one replaced."""
+        return dataclasses.replace(self, sections={**self.sections, name: payload})
+
+    def _repr_html_(self) -> str | None:
+        """Return the page a notebook shows, None where the user interface is not at hand."""
+        html_view = type(self).html_view
+        return None if html_view is None else html_view(self)
+
+    def query(self) -> Query:
+        """Return a query that selects every node."""
+        return Query(self)
+
+    def hot_paths(
+        self, metric: str = CPU_TIME_NS.name, limit: int = 20, *, inclusive: bool = False
+    ) -> tuple[HotPath, ...]:
+        """Return the call paths that cost the most, largest first.
+
+        Args:
+            metric: metric name.
+            limit: number of paths at most; paths that cost nothing are left out.
+            inclusive: rank by the value with descendants; the path of every ancestor of a costly
+                node is then costly, too.
+
+        Raises:
+            QueryError: the profile has no such metric; the message lists those it has.
+        """
+        own, whole, counts = self.exclusive(metric), self.inclusive(metric), self.counts(metric)
+        ranking = whole[1:] if inclusive else own[1:]
+        # Ties in the order of the tree, so that the same profile always gives the same list.
+        nodes = 1 + np.argsort(-ranking, kind="stable")[:limit]
+        total = int(whole[0]) or 1
+        return tuple(
+            HotPath(
+                node=node,
+                frames=self.path(node)[1:],
+                count=int(counts[node]),
+                exclusive=int(own[node]),
+                inclusive=int(whole[node]),
+                share=int(ranking[node - 1]) / total,
+            )
+            for node in nodes.tolist()
+            if ranking[node - 1] > 0
+        )

@@ -1,0 +1,134 @@
+"""What a profile holds, and the values of its metrics over the tree.
+
+Does not read or write files (`store/`) nor select nodes (`query.py`); `Profile` adds both.
+Invariant: nothing here changes after construction; derived columns are computed once and kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, assert_never
+
+import numpy as np
+
+from deepcontext.profiler.format.metric import Aggregation
+from deepcontext.profiler.model.elapsed import ELAPSED_TIME_NS, elapsed_rows, is_sampled
+from deepcontext.profiler.model.metric_table import MetricTable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy.typing as npt
+
+    from deepcontext.profiler.format.frame import Frame
+    from deepcontext.profiler.format.metric import MetricRows
+    from deepcontext.profiler.model.frame_table import FrameTable
+    from deepcontext.profiler.model.run_info import RunInfo
+    from deepcontext.profiler.model.tree import Tree
+    from deepcontext.profiler.model.trust import TrustReport
+
+
+@dataclass(frozen=True, eq=False)
+class ProfileModel:
+    """One calling context tree with its metrics, and what is known about the run.
+
+    Attributes:
+        frames: the distinct frames.
+        tree: the nodes; `tree.frame` indexes into `frames`.
+        metrics: sparse rows by metric name, keyed by node id; a `MetricTable` once constructed.
+        run: what was run.
+        trust: how far the numbers can be trusted.
+        sections: named payloads that collectors and analyzers add, JSON by custom.
+        source: file that it was read from, "" for one that was made in memory.
+    """
+
+    frames: FrameTable
+    tree: Tree
+    metrics: Mapping[str, MetricRows]
+    run: RunInfo
+    trust: TrustReport
+    sections: Mapping[str, bytes] = field(default_factory=dict)
+    source: str = ""
+    _dense: dict[tuple[str, str], npt.NDArray[np.int64]] = field(
+        init=False, repr=False, default_factory=dict
+    )
+
+    def __post_init__(self) -> None:
+        # A dict will do for whoever makes a profile; asking for an unknown metric names the known.
+        stored = MetricTable.of(self.metrics).stored()
+        derived = {}
+        if is_sampled(stored):
+            derived[ELAPSED_TIME_NS.name] = lambda: elapsed_rows(self.frames, self.tree, stored)
+        object.__setattr__(self, "metrics", stored.with_derived(derived))
+
+    def stored_metrics(self) -> Mapping[str, MetricRows]:
+        """Return the metrics that were measured, without those that follow from them."""
+        return MetricTable.of(self.metrics).stored()
+
+    def exclusive(self, metric: str) -> npt.NDArray[np.int64]:
+        """Return the metric of each node without its descendants.
+
+        Args:
+            metric: metric name.
+
+        Returns:
+            Sum over the node's events, or for a `MAX` metric the largest one, in the metric's unit;
+            shape (nodes,), int64, read-only; 0 where the node has no row.
+
+        Raises:
+            QueryError: the profile has no such metric; the message lists those it has.
+        """
+        key = (metric, "exclusive")
+        if key not in self._dense:
+            rows = self.metrics[metric]
+            values = rows.total
+            if rows.descriptor.aggregation is Aggregation.MAX and rows.maximum is not None:
+                values = rows.maximum
+            self._dense[key] = self._spread(rows.node, values)
+        return self._dense[key]
+
+    def inclusive(self, metric: str) -> npt.NDArray[np.int64]:
+        """Return the metric of each node with its descendants.
+
+        Summed over the subtree, or for a `MAX` metric its maximum; a `PROPERTY` describes the node
+        alone and is returned as it is. Otherwise as `exclusive`.
+        """
+        key = (metric, "inclusive")
+        if key not in self._dense:
+            exclusive = self.exclusive(metric)
+            match self.metrics[metric].descriptor.aggregation:
+                case Aggregation.SUM:
+                    dense = self.tree.inclusive(exclusive)
+                case Aggregation.MAX:
+                    dense = self.tree.inclusive_maximum(exclusive)
+                case Aggregation.PROPERTY:
+                    dense = exclusive
+                case unknown:
+                    assert_never(unknown)
+            dense.flags.writeable = False
+            self._dense[key] = dense
+        return self._dense[key]
+
+    def counts(self, metric: str) -> npt.NDArray[np.int64]:
+        """Return the number of events of each node, shape (nodes,), int64; see `exclusive`."""
+        key = (metric, "count")
+        if key not in self._dense:
+            rows = self.metrics[metric]
+            self._dense[key] = self._spread(rows.node, rows.count.astype(np.int64))
+        return self._dense[key]
+
+    def frame(self, node: int) -> Frame:
+        """Return the frame of a node."""
+        return self.frames[int(self.tree.frame[node])]
+
+    def path(self, node: int) -> tuple[Frame, ...]:
+        """Return the call path of a node: its frames from the root down, the root included."""
+        return tuple(self.frame(each) for each in self.tree.path(node))
+
+    def _spread(
+        self, node: npt.NDArray[np.uint32], values: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.int64]:
+        dense = np.zeros(len(self.tree), np.int64)
+        dense[node] = values
+        dense.flags.writeable = False
+        return dense

@@ -1,0 +1,273 @@
+"""What a session recorded, ready to be written: one moment of a run.
+
+Runs inside the program under test, hence the standard library only. Does not read profiles
+(`profile.py`).
+"""
+
+from __future__ import annotations
+
+import array
+import os
+import platform
+import struct
+import sys
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from deepcontext.profiler.format import metric, wire
+from deepcontext.profiler.format.status import ERROR_MARK
+from deepcontext.profiler.recording.rank import current_rank
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from deepcontext._native import Counters, FrameColumns, MetricColumns, TreeReading
+    from deepcontext.profiler.format.metric import MetricDescriptor
+    from deepcontext.profiler.format.status import Outcome
+    from deepcontext.profiler.recording.collector import PhaseRule
+    from deepcontext.profiler.recording.usage import Usage
+
+_COLUMN_TYPES = {
+    "node": "UINT32",
+    "count": "UINT64",
+    "total": "INT64",
+    "minimum": "INT64",
+    "maximum": "INT64",
+    "m2": "FLOAT64",
+}
+# Distributions whose version a reader wants; looked up among the loaded modules only.
+_VERSIONED_MODULES = ("torch", "torchvision", "jax", "jaxlib", "numpy", "triton", "transformers")
+
+# What a reader is told where one of the counters is not 0.
+_NOTES = {
+    (
+        "contexts_refused",
+    ): "the tree reached its limit of nodes: {contexts_refused} look-ups of new "
+    "call paths were counted one level up; raise it with --node-limit, or node_limit of "
+    "deepcontext.start",
+    ("names_refused",): "names of scopes and operators have taken 64 MiB: since then, "
+    "{names_refused} events with new names count as '(other names)'; keep what changes from call "
+    "to call out of names",
+    ("functions_refused",): "names and line tables of functions have taken 64 MiB: "
+    "{functions_refused} functions that were made since then count as '(other functions)'",
+    ("threads_joined",): "{threads_joined} threads are joined as 'other threads': the records of "
+    "ended threads with other names are at their limit of 64 MiB; give threads of one kind one name",
+    ("levels_refused", "paths_cut"): "very deep stacks: {levels_refused} operators were not "
+    "recorded and {paths_cut} Python paths were cut",
+    ("lost_events",): "memory ran out: {lost_events} events of the profiler's hooks were not "
+    "recorded",
+    ("clock_steps_back",): "the processor's clock stepped back {clock_steps_back} times: these "
+    "calls count with 0 ns (its cores' clocks may not be synchronised)",
+    ("backward_links_missed",): "{backward_links_missed} backward operators were not found under "
+    "their forward operator (it ran before the session started, or too many were alive at once)",
+    ("forked_children",): "{forked_children} forked child processes (data loading workers?) were "
+    "not recorded",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StepTimes:
+    """Durations between two step marks, in ns; m2 is the sum of squared distances from the mean."""
+
+    count: int = 0
+    total_ns: int = 0
+    minimum_ns: int = 0
+    maximum_ns: int = 0
+    m2: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """One moment of a run.
+
+    Attributes:
+        reading: the merged tree.
+        counters: what the recording threads counted.
+        outcomes: what became of each collector, by its name.
+        phase_rules: phases that frames imply.
+        usage: time and memory of the process.
+        exit_reason: why the capture was taken: "exit", "snapshot", a signal's name.
+        steps: number of step marks.
+        step_times: durations between two step marks.
+        forked_children: processes forked by the program, which are not recorded.
+        options: how the session was set up.
+        script: what the launcher was asked to run; "" when the program started the session itself.
+        cwd: working directory at the start.
+        notes: what a reader must know before trusting the figures.
+        metrics: what the rows of the reading mean.
+        sections: named payloads of the collectors.
+    """
+
+    reading: TreeReading
+    counters: Counters
+    outcomes: Mapping[str, Outcome]
+    phase_rules: Sequence[PhaseRule]
+    usage: Usage
+    exit_reason: str
+    steps: int
+    step_times: StepTimes
+    forked_children: int
+    options: Mapping[str, object]
+    script: str = ""
+    cwd: str = ""
+    notes: Sequence[str] = ()
+    metrics: Sequence[MetricDescriptor] = metric.KNOWN_METRICS
+    sections: Mapping[str, bytes] = field(default_factory=dict)
+
+    @property
+    def errors(self) -> tuple[str, ...]:
+        """Which figures are missing as a whole, by the collectors' own account."""
+        notes = (note for outcome in self.outcomes.values() for note in outcome.notes)
+        return tuple(note for note in notes if note.startswith(ERROR_MARK))
+
+    def encode(self) -> bytes:
+        """Return the bytes of a .dcprof file."""
+        frames = self.reading.frame_columns()
+        nodes = self.reading.node_columns(frame_phases(frames, self.phase_rules))
+        rows = nodes["metrics"]
+        if self.step_times.count:
+            rows[metric.STEP_TIME_NS.name] = _root_row(self.step_times)
+        return wire.encode_file({
+            "strings": frames["strings"],
+            "frames": {
+                "kind": wire.column("UINT8", frames["kind"]),
+                "name": wire.column("UINT32", frames["name"]),
+                "file": wire.column("UINT32", frames["file"]),
+                "line": wire.column("UINT32", frames["line"]),
+            },
+            "nodes": {
+                "parent": wire.column("INT32", nodes["parent"]),
+                "frame": wire.column("UINT32", nodes["frame"]),
+                "phase": wire.column("UINT8", nodes["phase"]),
+                "subtree_end": wire.column("INT32", nodes["subtree_end"]),
+            },
+            "metrics": [
+                _metric_message(known, rows[known.name])
+                for known in {known.name: known for known in self.metrics}.values()
+                if known.name in rows
+            ],
+            "run": self._run(),
+            "trust": self._trust(),
+            "sections": self.sections,
+        })
+
+    def _run(self) -> dict[str, Any]:
+        rank = current_rank()
+        return {
+            "command": list(sys.orig_argv),
+            "script": self.script,
+            "cwd": self.cwd,
+            "python": f"{platform.python_implementation()} {platform.python_version()}",
+            "platform": f"{sys.platform} {os.uname().release} {os.uname().machine}",
+            "hostname": os.uname().nodename,
+            "cpu_model": _cpu_model(),
+            "cpu_count": len(os.sched_getaffinity(0)),
+            "frameworks": _versions(),
+            "pid": os.getpid(),
+            "exit_reason": self.exit_reason,
+            "steps": self.steps,
+            "options": {name: str(value) for name, value in self.options.items()},
+            "rank": rank.number if rank else 0,
+            "ranks": rank.of if rank else 0,
+            **asdict(self.usage),
+        }
+
+    def _trust(self) -> dict[str, Any]:
+        counters: dict[str, int] = {
+            name: value for name, value in self.counters.items() if isinstance(value, int)
+        }
+        counters["forked_children"] = self.forked_children
+        for outcome in self.outcomes.values():
+            counters |= outcome.counters
+        samples = self.counters["hook_samples"]
+        return {
+            "collectors": [
+                {
+                    "name": name,
+                    "status": outcome.status.value,
+                    "reason": outcome.reason,
+                    "details": {key: str(value) for key, value in outcome.details.items()},
+                }
+                for name, outcome in self.outcomes.items()
+            ],
+            "counters": counters,
+            "hook_cost_ns_per_event": self.counters["hook_ns"] / samples if samples else None,
+            "notes": [
+                *self.notes,
+                *(note for outcome in self.outcomes.values() for note in outcome.notes),
+                *_notes(counters),
+            ],
+        }
+
+
+def frame_phases(frames: FrameColumns, rules: Sequence[PhaseRule]) -> bytes:
+    """Return the phase that each frame implies, uint8, 0 where it implies none."""
+    strings = frames["strings"]
+    names = array.array("I", frames["name"])
+    files = array.array("I", frames["file"])
+    by_kind: dict[int, list[PhaseRule]] = {}
+    for rule in rules:
+        by_kind.setdefault(rule.kind, []).append(rule)
+    phases = bytearray(len(names))
+    for row, kind in enumerate(frames["kind"]):
+        for rule in by_kind.get(kind, ()):
+            if rule.matches(strings[names[row]], strings[files[row]]):
+                phases[row] = rule.phase
+                break
+    return bytes(phases)
+
+
+def _root_row(steps: StepTimes) -> MetricColumns:
+    """Return step times as a row of the root, node 0."""
+    return {
+        "node": struct.pack("<I", 0),
+        "count": struct.pack("<Q", steps.count),
+        "total": struct.pack("<q", steps.total_ns),
+        "minimum": struct.pack("<q", steps.minimum_ns),
+        "maximum": struct.pack("<q", steps.maximum_ns),
+        "m2": struct.pack("<d", steps.m2),
+    }
+
+
+def _metric_message(known: MetricDescriptor, rows: MetricColumns) -> dict[str, Any]:
+    columns = {
+        name: wire.column(_COLUMN_TYPES[name], data)
+        for name, data in rows.items()
+        if isinstance(data, bytes)
+    }
+    return {
+        "name": known.name,
+        "unit": known.unit,
+        "aggregation": known.aggregation,
+        "description": known.description,
+        **columns,
+    }
+
+
+def _notes(counters: Mapping[str, int]) -> list[str]:
+    """Return what the counters mean for whoever reads the figures."""
+    return [
+        words.format_map(counters)
+        for names, words in _NOTES.items()
+        if any(counters[name] for name in names)
+    ]
+
+
+def _versions() -> dict[str, str]:
+    versions = {}
+    for name in _VERSIONED_MODULES:
+        version = getattr(sys.modules.get(name), "__version__", None)
+        if version is not None:
+            versions[name] = str(version)
+    return versions
+
+
+def _cpu_model() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as info:  # noqa: PTH123
+            for line in info:
+                if line.startswith("model name"):
+                    return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.machine()

@@ -1,0 +1,141 @@
+"""The seam between a session and its sources of measurements.
+
+Does not name any source; the facade hands them to the session. Invariant: a collector that cannot
+run says why, and neither breaks nor changes the program under test.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from deepcontext.profiler.format.frame import FrameKind, Phase
+    from deepcontext.profiler.format.metric import MetricDescriptor
+    from deepcontext.profiler.format.status import Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Availability:
+    """Answer of a probe.
+
+    Attributes:
+        available: the collector can run on this machine, in this process.
+        reason: why not, and what to do; or what it found.
+    """
+
+    available: bool
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseRule:
+    """Gives frames of one kind a phase, by name and file.
+
+    Attributes:
+        kind: kind of the frames.
+        name: exact frame name, or its beginning when it ends in ``*``; "" matches every name.
+        file: ending of the frame's file; "" matches every file.
+        phase: phase of the frame and of all below it that have none of their own.
+    """
+
+    kind: FrameKind
+    name: str
+    file: str
+    phase: Phase
+
+    def matches(self, name: str, file: str) -> bool:
+        """Return whether a frame of this rule's kind falls under the rule."""
+        if self.name.endswith("*"):
+            return name.startswith(self.name[:-1]) and file.endswith(self.file)
+        return self.name in {"", name} and file.endswith(self.file)
+
+
+@dataclass(frozen=True, slots=True)
+class CollectorOptions:
+    """What a session asks of its collectors.
+
+    Attributes:
+        shapes: tell operators apart by the shapes of their inputs.
+        jax_exact: sample compiled JAX programs without a gap.
+        jax_duty: part of the time in which compiled JAX programs are sampled, 0 to 1.
+        stalls: sample why GPU instructions wait.
+        native: collect native frames.
+        gpu_calls: measure the calls of a GPU's API, too.
+        memory: follow the memory that frameworks allocate.
+        cpu_rate_hz: samples a second of each thread's place between operators; 0 for none.
+        counters: names of the counters that samples read.
+    """
+
+    shapes: bool = False
+    jax_exact: bool = False
+    jax_duty: float = 0.05
+    stalls: bool = False
+    native: bool = False
+    gpu_calls: bool = False
+    memory: bool = True
+    cpu_rate_hz: float = 0.0
+    counters: tuple[str, ...] = ()
+
+
+@runtime_checkable
+class StepObserver(Protocol):
+    """A collector that wants to know when a step of the program's main loop ends."""
+
+    def on_step(self) -> None:
+        """Called in the program's own thread: quick, and never raises."""
+        ...
+
+
+@runtime_checkable
+class ImportWaiter(Protocol):
+    """A collector that starts when the program loads a framework."""
+
+    def notice_import(self) -> None:
+        """Start now if the framework was loaded unnoticed: called before each snapshot."""
+        ...
+
+
+class Collector(Protocol):
+    """One source of measurements."""
+
+    @property
+    def name(self) -> str:
+        """Name in the trust report and in `doctor`."""
+        ...
+
+    @property
+    def phase_rules(self) -> Sequence[PhaseRule]:
+        """Phases that this source's frames imply."""
+        ...
+
+    @property
+    def metrics(self) -> Sequence[MetricDescriptor]:
+        """Metrics that this source adds to nodes, by the names the native core knows them by."""
+        ...
+
+    def probe(self) -> Availability:
+        """Say whether the source could be collected from here and now; change nothing."""
+        ...
+
+    def start(self, options: CollectorOptions) -> None:
+        """Begin, or arrange to begin when the program loads what is to be observed."""
+        ...
+
+    def stop(self) -> None:
+        """End, leaving nothing behind in the program."""
+        ...
+
+    def settle(self) -> None:
+        """Finish what must be known before the tree is read (names, late records)."""
+        ...
+
+    def outcome(self) -> Outcome:
+        """Say how it went."""
+        ...
+
+    def sections(self) -> Mapping[str, bytes]:
+        """Return named payloads for the profile file, JSON by custom; read while it runs, too."""
+        ...

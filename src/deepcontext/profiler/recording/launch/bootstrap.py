@@ -1,0 +1,274 @@
+"""Run a session around a whole program, from inside its interpreter.
+
+`begin` is called by `path/sitecustomize.py` before the program's first line, `finish` by `atexit`
+after its last. Does not measure and does not render. Invariant: whatever goes wrong here, the
+program runs and ends as it would have.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import importlib.machinery
+import json
+import os
+import shlex
+import signal
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from deepcontext import _native
+from deepcontext.errors import EnvironmentProblem
+from deepcontext.profiler.format import writing
+from deepcontext.profiler.recording.launch.options import LaunchOptions
+from deepcontext.profiler.recording.launch.standard_error import StandardError
+from deepcontext.profiler.recording.session import Session, SessionOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+    from deepcontext.profiler.recording.capture import Capture
+
+__all__ = ["LaunchOptions", "Recorder", "begin"]  # what the shim needs
+
+_REPORT_WORDS: Final = ("-P", "-m", "deepcontext", "report", "--summary")
+_TIMINGS: Final = writing.FileKind.beginning_with("a record of times", b'{"start_ns": ')
+
+
+@dataclass(frozen=True, slots=True)
+class Recorder:
+    """What the launcher needs from the layers above.
+
+    Attributes:
+        start: starts the process's session, which writes to the given path.
+        stop: stops it, with the reason why the program ended, and writes its profile. It loads
+            nothing that the program has not loaded.
+        discard: stops it and removes what it has written.
+    """
+
+    start: Callable[[str, SessionOptions], Session]
+    stop: Callable[[str], Capture]
+    discard: Callable[[], None]
+
+
+def begin(
+    recorder: Recorder,
+    options: LaunchOptions,
+    *,
+    known_modules: frozenset[str],
+    package_root: str,
+    begun_ns: int,
+) -> None:
+    """Start the session and see to it that it ends with the program.
+
+    Args:
+        recorder: starts and stops the session.
+        options: how the session is set up.
+        known_modules: names that were in `sys.modules` before the profiler loaded anything.
+        package_root: folder that holds the package `deepcontext`.
+        begun_ns: when the profiler's start began, by `time.perf_counter_ns`.
+    """
+    launch = _Launch(recorder, options, package_root)
+    # Before the session starts, so that it runs after everything that is registered later.
+    atexit.register(launch.finish)
+    try:
+        launch.start(begun_ns)
+    except BaseException:
+        atexit.unregister(launch.finish)
+        launch.fail()
+        raise
+    finally:
+        _hide_shadowed(options.import_folder, known_modules)
+
+
+def _hide_shadowed(import_folder: str, known_modules: frozenset[str]) -> None:
+    """Let the program import its own `queue.py` although the profiler needed the standard one.
+
+    The module goes out of `sys.modules`; the profiler's code that has imported it goes on using it.
+    """
+    is_library = import_folder == str(Path(os.__file__).resolve().parent)
+    if sys.flags.safe_path or is_library or not import_folder:
+        return  # no folder comes before the standard library
+    loaded = {name.partition(".")[0] for name in sys.modules.keys() - known_modules}
+    shadowed = {
+        name
+        for name in loaded - {"deepcontext"} - set(sys.builtin_module_names)
+        if (spec := importlib.machinery.PathFinder.find_spec(name, [import_folder])) is not None
+        and spec.loader is not None
+    }
+    for name in list(sys.modules.keys() - known_modules):
+        if name.partition(".")[0] in shadowed:
+            del sys.modules[name]
+
+
+class _Launch:
+    """The session of a launched program, from `begin` to the end of the process."""
+
+    def __init__(self, recorder: Recorder, options: LaunchOptions, package_root: str) -> None:
+        self._recorder = recorder
+        self._options = options
+        self._package_root = package_root
+        self._pid = os.getpid()
+        # As they are now: the program may change them.
+        self._environment = dict(os.environ)
+        self._executable = sys.executable
+        self._stderr = StandardError()
+        self._earlier_file = _identity_of(options.output)
+        self._start_ns = 0
+        self._session: Session | None = None
+
+    def start(self, begun_ns: int) -> None:
+        """Start the session."""
+        if self._options.strict:
+            _native.set_exit_status(0)  # so early that what registers with atexit still runs
+        self._session = self._recorder.start(
+            self._options.output,
+            SessionOptions(
+                shapes=self._options.shapes,
+                gpu_calls=self._options.gpu_calls,
+                jax_exact=self._options.jax_exact,
+                stalls=self._options.stalls,
+                native=self._options.native,
+                memory=self._options.memory,
+                cpu_rate_hz=self._options.cpu_rate_hz,
+                counters=tuple(self._options.counters),
+                node_limit=self._options.node_limit,
+                snapshot_interval_s=self._options.snapshot_interval_s,
+                script=self._options.script,
+                force=self._options.force,
+                stops_at_exit=False,  # `finish` does
+            ),
+        )
+        self._start_ns = time.perf_counter_ns() - begun_ns
+
+    def finish(self) -> None:
+        """Stop the session, write the profile and say where it is; nothing in a forked child."""
+        if os.getpid() != self._pid:
+            return
+        try:
+            if _has_begun():
+                self._finish()
+            else:
+                self._discard()
+        except KeyboardInterrupt:
+            self._stderr.say("interrupted while the profile was finished")
+            self.fail()
+        except Exception as error:  # noqa: BLE001  the program's exit status must not change
+            self._stderr.say(self._failure(error))
+            self.fail()
+
+    def fail(self) -> None:
+        """Let the program end with an error if that was asked for, and if it succeeds."""
+        if self._options.strict:
+            _native.set_exit_status(EnvironmentProblem.exit_code)
+
+    def _failure(self, error: Exception) -> str:
+        reason = f"{type(error).__name__}: {error}"
+        output, label = self._written()
+        if _identity_of(output) in {None, self._earlier_file}:
+            return f"no profile written: {reason}"
+        return f"'{label}' ends with the last snapshot, as the rest could not be written: {reason}"
+
+    def _finish(self) -> None:
+        begun_ns = time.perf_counter_ns()
+        errors = self._recorder.stop(_exit_reason()).errors
+        if errors:
+            self.fail()
+        if self._options.timings:
+            timings = {"start_ns": self._start_ns, "stop_ns": time.perf_counter_ns() - begun_ns}
+            writing.write(json.dumps(timings).encode(), self._options.timings, _TIMINGS)
+        said = (*errors, *(self._session.file_notes if self._session else ()))
+        if said or not self._options.quiet:
+            _flush_stdout()
+        for text in said:
+            self._stderr.say(text)
+        if self._options.quiet:
+            return
+        output, label = self._written()
+        self._stderr.say(f"profile written to '{label}'")
+        if self._options.report:
+            self._report(output)
+        self._stderr.say(f"next: deepcontext report {shlex.quote(label)}")
+
+    def _discard(self) -> None:
+        self._recorder.discard()
+        if not self._options.quiet:
+            self._stderr.say("no profile written: the program did not begin")
+
+    def _written(self) -> tuple[str, str]:
+        """Return the path of the profile, and the same as the person would type it."""
+        path = self._session.path if self._session else None
+        if path is None or str(path) == self._options.output:
+            return self._options.output, self._options.label
+        return str(path), str(Path(self._options.label).with_name(path.name))
+
+    def _report(self, output: str) -> None:
+        """Print the short report from a process of its own.
+
+        In this one, the libraries that draw it would have to be loaded among the program's modules,
+        warning filters and replaced streams.
+        """
+        if not self._stderr.takes_words():
+            return
+        environment = {k: v for k, v in self._environment.items() if not k.startswith("PYTHON")}
+        python_path = [self._package_root, self._environment.get("PYTHONPATH", "")]
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, python_path))
+        # A handler of the program would be called for a child that is not the program's.
+        previous = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        child = os.posix_spawn(
+            self._executable,
+            [self._executable, *_REPORT_WORDS, output],
+            environment,
+            file_actions=[
+                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                (os.POSIX_SPAWN_DUP2, 2, 1),
+            ],
+            setsigmask=(),
+        )
+        try:
+            os.waitpid(child, 0)
+        finally:
+            if previous is not None:
+                signal.signal(signal.SIGCHLD, previous)
+
+
+def _has_begun() -> bool:
+    """Say whether a line of the program ran: a missing module or a syntax error comes before."""
+    kind = getattr(sys, "last_type", None)
+    is_refused = isinstance(kind, type) and issubclass(kind, SyntaxError)
+    # runpy puts the file of the module in the place of "-m" right before it runs the module.
+    if not is_refused and getattr(sys, "argv", [])[:1] != ["-m"]:
+        return True
+    traceback = getattr(sys, "last_traceback", None)
+    while traceback is not None and _is_of_interpreter(traceback):
+        traceback = traceback.tb_next
+    return traceback is not None
+
+
+def _is_of_interpreter(traceback: TracebackType) -> bool:
+    return traceback.tb_frame.f_code.co_filename.startswith("<frozen ")
+
+
+def _exit_reason() -> str:
+    # Set by the interpreter when it prints the exception that ends the program.
+    kind = getattr(sys, "last_type", None)
+    return f"exception: {kind.__name__}" if isinstance(kind, type) else "exit"
+
+
+def _identity_of(file: str) -> tuple[int, int] | None:
+    try:
+        status = os.stat(file)  # noqa: PTH116  no more is imported than must be
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns
+
+
+def _flush_stdout() -> None:
+    # What the program has printed comes before what the profiler prints. Where this fails, the
+    # interpreter's own flush fails next, and says so.
+    with contextlib.suppress(Exception):
+        sys.stdout.flush()

@@ -1,0 +1,102 @@
+"""The command that runs a program exactly as plain `python` does, with the profiler inside.
+
+Does not run it. The program gets an interpreter of its own, so `__main__`, `sys.path`, signals,
+exit status and pickling are Python's own work and not an imitation; one folder on PYTHONPATH and
+one variable are all that differs, and `path/sitecustomize.py` takes both back.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from deepcontext.errors import EnvironmentProblem, UserError
+from deepcontext.profiler.recording.launch.options import VARIABLE, LaunchOptions
+
+if TYPE_CHECKING:
+    from deepcontext.profiler.recording.launch.program import Program
+
+SHIM_FOLDER: Final = Path(__file__).resolve().parent / "path"
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchCommand:
+    """One process to start.
+
+    Attributes:
+        argv: its words, the interpreter first.
+        environment: its variables.
+    """
+
+    argv: tuple[str, ...]
+    environment: dict[str, str]
+
+
+def plain_command(program: Program) -> LaunchCommand:
+    """Return the command that runs `program` without the profiler."""
+    if not sys.executable:
+        raise EnvironmentProblem(
+            "cannot start the program: this Python does not know its own executable "
+            "(sys.executable is empty); run deepcontext with a normally installed python"
+        )
+    argv = (sys.executable, *interpreter_flags(tuple(sys.orig_argv)), *program.arguments)
+    return LaunchCommand(argv, dict(os.environ))
+
+
+def profiled_command(program: Program, options: LaunchOptions) -> LaunchCommand:
+    """Return the command that runs `program` with a session from before its first line.
+
+    Raises:
+        UserError: the interpreter flags of this process keep any PYTHONPATH from being read.
+    """
+    plain = plain_command(program)
+    _check_flags(plain)
+    environment = plain.environment
+    own = environment.get("PYTHONPATH")
+    note = {"pythonpath": own, "options": json.loads(options.to_json())}
+    # An empty entry would mean the current folder, which an empty PYTHONPATH does not.
+    environment["PYTHONPATH"] = f"{SHIM_FOLDER}{os.pathsep}{own}" if own else str(SHIM_FOLDER)
+    environment[VARIABLE] = json.dumps(note)
+    return LaunchCommand(plain.argv, environment)
+
+
+def interpreter_flags(orig_argv: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the flags before ``-m deepcontext`` on an interpreter's command line.
+
+    Flags of any other start (the ones in a console script's first line) were not chosen by the
+    person who profiles, so there are none then.
+    """
+    index = 1
+    while index < len(orig_argv) and orig_argv[index].startswith("-"):
+        word = orig_argv[index]
+        if word == "-mdeepcontext":
+            return orig_argv[1:index]
+        last = "" if word.startswith("--") else word[-1]
+        if last == "m" and orig_argv[index + 1 : index + 2] == ("deepcontext",):
+            joined = () if word == "-m" else (word[:-1],)  # -Bm
+            return (*orig_argv[1:index], *joined)
+        index += 2 if last in {"X", "W"} or word == "--check-hash-based-pycs" else 1
+    return ()
+
+
+def _check_flags(command: LaunchCommand) -> None:
+    has_flags = len(command.argv) > 1 and command.argv[1].startswith("-")
+    blocking = [
+        flag
+        for flag, is_set in (
+            ("-I", sys.flags.isolated),
+            ("-E", sys.flags.ignore_environment and not sys.flags.isolated),
+            ("-S", sys.flags.no_site),
+        )
+        if is_set
+    ]
+    if has_flags and blocking:
+        raise UserError(
+            f"cannot profile under 'python {blocking[0]}': the profiler starts through PYTHONPATH "
+            f"and the site module, which {blocking[0]} turns off; leave it out, or call "
+            "deepcontext.profile() in the program"
+        )

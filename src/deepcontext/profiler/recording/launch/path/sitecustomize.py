@@ -1,0 +1,80 @@
+"""Start the profiler in a program that `deepcontext profile` launched, then step aside.
+
+The interpreter imports this file because its folder is first on PYTHONPATH. It takes back what the
+launcher added, so that the program and its children see what they would see without it, and ends
+by importing the `sitecustomize` that would have been found, if there is one. Nothing else may lie
+in this folder: it would shadow a module of the program.
+"""
+
+# ruff: noqa: INP001  an entry of sys.path, not a package
+# Only what the interpreter has loaded already is imported before the traces are gone.
+import os
+import sys
+import time
+
+
+def _begin(known_modules: frozenset[str], note: str) -> None:
+    begun_ns = time.perf_counter_ns()
+    import json  # noqa: PLC0415  counted among what the profiler loaded, see bootstrap.py
+
+    fields = json.loads(note)
+    if fields["pythonpath"] is None:
+        del os.environ["PYTHONPATH"]
+    else:
+        os.environ["PYTHONPATH"] = fields["pythonpath"]
+    # deepcontext/profiler/recording/launch/path/sitecustomize.py
+    package_root = __file__.rsplit("/", 5)[0]
+    try:
+        import deepcontext  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        if error.name != "deepcontext":
+            raise
+        # The launcher found the package through a folder that is only on its own sys.path.
+        sys.path.insert(0, package_root)
+        try:
+            import deepcontext  # noqa: PLC0415
+        finally:
+            sys.path.remove(package_root)
+    from deepcontext.collectors import ALL  # noqa: PLC0415
+    from deepcontext.profiler.recording.launch import bootstrap  # noqa: PLC0415
+
+    manager = deepcontext._MANAGER  # noqa: SLF001  one package
+    bootstrap.begin(
+        # Not deepcontext.stop: it loads numpy, to return what has been written.
+        bootstrap.Recorder(
+            lambda path, options: manager.start(path, options, ALL), manager.stop, manager.discard
+        ),
+        bootstrap.LaunchOptions(**fields["options"]),
+        known_modules=known_modules,
+        package_root=package_root,
+        begun_ns=begun_ns,
+    )
+
+
+def _take_traces_back() -> str | None:
+    folder = __file__.rpartition("/")[0]
+    sys.path[:] = [entry for entry in sys.path if entry != folder]
+    sys.path_importer_cache.pop(folder, None)
+    return os.environ.pop("DEEPCONTEXT_LAUNCH", None)
+
+
+def _say(text: str) -> None:
+    import contextlib  # noqa: PLC0415  the profiler, which has begun, has loaded it
+
+    with contextlib.suppress(OSError):  # closed or full
+        os.write(2, f"[deepcontext] {text}\n".encode(errors="backslashreplace"))
+
+
+_known_modules = frozenset(sys.modules)
+_note = _take_traces_back()
+if _note is not None:
+    try:
+        _begin(_known_modules, _note)
+    except Exception as _error:  # noqa: BLE001  no failure of ours may stop the program
+        _say(
+            "the program runs unprofiled: the profiler did not start: "
+            f"{type(_error).__name__}: {_error}"
+        )
+# Where there is no other one this fails as a missing sitecustomize does, which site expects.
+del sys.modules[__name__]
+__import__("sitecustomize")

@@ -1,0 +1,91 @@
+"""A session around a part of the program: a block, or the calls of a function."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from deepcontext.profiler.recording.covering import cover_calls
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable
+
+    from deepcontext.profiler.model.profile import Profile
+    from deepcontext.profiler.recording.session import Session
+
+    Path = str | os.PathLike[str] | None
+
+Function = TypeVar("Function", bound="Callable[..., Any]")
+
+
+class ProfiledPart:
+    """Profiles a block (``with``) or each call of a function (decorator)."""
+
+    def __init__(
+        self, path: Path, start: Callable[[Path], Session], stop: Callable[[str], Profile]
+    ) -> None:
+        """Keep what to do.
+
+        Args:
+            path: file to write to; None keeps a block's profile in memory and writes a function's to
+                ``FUNCTION.dcprof`` in the current folder.
+            start: starts the process's session.
+            stop: stops it, with the reason why it ends.
+        """
+        self.result: Profile | None = None
+        self._path = path
+        self._start = start
+        self._stop = stop
+        self._calls = 0  # under way
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> Session:
+        return self._start(self._path)
+
+    def __exit__(self, kind: type[BaseException] | None, *exception: object) -> None:
+        self.result = self._stop("exit" if kind is None else f"exception: {kind.__name__}")
+
+    def __call__(self, function: Function) -> Function:
+        """Decorate a function: each call is a session, calls that overlap are one."""
+        path = self._path
+        if path is None:
+            name = getattr(function, "__name__", type(function).__name__).strip("<>")
+            path = f"{name}.dcprof"
+        covered: Function = cover_calls(function, lambda: _Call(self, path))
+        return covered
+
+    def _begin_call(self, path: Path) -> None:
+        with self._lock:
+            if not self._calls:
+                self._start(path)
+            self._calls += 1
+
+    def _end_call(self, error: BaseException | None) -> None:
+        with self._lock:
+            self._calls -= 1
+            if not self._calls:
+                self.__exit__(None if error is None else type(error))
+
+
+class _Call:
+    """One call of a decorated function, from its first step to its last."""
+
+    def __init__(self, part: ProfiledPart, path: Path) -> None:
+        self._part = part
+        self._path = path
+        self._has_begun = False
+
+    def resume(self) -> None:
+        if not self._has_begun:
+            self._part._begin_call(self._path)  # noqa: SLF001  one concept in two classes
+            self._has_begun = True
+
+    def pause(self) -> None:
+        """The program's other work belongs to the session, too."""
+
+    def end(self, error: BaseException | None) -> None:
+        if self._has_begun:
+            # A generator that is left half way is no failure.
+            is_closed = isinstance(error, GeneratorExit)
+            self._part._end_call(None if is_closed else error)  # noqa: SLF001

@@ -1,0 +1,455 @@
+"""The life of one profile: start, snapshots, stop.
+
+Knows no framework: collectors are handed in. Imports nothing into the program under test beyond the
+standard library and the native core. Invariant: at most one session runs in a process, and a
+readable profile is left behind however the process ends.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import threading
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from deepcontext import _native
+from deepcontext.errors import DeepContextError, SessionError
+from deepcontext.profiler.format.metric import KNOWN_METRICS
+from deepcontext.profiler.format.status import Outcome, Status
+from deepcontext.profiler.recording.capture import Capture, StepTimes
+from deepcontext.profiler.recording.child_end import call_at_end_of_child
+from deepcontext.profiler.recording.collector import CollectorOptions, ImportWaiter, StepObserver
+from deepcontext.profiler.recording.scope import Scope
+from deepcontext.profiler.recording.session_file import SessionFile
+from deepcontext.profiler.recording.usage import ProcessUsage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from deepcontext.profiler.recording.collector import Collector
+
+DEFAULT_CPU_RATE_HZ = 100.0
+_FIRST_SNAPSHOT_S = 0.3
+# A snapshot may take this share of one processor between two snapshots, or they come less often.
+_SNAPSHOT_BUDGET = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOptions:
+    """How a session is set up.
+
+    Attributes:
+        shapes: tell operators apart by the shapes of their inputs.
+        snapshot_interval_s: seconds between two snapshots of the profile file; 0 for none.
+        node_limit: most nodes a thread's tree may have; what comes after is counted one level up.
+        script: what the launcher was asked to run; "" when the program starts the session itself.
+        stops_at_exit: stop the session when the interpreter ends; the launcher does that itself.
+        jax_exact: sample compiled JAX programs without a gap.
+        stalls: sample why GPU instructions wait.
+        native: collect native frames.
+        gpu_calls: measure the calls of a GPU's API, too.
+        memory: follow the memory that frameworks allocate.
+        cpu_rate_hz: samples a second of each thread's place between operators; 0 for none.
+        counters: names of the counters that samples read, of `COUNTER_NAMES`.
+        force: replace the file to write even where it is no profile.
+    """
+
+    shapes: bool = False
+    snapshot_interval_s: float = 5.0
+    node_limit: int = 1_000_000
+    script: str = ""
+    stops_at_exit: bool = True
+    jax_exact: bool = False
+    stalls: bool = False
+    native: bool = False
+    gpu_calls: bool = False
+    memory: bool = True
+    cpu_rate_hz: float = DEFAULT_CPU_RATE_HZ
+    counters: tuple[str, ...] = ()
+    force: bool = False
+
+
+class Session:
+    """One profile in the making. Made by `SessionManager.start`."""
+
+    def __init__(
+        self, file: SessionFile | None, options: SessionOptions, collectors: Sequence[Collector]
+    ) -> None:
+        self._file = file
+        self._options = options
+        self._collectors = collectors
+        self._outcomes: dict[str, Outcome] = {}
+        self._started: list[Collector] = []
+        self._step_observers: list[StepObserver] = []
+        self._usage = ProcessUsage()
+        self._cwd = _working_directory()
+        self._steps = 0
+        self._step_start_ns = 0
+        self._step_durations = _StepDurations()
+        self._forked_children = 0
+        self._begun_s = 0.0  # of time.monotonic()
+        self._failed_snapshots = 0
+        self._last_failure = ""
+        self._lock = threading.Lock()  # one reader of the tree at a time
+        self._is_over = False
+
+    @property
+    def path(self) -> Path | None:
+        """The file that the profile is written to; None for a profile in memory."""
+        return self._file.path if self._file else None
+
+    @property
+    def file_notes(self) -> tuple[str, ...]:
+        """Why the profile is not in the file that was asked for."""
+        return self._file.notes if self._file else ()
+
+    @property
+    def _writes_snapshots(self) -> bool:
+        file = self._file
+        return file is not None and file.takes_snapshots and self._options.snapshot_interval_s > 0
+
+    # -- life
+
+    def _begin(self) -> None:
+        _native.begin(self._options.node_limit)
+        for collector in self._collectors:
+            self._start_collector(collector)
+        self._usage = ProcessUsage()
+        self._begun_s = time.monotonic()
+        if self._writes_snapshots:
+            interval = self._options.snapshot_interval_s
+            self._write("snapshot")
+            first = min(_FIRST_SNAPSHOT_S, interval)
+            _native.start_watcher(self._on_watcher, first, first)
+
+    def _abandon(self) -> None:
+        """Take back what the beginning has started, without a last look at it."""
+        self._is_over = True
+        with contextlib.ExitStack() as last_first:
+            last_first.callback(_native.end)
+            for collector in self._started:
+                last_first.callback(collector.stop)
+            last_first.callback(_native.stop_watcher)
+
+    def _start_collector(self, collector: Collector) -> None:
+        try:
+            collector.start(
+                CollectorOptions(
+                    shapes=self._options.shapes,
+                    jax_exact=self._options.jax_exact,
+                    stalls=self._options.stalls,
+                    native=self._options.native,
+                    gpu_calls=self._options.gpu_calls,
+                    memory=self._options.memory,
+                    cpu_rate_hz=self._options.cpu_rate_hz,
+                    counters=self._options.counters,
+                )
+            )
+        except DeepContextError as refusal:
+            self._outcomes[collector.name] = Outcome(Status.UNAVAILABLE, str(refusal))
+        else:
+            self._started.append(collector)
+            if isinstance(collector, StepObserver):
+                self._step_observers.append(collector)
+
+    def _end(self, reason: str) -> Capture:
+        # Before the lock is taken: it waits for a snapshot under way, and that needs the lock.
+        _native.stop_watcher()
+        with self._lock:
+            if self._is_over:
+                raise SessionError("the session was stopped already")
+            self._is_over = True
+            self._usage.freeze()
+            for collector in self._started:
+                collector.settle()
+            for collector in reversed(self._started):
+                collector.stop()
+            _native.end()
+            capture = self._save(reason)
+            if self._options.stops_at_exit:  # the launcher says it in its own way
+                for note in self.file_notes:
+                    _warn(note)
+            return capture
+
+    def _discard(self) -> None:
+        """Stop, and remove the file, which holds nothing of the program."""
+        self._abandon()
+        if self._file is not None:
+            self._file.remove()
+
+    # -- marks
+
+    def step(self) -> None:
+        """Mark the end of one step of the program's main loop.
+
+        The time of a step is that between two marks; before the first mark the program warms up.
+        """
+        now = time.perf_counter_ns()
+        if self._step_start_ns:
+            self._step_durations.add(now - self._step_start_ns)
+        self._step_start_ns = now
+        self._steps += 1
+        _native.memory_mark_step()
+        for observer in self._step_observers:
+            observer.on_step()
+
+    def scope(self, name: str) -> Scope:
+        """Give what runs inside a frame of its own: ``with session.scope("evaluate"): ...``."""
+        return Scope(name)
+
+    # -- snapshots
+
+    def snapshot(self) -> None:
+        """Write what was recorded so far to the session's file.
+
+        Raises:
+            SessionError: when the session has no file.
+            UserError: when the file cannot be written any more.
+            EnvironmentProblem: when the machine failed to write.
+        """
+        if self.path is None:
+            raise SessionError("this session has no file to write a snapshot to; give it a path")
+        self._write("snapshot")
+
+    def _write(self, reason: str) -> None:
+        with self._lock:
+            if self._is_over:
+                return
+            for collector in self._started:
+                if isinstance(collector, ImportWaiter):
+                    collector.notice_import()
+                collector.settle()
+            self._save(reason)
+
+    def _save(self, reason: str) -> Capture:
+        """Write what was recorded so far to the session's file, if it has one."""
+        if self._file is None:
+            return self._capture(reason)
+        self._file.make_way()  # before the notes are taken, which tell of it
+        capture = self._capture(reason)
+        self._file.write(capture.encode())
+        return capture
+
+    def _on_watcher(self) -> None:
+        """Called by the native watcher thread; whatever fails here must not reach the program.
+
+        A program that is killed loses what it did since the last snapshot. While it is young, the
+        interval is its age, so that it loses at most half.
+        """
+        begun = time.thread_time()
+        try:
+            self._write("snapshot")
+        except (OSError, DeepContextError) as error:
+            self._failed_snapshots += 1
+            self._last_failure = str(error)
+        cost = time.thread_time() - begun
+        age = time.monotonic() - self._begun_s
+        wanted = min(self._options.snapshot_interval_s, age)
+        _native.set_watcher_interval(max(wanted, cost / _SNAPSHOT_BUDGET))
+
+    def _capture(self, reason: str) -> Capture:
+        outcomes = {c.name: c.outcome() for c in self._started} | self._outcomes
+        return Capture(
+            reading=_native.read_tree(_thread_names()),
+            counters=_native.counters(),
+            outcomes={c.name: outcomes[c.name] for c in self._collectors},
+            phase_rules=[rule for c in self._collectors for rule in c.phase_rules],
+            usage=self._usage.read(),
+            exit_reason=reason,
+            steps=self._steps,
+            step_times=self._step_durations.summary(),
+            forked_children=self._forked_children,
+            notes=self._all_notes(),
+            metrics=(*KNOWN_METRICS, *(m for c in self._collectors for m in c.metrics)),
+            sections={k: v for c in self._started for k, v in c.sections().items()},
+            options={
+                "shapes": self._options.shapes,
+                "snapshot_interval_s": self._options.snapshot_interval_s,
+                "node_limit": self._options.node_limit,
+                "jax_exact": self._options.jax_exact,
+                "stalls": self._options.stalls,
+                "native": self._options.native,
+                "gpu_calls": self._options.gpu_calls,
+                "memory": self._options.memory,
+                "cpu_rate_hz": self._options.cpu_rate_hz,
+                "counters": ",".join(self._options.counters),
+            },
+            script=self._options.script,
+            cwd=self._cwd,
+        )
+
+    def _all_notes(self) -> tuple[str, ...]:
+        notes = list(self.file_notes)
+        if self._failed_snapshots:
+            notes.append(
+                f"{self._failed_snapshots} snapshots could not be written, the last one because of: "
+                f"{self._last_failure}"
+            )
+        if self._writes_snapshots and _native.watcher_threads_refused():
+            notes.append(
+                "no snapshot could be written for a time: the process may have no more threads "
+                "(ulimit -u, or a container's limit)"
+            )
+        return tuple(notes)
+
+
+class _StepDurations:
+    """Count, sum, extremes and spread of step times in ns (Welford)."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.total = 0
+        self.minimum = 0
+        self.maximum = 0
+        self._mean = 0.0
+        self._m2 = 0.0
+
+    def add(self, duration_ns: int) -> None:
+        self.minimum = duration_ns if self.count == 0 else min(self.minimum, duration_ns)
+        self.maximum = max(self.maximum, duration_ns)
+        self.count += 1
+        self.total += duration_ns
+        distance = duration_ns - self._mean
+        self._mean += distance / self.count
+        self._m2 += distance * (duration_ns - self._mean)
+
+    def summary(self) -> StepTimes:
+        return StepTimes(self.count, self.total, self.minimum, self.maximum, self._m2)
+
+
+class SessionManager:
+    """The process's one session. Its methods may be called from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._session: Session | None = None
+        self._pid = os.getpid()
+        self._has_process_hooks = False
+        self._child_with_hook = 0
+        self._stops_at_exit = False
+
+    @property
+    def session(self) -> Session | None:
+        """The running session, or None; None in a forked child."""
+        return self._session if self._pid == os.getpid() else None
+
+    def start(
+        self,
+        path: str | os.PathLike[str] | None,
+        options: SessionOptions,
+        collectors: Sequence[Callable[[], Collector]],
+    ) -> Session:
+        """Start the process's session.
+
+        Args:
+            path: file to write the profile to; None keeps it in memory until `stop`.
+            options: how the session is set up.
+            collectors: makers of the sources to start, in this order.
+
+        Raises:
+            SessionError: when a session is running.
+            UserError: when the file may not or cannot be written.
+            EnvironmentProblem: when the machine fails to write it.
+        """
+        with self._lock:
+            running = self.session
+            if running is not None:
+                raise SessionError(
+                    f"a session is already running and writes to {_target(running.path)}; "
+                    "stop it before another is started"
+                )
+            file = None if path is None else SessionFile(path, force=options.force)
+            session = Session(file, options, [make() for make in collectors])
+            self._add_process_hooks()
+            self._pid = os.getpid()
+            try:
+                session._begin()  # noqa: SLF001  sessions are only made here
+            except BaseException:
+                session._abandon()  # noqa: SLF001
+                raise
+            self._stops_at_exit = options.stops_at_exit
+            self._session = session
+            if self._child_with_hook != self._pid:
+                self._child_with_hook = self._pid
+                call_at_end_of_child(self._at_exit)
+            return session
+
+    def stop(self, reason: str = "exit") -> Capture:
+        """Stop the running session and write its file.
+
+        Raises:
+            SessionError: when none is running.
+        """
+        with self._lock:
+            session = self.session
+            if session is None:
+                raise SessionError("no session is running; start one first")
+            self._session = None
+            return session._end(reason)  # noqa: SLF001
+
+    def discard(self) -> None:
+        """Stop the running session and remove its file.
+
+        Raises:
+            SessionError: when none is running.
+        """
+        with self._lock:
+            session = self.session
+            if session is None:
+                raise SessionError("no session is running; start one first")
+            self._session = None
+            session._discard()  # noqa: SLF001
+
+    def _add_process_hooks(self) -> None:
+        """A process with a thread of ours must not look multi-threaded to `os.fork`."""
+        if self._has_process_hooks:
+            return
+        self._has_process_hooks = True
+        atexit.register(self._at_exit)
+        os.register_at_fork(
+            before=_native.pause_watcher,
+            after_in_parent=self._after_fork_in_parent,
+            after_in_child=self._after_fork_in_child,
+        )
+
+    def _at_exit(self) -> None:
+        if self._stops_at_exit and self.session is not None:
+            self.stop()
+
+    def _after_fork_in_parent(self) -> None:
+        if self.session is not None:
+            self.session._forked_children += 1  # noqa: SLF001
+        _native.resume_watcher()  # also of a session that is about to start on another thread
+
+    def _after_fork_in_child(self) -> None:
+        # The native side stopped recording before this; a lock that was held stays held for ever.
+        self._lock = threading.Lock()
+        self._session = None
+
+
+def _working_directory() -> str:
+    try:
+        return os.getcwd()  # noqa: PTH109  pathlib's is a wrapper
+    except OSError:  # it was deleted
+        return ""
+
+
+def _warn(text: str) -> None:
+    # Not `warnings`: a program may have made errors of them, and the profile is safe.
+    import logging  # noqa: PLC0415  hardly ever needed
+
+    logging.getLogger("deepcontext").warning("%s", text)
+
+
+def _target(path: Path | None) -> str:
+    return "memory" if path is None else f"'{path}'"
+
+
+def _thread_names() -> list[tuple[int, str]]:
+    """Return (identifier, name) of the threads Python knows."""
+    threads = ((thread.ident, thread.name) for thread in threading.enumerate())
+    return [(ident, name) for ident, name in threads if ident is not None]

@@ -1,0 +1,111 @@
+"""The file that a session writes, once or again and again.
+
+Does not know what is in it. Invariant: a file that the program, or somebody else, puts under the
+session's name meanwhile stays; the profile is then written beside it, and `notes` says so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from deepcontext.errors import UserError
+from deepcontext.profiler.format import writing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_MOST_NAMES: Final = 1000
+
+
+class SessionFile:
+    """Where a session writes its profile.
+
+    Args:
+        path: the file as it was asked for.
+        force: replace a file that is no profile.
+
+    Raises:
+        UserError: no profile may or can be written there.
+        EnvironmentProblem: the machine fails to write there.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
+        check(path, force=force)
+        self.path = Path(path).absolute()
+        self._wanted = self.path
+        self._force = force
+        # A device holds one profile after the other, so it gets the last one only.
+        self.takes_snapshots = not self.path.exists() or self.path.is_file()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader must know about the file."""
+        if self.path == self._wanted:
+            return ()
+        note = (
+            f"'{self._wanted.name}' became something else than a profile while the program ran, and "
+            f"was left as it is; the profile was written to '{self.path.name}' beside it"
+        )
+        return (note,)
+
+    def make_way(self) -> None:
+        """Go on under another name if what may not be replaced has the present one."""
+        try:
+            check(self.path, force=self._force)
+        except writing.ForeignFileError:
+            self.path = next(path for path in self._others() if not os.path.lexists(path))
+
+    def write(self, content: bytes) -> None:
+        """Write the profile, after `make_way`.
+
+        Raises:
+            UserError: the folder is gone, or may not be written to any more.
+            EnvironmentProblem: the machine failed to write; an older file is then still there.
+        """
+        try:
+            writing.write(content, self.path, writing.PROFILE, force=self._force)
+        except writing.ForeignFileError:  # between the two
+            self.make_way()
+            writing.write(content, self.path, writing.PROFILE, force=self._force)
+
+    def remove(self) -> None:
+        """Remove what was written, unless something else has taken its place."""
+        target = Path(os.path.realpath(self.path))
+        with contextlib.suppress(OSError):
+            with target.open("rb") as file:
+                is_profile = writing.PROFILE.matches(file.read(writing.HEAD_BYTES), target.name)
+            if is_profile and self.takes_snapshots:
+                target.unlink()
+
+    def _others(self) -> Iterator[Path]:
+        wanted = self._wanted
+        for number in range(2, _MOST_NAMES):
+            yield wanted.with_name(f"{wanted.stem}.{number}{wanted.suffix}")
+        raise UserError(f"cannot write '{wanted}': it and all names beside it are taken")
+
+
+def check(path: str | os.PathLike[str], *, force: bool = False) -> None:
+    """Find out before anything runs whether a session may write its profile to `path`.
+
+    Raises:
+        UserError: it may not or cannot be written there.
+        EnvironmentProblem: the machine fails to write there.
+    """
+    name = os.fsdecode(path)
+    if writing.descriptor_of(path) is not None or _is_pipe(name):
+        raise writing.ForeignFileError(
+            f"cannot write the profile to '{name}': it is written again and again while the program "
+            "runs, which a pipe or a stream does not allow; name a file"
+        )
+    writing.check(path, writing.PROFILE, force=force)
+
+
+def _is_pipe(name: str) -> bool:
+    try:
+        return stat.S_ISFIFO(os.stat(name).st_mode)  # noqa: PTH116
+    except (OSError, ValueError):
+        return False  # what else is wrong with it, `writing.check` says

@@ -1,0 +1,4 @@
+"""Questions to a profile, one a file: lines, operators, time, memory, ranks, ...
+
+A summary returns data; it neither formats nor prints, and gives no advice (`analyzers` do).
+"""

@@ -1,0 +1,174 @@
+"""What packages do below the one line of the user's that has nearly all of the time.
+
+A program that leaves its work to a library (`trainer.train()`, `llm.generate(...)`), or was started
+by one, has one line that says nothing. Its time is then given to the lines of the packages below.
+Invariant: the time of each node belongs to one line of one package, or to none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from deepcontext.profiler.format.frame import Frame, FrameKind
+from deepcontext.profiler.format.metric import SAMPLED_CPU_TIME_NS, SAMPLED_WAIT_TIME_NS
+from deepcontext.profiler.model import elapsed
+from deepcontext.profiler.model.grouping import NO_GROUP, sums
+from deepcontext.profiler.model.package import Origin, Package, package_of
+from deepcontext.profiler.model.tree import NO_NODE
+from deepcontext.profiler.summaries import time_use
+from deepcontext.profiler.summaries.run_time import importing
+from deepcontext.profiler.summaries.user_lines import OwnLines, source_lines
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from deepcontext.profiler.model.profile_model import ProfileModel as Profile
+
+    Ints = npt.NDArray[np.int64]
+    Mask = npt.NDArray[np.bool_]
+
+# From this share on the line says that the program runs, not where.
+ONE_LINE_SHARE: Final = 2 / 3
+# A program that did next to nothing but import is told so elsewhere.
+_LEAST_WORK: Final = 0.1
+# Packages must explain this part of the line's time to be worth a table.
+_LEAST_EXPLAINED: Final = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class PackageLine:
+    """A line of a package.
+
+    Attributes:
+        frame: the function, its file and the line.
+        path: the file below the folder of all packages.
+        time_ns: elapsed time that no deeper line of a package explains.
+    """
+
+    frame: Frame
+    path: str
+    time_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class BelowLine:
+    """Where the time of one line goes.
+
+    Attributes:
+        line: the user's line; None where no line of the user's is on the call paths.
+        time_ns: elapsed time of the line with all it calls, imports left out.
+        packages: name and time of each package, largest first.
+        lines: their lines, largest first.
+        line_count: number of lines there are, shown or not.
+    """
+
+    line: Frame | None
+    time_ns: int
+    packages: tuple[tuple[str, int], ...]
+    lines: tuple[PackageLine, ...]
+    line_count: int
+
+
+def one_line(lines: OwnLines, values: Ints) -> int | None:
+    """Return the line of `OwnLines` that has nearly all of the values, `NO_GROUP` for no line at all.
+
+    Args:
+        lines: the lines of the program.
+        values: exclusive value of each node, shape (nodes,).
+
+    Returns:
+        None where several lines share the values, or there are none.
+    """
+    total = int(values.sum())
+    owned = np.append(lines.sums(values), values[lines.of_node == NO_GROUP].sum())
+    largest = int(np.argmax(owned))
+    if not total or owned[largest] < ONE_LINE_SHARE * total:
+        return None
+    return largest if largest < len(lines.frame) else NO_GROUP
+
+
+def below_line(profile: Profile, limit: int = 0) -> BelowLine | None:
+    """Return where the time of the one line goes, None where there is no such line or package.
+
+    Args:
+        profile: what to look at.
+        limit: number of lines, 0 for all.
+    """
+    values, lines = _elapsed_ns(profile), OwnLines.of(profile)
+    whole = int(values.sum())
+    values = np.where(importing(profile), 0, values)
+    line = one_line(lines, values)
+    if line is None or values.sum() < _LEAST_WORK * whole:
+        return None
+    values = np.where(lines.of_node == line, values, 0)
+    has_operators = bool(elapsed.in_operators(profile.frames, profile.tree, profile.metrics).any())
+    packages = _packages(profile)
+    # Operators and modules say what frameworks do. Where there are none, any library says something.
+    tiers = [{Origin.INSTALLED}] if has_operators else [{Origin.INSTALLED}, set(Origin)]
+    for origins in tiers:
+        wanted = origins - {Origin.USER, Origin.GENERATED}
+        found = _explained(profile, values, packages, wanted)
+        if found[1].sum() >= _LEAST_EXPLAINED * values.sum():
+            frame = None if line == NO_GROUP else profile.frames[int(lines.frame[line])]
+            return _of_lines(profile, frame, int(values.sum()), found, limit)
+    return None
+
+
+def _elapsed_ns(profile: Profile) -> Ints:
+    """Return elapsed ns of each node, without the idleness of other threads than the main one."""
+    values = elapsed.in_operators(profile.frames, profile.tree, profile.metrics)
+    on_main = time_use.on_main_threads(profile)
+    for metric in (SAMPLED_CPU_TIME_NS.name, SAMPLED_WAIT_TIME_NS.name):
+        if metric in profile.metrics:
+            sampled = profile.exclusive(metric)
+            is_wait = metric == SAMPLED_WAIT_TIME_NS.name
+            values = values + np.where(on_main, sampled, 0 if is_wait else sampled)
+    return values
+
+
+def _packages(profile: Profile) -> dict[int, Package]:
+    """Return the package of each file of Python frames, by the number of its string."""
+    frames = profile.frames
+    files = np.unique(frames.file[frames.kind == FrameKind.PYTHON])
+    return {int(file): package_of(frames.strings[int(file)]) for file in files}
+
+
+def _explained(
+    profile: Profile, values: Ints, packages: dict[int, Package], origins: set[Origin]
+) -> tuple[Ints, Ints]:
+    """Return the first frame of each line of these packages, and the time of each line."""
+    tree, frames = profile.tree, profile.frames
+    files = [file for file, package in packages.items() if package.origin in origins]
+    is_wanted = (frames.kind == FrameKind.PYTHON) & np.isin(frames.file, files)
+    nearest = tree.nearest(is_wanted[tree.frame])
+    own = tree.nearest(_user_frames(profile, packages)[tree.frame])
+    # Ids grow towards the leaves: a package above the user's line only called that line.
+    counts = (values != 0) & (nearest != NO_NODE) & (nearest > own)
+    _, first, group = np.unique(source_lines(profile), return_index=True, return_inverse=True)
+    of_line = np.ravel(group)[tree.frame[nearest[counts]]]
+    return first, sums(of_line, values[counts], len(first))
+
+
+def _user_frames(profile: Profile, packages: dict[int, Package]) -> Mask:
+    files = [file for file, package in packages.items() if package.origin is Origin.USER]
+    frames = profile.frames
+    return np.asarray((frames.kind == FrameKind.PYTHON) & np.isin(frames.file, files))
+
+
+def _of_lines(
+    profile: Profile, line: Frame | None, total: int, found: tuple[Ints, Ints], limit: int
+) -> BelowLine:
+    first, times = found
+    order = np.lexsort((first, -times))
+    order = order[times[order] > 0]
+    rows, packages = [], dict[str, int]()
+    for index in order.tolist():
+        frame, time_ns = profile.frames[int(first[index])], int(times[index])
+        package = package_of(frame.file)
+        packages[package.name] = packages.get(package.name, 0) + time_ns
+        rows.append(PackageLine(frame, package.path, time_ns))
+    largest = sorted(packages.items(), key=lambda item: -item[1])
+    return BelowLine(line, total, tuple(largest), tuple(rows[: limit or None]), len(rows))

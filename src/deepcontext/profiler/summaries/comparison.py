@@ -1,0 +1,198 @@
+"""What changed between two profiles of one program: by phase, function, operator, module, kernel.
+
+Functions are compared, not lines: an edit moves every line below it. Files are taken relative to
+the folder each run began in. Invariant: the changes of one table, with those that its limit leaves
+out, add up to no more than the change of the total.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from deepcontext.profiler.summaries import summary
+from deepcontext.profiler.summaries.measures import default_metric
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from deepcontext.profiler.model.profile_model import ProfileModel as Profile
+    from deepcontext.profiler.summaries.summary import GroupTable, PhaseRow
+
+    Key = tuple[str, str]
+    Side = Mapping[Key, tuple[int, int]]
+
+# A table leaves out changes below this part of the larger total.
+LEAST_SHARE: Final = 0.001
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One thing before and after; 0 where it was not there.
+
+    Attributes:
+        name: phase, function, operator, module or kernel.
+        file: source file of a function, relative to the run's folder; "" for the others.
+        before: exclusive value of the metric, in its unit, per step where steps are compared.
+        after: the same of the second profile.
+        calls_before: operator calls per step or run; 0 where calls are not counted.
+        calls_after: the same of the second profile.
+    """
+
+    name: str
+    file: str
+    before: int
+    after: int
+    calls_before: float = 0.0
+    calls_after: float = 0.0
+
+    @property
+    def difference(self) -> int:
+        """What the second has more, in the metric's unit."""
+        return self.after - self.before
+
+    @property
+    def ratio(self) -> float | None:
+        """After by before; None where there was nothing before."""
+        return self.after / self.before if self.before else None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two profiles by one metric.
+
+    Attributes:
+        metric: name of the metric.
+        unit: its unit.
+        steps: number of steps of each profile that values are divided by; None for whole runs.
+        total: all of the metric.
+        phases: in the order of `summary.PHASES`, those that are zero in both left out.
+        tables: by "functions", "operators", "modules" and "kernels", the largest change first.
+    """
+
+    metric: str
+    unit: str
+    steps: tuple[int, int] | None
+    total: Change
+    phases: tuple[Change, ...]
+    tables: Mapping[str, tuple[Change, ...]]
+
+
+def compare(
+    before: Profile,
+    after: Profile,
+    metric: str | None = None,
+    steps: tuple[int, int] | None = None,
+) -> Comparison:
+    """Compare two profiles.
+
+    Args:
+        before: the profile that differences are counted from.
+        after: the other one.
+        metric: name of a metric that both have and that adds up over nodes; None for
+            `default_metric`.
+        steps: number of steps of each, both above 0, to compare steps; None to compare runs.
+
+    Raises:
+        QueryError: a profile has no such metric, or it does not add up; the message names those
+            that do.
+    """
+    metric = metric or default_metric(before, after)
+    scales = (1.0, 1.0) if steps is None else (1.0 / steps[0], 1.0 / steps[1])
+    sides = (before, after)
+    totals = [int(summary.summed(profile, metric).sum()) for profile in sides]
+    total = Change("total", "", *(round(t * s) for t, s in zip(totals, scales, strict=True)))
+
+    def table(side: Callable[[Profile], Side]) -> tuple[Change, ...]:
+        return _changes([side(profile) for profile in sides], scales)
+
+    least = LEAST_SHARE * max(total.before, total.after)
+    tables = {
+        name: _largest(table(side), least)
+        for name, side in (
+            ("functions", lambda profile: _functions(profile, metric)),
+            ("operators", lambda profile: _groups(summary.by_operator(profile, metric))),
+            ("modules", lambda profile: _groups(summary.by_module(profile, metric))),
+            ("kernels", lambda profile: _groups(summary.by_kernel(profile, metric))),
+        )
+    }
+    return Comparison(
+        metric=metric,
+        unit=after.metrics[metric].descriptor.unit,
+        steps=steps,
+        total=total,
+        phases=table(lambda profile: _phases(summary.by_phase(profile, metric))),
+        tables=tables,
+    )
+
+
+def _functions(profile: Profile, metric: str) -> Side:
+    """Return what no deeper function of the user's own accounts for."""
+    folder = profile.run.cwd.rstrip("/") + "/" if profile.run.cwd else ""
+    values: dict[Key, tuple[int, int]] = {}
+    for row in summary.by_line(profile, metric, largest="exclusive").rows:
+        key = (row.name, row.file.removeprefix(folder))
+        values[key] = (values.get(key, (0, 0))[0] + row.exclusive, 0)
+    return values
+
+
+def _groups(table: GroupTable) -> Side:
+    return {
+        (row.name, ""): (row.exclusive, row.calls.count if row.calls else 0) for row in table.rows
+    }
+
+
+def _phases(rows: Iterable[PhaseRow]) -> Side:
+    return {
+        (row.phase.label.replace("_", " "), ""): (row.value, row.operator_calls)
+        for row in rows
+        if row.value or row.operator_calls
+    }
+
+
+def _changes(sides: list[Side], scales: tuple[float, float]) -> tuple[Change, ...]:
+    before, after = sides
+    changes = []
+    for key in dict.fromkeys((*before, *after)):
+        (value, calls), (value_after, calls_after) = before.get(key, (0, 0)), after.get(key, (0, 0))
+        changes.append(
+            Change(
+                *key,
+                round(value * scales[0]),
+                round(value_after * scales[1]),
+                calls * scales[0],
+                calls_after * scales[1],
+            )
+        )
+    return tuple(changes)
+
+
+def _largest(changes: tuple[Change, ...], least: float) -> tuple[Change, ...]:
+    """Return the changes that matter, the largest first, names in order where they are equal."""
+    return tuple(
+        sorted(
+            (change for change in changes if abs(change.difference) > least),
+            key=lambda change: (-abs(change.difference), change.name, change.file),
+        )
+    )
+
+
+def differing_circumstances(before: Profile, after: Profile) -> tuple[str, ...]:
+    """Return in words what else differs than the program: machine, versions, settings."""
+    found = []
+    runs = (before.run, after.run)
+    for name, values in (
+        ("processor", [f"{run.cpu_count} x {run.cpu_model}" for run in runs]),
+        ("Python", [run.python for run in runs]),
+        *(
+            (name, [run.frameworks.get(name, "none") for run in runs])
+            for name in sorted({*runs[0].frameworks, *runs[1].frameworks})
+        ),
+        *(
+            (f"setting {name}", [run.options.get(name, "none") for run in runs])
+            for name in sorted({*runs[0].options, *runs[1].options} - {"output"})
+        ),
+    ):
+        if values[0] != values[1]:
+            found.append(f"{name}: {values[0]} before, {values[1]} after")
+    return tuple(found)

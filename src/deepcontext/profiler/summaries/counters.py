@@ -1,0 +1,76 @@
+"""What counters of the processor and the kernel rose by, at which lines.
+
+Knows the counters by name; whether they can be read is the collector's to find out. Invariant: what
+the lines are charged is part of the metrics' totals over the tree.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from deepcontext.profiler.format.counter_names import COUNTERS, CYCLES, INSTRUCTIONS
+from deepcontext.profiler.summaries.user_lines import OwnLines
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from deepcontext.profiler.format.metric import MetricDescriptor
+    from deepcontext.profiler.model.profile_model import ProfileModel as Profile
+
+
+@dataclass(frozen=True, slots=True)
+class LineCounts:
+    """What counters rose by at one line of the program's own files and in what it calls there.
+
+    Attributes:
+        function: name of the function the line is in.
+        file: source file.
+        line: 1-based.
+        counts: by name of the metric; what no deeper line of the program's own explains.
+    """
+
+    function: str
+    file: str
+    line: int
+    counts: Mapping[str, int]
+
+    @property
+    def instructions_per_cycle(self) -> float | None:
+        """How busy the processor was kept; None where not both were counted."""
+        cycles = self.counts.get(CYCLES.name)
+        instructions = self.counts.get(INSTRUCTIONS.name)
+        return instructions / cycles if cycles and instructions is not None else None
+
+
+def counted(profile: Profile) -> tuple[MetricDescriptor, ...]:
+    """Return the counters that the profile has, in the order of `COUNTERS`."""
+    return tuple(metric for metric in COUNTERS.values() if metric.name in profile.metrics)
+
+
+def counter_name(metric: MetricDescriptor) -> str:
+    """Return what the counter of a metric is called on the command line."""
+    return next(name for name, each in COUNTERS.items() if each.name == metric.name)
+
+
+def by_line(profile: Profile, limit: int = 0) -> tuple[tuple[LineCounts, ...], int]:
+    """Return what rose at which line of the program, and how many such lines there are.
+
+    Ordered by the first counter there is, in the order of `COUNTERS`; `limit` 0 gives all.
+    """
+    metrics = counted(profile)
+    if not metrics:
+        return (), 0
+    lines = OwnLines.of(profile)
+    columns = [lines.sums(profile.exclusive(metric.name)) for metric in metrics]
+    # The last key is the first to be compared.
+    order = np.lexsort((lines.frame, *(-column for column in reversed(columns))))
+    order = order[np.any([column[order] > 0 for column in columns], axis=0)]
+    rows = []
+    for index in order[: limit or None].tolist():
+        frame = profile.frames[int(lines.frame[index])]
+        counts = {m.name: int(c[index]) for m, c in zip(metrics, columns, strict=True)}
+        rows.append(LineCounts(frame.name, frame.file, frame.line, counts))
+    return tuple(rows), len(order)

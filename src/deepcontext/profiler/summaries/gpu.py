@@ -1,0 +1,77 @@
+"""What a GPU did, by kernel: data for the report. Prints nothing.
+
+Invariant: the kernels' times add up to the profile's GPU time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from deepcontext.profiler.summaries import summary
+
+if TYPE_CHECKING:
+    from deepcontext.profiler.model.profile import Profile
+
+GPU_TIME: Final = "gpu_time_ns"
+LAUNCHES: Final = "launch_count"
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A kernel, copy or memset, of all places that launch it.
+
+    Attributes:
+        name: as the driver says it.
+        gpu_time_ns: time on the device.
+        launches: how often it ran.
+        phases: `gpu_time_ns` by phase, in the order of `summary.PHASES`.
+    """
+
+    name: str
+    gpu_time_ns: int
+    launches: int
+    phases: tuple[int, ...]
+
+    @property
+    def mean_ns(self) -> float | None:
+        """Time of one launch; None where launches were not counted."""
+        return self.gpu_time_ns / self.launches if self.launches else None
+
+
+@dataclass(frozen=True, slots=True)
+class GpuUse:
+    """All work on devices.
+
+    Attributes:
+        time_ns: sum over kernels, copies and memsets.
+        launches: number of them.
+        kernels: those that took the most, largest first.
+        kernel_count: number of different ones, shown or not.
+    """
+
+    time_ns: int
+    launches: int
+    kernels: tuple[Kernel, ...]
+    kernel_count: int
+
+
+def gpu_use(profile: Profile, limit: int = 0) -> GpuUse | None:
+    """Return what the GPU did, or None where nothing was measured; `limit` 0 gives all kernels."""
+    time_ns = _sum(profile, GPU_TIME)
+    if not time_ns:
+        return None
+    table = summary.by_kernel(profile, GPU_TIME, limit)
+    launches: dict[str, int] = {}
+    if LAUNCHES in profile.metrics:
+        launches = {row.name: row.exclusive for row in summary.by_kernel(profile, LAUNCHES).rows}
+    kernels = tuple(
+        Kernel(row.name, row.exclusive, launches.get(row.name, 0), row.phases)
+        for row in table.rows
+        if row.exclusive
+    )
+    return GpuUse(time_ns, _sum(profile, LAUNCHES), kernels, table.row_count)
+
+
+def _sum(profile: Profile, metric: str) -> int:
+    return int(profile.exclusive(metric).sum()) if metric in profile.metrics else 0

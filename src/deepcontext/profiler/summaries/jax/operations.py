@@ -1,0 +1,151 @@
+"""Operations of compiled JAX programs that ran: what they are made of, their time and their cost.
+
+Reads the section "jax" that the collector wrote; nothing is formatted or printed. Invariant: the
+`device_ns` of all operations of a profile sum to its `device_time_ns`, up to rounding.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from deepcontext.profiler.model.source import is_user_file
+from deepcontext.profiler.summaries.jax.programs import Source, section
+
+if TYPE_CHECKING:
+    from deepcontext.profiler.model.profile_model import ProfileModel as Profile
+
+_NOWHERE = Source("", "", 0)
+# What the hardware is for, in JAX's and in the compiler's words.
+_DENSE = frozenset({"dot_general", "conv_general_dilated", "dot", "convolution"})
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One operation of a fusion."""
+
+    primitive: str
+    phase: str
+    source: Source
+    flops: int
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One instruction of a compiled program, over all call sites of the program.
+
+    Attributes:
+        program: name of the compiled module, with the types of its arguments where modules of that
+            name were compiled for several.
+        name: of the instruction.
+        opcode: the compiler's word for what it is: "dot", "fusion".
+        phase: "forward", "backward", "recompute" or "none"; of a fusion as a whole.
+        source: innermost line of the user's own code it comes from; no file where there is none.
+        members: what a fusion is made of, in the compiler's order; empty for other instructions.
+        source_lines: number of distinct lines of the user's own code among the members.
+        device_ns: time over the run, without operations that it runs (a loop's body).
+        executions: how often it ran.
+        flops: per execution, from the shapes; 0 where they are not known (custom calls).
+        bytes: moved per execution: operands and result.
+    """
+
+    program: str
+    name: str
+    opcode: str
+    phase: str
+    source: Source
+    members: tuple[Member, ...]
+    source_lines: int
+    device_ns: int
+    executions: int
+    flops: int
+    bytes: int
+
+    @property
+    def is_dense(self) -> bool:
+        """Say whether it is, or has in it, a matrix product or a convolution."""
+        return self.opcode in _DENSE or any(each.primitive in _DENSE for each in self.members)
+
+    @property
+    def intensity(self) -> float:
+        """Arithmetic intensity in flop per byte."""
+        return self.flops / self.bytes if self.bytes else 0.0
+
+    @property
+    def flops_per_second(self) -> float:
+        """Attained rate; 0 where no time was measured."""
+        return self._rate(self.flops)
+
+    @property
+    def bytes_per_second(self) -> float:
+        """Attained rate; 0 where no time was measured."""
+        return self._rate(self.bytes)
+
+    def _rate(self, amount: int) -> float:
+        return amount * self.executions / self.device_ns * 1e9 if self.device_ns else 0.0
+
+
+def operations(profile: Profile) -> tuple[Operation, ...]:
+    """List the operations that ran, slowest first."""
+    content = section(profile) or {}
+    time_of = {
+        (program, index): (executions, device_ns)
+        for program, index, executions, device_ns in content.get("times", ())
+    }
+    programs = content.get("programs", ())
+    namesakes = Counter(program["module"] for program in programs)
+    found = []
+    for program in programs:
+        name = label(program, is_only=namesakes[program["module"]] == 1)
+        lines = [Source(*line) for line in program["lines"]]
+        found += [
+            _operation(operation, name, lines, time_of[program["uid"], index])
+            for index, operation in enumerate(program["operations"])
+            if (program["uid"], index) in time_of
+        ]
+    return tuple(sorted(found, key=lambda operation: -operation.device_ns))
+
+
+def fusions(profile: Profile, *, several_lines: bool = False) -> tuple[Operation, ...]:
+    """List the fusions that ran, slowest first; `several_lines` keeps those that span lines."""
+    return tuple(
+        operation
+        for operation in operations(profile)
+        if operation.members and (operation.source_lines > 1 or not several_lines)
+    )
+
+
+def label(program: dict[str, Any], *, is_only: bool) -> str:
+    """Give a program whose module has a namesake the types of its arguments as well."""
+    module = str(program["module"])
+    return module if is_only else module + (program.get("label") or f"#{program['uid']}")
+
+
+def _operation(
+    content: dict[str, Any], program: str, lines: list[Source], time: tuple[int, int]
+) -> Operation:
+    members = tuple(
+        Member(
+            member["primitive"],
+            member["phase"],
+            lines[member["source"]] if member["source"] >= 0 else _NOWHERE,
+            member["flops"],
+        )
+        for member in content["members"]
+    )
+    own = [lines[each] for each in content["lines"] if is_user_file(lines[each].file)]
+    places = {(m.source.file, m.source.line) for m in members if is_user_file(m.source.file)}
+    return Operation(
+        program=program,
+        name=content["name"],
+        opcode=content["opcode"],
+        phase=content["phase"],
+        source=own[-1] if own else _NOWHERE,
+        members=members,
+        source_lines=len(places),
+        device_ns=time[1],
+        executions=time[0],
+        flops=content["flops"],
+        bytes=content["bytes"],
+    )

@@ -1,0 +1,61 @@
+"""Which metrics a view can show, and which of them it shows when a person names none.
+
+One rule for the report, the comparison, the page and the exports. Does not label or format metrics.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from deepcontext.profiler.format.metric import CPU_TIME_NS, Aggregation
+from deepcontext.profiler.model.elapsed import ELAPSED_TIME_NS
+from deepcontext.profiler.summaries import summary
+
+if TYPE_CHECKING:
+    from deepcontext.profiler.format.metric import MetricDescriptor
+    from deepcontext.profiler.model.profile_model import ProfileModel as Profile
+
+# What a person asks for first, in this order; the rest follows as it was recorded.
+_FIRST: Final[tuple[str, ...]] = (
+    CPU_TIME_NS.name,
+    "gpu_time_ns",
+    "device_time_ns",
+    ELAPSED_TIME_NS.name,
+)
+
+
+def summed_metrics(profile: Profile) -> tuple[MetricDescriptor, ...]:
+    """Return the metrics that add up over the tree, the one to begin with first."""
+    summed = [
+        rows.descriptor
+        for rows in profile.metrics.values()
+        if rows.descriptor.aggregation is Aggregation.SUM
+    ]
+    first = default_metric(profile)
+    return tuple(
+        sorted(summed, key=lambda each: (each.name != first, _place(each.name)))  # stable
+    )
+
+
+def default_metric(*profiles: Profile) -> str:
+    """Return the metric to begin with: the first, in the order of `_FIRST`, that says something.
+
+    `CPU_TIME_NS` comes first only where operators ran: a program that opened nothing but scopes has
+    its time in `ELAPSED_TIME_NS`. Of several profiles, all must have the metric, and one a value.
+    """
+    shared = [
+        name
+        for name, rows in profiles[0].metrics.items()
+        if rows.descriptor.aggregation is Aggregation.SUM
+        and all(name in profile.metrics for profile in profiles)
+    ]
+    is_host = CPU_TIME_NS.name in shared and any(map(summary.operator_time, profiles))
+    candidates = (*(_FIRST if is_host else _FIRST[1:]), *shared)
+    for name in candidates:
+        if name in shared and any(profile.metrics[name].total.any() for profile in profiles):
+            return name
+    return CPU_TIME_NS.name
+
+
+def _place(name: str) -> int:
+    return _FIRST.index(name) if name in _FIRST else len(_FIRST)

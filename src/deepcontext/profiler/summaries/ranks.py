@@ -1,0 +1,148 @@
+"""How evenly the ranks of a merged profile are loaded, as a whole and line by line.
+
+Reads what `merging.py` made: a frame of kind rank for each process below the root.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from deepcontext.profiler.format.frame import FrameKind
+from deepcontext.profiler.format.metric import (
+    CPU_TIME_NS,
+    SAMPLED_CPU_TIME_NS,
+    SAMPLED_WAIT_TIME_NS,
+)
+from deepcontext.profiler.model.elapsed import ELAPSED_TIME_NS, is_sampled
+from deepcontext.profiler.model.tree import NO_NODE
+from deepcontext.profiler.summaries.time_use import on_main_threads
+from deepcontext.profiler.summaries.user_lines import OwnLines
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from deepcontext.profiler.model.profile_model import ProfileModel as Profile
+
+    Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class RankTime:
+    """What one rank did.
+
+    Attributes:
+        rank: its number.
+        operator_ns: host time in operators.
+        running_ns: processor time between operators, on any thread, sampled.
+        waiting_ns: elapsed time between operators in which the main thread waited, sampled.
+    """
+
+    rank: int
+    operator_ns: int
+    running_ns: int
+    waiting_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class UnevenLine:
+    """A line of the program's own that takes some ranks longer than others.
+
+    Attributes:
+        function: name of the function the line is in.
+        file: source file.
+        line: 1-based.
+        by_rank: what no deeper line of the program's own explains, in the metric's unit, in the
+            order of `by_rank`; in ns of elapsed time, or of operators where nothing was sampled.
+    """
+
+    function: str
+    file: str
+    line: int
+    by_rank: tuple[int, ...]
+
+    @property
+    def excess(self) -> float:
+        """By how much the rank with most is above the mean."""
+        return max(self.by_rank) - sum(self.by_rank) / len(self.by_rank)
+
+
+def rank_nodes(profile: Profile) -> tuple[tuple[int, int], ...]:
+    """Return rank and node of each rank, ascending; empty for a profile of one process."""
+    found = []
+    for node in profile.tree.children(0):
+        frame = profile.frame(node)
+        if frame.kind is FrameKind.RANK:
+            found.append((frame.line, node))
+    return tuple(sorted(found))
+
+
+def by_rank(profile: Profile) -> tuple[RankTime, ...]:
+    """Return one row a rank."""
+    tree = profile.tree
+    is_operator = profile.frames.kind[tree.frame] == FrameKind.OPERATOR
+    host = np.where(tree.nearest(is_operator) == NO_NODE, 0, _exclusive(profile, CPU_TIME_NS.name))
+    running = _exclusive(profile, SAMPLED_CPU_TIME_NS.name)
+    waited = _exclusive(profile, SAMPLED_WAIT_TIME_NS.name)
+    waiting = np.where(on_main_threads(profile), waited, 0)
+    rows = []
+    for rank, node in rank_nodes(profile):
+        end = int(tree.subtree_end[node])
+        rows.append(
+            RankTime(
+                rank=rank,
+                operator_ns=int(host[node:end].sum()),
+                running_ns=int(running[node:end].sum()),
+                waiting_ns=int(waiting[node:end].sum()),
+            )
+        )
+    return tuple(rows)
+
+
+def line_time(profile: Profile) -> Ints:
+    """Return elapsed ns of each node, or of operators where nothing was sampled, shape (nodes,)."""
+    is_known = is_sampled(profile.metrics)
+    return _exclusive(profile, ELAPSED_TIME_NS.name if is_known else CPU_TIME_NS.name)
+
+
+def uneven_lines(
+    profile: Profile,
+    limit: int,
+    values: Ints | None = None,
+    ranks: Sequence[tuple[int, int]] | None = None,
+) -> tuple[UnevenLine, ...]:
+    """Return the lines whose times differ most between ranks, by the excess of the slowest rank.
+
+    Args:
+        profile: what to look at.
+        limit: lines at most.
+        values: exclusive value of each node, shape (nodes,); `line_time` if None.
+        ranks: which to compare, of `rank_nodes`; all if None.
+    """
+    ranks = rank_nodes(profile) if ranks is None else ranks
+    if not ranks:
+        return ()
+    values = line_time(profile) if values is None else values
+    lines, tree = OwnLines.of(profile), profile.tree
+    nodes = np.arange(len(tree))
+    table = np.stack([
+        lines.sums(values, (nodes >= node) & (nodes < tree.subtree_end[node])) for _, node in ranks
+    ])
+    excess = table.max(axis=0) - table.mean(axis=0)
+    order = np.lexsort((lines.frame, -excess))
+    rows = []
+    for index in order[excess[order] > 0][:limit].tolist():
+        frame = profile.frames[int(lines.frame[index])]
+        of_ranks = tuple(table[:, index].tolist())
+        rows.append(UnevenLine(frame.name, frame.file, frame.line, of_ranks))
+    return tuple(rows)
+
+
+def _exclusive(profile: Profile, metric: str) -> Ints:
+    if metric not in profile.metrics:
+        return np.zeros(len(profile.tree), np.int64)
+    return profile.exclusive(metric)

@@ -1,0 +1,194 @@
+"""Where threads spend their time: in operators, between them, running or waiting.
+
+Reads what the operator collectors measured and what the CPU sampler saw; formats nothing.
+Invariant: for a thread that was sampled throughout, operators, running and waiting add up to the
+time it existed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from deepcontext.profiler.format.frame import FrameKind
+from deepcontext.profiler.format.metric import (
+    SAMPLED_CPU_TIME_NS,
+    SAMPLED_GIL_TIME_NS,
+    SAMPLED_GIL_WAIT_TIME_NS,
+    SAMPLED_READY_TIME_NS,
+    SAMPLED_WAIT_TIME_NS,
+)
+from deepcontext.profiler.model import elapsed
+from deepcontext.profiler.summaries.user_lines import OwnLines
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from deepcontext.profiler.format.metric import MetricDescriptor
+    from deepcontext.profiler.model.profile_model import ProfileModel as Profile
+
+    Ints = npt.NDArray[np.int64]
+
+MAIN_THREAD = "MainThread"
+
+
+@dataclass(frozen=True, slots=True)
+class SampledTime:
+    """Time outside operators, in ns.
+
+    Attributes:
+        cpu_ns: on a processor.
+        gil_ns: of that, with the GIL held: Python, or native code that keeps it.
+        wait_ns: not on a processor.
+        ready_ns: of that, able to run while other threads had the processors.
+        gil_wait_ns: of that, waiting for the GIL.
+    """
+
+    cpu_ns: int
+    gil_ns: int
+    wait_ns: int
+    ready_ns: int
+    gil_wait_ns: int
+
+    @property
+    def total_ns(self) -> int:
+        """Elapsed time, in ns."""
+        return self.cpu_ns + self.wait_ns
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadTime:
+    """What one thread, or all threads of one name, did.
+
+    Attributes:
+        name: of the thread, after that of its rank in a merged profile.
+        operator_ns: elapsed time inside operators that belong to its call paths; a backward
+            operator belongs to the thread of its forward operator.
+        sampled: time outside operators.
+    """
+
+    name: str
+    operator_ns: int
+    sampled: SampledTime
+
+
+@dataclass(frozen=True, slots=True)
+class LineTime:
+    """Time outside operators at one line of the program's own files and in what it calls there.
+
+    Attributes:
+        function: name of the function the line is in.
+        file: source file.
+        line: 1-based.
+        sampled: what no deeper line of the program's own explains.
+    """
+
+    function: str
+    file: str
+    line: int
+    sampled: SampledTime
+
+
+def is_sampled(profile: Profile) -> bool:
+    """Say whether the profile has samples of time between operators."""
+    return elapsed.is_sampled(profile.metrics)
+
+
+def by_thread(profile: Profile) -> tuple[ThreadTime, ...]:
+    """Return one row a thread: the main thread first, then by processor time and operators."""
+    tree = profile.tree
+    metrics = _Sampled.of(profile)
+    operator = elapsed.in_operators(profile.frames, tree, profile.metrics)
+    rows = []
+    for node in threads(profile):
+        inside = slice(node, int(tree.subtree_end[node]))
+        total = int(operator[inside].sum())
+        name, above = profile.frame(node).name, int(tree.parent[node])
+        if profile.frame(above).kind is FrameKind.RANK:
+            name = f"{profile.frame(above).name} {name}"
+        rows.append(ThreadTime(name, total, metrics.total(inside)))
+    return tuple(
+        sorted(
+            rows,
+            key=lambda row: (
+                not row.name.endswith(MAIN_THREAD),
+                -row.sampled.cpu_ns - row.operator_ns,
+            ),
+        )
+    )
+
+
+def threads(profile: Profile) -> tuple[int, ...]:
+    """Return the nodes of threads, in the order of the tree."""
+    is_thread = profile.frames.kind[profile.tree.frame] == FrameKind.THREAD
+    return tuple(np.flatnonzero(is_thread).tolist())
+
+
+def on_main_threads(profile: Profile) -> npt.NDArray[np.bool_]:
+    """Say of each node whether it is at or below a main thread, shape (nodes,), bool."""
+    mask = np.zeros(len(profile.tree), np.bool_)
+    for node in threads(profile):
+        if profile.frame(node).name == MAIN_THREAD:
+            mask[node : int(profile.tree.subtree_end[node])] = True
+    return mask
+
+
+def on_main(profile: Profile) -> SampledTime:
+    """Return what the main thread did outside operators, since it first ran a line of Python."""
+    is_thread = profile.frames.kind[profile.tree.frame] == FrameKind.THREAD
+    inside = on_main_threads(profile) & ~is_thread
+    return SampledTime(*(int(column[inside].sum()) for column in _Sampled.of(profile).columns))
+
+
+def by_line(profile: Profile, limit: int = 0) -> tuple[tuple[LineTime, ...], int]:
+    """Return where the program spends time outside operators, and how many such lines there are.
+
+    A line counts for its running time on any thread and its waiting on the main thread: other
+    threads wait by design, most of their lives. Largest first; `limit` 0 gives all.
+    """
+    metrics = _Sampled.of(profile)
+    lines, on_main = OwnLines.of(profile), on_main_threads(profile)
+    columns = [
+        lines.sums(values, within)
+        for values, within in zip(
+            metrics.columns, (None, None, on_main, on_main, on_main), strict=True
+        )
+    ]
+    ranking = columns[0] + columns[2]
+    order = np.lexsort((lines.frame, -ranking))
+    order = order[ranking[order] > 0]
+    rows = []
+    for index in order[: limit or None].tolist():
+        frame = profile.frames[int(lines.frame[index])]
+        time = SampledTime(*(int(column[index]) for column in columns))
+        rows.append(LineTime(frame.name, frame.file, frame.line, time))
+    return tuple(rows), len(order)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sampled:
+    """Exclusive values of each field of `SampledTime`, each of shape (nodes,)."""
+
+    columns: tuple[Ints, ...]
+
+    @classmethod
+    def of(cls, profile: Profile) -> _Sampled:
+        order = (
+            SAMPLED_CPU_TIME_NS,
+            SAMPLED_GIL_TIME_NS,
+            SAMPLED_WAIT_TIME_NS,
+            SAMPLED_READY_TIME_NS,
+            SAMPLED_GIL_WAIT_TIME_NS,
+        )
+        return cls(tuple(_values(profile, metric) for metric in order))
+
+    def total(self, nodes: slice) -> SampledTime:
+        return SampledTime(*(int(column[nodes].sum()) for column in self.columns))
+
+
+def _values(profile: Profile, metric: MetricDescriptor) -> Ints:
+    if metric.name not in profile.metrics:
+        return np.zeros(len(profile.tree.parent), np.int64)
+    return profile.exclusive(metric.name).astype(np.int64)

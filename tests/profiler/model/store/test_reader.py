@@ -1,0 +1,252 @@
+"""Reading a profile file: damage anywhere gives the profile or one clear error, nothing else."""
+
+from __future__ import annotations
+
+import zlib
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from deepcontext.errors import ProfileDataError
+from deepcontext.profiler.format import schema, wire
+from deepcontext.profiler.format.frame import FrameKind, Phase
+from deepcontext.profiler.format.metric import Aggregation
+from deepcontext.profiler.format.status import Status
+from deepcontext.profiler.model.profile import Profile
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    DecodeAll = Callable[[Profile], None]
+    SameProfile = Callable[[Profile, Profile], None]
+
+OFFSET_OR_FIELD = r"^cannot read 'run\.dcprof': .*(offset \d+|[Ff]ield|the file is empty)"
+
+
+def read(content: bytes) -> Profile:
+    return Profile.from_bytes(content, source="run.dcprof")
+
+
+def test_a_file_cut_at_any_offset_is_refused(small_file: bytes) -> None:
+    for size in range(len(small_file)):
+        with pytest.raises(ProfileDataError, match=OFFSET_OR_FIELD):
+            read(small_file[:size])
+
+
+def test_a_file_with_any_bit_flipped_is_refused_or_the_same(
+    small_file: bytes, small_profile: Profile, assert_same_profile: SameProfile
+) -> None:
+    accepted = 0
+    for place in range(8 * len(small_file)):
+        content = bytearray(small_file)
+        content[place // 8] ^= 1 << place % 8
+        try:
+            profile = read(bytes(content))
+        except ProfileDataError as error:
+            assert str(error).startswith("cannot read 'run.dcprof': ")  # noqa: PT017  may not raise
+        else:
+            accepted += 1
+            assert_same_profile(profile, small_profile)
+    # The minor version, which does not matter, has 8 bits, and its tag can name unknown fields.
+    assert 0 < accepted < 16
+
+
+def test_a_body_with_any_byte_inverted_is_refused_or_sound(
+    small_file: bytes,
+    body_of: Callable[[bytes], Any],
+    file_with: Callable[..., bytes],
+    decode_all: DecodeAll,
+) -> None:
+    body = body_of(small_file).SerializeToString()
+    refused = 0
+    for place in range(len(body)):
+        content = bytearray(body)
+        content[place] ^= 0xFF
+        try:
+            decode_all(read(file_with(bytes(content))))
+        except ProfileDataError as error:
+            refused += 1
+            assert "field" in str(error)  # noqa: PT017  may not raise
+    assert refused > len(body) / 4
+
+
+def test_a_body_cut_at_any_offset_is_refused_or_sound(
+    small_file: bytes,
+    body_of: Callable[[bytes], Any],
+    file_with: Callable[..., bytes],
+    decode_all: DecodeAll,
+) -> None:
+    body = body_of(small_file).SerializeToString()
+    for size in range(len(body)):
+        try:
+            decode_all(read(file_with(body[:size])))
+        except ProfileDataError as error:
+            assert "field" in str(error)  # noqa: PT017  may not raise
+
+
+def column(type_name: str, *values: float) -> dict[str, Any]:
+    types = {"UINT8": "u1", "UINT32": "<u4", "INT32": "<i4", "UINT64": "<u8", "INT64": "<i8"}
+    return wire.column(type_name, np.array(values, types.get(type_name, "<f8")).tobytes())
+
+
+ROOT_KIND = {"kind": column("UINT8", 0), "name": column("UINT32", 0)}
+ROOT_FRAME = ROOT_KIND | {"file": column("UINT32", 0), "line": column("UINT32", 0)}
+ROOT_NODE = {
+    "parent": column("INT32", -1),
+    "frame": column("UINT32", 0),
+    "phase": column("UINT8", 0),
+    "subtree_end": column("INT32", 1),
+}
+NO_NODES = {
+    "parent": column("INT32"),
+    "frame": column("UINT32"),
+    "phase": column("UINT8"),
+    "subtree_end": column("INT32"),
+}
+ROWS = {"node": column("UINT32", 0), "count": column("UINT64", 1), "total": column("INT64", 5)}
+COST = {"name": "cost_ns", "unit": "ns", "aggregation": 1} | ROWS
+BODY = {"strings": [""], "frames": ROOT_FRAME, "nodes": ROOT_NODE, "metrics": [COST]}
+
+
+def framed(body: dict[str, Any], minor: int = schema.MINOR) -> bytes:
+    content = wire.encode("ProfileBody", body)
+    return wire.encode(
+        "ProfileFile",
+        {
+            "format": schema.FORMAT,
+            "major": 1,
+            "minor": minor,
+            "body_crc32": zlib.crc32(content),
+            "body": content,
+        },
+    )
+
+
+def test_the_smallest_profile_is_read() -> None:
+    profile = read(framed(BODY))
+    assert profile.inclusive("cost_ns").tolist() == [5]
+    assert profile.metrics["cost_ns"].m2 is None
+    assert profile.trust.hook_cost_ns_per_event is None
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"strings": []}, r"field frames\.name: row 0: index 0, but 'strings' has 0 rows"),
+        ({"frames": ROOT_FRAME | {"file": column("UINT32", 7)}}, r"frames\.file: row 0: index 7"),
+        ({"frames": ROOT_FRAME | {"kind": column("UINT8", 99)}}, r"frames\.kind.*unknown value 99"),
+        ({"frames": ROOT_FRAME | {"line": None}}, r"frames: 'line': type 0, expected UINT32"),
+        ({"frames": ROOT_FRAME | {"line": column("UINT32", 1, 2)}}, r"'line': 2 rows, expected 1"),
+        ({"frames": None}, r"field frames: 'kind': type 0, expected UINT8"),
+        ({"nodes": ROOT_NODE | {"frame": column("UINT32", 1)}}, r"nodes\.frame.*'frames' has 1"),
+        ({"nodes": ROOT_NODE | {"phase": column("UINT8", 8)}}, r"nodes\.phase.*unknown value 8"),
+        ({"nodes": ROOT_NODE | {"parent": column("INT32", 0)}}, r"nodes: 'parent' row 0: "),
+        ({"nodes": ROOT_NODE | {"subtree_end": column("INT32", 2)}}, r"nodes: 'subtree_end' row 0"),
+        ({"nodes": NO_NODES}, r"nodes: 'parent' row 0: "),
+        ({"metrics": [COST, COST]}, r"metrics\['cost_ns'\]: occurs twice"),
+        ({"metrics": [COST | {"aggregation": 9}]}, r"aggregation: unknown value 9"),
+        ({"metrics": [COST | {"aggregation": None}]}, r"aggregation: unknown value 0"),
+        ({"metrics": [COST | {"total": column("FLOAT64", 5)}]}, r"'total': type FLOAT64"),
+        ({"metrics": [COST | {"total": None}]}, r"'total': type 0, expected INT64"),
+        ({"metrics": [COST | {"m2": column("FLOAT64")}]}, r"'m2': 0 rows, expected 1"),
+        ({"metrics": [COST | {"node": column("UINT32", 1)}]}, r"cost_ns'\]\.node: row 0: index 1"),
+        (
+            {"metrics": [COST | {"node": column("UINT32", 0, 0)}]},
+            r"cost_ns'\]\.node: 2 rows for 1 nodes",
+        ),
+        (
+            {"metrics": [COST | {"m2": column("FLOAT64", float("nan"))}]},
+            r"m2: row 0: nan, expected a sum of squares",
+        ),
+        ({"metrics": [COST | {"m2": column("FLOAT64", -1.0)}]}, r"m2: row 0: -1\.0"),
+        (
+            {"metrics": [COST | {"count": column("UINT64", 2**63 + 7)}]},
+            r"cost_ns'\]\.count: 9\.22e\+18 events, expected below 2\*\*62",
+        ),
+        (
+            {"trust": {"collectors": [{"name": "torch", "status": "maybe"}]}},
+            r"collectors\['torch'\]\.status: 'maybe' is none of ran",
+        ),
+        (
+            {"trust": {"hook_cost_ns_per_event": float("inf")}},
+            r"trust\.hook_cost_ns_per_event: inf, expected a finite number",
+        ),
+    ],
+)
+def test_a_body_that_breaks_a_rule_is_refused_by_field(
+    change: dict[str, Any], message: str, decode_all: DecodeAll
+) -> None:
+    with pytest.raises(ProfileDataError, match=message):
+        decode_all(read(framed(BODY | change)))
+
+
+def test_rows_that_do_not_ascend_are_refused() -> None:
+    two_nodes = {
+        "parent": column("INT32", -1, 0),
+        "frame": column("UINT32", 0, 0),
+        "phase": column("UINT8", 0, 0),
+        "subtree_end": column("INT32", 2, 2),
+    }
+    rows = {
+        "node": column("UINT32", 1, 1),
+        "count": column("UINT64", 1, 1),
+        "total": column("INT64", 5, 5),
+    }
+    profile = read(framed(BODY | {"nodes": two_nodes, "metrics": [COST | rows]}))
+    with pytest.raises(ProfileDataError, match=r"cost_ns'\]\.node: row 1: ids must ascend"):
+        profile.inclusive("cost_ns")
+
+
+def test_a_body_that_is_no_message_is_refused(file_with: Callable[..., bytes]) -> None:
+    for body in (b"\xff", b"\x0a\xff", b"\x0a\x02\xff\xfe", b"\x12\x01\x0a"):
+        with pytest.raises(ProfileDataError, match="field body: not a ProfileBody message"):
+            read(file_with(body))
+
+
+def test_a_newer_minor_version_may_add_values_and_fields() -> None:
+    newer = {
+        "frames": ROOT_FRAME | {"kind": column("UINT8", 99)},
+        "nodes": ROOT_NODE | {"phase": column("UINT8", 99)},
+        "metrics": [COST | {"aggregation": 99}],
+        "trust": {"collectors": [{"name": "torch", "status": "maybe"}]},
+    }
+    content = framed(BODY | newer, minor=schema.MINOR + 1)
+    profile = read(content)
+    assert profile.frame(0).kind is FrameKind.MARKER
+    assert profile.tree.phase.tolist() == [Phase.OTHER]
+    assert profile.metrics["cost_ns"].descriptor.aggregation is Aggregation.PROPERTY
+    assert profile.trust.collectors[0].status is Status.DEGRADED
+
+
+def test_unknown_fields_of_the_body_are_ignored(
+    small_file: bytes,
+    small_profile: Profile,
+    body_of: Callable[[bytes], Any],
+    file_with: Callable[..., bytes],
+    assert_same_profile: SameProfile,
+) -> None:
+    body = body_of(small_file).SerializeToString() + b"\xfa\x7f\x03new"
+    assert_same_profile(read(file_with(body)), small_profile)
+
+
+def test_metrics_are_decoded_when_asked_for(
+    small_file: bytes, body_of: Callable[[bytes], Any], file_with: Callable[..., bytes]
+) -> None:
+    body = body_of(small_file)
+    body.metrics[0].total.data = body.metrics[0].total.data[:-1]
+    broken, sound = body.metrics[0].name, body.metrics[1].name
+    profile = read(file_with(body))
+    assert profile.counts(sound).sum() > 0
+    assert profile.metrics[sound] is profile.metrics[sound]
+    with pytest.raises(ProfileDataError, match=rf"metrics\['{broken}'\]: 'total': "):
+        profile.inclusive(broken)
+
+
+def test_tables_that_declare_more_than_they_can_hold_are_refused_at_once() -> None:
+    huge = {name: {**each, "count": 2**31 - 1} for name, each in ROOT_NODE.items()}
+    with pytest.raises(ProfileDataError, match=r"nodes: 'parent': \d+ stored bytes declare"):
+        read(framed(BODY | {"nodes": huge}))
+    beyond = {name: {**each, "count": 2**40} for name, each in ROOT_NODE.items()}
+    with pytest.raises(ProfileDataError, match="nodes: 1099511627776 rows, at most 2147483647"):
+        read(framed(BODY | {"nodes": beyond}))

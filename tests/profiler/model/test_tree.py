@@ -1,0 +1,148 @@
+"""The tree's columns against a reading of the definitions, node by node."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deepcontext.profiler.model.tree import NO_NODE, Tree
+
+if TYPE_CHECKING:
+    from tests.profiler.conftest import Parents
+
+
+def tree_of(parents: list[int]) -> tuple[Tree, list[int]]:
+    """The tree, with the creation-order id of each node as its frame."""
+    count = len(parents)
+    columns = np.array(parents), np.arange(count), np.zeros(count, np.uint8)
+    tree, order = Tree.from_parents(*columns)
+    return tree, order.tolist()
+
+
+def preorder(parents: list[int]) -> list[int]:
+    children: dict[int, list[int]] = {}
+    for node, parent in list(enumerate(parents))[1:]:
+        children.setdefault(parent, []).append(node)
+    order, pending = [], [0]
+    while pending:
+        order.append(pending.pop())
+        pending += reversed(children.get(order[-1], []))
+    return order
+
+
+def subtree(tree: Tree, node: int) -> list[int]:
+    return [each for each in range(len(tree)) if node in tree.path(each)]
+
+
+@given(data=st.data())
+def test_from_parents_walks_depth_first_and_keeps_the_order_of_children(
+    data: st.DataObject, parents: Parents
+) -> None:
+    given_parents = data.draw(parents())
+    tree, order = tree_of(given_parents)
+    assert order == preorder(given_parents)
+    assert tree.frame.tolist() == order
+    assert tree.parent[0] == NO_NODE
+    for node in range(1, len(tree)):
+        assert tree.parent[node] < node
+        assert order[tree.parent[node]] == given_parents[order[node]]
+
+
+@given(data=st.data())
+def test_a_subtree_is_a_slice_and_depth_is_the_length_of_the_path(
+    data: st.DataObject, parents: Parents
+) -> None:
+    tree, _ = tree_of(data.draw(parents()))
+    for node in range(len(tree)):
+        assert subtree(tree, node) == list(range(node, int(tree.subtree_end[node])))
+        assert tree.depth[node] == len(tree.path(node)) - 1
+        below = [each for each in range(len(tree)) if tree.parent[each] == node]
+        assert list(tree.children(node)) == below
+
+
+@given(data=st.data())
+def test_inclusive_is_the_sum_over_the_subtree_and_keeps_the_total(
+    data: st.DataObject, parents: Parents
+) -> None:
+    tree, _ = tree_of(data.draw(parents()))
+    count = len(tree)
+    values = np.array(data.draw(st.lists(st.integers(0, 2**50), min_size=count, max_size=count)))
+    inclusive = tree.inclusive(values)
+    assert (inclusive >= values).all()
+    assert inclusive[0] == values.sum()
+    for node in range(count):
+        assert inclusive[node] == values[subtree(tree, node)].sum()
+
+
+@given(data=st.data())
+def test_inclusive_maximum_is_the_maximum_over_the_subtree(
+    data: st.DataObject, parents: Parents
+) -> None:
+    tree, _ = tree_of(data.draw(parents()))
+    count = len(tree)
+    values = np.array(data.draw(st.lists(st.integers(-9, 9), min_size=count, max_size=count)))
+    expected = [values[subtree(tree, node)].max() for node in range(count)]
+    assert tree.inclusive_maximum(values).tolist() == expected
+
+
+@given(data=st.data())
+def test_below_and_nearest_look_up_the_path(data: st.DataObject, parents: Parents) -> None:
+    tree, _ = tree_of(data.draw(parents()))
+    count = len(tree)
+    mask = np.array(data.draw(st.lists(st.booleans(), min_size=count, max_size=count)))
+    for node, (is_below, nearest) in enumerate(
+        zip(tree.below(mask).tolist(), tree.nearest(mask).tolist(), strict=True)
+    ):
+        marked = [each for each in tree.path(node) if mask[each]]
+        assert is_below == any(each != node for each in marked)
+        assert nearest == (marked[-1] if marked else NO_NODE)
+
+
+@given(data=st.data())
+def test_only_sound_columns_make_a_tree(data: st.DataObject, parents: Parents) -> None:
+    tree, _ = tree_of(data.draw(parents(8)))
+    count = len(tree)
+    parent, end = tree.parent.copy(), tree.subtree_end.copy()
+    column = data.draw(st.sampled_from([parent, end]))
+    column[data.draw(st.integers(0, count - 1))] = data.draw(st.integers(-2, count + 1))
+    columns = parent, tree.frame, tree.phase, end
+    # The definition: a walk by children visits 0, 1, 2, ... and every end is where it says.
+    is_sound = parent[0] == NO_NODE and all(0 <= parent[n] < n for n in range(1, count))
+    if is_sound:
+        is_sound = preorder([0, *parent[1:].tolist()]) == list(range(count))
+    if is_sound:
+        is_sound = end.tolist() == tree_of([0, *parent[1:].tolist()])[0].subtree_end.tolist()
+    if is_sound:
+        assert Tree.from_preorder(*columns).subtree_end.tolist() == end.tolist()
+    else:
+        with pytest.raises(ValueError, match=r"^'(parent|subtree_end)' row \d+: "):
+            Tree.from_preorder(*columns)
+
+
+def test_an_empty_tree_is_refused() -> None:
+    none = np.zeros(0, np.int32)
+    with pytest.raises(ValueError, match="root"):
+        Tree.from_preorder(none, none.astype(np.uint32), none.astype(np.uint8), none)
+    with pytest.raises(ValueError, match="0 parents"):
+        Tree.from_parents(none, none, none)
+
+
+@pytest.mark.parametrize("parent", [1, 2, -1])
+def test_a_parent_that_does_not_precede_its_child_is_refused(parent: int) -> None:
+    columns = np.array([0, parent]), np.zeros(2, np.int32), np.zeros(2, np.uint8)
+    with pytest.raises(ValueError, match=f"parent {parent} of node 1"):
+        Tree.from_parents(*columns)
+
+
+def test_a_chain_of_a_hundred_thousand_frames_takes_no_longer_than_any_tree() -> None:
+    # The passes are counted in powers of two of the depth; one a level would take minutes.
+    begun = time.perf_counter()
+    tree, _ = tree_of([0, *range(99_999)])
+    assert tree.depth[-1] == 99_999
+    assert (tree.inclusive_maximum(np.arange(100_000)) == 99_999).all()
+    assert time.perf_counter() - begun < 20

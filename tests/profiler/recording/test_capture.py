@@ -1,0 +1,57 @@
+"""What a capture tells its reader of the counters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from deepcontext import _native
+from deepcontext.profiler.model.profile import Profile
+from deepcontext.profiler.recording.capture import Capture, StepTimes
+from deepcontext.profiler.recording.usage import ProcessUsage
+
+if TYPE_CHECKING:
+    from deepcontext._native import Counters
+
+
+def capture_with(**counters: int) -> Profile:
+    """A profile of nothing but these counters, through the bytes of its file."""
+    _native.begin(1000)
+    _native.end()
+    capture = Capture(
+        reading=_native.read_tree([]),
+        counters=cast("Counters", {**_native.counters(), **counters}),
+        outcomes={},
+        phase_rules=(),
+        usage=ProcessUsage().read(),
+        exit_reason="exit",
+        steps=0,
+        step_times=StepTimes(),
+        forked_children=0,
+        options={},
+    )
+    return Profile.from_bytes(capture.encode())
+
+
+def test_nothing_lost_needs_no_word() -> None:
+    assert capture_with().trust.notes == ()
+
+
+@pytest.mark.parametrize(
+    ("counter", "words"),
+    [
+        ("clock_steps_back", "clock stepped back 7 times"),
+        ("contexts_refused", "7 look-ups of new call paths"),
+        ("contexts_refused", "raise it with --node-limit"),
+        ("names_refused", "7 events with new names count as '(other names)'"),
+        ("functions_refused", "count as '(other functions)'"),
+        ("threads_joined", "7 threads are joined as 'other threads'"),
+        ("paths_cut", "7 Python paths were cut"),
+    ],
+)
+def test_what_was_lost_is_told(counter: str, words: str) -> None:
+    trust = capture_with(**{counter: 7}).trust
+    assert trust.counters[counter] == 7
+    (note,) = trust.notes
+    assert words in note

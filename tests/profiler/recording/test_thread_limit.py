@@ -1,0 +1,138 @@
+"""A process that may have no more threads goes on as it would have, and its profile says so."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from typing import TYPE_CHECKING
+
+import pytest
+
+from deepcontext import Profile
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# A stack that no machine has room for: pthread_create() fails with EAGAIN, as at RLIMIT_NPROC or a
+# container's limit, which do not hold for root.
+LIMIT = """
+import ctypes, sys
+libc = ctypes.CDLL(None)
+
+def allow_threads(may_start):
+    attributes = ctypes.create_string_buffer(256)
+    libc.pthread_attr_init(attributes)
+    libc.pthread_attr_setstacksize(attributes, ctypes.c_size_t(8 << 20 if may_start else 1 << 46))
+    assert libc.pthread_setattr_default_np(attributes) == 0
+
+def work(seconds):
+    import time
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        sum(range(1000))
+"""
+
+
+def run(folder: Path, program: str) -> Profile:
+    """Run a program that writes out.dcprof and return that."""
+    output_of(folder, program)
+    return Profile.load(folder / "out.dcprof")
+
+
+def output_of(folder: Path, program: str) -> str:
+    """Return what a program prints; a status but 0, or words on its stderr, fail."""
+    done = subprocess.run(
+        [sys.executable, "-X", "faulthandler", "-c", LIMIT + textwrap.dedent(program)],
+        cwd=folder,
+        env=os.environ
+        | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "OPENBLAS_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert not done.stderr, done.stderr
+    return done.stdout
+
+
+def test_a_session_begins_without_threads_of_ours(tmp_path: Path) -> None:
+    profile = run(
+        tmp_path,
+        """
+        import deepcontext
+        allow_threads(False)
+        deepcontext.start("out.dcprof")
+        work(0.05)
+        deepcontext.stop()
+        allow_threads(True)
+        deepcontext.start("out.dcprof")  # what was left half done would end the process here
+        deepcontext.stop()
+        allow_threads(False)
+        deepcontext.start("out.dcprof")
+        with deepcontext.scope("recorded all the same"):
+            work(0.05)
+        deepcontext.stop()
+        """,
+    )
+    (sampling,) = [c for c in profile.trust.collectors if c.name == "cpu sampling"]
+    assert "no more threads" in sampling.reason
+    assert any("no snapshot could be written" in note for note in profile.trust.notes)
+    assert {node.frame.name for node in profile.query().kind("scope")} == {"recorded all the same"}
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_fork_may_leave_no_room_for_our_threads(tmp_path: Path) -> None:
+    profile = run(
+        tmp_path,
+        """
+        import os
+        import deepcontext
+        deepcontext.start("out.dcprof")
+        work(0.2)
+        allow_threads(False)
+        for _ in range(2):
+            child = os.fork()
+            if child == 0:
+                os._exit(0)
+            os.waitpid(child, 0)
+            work(0.05)
+        allow_threads(True)
+        deepcontext.stop()
+        """,
+    )
+    (sampling,) = [c for c in profile.trust.collectors if c.name == "cpu sampling"]
+    assert sampling.status == "degraded"
+    assert "after a fork" in sampling.reason
+    assert profile.trust.counters["samples_running"] + profile.trust.counters["samples_waiting"] > 0
+    assert profile.trust.counters["forked_children"] == 2
+
+
+def test_what_waits_for_the_end_of_a_thread_does_not_wait_for_none(tmp_path: Path) -> None:
+    output = output_of(
+        tmp_path,
+        """
+        from deepcontext.collectors.jax.sampling import Sampler
+        from deepcontext.collectors.shared.internal_thread import OwnThread
+        allow_threads(False)
+        thread = OwnThread(lambda: print("never"))
+        print(thread.start())
+        thread.join()
+        sampler = Sampler(None, duty=0.05, exact=False)
+        sampler._start()
+        sampler.uninstall()
+        print(*sampler.state.refusals)
+        allow_threads(True)
+        runs = []
+        thread = OwnThread(lambda: runs.append("once"))
+        was_started = thread.start()
+        thread.join()
+        print(was_started, *runs)
+        """,
+    )
+    refused, reason, started = output.splitlines()
+    assert refused == "False"
+    assert "no more threads" in reason
+    assert started == "True once"

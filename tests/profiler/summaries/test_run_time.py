@@ -1,0 +1,82 @@
+"""Importing and compiling are told apart from the program's work, each counted once."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from deepcontext.profiler.format.frame import Frame, FrameKind
+from deepcontext.profiler.format.metric import SAMPLED_CPU_TIME_NS, MetricRows
+from deepcontext.profiler.summaries.run_time import RunTime, run_time
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deepcontext.profiler.model.profile import Profile
+    from tests.conftest import MakeProfile
+
+LIBRARY = "/usr/lib/python3.11/site-packages/torch/__init__.py"
+ROOT = Frame(FrameKind.ROOT, "")
+MAIN = Frame(FrameKind.THREAD, "MainThread")
+SCRIPT = Frame(FrameKind.PYTHON, "<module>", "/home/me/train.py", 1)
+IMPORTED = Frame(FrameKind.PYTHON, "<module>", LIBRARY, 1)
+OWN_MODULE = Frame(FrameKind.PYTHON, "<module>", "/home/me/model.py", 1)
+COMPILING = Frame(FrameKind.MARKER, "torch.compile: compiling")
+
+
+def _sampled(profile: Profile, values: dict[int, int]) -> Profile:
+    rows = MetricRows(
+        SAMPLED_CPU_TIME_NS,
+        np.array(list(values), np.uint32),
+        np.full(len(values), 1, np.uint64),
+        np.array(list(values.values()), np.int64),
+    )
+    return dataclasses.replace(profile, metrics={**profile.metrics, SAMPLED_CPU_TIME_NS.name: rows})
+
+
+def _of(make: MakeProfile, frames: Sequence[Frame], values: dict[int, int]) -> RunTime | None:
+    """A chain of frames below one another."""
+    parents = [0, *range(len(frames) - 1)]
+    return run_time(_sampled(make(parents, frames), values))
+
+
+def test_what_an_import_runs_is_importing(make_profile: MakeProfile) -> None:
+    reading = Frame(FrameKind.PYTHON, "load", LIBRARY, 7)
+    found = _of(make_profile, [ROOT, MAIN, SCRIPT, IMPORTED, reading], {2: 5, 3: 100, 4: 20})
+    assert found == RunTime(elapsed_ns=125, importing_ns=120, compiling_ns=0)
+    assert found.working_ns == 5
+
+
+def test_a_line_of_the_user_below_an_import_is_work(make_profile: MakeProfile) -> None:
+    """The runner of tests imports them; a module of the user's own computes at its import."""
+    runner = Frame(FrameKind.PYTHON, "<module>", LIBRARY.replace("torch", "pytest"), 1)
+    found = _of(make_profile, [ROOT, MAIN, runner, OWN_MODULE], {2: 5, 3: 100})
+    assert found == RunTime(elapsed_ns=105, importing_ns=0, compiling_ns=0)
+
+
+def test_what_a_compiler_imports_is_compiling(make_profile: MakeProfile) -> None:
+    found = _of(make_profile, [ROOT, MAIN, SCRIPT, COMPILING, IMPORTED], {3: 10, 4: 20})
+    assert found == RunTime(elapsed_ns=30, importing_ns=0, compiling_ns=30)
+
+
+def test_compiling_that_was_measured_counts_as_that_which_was_sampled(
+    make_profile: MakeProfile,
+) -> None:
+    jitted = Frame(FrameKind.OPERATOR, "jit(step)")
+    compiling = Frame(FrameKind.PHASE, "jax: compiling")
+    frames = [ROOT, MAIN, SCRIPT, jitted, compiling]
+    profile = make_profile([0, 0, 1, 2, 3], frames, cpu_time_ns={3: 7, 4: 90})
+    found = run_time(_sampled(profile, {2: 3}))
+    assert found == RunTime(elapsed_ns=100, importing_ns=0, compiling_ns=90)
+
+
+def test_other_threads_do_not_count(make_profile: MakeProfile) -> None:
+    worker = Frame(FrameKind.THREAD, "worker")
+    profile = make_profile([0, 0, 1, 0, 3], [ROOT, MAIN, SCRIPT, worker, IMPORTED])
+    assert run_time(_sampled(profile, {2: 5, 4: 100})) == RunTime(5, 0, 0)
+
+
+def test_without_samples_nothing_is_known(make_profile: MakeProfile) -> None:
+    assert run_time(make_profile([0, 0], [ROOT, MAIN], cpu_time_ns={1: 5})) is None
