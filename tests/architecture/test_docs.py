@@ -1,10 +1,11 @@
 """What the documentation shows is run, and what it names exists.
 
 Blocks marked ``console`` hold commands in lines that begin with "$ "; those of deepcontext are run,
-with two pairs where they ask for more. Blocks marked ``python`` are run, too, unless their first
-line is a comment with a file name: then the block is that file. The blocks of one page share a
-folder, which holds a `train.py` and `examples/`. A comment ``<!-- tested: FILE -->`` before a block
-says that the test in FILE runs it.
+with two pairs where they ask for more. Lines below a command are its output, which must be that of
+the run, up to numbers; a line "..." stands for lines that are not shown. Blocks marked ``python``
+are run, too, unless their first line is a comment with a file name: then the block is that file.
+The blocks of one page share a folder, which holds a `train.py` and `examples/`. A comment
+``<!-- tested: FILE -->`` before a block says that the test in FILE runs it.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ class Step:
 
     kind: str
     text: str
+    output: str = ""  # what the page shows of it
 
 
 def _steps(page: Path) -> list[Step]:
@@ -57,9 +59,12 @@ def _steps(page: Path) -> list[Step]:
         if language == "python":
             steps.append(Step(f"file {name[1]}" if name else "program", text))
         elif language == "console":
-            commands = [line[2:] for line in text.splitlines() if line.startswith("$ ")]
+            before, *commands = re.split(r"^\$ ", text, flags=re.MULTILINE)
             assert commands, f"{page.name}: a console block without a line that begins with '$ '"
-            steps += [Step("command", command) for command in commands]
+            assert not before, f"{page.name}: a console block that does not begin with '$ '"
+            for command in commands:
+                line, _, output = command.partition("\n")
+                steps.append(Step("command", line, output))
     return steps
 
 
@@ -80,29 +85,82 @@ def test_commands_and_programs_run(page: Path, tmp_path: Path) -> None:
         elif step.kind == "program":
             _run([sys.executable, "-c", step.text], tmp_path, step.text)
         else:
-            _run_command(step.text, tmp_path)
+            _run_command(step, tmp_path)
 
 
-def _run_command(command: str, folder: Path) -> None:
-    command, _, target = command.partition(" > ")
+def _run_command(step: Step, folder: Path) -> None:
+    command, _, target = step.text.partition(" > ")
     words = shlex.split(re.sub(r"--pairs \d+", "--pairs 2", command))
     if words[0] == "make":
         makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
         assert re.search(rf"^{re.escape(words[1])}:", makefile, re.MULTILINE), command
         return
+    if words == ["pip", "install", "."]:
+        return  # this environment was made so
     assert words[0] == "deepcontext", f"no test can run '{command}'"
-    output = _run([sys.executable, "-m", *words], folder, command)
+    done = _run([sys.executable, "-m", *words], folder, command)
     if target:
-        (folder / target).write_bytes(output)
+        (folder / target).write_bytes(done.stdout)
+    if step.output:
+        _check_shown(step, (done.stdout + done.stderr).decode())
 
 
-def _run(words: list[str], folder: Path, what: str) -> bytes:
+def _run(words: list[str], folder: Path, what: str) -> subprocess.CompletedProcess[bytes]:
     environment = {**os.environ, "NO_COLOR": "1", "COLUMNS": "100"}
     done = subprocess.run(words, check=False, cwd=folder, env=environment, capture_output=True)
     # 3: a limit that was asked for is exceeded; what the page shows has run all the same.
     allowed = {0, 3} if "--max-ratio" in what else {0}
     assert done.returncode in allowed, f"{what}\n{done.stderr.decode()}"
-    return done.stdout
+    return done
+
+
+def _check_shown(step: Step, printed: str) -> None:
+    """Compare what a page shows with what was printed.
+
+    Rows of a table are ordered by their figures, so that the order of lines is not compared.
+    """
+    unshown = [line for line in printed.splitlines() if line.strip()]
+    for line in step.output.splitlines():
+        if not line.strip() or line.strip() == "...":
+            continue
+        found = next((each for each in unshown if _are_alike(line, each)), None)
+        assert found is not None, f"'{step.text}' no longer prints\n{line}\nbut\n{printed}"
+        unshown.remove(found)
+    if "..." not in step.output.split():
+        assert unshown == [], f"'{step.text}' prints lines that the page does not show"
+
+
+def _are_alike(shown: str, printed: str) -> bool:
+    """Say whether two lines differ in nothing but numbers and where a text was cut off."""
+    left, right = _without_numbers(shown), _without_numbers(printed)
+    if "…" not in left + right:
+        return left == right
+    return all(
+        a == b for a, b in zip(left.partition("…")[0], right.partition("…")[0], strict=False)
+    )
+
+
+def _without_numbers(line: str) -> str:
+    line = re.sub(r"[█▓▒░▚·]{2,}", "BAR", line)
+    line = re.sub(r"(?<= )-(?= |$)", "N", line)  # a cell without a figure
+    # A number and its unit; but no part of a name, and no line of a file (train.py:10).
+    line = re.sub(r"(?:< )?(?<![\w.:])[-+]?\d[\d.,]*(?: (?:[num]?s|[kM]|[KMG]iB|B)\b)?", "N", line)
+    return " ".join(line.split())
+
+
+@pytest.mark.parametrize(
+    ("shown", "printed", "alike"),
+    [
+        ("  1.2 ms  83 %  train.py:9  f()", " 912 us   7 %  train.py:9  f()", True),
+        ("  1.2 ms  83 %  train.py:9  f()", " 1.2 ms  83 %  train.py:8  f()", False),
+        ("  self   share  line", "  self   share  source", False),
+        ("  ██▓▓▒▒  for GIL  -", "  ███▓▒  for GIL  1.02 M", True),
+        ("  4 %  train.py:9  return imag…", "  4.1 %  train.py:9  return images", True),
+        ("  4 %  train.py:9  return imag…", "  4.1 %  train.py:9  return labels", False),
+    ],
+)
+def test_outputs_are_compared_up_to_numbers(shown: str, printed: str, *, alike: bool) -> None:
+    assert _are_alike(shown, printed) is alike
 
 
 @pytest.mark.parametrize(("rank", "starts"), [("0", True), ("1", False)])
@@ -115,8 +173,8 @@ def test_the_ranks_that_are_not_profiled_start_no_session(
     seen = f"{program}\nimport sys\nprint('deepcontext.collectors' in sys.modules)"
     monkeypatch.setenv("RANK", rank)
     monkeypatch.setenv("WORLD_SIZE", "2")
-    output = _run([sys.executable, "-c", seen], tmp_path, program)
-    assert output.decode().split() == [str(starts)]
+    done = _run([sys.executable, "-c", seen], tmp_path, program)
+    assert done.stdout.decode().split() == [str(starts)]
     assert (tmp_path / "out.dcprof").exists() is starts
 
 
