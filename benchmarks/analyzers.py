@@ -23,7 +23,8 @@ from deepcontext.analyzers.shared.operator_names import (
 from deepcontext.collectors.gpu.metrics import GPU_METRICS
 from deepcontext.collectors.shared.memory_metrics import METRICS as MEMORY_METRICS
 from deepcontext.profiler.format.frame import FrameKind
-from deepcontext.profiler.format.metric import CPU_TIME_NS, MetricDescriptor, MetricRows
+from deepcontext.profiler.format.metric import HOST_TIME_NS, MetricDescriptor
+from deepcontext.profiler.model.metric_rows import MetricRows
 from deepcontext.profiler.model.profile import Profile
 from deepcontext.profiler.model.synthetic import random_profile
 
@@ -72,7 +73,7 @@ def _with_names(profile: Profile) -> Profile:
 
 def _with(profile: Profile, metrics: Sequence[MetricDescriptor], **sections: bytes) -> Profile:
     """Return the profile with more metrics, so that no analyzer is silent for want of one."""
-    rows = profile.metrics[CPU_TIME_NS.name]
+    rows = profile.metrics[HOST_TIME_NS.name]
     # Those of CPU time, with no minimum or maximum: they are sums and counts.
     more = {each.name: MetricRows(each, rows.node, rows.count, rows.total) for each in metrics}
     return dataclasses.replace(

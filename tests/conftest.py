@@ -15,13 +15,9 @@ import numpy as np
 import pytest
 
 from deepcontext.profiler.format.frame import Frame, Phase
-from deepcontext.profiler.format.metric import (
-    CALL_DURATION_NS,
-    CPU_TIME_NS,
-    STEP_TIME_NS,
-    MetricRows,
-)
+from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS, STEP_TIME_NS
 from deepcontext.profiler.model.frame_table import FrameTable
+from deepcontext.profiler.model.metric_rows import MetricRows
 from deepcontext.profiler.model.metric_table import MetricTable
 from deepcontext.profiler.model.profile import Profile
 from deepcontext.profiler.model.run_info import RunInfo
@@ -114,7 +110,7 @@ class MakeProfile(Protocol):
         frames: Sequence[Frame],
         *,
         phases: Sequence[Phase] | None = None,
-        cpu_time_ns: dict[int, int] | None = None,
+        host_time_ns: dict[int, int] | None = None,
         call_samples_ns: dict[int, Sequence[int]] | None = None,
         step_samples_ns: Sequence[int] = (),
         run: RunInfo | None = None,
@@ -128,7 +124,7 @@ def make_profile() -> MakeProfile:
 
     `parents[i]` is the parent of node i (its own entry is ignored for node 0, the root), with
     `parents[i] < i`; nodes keep these numbers only where they are in pre-order already.
-    `cpu_time_ns` gives exclusive values by node, `call_samples_ns` the single calls of a node.
+    `host_time_ns` gives exclusive values by node, `call_samples_ns` the single calls of a node.
     """
     return _make_profile
 
@@ -138,7 +134,7 @@ def _make_profile(  # noqa: PLR0913  keywords with defaults
     frames: Sequence[Frame],
     *,
     phases: Sequence[Phase] | None = None,
-    cpu_time_ns: dict[int, int] | None = None,
+    host_time_ns: dict[int, int] | None = None,
     call_samples_ns: dict[int, Sequence[int]] | None = None,
     step_samples_ns: Sequence[int] = (),
     run: RunInfo | None = None,
@@ -153,12 +149,12 @@ def _make_profile(  # noqa: PLR0913  keywords with defaults
     )
     position = np.argsort(order)
     calls = {int(position[n]): list(v) for n, v in (call_samples_ns or {}).items()}
-    times = {int(position[n]): [v] for n, v in (cpu_time_ns or {}).items()}
+    times = {int(position[n]): [v] for n, v in (host_time_ns or {}).items()}
     for node, samples in calls.items():
         times.setdefault(node, [0])
         times[node] += [0] * (len(samples) - len(times[node]))
     metrics = {
-        CPU_TIME_NS.name: _rows(CPU_TIME_NS, times),
+        HOST_TIME_NS.name: _rows(HOST_TIME_NS, times),
         CALL_DURATION_NS.name: _rows(CALL_DURATION_NS, calls),
     }
     if step_samples_ns:
@@ -187,7 +183,7 @@ def _frame_table(frames: Sequence[Frame]) -> FrameTable:
 
 def _rows(descriptor: MetricDescriptor, samples: dict[int, list[int]]) -> MetricRows:
     nodes = sorted(samples)
-    is_spread = descriptor is not CPU_TIME_NS
+    is_spread = descriptor is not HOST_TIME_NS
 
     def column(dtype: Any, value: Callable[[list[int]], float]) -> Any:
         return np.array([value(samples[node]) for node in nodes], dtype)

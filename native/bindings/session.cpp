@@ -186,7 +186,7 @@ nb::dict nodeColumns(const TreeReading &reading, nb::bytes frame_phase) {
   columns["phase"] = toBytes(ordered.phase);
   columns["subtree_end"] = toBytes(ordered.subtree_end);
   nb::dict metrics;
-  metrics["cpu_time_ns"] = exclusiveRows(ordered, reading.ns_per_tick);
+  metrics["host_time_ns"] = exclusiveRows(ordered, reading.ns_per_tick);
   metrics["call_duration_ns"] = durationRows(ordered, reading.ns_per_tick);
   const MetricRegistry &registry = MetricRegistry::instance();
   for (const auto &[metric, rows] : ordered.metrics) {

@@ -8,7 +8,7 @@
             session.step()
 
     profile = deepcontext.Profile.load("out.dcprof")
-    print(profile.query().kind("operator").phase("backward").total("cpu_time_ns"))
+    print(profile.query().kind("operator").phase("backward").total("host_time_ns"))
 
 Importing this package imports no framework, no numpy and no user interface: it runs inside the
 program under test. The native core is loaded when it is first needed, so that `deepcontext doctor`

@@ -17,13 +17,9 @@ from deepcontext.collectors.gpu.metrics import GPU_METRICS
 from deepcontext.collectors.jax.programs import DEVICE_TIME_NS
 from deepcontext.collectors.shared.memory_metrics import METRICS as MEMORY_METRICS
 from deepcontext.profiler.format.frame import Frame, FrameKind, Phase
-from deepcontext.profiler.format.metric import (
-    CPU_TIME_NS,
-    Aggregation,
-    MetricDescriptor,
-    MetricRows,
-)
+from deepcontext.profiler.format.metric import HOST_TIME_NS, Aggregation, MetricDescriptor
 from deepcontext.profiler.model.frame_table import FrameTable
+from deepcontext.profiler.model.metric_rows import MetricRows
 from deepcontext.profiler.model.profile import Profile
 from deepcontext.profiler.model.run_info import RunInfo
 from deepcontext.profiler.model.tree import Tree
@@ -40,7 +36,7 @@ METRICS = {
         *GPU_METRICS,
         *MEMORY_METRICS,
         DEVICE_TIME_NS,
-        CPU_TIME_NS,
+        HOST_TIME_NS,
         MetricDescriptor("program_launch_count", "count", Aggregation.SUM, "launches"),
     )
 }
@@ -457,7 +453,7 @@ def test_shares_of_device_time_lack_no_program(untimed: int, count: int) -> None
 def test_launches_are_not_compared_with_programs_that_were_not_timed(
     computed_ms: int, count: int
 ) -> None:
-    launched = {"program_launch_count": (5000, 5000), "cpu_time_ns": (5000, 100 * MS)}
+    launched = {"program_launch_count": (5000, 5000), "host_time_ns": (5000, 100 * MS)}
     path = [step(), operator("jit(train_step)")]
     rows: list[Row] = [(path, launched)]
     if computed_ms:

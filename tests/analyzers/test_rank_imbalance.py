@@ -10,8 +10,9 @@ import pytest
 
 from deepcontext.analyzers import run_analyzers
 from deepcontext.profiler.format.frame import Frame, FrameKind
-from deepcontext.profiler.format.metric import SAMPLED_CPU_TIME_NS, MetricRows
+from deepcontext.profiler.format.metric import SAMPLED_CPU_TIME_NS
 from deepcontext.profiler.model.merging import merge
+from deepcontext.profiler.model.metric_rows import MetricRows
 from deepcontext.profiler.model.run_info import RunInfo
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def process(
             Frame(FrameKind.PYTHON, "work", file, 7),
             Frame(FrameKind.OPERATOR, "c10d::allreduce_" if meets else "aten::mm"),
         ],
-        cpu_time_ns={4: SECOND},
+        host_time_ns={4: SECOND},
         run=RunInfo(wall_ns=20 * SECOND, rank=rank, ranks=4),
     )
     rows = MetricRows(

@@ -42,7 +42,7 @@ ANALYZER = Analyzer("mine", "how many nodes?", find)
 
 
 def finding(share: float | None, name: str = "x") -> Finding:
-    gain = None if share is None else Gain("cpu_time_ns", 1, share, "it costs nothing")
+    gain = None if share is None else Gain("host_time_ns", 1, share, "it costs nothing")
     return Finding(name, Severity.INFO, name, (0,), gain=gain)
 
 

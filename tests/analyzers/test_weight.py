@@ -10,7 +10,8 @@ import pytest
 
 from deepcontext.analyzers import Analyzer, Finding, Gain, Severity, run_analyzers
 from deepcontext.profiler.format.frame import Frame, FrameKind
-from deepcontext.profiler.format.metric import SAMPLED_CPU_TIME_NS, MetricRows
+from deepcontext.profiler.format.metric import SAMPLED_CPU_TIME_NS
+from deepcontext.profiler.model.metric_rows import MetricRows
 from deepcontext.profiler.model.run_info import ALL_RANKS, RunInfo
 from deepcontext.ui.report.findings import gain_text
 
@@ -35,7 +36,7 @@ def profile(make_profile: MakeProfile) -> Profile:
     made: Profile = make_profile(
         [0, 0, 1, 2, 2],
         FRAMES,
-        cpu_time_ns={4: SECOND},
+        host_time_ns={4: SECOND},
         run=RunInfo(wall_ns=100 * SECOND),
     )
     rows = MetricRows(
@@ -58,21 +59,21 @@ def _gain(metric: str, saved_ns: int, share: float) -> Gain:
 
 
 def test_most_of_little_is_little(profile: Profile) -> None:
-    (found,) = _found(profile, _gain("cpu_time_ns", SECOND * 9 // 10, 0.9))
+    (found,) = _found(profile, _gain("host_time_ns", SECOND * 9 // 10, 0.9))
     assert found.severity is Severity.INFO
     assert found.gain is not None
     assert found.gain.run_share == pytest.approx(0.009)
-    assert gain_text(found) == "90.0 % of CPU time (0.9 % of the run)"
+    assert gain_text(found) == "90.0 % of host time (0.9 % of the run)"
 
 
 def test_severity_is_judged_without_imports(profile: Profile) -> None:
-    (found,) = _found(profile, _gain("cpu_time_ns", 20 * SECOND, 0.9))
+    (found,) = _found(profile, _gain("host_time_ns", 20 * SECOND, 0.9))
     assert found.severity is Severity.HIGH  # 20 of 50 s, though a fifth of the run
 
 
 def test_what_saves_most_of_the_run_comes_first(profile: Profile) -> None:
-    small, large = _gain("cpu_time_ns", SECOND, 0.98), _gain("elapsed time", 40 * SECOND, 0.4)
-    assert [each.id for each in _found(profile, small, large)] == ["elapsed time", "cpu_time_ns"]
+    small, large = _gain("host_time_ns", SECOND, 0.98), _gain("elapsed time", 40 * SECOND, 0.4)
+    assert [each.id for each in _found(profile, small, large)] == ["elapsed time", "host_time_ns"]
 
 
 def test_gains_of_memory_stay_as_they_are(profile: Profile) -> None:
@@ -86,14 +87,16 @@ def test_gains_of_memory_stay_as_they_are(profile: Profile) -> None:
 def test_without_samples_the_severity_is_the_analyzers(profile: Profile) -> None:
     metrics = {k: v for k, v in profile.metrics.items() if not k.startswith("sampled")}
     bare = dataclasses.replace(profile, metrics=metrics)
-    (found,) = _found(bare, _gain("cpu_time_ns", SECOND * 9 // 10, 0.9))
+    (found,) = _found(bare, _gain("host_time_ns", SECOND * 9 // 10, 0.9))
     assert found.severity is Severity.HIGH
 
 
 def _of_work(make_profile: MakeProfile, working_ns: int, ranks: int = 0) -> Profile:
     """Return a run of 50 s, all but `working_ns` of it imports."""
     run = RunInfo(wall_ns=50 * SECOND, ranks=ranks, rank=ALL_RANKS if ranks else 0)
-    made: Profile = make_profile([0, 0, 1, 2, 2], FRAMES, cpu_time_ns={4: working_ns // 2}, run=run)
+    made: Profile = make_profile(
+        [0, 0, 1, 2, 2], FRAMES, host_time_ns={4: working_ns // 2}, run=run
+    )
     rows = MetricRows(
         SAMPLED_CPU_TIME_NS,
         np.array([2, 3], np.uint32),
@@ -103,7 +106,7 @@ def _of_work(make_profile: MakeProfile, working_ns: int, ranks: int = 0) -> Prof
     return dataclasses.replace(made, metrics={**made.metrics, SAMPLED_CPU_TIME_NS.name: rows})
 
 
-@pytest.mark.parametrize("metric", ["cpu_time_ns", "gpu_time_ns", "elapsed time", "peak_bytes"])
+@pytest.mark.parametrize("metric", ["host_time_ns", "gpu_time_ns", "elapsed time", "peak_bytes"])
 def test_a_program_that_did_next_to_no_work_has_nothing_high(
     make_profile: MakeProfile, metric: str
 ) -> None:
@@ -121,7 +124,7 @@ def test_a_finding_without_a_gain_is_judged_by_the_work_too(make_profile: MakePr
 
 
 def test_work_of_a_job_is_that_of_a_rank(make_profile: MakeProfile) -> None:
-    gain = _gain("cpu_time_ns", 2 * SECOND, 0.9)
+    gain = _gain("host_time_ns", 2 * SECOND, 0.9)
     (found,) = _found(_of_work(make_profile, 4 * SECOND - 1, ranks=4), gain)
     assert found.severity is Severity.WARNING
     (found,) = _found(_of_work(make_profile, 4 * SECOND, ranks=4), gain)
@@ -137,6 +140,6 @@ def test_little_elapsed_time_is_little(profile: Profile) -> None:
 def test_a_place_that_is_next_to_nothing_of_the_run_is_not_named(
     profile: Profile, saved_ns: int, count: int
 ) -> None:
-    finding = Finding("place", Severity.HIGH, "x", (0,), gain=_gain("cpu_time_ns", saved_ns, 0.9))
+    finding = Finding("place", Severity.HIGH, "x", (0,), gain=_gain("host_time_ns", saved_ns, 0.9))
     place = Analyzer("place", "where?", lambda _: [finding], names_place_only=True)
     assert len(run_analyzers(profile, only=["place"], plugins=[place])) == count

@@ -19,9 +19,9 @@ from deepcontext.profiler.format.metric import (
     SAMPLED_WAIT_TIME_NS,
     Aggregation,
     MetricDescriptor,
-    MetricRows,
 )
 from deepcontext.profiler.format.status import Status
+from deepcontext.profiler.model.metric_rows import MetricRows
 from deepcontext.profiler.model.metric_table import MetricTable
 from deepcontext.profiler.model.profile import Profile
 from deepcontext.profiler.model.run_info import RunInfo
@@ -112,7 +112,7 @@ def left_profile(make_profile: Any, folder: Path) -> Profile:
         [parent for parent, _ in nodes],
         [node.frame for _, node in nodes],
         phases=[node.phase for _, node in nodes],
-        cpu_time_ns={at: node.ns for at, (_, node) in enumerate(nodes) if node.ns},
+        host_time_ns={at: node.ns for at, (_, node) in enumerate(nodes) if node.ns},
         call_samples_ns={at: node.calls for at, (_, node) in enumerate(nodes) if node.calls},
         run=dataclasses.replace(run_info(folder), steps=0),
     )
@@ -224,7 +224,7 @@ def gpu_profile(make_profile: Any, *, with_operator: bool) -> Profile:
         Frame(FrameKind.KERNEL, KERNEL),
     ]
     last = len(frames) - 1
-    host = {"cpu_time_ns": {3: 5_000_000}, "call_samples_ns": {3: [5_000_000]}}
+    host = {"host_time_ns": {3: 5_000_000}, "call_samples_ns": {3: [5_000_000]}}
     profile = make_profile(
         [max(place - 1, 0) for place in range(len(frames))],
         frames,
@@ -299,7 +299,7 @@ def training_profile(
         [parent for parent, _ in nodes],
         [node.frame for _, node in nodes],
         phases=[node.phase for _, node in nodes],
-        cpu_time_ns={at: node.ns for at, (_, node) in enumerate(nodes) if node.ns},
+        host_time_ns={at: node.ns for at, (_, node) in enumerate(nodes) if node.ns},
         call_samples_ns={at: node.calls for at, (_, node) in enumerate(nodes) if node.calls},
         step_samples_ns=[900_000_000, 1_000_000_000, 1_050_000_000, 1_010_000_000],
         run=run_info(folder),

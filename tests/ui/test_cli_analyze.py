@@ -38,7 +38,7 @@ def sorting(tmp_path: Path, make_profile: MakeProfile) -> Path:
             Frame(FrameKind.OPERATOR, "aten::mm"),
         ],
         phases=[Phase.NONE, Phase.NONE, Phase.NONE, Phase.FORWARD, Phase.FORWARD],
-        cpu_time_ns={3: 600 * MS, 4: 400 * MS},
+        host_time_ns={3: 600 * MS, 4: 400 * MS},
         run=RunInfo(cwd="/home/me", wall_ns=2000 * MS),
     ).save(path)
     return path
@@ -49,7 +49,7 @@ def test_text_says_where_why_and_what(sorting: Path, capsys: pytest.CaptureFixtu
     text = " ".join(capsys.readouterr().out.split())
     assert "takes 60% of the time in operators" in text
     assert "train.py:12" in text
-    assert "at most 60.0 % of CPU time" in text
+    assert "at most 60.0 % of host time" in text
     assert "misleads when" in text
 
 

@@ -51,7 +51,7 @@ def write(tmp_path: Path, make_profile: Any) -> Write:
             parents,
             frames,
             phases=phases,
-            cpu_time_ns=cpu_time,
+            host_time_ns=cpu_time,
             call_samples_ns=calls,
             run=run,
         )
@@ -130,7 +130,7 @@ def test_an_unknown_metric_names_those_that_exist(
 ) -> None:
     before = write("a", {("f", 1, "x"): 10})
     assert app.main(["diff", before, before, "--metric", "gpu"]) == 2
-    assert "cpu_time_ns" in capsys.readouterr().err
+    assert "host_time_ns" in capsys.readouterr().err
 
 
 def test_every_key_is_documented_and_every_documented_key_exists(

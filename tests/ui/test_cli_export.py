@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from deepcontext.profiler.format.frame import Frame, FrameKind, Phase
-from deepcontext.profiler.format.metric import CPU_TIME_NS
+from deepcontext.profiler.format.metric import HOST_TIME_NS
 from deepcontext.profiler.model.profile import Profile
 from deepcontext.ui.cli import app
 from deepcontext.ui.cli.export import _FORMATS
@@ -58,7 +58,7 @@ def test_pprof_has_every_path_with_its_values_and_phase(
     names = list(made.string_table)
     assert names[0] == ""
     types = [names[each.type] for each in made.sample_type]
-    assert types[0] == names[made.default_sample_type] == CPU_TIME_NS.name
+    assert types[0] == names[made.default_sample_type] == HOST_TIME_NS.name
     assert {names[each.unit] for each in made.sample_type} == {"nanoseconds"}
     for place, metric in enumerate(types):
         values = sum(sample.value[place] for sample in made.sample)
@@ -77,7 +77,7 @@ def test_pprof_has_every_path_with_its_values_and_phase(
         phases = [names[each.str] for each in sample.label if names[each.key] == "phase"]
         found[path, *phases] += sample.value[0]
     expected: Counter[tuple[Any, ...]] = Counter()
-    for node, value in enumerate(profile.exclusive(CPU_TIME_NS.name).tolist()):
+    for node, value in enumerate(profile.exclusive(HOST_TIME_NS.name).tolist()):
         frames = profile.path(node)[1:]
         phase = Phase(int(profile.tree.phase[node]))
         labels = () if phase == Phase.NONE else (phase.label,)
@@ -91,8 +91,8 @@ def test_speedscope_has_a_view_for_each_metric(in_folder: Path) -> None:
     profile = Profile.load("troubled.dcprof")
     frames = made["shared"]["frames"]
     by_name = {view["name"]: view for view in made["profiles"]}
-    assert made["profiles"][made["activeProfileIndex"]] is by_name["CPU time (cpu_time_ns)"]
-    for metric in ("cpu_time_ns", "sampled_wait_time_ns", "elapsed_time_ns"):
+    assert made["profiles"][made["activeProfileIndex"]] is by_name["host time (host_time_ns)"]
+    for metric in ("host_time_ns", "sampled_wait_time_ns", "elapsed_time_ns"):
         (view,) = [view for name, view in by_name.items() if f"({metric})" in name]
         assert view["unit"] == "nanoseconds"
         assert sum(view["weights"]) == view["endValue"] == profile.inclusive(metric)[0]
@@ -112,7 +112,7 @@ def test_collapsed_adds_up_what_reads_the_same(in_folder: Path) -> None:
     assert app.main(["export", "train.dcprof", "--format", "collapsed", "-o", "out"]) == 0
     lines = _collapsed(Path("out"))
     profile = Profile.load("train.dcprof")
-    assert lines.total() == profile.inclusive("cpu_time_ns")[0]
+    assert lines.total() == profile.inclusive("host_time_ns")[0]
     assert all(stack.startswith("MainThread;<module> train.py:") for stack in lines)
     assert any(stack.endswith(";aten::addmm") for stack in lines)
 
@@ -139,7 +139,7 @@ def odd(tmp_path: Path, make_profile: Callable[..., Profile]) -> Path:
         Frame(FrameKind.OPERATOR, ""),
         Frame(FrameKind.OPERATOR, "aten::mm"),
     ]
-    profile = make_profile([0, 0, 1, 1], frames, cpu_time_ns={1: 7, 2: -5, 3: 11})
+    profile = make_profile([0, 0, 1, 1], frames, host_time_ns={1: 7, 2: -5, 3: 11})
     path = tmp_path / "odd.dcprof"
     profile.save(path)
     return path
@@ -152,7 +152,7 @@ def test_odd_names_and_negative_values(
     out = tmp_path / "out"
     assert app.main(["export", str(odd), "--format", name, "-o", str(out)]) == 0
     assert capsys.readouterr().err == (
-        "note: 1 call paths with a negative cpu_time_ns are left out: other viewers cannot show "
+        "note: 1 call paths with a negative host_time_ns are left out: other viewers cannot show "
         "them\n"
     )
     if name == "collapsed":

@@ -70,7 +70,7 @@ def test_the_tree_of_each_rank_is_as_in_its_own_file(make_rank: MakeRank) -> Non
     assert pivots(parts[0]) == ("thread", "none", "phase")
     for part, (_, node) in zip(parts, balance.rank_nodes(job), strict=True):
         assert _paths(job, node) == _paths(part)
-    for metric in ("cpu_time_ns", "sampled_wait_time_ns", "elapsed_time_ns"):
+    for metric in ("host_time_ns", "sampled_wait_time_ns", "elapsed_time_ns"):
         total = sum(int(p.inclusive(metric)[0]) for p in parts)
         assert int(job.inclusive(metric)[0]) == total > 0
     assert len(set(job.frames)) == len(job.frames)
@@ -135,7 +135,7 @@ def test_uneven_lines_come_first(make_profile: Any) -> None:
             Frame(FrameKind.OPERATOR, "aten::mm"),
         ]
         costs = {3: slow_ms * MS, 5: even_ms * MS}
-        profile: Profile = make_profile([0, 0, 1, 2, 1, 4], frames, cpu_time_ns=costs)
+        profile: Profile = make_profile([0, 0, 1, 2, 1, 4], frames, host_time_ns=costs)
         return dataclasses.replace(
             profile, run=dataclasses.replace(profile.run, rank=number, ranks=3)
         )
@@ -317,10 +317,10 @@ def test_one_name_for_two_measures_is_an_error(
 ) -> None:
     profile = make_rank(1)
     rows = dict(profile.stored_metrics())
-    descriptor = MetricDescriptor("cpu_time_ns", "us", Aggregation.MAX, "other")
-    rows["cpu_time_ns"] = dataclasses.replace(rows["cpu_time_ns"], descriptor=descriptor)
+    descriptor = MetricDescriptor("host_time_ns", "us", Aggregation.MAX, "other")
+    rows["host_time_ns"] = dataclasses.replace(rows["host_time_ns"], descriptor=descriptor)
     dataclasses.replace(profile, metrics=rows).save("old.dcprof")
     assert app.main(["merge", "-o", "job.dcprof", files[0], "old.dcprof"]) == 2
-    assert "metric 'cpu_time_ns' is a sum in ns in 'run.rank0.dcprof', a max in us in" in (
+    assert "metric 'host_time_ns' is a sum in ns in 'run.rank0.dcprof', a max in us in" in (
         capsys.readouterr().err
     )

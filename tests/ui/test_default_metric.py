@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize(
-    ("name", "metric"), [("train", "cpu_time_ns"), ("plain", "elapsed_time_ns")]
+    ("name", "metric"), [("train", "host_time_ns"), ("plain", "elapsed_time_ns")]
 )
 def test_every_view_begins_with_the_same_metric(
     training_folder: Path, capsys: pytest.CaptureFixture[str], name: str, metric: str

@@ -10,7 +10,7 @@ from deepcontext.ui.labels import figure, figures, metric_label
 @pytest.mark.parametrize(
     ("name", "label"),
     [
-        ("cpu_time_ns", "CPU time"),
+        ("host_time_ns", "host time"),
         ("gpu_time_ns", "GPU time"),
         ("sampled_gil_wait_time_ns", "sampled GIL wait time"),
         ("flops", "FLOPs"),
@@ -33,7 +33,7 @@ def test_metrics_are_named_in_words(name: str, label: str) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "shown"),
     [
-        ("own_cpu_time_ns", "207949508", ("own CPU time", "208 ms")),
+        ("internal_cpu_time_ns", "207949508", ("internal CPU time", "208 ms")),
         ("rate_hz", "100.0", ("rate", "100 Hz")),
         ("sampled_s", "8.5", ("sampled", "8.50 s")),
         ("pool_bytes", "67108864", ("pool", "64.0 MiB")),

@@ -60,13 +60,13 @@ def test_a_kernel_s_name_is_cut_where_it_says_least(make_profile: Any) -> None:
 
 def test_phases_are_left_out_where_none_is_known(make_profile: Any) -> None:
     frames = [Frame(FrameKind.ROOT, ""), Frame(FrameKind.OPERATOR, "aten::mm")]
-    profile = make_profile([0, 0], frames, cpu_time_ns={1: 7}, call_samples_ns={1: [7]})
+    profile = make_profile([0, 0], frames, host_time_ns={1: 7}, call_samples_ns={1: [7]})
     assert "Phases" not in _report(profile)
 
 
 def test_programs_read_the_same_and_every_key_is_documented(make_profile: Any) -> None:
     profile = gpu_profile(make_profile, with_operator=True)
-    gpu: Any = report_to_dict(profile, limit=5, metric="cpu_time_ns")["gpu"]
+    gpu: Any = report_to_dict(profile, limit=5, metric="host_time_ns")["gpu"]
     assert (gpu["time_ns"], gpu["launches"]) == (24_000_000, 8)
     [row] = gpu["kernels"]["rows"]
     assert (row["name"], row["gpu_time_ns"], row["launches"]) == (KERNEL, 24_000_000, 8)

@@ -10,7 +10,8 @@ import numpy as np
 from rich.console import Console
 
 from deepcontext.profiler.format.frame import Frame, FrameKind
-from deepcontext.profiler.format.metric import SAMPLED_CPU_TIME_NS, MetricRows
+from deepcontext.profiler.format.metric import SAMPLED_CPU_TIME_NS
+from deepcontext.profiler.model.metric_rows import MetricRows
 from deepcontext.profiler.model.run_info import RunInfo
 from deepcontext.ui.report import render_report, render_summary
 
@@ -44,7 +45,7 @@ def _trained(make: MakeProfile, other_line_ns: int) -> Profile:
     parents += [1, len(frames) - 2]
     times[len(frames) - 1] = other_line_ns
     samples: dict[int, Sequence[int]] = {node: [value] for node, value in times.items()}
-    return make(parents, frames, cpu_time_ns=times, call_samples_ns=samples)
+    return make(parents, frames, host_time_ns=times, call_samples_ns=samples)
 
 
 def test_modules_stand_in_where_one_line_has_nearly_everything(make_profile: MakeProfile) -> None:
@@ -64,7 +65,7 @@ def test_importing_and_compiling_stand_in_the_first_line(make_profile: MakeProfi
     profile = make_profile(
         [0, 0, 1, 2, 2, 2],
         [*BASE, LINE, imported, compiling, Frame(FrameKind.OPERATOR, "aten::x")],
-        cpu_time_ns={5: SECOND},
+        host_time_ns={5: SECOND},
         call_samples_ns={5: [SECOND]},
         run=RunInfo(wall_ns=10 * SECOND),
     )

@@ -24,7 +24,7 @@ from deepcontext.ui.report.paths import exclusive_paths, inclusive_paths
 if TYPE_CHECKING:
     from pathlib import Path
 
-METRIC = "cpu_time_ns"
+METRIC = "host_time_ns"
 COLOUR = re.compile(r"\x1b\[[0-9;]*3[0-9]")
 
 
@@ -55,7 +55,7 @@ def profiles(draw: st.DrawFn, make_profile: Any) -> Profile:
         parents,
         frames,
         phases=[draw(st.sampled_from(Phase)) for _ in range(count)],
-        cpu_time_ns=draw(st.dictionaries(st.integers(0, count - 1), values)),
+        host_time_ns=draw(st.dictionaries(st.integers(0, count - 1), values)),
         call_samples_ns={node: [1, 10 ** draw(st.integers(1, 12))] for node in range(1, count)},
         run=RunInfo(command=(draw(NAMES), draw(NAMES)), wall_ns=draw(values)),
         trust=TrustReport(notes=(draw(NAMES),)),
@@ -99,7 +99,7 @@ def test_path_rows_and_the_rest_are_the_whole_tree(make_profile: Any, data: st.D
 def test_largest_self_times_are_all_shown(make_profile: Any) -> None:
     operators = [Frame(FrameKind.OPERATOR, f"op{index}") for index in range(40)]
     frames = [Frame(FrameKind.ROOT, ""), *operators]
-    profile = make_profile([0] * 41, frames, cpu_time_ns={n: 1000 - n for n in range(1, 41)})
+    profile = make_profile([0] * 41, frames, host_time_ns={n: 1000 - n for n in range(1, 41)})
     tree = exclusive_paths(profile, METRIC, 7)
     assert [row.nodes for row in tree.rows] == [(node,) for node in range(1, 8)]
     assert tree.hidden_nodes == 33
@@ -109,7 +109,7 @@ def test_largest_self_times_are_all_shown(make_profile: Any) -> None:
 def test_deep_single_paths_become_one_row_with_a_count(make_profile: Any, depth: int) -> None:
     python = [Frame(FrameKind.PYTHON, f"f{line}", "/me/a.py", line) for line in range(1, depth + 1)]
     frames = [Frame(FrameKind.ROOT, ""), *python, Frame(FrameKind.OPERATOR, "aten::mm")]
-    profile = make_profile([0, *range(depth + 1)], frames, cpu_time_ns={depth + 1: 10**9})
+    profile = make_profile([0, *range(depth + 1)], frames, host_time_ns={depth + 1: 10**9})
     section = _text(profile).partition("Call paths by self")[2]
     (row,) = [line for line in section.splitlines() if "aten::mm" in line]
     match = re.search(r"f1 a.py:1 > … (\d+) more > (.*)$", row)
@@ -125,7 +125,7 @@ def test_frames_of_libraries_are_left_out_of_paths(make_profile: Any) -> None:
         Frame(FrameKind.PYTHON, "Linear.forward", library, 134),
         Frame(FrameKind.OPERATOR, "aten::mm"),
     ]
-    text = _text(make_profile([0, 0, 1, 2], frames, cpu_time_ns={3: 10**9}))
+    text = _text(make_profile([0, 0, 1, 2], frames, host_time_ns={3: 10**9}))
     assert "main a.py:3 > aten::mm" in text
     assert "Linear.forward" not in text
     assert "frames of libraries are not named" in text
@@ -136,7 +136,7 @@ def test_names_cannot_drive_the_terminal(make_profile: Any) -> None:
         Frame(FrameKind.ROOT, ""),
         Frame(FrameKind.OPERATOR, "evil\x1b]0;x\x07\n[red]a[/red]"),
     ]
-    text = _text(make_profile([0, 0], frames, cpu_time_ns={1: 5}), width=160)
+    text = _text(make_profile([0, 0], frames, host_time_ns={1: 5}), width=160)
     assert "evil\\x1b]0;x\\x07\\n[red]a[/red]" in text
     assert "\x1b" not in text
 
@@ -145,7 +145,7 @@ def test_colours_on_a_terminal_only_and_not_with_no_color(
     make_profile: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     frames = [Frame(FrameKind.ROOT, ""), Frame(FrameKind.OPERATOR, "aten::mm")]
-    profile = make_profile([0, 0], frames, cpu_time_ns={1: 5}, phases=[Phase.NONE, Phase.FORWARD])
+    profile = make_profile([0, 0], frames, host_time_ns={1: 5}, phases=[Phase.NONE, Phase.FORWARD])
     for name in ("NO_COLOR", "FORCE_COLOR", "TERM"):
         monkeypatch.delenv(name, raising=False)
     assert not COLOUR.search(_text(profile))
@@ -233,7 +233,7 @@ def test_a_snapshot_without_operators_says_that_it_is_one(make_profile: Any) -> 
 
 def test_unknown_metric_lists_those_that_exist(make_profile: Any) -> None:
     profile = make_profile([0], [Frame(FrameKind.ROOT, "")])
-    with pytest.raises(QueryError, match=r"'gpu_time_ns'.*cpu_time_ns"):
+    with pytest.raises(QueryError, match=r"'gpu_time_ns'.*host_time_ns"):
         _text(profile, metric="gpu_time_ns")
 
 

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from deepcontext.profiler.format.frame import Frame, FrameKind
-from deepcontext.profiler.format.metric import Aggregation, MetricDescriptor, MetricRows
+from deepcontext.profiler.format.metric import Aggregation, MetricDescriptor
+from deepcontext.profiler.model.metric_rows import MetricRows
 from deepcontext.profiler.model.profile import Profile
 from deepcontext.profiler.model.synthetic import random_profile
 from deepcontext.profiler.summaries import summary
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
     Ask = Callable[..., Any]
 
-METRIC = "cpu_time_ns"
+METRIC = "host_time_ns"
 
 
 @pytest.fixture
@@ -64,7 +65,7 @@ def test_about_says_what_is_open_and_how_far_to_trust_it(ask: Ask) -> None:
     train, empty = answer["profiles"]
     assert train["name"] == "train.dcprof"
     assert [each["key"] for each in train["measures"]] == [METRIC, "call_duration_ns.count"]
-    assert [each["label"] for each in train["measures"]] == ["CPU time", "calls"]
+    assert [each["label"] for each in train["measures"]] == ["host time", "calls"]
     assert train["layers"] == ["python", "scope", "module", "operator"]
     assert train["phases"] == ["forward", "backward", "optimizer", "data_loading", "other"]
     assert train["tables"] == ["operator", "module", "line", "scope"]
@@ -409,7 +410,7 @@ def test_a_large_tree_is_cut_to_what_can_be_seen() -> None:
 
 
 @pytest.mark.parametrize(
-    ("with_operator", "first"), [(True, "cpu_time_ns"), (False, "gpu_time_ns")]
+    ("with_operator", "first"), [(True, "host_time_ns"), (False, "gpu_time_ns")]
 )
 def test_the_first_measure_has_something_to_show(
     make_profile: Any, *, with_operator: bool, first: str
@@ -434,7 +435,7 @@ def test_bottom_up_says_what_it_leaves_out(make_profile: Any) -> None:
     profile = make_profile(
         [0] * 20_001,
         [Frame(FrameKind.ROOT, ""), *frames],
-        cpu_time_ns={place + 1: 1_000 for place in range(20_000)},
+        host_time_ns={place + 1: 1_000 for place in range(20_000)},
     )
     shelf = Shelf([OpenProfile.of_memory(profile, "wide")])
     client = create_app(shelf, ViewSettings("t")).test_client()

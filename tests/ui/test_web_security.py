@@ -159,7 +159,7 @@ def hostile_profile(make_profile: Any) -> Any:
         Frame(FrameKind.PYTHON, SCRIPT, f"/home/me/{SCRIPT}.py", 1),
         Frame(FrameKind.OPERATOR, SCRIPT),
     ]
-    return make_profile([0, 0, 1], frames, cpu_time_ns={2: 5}, call_samples_ns={2: [5]})
+    return make_profile([0, 0, 1], frames, host_time_ns={2: 5}, call_samples_ns={2: [5]})
 
 
 def test_script_in_names_is_sent_as_json_only(make_profile: Any) -> None:

@@ -10,7 +10,7 @@ from deepcontext.analyzers.shared import source_locations as places
 from deepcontext.analyzers.shared.converting_layers import ConvertingLayer, converting_layers
 from deepcontext.analyzers.shared.operator_names import COPIES, DEVICE_OR_TYPE, JOINS
 from deepcontext.profiler.format.frame import FrameKind
-from deepcontext.profiler.format.metric import CPU_TIME_NS
+from deepcontext.profiler.format.metric import HOST_TIME_NS
 from deepcontext.profiler.model.query import Query
 
 if TYPE_CHECKING:
@@ -30,13 +30,13 @@ _LAYOUT_KERNELS: Final = ("nchwtonhwc", "nhwctonchw", "nchw2nhwc", "nhwc2nchw", 
 def _find(profile: Profile) -> list[Finding]:
     if places.judged_total(profile, places.GPU_TIME):
         return [*_layout_kernels(profile), *_device_copies(profile)]
-    if places.judged_total(profile, CPU_TIME_NS.name):
+    if places.judged_total(profile, HOST_TIME_NS.name):
         return [*_operators(profile), *_joins(profile)]
     return []
 
 
 def _operators(profile: Profile) -> list[Finding]:
-    metric = CPU_TIME_NS.name
+    metric = HOST_TIME_NS.name
     copies = _called(places.operators(profile, COPIES))
     # Products copy their bias and operands; that is part of the product.
     parents = profile.tree.parent.clip(0)
@@ -68,7 +68,7 @@ def _called(operators: Query) -> Query:
 
 def _joins(profile: Profile) -> list[Finding]:
     """Report functions that spend much of the time on making tensors of others, as growing one does."""
-    metric = CPU_TIME_NS.name
+    metric = HOST_TIME_NS.name
     whole = places.total(profile, metric)
     found = []
     for place in places.by_function(
@@ -87,7 +87,7 @@ def _joins(profile: Profile) -> list[Finding]:
                 ),
                 nodes=place.nodes[:8],
                 evidence={"copy_ns": place.value, "copy_share": share, "calls_count": place.count},
-                gain=places.bound_of_copies(profile, CPU_TIME_NS.name, place.value),
+                gain=places.bound_of_copies(profile, HOST_TIME_NS.name, place.value),
                 advice=(
                     "a tensor that grows by cat in a loop is copied whole every time: write into a "
                     "preallocated one (cache[:, step] = value), or keep the parts in a list and "
@@ -106,7 +106,7 @@ _WRAPPERS: Final = frozenset({"aten::reshape", "aten::flatten", "aten::float", "
 def _operator_finding(profile: Profile, place: places.Place) -> Finding:
     names = {places.base_name(profile.frame(node).name) for node in place.nodes}
     converts = not names.isdisjoint(DEVICE_OR_TYPE)
-    share = place.value / places.total(profile, CPU_TIME_NS.name)
+    share = place.value / places.total(profile, HOST_TIME_NS.name)
     return Finding(
         id="copies",
         severity=Severity.of_share(share),
@@ -116,7 +116,7 @@ def _operator_finding(profile: Profile, place: places.Place) -> Finding:
         ),
         nodes=place.nodes[:8],
         evidence={"copy_ns": place.value, "copy_share": share, "calls_count": place.count},
-        gain=places.bound_of_copies(profile, CPU_TIME_NS.name, place.value),
+        gain=places.bound_of_copies(profile, HOST_TIME_NS.name, place.value),
         advice=_CONVERSION_ADVICE if converts else _LAYOUT_ADVICE,
         misleads=(
             "the operator after it is so much faster on the copy that the copy pays; most "
@@ -129,11 +129,11 @@ def _operator_finding(profile: Profile, place: places.Place) -> Finding:
 def _layer_finding(profile: Profile, layer: ConvertingLayer) -> Finding:
     """Report a function that converts what it is given, computes, and converts back."""
     place = layer.conversions
-    share = place.value / places.total(profile, CPU_TIME_NS.name)
-    by_copies = places.bound_of_copies(profile, CPU_TIME_NS.name, place.value)
+    share = place.value / places.total(profile, HOST_TIME_NS.name)
+    by_copies = places.bound_of_copies(profile, HOST_TIME_NS.name, place.value)
     by_operator = places.bound(
         profile,
-        CPU_TIME_NS.name,
+        HOST_TIME_NS.name,
         layer.whole.value,
         "one operator in the place of this function's conversions and pointwise operators costs "
         "nothing; it still reads and writes once",

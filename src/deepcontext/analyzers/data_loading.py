@@ -10,7 +10,7 @@ from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Severity
 from deepcontext.analyzers.shared import source_locations as places
 from deepcontext.profiler.format.frame import FrameKind
-from deepcontext.profiler.format.metric import CALL_DURATION_NS, CPU_TIME_NS
+from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS
 
 if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
@@ -24,11 +24,11 @@ _WORKERS: Final = "_MultiProcessingDataLoaderIter"
 
 
 def _find(profile: Profile) -> list[Finding]:
-    whole = places.judged_total(profile, CPU_TIME_NS.name)
+    whole = places.judged_total(profile, HOST_TIME_NS.name)
     scopes = places.outermost(places.scopes(profile, places.LOADER_SCOPE))
     if not whole or not scopes.count():
         return []
-    value = scopes.total(CPU_TIME_NS.name, inclusive=True)
+    value = scopes.total(HOST_TIME_NS.name, inclusive=True)
     share = (value - _start_up_ns(profile, scopes)) / whole
     workers = _workers_per_loader(profile, scopes)
     least = _LEAST_SHARE_WITH_WORKERS if workers else _LEAST_SHARE
@@ -52,8 +52,8 @@ def _start_up_ns(profile: Profile, scopes: Query) -> int:
 
 
 def _waiting(profile: Profile, scopes: Query, value: int, workers: int) -> Finding:
-    place = places.by_line(scopes, CPU_TIME_NS.name)[0]
-    share = value / places.total(profile, CPU_TIME_NS.name)
+    place = places.by_line(scopes, HOST_TIME_NS.name)[0]
+    share = value / places.total(profile, HOST_TIME_NS.name)
     where = places.place_text(profile, place.frame)
     cores = profile.run.cpu_count
     if workers:
@@ -83,7 +83,7 @@ def _waiting(profile: Profile, scopes: Query, value: int, workers: int) -> Findi
             "core_count": cores,
         },
         gain=places.bound(
-            profile, CPU_TIME_NS.name, value, "every batch is there when it is asked for"
+            profile, HOST_TIME_NS.name, value, "every batch is there when it is asked for"
         ),
         advice=f"{advice}; with a GPU also pin_memory=True and .to(device, non_blocking=True)",
         misleads=(
@@ -105,7 +105,7 @@ def _advised_workers(cores: int) -> str:
 
 def _oversubscribed(profile: Profile, scopes: Query, lost: int, workers: int) -> Finding:
     cores = profile.run.cpu_count
-    place = places.by_line(scopes, CPU_TIME_NS.name)[0]
+    place = places.by_line(scopes, HOST_TIME_NS.name)[0]
     return Finding(
         id="data_loading",
         severity=Severity.WARNING,
@@ -117,7 +117,7 @@ def _oversubscribed(profile: Profile, scopes: Query, lost: int, workers: int) ->
         evidence={"worker_count": workers, "core_count": cores, "lost_ns": lost},
         gain=places.bound(
             profile,
-            CPU_TIME_NS.name,
+            HOST_TIME_NS.name,
             lost,
             "every batch is there when it is asked for, and the training loop always has its core",
         ),

@@ -48,7 +48,7 @@ class Gain:
     """What a change saves at most.
 
     Attributes:
-        metric: what is saved, for example ``cpu_time_ns``.
+        metric: what is saved, for example ``host_time_ns``.
         upper_bound: the most that can be saved, in the metric's unit.
         upper_bound_share: the same as a part of the profile's total of the metric, 0 to 1. Time
             outside operators is not in that total, so the share of the elapsed time is smaller.

@@ -21,7 +21,7 @@ from deepcontext.analyzers.finding import Finding, Severity
 from deepcontext.analyzers.shared import source_locations as places
 from deepcontext.analyzers.shared.operator_names import EMBEDDING, EMBEDDING_BY_INDEX, PRODUCTS
 from deepcontext.profiler.format.frame import FrameKind, Phase
-from deepcontext.profiler.format.metric import CALL_DURATION_NS, CPU_TIME_NS
+from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS
 from deepcontext.profiler.model.query import Query
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def _first_calls(backwards: Query, metric: str) -> places.Ints:
     profile = backwards.profile
     extra = np.zeros(len(profile.tree), np.int64)
     rows = profile.metrics.get(CALL_DURATION_NS.name)
-    if metric == CPU_TIME_NS.name and rows is not None and rows.maximum is not None:
+    if metric == HOST_TIME_NS.name and rows is not None and rows.maximum is not None:
         others = (rows.total - rows.maximum) // np.maximum(rows.count - 1, 1)
         judged = backwards.mask()[rows.node] & (rows.count > 1)
         extra[rows.node[judged]] = (rows.maximum - others)[judged]

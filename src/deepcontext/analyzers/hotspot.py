@@ -15,7 +15,7 @@ from deepcontext.analyzers.finding import Finding, Severity
 from deepcontext.analyzers.shared import source_locations as places
 from deepcontext.analyzers.shared.operator_names import DENSE
 from deepcontext.profiler.format.frame import FrameKind
-from deepcontext.profiler.format.metric import CPU_TIME_NS
+from deepcontext.profiler.format.metric import HOST_TIME_NS
 from deepcontext.profiler.model.query import Query
 from deepcontext.profiler.model.tree import NO_NODE
 from deepcontext.profiler.summaries.jax import operations as jax_operations
@@ -34,7 +34,7 @@ def _find(profile: Profile) -> list[Finding]:
         return []
     query = _costly(profile, metric)
     whole = places.total(profile, metric)
-    unit = "time in operators" if metric == CPU_TIME_NS.name else "device's time"
+    unit = "time in operators" if metric == HOST_TIME_NS.name else "device's time"
     findings = []
     own = places.own_frames(profile)
     for place in _by_line_exclusive(query, metric, own):

@@ -25,14 +25,14 @@ from deepcontext.analyzers.shared.operator_names import (
 )
 from deepcontext.analyzers.shared.recurrent_cells import cell_finding, recurrent_cells
 from deepcontext.profiler.format.frame import FrameKind, Phase
-from deepcontext.profiler.format.metric import CPU_TIME_NS
+from deepcontext.profiler.format.metric import HOST_TIME_NS
 from deepcontext.profiler.model.query import Query
 from deepcontext.profiler.model.tree import NO_NODE
 
 if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
 
-_HOST: Final = CPU_TIME_NS.name
+_HOST: Final = HOST_TIME_NS.name
 _LEAST_SHARE: Final = 0.15
 _LEAST_ATTENTION_SHARE: Final = 0.05
 _LEAST_OPERATORS: Final = 5

@@ -11,7 +11,7 @@ from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Gain, Severity
 from deepcontext.analyzers.shared import source_locations as places
 from deepcontext.profiler.format.frame import Frame, FrameKind
-from deepcontext.profiler.format.metric import CPU_TIME_NS
+from deepcontext.profiler.format.metric import HOST_TIME_NS
 from deepcontext.profiler.model.query import Query
 from deepcontext.profiler.model.tree import NO_NODE
 from deepcontext.profiler.summaries.jax import programs as jax_summary
@@ -58,7 +58,7 @@ def _torch(profile: Profile) -> list[Finding]:
         if again < _LEAST_RECOMPILATIONS:
             continue
         nodes = [node for each in sorted(versions) for node in versions[each]]
-        place = places.by_line(_query(profile, nodes), CPU_TIME_NS.name)[0]
+        place = places.by_line(_query(profile, nodes), HOST_TIME_NS.name)[0]
         found.append(
             Finding(
                 id="recompilation",
@@ -71,7 +71,7 @@ def _torch(profile: Profile) -> list[Finding]:
                 evidence={
                     "recompilations_count": again,
                     "operators_while_compiling_ns": places.compiling(profile).total(
-                        CPU_TIME_NS.name, inclusive=True
+                        HOST_TIME_NS.name, inclusive=True
                     ),
                 },
                 gain=gain,
@@ -129,7 +129,7 @@ def _graph_breaks(profile: Profile) -> list[Finding]:
 
 def _by_line(profile: Profile, nodes: list[int]) -> places.Place:
     """Return the nodes of one line as a place; calls of pieces below pieces count once each."""
-    (place, *_) = places.by_line(_query(profile, nodes), CPU_TIME_NS.name)
+    (place, *_) = places.by_line(_query(profile, nodes), HOST_TIME_NS.name)
     return place
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from deepcontext.analyzers.finding import SECTION, Finding, Gain, Severity
 from deepcontext.errors import QueryError
+from deepcontext.profiler.format.metric import RENAMED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -74,7 +75,7 @@ def _finding(row: dict[str, Any], node_count: int) -> Finding:
 
 def _gain(row: dict[str, Any]) -> Gain:
     return Gain(
-        metric=str(row["metric"]),
+        metric=RENAMED.get(str(row["metric"]), str(row["metric"])),
         upper_bound=int(row["upper_bound"]),
         upper_bound_share=float(row["upper_bound_share"]),
         assumption=str(row.get("assumption", "")),

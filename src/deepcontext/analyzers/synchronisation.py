@@ -16,7 +16,7 @@ from deepcontext.analyzers.finding import Finding, Gain, Severity
 from deepcontext.analyzers.shared import source_locations as places
 from deepcontext.analyzers.shared.value_reads import value_reads
 from deepcontext.profiler.format.frame import FrameKind
-from deepcontext.profiler.format.metric import CPU_TIME_NS
+from deepcontext.profiler.format.metric import HOST_TIME_NS
 from deepcontext.profiler.model.query import Query
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def _jax_waits(profile: Profile) -> list[Finding]:
     count = int(_counts(profile, waits.nodes()).sum())
     if launches < _LEAST_STEPS or count <= _MOST_READS_A_STEP * launches:
         return []
-    found = _waits(profile, waits, CPU_TIME_NS.name)
+    found = _waits(profile, waits, HOST_TIME_NS.name)
     if places.has_device(profile):
         return found
     # What is waited for is computing on these cores.
@@ -89,7 +89,7 @@ def _waits(profile: Profile, query: Query, metric: str) -> list[Finding]:
                 nodes=place.nodes[:8],
                 evidence={"wait_ns": place.value, "wait_share": share, "waits_count": calls},
                 gain=Gain("elapsed time", place.value, min(share, 1.0), _NO_WAIT),
-                advice=_JAX_ADVICE if metric == CPU_TIME_NS.name else _ADVICE,
+                advice=_JAX_ADVICE if metric == HOST_TIME_NS.name else _ADVICE,
                 misleads=(
                     "the device is busy all the while: then the wait only moves elsewhere; the one "
                     "wait at the end of a measurement is wanted"
@@ -109,7 +109,7 @@ def _reads(profile: Profile) -> list[Finding]:
     if a_step <= _MOST_READS_A_STEP:
         return []
     least = max(1.0, _LEAST_PART * a_step) * steps
-    lines = [each for each in places.by_line(reads, CPU_TIME_NS.name) if each.count >= least]
+    lines = [each for each in places.by_line(reads, HOST_TIME_NS.name) if each.count >= least]
     return [_read_finding(profile, lines, steps)] if lines else []
 
 
@@ -130,14 +130,14 @@ def _read_finding(profile: Profile, lines: list[places.Place], steps: int) -> Fi
         ),
         nodes=tuple([line.nodes[0] for line in lines] + list(lines[0].nodes[1:]))[:8],
         evidence={
-            "cpu_time_ns": value,
+            "host_time_ns": value,
             "reads_per_step": round(a_step, 2),
             "lines": ", ".join(places.place_text(profile, line.frame) for line in lines[:8]),
             "operators": ", ".join(sorted(names)),
         },
         gain=places.bound(
             profile,
-            CPU_TIME_NS.name,
+            HOST_TIME_NS.name,
             value,
             "the reads cost nothing; on the CPU that was recorded nothing is waited for",
         ),

@@ -17,13 +17,13 @@ from deepcontext.analyzers.finding import Finding, Severity
 from deepcontext.analyzers.shared import source_locations as places
 from deepcontext.analyzers.shared.operator_names import INDEX_BY_MASK
 from deepcontext.profiler.format.frame import FrameKind
-from deepcontext.profiler.format.metric import CALL_DURATION_NS, CPU_TIME_NS
+from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS
 from deepcontext.profiler.model.tree import NO_NODE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from deepcontext.profiler.format.metric import MetricRows
+    from deepcontext.profiler.model.metric_rows import MetricRows
     from deepcontext.profiler.model.profile import Profile
 
 _LEAST_CALLS: Final = 20
@@ -40,7 +40,7 @@ _SHAPES: Final = "(["
 
 
 def _find(profile: Profile) -> list[Finding]:
-    whole = places.judged_total(profile, CPU_TIME_NS.name)
+    whole = places.judged_total(profile, HOST_TIME_NS.name)
     rows = profile.metrics.get(CALL_DURATION_NS.name)
     if not whole or rows is None or rows.m2 is None or rows.maximum is None or rows.minimum is None:
         return []
@@ -124,7 +124,7 @@ def _while_compiling(profile: Profile) -> places.Mask:
 def _statement(profile: Profile, rows: MetricRows, row: int) -> Finding:
     assert rows.minimum is not None  # noqa: S101  asked by the caller
     node, count, total = int(rows.node[row]), int(rows.count[row]), int(rows.total[row])
-    share = total / places.total(profile, CPU_TIME_NS.name)
+    share = total / places.total(profile, HOST_TIME_NS.name)
     return Finding(
         id="variance",
         severity=Severity.of_share(share / 2),
@@ -133,7 +133,7 @@ def _statement(profile: Profile, rows: MetricRows, row: int) -> Finding:
         evidence=_evidence(profile, rows, row),
         gain=places.bound(
             profile,
-            CPU_TIME_NS.name,
+            HOST_TIME_NS.name,
             total - count * int(rows.minimum[row]),
             "every call takes as long as the shortest",
         ),
@@ -196,7 +196,7 @@ def _evidence(profile: Profile, rows: MetricRows, row: int) -> dict[str, int | f
         "minimum_ns": int(rows.minimum[row]),
         "maximum_ns": int(rows.maximum[row]),
         "spread_by_mean": round(float(deviation[row] / max(mean[row], 1.0)), 2),
-        "time_share": total / places.total(profile, CPU_TIME_NS.name),
+        "time_share": total / places.total(profile, HOST_TIME_NS.name),
     }
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from deepcontext.profiler.summaries.run_time import RunTime
 
 # Metrics in ns of which saving one saves at most one of the elapsed time, and shares of that itself.
-_TIMES: Final = frozenset({"cpu_time_ns", "device_time_ns", "gpu_time_ns"})
+_TIMES: Final = frozenset({"host_time_ns", "device_time_ns", "gpu_time_ns"})
 _ELAPSED: Final = frozenset({"elapsed time", "elapsed GPU time"})
 # First calls of operators, filling caches and growing heaps take tenths of a second in any program, so
 # the shares of a run that worked for less than this are no evidence of a program worth changing.

@@ -1,6 +1,6 @@
 """Names of metrics, measures and figures as a person reads them.
 
-Names in files end with their unit (``cpu_time_ns``); here the unit moves to the value. Does not know
+Names in files end with their unit (``host_time_ns``); here the unit moves to the value. Does not know
 a profile. Invariant: a name that is not known here keeps its words.
 """
 
@@ -48,7 +48,7 @@ def words(name: str) -> str:
 
 
 def metric_label(name: str) -> str:
-    """Return ``CPU time`` for ``cpu_time_ns``, ``peak memory`` for ``peak_bytes``."""
+    """Return ``host time`` for ``host_time_ns``, ``peak memory`` for ``peak_bytes``."""
     of_gpu = name.removeprefix(_OWN_PREFIX)
     if of_gpu in _KNOWN:
         return f"GPU {_KNOWN[of_gpu]}" if of_gpu != name else _KNOWN[of_gpu]
@@ -65,10 +65,10 @@ def metric_label(name: str) -> str:
 
 
 def figure(name: str, value: str) -> tuple[str, str]:
-    """Return a name and a value with its unit: ``("own CPU time", "208 ms")``.
+    """Return a name and a value with its unit: ``("internal CPU time", "208 ms")``.
 
     Args:
-        name: its unit ends it (``own_cpu_time_ns``, ``rate_hz``, ``paused_s``), or it has none.
+        name: its unit ends it (``internal_cpu_time_ns``, ``rate_hz``, ``paused_s``), or it has none.
         value: as it was written down; what is no number stays as it is.
     """
     label, _, unit = name.rpartition("_")

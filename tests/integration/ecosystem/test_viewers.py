@@ -46,10 +46,10 @@ def test_pprof_reads_its_format(folder: Path, monkeypatch: pytest.MonkeyPatch) -
     pprof = ["go", "tool", "pprof", "-unit=ns", "-nodefraction=0", "-top"]
     shown = _run(*pprof, "out.pb.gz", cwd=folder)
     profile = Profile.load("out.dcprof")
-    assert "Type: cpu_time_ns" in shown
+    assert "Type: host_time_ns" in shown
     total = re.search(r"Total samples = (\d+)ns", shown)
     assert total is not None
-    assert int(total[1]) == profile.inclusive("cpu_time_ns")[0]
+    assert int(total[1]) == profile.inclusive("host_time_ns")[0]
     assert "aten::addmm" in shown
     backward = _run(*pprof, "-tagfocus=phase=backward", "out.pb.gz", cwd=folder)
     assert "AddmmBackward0" in backward

@@ -245,7 +245,7 @@ def test_report_and_json_say_it(tmp_path: Path) -> None:
     assert "Memory of JAX arrays" in text
     assert f"{HERE}:" in text.partition("Memory of JAX arrays")[2]
     assert "jit_doubled" in text.partition("Memory of compiled programs")[2]
-    report: Any = report_to_dict(profile, limit=100, metric="cpu_time_ns")
+    report: Any = report_to_dict(profile, limit=100, metric="host_time_ns")
     (row,) = [p for p in report["jax"]["programs"] if p["program"] == "jit_doubled"]
     assert (row["argument_bytes"], row["output_bytes"]) == (16 * KIB, 16 * KIB)
     lines = report["jax"]["arrays"]["held_at_peak"]
@@ -316,7 +316,7 @@ def test_without_memory_nothing_is_watched(tmp_path: Path) -> None:
     assert "jax_live_bytes" not in profile.metrics
     assert jax_memory.array_memory(profile) is None
     assert jax_memory.program_memory(profile)  # costs nothing
-    report: Any = json.loads(json.dumps(report_to_dict(profile, limit=9, metric="cpu_time_ns")))
+    report: Any = json.loads(json.dumps(report_to_dict(profile, limit=9, metric="host_time_ns")))
     assert report["jax"]["arrays"] is None
 
 
@@ -352,7 +352,7 @@ def test_arrays_that_are_kept_grow_at_their_line_step_by_step(tmp_path: Path) ->
     assert (grown.line.exclusive, grown.grown_steps, grown.steps) == (16 * 16 * KIB, 16, 16)
     assert grown.is_steady
     assert _bytes_of(profile, "growth_bytes", "jit(doubled)") == [16 * 16 * KIB]
-    report: Any = report_to_dict(profile, limit=100, metric="cpu_time_ns")
+    report: Any = report_to_dict(profile, limit=100, metric="host_time_ns")
     (line,) = report["memory"]["lines"]["growth"]
     assert (line["growth_bytes"], line["is_steady"]) == (16 * 16 * KIB, True)
     file = io.StringIO()

@@ -76,7 +76,7 @@ def check_asynchronous_scopes(recording: Any) -> None:
     """They have durations and no exclusive time: they run beside the program, not inside it."""
     scopes = recording.nodes(FrameKind.SCOPE, "gloo:all_reduce")
     assert sum(recording.count(node) for node in scopes) == 5  # 4 backward, 1 of the program
-    exclusive = recording.profile.exclusive("cpu_time_ns")
+    exclusive = recording.profile.exclusive("host_time_ns")
     assert all(exclusive[node] == 0 for node in scopes)
     rows = recording.profile.metrics["call_duration_ns"]
     totals = dict(zip(rows.node.tolist(), rows.total.tolist(), strict=True))
@@ -166,7 +166,7 @@ def test_merged_ranks_show_who_is_slow_and_who_waits(script: Any) -> None:
         )
     job = script.recording("job.dcprof").profile
     ranks = [script.recording(f"program.rank{rank}.dcprof").profile for rank in range(2)]
-    for metric in ("cpu_time_ns", "elapsed_time_ns", "alloc_bytes"):
+    for metric in ("host_time_ns", "elapsed_time_ns", "alloc_bytes"):
         total = sum(int(profile.inclusive(metric)[0]) for profile in ranks)
         assert job.inclusive(metric)[0] == total > 0
     lines = {line.line: line.by_rank for line in balance.uneven_lines(job, 99)}

@@ -205,7 +205,7 @@ def test_the_page_s_layer_switch_hides_them_and_keeps_their_cost(record: Record)
     def shown(*hidden: Layer) -> tuple[set[Layer], int]:
         view = TopDown(recording.profile, TreeOptions(hidden=frozenset(hidden)))
         layers = {Layer(int(view.functions.layer[each])) for each in view.tree.frame}
-        cost = view.exclusive(recording.profile.exclusive("cpu_time_ns"))
+        cost = view.exclusive(recording.profile.exclusive("host_time_ns"))
         return layers, int(cost.sum())
 
     with_native, without = shown(), shown(Layer.NATIVE)

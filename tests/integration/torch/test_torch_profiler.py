@@ -73,7 +73,7 @@ def test_every_operator_is_counted_as_often(record: Any, arguments: tuple[Any, .
 
 def exclusive_times(recording: Any) -> Counter[str]:
     times: Counter[str] = Counter()
-    exclusive = recording.profile.exclusive("cpu_time_ns")
+    exclusive = recording.profile.exclusive("host_time_ns")
     for node in range(len(recording.profile.tree)):
         times[recording.frame(node).name] += int(exclusive[node])
     return times

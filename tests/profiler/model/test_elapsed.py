@@ -10,7 +10,8 @@ import pytest
 
 from deepcontext.errors import QueryError
 from deepcontext.profiler.format.frame import Frame, FrameKind
-from deepcontext.profiler.format.metric import SAMPLED_CPU_TIME_NS, SAMPLED_WAIT_TIME_NS, MetricRows
+from deepcontext.profiler.format.metric import SAMPLED_CPU_TIME_NS, SAMPLED_WAIT_TIME_NS
+from deepcontext.profiler.model.metric_rows import MetricRows
 from deepcontext.profiler.model.profile import Profile
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def _rows(metric: MetricDescriptor, values: dict[int, int]) -> MetricRows:
 
 @pytest.fixture
 def plain(make_profile: Any) -> Profile:
-    profile: Profile = make_profile(PARENTS, FRAMES, cpu_time_ns={3: 50, 4: 1000, 5: 7})
+    profile: Profile = make_profile(PARENTS, FRAMES, host_time_ns={3: 50, 4: 1000, 5: 7})
     return profile
 
 

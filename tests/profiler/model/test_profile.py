@@ -179,7 +179,7 @@ def profile(make_profile: MakeProfile) -> Profile:
             Frame(FrameKind.OPERATOR, "aten::relu"),
         ],
         phases=[Phase.NONE, Phase.NONE, Phase.FORWARD, Phase.FORWARD, Phase.FORWARD],
-        cpu_time_ns={2: 5, 3: 70, 4: 25},
+        host_time_ns={2: 5, 3: 70, 4: 25},
         call_samples_ns={3: [30, 40]},
     )
 
@@ -207,7 +207,7 @@ def test_to_dict_is_nested_and_json_takes_it(profile: Profile) -> None:
     )
     linear, relu = step["children"]
     addmm = linear["children"][0]
-    assert addmm["metrics"]["cpu_time_ns"] == {"count": 2, "total": 70}
+    assert addmm["metrics"]["host_time_ns"] == {"count": 2, "total": 70}
     assert addmm["metrics"]["call_duration_ns"] == {
         "count": 2,
         "total": 70,

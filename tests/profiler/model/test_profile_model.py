@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from deepcontext.errors import QueryError
 from deepcontext.profiler.format.frame import Frame, FrameKind
-from deepcontext.profiler.format.metric import Aggregation, MetricDescriptor, MetricRows
+from deepcontext.profiler.format.metric import Aggregation, MetricDescriptor
+from deepcontext.profiler.model.metric_rows import MetricRows
 from deepcontext.profiler.model.metric_table import MetricTable
 from deepcontext.profiler.model.profile import Profile
 
@@ -31,15 +32,15 @@ def profile(make_profile: MakeProfile) -> Profile:
     return make_profile(
         [0, 0, 1, 2, 1],
         [ROOT, STEP, LINEAR, ADDMM, ADDMM],
-        cpu_time_ns={2: 5, 3: 20, 4: 100},
+        host_time_ns={2: 5, 3: 20, 4: 100},
         call_samples_ns={2: [10, 30], 3: [20], 4: [40, 60]},
     )
 
 
 def test_a_sum_is_exclusive_where_stored_and_inclusive_over_the_subtree(profile: Profile) -> None:
-    assert profile.exclusive("cpu_time_ns").tolist() == [0, 0, 5, 20, 100]
-    assert profile.inclusive("cpu_time_ns").tolist() == [125, 125, 25, 20, 100]
-    assert profile.counts("cpu_time_ns").tolist() == [0, 0, 2, 1, 2]
+    assert profile.exclusive("host_time_ns").tolist() == [0, 0, 5, 20, 100]
+    assert profile.inclusive("host_time_ns").tolist() == [125, 125, 25, 20, 100]
+    assert profile.counts("host_time_ns").tolist() == [0, 0, 2, 1, 2]
 
 
 def test_a_property_is_not_summed_over_the_subtree(profile: Profile) -> None:
@@ -64,13 +65,15 @@ def test_a_maximum_is_the_largest_over_the_subtree(profile: Profile) -> None:
 
 def test_dense_values_are_computed_once_and_cannot_be_changed(profile: Profile) -> None:
     for values in (profile.exclusive, profile.inclusive, profile.counts):
-        assert values("cpu_time_ns") is values("cpu_time_ns")
+        assert values("host_time_ns") is values("host_time_ns")
         with pytest.raises(ValueError, match="read-only"):
-            values("cpu_time_ns")[0] = 1
+            values("host_time_ns")[0] = 1
 
 
 def test_an_unknown_metric_is_refused_with_the_known_ones(profile: Profile) -> None:
-    with pytest.raises(QueryError, match=r"no metric 'gpu_time_ns'.*call_duration_ns, cpu_time_ns"):
+    with pytest.raises(
+        QueryError, match=r"no metric 'gpu_time_ns'.*call_duration_ns, host_time_ns"
+    ):
         profile.exclusive("gpu_time_ns")
     assert "gpu_time_ns" not in profile.metrics
     assert profile.metrics.get("gpu_time_ns") is None
@@ -87,6 +90,6 @@ def test_inclusive_is_at_least_exclusive_and_the_sum_is_preserved(
     data: st.DataObject, profiles: st.SearchStrategy[Profile]
 ) -> None:
     made = data.draw(profiles)
-    exclusive, inclusive = made.exclusive("cpu_time_ns"), made.inclusive("cpu_time_ns")
+    exclusive, inclusive = made.exclusive("host_time_ns"), made.inclusive("host_time_ns")
     assert (inclusive >= exclusive).all()
-    assert inclusive[0] == exclusive.sum() == made.metrics["cpu_time_ns"].total.sum()
+    assert inclusive[0] == exclusive.sum() == made.metrics["host_time_ns"].total.sum()

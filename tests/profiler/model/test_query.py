@@ -47,7 +47,7 @@ def profile(make_profile: MakeProfile) -> Profile:
         [0, 0, 1, 2, 3, 4, 5, 1, 7, 1, 9],
         list(frames.values()),
         phases=[Phase.BACKWARD if node in backward else Phase.FORWARD for node in frames],
-        cpu_time_ns={4: 40, 5: 5, 6: 60, 8: 80, 9: 9, 10: 10},
+        host_time_ns={4: 40, 5: 5, 6: 60, 8: 80, 9: 9, 10: 10},
         call_samples_ns={4: [50, 60], 6: [60], 8: [80]},
     )
 
@@ -83,12 +83,12 @@ def found(query: Query) -> list[int]:
         (lambda q: q.under(q.kind("operator")), [5, 6]),
         (lambda q: q.under(q.kind("scope"), "AddmmBackward0"), [6, 10]),
         (lambda q: q.under(), []),
-        (lambda q: q.where(cpu_time_ns__gt=40), [6, 8]),
-        (lambda q: q.where(cpu_time_ns__ge=40, cpu_time_ns__lt=80), [4, 6]),
-        (lambda q: q.where(cpu_time_ns__inclusive__ge=100).kind("module"), [2, 3]),
+        (lambda q: q.where(host_time_ns__gt=40), [6, 8]),
+        (lambda q: q.where(host_time_ns__ge=40, host_time_ns__lt=80), [4, 6]),
+        (lambda q: q.where(host_time_ns__inclusive__ge=100).kind("module"), [2, 3]),
         (lambda q: q.where(call_duration_ns__count__eq=2), [4]),
         (lambda q: q.kind("operator").where(lambda nodes: nodes % 2 == 0), [4, 6, 8, 10]),
-        (lambda q: q.where(lambda nodes: nodes < 9, cpu_time_ns__ge=9), [4, 6, 8]),
+        (lambda q: q.where(lambda nodes: nodes < 9, host_time_ns__ge=9), [4, 6, 8]),
     ],
 )
 def test_selects(profile: Profile, select: Callable[[Query], Query], expected: list[int]) -> None:
@@ -102,15 +102,15 @@ def test_selects(profile: Profile, select: Callable[[Query], Query], expected: l
 def test_a_query_is_not_changed_by_the_next_step(profile: Profile) -> None:
     operators = profile.query().kind("operator")
     before = found(operators)
-    operators.phase("backward").where(cpu_time_ns__gt=10)
+    operators.phase("backward").where(host_time_ns__gt=10)
     assert found(operators) == before
 
 
 def test_totals_count_nested_nodes_once(profile: Profile) -> None:
     query = profile.query().kind("operator")
-    assert query.total() == query.total("cpu_time_ns") == 195
+    assert query.total() == query.total("host_time_ns") == 195
     # AddmmBackward0 and its mm lie below the first addmm.
-    assert query.total("cpu_time_ns", inclusive=True) == 105 + 80 + 10
+    assert query.total("host_time_ns", inclusive=True) == 105 + 80 + 10
     assert profile.query().total(inclusive=True) == profile.query().total() == 204
     assert query.name("nothing").total(inclusive=True) == 0
 
@@ -122,7 +122,7 @@ def test_a_node_shows_its_frame_path_phase_and_values(profile: Profile) -> None:
     assert view.phase is Phase.BACKWARD
     assert view.value() == 60
     (view,) = profile.query().name("AddmmBackward0")
-    assert view.value("cpu_time_ns", inclusive=True) == 65
+    assert view.value("host_time_ns", inclusive=True) == 65
 
 
 @pytest.mark.parametrize(
@@ -130,11 +130,11 @@ def test_a_node_shows_its_frame_path_phase_and_values(profile: Profile) -> None:
     [
         (lambda q: q.kind("kernl"), r"unknown frame kind 'kernl'; known: root, thread, python"),
         (lambda q: q.phase("back"), r"unknown phase 'back'; known: none, forward, backward"),
-        (lambda q: q.total("gpu_time_ns"), r"no metric 'gpu_time_ns'.*cpu_time_ns"),
+        (lambda q: q.total("gpu_time_ns"), r"no metric 'gpu_time_ns'.*host_time_ns"),
         (lambda q: q.where(gpu_time_ns__gt=1), r"no metric 'gpu_time_ns'"),
-        (lambda q: q.where(cpu_time_ns=1), r"cannot read 'cpu_time_ns'.*gt, ge"),
-        (lambda q: q.where(cpu_time_ns__above=1), r"cannot read 'cpu_time_ns__above'"),
-        (lambda q: q.where(cpu_time_ns__mean__gt=1), r"exclusive, inclusive, count"),
+        (lambda q: q.where(host_time_ns=1), r"cannot read 'host_time_ns'.*gt, ge"),
+        (lambda q: q.where(host_time_ns__above=1), r"cannot read 'host_time_ns__above'"),
+        (lambda q: q.where(host_time_ns__mean__gt=1), r"exclusive, inclusive, count"),
         (lambda q: q.where(lambda nodes: nodes), r"one bool for each of the 11 nodes"),
         (lambda q: q.where(lambda _: True), r"found shape \(\)"),
         (lambda q: q.table(by="colour"), r"cannot group by 'colour'; known: name, line"),
@@ -168,7 +168,7 @@ def keeps(profile: Profile, step: tuple[str, Any], node: int) -> bool:
         case ("line", line):
             result = frame.line == line
         case ("where", (comparison, bound)):
-            result = comparison(profile.exclusive("cpu_time_ns")[node], bound)
+            result = comparison(profile.exclusive("host_time_ns")[node], bound)
         case _:
             raise AssertionError(step)
     return bool(result)
@@ -196,14 +196,14 @@ def test_steps_together_select_what_meets_every_condition(
     for name, argument in steps:
         if name == "where":
             comparison, bound = argument
-            query = query.where(**{f"cpu_time_ns__{comparison.__name__}": bound})
+            query = query.where(**{f"host_time_ns__{comparison.__name__}": bound})
         else:
             query = getattr(query, name)(argument)
     expected = [
         node for node in range(len(made.tree)) if all(keeps(made, step, node) for step in steps)
     ]
     assert found(query) == expected
-    values = made.exclusive("cpu_time_ns")
+    values = made.exclusive("host_time_ns")
     assert query.total() == values[expected].sum()
     subtrees = [range(node, int(made.tree.subtree_end[node])) for node in expected]
     covered = np.array(sorted({node for subtree in subtrees for node in subtree}), np.intp)

@@ -38,13 +38,13 @@ def profile(make_profile: MakeProfile) -> Profile:
     return make_profile(
         [0, 0, 1, 1, 3, 4, 5, 0],
         frames,
-        cpu_time_ns={2: 1, 5: 10, 6: 100, 7: 1000},
+        host_time_ns={2: 1, 5: 10, 6: 100, 7: 1000},
         call_samples_ns={2: [1, 3], 5: [10], 6: [100], 7: [1000, 1002]},
     )
 
 
 def test_by_name_counts_an_operator_inside_itself_once(profile: Profile) -> None:
-    (row,) = profile.query().kind("operator").table("cpu_time_ns", by="name")
+    (row,) = profile.query().kind("operator").table("host_time_ns", by="name")
     assert (row.key, row.nodes, row.node) == ("aten::add", 4, 7)
     assert row.frame == Frame(FrameKind.OPERATOR, "aten::add")
     assert (row.exclusive, row.inclusive) == (1111, 1111)
@@ -61,7 +61,7 @@ def test_by_name_gives_the_spread_of_all_calls(profile: Profile) -> None:
 
 
 def test_by_line_takes_the_nearest_python_frame_and_counts_recursion_once(profile: Profile) -> None:
-    first, second = profile.query().table("cpu_time_ns", by="line")
+    first, second = profile.query().table("host_time_ns", by="line")
     assert (first.key, first.frame, first.exclusive, first.inclusive) == ("", None, 1000, 1111)
     assert (second.key, second.exclusive, second.inclusive) == (f"{FILE}:3", 111, 111)
 
@@ -110,7 +110,7 @@ def test_rows_partition_the_selected_nodes(
     groups: dict[object, list[int]] = defaultdict(list)
     for node in query.nodes().tolist():
         groups[key_of(made, by, node)].append(node)
-    exclusive, ends = made.exclusive("cpu_time_ns"), made.tree.subtree_end
+    exclusive, ends = made.exclusive("host_time_ns"), made.tree.subtree_end
     expected = []
     for nodes in groups.values():
         covered = {each for node in nodes for each in range(node, int(ends[node]))}
@@ -121,11 +121,11 @@ def test_rows_partition_the_selected_nodes(
             len(nodes),
             best,
         ))
-    rows = query.table("cpu_time_ns", by=by)
+    rows = query.table("host_time_ns", by=by)
     found = [(row.exclusive, row.inclusive, row.nodes, row.node) for row in rows]
     assert sorted(found) == sorted(expected)
     assert found == sorted(found, key=lambda row: (-row[0], row[3]))
-    assert sum(row.exclusive for row in rows) == query.total("cpu_time_ns")
+    assert sum(row.exclusive for row in rows) == query.total("host_time_ns")
     assert [row.key for row in query.table(by=by, limit=2)] == [row.key for row in rows[:2]]
     for row in rows:
         assert row.spread is None or math.isclose(row.spread.mean, row.exclusive / row.count)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from deepcontext.profiler.format.frame import Frame, FrameKind
-from deepcontext.profiler.format.metric import SAMPLED_CPU_TIME_NS, SAMPLED_WAIT_TIME_NS, MetricRows
+from deepcontext.profiler.format.metric import SAMPLED_CPU_TIME_NS, SAMPLED_WAIT_TIME_NS
+from deepcontext.profiler.model.metric_rows import MetricRows
 from deepcontext.profiler.summaries.below_line import below_line
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def _chain(make: MakeProfile, *branches: Sequence[Frame]) -> Profile:
             above = len(frames) - 1
         if branch[-1].kind is FrameKind.OPERATOR:
             costs[above] = 10
-    return make(parents, frames, cpu_time_ns=costs)
+    return make(parents, frames, host_time_ns=costs)
 
 
 def _lines(profile: Profile) -> list[tuple[str, int, int]]:

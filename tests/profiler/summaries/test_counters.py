@@ -7,11 +7,12 @@ import numpy as np
 
 from deepcontext.profiler.format.counter_names import CYCLES, INSTRUCTIONS
 from deepcontext.profiler.format.frame import Frame, FrameKind
-from deepcontext.profiler.format.metric import MetricDescriptor, MetricRows
+from deepcontext.profiler.model.metric_rows import MetricRows
 from deepcontext.profiler.model.metric_table import MetricTable
 from deepcontext.profiler.summaries import counters as counter_use
 
 if TYPE_CHECKING:
+    from deepcontext.profiler.format.metric import MetricDescriptor
     from deepcontext.profiler.model.profile import Profile
     from tests.conftest import MakeProfile
 

@@ -9,12 +9,8 @@ import numpy as np
 import pytest
 
 from deepcontext.profiler.format.frame import Frame, FrameKind
-from deepcontext.profiler.format.metric import (
-    SAMPLED_CPU_TIME_NS,
-    Aggregation,
-    MetricDescriptor,
-    MetricRows,
-)
+from deepcontext.profiler.format.metric import SAMPLED_CPU_TIME_NS, Aggregation, MetricDescriptor
+from deepcontext.profiler.model.metric_rows import MetricRows
 from deepcontext.profiler.summaries.measures import default_metric, summed_metrics
 
 if TYPE_CHECKING:
@@ -35,7 +31,7 @@ def _profile(
 ) -> Profile:
     """A program with one frame below its line, and 5 of each other metric at it."""
     frames = [*BASE, Frame(kind, "below")]
-    profile = make([0, 0, 1, 2], frames, cpu_time_ns={3: host_ns} if host_ns else None)
+    profile = make([0, 0, 1, 2], frames, host_time_ns={3: host_ns} if host_ns else None)
     node, one = np.array([3], np.uint32), np.array([1], np.uint64)
     rows = {each.name: MetricRows(each, node, one, np.array([5], np.int64)) for each in others}
     return dataclasses.replace(profile, metrics={**profile.metrics, **rows})
@@ -44,14 +40,14 @@ def _profile(
 @pytest.mark.parametrize(
     ("kind", "host_ns", "others", "first"),
     [
-        (FrameKind.OPERATOR, 7, (GPU_TIME_NS, SAMPLED_CPU_TIME_NS), "cpu_time_ns"),
+        (FrameKind.OPERATOR, 7, (GPU_TIME_NS, SAMPLED_CPU_TIME_NS), "host_time_ns"),
         (FrameKind.KERNEL, 0, (GPU_TIME_NS, SAMPLED_CPU_TIME_NS), "gpu_time_ns"),
         (FrameKind.PYTHON, 0, (SAMPLED_CPU_TIME_NS,), "elapsed_time_ns"),
         # Scopes of a program without operators cover a part of its time only.
         (FrameKind.SCOPE, 7, (SAMPLED_CPU_TIME_NS,), "elapsed_time_ns"),
-        (FrameKind.SCOPE, 7, (), "cpu_time_ns"),
+        (FrameKind.SCOPE, 7, (), "host_time_ns"),
         (FrameKind.PYTHON, 0, (ALLOC_BYTES,), "alloc_bytes"),
-        (FrameKind.PYTHON, 0, (), "cpu_time_ns"),
+        (FrameKind.PYTHON, 0, (), "host_time_ns"),
     ],
 )
 def test_the_first_metric_is_one_that_says_something(
@@ -71,5 +67,5 @@ def test_two_profiles_are_compared_by_a_metric_that_both_have(make_profile: Make
     plain = _profile(make_profile, FrameKind.PYTHON, 0, SAMPLED_CPU_TIME_NS)
     unsampled = _profile(make_profile, FrameKind.SCOPE, 7)
     assert default_metric(plain, plain) == "elapsed_time_ns"
-    assert default_metric(plain, trained) == default_metric(trained, plain) == "cpu_time_ns"
-    assert default_metric(plain, unsampled) == "cpu_time_ns"
+    assert default_metric(plain, trained) == default_metric(trained, plain) == "host_time_ns"
+    assert default_metric(plain, unsampled) == "host_time_ns"

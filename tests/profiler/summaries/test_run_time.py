@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from deepcontext.profiler.format.frame import Frame, FrameKind
-from deepcontext.profiler.format.metric import SAMPLED_CPU_TIME_NS, MetricRows
+from deepcontext.profiler.format.metric import SAMPLED_CPU_TIME_NS
+from deepcontext.profiler.model.metric_rows import MetricRows
 from deepcontext.profiler.summaries.run_time import RunTime, run_time
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def test_compiling_that_was_measured_counts_as_that_which_was_sampled(
     jitted = Frame(FrameKind.OPERATOR, "jit(step)")
     compiling = Frame(FrameKind.PHASE, "jax: compiling")
     frames = [ROOT, MAIN, SCRIPT, jitted, compiling]
-    profile = make_profile([0, 0, 1, 2, 3], frames, cpu_time_ns={3: 7, 4: 90})
+    profile = make_profile([0, 0, 1, 2, 3], frames, host_time_ns={3: 7, 4: 90})
     found = run_time(_sampled(profile, {2: 3}))
     assert found == RunTime(elapsed_ns=100, importing_ns=0, compiling_ns=90)
 
@@ -79,4 +80,4 @@ def test_other_threads_do_not_count(make_profile: MakeProfile) -> None:
 
 
 def test_without_samples_nothing_is_known(make_profile: MakeProfile) -> None:
-    assert run_time(make_profile([0, 0], [ROOT, MAIN], cpu_time_ns={1: 5})) is None
+    assert run_time(make_profile([0, 0], [ROOT, MAIN], host_time_ns={1: 5})) is None

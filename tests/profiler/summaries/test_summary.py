@@ -44,7 +44,7 @@ class Case:
     parents: list[int]
     frames: list[Frame]
     phases: list[Phase]
-    cpu_time_ns: dict[int, int]
+    host_time_ns: dict[int, int]
     call_samples_ns: dict[int, list[int]]
 
     def path(self, node: int) -> list[int]:
@@ -106,7 +106,7 @@ def test_groups_equal_their_definition(make_profile: Any, table: str, case: Case
     assert found.keys() == expected.keys()
     for key, group in expected.items():
         _assert_equal(found[key], group)
-    assert result.total == sum(case.cpu_time_ns.values())
+    assert result.total == sum(case.host_time_ns.values())
 
 
 def _groups_by_definition(case: Case, key_of: Callable[[Frame], Any]) -> dict[Any, dict[str, Any]]:
@@ -117,7 +117,7 @@ def _groups_by_definition(case: Case, key_of: Callable[[Frame], Any]) -> dict[An
             group = groups.setdefault(key, _new_group())
             group["contexts"] += 1
             group["samples"] += case.call_samples_ns.get(node, [])
-    for node, value in case.cpu_time_ns.items():
+    for node, value in case.host_time_ns.items():
         on_path = [keys[each] for each in case.path(node) if keys[each] is not None]
         for key in set(on_path):
             groups[key]["inclusive"] += value
@@ -167,7 +167,7 @@ def test_phases_equal_their_definition_and_add_up(make_profile: Any, case: Case)
         value, calls = expected[phase or Phase.OTHER]
         if case.frames[node].kind is FrameKind.OPERATOR:
             calls += len(case.call_samples_ns.get(node, []))
-        expected[phase or Phase.OTHER] = value + case.cpu_time_ns.get(node, 0), calls
+        expected[phase or Phase.OTHER] = value + case.host_time_ns.get(node, 0), calls
     assert {row.phase: (row.value, row.operator_calls) for row in rows} == expected
     assert [row.phase for row in rows] == list(summary.PHASES)
 
@@ -178,7 +178,7 @@ def test_exclusive_values_and_the_rest_add_up_to_the_total(make_profile: Any, ca
     table = summary.by_operator(profile)
     outside = sum(
         value
-        for node, value in case.cpu_time_ns.items()
+        for node, value in case.host_time_ns.items()
         if all(case.frames[each].kind is not FrameKind.OPERATOR for each in case.path(node))
     )
     assert sum(row.exclusive for row in table.rows) + outside == table.total
@@ -189,7 +189,7 @@ def _profile(make_profile: Any, case: Case) -> Profile:
         case.parents,
         case.frames,
         phases=case.phases,
-        cpu_time_ns=case.cpu_time_ns,
+        host_time_ns=case.host_time_ns,
         call_samples_ns=case.call_samples_ns,
     )
     return profile
@@ -201,7 +201,7 @@ def test_recursion_is_not_counted_twice(make_profile: Any) -> None:
     profile = make_profile(
         [0, 0, 1, 2, 3, 1],
         [Frame(FrameKind.ROOT, ""), line, line, line, operator, operator],
-        cpu_time_ns={4: 100, 5: 10},
+        host_time_ns={4: 100, 5: 10},
     )
     (row,) = summary.by_line(profile).rows
     assert (row.inclusive, row.exclusive, row.contexts) == (110, 110, 3)
@@ -216,7 +216,7 @@ def test_backward_below_its_forward_operator_counts_for_the_line(make_profile: A
         Frame(FrameKind.OPERATOR, "AddmmBackward0"),
     ]
     phases = [Phase.NONE, Phase.NONE, Phase.FORWARD, Phase.BACKWARD]
-    profile = make_profile([0, 0, 1, 2], frames, phases=phases, cpu_time_ns={2: 10, 3: 25})
+    profile = make_profile([0, 0, 1, 2], frames, phases=phases, host_time_ns={2: 10, 3: 25})
     (row,) = summary.by_line(profile).rows
     assert row.inclusive == 35
     assert row.phases[:2] == (10, 25)
@@ -225,7 +225,7 @@ def test_backward_below_its_forward_operator_counts_for_the_line(make_profile: A
 def test_rows_are_the_largest_and_ties_keep_the_order_of_the_program(make_profile: Any) -> None:
     names = ["d", "c", "b", "a"]
     frames = [Frame(FrameKind.ROOT, ""), *(Frame(FrameKind.OPERATOR, name) for name in names)]
-    profile = make_profile([0] * 5, frames, cpu_time_ns={1: 5, 2: 9, 3: 5, 4: 1})
+    profile = make_profile([0] * 5, frames, host_time_ns={1: 5, 2: 9, 3: 5, 4: 1})
     table = summary.by_operator(profile, limit=3)
     assert [row.name for row in table.rows] == ["c", "d", "b"]
     assert table.row_count == 4
@@ -238,7 +238,7 @@ def test_lines_can_be_ordered_by_what_no_deeper_line_explains(make_profile: Any)
         Frame(FrameKind.PYTHON, "step", USER_FILE, 2),
         Frame(FrameKind.OPERATOR, "aten::mm"),
     ]
-    profile = make_profile([0, 0, 1, 2], frames, cpu_time_ns={3: 50})
+    profile = make_profile([0, 0, 1, 2], frames, host_time_ns={3: 50})
     assert [row.line for row in summary.by_line(profile).rows] == [1, 2]
     assert [row.line for row in summary.by_line(profile, largest="exclusive").rows] == [2, 1]
 
@@ -254,7 +254,7 @@ def test_step_times(make_profile: Any) -> None:
 
 def test_only_metrics_that_add_up_are_aggregated(make_profile: Any) -> None:
     profile = make_profile([0], [Frame(FrameKind.ROOT, "")])
-    with pytest.raises(QueryError, match=r"'call_duration_ns' describes .*: cpu_time_ns"):
+    with pytest.raises(QueryError, match=r"'call_duration_ns' describes .*: host_time_ns"):
         summary.by_operator(profile, "call_duration_ns")
     with pytest.raises(QueryError, match="nothing_ns"):
         summary.by_phase(profile, "nothing_ns")
@@ -277,7 +277,7 @@ def _large_profile(make_profile: Any, count: int) -> Profile:
     names += [Frame(FrameKind.PYTHON, "f", USER_FILE, index) for index in range(1, 500)]
     frames = [names[index] for index in rng.integers(0, len(names), count)]
     times = dict.fromkeys(range(0, count, 3), 7)
-    profile: Profile = make_profile(parents, frames, cpu_time_ns=times)
+    profile: Profile = make_profile(parents, frames, host_time_ns=times)
     return profile
 
 

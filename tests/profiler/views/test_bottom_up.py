@@ -16,7 +16,7 @@ from deepcontext.profiler.views.top_down import TopDown
 if TYPE_CHECKING:
     from deepcontext.profiler.views.bottom_up import CallerTree
 
-METRIC = "cpu_time_ns"
+METRIC = "host_time_ns"
 
 
 def chains(view: TopDown, turned: CallerTree) -> dict[tuple[int, ...], int]:
@@ -69,7 +69,7 @@ def test_callers_of_a_recursive_function_count_its_cost_once(make_profile: Any) 
         Frame(FrameKind.PYTHON, "walk", user, 5),
         Frame(FrameKind.OPERATOR, "aten::mm"),
     ]
-    profile = make_profile([0, 0, 1, 2, 3, 0, 5, 6], frames, cpu_time_ns={4: 10, 7: 3})
+    profile = make_profile([0, 0, 1, 2, 3, 0, 5, 6], frames, host_time_ns={4: 10, 7: 3})
     view = TopDown(profile, TreeOptions())
     inclusive = view.tree.inclusive(view.exclusive(profile.exclusive(METRIC)))
     walk = int(view.functions.of_frame[2])

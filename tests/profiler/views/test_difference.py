@@ -11,7 +11,7 @@ from deepcontext.profiler.views.difference import Difference
 from deepcontext.profiler.views.options import TreeOptions
 from deepcontext.profiler.views.top_down import TopDown
 
-METRIC = "cpu_time_ns"
+METRIC = "host_time_ns"
 
 
 def run(make_profile: Any, folder: str, operators: dict[str, int]) -> Any:
@@ -23,7 +23,7 @@ def run(make_profile: Any, folder: str, operators: dict[str, int]) -> Any:
     return make_profile(
         [0, 0, *([1] * len(operators))],
         frames,
-        cpu_time_ns=dict(enumerate(operators.values(), start=2)),
+        host_time_ns=dict(enumerate(operators.values(), start=2)),
         run=RunInfo(cwd=folder),
     )
 
@@ -55,7 +55,7 @@ def test_a_native_frame_of_a_library_elsewhere_is_the_same(make_profile: Any) ->
             Frame(FrameKind.ROOT, ""),
             Frame(FrameKind.NATIVE, "ns::f", f"{folder}/lib/libx.so"),
         ]
-        return make_profile([0, 0], frames, cpu_time_ns={1: 5})
+        return make_profile([0, 0], frames, host_time_ns={1: 5})
 
     options = TreeOptions()
     before, after = (TopDown(native(folder), options) for folder in ("/old", "/new"))

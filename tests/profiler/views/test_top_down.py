@@ -21,7 +21,7 @@ from deepcontext.profiler.views.top_down import TopDown
 if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
 
-METRIC = "cpu_time_ns"
+METRIC = "host_time_ns"
 USER, LIBRARY = "/home/me/train.py", "/usr/lib/python3.11/site-packages/torch/nn/modules/linear.py"
 
 
@@ -43,7 +43,7 @@ def program(make_profile: Any) -> Profile:
         [0, 0, 1, 2, 3, 4, 5, 1, 7],
         frames,
         phases=phases,
-        cpu_time_ns={5: 30, 6: 5, 8: 7},
+        host_time_ns={5: 30, 6: 5, 8: 7},
         call_samples_ns={5: [10, 20], 6: [5], 8: [7]},
     )
     return profile
@@ -119,7 +119,7 @@ def test_split_by_rank(make_profile: Any) -> None:
         Frame(FrameKind.SCOPE, "rank 7"),
         Frame(FrameKind.OPERATOR, "aten::mm"),
     ]
-    profile = make_profile([0, 0, 1, 2, 0, 4, 5, 6], frames, cpu_time_ns={3: 3, 7: 4})
+    profile = make_profile([0, 0, 1, 2, 0, 4, 5, 6], frames, host_time_ns={3: 3, 7: 4})
     assert paths(TopDown(profile, TreeOptions(pivot="rank"))) == {
         "all": 7,
         "all/rank 0": 3,
@@ -146,7 +146,7 @@ def test_the_name_of_a_scope_makes_no_dimension(make_profile: Any, name: str) ->
         Frame(FrameKind.SCOPE, name),
         Frame(FrameKind.OPERATOR, "aten::mm"),
     ]
-    profile = make_profile([0, 0, 1, 2], frames, cpu_time_ns={3: 3})
+    profile = make_profile([0, 0, 1, 2], frames, host_time_ns={3: 3})
     assert pivots(profile) == ("thread", "none", "phase")
     assert not balance.rank_nodes(profile)
     shown = paths(TopDown(profile, TreeOptions(pivot="none")))

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from deepcontext.profiler.format.frame import Frame, FrameKind
-from deepcontext.profiler.format.metric import Aggregation, MetricDescriptor, MetricRows
+from deepcontext.profiler.format.metric import Aggregation, MetricDescriptor
+from deepcontext.profiler.model.metric_rows import MetricRows
 from deepcontext.profiler.model.profile import Profile
 from deepcontext.profiler.summaries import summary
 from deepcontext.ui.format import format_bytes, format_count, format_ns, format_share, format_value
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     OpenOn = Callable[..., Any]
 
-METRIC = "cpu_time_ns"
+METRIC = "host_time_ns"
 
 
 def largest_context(profile: Profile, name: str) -> int:
@@ -238,7 +239,7 @@ def spread_out(open_on: OpenOn, make_profile: Any, tmp_path: Path) -> Iterator[O
         for step in range(3):
             inside = add(add(thread, FrameKind.SCOPE, f"step {step}"), FrameKind.OPERATOR, "mm")
             costs[add(inside, FrameKind.KERNEL, "gemm")] = (rank + 1) * (step + 1) * 1000
-    profile = make_profile(parents, frames, cpu_time_ns=costs)
+    profile = make_profile(parents, frames, host_time_ns=costs)
     path = tmp_path / "ranks.dcprof"
     profile.save(path)
     with serving(path) as address, open_on(address, profile) as each:

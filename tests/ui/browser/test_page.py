@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     OpenOn = Callable[..., Any]
 
-METRIC = "cpu_time_ns"
+METRIC = "host_time_ns"
 SCRIPT = "</script><script>window.pwned = 1</script><img src=x onerror='window.pwned = 2'>"
 
 
@@ -45,7 +45,7 @@ def test_one_file_works_from_disk_with_the_network_off(
         opened.page.locator(".details .numbers button:has-text('elapsed time')").click()
         opened.status(format_value(int(profile.exclusive("elapsed_time_ns").sum()), "ns"))
         # The list of measures stays, to go on from there.
-        opened.page.locator(".details .numbers button:has-text('CPU time')").first.click()
+        opened.page.locator(".details .numbers button:has-text('host time')").first.click()
         opened.status(format_value(int(profile.exclusive(METRIC).sum()), "ns"))
         backward = next(r.value for r in summary.by_phase(profile) if r.phase.label == "backward")
         opened.page.select_option(".field:has-text('Phase') select", "backward")
@@ -88,7 +88,9 @@ def test_script_in_names_and_paths_is_text(
         Frame(FrameKind.MODULE, SCRIPT),
         Frame(FrameKind.OPERATOR, SCRIPT),
     ]
-    profile = make_profile([0, 0, 1, 2, 3], frames, cpu_time_ns={4: 5}, call_samples_ns={4: [2, 3]})
+    profile = make_profile(
+        [0, 0, 1, 2, 3], frames, host_time_ns={4: 5}, call_samples_ns={4: [2, 3]}
+    )
     findings = [{"id": SCRIPT, "title": SCRIPT, "advice": SCRIPT, "nodes": [4]}]
     profile = profile.with_section("findings", json.dumps(findings).encode())
     path = tmp_path / "hostile.dcprof"
@@ -124,7 +126,7 @@ def test_a_finding_leads_to_its_node(
             "title": "One operator dominates",
             "advice": "fuse it",
             "nodes": [node],
-            "evidence": {"cpu_time_ns": 5},
+            "evidence": {"host_time_ns": 5},
         }
     ]
     path = tmp_path / "found.dcprof"

@@ -95,7 +95,7 @@ def test_boxes_too_narrow_to_draw_are_marked(
     profile = make_profile(
         [0, 0, *[1] * len(operators)],
         [Frame(FrameKind.ROOT, ""), Frame(FrameKind.THREAD, "MainThread"), *operators],
-        cpu_time_ns={place + 2: 1_000_000 for place in range(len(operators))},
+        host_time_ns={place + 2: 1_000_000 for place in range(len(operators))},
     )
     path = tmp_path / "wide.dcprof"
     profile.save(path)
@@ -293,7 +293,7 @@ def test_names_of_deep_rows_can_be_read(
     profile = make_profile(
         [max(at - 1, 0) for at in range(depth + 2)],
         [Frame(FrameKind.ROOT, ""), *frames, Frame(FrameKind.OPERATOR, "aten::add")],
-        cpu_time_ns={depth + 1: 1_000},
+        host_time_ns={depth + 1: 1_000},
     )
     path = tmp_path / "deep.dcprof"
     profile.save(path)

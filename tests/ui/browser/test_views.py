@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from tests.ui.browser.conftest import Opened
 
-METRIC = "cpu_time_ns"
+METRIC = "host_time_ns"
 
 
 def total(opened: Opened) -> int:

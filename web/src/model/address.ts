@@ -175,7 +175,7 @@ export function named(metric: string): string {
   return metric === SERVER_METRIC ? "" : metric;
 }
 
-const SERVER_METRIC = "cpu_time_ns";
+const SERVER_METRIC = "host_time_ns";
 
 // The order of `Layer` in src/deepcontext/profiler/views/layers.py.
 export const LAYERS = ["python", "scope", "module", "operator", "compiled", "native", "gpu"];

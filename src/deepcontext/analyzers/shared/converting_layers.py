@@ -13,7 +13,7 @@ import numpy as np
 
 from deepcontext.analyzers.shared import source_locations as places
 from deepcontext.analyzers.shared.operator_names import DEVICE_OR_TYPE, POINTWISE
-from deepcontext.profiler.format.metric import CPU_TIME_NS
+from deepcontext.profiler.format.metric import HOST_TIME_NS
 from deepcontext.profiler.model.query import Query
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def converting_layers(
         operators: the operators that are the model's own work.
         least: functions whose conversions took less are left out, ns.
     """
-    metric = CPU_TIME_NS.name
+    metric = HOST_TIME_NS.name
     tree = profile.tree
     # What has the type already has nothing below it.
     has_children = tree.subtree_end > np.arange(len(tree)) + 1

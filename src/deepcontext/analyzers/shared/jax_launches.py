@@ -13,13 +13,13 @@ import numpy as np
 from deepcontext.analyzers.finding import Finding, Severity
 from deepcontext.analyzers.shared import source_locations as places
 from deepcontext.profiler.format.frame import FrameKind
-from deepcontext.profiler.format.metric import CPU_TIME_NS
+from deepcontext.profiler.format.metric import HOST_TIME_NS
 from deepcontext.profiler.model.query import Query
 
 if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
 
-_HOST: Final = CPU_TIME_NS.name
+_HOST: Final = HOST_TIME_NS.name
 _LEAST_SHARE: Final = 0.15
 _LEAST_PROGRAMS: Final = 5
 # Launches of one program; what prepares arrays before the loop runs once.

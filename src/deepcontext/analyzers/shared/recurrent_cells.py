@@ -17,13 +17,13 @@ from deepcontext.analyzers.shared import source_locations as places
 from deepcontext.analyzers.shared.operator_names import DRAWS, PRODUCTS
 from deepcontext.analyzers.shared.value_reads import asked_reads
 from deepcontext.profiler.format.frame import FrameKind
-from deepcontext.profiler.format.metric import CALL_DURATION_NS, CPU_TIME_NS
+from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS
 from deepcontext.profiler.model.query import Query
 
 if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
 
-_HOST: Final = CPU_TIME_NS.name
+_HOST: Final = HOST_TIME_NS.name
 _LEAST_SHARE: Final = 0.15
 _LEAST_GATES: Final = 5
 # In one training step (of several backward passes: in one), by one call path; layers are other paths.

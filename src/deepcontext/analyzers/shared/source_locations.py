@@ -16,7 +16,7 @@ import numpy as np
 from deepcontext.analyzers.finding import Gain
 from deepcontext.errors import ProfileDataError
 from deepcontext.profiler.format.frame import FrameKind, Phase
-from deepcontext.profiler.format.metric import CPU_TIME_NS
+from deepcontext.profiler.format.metric import HOST_TIME_NS
 from deepcontext.profiler.model.query import Query
 from deepcontext.profiler.model.source import is_user_file
 from deepcontext.profiler.model.tree import NO_NODE
@@ -82,7 +82,7 @@ def cost_metric(profile: Profile) -> str:
     Returns:
         name of a time metric of the profile, or "" where too little was measured to judge.
     """
-    for name in (GPU_TIME, DEVICE_TIME, CPU_TIME_NS.name):
+    for name in (GPU_TIME, DEVICE_TIME, HOST_TIME_NS.name):
         if total(profile, name) > 0:
             return name if judged_total(profile, name) else ""
     return ""
@@ -263,8 +263,8 @@ def crowded_ns(profile: Profile) -> int:
         ns, 0 where they took hardly longer, or processor time was not recorded.
     """
     used = profile.run.cpu_user_ns + profile.run.cpu_system_ns
-    loading = outermost(scopes(profile, LOADER_SCOPE)).total(CPU_TIME_NS.name, inclusive=True)
-    computing = total(profile, CPU_TIME_NS.name) - loading
+    loading = outermost(scopes(profile, LOADER_SCOPE)).total(HOST_TIME_NS.name, inclusive=True)
+    computing = total(profile, HOST_TIME_NS.name) - loading
     return computing - used if 0 < used * _MOST_WAITING < computing else 0
 
 

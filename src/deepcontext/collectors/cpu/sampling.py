@@ -88,7 +88,7 @@ class CpuSampling:
         return Outcome(
             Status.DEGRADED if limitation else Status.RAN,
             limitation,
-            {"rate_hz": self._rate_hz, "own_cpu_time_ns": counts["own_cpu_ns"]},
+            {"rate_hz": self._rate_hz, "internal_cpu_time_ns": counts["own_cpu_ns"]},
             {
                 "samples_running": counts["running"],
                 "samples_waiting": counts["waiting"],

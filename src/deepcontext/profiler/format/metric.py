@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
+    from collections.abc import Mapping
 
 
 class Aggregation(enum.IntEnum):
@@ -28,7 +27,7 @@ class MetricDescriptor:
     """Name and meaning of a metric; the unit ends the name (`_ns`, `_bytes`, `_count`).
 
     Attributes:
-        name: for example ``cpu_time_ns``.
+        name: for example ``host_time_ns``.
         unit: ``ns``, ``bytes``, ``count`` or ``flop``.
         aggregation: how values combine.
         description: one sentence a person reads.
@@ -40,8 +39,8 @@ class MetricDescriptor:
     description: str
 
 
-CPU_TIME_NS = MetricDescriptor(
-    "cpu_time_ns",
+HOST_TIME_NS = MetricDescriptor(
+    "host_time_ns",
     "ns",
     Aggregation.SUM,
     "elapsed host time inside the operator or scope, without nested operators and scopes",
@@ -86,40 +85,7 @@ SAMPLED_GIL_WAIT_TIME_NS = MetricDescriptor(
     "part of sampled_wait_time_ns in which the thread waited for the GIL",
 )
 # What the program's metrics are called and mean; collectors add theirs to a profile by descriptor.
-KNOWN_METRICS: tuple[MetricDescriptor, ...] = (CPU_TIME_NS, CALL_DURATION_NS, STEP_TIME_NS)
-
-
-@dataclass(frozen=True, slots=True)
-class MetricRows:
-    """Sparse rows of one metric: row i belongs to node `node[i]`.
-
-    Attributes:
-        descriptor: what is measured.
-        node: node ids in ascending order, each once, shape (rows,), uint32.
-        count: number of events, shape (rows,), uint64.
-        total: sum over the events in the metric's unit, shape (rows,), int64.
-        minimum: smallest event, shape (rows,), int64, or None where not recorded.
-        maximum: largest event, shape (rows,), int64, or None where not recorded.
-        m2: sum of squared distances from the mean, shape (rows,), float64, or None.
-    """
-
-    descriptor: MetricDescriptor
-    node: npt.NDArray[np.uint32]
-    count: npt.NDArray[np.uint64]
-    total: npt.NDArray[np.int64]
-    minimum: npt.NDArray[np.int64] | None = None
-    maximum: npt.NDArray[np.int64] | None = None
-    m2: npt.NDArray[np.float64] | None = None
-
-    def row(self, place: int) -> dict[str, int | float]:
-        """Return one row by column name; columns that were not recorded are left out."""
-        values: dict[str, int | float] = {
-            "count": int(self.count[place]),
-            "total": int(self.total[place]),
-        }
-        for name, column in (("minimum", self.minimum), ("maximum", self.maximum)):
-            if column is not None:
-                values[name] = int(column[place])
-        if self.m2 is not None:
-            values["m2"] = float(self.m2[place])
-        return values
+KNOWN_METRICS: tuple[MetricDescriptor, ...] = (HOST_TIME_NS, CALL_DURATION_NS, STEP_TIME_NS)
+# Names that metrics had in older profiles, with the names they have now. Before format 1.2 the elapsed
+# time of operators was called processor time.
+RENAMED: Mapping[str, str] = {"cpu_time_ns": HOST_TIME_NS.name}

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 FORMAT = "deepcontext profile"
 MAJOR = 1
-MINOR = 1
+MINOR = 2
 PACKAGE = "deepcontext.profile.v1"
 
 

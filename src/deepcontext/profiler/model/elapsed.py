@@ -12,13 +12,13 @@ import numpy as np
 
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.metric import (
-    CPU_TIME_NS,
+    HOST_TIME_NS,
     SAMPLED_CPU_TIME_NS,
     SAMPLED_WAIT_TIME_NS,
     Aggregation,
     MetricDescriptor,
-    MetricRows,
 )
+from deepcontext.profiler.model.metric_rows import MetricRows
 from deepcontext.profiler.model.tree import NO_NODE
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def in_operators(
     That of scopes outside of operators is left out: what they do between operators is sampled.
     """
     values = np.zeros(len(tree), np.int64)
-    rows = metrics.get(CPU_TIME_NS.name)
+    rows = metrics.get(HOST_TIME_NS.name)
     if rows is not None:
         values[rows.node] = rows.total
     is_operator = np.asarray(frames.kind[tree.frame] == FrameKind.OPERATOR)
@@ -62,7 +62,7 @@ def elapsed_rows(frames: FrameTable, tree: Tree, metrics: Mapping[str, MetricRow
     """Return the rows of `ELAPSED_TIME_NS`; their count is that of calls and samples."""
     total = in_operators(frames, tree, metrics)
     count = np.zeros(len(tree), np.uint64)
-    for name in (CPU_TIME_NS.name, *_SAMPLED):
+    for name in (HOST_TIME_NS.name, *_SAMPLED):
         rows = metrics.get(name)
         if rows is not None:
             count[rows.node] += rows.count

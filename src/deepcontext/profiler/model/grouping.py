@@ -14,7 +14,7 @@ import numpy as np
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from deepcontext.profiler.format.metric import MetricRows
+    from deepcontext.profiler.model.metric_rows import MetricRows
     from deepcontext.profiler.model.tree import Tree
 
     Ints = npt.NDArray[np.int64]

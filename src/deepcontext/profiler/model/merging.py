@@ -16,9 +16,9 @@ import numpy as np
 
 from deepcontext.errors import UserError
 from deepcontext.profiler.format.frame import FrameKind, Phase
-from deepcontext.profiler.format.metric import MetricRows
 from deepcontext.profiler.model import compiled_kernels
 from deepcontext.profiler.model.frame_table import FrameTable
+from deepcontext.profiler.model.metric_rows import MetricRows
 from deepcontext.profiler.model.one_job import check_one_job
 from deepcontext.profiler.model.profile import Profile
 from deepcontext.profiler.model.run_info import ALL_RANKS

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar, overload
 
 from deepcontext.errors import QueryError
-from deepcontext.profiler.format.metric import MetricRows
+from deepcontext.profiler.format.metric import RENAMED
+from deepcontext.profiler.model.metric_rows import MetricRows
 
 Default = TypeVar("Default")
 
@@ -52,8 +53,9 @@ class MetricTable(Mapping[str, MetricRows]):
             rows = self._sources[name]
         except KeyError:
             known = ", ".join(sorted(self._sources)) or "none"
+            renamed = f" ('{name}' is called '{RENAMED[name]}' now)" if name in RENAMED else ""
             raise QueryError(
-                f"this profile has no metric '{name}'; the metrics it has: {known}"
+                f"this profile has no metric '{name}'{renamed}; the metrics it has: {known}"
             ) from None
         if isinstance(rows, MetricRows):
             return rows

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from deepcontext.profiler.format.frame import Phase
 
 if TYPE_CHECKING:
-    from deepcontext.profiler.format.metric import MetricRows
+    from deepcontext.profiler.model.metric_rows import MetricRows
     from deepcontext.profiler.model.profile_model import ProfileModel
 
 

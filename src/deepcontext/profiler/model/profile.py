@@ -16,7 +16,7 @@ import numpy as np
 
 from deepcontext.errors import UserError
 from deepcontext.profiler.format import writing
-from deepcontext.profiler.format.metric import CPU_TIME_NS
+from deepcontext.profiler.format.metric import HOST_TIME_NS
 from deepcontext.profiler.model import nested, store
 from deepcontext.profiler.model.profile_model import ProfileModel
 from deepcontext.profiler.model.query import Query
@@ -141,7 +141,7 @@ class Profile(ProfileModel):
         return Query(self)
 
     def hot_paths(
-        self, metric: str = CPU_TIME_NS.name, limit: int = 20, *, inclusive: bool = False
+        self, metric: str = HOST_TIME_NS.name, limit: int = 20, *, inclusive: bool = False
     ) -> tuple[HotPath, ...]:
         """Return the call paths that cost the most, largest first.
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from deepcontext.profiler.format.frame import Frame
-    from deepcontext.profiler.format.metric import MetricRows
     from deepcontext.profiler.model.frame_table import FrameTable
+    from deepcontext.profiler.model.metric_rows import MetricRows
     from deepcontext.profiler.model.run_info import RunInfo
     from deepcontext.profiler.model.tree import Tree
     from deepcontext.profiler.model.trust import TrustReport

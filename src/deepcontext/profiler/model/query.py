@@ -1,6 +1,6 @@
 """Select nodes of a profile and sum what they cost, in the words of the question.
 
-    profile.query().kind("operator").under("Optimizer.step*").phase("forward").total("cpu_time_ns")
+    profile.query().kind("operator").under("Optimizer.step*").phase("forward").total("host_time_ns")
 
 Does not format. Every call returns a new query that selects fewer nodes; patterns are matched once
 for each distinct string, everything else works on whole columns.
@@ -17,7 +17,7 @@ import numpy as np
 
 from deepcontext.errors import QueryError
 from deepcontext.profiler.format.frame import FrameKind, Phase
-from deepcontext.profiler.format.metric import CPU_TIME_NS, Aggregation
+from deepcontext.profiler.format.metric import HOST_TIME_NS, Aggregation
 from deepcontext.profiler.model.query_table import table_of
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class NodeView:
         """What the node works for."""
         return Phase(int(self.profile.tree.phase[self.id]))
 
-    def value(self, metric: str = CPU_TIME_NS.name, *, inclusive: bool = False) -> int:
+    def value(self, metric: str = HOST_TIME_NS.name, *, inclusive: bool = False) -> int:
         """Return a metric of this node in its unit, with or without its descendants."""
         return int(
             _values(self.profile, metric, "inclusive" if inclusive else "exclusive")[self.id]
@@ -164,9 +164,9 @@ class Query:
             predicates: called with the ids selected so far, shape (selected,); each says which of
                 them to keep, shape (selected,), bool.
             bounds: ``metric__comparison=value`` with gt, ge, lt, le, eq or ne, in the metric's
-                unit: ``cpu_time_ns__gt=1_000_000``. Compares exclusive values; others are
-                named in between: ``cpu_time_ns__inclusive__ge=...``,
-                ``cpu_time_ns__count__gt=...``.
+                unit: ``host_time_ns__gt=1_000_000``. Compares exclusive values; others are
+                named in between: ``host_time_ns__inclusive__ge=...``,
+                ``host_time_ns__count__gt=...``.
 
         Raises:
             QueryError: unknown metric or comparison, or a predicate's answer has another shape.
@@ -201,7 +201,7 @@ class Query:
         """Return the number of selected nodes."""
         return int(np.count_nonzero(self._mask))
 
-    def total(self, metric: str = CPU_TIME_NS.name, *, inclusive: bool = False) -> int:
+    def total(self, metric: str = HOST_TIME_NS.name, *, inclusive: bool = False) -> int:
         """Return the sum of a metric over the selected nodes, of a `MAX` metric the maximum.
 
         Args:
@@ -220,7 +220,7 @@ class Query:
         return int(values.sum())
 
     def table(
-        self, metric: str = CPU_TIME_NS.name, by: Grouping = "name", *, limit: int | None = None
+        self, metric: str = HOST_TIME_NS.name, by: Grouping = "name", *, limit: int | None = None
     ) -> list[TableRow]:
         """Group the selected nodes and return the groups, largest exclusive value first.
 

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from deepcontext.profiler.format.frame import FrameKind, Phase
-from deepcontext.profiler.format.metric import CALL_DURATION_NS, CPU_TIME_NS, MetricRows
+from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS
 from deepcontext.profiler.format.status import Status
 from deepcontext.profiler.model.frame_table import FrameTable
+from deepcontext.profiler.model.metric_rows import MetricRows
 from deepcontext.profiler.model.profile import Profile
 from deepcontext.profiler.model.run_info import RunInfo
 from deepcontext.profiler.model.tree import Tree
@@ -126,7 +127,7 @@ def _metrics(random: np.random.Generator, node: npt.NDArray[np.intp]) -> dict[st
     keys, counts = node.astype(np.uint32), count.astype(np.uint64)
     own = (count * mean * random.uniform(0.1, 1.0, rows)).astype(np.int64)
     return {
-        CPU_TIME_NS.name: MetricRows(CPU_TIME_NS, keys, counts, own),
+        HOST_TIME_NS.name: MetricRows(HOST_TIME_NS, keys, counts, own),
         CALL_DURATION_NS.name: MetricRows(
             CALL_DURATION_NS,
             keys,

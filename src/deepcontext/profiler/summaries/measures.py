@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from deepcontext.profiler.format.metric import CPU_TIME_NS, Aggregation
+from deepcontext.profiler.format.metric import HOST_TIME_NS, Aggregation
 from deepcontext.profiler.model.elapsed import ELAPSED_TIME_NS
 from deepcontext.profiler.summaries import summary
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 # What a person asks for first, in this order; the rest follows as it was recorded.
 _FIRST: Final[tuple[str, ...]] = (
-    CPU_TIME_NS.name,
+    HOST_TIME_NS.name,
     "gpu_time_ns",
     "device_time_ns",
     ELAPSED_TIME_NS.name,
@@ -40,7 +40,7 @@ def summed_metrics(profile: Profile) -> tuple[MetricDescriptor, ...]:
 def default_metric(*profiles: Profile) -> str:
     """Return the metric to begin with: the first, in the order of `_FIRST`, that says something.
 
-    `CPU_TIME_NS` comes first only where operators ran: a program that opened nothing but scopes has
+    `HOST_TIME_NS` comes first only where operators ran: a program that opened nothing but scopes has
     its time in `ELAPSED_TIME_NS`. Of several profiles, all must have the metric, and one a value.
     """
     shared = [
@@ -49,12 +49,12 @@ def default_metric(*profiles: Profile) -> str:
         if rows.descriptor.aggregation is Aggregation.SUM
         and all(name in profile.metrics for profile in profiles)
     ]
-    is_host = CPU_TIME_NS.name in shared and any(map(summary.operator_time, profiles))
+    is_host = HOST_TIME_NS.name in shared and any(map(summary.operator_time, profiles))
     candidates = (*(_FIRST if is_host else _FIRST[1:]), *shared)
     for name in candidates:
         if name in shared and any(profile.metrics[name].total.any() for profile in profiles):
             return name
-    return CPU_TIME_NS.name
+    return HOST_TIME_NS.name
 
 
 def _place(name: str) -> int:

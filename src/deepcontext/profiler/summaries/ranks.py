@@ -12,7 +12,7 @@ import numpy as np
 
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.metric import (
-    CPU_TIME_NS,
+    HOST_TIME_NS,
     SAMPLED_CPU_TIME_NS,
     SAMPLED_WAIT_TIME_NS,
 )
@@ -85,7 +85,7 @@ def by_rank(profile: Profile) -> tuple[RankTime, ...]:
     """Return one row a rank."""
     tree = profile.tree
     is_operator = profile.frames.kind[tree.frame] == FrameKind.OPERATOR
-    host = np.where(tree.nearest(is_operator) == NO_NODE, 0, _exclusive(profile, CPU_TIME_NS.name))
+    host = np.where(tree.nearest(is_operator) == NO_NODE, 0, _exclusive(profile, HOST_TIME_NS.name))
     running = _exclusive(profile, SAMPLED_CPU_TIME_NS.name)
     waited = _exclusive(profile, SAMPLED_WAIT_TIME_NS.name)
     waiting = np.where(on_main_threads(profile), waited, 0)
@@ -106,7 +106,7 @@ def by_rank(profile: Profile) -> tuple[RankTime, ...]:
 def line_time(profile: Profile) -> Ints:
     """Return elapsed ns of each node, or of operators where nothing was sampled, shape (nodes,)."""
     is_known = is_sampled(profile.metrics)
-    return _exclusive(profile, ELAPSED_TIME_NS.name if is_known else CPU_TIME_NS.name)
+    return _exclusive(profile, ELAPSED_TIME_NS.name if is_known else HOST_TIME_NS.name)
 
 
 def uneven_lines(

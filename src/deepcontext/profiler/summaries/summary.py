@@ -19,7 +19,7 @@ from deepcontext.errors import QueryError
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.metric import (
     CALL_DURATION_NS,
-    CPU_TIME_NS,
+    HOST_TIME_NS,
     STEP_TIME_NS,
     Aggregation,
 )
@@ -118,17 +118,17 @@ class PhaseRow:
     operator_calls: int
 
 
-def by_operator(profile: Profile, metric: str = CPU_TIME_NS.name, limit: int = 0) -> GroupTable:
+def by_operator(profile: Profile, metric: str = HOST_TIME_NS.name, limit: int = 0) -> GroupTable:
     """Aggregate by operator name, largest exclusive value first; `limit` 0 gives all."""
     return _by_name(profile, FrameKind.OPERATOR, metric, limit, largest="exclusive")
 
 
-def by_module(profile: Profile, metric: str = CPU_TIME_NS.name, limit: int = 0) -> GroupTable:
+def by_module(profile: Profile, metric: str = HOST_TIME_NS.name, limit: int = 0) -> GroupTable:
     """Aggregate by module instance, largest inclusive value first; `limit` 0 gives all."""
     return _by_name(profile, FrameKind.MODULE, metric, limit, largest="inclusive")
 
 
-def by_module_class(profile: Profile, metric: str = CPU_TIME_NS.name) -> tuple[ModuleClass, ...]:
+def by_module_class(profile: Profile, metric: str = HOST_TIME_NS.name) -> tuple[ModuleClass, ...]:
     """Add up the modules of each class, largest exclusive value first."""
     found: dict[str, list[int]] = {}
     for row in by_module(profile, metric).rows:
@@ -137,19 +137,19 @@ def by_module_class(profile: Profile, metric: str = CPU_TIME_NS.name) -> tuple[M
     return tuple(sorted(rows, key=lambda row: (-row.exclusive, row.name)))
 
 
-def by_scope(profile: Profile, metric: str = CPU_TIME_NS.name, limit: int = 0) -> GroupTable:
+def by_scope(profile: Profile, metric: str = HOST_TIME_NS.name, limit: int = 0) -> GroupTable:
     """Aggregate by scope name, largest inclusive value first; `limit` 0 gives all."""
     return _by_name(profile, FrameKind.SCOPE, metric, limit, largest="inclusive")
 
 
-def by_kernel(profile: Profile, metric: str = CPU_TIME_NS.name, limit: int = 0) -> GroupTable:
+def by_kernel(profile: Profile, metric: str = HOST_TIME_NS.name, limit: int = 0) -> GroupTable:
     """Aggregate by kernel name, largest exclusive value first; `limit` 0 gives all."""
     return _by_name(profile, FrameKind.KERNEL, metric, limit, largest="exclusive")
 
 
 def by_line(
     profile: Profile,
-    metric: str = CPU_TIME_NS.name,
+    metric: str = HOST_TIME_NS.name,
     limit: int = 0,
     *,
     largest: str = "inclusive",
@@ -170,7 +170,7 @@ def by_line(
     return _aggregate(profile, grouping, metric, limit, largest, only_with_value=True)
 
 
-def by_phase(profile: Profile, metric: str = CPU_TIME_NS.name) -> tuple[PhaseRow, ...]:
+def by_phase(profile: Profile, metric: str = HOST_TIME_NS.name) -> tuple[PhaseRow, ...]:
     """Split the metric by phase, in the order of `PHASES`; the values sum to the total."""
     phase = shown_phase(profile.tree)
     exclusive = summed(profile, metric)
@@ -200,7 +200,7 @@ def steps(profile: Profile) -> Spread | None:
     return Spreads.of_rows(rows, np.zeros(len(rows.node), np.int64), 1).spread(0)
 
 
-def operator_time(profile: Profile, metric: str = CPU_TIME_NS.name) -> int:
+def operator_time(profile: Profile, metric: str = HOST_TIME_NS.name) -> int:
     """Return the sum of the metric over operator nodes: the total without scopes of Python code."""
     return int(summed(profile, metric)[_is_kind(profile, FrameKind.OPERATOR)].sum())
 

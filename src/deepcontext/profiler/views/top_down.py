@@ -1,7 +1,7 @@
 """The tree from the root down, as a view asks for it, and what it costs.
 
     view = TopDown(profile, TreeOptions(hidden=frozenset({Layer.PYTHON})))
-    view.inclusive("cpu_time_ns")[0]
+    view.inclusive("host_time_ns")[0]
 
 Invariant: whatever is left out, merged or split, the inclusive value of the root is the sum over
 the profile's nodes, without those that were dropped or lie outside the focus or the phase.

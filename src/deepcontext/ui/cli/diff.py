@@ -43,7 +43,7 @@ exit codes:
     parser.option(
         "--metric",
         metavar="NAME",
-        help="metric to compare (default: cpu_time_ns, the time in operators; elapsed_time_ns for "
+        help="metric to compare (default: host_time_ns, the time in operators; elapsed_time_ns for "
         "programs without operators)",
     )
     parser.option(

@@ -36,7 +36,7 @@ exit codes:
     parser.option(
         "--metric",
         metavar="NAME",
-        help="metric the tables are ordered by (default: cpu_time_ns, the time in operators; "
+        help="metric the tables are ordered by (default: host_time_ns, the time in operators; "
         "elapsed_time_ns for a program without operators)",
     )
     parser.option(

@@ -95,7 +95,7 @@ def texts_of(profile: Profile, finding: Finding) -> list[tuple[str, str]]:
 
 
 def gain_text(finding: Finding) -> str:
-    """Return what a finding promises at most: ``12.3 % of CPU time (4.0 % of the run)``."""
+    """Return what a finding promises at most: ``12.3 % of host time (4.0 % of the run)``."""
     if finding.gain is None:
         return "-"
     metric = metric_label(finding.gain.metric)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from deepcontext.profiler.format.metric import CPU_TIME_NS
+from deepcontext.profiler.format.metric import HOST_TIME_NS
 from deepcontext.profiler.format.status import Status
 from deepcontext.profiler.model.run_info import ALL_RANKS
 from deepcontext.profiler.summaries import summary
@@ -59,7 +59,7 @@ def print_header(page: Page, profile: Profile, metric: str) -> None:
         ("operators", _operators(profile)),
         ("GPU", gpu_text(profile)),
         ("set-up", _set_up(profile)),
-        ("tables by", "" if metric == CPU_TIME_NS.name else f"{metric}: {described}"),
+        ("tables by", "" if metric == HOST_TIME_NS.name else f"{metric}: {described}"),
     )
     page.line(Text("deepcontext report", "bold"))
     for name, fact in facts:

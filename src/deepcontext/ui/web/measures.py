@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from deepcontext.errors import QueryError
-from deepcontext.profiler.format.metric import CALL_DURATION_NS, CPU_TIME_NS
+from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS
 from deepcontext.profiler.model.elapsed import ELAPSED_TIME_NS
 from deepcontext.profiler.summaries.measures import summed_metrics
 from deepcontext.ui.labels import metric_label
@@ -42,7 +42,7 @@ def measures(profile: Profile) -> list[Measure]:
             f"number of events behind {each.name}",
         )
         for each in summed
-        if each.name not in {CPU_TIME_NS.name, ELAPSED_TIME_NS.name}
+        if each.name not in {HOST_TIME_NS.name, ELAPSED_TIME_NS.name}
         and each.unit != "count"
         and not each.name.startswith(_SAMPLED)
     ]

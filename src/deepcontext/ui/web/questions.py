@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from deepcontext.errors import QueryError
 from deepcontext.profiler.format.frame import Phase
-from deepcontext.profiler.format.metric import CPU_TIME_NS
+from deepcontext.profiler.format.metric import HOST_TIME_NS
 from deepcontext.profiler.views.layers import OPTIONAL_LAYERS, Layer
 from deepcontext.profiler.views.options import Edit, TreeOptions
 
@@ -38,7 +38,7 @@ class TreeQuestion:
     """
 
     file: int = 0
-    metric: str = CPU_TIME_NS.name
+    metric: str = HOST_TIME_NS.name
     options: TreeOptions = field(default_factory=TreeOptions)
 
     @classmethod
@@ -53,7 +53,7 @@ class TreeQuestion:
             raise QueryError(f"{len(edits)} edits are more than the {_MOST_EDITS} that may be made")
         return cls(
             file=number(query, "file", 0),
-            metric=query.get("metric", CPU_TIME_NS.name),
+            metric=query.get("metric", HOST_TIME_NS.name),
             options=TreeOptions(
                 hidden=frozenset(
                     _layer(name) for name in query.get("hidden", "").split(",") if name
@@ -71,7 +71,7 @@ class TreeQuestion:
         options = self.options
         values = {
             "file": str(self.file) if self.file else "",
-            "metric": "" if self.metric == CPU_TIME_NS.name else self.metric,
+            "metric": "" if self.metric == HOST_TIME_NS.name else self.metric,
             "hidden": ",".join(layer.label for layer in sorted(options.hidden)),
             "library": "1" if options.library else "",
             "lines": "1" if options.by_line else "",

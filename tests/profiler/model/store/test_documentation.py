@@ -37,7 +37,7 @@ def test_the_documented_reader_finds_the_hottest_paths(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert lines[0] == "cpu_time_ns ns"
-    for line, hot in zip(lines[1:6], profile.hot_paths("cpu_time_ns", 5), strict=True):
+    assert lines[0] == "host_time_ns ns"
+    for line, hot in zip(lines[1:6], profile.hot_paths("host_time_ns", 5), strict=True):
         path = " > ".join(frame.name for frame in hot.frames)
         assert line.split(None, 1) == [str(hot.exclusive), path]

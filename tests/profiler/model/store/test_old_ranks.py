@@ -24,7 +24,7 @@ def test_ranks_of_an_old_merged_file_are_ranks(make_profile: MakeProfile) -> Non
     old = make_profile(
         [0, 0, 1, 2, 3, 0, 5, 6],
         [ROOT, SCOPE, THREAD, SCOPE, OPERATOR, Frame(FrameKind.SCOPE, "rank 12"), THREAD, OPERATOR],
-        cpu_time_ns={4: 5, 7: 8},
+        host_time_ns={4: 5, 7: 8},
         run=RunInfo(rank=ALL_RANKS, ranks=2),
     )
     profile = Profile.from_bytes(old.to_bytes())

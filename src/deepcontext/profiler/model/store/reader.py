@@ -17,10 +17,11 @@ from google.protobuf.message import DecodeError
 from deepcontext.errors import ProfileDataError
 from deepcontext.profiler.format import schema
 from deepcontext.profiler.format.frame import FrameKind, Phase
-from deepcontext.profiler.format.metric import Aggregation, MetricDescriptor, MetricRows
+from deepcontext.profiler.format.metric import RENAMED, Aggregation, MetricDescriptor
 from deepcontext.profiler.format.schema import Shape
 from deepcontext.profiler.format.status import Status
 from deepcontext.profiler.model.frame_table import FrameTable
+from deepcontext.profiler.model.metric_rows import MetricRows
 from deepcontext.profiler.model.metric_table import MetricTable
 from deepcontext.profiler.model.profile_model import ProfileModel
 from deepcontext.profiler.model.run_info import ALL_RANKS, RunInfo
@@ -109,7 +110,8 @@ class _Reader:
         sources: dict[str, MetricRows | Callable[[], MetricRows]] = {}
         for metric in self._body.metrics:
             field = f"metrics['{metric.name}']"
-            if metric.name in sources:
+            name = RENAMED.get(metric.name, metric.name)
+            if name in sources:
                 raise self._damage(field, "occurs twice")
             if metric.node.count > node_count:
                 raise self._damage(
@@ -118,10 +120,8 @@ class _Reader:
             aggregation = self._aggregation(field, metric.aggregation)
             present = {name: kind for name, kind in _ROW_TYPES.items() if _is_stored(metric, name)}
             self._check_table(field, metric, present)
-            descriptor = MetricDescriptor(metric.name, metric.unit, aggregation, metric.description)
-            sources[metric.name] = partial(
-                self._metric_rows, metric, descriptor, present, node_count
-            )
+            descriptor = MetricDescriptor(name, metric.unit, aggregation, metric.description)
+            sources[name] = partial(self._metric_rows, metric, descriptor, present, node_count)
         return MetricTable(sources)
 
     def _metric_rows(

@@ -13,7 +13,7 @@ from deepcontext.profiler.model.store.column import DTYPES
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from deepcontext.profiler.format.metric import MetricRows
+    from deepcontext.profiler.model.metric_rows import MetricRows
     from deepcontext.profiler.model.profile_model import ProfileModel
 
 

@@ -188,7 +188,10 @@ def jitted_functions(profile: Profile) -> tuple[JittedFunction, ...]:
     for node in _jit_nodes(profile):
         nodes_of.setdefault(profile.frame(node).name, []).append(node)
     device = _inclusive(profile, device_metric(profile))
-    launches, host = _exclusive(profile, "program_launch_count"), _exclusive(profile, "cpu_time_ns")
+    launches, host = (
+        _exclusive(profile, "program_launch_count"),
+        _exclusive(profile, "host_time_ns"),
+    )
     own = _exclusive(profile, device_metric(profile))
     functions = []
     for name, nodes in nodes_of.items():
@@ -236,7 +239,7 @@ def recompilations(profile: Profile) -> tuple[Recompilation, ...]:
 def transfers(profile: Profile) -> tuple[Transfer, ...]:
     """List waits and copies by line, those that hold the host up longest first."""
     rows: dict[tuple[str, Source], list[int]] = {}
-    host, moved = _inclusive(profile, "cpu_time_ns"), _exclusive(profile, "transfer_bytes")
+    host, moved = _inclusive(profile, "host_time_ns"), _exclusive(profile, "transfer_bytes")
     counts = profile.counts("call_duration_ns") if "call_duration_ns" in profile.metrics else host
     for name in _WAITS:
         for node in np.flatnonzero(_is_frame(profile, None, name)):

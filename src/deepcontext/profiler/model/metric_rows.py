@@ -1,0 +1,48 @@
+"""The values of one metric, as columns: a row for each node that has any."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from deepcontext.profiler.format.metric import MetricDescriptor
+
+
+@dataclass(frozen=True, slots=True)
+class MetricRows:
+    """Sparse rows of one metric: row i belongs to node `node[i]`.
+
+    Attributes:
+        descriptor: what is measured.
+        node: node ids in ascending order, each once, shape (rows,), uint32.
+        count: number of events, shape (rows,), uint64.
+        total: sum over the events in the metric's unit, shape (rows,), int64.
+        minimum: smallest event, shape (rows,), int64, or None where not recorded.
+        maximum: largest event, shape (rows,), int64, or None where not recorded.
+        m2: sum of squared distances from the mean, shape (rows,), float64, or None.
+    """
+
+    descriptor: MetricDescriptor
+    node: npt.NDArray[np.uint32]
+    count: npt.NDArray[np.uint64]
+    total: npt.NDArray[np.int64]
+    minimum: npt.NDArray[np.int64] | None = None
+    maximum: npt.NDArray[np.int64] | None = None
+    m2: npt.NDArray[np.float64] | None = None
+
+    def row(self, place: int) -> dict[str, int | float]:
+        """Return one row by column name; columns that were not recorded are left out."""
+        values: dict[str, int | float] = {
+            "count": int(self.count[place]),
+            "total": int(self.total[place]),
+        }
+        for name, column in (("minimum", self.minimum), ("maximum", self.maximum)):
+            if column is not None:
+                values[name] = int(column[place])
+        if self.m2 is not None:
+            values["m2"] = float(self.m2[place])
+        return values
