@@ -25,7 +25,7 @@ import program_work
 
 import deepcontext
 from deepcontext.profiler.model.profile import Profile
-from deepcontext.profiler.summaries import time_use
+from deepcontext.profiler.summaries import time_between_operators
 
 try:
     import torch
@@ -261,7 +261,7 @@ def _check_accounts(soak: Soak, profile: Profile, elapsed_ns: int, options: dict
         return  # some operators have no node, so their time is not to be seen
     # The clock of operators is the processor's, measured against the kernel's while it runs.
     slack_ns = 2_000_000 + 0.01 * elapsed_ns
-    rows = {row.name: row for row in time_use.by_thread(profile)}
+    rows = {row.name: row for row in time_between_operators.by_thread(profile)}
     for name in ("MainThread", "plain_python", "waiting", "dying_code"):
         assert name in rows, (name, sorted(rows), elapsed_ns, options)
         row = rows[name]

@@ -11,7 +11,7 @@ import pytest
 
 from deepcontext.profiler.format.frame import Frame, FrameKind
 from deepcontext.profiler.model.profile import Profile
-from deepcontext.profiler.summaries import summary
+from deepcontext.profiler.summaries.operators import by_operator
 from deepcontext.ui.report import report_to_dict
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "report-json.md"
@@ -77,7 +77,7 @@ def test_survives_json(report: dict[str, Any]) -> None:
 
 def test_numbers_are_those_of_the_summary(training_folder: Path, report: dict[str, Any]) -> None:
     profile = Profile.load(training_folder / "train.dcprof")
-    table = summary.by_operator(profile)
+    table = by_operator(profile)
     assert report["operators"]["row_count"] == table.row_count
     for row, group in zip(report["operators"]["rows"], table.rows, strict=False):
         assert row["name"] == group.name

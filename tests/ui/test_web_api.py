@@ -17,7 +17,11 @@ from deepcontext.profiler.format.metric import Aggregation, MetricDescriptor
 from deepcontext.profiler.model.metric_rows import MetricRows
 from deepcontext.profiler.model.profile import Profile
 from deepcontext.profiler.model.synthetic import random_profile
-from deepcontext.profiler.summaries import summary
+from deepcontext.profiler.summaries.lines import by_line
+from deepcontext.profiler.summaries.modules import by_module
+from deepcontext.profiler.summaries.operators import by_operator
+from deepcontext.profiler.summaries.phases import by_phase
+from deepcontext.profiler.summaries.scopes import by_scope
 from deepcontext.ui.web.app import ViewSettings, create_app, warm_up
 from deepcontext.ui.web.measures import measures
 from deepcontext.ui.web.shelf import OpenProfile, Shelf
@@ -32,6 +36,7 @@ if TYPE_CHECKING:
     Ask = Callable[..., Any]
 
 METRIC = "host_time_ns"
+SUMMARIES = {"operator": by_operator, "module": by_module, "line": by_line, "scope": by_scope}
 
 
 @pytest.fixture
@@ -108,7 +113,7 @@ def test_calls_of_a_node_are_those_of_the_profile(ask: Ask, training: Profile) -
 
 @pytest.mark.parametrize("phase", ["forward", "backward", "optimizer", "data_loading"])
 def test_one_phase_of_the_tree_is_the_api_s(ask: Ask, training: Profile, phase: str) -> None:
-    expected = {row.phase.label: row.value for row in summary.by_phase(training)}
+    expected = {row.phase.label: row.value for row in by_phase(training)}
     assert ask(f"flame?phase={phase}")["total"] == expected[phase]
 
 
@@ -156,9 +161,9 @@ def test_normalizing_scales_the_second_to_the_first(make_profile: Any) -> None:
     assert answer["total_after"] == large.exclusive(METRIC).sum()
 
 
-@pytest.mark.parametrize("by", ["operator", "module", "line", "scope"])
+@pytest.mark.parametrize("by", SUMMARIES)
 def test_tables_are_those_of_the_summary(ask: Ask, training: Profile, by: str) -> None:
-    expected = getattr(summary, f"by_{by}")(training)
+    expected = SUMMARIES[by](training)
     answer = ask(f"table?by={by}")
     assert answer["total"] == expected.total
     assert [(row["name"], row["inclusive"], row["exclusive"]) for row in answer["rows"]] == [
@@ -241,9 +246,7 @@ def test_metrics_that_do_not_add_up_are_told_of_a_node(training: Profile) -> Non
 def test_a_python_function_is_split_by_its_lines(ask: Ask, training: Profile) -> None:
     node = int(training.query().name("train").nodes()[0])
     answer = ask(f"node?source={node}")
-    expected = {
-        row.line: row.inclusive for row in summary.by_line(training).rows if row.name == "train"
-    }
+    expected = {row.line: row.inclusive for row in by_line(training).rows if row.name == "train"}
     assert {each["line"]: each["inclusive"] for each in answer["lines"]} == expected
     assert answer["contexts"] == 4
 
@@ -253,7 +256,7 @@ def test_source_lines_cost_what_the_summary_says(
 ) -> None:
     script = str(training_folder / "train.py")
     answer = ask(f"source?path={script}")
-    rows = [row for row in summary.by_line(training).rows if row.file == script]
+    rows = [row for row in by_line(training).rows if row.file == script]
     assert {cost["line"]: cost["inclusive"] for cost in answer["costs"]} == {
         row.line: row.inclusive for row in rows
     }

@@ -28,6 +28,7 @@ from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.metric import HOST_TIME_NS
 from deepcontext.profiler.model.query import Query
 from deepcontext.profiler.model.tree import NO_NODE
+from deepcontext.profiler.summaries.steps import STEP_SCOPE
 
 if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
@@ -69,7 +70,7 @@ def _find(profile: Profile) -> list[Finding]:
 
 
 def _optimizers(profile: Profile) -> list[Finding]:
-    scopes = places.scopes(profile, places.STEP_SCOPE)
+    scopes = places.scopes(profile, STEP_SCOPE)
     whole = places.total(profile, _HOST)
     found = []
     for scope in scopes:
@@ -89,7 +90,7 @@ def _optimizers(profile: Profile) -> list[Finding]:
 
 
 def _optimizer_finding(profile: Profile, node: int, value: int, a_step: float) -> Finding:
-    name = profile.frame(node).name.removeprefix(places.STEP_SCOPE).removesuffix(".step")
+    name = profile.frame(node).name.removeprefix(STEP_SCOPE).removesuffix(".step")
     share = value / places.total(profile, _HOST)
     return Finding(
         id="kernel_fusion",

@@ -19,7 +19,6 @@ from deepcontext.profiler.format.metric import SAMPLED_WAIT_TIME_NS
 from deepcontext.profiler.model.source import is_user_file
 from deepcontext.profiler.model.tree import NO_NODE
 from deepcontext.profiler.summaries import ranks as balance
-from deepcontext.profiler.summaries.user_lines import source_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -93,7 +92,7 @@ def _working_ns(profile: Profile) -> places.Ints:
     imported = _nodes_of(profile, _is_imported)
     values[imported | tree.below(imported)] = 0
     owner = tree.nearest(places.own_frames(profile)[tree.frame])
-    line = source_lines(profile)[tree.frame[owner]]
+    line = profile.frames.source_line()[tree.frame[owner]]
     meets = (owner != NO_NODE) & np.isin(line, line[collective & (owner != NO_NODE)])
     if SAMPLED_WAIT_TIME_NS.name in profile.metrics:
         waited = np.where(meets, profile.exclusive(SAMPLED_WAIT_TIME_NS.name), 0)

@@ -15,7 +15,7 @@ from deepcontext.profiler.format.metric import HOST_TIME_NS
 from deepcontext.profiler.model.query import Query
 from deepcontext.profiler.model.tree import NO_NODE
 from deepcontext.profiler.summaries.jax import programs as jax_summary
-from deepcontext.profiler.summaries.run_time import run_time
+from deepcontext.profiler.summaries.setup_time import setup_time
 
 if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
@@ -48,7 +48,7 @@ def _regions(profile: Profile) -> dict[int, dict[int, list[int]]]:
 
 def _torch(profile: Profile) -> list[Finding]:
     found = []
-    time = run_time(profile)
+    time = setup_time(profile)
     gain = None
     if time is not None and time.compiling_ns and profile.run.wall_ns:
         share = min(1.0, time.compiling_ns / profile.run.wall_ns)

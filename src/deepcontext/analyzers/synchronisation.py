@@ -18,6 +18,7 @@ from deepcontext.analyzers.shared.value_reads import value_reads
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.metric import HOST_TIME_NS
 from deepcontext.profiler.model.query import Query
+from deepcontext.profiler.summaries.steps import step_count
 
 if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
@@ -101,7 +102,7 @@ def _waits(profile: Profile, query: Query, metric: str) -> list[Finding]:
 
 def _reads(profile: Profile) -> list[Finding]:
     """Report, without a GPU, that lines read values from tensors several times a step."""
-    steps = places.steps(profile)
+    steps = step_count(profile)
     if steps < _LEAST_STEPS:
         return []
     reads = value_reads(profile, steps)

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Final
 
 from deepcontext.analyzers.finding import Finding, Severity
 from deepcontext.profiler.model.run_info import ALL_RANKS
-from deepcontext.profiler.summaries.run_time import run_time
+from deepcontext.profiler.summaries.setup_time import setup_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from deepcontext.profiler.model.profile import Profile
-    from deepcontext.profiler.summaries.run_time import RunTime
+    from deepcontext.profiler.summaries.setup_time import SetupTime
 
 # Metrics in ns of which saving one saves at most one of the elapsed time, and shares of that itself.
 _TIMES: Final = frozenset({"host_time_ns", "device_time_ns", "gpu_time_ns"})
@@ -34,7 +34,7 @@ def weighing(profile: Profile) -> Callable[[Finding], Finding]:
     The severity is judged without imports and compiling: a trial of a few steps is mostly those. Of
     the gains that are elapsed time, compiling can be a part.
     """
-    time = run_time(profile)
+    time = setup_time(profile)
     wall_ns = profile.run.wall_ns
     processes = max(1, profile.run.ranks) if profile.run.rank == ALL_RANKS else 1
 
@@ -55,7 +55,7 @@ def weighing(profile: Profile) -> Callable[[Finding], Finding]:
     return weigh
 
 
-def _worked_ns(time: RunTime | None, *, is_elapsed: bool) -> int | None:
+def _worked_ns(time: SetupTime | None, *, is_elapsed: bool) -> int | None:
     """Return what a gain is a share of, ns; None where the time between operators is unknown."""
     if time is None:
         return None

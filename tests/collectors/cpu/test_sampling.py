@@ -18,12 +18,16 @@ from typing import TYPE_CHECKING, Protocol
 import pytest
 
 from deepcontext.profiler.model.profile import Profile
-from deepcontext.profiler.summaries import time_use
+from deepcontext.profiler.summaries import time_between_operators
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from deepcontext.profiler.summaries.time_use import LineTime, SampledTime, ThreadTime
+    from deepcontext.profiler.summaries.time_between_operators import (
+        LineTime,
+        SampledTime,
+        ThreadTime,
+    )
 
 PERIOD_S = 0.01
 # The sampler starts before the run is timed and stops after it: milliseconds, more on a full machine.
@@ -58,14 +62,14 @@ class Result:
         (number,) = [at for at, line in enumerate(self.source, 1) if line.endswith(text)]
         rows: list[LineTime] = [
             row
-            for row in time_use.by_line(self.profile)[0]
+            for row in time_between_operators.by_line(self.profile)[0]
             if row.line == number and row.file.endswith("program.py")
         ]
-        return rows[0].sampled if rows else time_use.SampledTime(0, 0, 0, 0, 0)
+        return rows[0].sampled if rows else time_between_operators.SampledTime(0, 0, 0, 0, 0)
 
     @property
     def main(self) -> ThreadTime:
-        return time_use.by_thread(self.profile)[0]
+        return time_between_operators.by_thread(self.profile)[0]
 
 
 class Run(Protocol):
@@ -118,7 +122,7 @@ while time.thread_time() < begun + 0.5:
 deepcontext.stop()
 """
     subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True, timeout=120)
-    (main,) = time_use.by_thread(Profile.load(tmp_path / "out.dcprof"))
+    (main,) = time_between_operators.by_thread(Profile.load(tmp_path / "out.dcprof"))
     assert main.name == "MainThread"
     assert main.sampled.cpu_ns > 0.25e9
 
@@ -191,7 +195,7 @@ with Part("all"):
         for thread in threads:
             thread.join()  # join
 """)
-    others = [row.sampled for row in time_use.by_thread(result.profile)[1:]]
+    others = [row.sampled for row in time_between_operators.by_thread(result.profile)[1:]]
     assert abs(sum(row.cpu_ns for row in others) / 1e9 - 1.2) < 0.1
     # One runs at a time; at any moment the two others wait.
     assert sum(row.gil_wait_ns for row in others) > 0.3 * sum(row.wait_ns for row in others)
@@ -259,7 +263,7 @@ def test_the_end_of_a_run_without_a_framework_names_the_lines_that_ran(tmp_path:
 
 def test_no_rate_no_samples(run: Run) -> None:
     result = run("sum(range(10))", "--cpu-rate", "0")
-    assert not time_use.is_sampled(result.profile)
+    assert not time_between_operators.is_sampled(result.profile)
     (report,) = [each for each in result.profile.trust.collectors if each.name == "cpu sampling"]
     assert report.status == "off"
 
@@ -314,4 +318,4 @@ time.sleep(0.3)
         "--snapshot-interval",
         "600",
     )
-    assert "the waiter" in {row.name for row in time_use.by_thread(result.profile)}
+    assert "the waiter" in {row.name for row in time_between_operators.by_thread(result.profile)}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from deepcontext.profiler.model.profile import Profile
-from deepcontext.profiler.summaries import time_use
+from deepcontext.profiler.summaries import time_between_operators
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -174,7 +174,7 @@ def profile(folder: Path, program: str, *, rounds: int, rate: int) -> Profile:
 
 def check_accounts(result: Profile) -> None:
     """Every sample is counted, and the main thread's time is charged whole."""
-    main = time_use.by_thread(result)[0]
+    main = time_between_operators.by_thread(result)[0]
     covered = main.operator_ns + main.sampled.cpu_ns + main.sampled.wait_ns
     assert 0.98 * result.run.wall_ns <= covered <= 1.02 * result.run.wall_ns + STARTING_NS
     trust = result.trust.counters

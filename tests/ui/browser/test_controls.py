@@ -14,7 +14,8 @@ from deepcontext.profiler.format.frame import Frame, FrameKind
 from deepcontext.profiler.format.metric import Aggregation, MetricDescriptor
 from deepcontext.profiler.model.metric_rows import MetricRows
 from deepcontext.profiler.model.profile import Profile
-from deepcontext.profiler.summaries import summary
+from deepcontext.profiler.summaries.lines import by_line
+from deepcontext.profiler.summaries.operators import by_operator
 from deepcontext.ui.format import format_bytes, format_count, format_ns, format_share, format_value
 from tests.ui.browser.conftest import ROOT, serving
 
@@ -121,13 +122,11 @@ def test_a_table_can_be_sorted_searched_and_left_for_the_source(opened: Opened) 
     texts = opened.page.locator(".flat tbody td:last-child").all_inner_texts()
     contexts = [int(text.replace(",", "")) for text in texts]
     assert contexts == sorted(contexts, reverse=True)
-    assert contexts == sorted(
-        (row.contexts for row in summary.by_line(opened.profile).rows), reverse=True
-    )
+    assert contexts == sorted((row.contexts for row in by_line(opened.profile).rows), reverse=True)
     opened.page.click("th >> text=contexts")
     texts = opened.page.locator(".flat tbody td:last-child").all_inner_texts()
     assert [int(text.replace(",", "")) for text in texts] == contexts[::-1]
-    hottest = summary.by_line(opened.profile, largest="exclusive").rows[0]
+    hottest = by_line(opened.profile, largest="exclusive").rows[0]
     opened.page.fill("input[type=search]", f"torch_mlp.py:{hottest.line}")
     row = opened.page.locator(f".flat button:has-text('torch_mlp.py:{hottest.line} ')").first
     row.click()
@@ -172,7 +171,7 @@ def test_a_sandwich_has_the_function_s_cost_and_can_be_a_table(opened: Opened) -
 def test_focus_in_a_merged_view_keeps_all_contexts_of_the_function(opened: Opened) -> None:
     opened.go("view=bottom-up")
     opened.page.wait_for_selector("canvas")
-    name = summary.by_operator(opened.profile).rows[0].name
+    name = by_operator(opened.profile).rows[0].name
     opened.page.mouse.click(*opened.box(name, "flame?kind=bottom_up"))
     opened.page.wait_for_selector(f".details h2:has-text('{name}')")
     opened.page.click(".actions >> text=Focus")

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from deepcontext.profiler.format.frame import Frame, FrameKind
 from deepcontext.profiler.model.profile import Profile
-from deepcontext.profiler.summaries import summary
+from deepcontext.profiler.summaries.operators import by_operator
+from deepcontext.profiler.summaries.phases import by_phase
 from deepcontext.ui.format import format_value
 from deepcontext.ui.notebook import profile_html
 
@@ -47,7 +48,7 @@ def test_one_file_works_from_disk_with_the_network_off(
         # The list of measures stays, to go on from there.
         opened.page.locator(".details .numbers button:has-text('host time')").first.click()
         opened.status(format_value(int(profile.exclusive(METRIC).sum()), "ns"))
-        backward = next(r.value for r in summary.by_phase(profile) if r.phase.label == "backward")
+        backward = next(r.value for r in by_phase(profile) if r.phase.label == "backward")
         opened.page.select_option(".field:has-text('Phase') select", "backward")
         opened.status(format_value(backward, "ns"))
         opened.page.click("text=hide library")
@@ -58,7 +59,7 @@ def test_one_file_works_from_disk_with_the_network_off(
         opened.page.keyboard.press("2")
         opened.page.wait_for_selector("main[aria-label='bottom-up'] canvas")
         opened.page.keyboard.press("4")
-        largest = summary.by_operator(profile).rows[0]
+        largest = by_operator(profile).rows[0]
         first = opened.page.locator(".flat tbody tr").first
         assert format_value(largest.exclusive, "ns") in first.inner_text()
         opened.page.keyboard.press("5")
@@ -195,6 +196,6 @@ def test_a_notebook_shows_the_page_in_a_frame(
         value = format_value(int(profile.exclusive(METRIC).sum()), "ns")
         frame.locator(f".status:has-text('{value}')").wait_for()
         frame.locator("button:has-text('Table')").click()
-        largest = summary.by_operator(profile).rows[0]
+        largest = by_operator(profile).rows[0]
         first = frame.locator(".flat tbody tr").first.inner_text()
         assert format_value(largest.exclusive, "ns") in first

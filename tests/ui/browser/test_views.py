@@ -9,7 +9,11 @@ import pytest
 
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.model.source import is_user_file
-from deepcontext.profiler.summaries import summary
+from deepcontext.profiler.summaries.lines import by_line
+from deepcontext.profiler.summaries.modules import by_module
+from deepcontext.profiler.summaries.operators import by_operator
+from deepcontext.profiler.summaries.phases import by_phase
+from deepcontext.profiler.summaries.scopes import by_scope
 from deepcontext.ui.format import format_count, format_share, format_value
 
 if TYPE_CHECKING:
@@ -19,6 +23,7 @@ if TYPE_CHECKING:
     from tests.ui.browser.conftest import Opened
 
 METRIC = "host_time_ns"
+SUMMARIES = {"operator": by_operator, "module": by_module, "line": by_line, "scope": by_scope}
 
 
 def total(opened: Opened) -> int:
@@ -75,7 +80,7 @@ def test_the_tooltip_tells_mean_and_deviation(opened: Opened) -> None:
 
 @pytest.mark.parametrize("phase", ["forward", "backward", "optimizer"])
 def test_one_phase_is_counted(opened: Opened, phase: str) -> None:
-    values = {row.phase.label: row.value for row in summary.by_phase(opened.profile)}
+    values = {row.phase.label: row.value for row in by_phase(opened.profile)}
     opened.page.select_option(".field:has-text('Phase') select", phase)
     opened.status(format_value(values[phase], "ns"))
     assert f"phase={phase}" in opened.page.url
@@ -110,7 +115,7 @@ def test_the_tree_can_be_split_by_phase(opened: Opened) -> None:
     opened.page.select_option(".field:has-text('Split by') select", "phase")
     opened.page.wait_for_timeout(300)
     opened.page.click("text=Tree")
-    values = {row.phase.label: row.value for row in summary.by_phase(opened.profile)}
+    values = {row.phase.label: row.value for row in by_phase(opened.profile)}
     row = opened.page.locator(".grid-row[aria-level='2']:has-text('backward')")
     assert format_value(values["backward"], "ns") in row.inner_text()
 
@@ -194,11 +199,11 @@ def test_the_tree_table_says_the_same_as_the_graph(opened: Opened) -> None:
     assert opened.page.locator(".grid-row").count() <= before
 
 
-@pytest.mark.parametrize("by", ["operator", "module", "line", "scope"])
+@pytest.mark.parametrize("by", SUMMARIES)
 def test_tables_are_those_of_the_summary(opened: Opened, by: str) -> None:
     opened.go(f"view=table&by={by}")
     opened.page.wait_for_selector(".flat tbody tr")
-    groups = getattr(summary, f"by_{by}")(opened.profile).rows
+    groups = SUMMARIES[by](opened.profile).rows
     largest = max(groups, key=lambda group: group.exclusive)
     first = opened.page.locator(".flat tbody tr").first.inner_text()
     assert format_value(largest.exclusive, "ns") in first
@@ -233,7 +238,7 @@ def test_bottom_up_begins_with_the_costliest_function(opened: Opened) -> None:
 def test_source_lines_carry_their_cost(opened: Opened) -> None:
     opened.go("view=source")
     opened.page.wait_for_selector(".code")
-    lines = summary.by_line(opened.profile, largest="exclusive").rows
+    lines = by_line(opened.profile, largest="exclusive").rows
     hottest = lines[0]
     row = opened.page.locator(f"tr[data-line='{hottest.line}']").inner_text()
     assert format_value(hottest.inclusive, "ns") in row

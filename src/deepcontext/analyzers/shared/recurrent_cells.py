@@ -19,6 +19,7 @@ from deepcontext.analyzers.shared.value_reads import asked_reads
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS
 from deepcontext.profiler.model.query import Query
+from deepcontext.profiler.summaries.steps import step_count
 
 if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
@@ -45,7 +46,7 @@ class RecurrentCell:
 
 def recurrent_cells(profile: Profile, pointwise: Query, own: places.Mask) -> list[RecurrentCell]:
     """Return the cells; `pointwise` are the pointwise operators that Python code calls."""
-    steps = places.steps(profile)
+    steps = step_count(profile)
     if not steps or CALL_DURATION_NS.name not in profile.metrics:
         return []
     calls = profile.counts(CALL_DURATION_NS.name)

@@ -21,6 +21,7 @@ from deepcontext.profiler.model.query import Query
 from deepcontext.profiler.model.source import is_user_file
 from deepcontext.profiler.model.tree import NO_NODE
 from deepcontext.profiler.summaries.jax import programs as jax_summary
+from deepcontext.profiler.summaries.steps import STEP_SCOPE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -55,7 +56,6 @@ _RESUMED: Final = re.compile(r"torch_dynamo_resume_in_(\w+)_at_\d+")
 _NAMES: Final[weakref.WeakKeyDictionary[Profile, dict[FrameKind, _Names]]] = (
     weakref.WeakKeyDictionary()
 )
-STEP_SCOPE: Final = "Optimizer.step#"
 LOADER_SCOPE: Final = "enumerate(DataLoader)#"
 
 
@@ -244,16 +244,6 @@ def below(profile: Profile, query: Query) -> Mask:
 def outermost(query: Query) -> Query:
     """Leave out nodes that lie below other nodes of the same query."""
     return Query(query.profile, query.mask() & ~query.profile.tree.below(query.mask()))
-
-
-def steps(profile: Profile) -> int:
-    """Return the number of steps: those marked, else calls of an optimizer, else 0."""
-    if profile.run.steps:
-        return profile.run.steps
-    if "call_duration_ns" not in profile.metrics:
-        return 0
-    calls = profile.counts("call_duration_ns")[scopes(profile, STEP_SCOPE).nodes()]
-    return int(calls.max(initial=0))
 
 
 def crowded_ns(profile: Profile) -> int:

@@ -8,12 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from deepcontext.profiler.format.frame import Frame, FrameKind
+from deepcontext.profiler.model.source import is_user_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    import numpy as np
     import numpy.typing as npt
 
 
@@ -48,3 +50,14 @@ class FrameTable:
 
     def __iter__(self) -> Iterator[Frame]:
         return (self[index] for index in range(len(self)))
+
+    def is_user_code(self) -> npt.NDArray[np.bool_]:
+        """Say of each frame whether it is a Python frame of the user's own code, shape (frames,)."""
+        is_python = self.kind == FrameKind.PYTHON
+        files = np.unique(self.file[is_python])
+        user_files = [file for file in map(int, files) if is_user_file(self.strings[file])]
+        return np.asarray(is_python & np.isin(self.file, user_files))
+
+    def source_line(self) -> npt.NDArray[np.int64]:
+        """Return a number for the file and line of each frame, shape (frames,), int64."""
+        return (self.file.astype(np.int64) << 32) | self.line

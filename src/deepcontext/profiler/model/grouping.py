@@ -1,6 +1,6 @@
 """Combine metric values over groups of nodes.
 
-Does not decide what a group is (`query_table.py`, `summary.py`). A group is a number from 0 up;
+Does not decide what a group is (`query_table.py`, `summaries/groups.py`). A group is a number from 0 up;
 `NO_GROUP` marks what belongs to none.
 """
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from deepcontext.profiler.format.frame import Frame
+    from deepcontext.profiler.format.frame import Frame, FrameKind
     from deepcontext.profiler.model.frame_table import FrameTable
     from deepcontext.profiler.model.metric_rows import MetricRows
     from deepcontext.profiler.model.run_info import RunInfo
@@ -120,6 +120,10 @@ class ProfileModel:
     def frame(self, node: int) -> Frame:
         """Return the frame of a node."""
         return self.frames[int(self.tree.frame[node])]
+
+    def is_kind(self, *kinds: FrameKind) -> npt.NDArray[np.bool_]:
+        """Say of each node whether its frame is of one of these kinds, shape (nodes,), bool."""
+        return np.isin(self.frames.kind, kinds)[self.tree.frame]
 
     def path(self, node: int) -> tuple[Frame, ...]:
         """Return the call path of a node: its frames from the root down, the root included."""

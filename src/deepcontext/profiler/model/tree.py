@@ -161,6 +161,10 @@ class Tree:
         opened -= np.bincount(self.subtree_end[nodes], minlength=len(self) + 1).astype(np.int32)
         return np.cumsum(opened[:-1]) > 0
 
+    def at_or_below(self, mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+        """Return which nodes are in `mask` or below one that is; both of shape (nodes,)."""
+        return mask | self.below(mask)
+
     def nearest(self, mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.intp]:
         """Return for each node the nearest of itself and its ancestors that is in `mask`.
 

@@ -10,14 +10,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from deepcontext.profiler.summaries import summary
+from deepcontext.profiler.model.metric_values import summed
+from deepcontext.profiler.summaries.gpu import by_kernel
+from deepcontext.profiler.summaries.lines import by_line
 from deepcontext.profiler.summaries.measures import default_metric
+from deepcontext.profiler.summaries.modules import by_module
+from deepcontext.profiler.summaries.operators import by_operator
+from deepcontext.profiler.summaries.phases import by_phase
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from deepcontext.profiler.model.profile_model import ProfileModel as Profile
-    from deepcontext.profiler.summaries.summary import GroupTable, PhaseRow
+    from deepcontext.profiler.summaries.groups import GroupTable
+    from deepcontext.profiler.summaries.phases import PhaseRow
 
     Key = tuple[str, str]
     Side = Mapping[Key, tuple[int, int]]
@@ -66,7 +72,7 @@ class Comparison:
         unit: its unit.
         steps: number of steps of each profile that values are divided by; None for whole runs.
         total: all of the metric.
-        phases: in the order of `summary.PHASES`, those that are zero in both left out.
+        phases: in the order of `PHASES`, those that are zero in both left out.
         tables: by "functions", "operators", "modules" and "kernels", the largest change first.
     """
 
@@ -100,7 +106,7 @@ def compare(
     metric = metric or default_metric(before, after)
     scales = (1.0, 1.0) if steps is None else (1.0 / steps[0], 1.0 / steps[1])
     sides = (before, after)
-    totals = [int(summary.summed(profile, metric).sum()) for profile in sides]
+    totals = [int(summed(profile, metric).sum()) for profile in sides]
     total = Change("total", "", *(round(t * s) for t, s in zip(totals, scales, strict=True)))
 
     def table(side: Callable[[Profile], Side]) -> tuple[Change, ...]:
@@ -111,9 +117,9 @@ def compare(
         name: _largest(table(side), least)
         for name, side in (
             ("functions", lambda profile: _functions(profile, metric)),
-            ("operators", lambda profile: _groups(summary.by_operator(profile, metric))),
-            ("modules", lambda profile: _groups(summary.by_module(profile, metric))),
-            ("kernels", lambda profile: _groups(summary.by_kernel(profile, metric))),
+            ("operators", lambda profile: _groups(by_operator(profile, metric))),
+            ("modules", lambda profile: _groups(by_module(profile, metric))),
+            ("kernels", lambda profile: _groups(by_kernel(profile, metric))),
         )
     }
     return Comparison(
@@ -121,7 +127,7 @@ def compare(
         unit=after.metrics[metric].descriptor.unit,
         steps=steps,
         total=total,
-        phases=table(lambda profile: _phases(summary.by_phase(profile, metric))),
+        phases=table(lambda profile: _phases(by_phase(profile, metric))),
         tables=tables,
     )
 
@@ -130,7 +136,7 @@ def _functions(profile: Profile, metric: str) -> Side:
     """Return what no deeper function of the user's own accounts for."""
     folder = profile.run.cwd.rstrip("/") + "/" if profile.run.cwd else ""
     values: dict[Key, tuple[int, int]] = {}
-    for row in summary.by_line(profile, metric, largest="exclusive").rows:
+    for row in by_line(profile, metric, largest="exclusive").rows:
         key = (row.name, row.file.removeprefix(folder))
         values[key] = (values.get(key, (0, 0))[0] + row.exclusive, 0)
     return values

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from deepcontext.profiler.format.counter_names import COUNTERS, CYCLES, INSTRUCTIONS
-from deepcontext.profiler.summaries.user_lines import OwnLines
+from deepcontext.profiler.summaries.lines import UserLines
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -63,7 +63,7 @@ def by_line(profile: Profile, limit: int = 0) -> tuple[tuple[LineCounts, ...], i
     metrics = counted(profile)
     if not metrics:
         return (), 0
-    lines = OwnLines.of(profile)
+    lines = UserLines.of(profile)
     columns = [lines.sums(profile.exclusive(metric.name)) for metric in metrics]
     # The last key is the first to be compared.
     order = np.lexsort((lines.frame, *(-column for column in reversed(columns))))

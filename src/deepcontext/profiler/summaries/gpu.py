@@ -8,10 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from deepcontext.profiler.summaries import summary
+from deepcontext.profiler.format.frame import FrameKind
+from deepcontext.profiler.model.metric_values import total
+from deepcontext.profiler.summaries.groups import groups_by_name
 
 if TYPE_CHECKING:
-    from deepcontext.profiler.model.profile import Profile
+    from deepcontext.profiler.model.profile_model import ProfileModel as Profile
+    from deepcontext.profiler.summaries.groups import GroupTable
 
 GPU_TIME: Final = "gpu_time_ns"
 LAUNCHES: Final = "launch_count"
@@ -25,7 +28,7 @@ class Kernel:
         name: as the driver says it.
         gpu_time_ns: time on the device.
         launches: how often it ran.
-        phases: `gpu_time_ns` by phase, in the order of `summary.PHASES`.
+        phases: `gpu_time_ns` by phase, in the order of `PHASES`.
     """
 
     name: str
@@ -56,22 +59,23 @@ class GpuUse:
     kernel_count: int
 
 
+def by_kernel(profile: Profile, metric: str, limit: int = 0) -> GroupTable:
+    """Aggregate by kernel name, largest exclusive value first; `limit` 0 gives all."""
+    return groups_by_name(profile, FrameKind.KERNEL, metric, limit, largest="exclusive")
+
+
 def gpu_use(profile: Profile, limit: int = 0) -> GpuUse | None:
     """Return what the GPU did, or None where nothing was measured; `limit` 0 gives all kernels."""
-    time_ns = _sum(profile, GPU_TIME)
+    time_ns = total(profile, GPU_TIME)
     if not time_ns:
         return None
-    table = summary.by_kernel(profile, GPU_TIME, limit)
+    table = by_kernel(profile, GPU_TIME, limit)
     launches: dict[str, int] = {}
     if LAUNCHES in profile.metrics:
-        launches = {row.name: row.exclusive for row in summary.by_kernel(profile, LAUNCHES).rows}
+        launches = {row.name: row.exclusive for row in by_kernel(profile, LAUNCHES).rows}
     kernels = tuple(
         Kernel(row.name, row.exclusive, launches.get(row.name, 0), row.phases)
         for row in table.rows
         if row.exclusive
     )
-    return GpuUse(time_ns, _sum(profile, LAUNCHES), kernels, table.row_count)
-
-
-def _sum(profile: Profile, metric: str) -> int:
-    return int(profile.exclusive(metric).sum()) if metric in profile.metrics else 0
+    return GpuUse(time_ns, total(profile, LAUNCHES), kernels, table.row_count)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from deepcontext.profiler.format.metric import HOST_TIME_NS, Aggregation
 from deepcontext.profiler.model.elapsed import ELAPSED_TIME_NS
-from deepcontext.profiler.summaries import summary
+from deepcontext.profiler.summaries.operators import operator_time
 
 if TYPE_CHECKING:
     from deepcontext.profiler.format.metric import MetricDescriptor
@@ -49,7 +49,7 @@ def default_metric(*profiles: Profile) -> str:
         if rows.descriptor.aggregation is Aggregation.SUM
         and all(name in profile.metrics for profile in profiles)
     ]
-    is_host = HOST_TIME_NS.name in shared and any(map(summary.operator_time, profiles))
+    is_host = HOST_TIME_NS.name in shared and any(map(operator_time, profiles))
     candidates = (*(_FIRST if is_host else _FIRST[1:]), *shared)
     for name in candidates:
         if name in shared and any(profile.metrics[name].total.any() for profile in profiles):

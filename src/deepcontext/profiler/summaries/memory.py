@@ -16,14 +16,14 @@ import numpy as np
 from deepcontext.errors import ProfileDataError
 from deepcontext.profiler.model.grouping import sums
 from deepcontext.profiler.model.tree import NO_NODE
-from deepcontext.profiler.summaries import summary
 from deepcontext.profiler.summaries.jax.programs import section
+from deepcontext.profiler.summaries.lines import by_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from deepcontext.profiler.model.profile import Profile
-    from deepcontext.profiler.summaries.summary import Group, GroupTable
+    from deepcontext.profiler.summaries.groups import Group, GroupTable
 
 SECTION: Final = "memory"
 GPU_PREFIX: Final = "gpu_"
@@ -209,7 +209,7 @@ def growth(profile: Profile, prefix: str = "", limit: int = 0) -> tuple[Growth, 
 def _by_line(profile: Profile, metric: str, limit: int) -> GroupTable | None:
     if metric not in profile.metrics:
         return None
-    return summary.by_line(profile, metric, limit, largest="exclusive")
+    return by_line(profile, metric, limit, largest="exclusive")
 
 
 def grown_lines(profile: Profile, prefix: str = "") -> list[GrownLine]:
@@ -218,10 +218,10 @@ def grown_lines(profile: Profile, prefix: str = "") -> list[GrownLine]:
     if use is None or metric not in profile.metrics:
         return []
     tree, rows, frames = profile.tree, profile.metrics[metric], profile.frames
-    owner = tree.nearest(summary.user_frames(profile)[tree.frame])[rows.node]
+    owner = tree.nearest(profile.frames.is_user_code()[tree.frame])[rows.node]
     owned = owner != NO_NODE
     of_row = tree.frame[owner[owned]]
-    lines = (frames.file[of_row].astype(np.int64) << 32) | frames.line[of_row]
+    lines = frames.source_line()[of_row]
     found, first, line = np.unique(lines, return_index=True, return_inverse=True)
     sizes = sums(line, rows.total[owned], len(found))
     counts = np.zeros(len(found), np.int64)

@@ -17,9 +17,10 @@ from deepcontext.profiler.format.metric import (
     SAMPLED_WAIT_TIME_NS,
 )
 from deepcontext.profiler.model.elapsed import ELAPSED_TIME_NS, is_sampled
+from deepcontext.profiler.model.metric_values import exclusive_or_zeros
 from deepcontext.profiler.model.tree import NO_NODE
-from deepcontext.profiler.summaries.time_use import on_main_threads
-from deepcontext.profiler.summaries.user_lines import OwnLines
+from deepcontext.profiler.summaries.lines import UserLines
+from deepcontext.profiler.summaries.time_between_operators import on_main_threads
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,10 +85,12 @@ def rank_nodes(profile: Profile) -> tuple[tuple[int, int], ...]:
 def by_rank(profile: Profile) -> tuple[RankTime, ...]:
     """Return one row a rank."""
     tree = profile.tree
-    is_operator = profile.frames.kind[tree.frame] == FrameKind.OPERATOR
-    host = np.where(tree.nearest(is_operator) == NO_NODE, 0, _exclusive(profile, HOST_TIME_NS.name))
-    running = _exclusive(profile, SAMPLED_CPU_TIME_NS.name)
-    waited = _exclusive(profile, SAMPLED_WAIT_TIME_NS.name)
+    is_operator = profile.is_kind(FrameKind.OPERATOR)
+    host = np.where(
+        tree.nearest(is_operator) == NO_NODE, 0, exclusive_or_zeros(profile, HOST_TIME_NS.name)
+    )
+    running = exclusive_or_zeros(profile, SAMPLED_CPU_TIME_NS.name)
+    waited = exclusive_or_zeros(profile, SAMPLED_WAIT_TIME_NS.name)
     waiting = np.where(on_main_threads(profile), waited, 0)
     rows = []
     for rank, node in rank_nodes(profile):
@@ -106,7 +109,7 @@ def by_rank(profile: Profile) -> tuple[RankTime, ...]:
 def line_time(profile: Profile) -> Ints:
     """Return elapsed ns of each node, or of operators where nothing was sampled, shape (nodes,)."""
     is_known = is_sampled(profile.metrics)
-    return _exclusive(profile, ELAPSED_TIME_NS.name if is_known else HOST_TIME_NS.name)
+    return exclusive_or_zeros(profile, ELAPSED_TIME_NS.name if is_known else HOST_TIME_NS.name)
 
 
 def uneven_lines(
@@ -127,7 +130,7 @@ def uneven_lines(
     if not ranks:
         return ()
     values = line_time(profile) if values is None else values
-    lines, tree = OwnLines.of(profile), profile.tree
+    lines, tree = UserLines.of(profile), profile.tree
     nodes = np.arange(len(tree))
     table = np.stack([
         lines.sums(values, (nodes >= node) & (nodes < tree.subtree_end[node])) for _, node in ranks
@@ -140,9 +143,3 @@ def uneven_lines(
         of_ranks = tuple(table[:, index].tolist())
         rows.append(UnevenLine(frame.name, frame.file, frame.line, of_ranks))
     return tuple(rows)
-
-
-def _exclusive(profile: Profile, metric: str) -> Ints:
-    if metric not in profile.metrics:
-        return np.zeros(len(profile.tree), np.int64)
-    return profile.exclusive(metric)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from deepcontext.profiler.format.frame import Frame, FrameKind, Phase
-from deepcontext.profiler.summaries import summary
 from deepcontext.profiler.views.layers import Layer, layer_of_frame
 
 if TYPE_CHECKING:
@@ -67,7 +66,7 @@ class FunctionTable:
         number = np.empty(len(order), np.int64)
         number[order] = np.arange(len(order))
         example = first[order]
-        is_library = (table.kind == FrameKind.PYTHON) & ~summary.user_frames(profile)
+        is_library = (table.kind == FrameKind.PYTHON) & ~profile.frames.is_user_code()
         extra = len(Phase)
         return cls(
             of_frame=number[np.ravel(inverse)],

@@ -13,7 +13,7 @@ import numpy as np
 from deepcontext.errors import QueryError
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.model.tree import NO_NODE
-from deepcontext.profiler.summaries.summary import shown_phase
+from deepcontext.profiler.summaries.phases import shown_phase
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -19,7 +19,7 @@ import numpy as np
 from deepcontext.errors import QueryError
 from deepcontext.profiler.format.metric import CALL_DURATION_NS
 from deepcontext.profiler.model.grouping import NO_GROUP, Spreads, sums
-from deepcontext.profiler.summaries import summary
+from deepcontext.profiler.summaries.phases import shown_phase
 from deepcontext.profiler.views.functions import FunctionTable
 from deepcontext.profiler.views.layers import Layer
 from deepcontext.profiler.views.merge import Merged, merge
@@ -126,7 +126,7 @@ class TopDown:
     def _is_counted(self) -> Mask:
         counted: Mask = self._home != OUTSIDE
         if self.options.phase is not None:
-            counted &= summary.shown_phase(self.profile.tree) == self.options.phase
+            counted &= shown_phase(self.profile.tree) == self.options.phase
         return counted
 
     @cached_property
@@ -137,7 +137,7 @@ class TopDown:
             return None
         group = self._own[rows.node]
         if self.options.phase is not None:
-            phase = summary.shown_phase(self.profile.tree)[rows.node]
+            phase = shown_phase(self.profile.tree)[rows.node]
             group = np.where(phase == self.options.phase, group, NO_GROUP)
         return Spreads.of_rows(rows, group, len(self.tree))
 

@@ -93,11 +93,11 @@ def _steps(profiles: tuple[Profile, Profile], per: str | None) -> tuple[int, int
     Raises:
         UserError: steps are asked for, and a profile knows of none.
     """
-    from deepcontext.analyzers.shared.source_locations import steps  # noqa: PLC0415  as above
+    from deepcontext.profiler.summaries.steps import step_count  # noqa: PLC0415  as above
 
     if per == "run":
         return None
-    known = (steps(profiles[0]), steps(profiles[1]))
+    known = (step_count(profiles[0]), step_count(profiles[1]))
     if all(known):
         return known
     if per == "step":

@@ -1,6 +1,6 @@
 """Text reports of a profile, and the same content for programs.
 
-Nothing is computed here that another view would need: see `deepcontext.profiler.summaries.summary`.
+Nothing is computed here that another view would need: see `deepcontext.profiler.summaries`.
 """
 
 from deepcontext.ui.report.machine import report_to_dict

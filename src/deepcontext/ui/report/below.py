@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from deepcontext.profiler.model.source import line_text
-from deepcontext.profiler.summaries.below_line import below_line
+from deepcontext.profiler.summaries.library_time import library_time
 from deepcontext.ui.format import Elide, format_count, format_ns, format_share, shorten_path
 from deepcontext.ui.report.page import Column
 
 if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
-    from deepcontext.profiler.summaries.below_line import BelowLine
+    from deepcontext.profiler.summaries.library_time import LibraryTime
     from deepcontext.ui.report.page import Page
     from deepcontext.ui.report.sections import View
 
@@ -21,7 +21,7 @@ _LEAST_SHARE: Final = 0.01
 
 def print_below(page: Page, view: View) -> None:
     """Print the packages below the one line of the user's and their lines, if there is such a line."""
-    found = below_line(view.profile, view.limit)
+    found = library_time(view.profile, view.limit)
     if found is None:
         return
     shown = "" if len(found.lines) == found.line_count else f" ({_shown(found)})"
@@ -34,17 +34,17 @@ def print_below(page: Page, view: View) -> None:
 
 def print_below_summary(page: Page, view: View) -> None:
     """Print the same in the few lines of a run's end."""
-    found = below_line(view.profile, view.limit)
+    found = library_time(view.profile, view.limit)
     if found is not None:
         page.prose(_packages(view.profile, found), "bold", indent="")
         _print_lines(page, view, found)
 
 
-def _shown(found: BelowLine) -> str:
+def _shown(found: LibraryTime) -> str:
     return f"{len(found.lines)} of {format_count(found.line_count)}"
 
 
-def _packages(profile: Profile, found: BelowLine) -> str:
+def _packages(profile: Profile, found: LibraryTime) -> str:
     """Return ``"below train.py:12, 7.10 s: transformers 83.1 %, accelerate 12.0 %"``."""
     line = found.line
     where = "outside your own code"
@@ -59,7 +59,7 @@ def _packages(profile: Profile, found: BelowLine) -> str:
     return f"{where}, {format_ns(found.time_ns)}: {', '.join(named)}"
 
 
-def _print_lines(page: Page, view: View, found: BelowLine) -> None:
+def _print_lines(page: Page, view: View, found: LibraryTime) -> None:
     started_ns = view.profile.run.start_unix_ns or None
     page.table(
         (

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from deepcontext.profiler.model.source import line_text
-from deepcontext.profiler.summaries import time_use
+from deepcontext.profiler.summaries import time_between_operators
 from deepcontext.ui.format import Elide, format_count, format_ns, format_share, shorten_path
 from deepcontext.ui.report.page import Column
 
 if TYPE_CHECKING:
-    from deepcontext.profiler.summaries.time_use import SampledTime
+    from deepcontext.profiler.summaries.time_between_operators import SampledTime
     from deepcontext.ui.report.page import Page
     from deepcontext.ui.report.sections import View
 
@@ -28,9 +28,9 @@ _TIME_COLUMNS = (
 def print_between(page: Page, view: View) -> None:
     """Print what threads and lines of the program did outside operators."""
     profile = view.profile
-    if not time_use.is_sampled(profile):
+    if not time_between_operators.is_sampled(profile):
         return
-    threads = time_use.by_thread(profile)[: view.limit]
+    threads = time_between_operators.by_thread(profile)[: view.limit]
     has_operators = any(row.operator_ns for row in threads)
     note = "operators are measured, the rest is sampled" if has_operators else "sampled"
     page.title("Threads", f"{note}; together: elapsed time")
@@ -49,7 +49,7 @@ def print_between(page: Page, view: View) -> None:
             for row in threads
         ],
     )
-    rows, count = time_use.by_line(profile, view.limit)
+    rows, count = time_between_operators.by_line(profile, view.limit)
     if not rows:
         return
     shown = "" if len(rows) == count else f" ({len(rows)} of {format_count(count)})"
@@ -72,7 +72,11 @@ def print_between(page: Page, view: View) -> None:
 def print_between_summary(page: Page, view: View) -> None:
     """Print the lines that take a good part of the elapsed time outside operators, if any do."""
     profile, run = view.profile, view.profile.run
-    rows, _ = time_use.by_line(profile, view.limit) if time_use.is_sampled(profile) else ((), 0)
+    rows, _ = (
+        time_between_operators.by_line(profile, view.limit)
+        if time_between_operators.is_sampled(profile)
+        else ((), 0)
+    )
     least = run.wall_ns * _LEAST_SHARE
     cells = [
         (
@@ -99,7 +103,7 @@ def print_between_summary(page: Page, view: View) -> None:
 def print_elapsed_summary(page: Page, view: View) -> None:
     """Print the lines that take most of the elapsed time of a program without operators."""
     profile, run = view.profile, view.profile.run
-    rows, _ = time_use.by_line(profile, view.limit)
+    rows, _ = time_between_operators.by_line(profile, view.limit)
     least = run.wall_ns * _LEAST_SHARE_OF_ALL
     cells = [
         (

@@ -12,8 +12,10 @@ from rich.text import Text
 from deepcontext.profiler.format.metric import HOST_TIME_NS
 from deepcontext.profiler.format.status import Status
 from deepcontext.profiler.model.run_info import ALL_RANKS
-from deepcontext.profiler.summaries import summary
-from deepcontext.profiler.summaries.run_time import run_time
+from deepcontext.profiler.summaries.operators import operator_time
+from deepcontext.profiler.summaries.phases import by_phase
+from deepcontext.profiler.summaries.setup_time import setup_time
+from deepcontext.profiler.summaries.steps import step_times
 from deepcontext.ui.format import (
     format_bytes,
     format_count,
@@ -97,12 +99,12 @@ def print_trust(page: Page, trust: TrustReport) -> None:
 def wall_share(profile: Profile) -> str:
     """Return which share of the run went by in operators, or "" when the run time is not known."""
     wall_ns = profile.run.wall_ns
-    return format_share(summary.operator_time(profile) / wall_ns) if wall_ns > 0 else ""
+    return format_share(operator_time(profile) / wall_ns) if wall_ns > 0 else ""
 
 
 def set_up_shares(profile: Profile) -> str:
     """Return ``", 72 % compiling, 18 % importing"``, what is small left out, "" where not known."""
-    time = run_time(profile)
+    time = setup_time(profile)
     if time is None or not time.elapsed_ns:
         return ""
     parts = (("compiling", time.compiling_ns), ("importing", time.importing_ns))
@@ -115,7 +117,7 @@ def set_up_shares(profile: Profile) -> str:
 
 def steps_text(profile: Profile, page: Page) -> str:
     """Return ``"40 of 250 ms ± 4 %"``, or "" for a program that marks no steps."""
-    spread = summary.steps(profile)
+    spread = step_times(profile)
     if spread is None:
         return format_count(profile.run.steps) if profile.run.steps else ""
     return f"{format_count(spread.count)} of {format_mean_sd(spread.mean, spread.sd, page.glyphs)}"
@@ -153,17 +155,17 @@ def _machine(run: RunInfo) -> str:
 
 def _steps(profile: Profile, page: Page) -> str:
     text = steps_text(profile, page)
-    spread = summary.steps(profile)
+    spread = step_times(profile)
     if spread is None or spread.minimum is None or spread.maximum is None:
         return text
     return f"{text}, {format_ns(spread.minimum)} to {format_ns(spread.maximum)}"
 
 
 def _operators(profile: Profile) -> str:
-    calls = sum(row.operator_calls for row in summary.by_phase(profile))
+    calls = sum(row.operator_calls for row in by_phase(profile))
     if not calls:
         return ""
-    text = f"{format_count(calls)} calls, {format_ns(summary.operator_time(profile))} in them"
+    text = f"{format_count(calls)} calls, {format_ns(operator_time(profile))} in them"
     share = wall_share(profile)
     if not share:
         return text
@@ -171,7 +173,7 @@ def _operators(profile: Profile) -> str:
 
 
 def _set_up(profile: Profile) -> str:
-    time = run_time(profile)
+    time = setup_time(profile)
     if time is None or not time.elapsed_ns:
         return ""
     facts = [

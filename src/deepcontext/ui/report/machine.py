@@ -15,11 +15,17 @@ from deepcontext.profiler.model.source import line_text
 from deepcontext.profiler.summaries import counters as counter_use
 from deepcontext.profiler.summaries import memory as memory_summary
 from deepcontext.profiler.summaries import ranks as balance
-from deepcontext.profiler.summaries import summary, time_use
-from deepcontext.profiler.summaries.below_line import below_line
+from deepcontext.profiler.summaries import time_between_operators
 from deepcontext.profiler.summaries.gpu import gpu_use
+from deepcontext.profiler.summaries.library_time import library_time
+from deepcontext.profiler.summaries.lines import by_line
 from deepcontext.profiler.summaries.measures import default_metric
-from deepcontext.profiler.summaries.run_time import run_time
+from deepcontext.profiler.summaries.modules import by_module
+from deepcontext.profiler.summaries.operators import by_operator, operator_time
+from deepcontext.profiler.summaries.phases import PHASES, by_phase
+from deepcontext.profiler.summaries.scopes import by_scope
+from deepcontext.profiler.summaries.setup_time import setup_time
+from deepcontext.profiler.summaries.steps import step_times
 from deepcontext.ui.report.machine_jax import jax_to_dict
 
 if TYPE_CHECKING:
@@ -27,9 +33,9 @@ if TYPE_CHECKING:
     from deepcontext.profiler.model.grouping import Spread
     from deepcontext.profiler.model.profile import Profile
     from deepcontext.profiler.summaries.counters import LineCounts
+    from deepcontext.profiler.summaries.groups import Group, GroupTable
     from deepcontext.profiler.summaries.ranks import UnevenLine
-    from deepcontext.profiler.summaries.summary import Group, GroupTable
-    from deepcontext.profiler.summaries.time_use import LineTime
+    from deepcontext.profiler.summaries.time_between_operators import LineTime
 
 FORMAT: Final = "deepcontext report"
 VERSION: Final = 1
@@ -47,7 +53,7 @@ def report_to_dict(profile: Profile, *, limit: int, metric: str | None = None) -
         QueryError: the profile has no such metric; the message lists those it has.
     """
     metric = metric or default_metric(profile)
-    phases = summary.by_phase(profile, metric)
+    phases = by_phase(profile, metric)
     descriptor = profile.metrics[metric].descriptor
     total = sum(row.value for row in phases)
     return {
@@ -60,10 +66,10 @@ def report_to_dict(profile: Profile, *, limit: int, metric: str | None = None) -
         },
         "run": _plain(profile.run),
         "total": total,
-        "operator_time_ns": summary.operator_time(profile),
+        "operator_time_ns": operator_time(profile),
         "operator_calls": sum(row.operator_calls for row in phases),
         "set_up": _set_up(profile),
-        "steps": _spread(summary.steps(profile)),
+        "steps": _spread(step_times(profile)),
         "phases": [
             {
                 "phase": row.phase.label,
@@ -73,11 +79,11 @@ def report_to_dict(profile: Profile, *, limit: int, metric: str | None = None) -
             }
             for row in phases
         ],
-        "lines": _lines(profile, summary.by_line(profile, metric, limit)),
+        "lines": _lines(profile, by_line(profile, metric, limit)),
         "below": _below(profile, limit),
-        "operators": _groups(summary.by_operator(profile, metric, limit)),
-        "modules": _groups(summary.by_module(profile, metric, limit)),
-        "scopes": _groups(summary.by_scope(profile, metric, limit)),
+        "operators": _groups(by_operator(profile, metric, limit)),
+        "modules": _groups(by_module(profile, metric, limit)),
+        "scopes": _groups(by_scope(profile, metric, limit)),
         "jax": jax_to_dict(profile, limit),
         "gpu": _gpu(profile, limit),
         "ranks": _ranks(profile, limit),
@@ -126,8 +132,7 @@ def _gpu(profile: Profile, limit: int) -> dict[str, object] | None:
             "share": kernel.gpu_time_ns / use.time_ns,
             "launches": kernel.launches,
             "phases": {
-                phase.label: value
-                for phase, value in zip(summary.PHASES, kernel.phases, strict=True)
+                phase.label: value for phase, value in zip(PHASES, kernel.phases, strict=True)
             },
         }
         for kernel in use.kernels
@@ -140,14 +145,14 @@ def _gpu(profile: Profile, limit: int) -> dict[str, object] | None:
 
 
 def _time_use(profile: Profile, limit: int) -> dict[str, object] | None:
-    if not time_use.is_sampled(profile):
+    if not time_between_operators.is_sampled(profile):
         return None
     started_ns = profile.run.start_unix_ns or None
-    rows, count = time_use.by_line(profile, limit)
+    rows, count = time_between_operators.by_line(profile, limit)
     return {
         "threads": [
             {"name": row.name, "operator_ns": row.operator_ns, **_plain(row.sampled)}
-            for row in time_use.by_thread(profile)
+            for row in time_between_operators.by_thread(profile)
         ],
         "lines": {
             "row_count": count,
@@ -157,7 +162,7 @@ def _time_use(profile: Profile, limit: int) -> dict[str, object] | None:
 
 
 def _set_up(profile: Profile) -> dict[str, Any] | None:
-    time = run_time(profile)
+    time = setup_time(profile)
     return None if time is None else {**_plain(time), "working_ns": time.working_ns}
 
 
@@ -237,7 +242,7 @@ def _memory_lines(profile: Profile, prefix: str, limit: int) -> dict[str, object
 
 
 def _below(profile: Profile, limit: int) -> object:
-    found = below_line(profile, limit)
+    found = library_time(profile, limit)
     if found is None:
         return None
     line = found.line
@@ -269,9 +274,7 @@ def _values(row: Group, total: int) -> dict[str, object]:
         "exclusive": row.exclusive,
         "inclusive_share": _share(row.inclusive, total),
         "exclusive_share": _share(row.exclusive, total),
-        "phases": {
-            phase.label: value for phase, value in zip(summary.PHASES, row.phases, strict=True)
-        },
+        "phases": {phase.label: value for phase, value in zip(PHASES, row.phases, strict=True)},
         "contexts": row.contexts,
     }
 

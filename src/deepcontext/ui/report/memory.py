@@ -20,8 +20,8 @@ from deepcontext.ui.report.page import Column
 
 if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
+    from deepcontext.profiler.summaries.groups import Group
     from deepcontext.profiler.summaries.memory import Growth, MemoryUse, Pool
-    from deepcontext.profiler.summaries.summary import Group
     from deepcontext.ui.report.page import Page
 
 _ROLE_NAMES: Final = {"optimizer": "optimizer state", "unknown": "not known"}

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 from rich.text import Text
 
 from deepcontext.profiler.format.frame import FrameKind
-from deepcontext.profiler.summaries import summary
 from deepcontext.ui.format import (
     elide,
     format_count,
@@ -81,7 +80,7 @@ class _TreePrinter:
         self._total = int(self._inclusive[0])
         # The inside of a library says little about the program, and it makes paths long.
         python = profile.frames.kind == FrameKind.PYTHON
-        self._is_unnamed = python & ~summary.user_frames(profile)
+        self._is_unnamed = python & ~profile.frames.is_user_code()
 
     def print_rows(self, tree: PathTree) -> None:
         """Print the rows under a heading."""

@@ -1,4 +1,4 @@
-"""The tables of a report, one function a section; `deepcontext.profiler.summaries.summary` computes them."""
+"""The tables of a report, one function a section; `deepcontext.profiler.summaries` computes them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING, Final
 from rich.text import Text
 
 from deepcontext.profiler.format.frame import Phase
+from deepcontext.profiler.model.metric_values import summed
 from deepcontext.profiler.model.source import line_text
-from deepcontext.profiler.summaries import summary
-from deepcontext.profiler.summaries.below_line import one_line
-from deepcontext.profiler.summaries.user_lines import OwnLines
+from deepcontext.profiler.summaries.library_time import one_line
+from deepcontext.profiler.summaries.lines import UserLines, by_line
+from deepcontext.profiler.summaries.modules import by_module, by_module_class
+from deepcontext.profiler.summaries.operators import by_operator
+from deepcontext.profiler.summaries.phases import PHASES, by_phase
+from deepcontext.profiler.summaries.scopes import by_scope
 from deepcontext.ui.format import (
     Elide,
     format_count,
@@ -28,10 +32,11 @@ if TYPE_CHECKING:
 
     from deepcontext.profiler.model.grouping import Spread
     from deepcontext.profiler.model.profile import Profile
-    from deepcontext.profiler.summaries.summary import Group, GroupTable, PhaseRow
+    from deepcontext.profiler.summaries.groups import Group, GroupTable
+    from deepcontext.profiler.summaries.phases import PhaseRow
     from deepcontext.ui.report.page import Page
 
-PHASE_NAMES: Final = {phase: phase.label.replace("_", " ") for phase in summary.PHASES}
+PHASE_NAMES: Final = {phase: phase.label.replace("_", " ") for phase in PHASES}
 _PHASE_STYLES: Final = {
     Phase.FORWARD: "green",
     Phase.BACKWARD: "magenta",
@@ -107,7 +112,7 @@ def print_phase_bar(page: Page, view: View) -> None:
 
 def print_lines(page: Page, view: View, title: str = "Source lines of the program") -> None:
     """Print the lines of the user's own code that cost the most, with what they call."""
-    table = summary.by_line(view.profile, view.metric, view.limit)
+    table = by_line(view.profile, view.metric, view.limit)
     if not table.rows:
         return
     called = "all it calls and its backward" if _is_divided(_phase_parts(view)) else "all it calls"
@@ -118,7 +123,7 @@ def print_lines(page: Page, view: View, title: str = "Source lines of the progra
 
 def print_own_lines(page: Page, view: View) -> None:
     """Print the lines with the largest exclusive values: where to look first."""
-    table = summary.by_line(view.profile, view.metric, view.limit, largest="exclusive")
+    table = by_line(view.profile, view.metric, view.limit, largest="exclusive")
     columns = (
         Column("self"),
         Column("share"),
@@ -143,10 +148,10 @@ def print_own_modules(page: Page, view: View) -> None:
 
     A program that leaves its loop to a library (`Trainer.train()`) has one line with everything.
     """
-    values = summary.summed(view.profile, view.metric)
-    if one_line(OwnLines.of(view.profile), values) is None:
+    values = summed(view.profile, view.metric)
+    if one_line(UserLines.of(view.profile), values) is None:
         return
-    rows = [row for row in summary.by_module_class(view.profile, view.metric) if row.exclusive]
+    rows = [row for row in by_module_class(view.profile, view.metric) if row.exclusive]
     if len(rows) < _LEAST_CLASSES:
         return
     cells = [
@@ -161,7 +166,7 @@ def print_own_modules(page: Page, view: View) -> None:
 
 
 def print_line_table(page: Page, view: View, table: GroupTable) -> None:
-    """Print rows of `summary.by_line` with the text of each line."""
+    """Print rows of `by_line` with the text of each line."""
     total, own, share, phases = _VALUE_COLUMNS
     shown = 4 if _is_divided(_phase_parts(view)) else 3  # a bar of one filling says nothing
     columns = (
@@ -179,20 +184,20 @@ def print_line_table(page: Page, view: View, table: GroupTable) -> None:
 
 def print_operators(page: Page, view: View) -> None:
     """Print the operators with the largest exclusive values."""
-    table = summary.by_operator(view.profile, view.metric, view.limit)
+    table = by_operator(view.profile, view.metric, view.limit)
     note = "self: without nested operators; a call: elapsed time of one call, nested ones included"
     _print_timed(page, view, "Operators", table, note)
 
 
 def print_scopes(page: Page, view: View) -> None:
     """Print the scopes that the program and its framework opened."""
-    table = summary.by_scope(view.profile, view.metric, view.limit)
+    table = by_scope(view.profile, view.metric, view.limit)
     _print_timed(page, view, "Scopes", table, "self: without nested scopes")
 
 
 def print_modules(page: Page, view: View) -> None:
     """Print the modules that cost the most, with the modules inside them."""
-    table = summary.by_module(view.profile, view.metric, view.limit)
+    table = by_module(view.profile, view.metric, view.limit)
     if not table.rows:
         return
     page.title(f"Modules{_shown(table)}", "total: forward and backward; self: no nested module")
@@ -218,7 +223,7 @@ def _place(view: View, row: Group) -> tuple[str, str]:
 
 
 def _phase_parts(view: View) -> list[tuple[PhaseRow, float]]:
-    rows = summary.by_phase(view.profile, view.metric)
+    rows = by_phase(view.profile, view.metric)
     total = sum(row.value for row in rows)
     return [(row, row.value / total if total else 0.0) for row in rows]
 
@@ -239,7 +244,7 @@ def phase_mix(page: Page, values: Sequence[int]) -> Text:
     total = sum(values)
     parts = [
         (value / total if total else 0.0, _PHASE_STYLES[phase])
-        for phase, value in zip(summary.PHASES, values, strict=True)
+        for phase, value in zip(PHASES, values, strict=True)
     ]
     return page.divided_bar(parts, _MIX_WIDTH)
 

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deepcontext.profiler.model.run_info import ALL_RANKS
-from deepcontext.profiler.summaries import summary, time_use
+from deepcontext.profiler.summaries import time_between_operators
 from deepcontext.profiler.summaries.measures import default_metric
+from deepcontext.profiler.summaries.phases import by_phase
 from deepcontext.ui.format import format_count, format_ns, format_share
 from deepcontext.ui.report import (
     below,
@@ -123,7 +124,7 @@ def _first_line(page: Page, profile: Profile, calls: int) -> str:
 
 
 def _operator_calls(profile: Profile) -> int:
-    return sum(row.operator_calls for row in summary.by_phase(profile))
+    return sum(row.operator_calls for row in by_phase(profile))
 
 
 def _in_operators(profile: Profile, calls: int) -> str:
@@ -135,7 +136,7 @@ def _without_operators(profile: Profile) -> str:
     """Return ``" elapsed, 1.20 s of processor time, 45.0 % waiting"``; of the main thread."""
     run = profile.run
     text = f" elapsed, {format_ns(run.cpu_user_ns + run.cpu_system_ns)} of processor time"
-    main = time_use.on_main(profile)
+    main = time_between_operators.on_main(profile)
     for value_ns, words in (
         (main.wait_ns - main.ready_ns, "waiting"),
         (main.ready_ns, "waiting for a CPU"),

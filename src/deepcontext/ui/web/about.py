@@ -9,7 +9,8 @@ import numpy as np
 
 from deepcontext.errors import QueryError
 from deepcontext.profiler.model.run_info import ALL_RANKS
-from deepcontext.profiler.summaries import summary
+from deepcontext.profiler.summaries.phases import PHASES, shown_phase
+from deepcontext.profiler.summaries.steps import step_times
 from deepcontext.profiler.views.layers import OPTIONAL_LAYERS, layer_of_frame
 from deepcontext.profiler.views.pivot import pivots
 from deepcontext.ui.format import format_bytes, format_count, format_ns, format_share
@@ -63,7 +64,7 @@ def section(shelf: Shelf, file: int, name: str) -> SectionAnswer:
 def _profile(book: OpenProfile) -> ProfileAnswer:
     profile = book.profile
     layers = np.unique(layer_of_frame(profile.frames.kind))
-    phases = np.unique(summary.shown_phase(profile.tree))
+    phases = np.unique(shown_phase(profile.tree))
     return ProfileAnswer(
         name=book.name,
         version=book.version,
@@ -77,7 +78,7 @@ def _profile(book: OpenProfile) -> ProfileAnswer:
         facts=_facts(profile),
         measures=measures(profile),
         layers=[layer.label for layer in OPTIONAL_LAYERS if layer in layers],
-        phases=[phase.label for phase in summary.PHASES if phase in phases],
+        phases=[phase.label for phase in PHASES if phase in phases],
         pivots=list(pivots(profile)),
         tables=tables_of(profile),
         sections=sorted(profile.sections),
@@ -103,7 +104,7 @@ def _facts(profile: Profile) -> list[list[str]]:
     versions = ", ".join(f"{name} {version}" for name, version in sorted(run.frameworks.items()))
     cpu_ns = run.cpu_user_ns + run.cpu_system_ns
     share = cpu_ns / run.wall_ns if run.wall_ns else None
-    steps = summary.steps(profile)
+    steps = step_times(profile)
     facts = {
         "command": " ".join(run.command),
         "folder": run.cwd,

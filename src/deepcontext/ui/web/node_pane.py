@@ -9,7 +9,7 @@ import numpy as np
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.metric import CALL_DURATION_NS, Aggregation
 from deepcontext.profiler.model.grouping import NO_GROUP, Spreads, sums
-from deepcontext.profiler.summaries import summary
+from deepcontext.profiler.summaries.phases import PHASES
 from deepcontext.profiler.views.layers import Layer
 from deepcontext.ui.labels import metric_label
 from deepcontext.ui.web.answers import (
@@ -171,7 +171,7 @@ def _phases(view: TopDown, place: int, metric: str) -> list[PhaseValue]:
     inside = slice(place, int(view.tree.subtree_end[place]))
     wanted = view.options.phase
     rows = []
-    for phase in summary.PHASES:
+    for phase in PHASES:
         if wanted is None or wanted == phase:
             value = int(view.counting(phase).exclusive(values)[inside].sum())
             rows.append(PhaseValue(phase.label, value))

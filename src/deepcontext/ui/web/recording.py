@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from deepcontext.profiler.summaries import summary
 from deepcontext.profiler.summaries.measures import default_metric
+from deepcontext.profiler.summaries.phases import PHASES, shown_phase
 from deepcontext.profiler.views.layers import OPTIONAL_LAYERS, layer_of_frame
 from deepcontext.profiler.views.options import TreeOptions
 from deepcontext.profiler.views.pivot import pivots
@@ -122,12 +122,12 @@ def _trees(
 def _changes(profile: Profile) -> list[tuple[str, Change]]:
     """Return every switch's other positions, with a name of the switch."""
     layers = set(np.unique(layer_of_frame(profile.frames.kind)).tolist())
-    phases = set(np.unique(summary.shown_phase(profile.tree)).tolist())
+    phases = set(np.unique(shown_phase(profile.tree)).tolist())
     return [
         ("library", partial(_with, library=True)),
         ("lines", partial(_with, by_line=True)),
         *((layer.label, partial(_without, layer)) for layer in OPTIONAL_LAYERS if layer in layers),
-        *(("phase", partial(_with, phase=phase)) for phase in summary.PHASES if phase in phases),
+        *(("phase", partial(_with, phase=phase)) for phase in PHASES if phase in phases),
         *(("pivot", partial(_with, pivot=pivot)) for pivot in pivots(profile)[1:]),
         *(("measure", partial(replace, metric=each.key)) for each in measures(profile)[1:]),
     ]

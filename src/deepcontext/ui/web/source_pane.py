@@ -20,7 +20,7 @@ from deepcontext.ui.web.tables import group_table
 
 if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
-    from deepcontext.profiler.summaries.summary import GroupTable
+    from deepcontext.profiler.summaries.groups import GroupTable
     from deepcontext.ui.web.shelf import OpenProfile, Shelf
 
 NO_TEXT: Final = "source text is left out, as asked for with --no-source"
@@ -106,7 +106,7 @@ def _lines(shelf: Shelf, book: OpenProfile, metric: str) -> _Lines:
 def _all_lines(profile: Profile, metric: str, own: GroupTable) -> _Lines:
     """Collect the costs of all lines by file.
 
-    A line of the user's own code answers for what libraries did for it (`summary.by_line`); a line
+    A line of the user's own code answers for what libraries did for it (`by_line`); a line
     of a library for what no deeper Python line accounts for.
     """
     of_file: dict[str, list[LineCost]] = {}

@@ -1,4 +1,4 @@
-"""Answers with a table: what `summary.py` computed, with a frame to go to for each row."""
+"""Answers with a table: what `profiler/summaries` computed, with a frame to go to for each row."""
 
 from __future__ import annotations
 
@@ -8,7 +8,12 @@ import numpy as np
 
 from deepcontext.errors import QueryError
 from deepcontext.profiler.format.frame import FrameKind
-from deepcontext.profiler.summaries import summary
+from deepcontext.profiler.summaries.gpu import by_kernel
+from deepcontext.profiler.summaries.lines import by_line
+from deepcontext.profiler.summaries.modules import by_module
+from deepcontext.profiler.summaries.operators import by_operator
+from deepcontext.profiler.summaries.phases import PHASES
+from deepcontext.profiler.summaries.scopes import by_scope
 from deepcontext.profiler.views.layers import LAYER_OF_KIND
 from deepcontext.ui.web.answers import Calls, TableAnswer, TableRow
 from deepcontext.ui.web.measures import measure_named, metric_of
@@ -18,7 +23,7 @@ if TYPE_CHECKING:
 
     from deepcontext.profiler.model.grouping import Spread
     from deepcontext.profiler.model.profile import Profile
-    from deepcontext.profiler.summaries.summary import Group, GroupTable
+    from deepcontext.profiler.summaries.groups import Group, GroupTable
     from deepcontext.ui.web.shelf import OpenProfile, Shelf
 
     MakeTable = Callable[[Profile, str], GroupTable]
@@ -26,18 +31,18 @@ if TYPE_CHECKING:
 MOST_ROWS: Final = 500
 # Name on the page -> kind of the frames that the rows stand for, and what computes them.
 TABLES: Final[dict[str, tuple[FrameKind, MakeTable]]] = {
-    "operator": (FrameKind.OPERATOR, summary.by_operator),
-    "module": (FrameKind.MODULE, summary.by_module),
-    "line": (FrameKind.PYTHON, summary.by_line),
-    "scope": (FrameKind.SCOPE, summary.by_scope),
-    "kernel": (FrameKind.KERNEL, summary.by_kernel),
+    "operator": (FrameKind.OPERATOR, by_operator),
+    "module": (FrameKind.MODULE, by_module),
+    "line": (FrameKind.PYTHON, by_line),
+    "scope": (FrameKind.SCOPE, by_scope),
+    "kernel": (FrameKind.KERNEL, by_kernel),
 }
 
 
 def tables_of(profile: Profile) -> list[str]:
     """Return the names of the tables that have rows."""
     kinds = set(np.unique(profile.frames.kind).tolist())
-    has_user_lines = bool(summary.user_frames(profile).any())
+    has_user_lines = bool(profile.frames.is_user_code().any())
     return [
         name
         for name, (kind, _) in TABLES.items()
@@ -74,7 +79,7 @@ def table(shelf: Shelf, file: int, by: str, metric: str, text: str = "") -> Tabl
         total=groups.total,
         row_count=groups.row_count,
         match_count=len(rows),
-        phases=[phase.label for phase in summary.PHASES],
+        phases=[phase.label for phase in PHASES],
         rows=[_row(row, ids, layer) for row in rows[:MOST_ROWS]],
     )
 

@@ -11,15 +11,15 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from deepcontext.profiler.summaries import summary
 from deepcontext.profiler.summaries.jax import operations as jax_operations
 from deepcontext.profiler.summaries.jax.programs import section
+from deepcontext.profiler.summaries.lines import by_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from deepcontext.profiler.model.profile import Profile
-    from deepcontext.profiler.summaries.summary import GroupTable
+    from deepcontext.profiler.summaries.groups import GroupTable
 
 PEAK: Final = "jax_peak_bytes"
 LIVE: Final = "jax_live_bytes"
@@ -128,4 +128,4 @@ def held_at_peak(profile: Profile, limit: int = 0) -> GroupTable | None:
     """Return the lines of the user's own code by what they held at the peak, None for no memory."""
     if PEAK not in profile.metrics:
         return None
-    return summary.by_line(profile, PEAK, limit, largest="exclusive")
+    return by_line(profile, PEAK, limit, largest="exclusive")

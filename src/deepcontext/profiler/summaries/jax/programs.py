@@ -14,6 +14,11 @@ import numpy as np
 
 from deepcontext.errors import ProfileDataError
 from deepcontext.profiler.format.frame import FrameKind, Phase
+from deepcontext.profiler.model.metric_values import (
+    counts_or_zeros,
+    exclusive_or_zeros,
+    inclusive_or_zeros,
+)
 from deepcontext.profiler.model.source import is_user_file
 
 if TYPE_CHECKING:
@@ -164,7 +169,7 @@ def device_accounting(profile: Profile) -> DeviceAccounting:
         return DeviceAccounting()
     is_jax = np.zeros(len(profile.tree), np.bool_)
     is_jax[list(_jit_nodes(profile))] = True
-    own = np.where(_covered(profile, is_jax), profile.exclusive(metric), 0)
+    own = np.where(profile.tree.at_or_below(is_jax), profile.exclusive(metric), 0)
     is_traced = _below_user_line(profile)
     is_inserted = _below(profile, FrameKind.MARKER, INSERTED)
     phases = {
@@ -187,12 +192,12 @@ def jitted_functions(profile: Profile) -> tuple[JittedFunction, ...]:
     nodes_of: dict[str, list[int]] = {}
     for node in _jit_nodes(profile):
         nodes_of.setdefault(profile.frame(node).name, []).append(node)
-    device = _inclusive(profile, device_metric(profile))
+    device = inclusive_or_zeros(profile, device_metric(profile))
     launches, host = (
-        _exclusive(profile, "program_launch_count"),
-        _exclusive(profile, "host_time_ns"),
+        exclusive_or_zeros(profile, "program_launch_count"),
+        exclusive_or_zeros(profile, "host_time_ns"),
     )
-    own = _exclusive(profile, device_metric(profile))
+    own = exclusive_or_zeros(profile, device_metric(profile))
     functions = []
     for name, nodes in nodes_of.items():
         phases: dict[Phase, int] = {}
@@ -239,7 +244,10 @@ def recompilations(profile: Profile) -> tuple[Recompilation, ...]:
 def transfers(profile: Profile) -> tuple[Transfer, ...]:
     """List waits and copies by line, those that hold the host up longest first."""
     rows: dict[tuple[str, Source], list[int]] = {}
-    host, moved = _inclusive(profile, "host_time_ns"), _exclusive(profile, "transfer_bytes")
+    host, moved = (
+        inclusive_or_zeros(profile, "host_time_ns"),
+        exclusive_or_zeros(profile, "transfer_bytes"),
+    )
     counts = profile.counts("call_duration_ns") if "call_duration_ns" in profile.metrics else host
     for name in _WAITS:
         for node in np.flatnonzero(_is_frame(profile, None, name)):
@@ -250,7 +258,7 @@ def transfers(profile: Profile) -> tuple[Transfer, ...]:
             )
             for place, column in enumerate((counts, host, moved)):
                 sums[place] += int(column[node])
-    copied = profile.counts("transfer_bytes") if "transfer_bytes" in profile.metrics else moved
+    copied = counts_or_zeros(profile, "transfer_bytes")
     for call in _jit_nodes(profile):
         if moved[call]:
             sums = rows.setdefault((HOST_ARGUMENTS, _user_line(profile, call)), [0, 0, 0])
@@ -261,22 +269,9 @@ def transfers(profile: Profile) -> tuple[Transfer, ...]:
 
 
 def _jit_nodes(profile: Profile) -> Iterator[int]:
-    frames = profile.frames
-    for node in np.flatnonzero(frames.kind[profile.tree.frame] == FrameKind.OPERATOR):
+    for node in np.flatnonzero(profile.is_kind(FrameKind.OPERATOR)):
         if profile.frame(int(node)).name.startswith("jit("):
             yield int(node)
-
-
-def _exclusive(profile: Profile, metric: str) -> npt.NDArray[np.int64]:
-    if metric not in profile.metrics:
-        return np.zeros(len(profile.tree), np.int64)
-    return profile.exclusive(metric)
-
-
-def _inclusive(profile: Profile, metric: str) -> npt.NDArray[np.int64]:
-    if metric not in profile.metrics:
-        return np.zeros(len(profile.tree), np.int64)
-    return profile.inclusive(metric)
 
 
 def _is_frame(profile: Profile, kind: FrameKind | None, name: str) -> npt.NDArray[np.bool_]:
@@ -290,26 +285,16 @@ def _is_frame(profile: Profile, kind: FrameKind | None, name: str) -> npt.NDArra
 
 def _below(profile: Profile, kind: FrameKind, name: str) -> npt.NDArray[np.bool_]:
     """Say of each node whether it or a node above has this frame, shape (nodes,)."""
-    return _covered(profile, _is_frame(profile, kind, name))
-
-
-def _covered(profile: Profile, mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Return `mask` extended to everything below, shape (nodes,)."""
-    depth = np.zeros(len(profile.tree) + 1, np.int64)
-    nodes = np.flatnonzero(mask)
-    np.add.at(depth, nodes, 1)
-    np.add.at(depth, profile.tree.subtree_end[nodes], -1)
-    return np.asarray(np.cumsum(depth)[:-1] > 0, np.bool_)
+    return profile.tree.at_or_below(_is_frame(profile, kind, name))
 
 
 def _below_user_line(profile: Profile) -> npt.NDArray[np.bool_]:
     """Say of each node whether a line of the user's own lies between it and its jitted call."""
-    jit = np.zeros(len(profile.tree), np.bool_)
+    tree = profile.tree
+    jit = np.zeros(len(tree), np.bool_)
     jit[list(_jit_nodes(profile))] = True
-    frames = profile.frames
-    own_files = np.array([is_user_file(text) for text in frames.strings], np.bool_)
-    is_line = (frames.kind == FrameKind.PYTHON) & own_files[frames.file]
-    return _covered(profile, _covered(profile, jit) & is_line[profile.tree.frame])
+    is_line = profile.frames.is_user_code()[tree.frame]
+    return tree.at_or_below(tree.at_or_below(jit) & is_line)
 
 
 def _user_line(profile: Profile, node: int) -> Source:

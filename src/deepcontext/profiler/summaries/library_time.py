@@ -18,9 +18,9 @@ from deepcontext.profiler.model import elapsed
 from deepcontext.profiler.model.grouping import NO_GROUP, sums
 from deepcontext.profiler.model.package import Origin, Package, package_of
 from deepcontext.profiler.model.tree import NO_NODE
-from deepcontext.profiler.summaries import time_use
-from deepcontext.profiler.summaries.run_time import importing
-from deepcontext.profiler.summaries.user_lines import OwnLines, source_lines
+from deepcontext.profiler.summaries import time_between_operators
+from deepcontext.profiler.summaries.lines import UserLines
+from deepcontext.profiler.summaries.setup_time import importing
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -54,7 +54,7 @@ class PackageLine:
 
 
 @dataclass(frozen=True, slots=True)
-class BelowLine:
+class LibraryTime:
     """Where the time of one line goes.
 
     Attributes:
@@ -72,8 +72,8 @@ class BelowLine:
     line_count: int
 
 
-def one_line(lines: OwnLines, values: Ints) -> int | None:
-    """Return the line of `OwnLines` that has nearly all of the values, `NO_GROUP` for no line at all.
+def one_line(lines: UserLines, values: Ints) -> int | None:
+    """Return the line of `UserLines` that has nearly all of the values, `NO_GROUP` for no line at all.
 
     Args:
         lines: the lines of the program.
@@ -90,14 +90,14 @@ def one_line(lines: OwnLines, values: Ints) -> int | None:
     return largest if largest < len(lines.frame) else NO_GROUP
 
 
-def below_line(profile: Profile, limit: int = 0) -> BelowLine | None:
+def library_time(profile: Profile, limit: int = 0) -> LibraryTime | None:
     """Return where the time of the one line goes, None where there is no such line or package.
 
     Args:
         profile: what to look at.
         limit: number of lines, 0 for all.
     """
-    values, lines = _elapsed_ns(profile), OwnLines.of(profile)
+    values, lines = _elapsed_ns(profile), UserLines.of(profile)
     whole = int(values.sum())
     values = np.where(importing(profile), 0, values)
     line = one_line(lines, values)
@@ -120,7 +120,7 @@ def below_line(profile: Profile, limit: int = 0) -> BelowLine | None:
 def _elapsed_ns(profile: Profile) -> Ints:
     """Return elapsed ns of each node, without the idleness of other threads than the main one."""
     values = elapsed.in_operators(profile.frames, profile.tree, profile.metrics)
-    on_main = time_use.on_main_threads(profile)
+    on_main = time_between_operators.on_main_threads(profile)
     for metric in (SAMPLED_CPU_TIME_NS.name, SAMPLED_WAIT_TIME_NS.name):
         if metric in profile.metrics:
             sampled = profile.exclusive(metric)
@@ -144,23 +144,17 @@ def _explained(
     files = [file for file, package in packages.items() if package.origin in origins]
     is_wanted = (frames.kind == FrameKind.PYTHON) & np.isin(frames.file, files)
     nearest = tree.nearest(is_wanted[tree.frame])
-    own = tree.nearest(_user_frames(profile, packages)[tree.frame])
+    own = tree.nearest(frames.is_user_code()[tree.frame])
     # Ids grow towards the leaves: a package above the user's line only called that line.
     counts = (values != 0) & (nearest != NO_NODE) & (nearest > own)
-    _, first, group = np.unique(source_lines(profile), return_index=True, return_inverse=True)
+    _, first, group = np.unique(frames.source_line(), return_index=True, return_inverse=True)
     of_line = np.ravel(group)[tree.frame[nearest[counts]]]
     return first, sums(of_line, values[counts], len(first))
 
 
-def _user_frames(profile: Profile, packages: dict[int, Package]) -> Mask:
-    files = [file for file, package in packages.items() if package.origin is Origin.USER]
-    frames = profile.frames
-    return np.asarray((frames.kind == FrameKind.PYTHON) & np.isin(frames.file, files))
-
-
 def _of_lines(
     profile: Profile, line: Frame | None, total: int, found: tuple[Ints, Ints], limit: int
-) -> BelowLine:
+) -> LibraryTime:
     first, times = found
     order = np.lexsort((first, -times))
     order = order[times[order] > 0]
@@ -171,4 +165,4 @@ def _of_lines(
         packages[package.name] = packages.get(package.name, 0) + time_ns
         rows.append(PackageLine(frame, package.path, time_ns))
     largest = sorted(packages.items(), key=lambda item: -item[1])
-    return BelowLine(line, total, tuple(largest), tuple(rows[: limit or None]), len(rows))
+    return LibraryTime(line, total, tuple(largest), tuple(rows[: limit or None]), len(rows))

@@ -10,7 +10,7 @@ import numpy as np
 from deepcontext.profiler.format.frame import Frame, FrameKind
 from deepcontext.profiler.format.metric import SAMPLED_CPU_TIME_NS
 from deepcontext.profiler.model.metric_rows import MetricRows
-from deepcontext.profiler.summaries.run_time import RunTime, run_time
+from deepcontext.profiler.summaries.setup_time import SetupTime, setup_time
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,16 +37,16 @@ def _sampled(profile: Profile, values: dict[int, int]) -> Profile:
     return dataclasses.replace(profile, metrics={**profile.metrics, SAMPLED_CPU_TIME_NS.name: rows})
 
 
-def _of(make: MakeProfile, frames: Sequence[Frame], values: dict[int, int]) -> RunTime | None:
+def _of(make: MakeProfile, frames: Sequence[Frame], values: dict[int, int]) -> SetupTime | None:
     """A chain of frames below one another."""
     parents = [0, *range(len(frames) - 1)]
-    return run_time(_sampled(make(parents, frames), values))
+    return setup_time(_sampled(make(parents, frames), values))
 
 
 def test_what_an_import_runs_is_importing(make_profile: MakeProfile) -> None:
     reading = Frame(FrameKind.PYTHON, "load", LIBRARY, 7)
     found = _of(make_profile, [ROOT, MAIN, SCRIPT, IMPORTED, reading], {2: 5, 3: 100, 4: 20})
-    assert found == RunTime(elapsed_ns=125, importing_ns=120, compiling_ns=0)
+    assert found == SetupTime(elapsed_ns=125, importing_ns=120, compiling_ns=0)
     assert found.working_ns == 5
 
 
@@ -54,12 +54,12 @@ def test_a_line_of_the_user_below_an_import_is_work(make_profile: MakeProfile) -
     """The runner of tests imports them; a module of the user's own computes at its import."""
     runner = Frame(FrameKind.PYTHON, "<module>", LIBRARY.replace("torch", "pytest"), 1)
     found = _of(make_profile, [ROOT, MAIN, runner, OWN_MODULE], {2: 5, 3: 100})
-    assert found == RunTime(elapsed_ns=105, importing_ns=0, compiling_ns=0)
+    assert found == SetupTime(elapsed_ns=105, importing_ns=0, compiling_ns=0)
 
 
 def test_what_a_compiler_imports_is_compiling(make_profile: MakeProfile) -> None:
     found = _of(make_profile, [ROOT, MAIN, SCRIPT, COMPILING, IMPORTED], {3: 10, 4: 20})
-    assert found == RunTime(elapsed_ns=30, importing_ns=0, compiling_ns=30)
+    assert found == SetupTime(elapsed_ns=30, importing_ns=0, compiling_ns=30)
 
 
 def test_compiling_that_was_measured_counts_as_that_which_was_sampled(
@@ -69,15 +69,15 @@ def test_compiling_that_was_measured_counts_as_that_which_was_sampled(
     compiling = Frame(FrameKind.PHASE, "jax: compiling")
     frames = [ROOT, MAIN, SCRIPT, jitted, compiling]
     profile = make_profile([0, 0, 1, 2, 3], frames, host_time_ns={3: 7, 4: 90})
-    found = run_time(_sampled(profile, {2: 3}))
-    assert found == RunTime(elapsed_ns=100, importing_ns=0, compiling_ns=90)
+    found = setup_time(_sampled(profile, {2: 3}))
+    assert found == SetupTime(elapsed_ns=100, importing_ns=0, compiling_ns=90)
 
 
 def test_other_threads_do_not_count(make_profile: MakeProfile) -> None:
     worker = Frame(FrameKind.THREAD, "worker")
     profile = make_profile([0, 0, 1, 0, 3], [ROOT, MAIN, SCRIPT, worker, IMPORTED])
-    assert run_time(_sampled(profile, {2: 5, 4: 100})) == RunTime(5, 0, 0)
+    assert setup_time(_sampled(profile, {2: 5, 4: 100})) == SetupTime(5, 0, 0)
 
 
 def test_without_samples_nothing_is_known(make_profile: MakeProfile) -> None:
-    assert run_time(make_profile([0, 0], [ROOT, MAIN], host_time_ns={1: 5})) is None
+    assert setup_time(make_profile([0, 0], [ROOT, MAIN], host_time_ns={1: 5})) is None

@@ -10,7 +10,7 @@ import numpy as np
 from deepcontext.profiler.format.frame import Frame, FrameKind
 from deepcontext.profiler.format.metric import SAMPLED_CPU_TIME_NS, SAMPLED_WAIT_TIME_NS
 from deepcontext.profiler.model.metric_rows import MetricRows
-from deepcontext.profiler.summaries.below_line import below_line
+from deepcontext.profiler.summaries.library_time import library_time
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,7 +60,7 @@ def _chain(make: MakeProfile, *branches: Sequence[Frame]) -> Profile:
 
 
 def _lines(profile: Profile) -> list[tuple[str, int, int]]:
-    found = below_line(profile)
+    found = library_time(profile)
     assert found is not None
     return [(row.path, row.frame.line, row.time_ns) for row in found.lines]
 
@@ -75,7 +75,7 @@ def test_the_time_of_operators_goes_to_the_innermost_line_of_a_package(
         (USER, LOOP, OTHER, LINEAR, OPERATOR),
         (USER, LOOP, OPERATOR),
     )
-    found = below_line(profile)
+    found = library_time(profile)
     assert found is not None
     assert found.line == USER
     assert found.time_ns == 40
@@ -85,7 +85,7 @@ def test_the_time_of_operators_goes_to_the_innermost_line_of_a_package(
         ("lightning/loop.py", 80, 10),
         ("transformers/model.py", 250, 10),
     ]
-    short = below_line(profile, 1)
+    short = library_time(profile, 1)
     assert short is not None
     assert (len(short.lines), short.line_count) == (1, 3)
 
@@ -94,9 +94,9 @@ def test_python_between_operators_counts_and_imports_do_not(make_profile: MakePr
     imported = _line(f"{SITE}/transformers/__init__.py", 1, "<module>")
     profile = _chain(make_profile, (USER, LOOP, OPERATOR), (USER, LOOP), (USER, imported))
     profile = _sampled(profile, {6: 500, 8: 5_000})
-    found = below_line(profile)
+    found = library_time(profile)
     assert found is None  # a twelfth of the time is no more than a remainder
-    found = below_line(_sampled(profile, {6: 500, 8: 2_000}))
+    found = library_time(_sampled(profile, {6: 500, 8: 2_000}))
     assert found is not None
     assert found.time_ns == 510
     assert found.packages == (("lightning", 510),)
@@ -107,23 +107,23 @@ def test_lines_of_the_user_s_that_share_the_time_need_no_packages(
 ) -> None:
     other = dataclasses.replace(USER, line=13)
     profile = _chain(make_profile, (USER, LOOP, OPERATOR), (other, LOOP, OPERATOR))
-    assert below_line(profile) is None
+    assert library_time(profile) is None
     # Nor does a line whose time is its own, or that of a framework alone.
-    assert below_line(_chain(make_profile, (USER, OPERATOR))) is None
-    assert below_line(_chain(make_profile, (USER, LINEAR, OPERATOR))) is None
-    assert below_line(_chain(make_profile)) is None
+    assert library_time(_chain(make_profile, (USER, OPERATOR))) is None
+    assert library_time(_chain(make_profile, (USER, LINEAR, OPERATOR))) is None
+    assert library_time(_chain(make_profile)) is None
 
 
 def test_a_package_that_calls_the_line_is_not_below_it(make_profile: MakeProfile) -> None:
     runner = _line(f"{SITE}/_pytest/python.py", 160)
-    assert below_line(_chain(make_profile, (runner, USER, OPERATOR))) is None
-    found = below_line(_chain(make_profile, (runner, USER, MODEL, OPERATOR)))
+    assert library_time(_chain(make_profile, (runner, USER, OPERATOR))) is None
+    found = library_time(_chain(make_profile, (runner, USER, MODEL, OPERATOR)))
     assert found is not None
     assert found.packages == (("transformers", 10),)
 
 
 def test_a_program_without_a_line_of_the_user_s_is_all_below(make_profile: MakeProfile) -> None:
-    found = below_line(_chain(make_profile, (LOOP, MODEL, OPERATOR)))
+    found = library_time(_chain(make_profile, (LOOP, MODEL, OPERATOR)))
     assert found is not None
     assert found.line is None
     assert found.packages == (("transformers", 10),)
@@ -135,12 +135,12 @@ def test_the_standard_library_counts_where_no_package_and_no_operator_does(
     spawn = _line(f"{STANDARD}/multiprocessing/spawn.py", 122)
     string = _line("<string>", 1, "<module>")
     plain = _sampled(_chain(make_profile, (string, spawn)), {3: 700})
-    found = below_line(plain)
+    found = library_time(plain)
     assert found is not None
     assert found.line == string
     assert found.packages == (("multiprocessing", 700),)
     installed = _sampled(_chain(make_profile, (string, spawn, LOOP)), {4: 700})
-    found = below_line(installed)
+    found = library_time(installed)
     assert found is not None
     assert found.packages == (("lightning", 700),)
 
@@ -151,7 +151,7 @@ def test_idle_threads_are_no_time_of_the_program(make_profile: MakeProfile) -> N
     frames = [ROOT, MAIN, USER, LOOP, worker, queue]
     profile = _sampled(make_profile([0, 0, 1, 2, 0, 4], frames), {3: 100})
     profile = _sampled(profile, {5: 10_000}, SAMPLED_WAIT_TIME_NS)
-    found = below_line(profile)
+    found = library_time(profile)
     assert found is not None
     assert found.line == USER
     assert found.packages == (("lightning", 100),)

@@ -14,7 +14,7 @@ import numpy as np
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.model import elapsed
 from deepcontext.profiler.model.tree import NO_NODE
-from deepcontext.profiler.summaries import summary, time_use
+from deepcontext.profiler.summaries import time_between_operators
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -34,7 +34,7 @@ _IMPORTED: Final = "<module>"
 
 
 @dataclass(frozen=True, slots=True)
-class RunTime:
+class SetupTime:
     """Elapsed time of the main thread, in ns; summed over the ranks of a merged profile.
 
     Attributes:
@@ -54,15 +54,15 @@ class RunTime:
         return self.elapsed_ns - self.importing_ns - self.compiling_ns
 
 
-def run_time(profile: Profile) -> RunTime | None:
+def setup_time(profile: Profile) -> SetupTime | None:
     """Return what the main thread's time went to; None where the time between operators is unknown."""
-    if not time_use.is_sampled(profile):
+    if not time_between_operators.is_sampled(profile):
         return None
-    on_main = time_use.on_main_threads(profile)
+    on_main = time_between_operators.on_main_threads(profile)
     value = np.where(on_main, profile.exclusive(elapsed.ELAPSED_TIME_NS.name), 0)
-    is_compiling = _at_or_below(profile, _named(profile, _COMPILING))
+    is_compiling = profile.tree.at_or_below(_named(profile, _COMPILING))
     is_importing = importing(profile) & ~is_compiling
-    return RunTime(
+    return SetupTime(
         elapsed_ns=int(value.sum()),
         importing_ns=int(value[is_importing].sum()),
         compiling_ns=int(value[is_compiling].sum()),
@@ -75,8 +75,8 @@ def importing(profile: Profile) -> Mask:
     The outermost module body is the program, even where that is a library's (`python -m pytest`).
     """
     tree, frames = profile.tree, profile.frames
-    is_user = summary.user_frames(profile)[tree.frame]
-    body = _named(profile, {_IMPORTED}) & (frames.kind == FrameKind.PYTHON)[tree.frame]
+    is_user = frames.is_user_code()[tree.frame]
+    body = _named(profile, {_IMPORTED}) & profile.is_kind(FrameKind.PYTHON)
     imported = body & ~is_user & tree.below(body)
     nearest = tree.nearest(imported | is_user)
     return np.asarray((nearest != NO_NODE) & imported[nearest])
@@ -86,7 +86,3 @@ def _named(profile: Profile, names: frozenset[str] | set[str]) -> Mask:
     frames = profile.frames
     chosen = [number for number, text in enumerate(frames.strings) if text in names]
     return np.asarray(np.isin(frames.name, chosen)[profile.tree.frame])
-
-
-def _at_or_below(profile: Profile, mask: Mask) -> Mask:
-    return np.asarray(mask | profile.tree.below(mask))

@@ -1,6 +1,6 @@
-"""The lines of the program's own files, and which of them each node of the tree belongs to.
+"""Which lines of the program's own files take the most, and which of them each node belongs to.
 
-Does not decide what is summed by line. A node belongs to the innermost own line at or above it.
+A node belongs to the innermost line of the program's own at or above it.
 """
 
 from __future__ import annotations
@@ -10,21 +10,45 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from deepcontext.profiler.format.metric import HOST_TIME_NS
 from deepcontext.profiler.model.grouping import NO_GROUP, sums
 from deepcontext.profiler.model.tree import NO_NODE
-from deepcontext.profiler.summaries import summary
+from deepcontext.profiler.summaries.groups import FrameGroups, group_table
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from deepcontext.profiler.model.profile_model import ProfileModel as Profile
+    from deepcontext.profiler.summaries.groups import GroupTable
 
     Ints = npt.NDArray[np.int64]
 
 
+def by_line(
+    profile: Profile,
+    metric: str = HOST_TIME_NS.name,
+    limit: int = 0,
+    *,
+    largest: str = "inclusive",
+) -> GroupTable:
+    """Aggregate by line of the user's own source files (`is_user_file`).
+
+    Args:
+        profile: what to aggregate.
+        metric: name of a summed metric.
+        limit: number of rows, 0 for all.
+        largest: what the rows are ordered by, "inclusive" or "exclusive". The exclusive value of a
+            line is what no deeper line of the user's own code accounts for.
+    """
+    frames = profile.frames
+    groups = FrameGroups.of_frames(frames.is_user_code(), frames.source_line())
+    # A line that was only sampled has nothing of this metric.
+    return group_table(profile, groups, metric, limit, largest, only_with_value=True)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class OwnLines:
-    """Lines of the program's own files.
+class UserLines:
+    """The lines of the program's own files, and which of them each node belongs to.
 
     Attributes:
         frame: the first frame of each line, ascending, shape (lines,), int64.
@@ -35,22 +59,22 @@ class OwnLines:
     of_node: Ints
 
     @classmethod
-    def of(cls, profile: Profile) -> OwnLines:
+    def of(cls, profile: Profile) -> UserLines:
         """Return the lines of a profile."""
         tree = profile.tree
-        own = np.flatnonzero(summary.user_frames(profile))
+        user = np.flatnonzero(profile.frames.is_user_code())
         _, first, inverse = np.unique(
-            source_lines(profile)[own], return_index=True, return_inverse=True
+            profile.frames.source_line()[user], return_index=True, return_inverse=True
         )
         # Lines in the order of their first frames.
         order = np.argsort(first)
         rank = np.empty(len(first), np.int64)
         rank[order] = np.arange(len(first))
         of_frame = np.full(len(profile.frames), NO_GROUP, np.int64)
-        of_frame[own] = rank[np.ravel(inverse)]
+        of_frame[user] = rank[np.ravel(inverse)]
         group = of_frame[tree.frame]
         nearest = tree.nearest(group != NO_GROUP)
-        return cls(own[first[order]], np.where(nearest == NO_NODE, NO_GROUP, group[nearest]))
+        return cls(user[first[order]], np.where(nearest == NO_NODE, NO_GROUP, group[nearest]))
 
     def sums(self, values: Ints, within: npt.NDArray[np.bool_] | None = None) -> Ints:
         """Return the sum of a value over the nodes of each line, shape (lines,).
@@ -62,8 +86,3 @@ class OwnLines:
         owned = self.of_node != NO_GROUP
         mask = owned if within is None else owned & within
         return sums(self.of_node[mask], values[mask], len(self.frame))
-
-
-def source_lines(profile: Profile) -> Ints:
-    """Return a number for the source line of each frame, shape (frames,)."""
-    return (profile.frames.file.astype(np.int64) << 32) | profile.frames.line

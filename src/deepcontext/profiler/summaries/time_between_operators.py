@@ -21,12 +21,12 @@ from deepcontext.profiler.format.metric import (
     SAMPLED_WAIT_TIME_NS,
 )
 from deepcontext.profiler.model import elapsed
-from deepcontext.profiler.summaries.user_lines import OwnLines
+from deepcontext.profiler.model.metric_values import exclusive_or_zeros
+from deepcontext.profiler.summaries.lines import UserLines
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from deepcontext.profiler.format.metric import MetricDescriptor
     from deepcontext.profiler.model.profile_model import ProfileModel as Profile
 
     Ints = npt.NDArray[np.int64]
@@ -122,8 +122,7 @@ def by_thread(profile: Profile) -> tuple[ThreadTime, ...]:
 
 def threads(profile: Profile) -> tuple[int, ...]:
     """Return the nodes of threads, in the order of the tree."""
-    is_thread = profile.frames.kind[profile.tree.frame] == FrameKind.THREAD
-    return tuple(np.flatnonzero(is_thread).tolist())
+    return tuple(np.flatnonzero(profile.is_kind(FrameKind.THREAD)).tolist())
 
 
 def on_main_threads(profile: Profile) -> npt.NDArray[np.bool_]:
@@ -137,8 +136,7 @@ def on_main_threads(profile: Profile) -> npt.NDArray[np.bool_]:
 
 def on_main(profile: Profile) -> SampledTime:
     """Return what the main thread did outside operators, since it first ran a line of Python."""
-    is_thread = profile.frames.kind[profile.tree.frame] == FrameKind.THREAD
-    inside = on_main_threads(profile) & ~is_thread
+    inside = on_main_threads(profile) & ~profile.is_kind(FrameKind.THREAD)
     return SampledTime(*(int(column[inside].sum()) for column in _Sampled.of(profile).columns))
 
 
@@ -149,7 +147,7 @@ def by_line(profile: Profile, limit: int = 0) -> tuple[tuple[LineTime, ...], int
     threads wait by design, most of their lives. Largest first; `limit` 0 gives all.
     """
     metrics = _Sampled.of(profile)
-    lines, on_main = OwnLines.of(profile), on_main_threads(profile)
+    lines, on_main = UserLines.of(profile), on_main_threads(profile)
     columns = [
         lines.sums(values, within)
         for values, within in zip(
@@ -182,13 +180,7 @@ class _Sampled:
             SAMPLED_READY_TIME_NS,
             SAMPLED_GIL_WAIT_TIME_NS,
         )
-        return cls(tuple(_values(profile, metric) for metric in order))
+        return cls(tuple(exclusive_or_zeros(profile, metric.name) for metric in order))
 
     def total(self, nodes: slice) -> SampledTime:
         return SampledTime(*(int(column[nodes].sum()) for column in self.columns))
-
-
-def _values(profile: Profile, metric: MetricDescriptor) -> Ints:
-    if metric.name not in profile.metrics:
-        return np.zeros(len(profile.tree.parent), np.int64)
-    return profile.exclusive(metric.name).astype(np.int64)

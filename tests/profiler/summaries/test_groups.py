@@ -14,13 +14,18 @@ from hypothesis import strategies as st
 
 from deepcontext.errors import QueryError
 from deepcontext.profiler.format.frame import Frame, FrameKind, Phase
-from deepcontext.profiler.summaries import summary
+from deepcontext.profiler.summaries.lines import by_line
+from deepcontext.profiler.summaries.modules import by_module
+from deepcontext.profiler.summaries.operators import by_operator
+from deepcontext.profiler.summaries.phases import PHASES, by_phase
+from deepcontext.profiler.summaries.scopes import by_scope
+from deepcontext.profiler.summaries.steps import step_times
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from deepcontext.profiler.model.profile import Profile
-    from deepcontext.profiler.summaries.summary import Group, GroupTable
+    from deepcontext.profiler.summaries.groups import Group, GroupTable
 
 USER_FILE = "/home/me/train.py"
 LIBRARY_FILE = "/usr/lib/python3.11/site-packages/torch/nn/modules/linear.py"
@@ -74,19 +79,19 @@ def cases(draw: st.DrawFn) -> Case:
 
 TABLES: dict[str, tuple[Callable[..., GroupTable], Callable[[Frame], Any]]] = {
     "operator": (
-        summary.by_operator,
+        by_operator,
         lambda frame: frame.name if frame.kind is FrameKind.OPERATOR else None,
     ),
     "module": (
-        summary.by_module,
+        by_module,
         lambda frame: frame.name if frame.kind is FrameKind.MODULE else None,
     ),
     "scope": (
-        summary.by_scope,
+        by_scope,
         lambda frame: frame.name if frame.kind is FrameKind.SCOPE else None,
     ),
     "line": (
-        summary.by_line,
+        by_line,
         lambda frame: (frame.file, frame.line) if frame.file == USER_FILE else None,
     ),
 }
@@ -133,7 +138,7 @@ def _new_group() -> dict[str, Any]:
         "exclusive": 0,
         "contexts": 0,
         "samples": [],
-        "phases": dict.fromkeys(summary.PHASES, 0),
+        "phases": dict.fromkeys(PHASES, 0),
     }
 
 
@@ -141,7 +146,7 @@ def _assert_equal(row: Group, group: dict[str, Any]) -> None:
     assert row.inclusive == group["inclusive"]
     assert row.exclusive == group["exclusive"]
     assert row.contexts == group["contexts"]
-    assert dict(zip(summary.PHASES, row.phases, strict=True)) == group["phases"]
+    assert dict(zip(PHASES, row.phases, strict=True)) == group["phases"]
     samples = group["samples"]
     if not samples:
         assert row.calls is None
@@ -161,21 +166,21 @@ def _assert_equal(row: Group, group: dict[str, Any]) -> None:
 @given(case=cases())
 def test_phases_equal_their_definition_and_add_up(make_profile: Any, case: Case) -> None:
     profile = _profile(make_profile, case)
-    rows = summary.by_phase(profile)
-    expected = dict.fromkeys(summary.PHASES, (0, 0))
+    rows = by_phase(profile)
+    expected = dict.fromkeys(PHASES, (0, 0))
     for node, phase in enumerate(case.phases):
         value, calls = expected[phase or Phase.OTHER]
         if case.frames[node].kind is FrameKind.OPERATOR:
             calls += len(case.call_samples_ns.get(node, []))
         expected[phase or Phase.OTHER] = value + case.host_time_ns.get(node, 0), calls
     assert {row.phase: (row.value, row.operator_calls) for row in rows} == expected
-    assert [row.phase for row in rows] == list(summary.PHASES)
+    assert [row.phase for row in rows] == list(PHASES)
 
 
 @given(case=cases())
 def test_exclusive_values_and_the_rest_add_up_to_the_total(make_profile: Any, case: Case) -> None:
     profile = _profile(make_profile, case)
-    table = summary.by_operator(profile)
+    table = by_operator(profile)
     outside = sum(
         value
         for node, value in case.host_time_ns.items()
@@ -203,7 +208,7 @@ def test_recursion_is_not_counted_twice(make_profile: Any) -> None:
         [Frame(FrameKind.ROOT, ""), line, line, line, operator, operator],
         host_time_ns={4: 100, 5: 10},
     )
-    (row,) = summary.by_line(profile).rows
+    (row,) = by_line(profile).rows
     assert (row.inclusive, row.exclusive, row.contexts) == (110, 110, 3)
     assert (row.name, row.file, row.line) == ("walk", USER_FILE, 7)
 
@@ -217,7 +222,7 @@ def test_backward_below_its_forward_operator_counts_for_the_line(make_profile: A
     ]
     phases = [Phase.NONE, Phase.NONE, Phase.FORWARD, Phase.BACKWARD]
     profile = make_profile([0, 0, 1, 2], frames, phases=phases, host_time_ns={2: 10, 3: 25})
-    (row,) = summary.by_line(profile).rows
+    (row,) = by_line(profile).rows
     assert row.inclusive == 35
     assert row.phases[:2] == (10, 25)
 
@@ -226,7 +231,7 @@ def test_rows_are_the_largest_and_ties_keep_the_order_of_the_program(make_profil
     names = ["d", "c", "b", "a"]
     frames = [Frame(FrameKind.ROOT, ""), *(Frame(FrameKind.OPERATOR, name) for name in names)]
     profile = make_profile([0] * 5, frames, host_time_ns={1: 5, 2: 9, 3: 5, 4: 1})
-    table = summary.by_operator(profile, limit=3)
+    table = by_operator(profile, limit=3)
     assert [row.name for row in table.rows] == ["c", "d", "b"]
     assert table.row_count == 4
 
@@ -239,14 +244,14 @@ def test_lines_can_be_ordered_by_what_no_deeper_line_explains(make_profile: Any)
         Frame(FrameKind.OPERATOR, "aten::mm"),
     ]
     profile = make_profile([0, 0, 1, 2], frames, host_time_ns={3: 50})
-    assert [row.line for row in summary.by_line(profile).rows] == [1, 2]
-    assert [row.line for row in summary.by_line(profile, largest="exclusive").rows] == [2, 1]
+    assert [row.line for row in by_line(profile).rows] == [1, 2]
+    assert [row.line for row in by_line(profile, largest="exclusive").rows] == [2, 1]
 
 
 def test_step_times(make_profile: Any) -> None:
     root = [Frame(FrameKind.ROOT, "")]
-    assert summary.steps(make_profile([0], root)) is None
-    spread = summary.steps(make_profile([0], root, step_samples_ns=[10, 20, 60]))
+    assert step_times(make_profile([0], root)) is None
+    spread = step_times(make_profile([0], root, step_samples_ns=[10, 20, 60]))
     assert spread is not None
     assert (spread.count, spread.mean, spread.minimum, spread.maximum) == (3, 30, 10, 60)
     assert spread.sd == pytest.approx(statistics.stdev([10, 20, 60]))
@@ -255,17 +260,14 @@ def test_step_times(make_profile: Any) -> None:
 def test_only_metrics_that_add_up_are_aggregated(make_profile: Any) -> None:
     profile = make_profile([0], [Frame(FrameKind.ROOT, "")])
     with pytest.raises(QueryError, match=r"'call_duration_ns' describes .*: host_time_ns"):
-        summary.by_operator(profile, "call_duration_ns")
+        by_operator(profile, "call_duration_ns")
     with pytest.raises(QueryError, match="nothing_ns"):
-        summary.by_phase(profile, "nothing_ns")
+        by_phase(profile, "nothing_ns")
 
 
 def test_time_grows_no_faster_than_the_number_of_nodes(make_profile: Any) -> None:
     small, large = (_large_profile(make_profile, count) for count in (50_000, 500_000))
-    pairs = [
-        (_seconds(lambda: summary.by_line(small)), _seconds(lambda: summary.by_line(large)))
-        for _ in range(3)
-    ]
+    pairs = [(_seconds(lambda: by_line(small)), _seconds(lambda: by_line(large))) for _ in range(3)]
     # Ten times the nodes, measured 8 times the time; a pass a level of depth would take 100 times.
     assert min(pair[1] for pair in pairs) < 40 * min(pair[0] for pair in pairs)
 

@@ -1,0 +1,43 @@
+"""Which modules take the most, one by one and by class."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from deepcontext.profiler.format.frame import FrameKind
+from deepcontext.profiler.format.metric import HOST_TIME_NS
+from deepcontext.profiler.summaries.groups import groups_by_name
+
+if TYPE_CHECKING:
+    from deepcontext.profiler.model.profile_model import ProfileModel as Profile
+    from deepcontext.profiler.summaries.groups import GroupTable
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleClass:
+    """All modules of one class.
+
+    Attributes:
+        name: of the class, ``Linear``.
+        instances: how many of them were called.
+        exclusive: the metric in them, without modules inside them.
+    """
+
+    name: str
+    instances: int
+    exclusive: int
+
+
+def by_module(profile: Profile, metric: str = HOST_TIME_NS.name, limit: int = 0) -> GroupTable:
+    """Aggregate by module instance, largest inclusive value first; `limit` 0 gives all."""
+    return groups_by_name(profile, FrameKind.MODULE, metric, limit, largest="inclusive")
+
+
+def by_module_class(profile: Profile, metric: str = HOST_TIME_NS.name) -> tuple[ModuleClass, ...]:
+    """Add up the modules of each class, largest exclusive value first."""
+    found: dict[str, list[int]] = {}
+    for row in by_module(profile, metric).rows:
+        found.setdefault(row.name.partition(" '")[0], []).append(row.exclusive)
+    rows = (ModuleClass(name, len(values), sum(values)) for name, values in found.items())
+    return tuple(sorted(rows, key=lambda row: (-row.exclusive, row.name)))

@@ -1,0 +1,24 @@
+"""Which operators take the most."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from deepcontext.profiler.format.frame import FrameKind
+from deepcontext.profiler.format.metric import HOST_TIME_NS
+from deepcontext.profiler.model.metric_values import summed
+from deepcontext.profiler.summaries.groups import groups_by_name
+
+if TYPE_CHECKING:
+    from deepcontext.profiler.model.profile_model import ProfileModel as Profile
+    from deepcontext.profiler.summaries.groups import GroupTable
+
+
+def by_operator(profile: Profile, metric: str = HOST_TIME_NS.name, limit: int = 0) -> GroupTable:
+    """Aggregate by operator name, largest exclusive value first; `limit` 0 gives all."""
+    return groups_by_name(profile, FrameKind.OPERATOR, metric, limit, largest="exclusive")
+
+
+def operator_time(profile: Profile, metric: str = HOST_TIME_NS.name) -> int:
+    """Return the sum of the metric over operator nodes: the total without scopes of Python code."""
+    return int(summed(profile, metric)[profile.is_kind(FrameKind.OPERATOR)].sum())

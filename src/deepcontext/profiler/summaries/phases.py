@@ -1,0 +1,65 @@
+"""What each phase took: forward, backward, recompute, optimizer, data loading, the rest.
+
+Invariant: each node is counted under exactly one phase, so the values add up to the metric's total.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from deepcontext.profiler.format.frame import FrameKind, Phase
+from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS
+from deepcontext.profiler.model.grouping import sums
+from deepcontext.profiler.model.metric_values import summed
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from deepcontext.profiler.model.profile_model import ProfileModel as Profile
+    from deepcontext.profiler.model.tree import Tree
+
+# The order in which views list the phases; what has no phase is shown as `OTHER`.
+PHASES: Final = (
+    Phase.FORWARD,
+    Phase.BACKWARD,
+    Phase.RECOMPUTE,
+    Phase.OPTIMIZER,
+    Phase.DATA_LOADING,
+    Phase.OTHER,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseRow:
+    """What one phase of the program took.
+
+    Attributes:
+        phase: never `Phase.NONE`.
+        value: sum of the metric over the nodes of this phase.
+        operator_calls: number of operator calls.
+    """
+
+    phase: Phase
+    value: int
+    operator_calls: int
+
+
+def shown_phase(tree: Tree) -> npt.NDArray[np.uint8]:
+    """Return the phase each node is counted under, shape (nodes,), uint8; see `PHASES`."""
+    return np.where(tree.phase == Phase.NONE, np.uint8(Phase.OTHER), tree.phase)
+
+
+def by_phase(profile: Profile, metric: str = HOST_TIME_NS.name) -> tuple[PhaseRow, ...]:
+    """Split the metric by phase, in the order of `PHASES`; the values sum to the total."""
+    phase = shown_phase(profile.tree)
+    values = sums(phase, summed(profile, metric), len(Phase))
+    calls = np.zeros(len(Phase), np.int64)
+    rows = profile.metrics.get(CALL_DURATION_NS.name)
+    if rows is not None:
+        is_operator = profile.is_kind(FrameKind.OPERATOR)
+        called = is_operator[rows.node]
+        calls = sums(phase[rows.node[called]], rows.count[called].astype(np.int64), len(Phase))
+    return tuple(PhaseRow(row, int(values[row]), int(calls[row])) for row in PHASES)
