@@ -19,6 +19,7 @@ def _parser() -> Parser:
         epilog="""\
 examples:
   deepcontext report train.dcprof
+  deepcontext report train.dcprof --full
   deepcontext report train.dcprof --limit 40
   deepcontext report train.dcprof --json | python -m json.tool
 
@@ -29,9 +30,11 @@ exit codes:
     parser.option(
         "--limit",
         type=positive_int,
-        default=15,
         metavar="N",
-        help="rows of each table (default: 15)",
+        help="rows of each table, in the full report (default: 15)",
+    )
+    parser.option(
+        "--full", action="store_true", help="print every section; without it at most 80 lines"
     )
     parser.option(
         "--metric",
@@ -61,13 +64,19 @@ def _run(arguments: argparse.Namespace) -> int:
 
     profile = Profile.load(arguments.file)
     if arguments.json:
-        content = report_to_dict(profile, limit=arguments.limit, metric=arguments.metric)
+        content = report_to_dict(profile, limit=arguments.limit or 15, metric=arguments.metric)
         print(json.dumps(content, indent=2, allow_nan=False))
     elif arguments.summary:
         # `deepcontext profile`, for which this is, says itself what to type next.
         render_summary(profile, console=Console(), path=None)
     else:
-        render_report(profile, console=Console(), limit=arguments.limit, metric=arguments.metric)
+        render_report(
+            profile,
+            console=Console(),
+            limit=arguments.limit,
+            metric=arguments.metric,
+            full=arguments.full,
+        )
     return 0
 
 

@@ -27,9 +27,21 @@ _TIME_COLUMNS = (
 
 def print_between(page: Page, view: View) -> None:
     """Print what threads and lines of the program did outside operators."""
+    if time_between_operators.is_sampled(view.profile):
+        has_operators = _print_threads(page, view)
+        _print_lines(page, view, has_operators=has_operators)
+
+
+def print_between_lines(page: Page, view: View) -> None:
+    """Print what lines of the program did outside operators."""
+    if time_between_operators.is_sampled(view.profile):
+        threads = time_between_operators.by_thread(view.profile)
+        _print_lines(page, view, has_operators=any(row.operator_ns for row in threads))
+
+
+def _print_threads(page: Page, view: View) -> bool:
+    """Print what threads did; say whether any called operators."""
     profile = view.profile
-    if not time_between_operators.is_sampled(profile):
-        return
     threads = time_between_operators.by_thread(profile)[: view.limit]
     has_operators = any(row.operator_ns for row in threads)
     note = "operators are measured, the rest is sampled" if has_operators else "sampled"
@@ -49,6 +61,11 @@ def print_between(page: Page, view: View) -> None:
             for row in threads
         ],
     )
+    return has_operators
+
+
+def _print_lines(page: Page, view: View, *, has_operators: bool) -> None:
+    profile = view.profile
     rows, count = time_between_operators.by_line(profile, view.limit)
     if not rows:
         return

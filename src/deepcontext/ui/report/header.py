@@ -48,21 +48,36 @@ _STATUS_STYLE = {
 }
 
 
+def print_short_header(page: Page, profile: Profile, metric: str) -> None:
+    """Print what was run, for how long, how much of it was in operators, and the metric."""
+    _print_facts(page, _facts(page, profile, metric, is_full=False))
+
+
 def print_header(page: Page, profile: Profile, metric: str) -> None:
-    """Print what was run, on what, for how long, how much of it was in operators, and the metric."""
+    """Print the same, and on what it was run."""
+    _print_facts(page, _facts(page, profile, metric, is_full=True))
+
+
+def _facts(
+    page: Page, profile: Profile, metric: str, *, is_full: bool
+) -> Sequence[tuple[str, str]]:
     run = profile.run
     described = profile.metrics[metric].descriptor.description
-    facts = (
+    versions = ", ".join((run.python, *(f"{k} {v}" for k, v in run.frameworks.items())))
+    return (
         ("program", _command(run)),
         ("run", _times(run)),
-        ("machine", _machine(run)),
-        ("versions", ", ".join((run.python, *(f"{k} {v}" for k, v in run.frameworks.items())))),
+        ("machine", _machine(run) if is_full else ""),
+        ("versions", versions if is_full else ""),
         ("steps", _steps(profile, page)),
         ("operators", _operators(profile)),
         ("GPU", gpu_text(profile)),
         ("set-up", _set_up(profile)),
         ("tables by", "" if metric == HOST_TIME_NS.name else f"{metric}: {described}"),
     )
+
+
+def _print_facts(page: Page, facts: Sequence[tuple[str, str]]) -> None:
     page.line(Text("deepcontext report", "bold"))
     for name, fact in facts:
         if fact:
@@ -73,6 +88,25 @@ def print_warnings(page: Page, warnings: Sequence[str]) -> None:
     """Print what a person must know before believing the numbers."""
     for warning in warnings:
         page.prose(warning, _WARNING, indent="", hanging="! ")
+
+
+def print_all_warnings(page: Page, warnings: Sequence[str]) -> None:
+    """Print the warnings as a part of their own, where there are any."""
+    if warnings:
+        page.line()
+        print_warnings(page, warnings)
+
+
+def print_trust_summary(page: Page, trust: TrustReport) -> None:
+    """Print which collectors ran, and which did not, without their reasons."""
+    named = {
+        status: [each.name for each in trust.collectors if each.status is status]
+        for status in _STATUS_STYLE
+    }
+    page.title("Trust", "--full says why, what was counted, and what was lost")
+    for status, names in named.items():
+        if names:
+            page.prose(", ".join(names), _STATUS_STYLE[status], hanging=f"{status:<11} ")
 
 
 def print_trust(page: Page, trust: TrustReport) -> None:

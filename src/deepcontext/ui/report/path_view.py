@@ -37,12 +37,12 @@ _BETWEEN: Final = " > "
 
 
 def print_paths(page: Page, view: View) -> None:
-    """Print the call paths that cost the most, once from the top and once from the bottom."""
-    if not print_total_paths(page, view):
-        return
-    printer = _TreePrinter(page, view)
+    """Print the call paths whose ends cost the most by themselves."""
     tree = exclusive_paths(view.profile, view.metric, view.limit)
-    page.title("Call paths by self", f"the {view.limit} largest, and how the program came there")
+    if not tree.rows:
+        return
+    page.title("Call paths", f"to the {view.limit} largest by self; libraries are not named")
+    printer = _TreePrinter(page, view)
     printer.print_rows(tree)
     printer.print_hidden(tree)
 

@@ -96,11 +96,13 @@ def print_phases(page: Page, view: View, title: str = "Phases", *, with_calls: b
     page.table(columns, cells)
 
 
-def print_phase_bar(page: Page, view: View) -> None:
+def print_phase_bar(page: Page, view: View, title: str = "") -> None:
     """Print the split by phase as one bar, and what its fillings mean, where it is split."""
     parts = _phase_parts(view)
     if not _is_divided(parts):
         return
+    if title:
+        page.title(title)
     page.line(_phase_bar(page, parts))
     legend = [
         Text(f"{glyph} {PHASE_NAMES[row.phase]} {format_share(share)}", _PHASE_STYLES[row.phase])

@@ -1,4 +1,4 @@
-"""The report a person reads: the long one of `deepcontext report`, the short one of a run's end."""
+"""The reports a person reads: of `deepcontext report`, and the short one of a run's end."""
 
 from __future__ import annotations
 
@@ -14,18 +14,14 @@ from deepcontext.ui.format import format_count, format_ns, format_share
 from deepcontext.ui.report import (
     below,
     between,
-    counters,
-    findings,
     gpu_sections,
     header,
-    jax_memory_sections,
     jax_sections,
-    memory,
     no_operators,
-    path_view,
-    ranks,
     sections,
 )
+from deepcontext.ui.report.full import print_full
+from deepcontext.ui.report.overview import print_overview
 from deepcontext.ui.report.page import Page
 from deepcontext.ui.report.sections import View
 
@@ -36,50 +32,39 @@ if TYPE_CHECKING:
     from deepcontext.profiler.model.run_info import RunInfo
 
 _SUMMARY_LINES = 5
+_FULL_ROWS = 15
 
 
 def render_report(
     profile: Profile,
     *,
     console: Console,
-    limit: int = 15,
+    limit: int | None = None,
     metric: str | None = None,
+    full: bool = False,
 ) -> None:
-    """Print everything a profile says, largest first.
+    """Print what a profile says, largest first.
 
     Args:
         profile: what to print.
         console: where to; its width, colours and encoding are respected.
-        limit: rows of each table.
+        limit: rows of each table; None for 15 in the full report, and for as many as fit on 80 lines
+            in the other.
         metric: the metric the tables are ordered by; None for `default_metric`.
+        full: print every section, with every table.
 
     Raises:
         QueryError: the profile has no such metric; the message lists those it has.
     """
-    page, view = Page(console), View(profile, metric or default_metric(profile), limit)
-    header.print_header(page, profile, view.metric)
+    page = Page(console)
+    view = View(profile, metric or default_metric(profile), limit or _FULL_ROWS)
     notes = () if _operator_calls(profile) else no_operators.notes(profile)
-    if profile.trust.warnings or notes:
-        page.line()
-        header.print_warnings(page, (*profile.trust.warnings, *notes))
-    findings.print_summary(page, profile)
-    jax_sections.print_jax(page, view)
-    gpu_sections.print_gpu(page, view)
-    sections.print_phases(page, view)
-    ranks.print_ranks(page, view)
-    sections.print_lines(page, view)
-    below.print_below(page, view)
-    sections.print_operators(page, view)
-    sections.print_modules(page, view)
-    sections.print_scopes(page, view)
-    between.print_between(page, view)
-    counters.print_counters(page, view)
-    path_view.print_paths(page, view)
-    memory.print_memory(page, profile, limit)
-    jax_memory_sections.print_jax_memory(page, view)
-    header.print_trust(page, profile.trust)
-    page.line()
-    _print_closing(page)
+    warnings = (*profile.trust.warnings, *notes)
+    if full or limit is not None:
+        print_full(page, view, warnings)
+    else:
+        print_overview(page, view, warnings)
+    _print_closing(page, is_full=full or limit is not None)
 
 
 def render_summary(profile: Profile, *, console: Console, path: str | None) -> None:
@@ -156,7 +141,7 @@ def _print_next(page: Page, path: str) -> None:
     page.line(f"      deepcontext report --json {file}")
 
 
-def _print_closing(page: Page) -> None:
+def _print_closing(page: Page, *, is_full: bool) -> None:
     if page.hidden_columns:
         columns = ", ".join(page.hidden_columns)
         page.prose(
@@ -164,4 +149,5 @@ def _print_closing(page: Page) -> None:
             "dim",
             indent="",
         )
-    page.line("next: --limit N for longer tables, --json for programs", "dim")
+    more = "--limit N for longer tables" if is_full else "--full for every table"
+    page.line(f"next: {more}, --json for programs", "dim")

@@ -1,0 +1,126 @@
+"""The report on one or two screens: the sections that decide what to look at next.
+
+Invariants: at most `MOST_LINES` lines, where the warnings and findings leave any room at all; what is
+left out is named at the end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from deepcontext.ui.report import (
+    below,
+    between,
+    counters,
+    findings,
+    gpu_sections,
+    header,
+    jax_memory_sections,
+    jax_sections,
+    memory,
+    path_view,
+    ranks,
+    sections,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from deepcontext.ui.report.page import Page
+    from deepcontext.ui.report.sections import View
+
+    Printer = Callable[[Page, View], None]
+
+MOST_LINES: Final = 80
+# A blank line, sections and columns that are left out, and what to type next.
+_CLOSING_LINES: Final = 6
+# Rows of a table that are tried until all sections fit.
+_ROWS: Final = (8, 7, 6, 5)
+_FEWEST_ROWS: Final = 3
+# The sections below the findings by name, each with the number of its rows beyond those tried.
+_SECTIONS: Final[dict[str, tuple[Printer, int]]] = {
+    "JAX": (jax_sections.print_jax, -1),
+    "GPU": (gpu_sections.print_gpu, 0),
+    "phases": (lambda page, view: sections.print_phase_bar(page, view, "Phases"), 0),
+    "ranks": (ranks.print_ranks, -1),
+    "source lines": (sections.print_lines, 2),
+    "packages": (below.print_below, -1),
+    "operators": (sections.print_operators, 0),
+    "modules": (sections.print_modules, -2),
+    "time between operators": (between.print_between_lines, -2),
+    "counters": (counters.print_counters, -1),
+    "call paths": (path_view.print_paths, -2),
+    "memory": (lambda page, view: memory.print_memory(page, view.profile, view.limit), -2),
+    "memory of JAX": (jax_memory_sections.print_jax_memory, -2),
+}
+# Where the fewest rows are too many, sections are left out in this order.
+_DISPENSABLE: Final = (
+    "counters",
+    "time between operators",
+    "phases",
+    "memory of JAX",
+    "modules",
+    "memory",
+    "call paths",
+    "operators",
+    "ranks",
+    "GPU",
+    "packages",
+    "JAX",
+    "source lines",
+)
+
+
+def print_overview(page: Page, view: View, warnings: Sequence[str]) -> None:
+    """Print what matters most of a profile; the rows of tables are as many as fit."""
+    top = _printed(page, lambda: _print_top(page, view, warnings))
+    trust = _printed(page, lambda: header.print_trust_summary(page, view.profile.trust))
+    room = MOST_LINES - len(top) - len(trust) - _CLOSING_LINES
+    parts: dict[str, list[str]] = {}
+    for rows in _ROWS:
+        page.hidden_columns.clear()
+        parts = {name: _section(page, view, name, rows) for name in _SECTIONS}
+        if _length(parts) <= room:
+            break
+    left_out = [name for name in _too_many(parts, room) if parts.pop(name)]
+    for part in (top, *parts.values(), trust):
+        page.console.file.write("".join(part))
+    page.line()
+    if left_out:
+        page.prose(f"left out: {', '.join(left_out)}", "dim", indent="")
+
+
+def _print_top(page: Page, view: View, warnings: Sequence[str]) -> None:
+    header.print_short_header(page, view.profile, view.metric)
+    header.print_all_warnings(page, warnings)
+    findings.print_summary(page, view.profile)
+
+
+def _section(page: Page, view: View, name: str, rows: int) -> list[str]:
+    printer, more = _SECTIONS[name]
+    return _printed(
+        page, lambda: printer(page, replace(view, limit=max(rows + more, _FEWEST_ROWS)))
+    )
+
+
+def _printed(page: Page, print_part: Callable[[], None]) -> list[str]:
+    """Return the lines that a part prints, with their ends."""
+    with page.console.capture() as captured:
+        print_part()
+    return captured.get().splitlines(keepends=True)
+
+
+def _length(parts: Mapping[str, Sequence[str]]) -> int:
+    return sum(map(len, parts.values()))
+
+
+def _too_many(parts: Mapping[str, Sequence[str]], room: int) -> list[str]:
+    """Return the names of sections to leave out, so that the others fit."""
+    length, names = _length(parts), []
+    for name in _DISPENSABLE:
+        if length <= room:
+            break
+        names.append(name)
+        length -= len(parts[name])
+    return names
