@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 COMMANDS = [
     "COLUMNS=60 deepcontext report train.dcprof --limit 6",
     "COLUMNS=100 deepcontext report train.dcprof",
-    "COLUMNS=160 deepcontext report train.dcprof",
+    "COLUMNS=160 deepcontext report train.dcprof --full",
     "COLUMNS=100 PYTHONIOENCODING=ascii deepcontext report train.dcprof --limit 4",
     "COLUMNS=100 deepcontext report troubled.dcprof --limit 2",
     "COLUMNS=100 deepcontext report empty.dcprof",
@@ -26,6 +26,7 @@ COMMANDS = [
     "COLUMNS=100 deepcontext report troubled.dcprof --summary",
     "COLUMNS=100 deepcontext report empty.dcprof --summary",
     "COLUMNS=100 deepcontext report plain.dcprof",
+    "COLUMNS=100 deepcontext report plain.dcprof --full",
     "COLUMNS=60 deepcontext report plain.dcprof --summary",
     "COLUMNS=100 deepcontext report plain.dcprof --summary",
     "COLUMNS=100 deepcontext report left.dcprof --limit 4",

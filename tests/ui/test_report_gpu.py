@@ -22,7 +22,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "report-json.md"
 
 def _report(profile: Profile, width: int = 100) -> list[str]:
     file = io.StringIO()
-    render_report(profile, console=Console(file=file, width=width))
+    render_report(profile, console=Console(file=file, width=width), full=True)
     return file.getvalue().splitlines()
 
 

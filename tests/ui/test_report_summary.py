@@ -81,5 +81,5 @@ def test_importing_and_compiling_stand_in_the_first_line(make_profile: MakeProfi
     first, *_ = _summary(profile).splitlines()
     assert first.endswith("in 1 operator calls, 60.0 % compiling, 30.0 % importing")
     file = io.StringIO()
-    render_report(profile, console=Console(file=file, width=120))
+    render_report(profile, console=Console(file=file, width=120), full=True)
     assert "importing 3.00 s (30.0 %), compiling 6.00 s (60.0 %)" in file.getvalue()

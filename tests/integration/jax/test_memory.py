@@ -240,7 +240,7 @@ def test_report_and_json_say_it(tmp_path: Path) -> None:
 
     profile = _session(work, tmp_path / "out.dcprof")
     file = io.StringIO()
-    render_report(profile, console=Console(file=file, width=160))
+    render_report(profile, console=Console(file=file, width=160), full=True)
     text = file.getvalue()
     assert "Memory of JAX arrays" in text
     assert f"{HERE}:" in text.partition("Memory of JAX arrays")[2]
@@ -356,7 +356,7 @@ def test_arrays_that_are_kept_grow_at_their_line_step_by_step(tmp_path: Path) ->
     (line,) = report["memory"]["lines"]["growth"]
     assert (line["growth_bytes"], line["is_steady"]) == (16 * 16 * KIB, True)
     file = io.StringIO()
-    render_report(profile, console=Console(file=file, width=160))
+    render_report(profile, console=Console(file=file, width=160), full=True)
     assert "leak?" in file.getvalue().partition("Memory that grew")[2]
 
 
@@ -375,7 +375,7 @@ def test_arrays_that_take_turns_and_a_list_that_is_full_do_not_grow(tmp_path: Pa
     assert use.steps == 20
     assert memory_summary.growth(profile) == ()
     file = io.StringIO()
-    render_report(profile, console=Console(file=file, width=160))
+    render_report(profile, console=Console(file=file, width=160), full=True)
     assert "Memory that grew" not in file.getvalue()
 
 

@@ -67,6 +67,7 @@ def profile() -> deepcontext.Profile:
 
 def _text(profile: deepcontext.Profile, width: int = 160, **options: Any) -> str:
     file = io.StringIO()
+    options.setdefault("full", True)
     render_report(profile, console=Console(file=file, width=width), **options)
     return file.getvalue()
 

@@ -84,6 +84,9 @@ def print_overview(page: Page, view: View, warnings: Sequence[str]) -> None:
         if _length(parts) <= room:
             break
     left_out = [name for name in _too_many(parts, room) if parts.pop(name)]
+    whole = _printed(page, lambda: header.print_trust(page, view.profile.trust))
+    if _length(parts) + len(whole) <= room + len(trust):
+        trust = whole
     for part in (top, *parts.values(), trust):
         page.console.file.write("".join(part))
     page.line()
