@@ -20,7 +20,7 @@ from paired import Table, machine
 
 from deepcontext import _native
 from deepcontext.collectors.gpu.collection import GpuCollection, Interface
-from deepcontext.profiler.recording.collector import CollectorOptions
+from deepcontext.profiler.recording.options import SessionOptions
 
 RECORDS = 400_000
 CONTEXTS = (200, 2_000, 20_000)
@@ -50,7 +50,7 @@ def one_round(gpu: kit.FakeGpu, contexts: int) -> tuple[float, float]:
     profiler, driver = (files[name] for name in gpu.vendor.variables)
     _native.begin(4_000_000)
     collection = GpuCollection(gpu.vendor.name)
-    collection.begin(Interface(gpu.vendor.interface, profiler, driver), CollectorOptions())
+    collection.begin(Interface(gpu.vendor.interface, profiler, driver), SessionOptions())
     launch_all(gpu, contexts)
     gpu.hold_buffers(holding=True)
     gpu.deliver()

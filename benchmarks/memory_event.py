@@ -11,7 +11,8 @@ import torch
 from paired import Table, added, interleave, machine
 
 from deepcontext.collectors import ALL
-from deepcontext.profiler.recording.session import SessionManager, SessionOptions
+from deepcontext.profiler.recording.options import SessionOptions
+from deepcontext.profiler.recording.session import SessionManager
 
 CALLS = 1000
 REPEATS = 60
@@ -34,7 +35,7 @@ def pair_ns() -> float:
 def in_session(*, memory: bool) -> Callable[[], float]:
     def run() -> float:
         manager = SessionManager()
-        manager.start(None, SessionOptions(memory=memory, snapshot_interval_s=0), ALL)
+        manager.start(None, SessionOptions(memory=memory, snapshot_interval=0), ALL)
         try:
             return pair_ns()
         finally:

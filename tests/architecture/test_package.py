@@ -6,7 +6,8 @@ from types import ModuleType
 import deepcontext
 from deepcontext import collectors
 from deepcontext.profiler.format.status import Outcome
-from deepcontext.profiler.recording.collector import Availability, CollectorOptions
+from deepcontext.profiler.recording.collector import Availability
+from deepcontext.profiler.recording.options import SessionOptions
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -18,11 +19,15 @@ def test_public_surface_is_what_all_says() -> None:
         if not name.startswith("_")
         and not isinstance(value, ModuleType)
         and getattr(value, "__module__", "").startswith("deepcontext")
-        and name not in {"SessionManager", "SessionOptions", "load_ipython_extension"}
+        and name not in {"SessionManager", "load_ipython_extension"}
     }
-    loaded_when_asked_for = {"Profile", "Session", "__version__"}
+    loaded_when_asked_for = {"Profile", "Session", "__version__", "profile", "start"}
     assert public | loaded_when_asked_for | {"errors"} == set(deepcontext.__all__)
     assert all(hasattr(deepcontext, name) for name in deepcontext.__all__)
+
+
+def test_completion_offers_what_a_program_calls() -> None:
+    assert {"start", "profile", "stop", "scope", "step", "errors"} <= set(dir(deepcontext))
 
 
 def test_unknown_attribute_is_an_attribute_error() -> None:
@@ -48,7 +53,7 @@ def test_a_collector_leaves_nothing_behind() -> None:
     for make in collectors.ALL:
         collector = make()
         if collector.probe().available:
-            collector.start(CollectorOptions())
+            collector.start(SessionOptions(cpu_rate=0))  # samples need a session
             collector.stop()
         assert isinstance(collector.outcome(), Outcome)
     assert sys.meta_path == before

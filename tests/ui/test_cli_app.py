@@ -171,7 +171,7 @@ def test_unknown_command_names_what_was_meant(
             ["profile", "--cpu-rate", "nan", "x.py"],
             "from 0 to 1,000 (samples a second; 0 for none)",
         ),
-        (["overhead", "--cpu-rate", "1001", "x.py"], "found 1001.0"),
+        (["overhead", "--cpu-rate", "1001", "x.py"], "found 1001;"),
         (["profile", "--counters", "cycle", "x.py"], "no counter 'cycle'; known are cycles, "),
         (["profile", "--shape", "x.py"], "unknown option '--shape', did you mean '--shapes'"),
         (["profile", "-o"], "argument -o/--output: expected one argument"),

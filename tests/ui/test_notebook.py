@@ -49,6 +49,12 @@ def test_a_cell_is_profiled_and_shown(shell: Any, tmp_path: Path) -> None:
     assert shell.displayed[-1]["text/html"].startswith("<iframe srcdoc=")
 
 
+def test_a_cell_takes_the_options_of_a_session(shell: Any) -> None:
+    shell.run_cell("%%deepcontext --var found --cpu-rate 0 --no-memory\npass")
+    options = shell.user_ns["found"].run.options
+    assert (options["cpu_rate_hz"], options["memory"]) == ("0.0", "False")
+
+
 def test_a_cell_that_fails_is_profiled_to_there(
     shell: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -59,7 +65,7 @@ def test_a_cell_that_fails_is_profiled_to_there(
     assert len(shell.displayed) == 2
 
 
-@pytest.mark.parametrize("line", ["--nope", "-o", "'open"])
+@pytest.mark.parametrize("line", ["--nope", "-o", "'open", "--cpu-rate -1"])
 def test_a_wrong_option_is_one_line_and_runs_nothing(
     shell: Any, line: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import html
 import shlex
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 import deepcontext
 from deepcontext.errors import UserError
 from deepcontext.ui.cli.command import Parser
+from deepcontext.ui.cli.session_options import add_session_options, session_options
 from deepcontext.ui.web.one_file import Limits, make_page
 from deepcontext.ui.web.shelf import OpenProfile, Shelf
 
@@ -61,8 +63,9 @@ class CellMagic:
         self._shell = shell
 
     def run(self, line: str, cell: str) -> None:
-        """Profile a cell: ``%%deepcontext [--shapes] [-o FILE [--force]] [--var NAME]``.
+        """Profile a cell: ``%%deepcontext [options] [-o FILE [--force]] [--var NAME]``.
 
+        The options are those of `deepcontext profile` that shape a session, such as ``--shapes``.
         ``-o`` writes the profile to a file, too, with ``--force`` over any other; ``--var`` keeps
         it in a variable of this name. What the cell prints and raises is shown as without the magic.
         """
@@ -71,7 +74,8 @@ class CellMagic:
 
         try:
             options = _parser().parse(shlex.split(line))
-            deepcontext.start(options.output, shapes=options.shapes, force=options.force)
+            wanted = asdict(session_options(options))
+            deepcontext.start(options.output, force=options.force, **wanted)
         except SystemExit:  # argparse ends so after it has printed a help text
             return
         except (UserError, ValueError) as error:  # ValueError: a quote that is not closed
@@ -91,12 +95,12 @@ class CellMagic:
 def _parser() -> Parser:
     parser = Parser(
         "%%deepcontext",
-        usage="%%deepcontext [--shapes] [-o FILE [--force]] [--var NAME]".replace("%", "%%"),
+        usage="%%deepcontext [options] [-o FILE [--force]] [--var NAME]".replace("%", "%%"),
         description="Profile this cell and show where its time went.",
         epilog="",
     )
-    parser.option("--shapes", action="store_true", help="tell operators apart by input shapes")
     parser.option("-o", "--output", metavar="FILE", help="write the profile to a file, too")
     parser.option("--force", action="store_true", help="replace a file that is no profile, too")
     parser.option("--var", metavar="NAME", help="keep the profile in this variable")
+    add_session_options(parser)
     return parser

@@ -27,7 +27,7 @@ from deepcontext.collectors.cpu import counters
 from deepcontext.collectors.cpu.counters import Counters
 from deepcontext.profiler.format.counter_names import COUNTER_NAMES, COUNTERS
 from deepcontext.profiler.model.profile import Profile
-from deepcontext.profiler.recording.collector import CollectorOptions
+from deepcontext.profiler.recording.options import SessionOptions
 from deepcontext.profiler.summaries import counters as counter_use
 from deepcontext.ui.report import render_report, report_to_dict
 
@@ -310,4 +310,4 @@ def test_a_counter_that_does_not_exist_is_refused(tmp_path: Path) -> None:
 
 def test_counters_without_samples_are_refused() -> None:
     with pytest.raises(errors.EnvironmentProblem, match="--cpu-rate"):
-        Counters().start(CollectorOptions(cpu_rate_hz=0, counters=("page-faults",)))
+        Counters().start(SessionOptions(cpu_rate=0, counters=("page-faults",)))

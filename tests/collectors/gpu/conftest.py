@@ -15,7 +15,8 @@ from deepcontext.collectors.gpu.amd import AmdGpu
 from deepcontext.collectors.gpu.nvidia import NvidiaGpu
 from deepcontext.collectors.python.frames import PythonFrames
 from deepcontext.profiler.format.frame import FrameKind
-from deepcontext.profiler.recording.session import SessionManager, SessionOptions
+from deepcontext.profiler.recording.options import SessionOptions
+from deepcontext.profiler.recording.session import SessionManager
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

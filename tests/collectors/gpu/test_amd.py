@@ -308,7 +308,8 @@ CALLS = """
 IMPORTS = """
         from deepcontext.collectors.gpu.amd import AmdGpu
         from deepcontext.collectors.python.frames import PythonFrames
-        from deepcontext.profiler.recording.session import SessionManager, SessionOptions
+        from deepcontext.profiler.recording.options import SessionOptions
+        from deepcontext.profiler.recording.session import SessionManager
 """
 
 

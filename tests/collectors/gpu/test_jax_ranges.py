@@ -19,7 +19,8 @@ from deepcontext.collectors.gpu.nvidia import NvidiaGpu
 from deepcontext.collectors.jax.programs import JaxPrograms
 from deepcontext.collectors.python.frames import PythonFrames
 from deepcontext.profiler.format.frame import FrameKind, Phase
-from deepcontext.profiler.recording.session import SessionManager, SessionOptions
+from deepcontext.profiler.recording.options import SessionOptions
+from deepcontext.profiler.recording.session import SessionManager
 from deepcontext.profiler.summaries.jax import programs as jax_summary
 
 pytest.importorskip("jax")

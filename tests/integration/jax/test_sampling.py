@@ -322,7 +322,7 @@ def test_a_window_is_as_long_as_runs_of_its_main_program_need(
 def test_windows_have_ten_runs_or_more_unless_runs_have_very_many_events(
     monkeypatch: pytest.MonkeyPatch, runs: int, events: int, factor: float
 ) -> None:
-    sampler = jax_sampling.Sampler(Names(), duty=0.05, exact=False)
+    sampler = jax_sampling.Sampler(Names(), exact=False)
     monkeypatch.setattr(_native, "jax_add_window", lambda *_: (True, runs, runs, 0, 0, events))
     before_s = sampler._length_s
     notes: Any = None
@@ -344,7 +344,7 @@ def test_what_was_granted_for_new_programs_lapses_when_all_are_measured(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Else steps of some ms with a handful of events would be traced for most of a short run."""
-    sampler = jax_sampling.Sampler(Names(), duty=0.05, exact=False)
+    sampler = jax_sampling.Sampler(Names(), exact=False)
     notes: Any = None
 
     def read_window(scarce: int) -> float:

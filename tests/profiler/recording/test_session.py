@@ -95,7 +95,8 @@ def test_a_fork_while_a_session_starts_does_not_end_its_sampling() -> None:
 import os
 from deepcontext.collectors.cpu.sampling import CpuSampling
 from deepcontext.collectors.python.frames import PythonFrames
-from deepcontext.profiler.recording.session import SessionManager, SessionOptions
+from deepcontext.profiler.recording.options import SessionOptions
+from deepcontext.profiler.recording.session import SessionManager
 import time
 
 class Forking(PythonFrames):

@@ -120,7 +120,7 @@ def test_what_waits_for_the_end_of_a_thread_does_not_wait_for_none(tmp_path: Pat
         thread = OwnThread(lambda: print("never"))
         print(thread.start())
         thread.join()
-        sampler = Sampler(None, duty=0.05, exact=False)
+        sampler = Sampler(None, exact=False)
         sampler._start()
         sampler.uninstall()
         print(*sampler.state.refusals)

@@ -16,13 +16,14 @@ from deepcontext import _native
 from deepcontext.errors import EnvironmentProblem
 from deepcontext.profiler.format.counter_names import COUNTER_NAMES, COUNTERS
 from deepcontext.profiler.format.status import Outcome, Status
-from deepcontext.profiler.recording.collector import Availability, CollectorOptions
+from deepcontext.profiler.recording.collector import Availability
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from deepcontext.profiler.format.metric import MetricDescriptor
     from deepcontext.profiler.recording.collector import PhaseRule
+    from deepcontext.profiler.recording.options import SessionOptions
 
 _PARANOID_FILE: Final = Path("/proc/sys/kernel/perf_event_paranoid")
 # The kernel's own bound above which an ordinary process may count nothing.
@@ -70,10 +71,10 @@ class Counters:
         reasons = _refusals(answers)
         if not usable:
             return Availability(available=False, reason=reasons)
-        parts = [f"--counters {','.join(usable)}{_user_only(answers)}", reasons]
+        parts = [f"{','.join(usable)}{_user_only(answers)}", reasons]
         return Availability(available=True, reason="; ".join(filter(None, parts)))
 
-    def start(self, options: CollectorOptions) -> None:
+    def start(self, options: SessionOptions) -> None:
         """Choose what the sampler, which starts later, is to read.
 
         Raises:
@@ -82,7 +83,7 @@ class Counters:
         self._is_wanted = bool(options.counters)
         if not self._is_wanted:
             return
-        if not options.cpu_rate_hz:
+        if not options.cpu_rate:
             raise EnvironmentProblem(
                 "counters are read when threads are sampled, and the rate is 0; give --cpu-rate"
             )

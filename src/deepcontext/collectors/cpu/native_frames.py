@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Final
 from deepcontext import _native
 from deepcontext.errors import EnvironmentProblem
 from deepcontext.profiler.format.status import Outcome, Status
-from deepcontext.profiler.recording.collector import Availability, CollectorOptions
+from deepcontext.profiler.recording.collector import Availability
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from deepcontext.profiler.format.metric import MetricDescriptor
     from deepcontext.profiler.recording.collector import PhaseRule
+    from deepcontext.profiler.recording.options import SessionOptions
 
 # More walks than this part of them ended early is worth a warning.
 _NOTABLE_LOSS: Final = 0.02
@@ -44,9 +45,9 @@ class NativeFrames:
                 available=False,
                 reason=f"native frames are collected on x86-64 only; this is {platform.machine()}",
             )
-        return Availability(available=True, reason="off unless asked for with --native")
+        return Availability(available=True, reason="off by default")
 
-    def start(self, options: CollectorOptions) -> None:
+    def start(self, options: SessionOptions) -> None:
         """Begin to walk, if it was asked for.
 
         Raises:

@@ -20,13 +20,14 @@ from deepcontext.profiler.format.metric import (
     SAMPLED_WAIT_TIME_NS,
 )
 from deepcontext.profiler.format.status import Outcome, Status
-from deepcontext.profiler.recording.collector import Availability, CollectorOptions
+from deepcontext.profiler.recording.collector import Availability
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from deepcontext.profiler.format.metric import MetricDescriptor
     from deepcontext.profiler.recording.collector import PhaseRule
+    from deepcontext.profiler.recording.options import SessionOptions
 
 # More samples than this part of them lost is worth a warning.
 _NOTABLE_LOSS = 0.02
@@ -52,15 +53,15 @@ class CpuSampling:
         """Say whether threads can be sampled here."""
         if not sys.platform.startswith("linux"):
             return Availability(available=False, reason="samples are read from Linux's /proc")
-        return Availability(available=True, reason="100 samples a second; --cpu-rate changes it")
+        return Availability(available=True)
 
-    def start(self, options: CollectorOptions) -> None:
+    def start(self, options: SessionOptions) -> None:
         """Begin to sample.
 
         Raises:
             EnvironmentProblem: with the reason why this process cannot be sampled.
         """
-        self._rate_hz = options.cpu_rate_hz
+        self._rate_hz = options.cpu_rate
         if not self._rate_hz:
             return
         availability = self.probe()

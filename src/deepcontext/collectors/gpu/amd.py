@@ -21,7 +21,7 @@ from deepcontext.collectors.gpu.libraries import (
     has_amd_driver,
 )
 from deepcontext.collectors.gpu.metrics import GPU_METRICS
-from deepcontext.profiler.recording.collector import Availability, CollectorOptions
+from deepcontext.profiler.recording.collector import Availability
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from deepcontext.profiler.format.metric import MetricDescriptor
     from deepcontext.profiler.format.status import Outcome
     from deepcontext.profiler.recording.collector import PhaseRule
+    from deepcontext.profiler.recording.options import SessionOptions
 
 _NO_DRIVER = (
     "no AMD GPU driver on this machine (no /dev/kfd); in a container, give it the GPU with "
@@ -77,7 +78,7 @@ class AmdGpu:
             available=True, reason="; ".join([found + collected, *(text for text in notes if text)])
         )
 
-    def start(self, options: CollectorOptions) -> None:
+    def start(self, options: SessionOptions) -> None:
         """Register now: when the ROCm runtime is up, it is too late."""
         if not has_amd_driver():
             return

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from deepcontext._native import GpuDevice
-    from deepcontext.profiler.recording.collector import CollectorOptions
+    from deepcontext.profiler.recording.options import SessionOptions
 
 # A vendor's profiler is started when one of these was loaded: a program that uses none of them
 # should not pay for a driver.
@@ -119,7 +119,7 @@ class GpuCollection:
         """Whether the native collector was started, or refused."""
         return self._interface is not None
 
-    def begin(self, interface: Interface, options: CollectorOptions) -> None:
+    def begin(self, interface: Interface, options: SessionOptions) -> None:
         """Start the native collector; a refusal is kept for `outcome`."""
         self._interface = interface
         if interface.warning:

@@ -19,7 +19,8 @@ from deepcontext.collectors.gpu.collection import (
 )
 from deepcontext.collectors.gpu.libraries import cuda_driver, find_cupti, has_nvidia_driver
 from deepcontext.collectors.gpu.metrics import GPU_METRICS
-from deepcontext.profiler.recording.collector import Availability, CollectorOptions
+from deepcontext.profiler.recording.collector import Availability
+from deepcontext.profiler.recording.options import SessionOptions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -44,7 +45,7 @@ class NvidiaGpu:
     metrics: Sequence[MetricDescriptor] = GPU_METRICS
 
     def __init__(self) -> None:
-        self._options = CollectorOptions()
+        self._options = SessionOptions()
         self._collection = GpuCollection("nvidia")
         self._watch = FrameworkWatch(self._on_framework, self._collection.refuse)
         self._copies: list[str] = []  # of libcupti, when the session began
@@ -62,7 +63,7 @@ class NvidiaGpu:
         collected = "kernels, copies, memsets, graphs, waiting and idle time"
         return Availability(available=True, reason="; ".join([f"{found}: {collected}", *extras]))
 
-    def start(self, options: CollectorOptions) -> None:
+    def start(self, options: SessionOptions) -> None:
         """Collect from now on if the driver is in use, else from when a GPU framework is loaded."""
         self._options = options
         if not has_nvidia_driver():

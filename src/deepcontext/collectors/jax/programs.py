@@ -19,14 +19,15 @@ from deepcontext.collectors.jax.compilation import CompileHook
 from deepcontext.collectors.jax.dispatch import DispatchHook
 from deepcontext.collectors.jax.names import Names, jax_version
 from deepcontext.collectors.jax.ranges import DeviceRanges
-from deepcontext.collectors.jax.sampling import Sampler
+from deepcontext.collectors.jax.sampling import DUTY, Sampler
 from deepcontext.collectors.jax.transfers import TransferHooks
 from deepcontext.collectors.shared.import_outcome import lateness, not_started
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.metric import Aggregation, MetricDescriptor
 from deepcontext.profiler.format.status import Outcome, Status
-from deepcontext.profiler.recording.collector import Availability, CollectorOptions, PhaseRule
+from deepcontext.profiler.recording.collector import Availability, PhaseRule
 from deepcontext.profiler.recording.import_hook import ImportHook
+from deepcontext.profiler.recording.options import SessionOptions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -81,7 +82,7 @@ class JaxPrograms:
     )
 
     def __init__(self) -> None:
-        self._options = CollectorOptions()
+        self._options = SessionOptions()
         self._hook = ImportHook("jax", self._attach, self._refuse)
         self._parts: _Parts | None = None
         self._written: Mapping[str, int] = {}
@@ -94,7 +95,7 @@ class JaxPrograms:
             return Availability(available=True, reason="starts when the program imports jax")
         return Availability(available=True, reason=f"jax {jax_version()}")
 
-    def start(self, options: CollectorOptions) -> None:
+    def start(self, options: SessionOptions) -> None:
         """Observe from the moment jax is loaded."""
         self._options = options
         _native.jax_clear()
@@ -178,16 +179,16 @@ class JaxPrograms:
 class _Parts:
     """The hooks of one session."""
 
-    def __init__(self, options: CollectorOptions) -> None:
+    def __init__(self, options: SessionOptions) -> None:
         self.names = Names()
-        self.sampler = Sampler(self.names, duty=options.jax_duty, exact=options.jax_exact)
+        self.sampler = Sampler(self.names, exact=options.jax_exact)
         self.ranges = DeviceRanges()
         self.compiling = CompileHook(self.names, self._on_program)
         self.dispatch = DispatchHook(self.names)
         self.transfers = TransferHooks(self.names)
         self.buffers = jax_buffers.Buffers(self.names)
         self._follows_memory = options.memory
-        self._mode = "exact" if options.jax_exact else f"sampled {options.jax_duty:.0%}"
+        self._mode = "exact" if options.jax_exact else f"sampled {DUTY:.0%}"
 
     def install(self) -> None:
         self.ranges.install()

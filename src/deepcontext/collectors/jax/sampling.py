@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from deepcontext.collectors.jax.names import Found, Names
 
+DUTY: Final = 0.05  # part of the time in which programs are sampled
 _USUAL_S: Final = 0.05
 _SHORTEST_S: Final = 0.005
 _LONGEST_S: Final = 10.0
@@ -55,9 +56,9 @@ class SamplingState:
 class Sampler:
     """Opens and closes windows from a thread of its own."""
 
-    def __init__(self, names: Names, *, duty: float, exact: bool) -> None:
+    def __init__(self, names: Names, *, exact: bool) -> None:
         self._names = names
-        self._duty = 1.0 if exact else duty
+        self._duty = 1.0 if exact else DUTY
         self._shortest_s = _EXACT_S if exact else _SHORTEST_S
         self._length_s = _EXACT_S if exact else _USUAL_S
         self._charge_rate = 1.0  # of an open second, as in the last window that saw something

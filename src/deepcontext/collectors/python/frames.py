@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from deepcontext import _native
 from deepcontext.errors import EnvironmentProblem
 from deepcontext.profiler.format.status import Outcome, Status
-from deepcontext.profiler.recording.collector import Availability, CollectorOptions
+from deepcontext.profiler.recording.collector import Availability
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from deepcontext.profiler.format.metric import MetricDescriptor
     from deepcontext.profiler.recording.collector import PhaseRule
+    from deepcontext.profiler.recording.options import SessionOptions
 
 _PACKAGE = str(Path(__file__).parents[2])  # as in co_filename: symbolic links not resolved
 
@@ -46,7 +47,7 @@ class PythonFrames:
             )
         return Availability(available=True)
 
-    def start(self, options: CollectorOptions) -> None:
+    def start(self, options: SessionOptions) -> None:
         """Hide frames that are not the program's, and watch for code objects that die.
 
         Raises:

@@ -27,13 +27,14 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from deepcontext import _native
 from deepcontext.profiler.format.status import Outcome, Status
-from deepcontext.profiler.recording.collector import Availability, CollectorOptions
+from deepcontext.profiler.recording.collector import Availability
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from deepcontext.profiler.format.metric import MetricDescriptor
     from deepcontext.profiler.recording.collector import PhaseRule
+    from deepcontext.profiler.recording.options import SessionOptions
 
 SECTION = "torch_compile"
 _VERSION = 1
@@ -70,7 +71,7 @@ class TorchCompile:
         """Say that it needs nothing."""
         return Availability(available=True, reason="reads what the compiler leaves behind")
 
-    def start(self, options: CollectorOptions) -> None:
+    def start(self, options: SessionOptions) -> None:
         """Nothing to arrange."""
 
     def stop(self) -> None:

@@ -20,13 +20,14 @@ from deepcontext.collectors.shared.import_outcome import lateness, not_started
 from deepcontext.collectors.shared.internal_thread import run_in_own_thread
 from deepcontext.errors import EnvironmentProblem
 from deepcontext.profiler.format.status import Outcome, Status
-from deepcontext.profiler.recording.collector import Availability, CollectorOptions, PhaseRule
+from deepcontext.profiler.recording.collector import Availability, PhaseRule
 from deepcontext.profiler.recording.import_hook import ImportHook
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from deepcontext.profiler.format.metric import MetricDescriptor
+    from deepcontext.profiler.recording.options import SessionOptions
 
 SECTION: Final = "memory"
 _FIGURES: Final = "all allocations"
@@ -62,7 +63,7 @@ class TorchMemory:
             return Availability(available=False, reason=reason)
         return Availability(available=True)
 
-    def start(self, options: CollectorOptions) -> None:
+    def start(self, options: SessionOptions) -> None:
         """Follow allocations from the moment torch is loaded."""
         self._is_on = options.memory
         if self._is_on:

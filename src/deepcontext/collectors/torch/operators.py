@@ -17,8 +17,9 @@ from deepcontext.collectors.torch.modules import ModuleNames
 from deepcontext.errors import EnvironmentProblem
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.status import Outcome, Status
-from deepcontext.profiler.recording.collector import Availability, CollectorOptions, PhaseRule
+from deepcontext.profiler.recording.collector import Availability, PhaseRule
 from deepcontext.profiler.recording.import_hook import ImportHook
+from deepcontext.profiler.recording.options import SessionOptions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -98,7 +99,7 @@ class TorchOperators:
     metrics: Sequence[MetricDescriptor] = ()
 
     def __init__(self) -> None:
-        self._options = CollectorOptions()
+        self._options = SessionOptions()
         self._hook = ImportHook("torch", self._attach, self._refuse)
         self._modules = ModuleNames()
         self._version = ""
@@ -115,7 +116,7 @@ class TorchOperators:
             return Availability(available=False, reason=str(problem))
         return Availability(available=True, reason=f"torch {_version()}")
 
-    def start(self, options: CollectorOptions) -> None:
+    def start(self, options: SessionOptions) -> None:
         """Observe from the moment torch is loaded."""
         self._options = options
         self._hook.install()

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from deepcontext.profiler.format.frame import FrameKind, Phase
     from deepcontext.profiler.format.metric import MetricDescriptor
     from deepcontext.profiler.format.status import Outcome
+    from deepcontext.profiler.recording.options import SessionOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,33 +52,6 @@ class PhaseRule:
         if self.name.endswith("*"):
             return name.startswith(self.name[:-1]) and file.endswith(self.file)
         return self.name in {"", name} and file.endswith(self.file)
-
-
-@dataclass(frozen=True, slots=True)
-class CollectorOptions:
-    """What a session asks of its collectors.
-
-    Attributes:
-        shapes: tell operators apart by the shapes of their inputs.
-        jax_exact: sample compiled JAX programs without a gap.
-        jax_duty: part of the time in which compiled JAX programs are sampled, 0 to 1.
-        stalls: sample why GPU instructions wait.
-        native: collect native frames.
-        gpu_calls: measure the calls of a GPU's API, too.
-        memory: follow the memory that frameworks allocate.
-        cpu_rate_hz: samples a second of each thread's place between operators; 0 for none.
-        counters: names of the counters that samples read.
-    """
-
-    shapes: bool = False
-    jax_exact: bool = False
-    jax_duty: float = 0.05
-    stalls: bool = False
-    native: bool = False
-    gpu_calls: bool = False
-    memory: bool = True
-    cpu_rate_hz: float = 0.0
-    counters: tuple[str, ...] = ()
 
 
 @runtime_checkable
@@ -120,7 +94,7 @@ class Collector(Protocol):
         """Say whether the source could be collected from here and now; change nothing."""
         ...
 
-    def start(self, options: CollectorOptions) -> None:
+    def start(self, options: SessionOptions) -> None:
         """Begin, or arrange to begin when the program loads what is to be observed."""
         ...
 

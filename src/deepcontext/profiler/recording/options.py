@@ -1,117 +1,185 @@
-"""Which values the options of a session may have: one rule each, for Python and the command line.
+"""What a session can be asked for. Each option is declared here, once.
 
-Does not know how an option is spelled there; whoever asks names it. Standard library only: it runs
-in the program under test.
+`deepcontext.start`, the command line, the notebook's magic, the launcher, `deepcontext doctor` and
+the profile file take names, defaults, help texts and rules from here; collectors read the values.
+Does not say where the profile is written. Standard library only: it runs in the program under test.
 """
 
-from __future__ import annotations
-
-import math
-import operator
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any, Final
+# Annotations are real objects here: `inspect.signature` shows them.
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, Final, Self, TypedDict, TypeVar
 
 from deepcontext.errors import UserError
 from deepcontext.profiler.format.counter_names import COUNTER_NAMES
+from deepcontext.profiler.recording.option_rules import (
+    Flag,
+    Names,
+    NotAllowedError,
+    Range,
+    Rule,
+)
 
-_MOST_SHOWN: Final = 60
+_Value = TypeVar("_Value")
+_FLAG: Final = Flag()
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
-    """The numbers that an option may have.
+class Option:
+    """What is known of one option.
 
     Attributes:
-        least: the smallest.
-        most: the largest.
-        meaning: what is counted, as a message has it: "samples a second".
-        is_whole: whether only whole numbers are meant.
+        name: the keyword in Python; the command line has it with dashes.
+        default: its value where none is given.
+        rule: which values are allowed.
+        meaning: what it does, one line of help.
+        unit: of its value, as it ends the option's name in the profile file; "" for none.
+        placeholder: what stands for its value in the help of the command line; "" for a flag.
+        collectors: names of those that it belongs to; none where it belongs to the session.
     """
 
-    least: float
-    most: float
+    name: str
+    default: Any
+    rule: Rule
     meaning: str
-    is_whole: bool = False
-
-    def problem(self, value: Any) -> str | None:
-        """Return what is wrong with a value, None where nothing is."""
-        if self.least <= self._number(value) <= self.most:  # nothing is comparable to nan
-            return None
-        kind = "a whole number" if self.is_whole else "a number"
-        bounds = f"from {self.least:,} to {self.most:,} ({self.meaning})"
-        return f"expected {kind} {bounds}, found {_shown(value)}"
-
-    def _number(self, value: Any) -> float:
-        if isinstance(value, bool | str | bytes):
-            return math.nan
-        try:
-            number = float(value)
-        except (TypeError, ValueError, OverflowError):
-            return math.nan
-        return number if not self.is_whole or number.is_integer() else math.nan
+    unit: str = ""
+    placeholder: str = ""
+    collectors: tuple[str, ...] = ()
 
 
-CPU_RATE: Final = Range(0, 1000, "samples a second; 0 for none")
-SNAPSHOT_INTERVAL: Final = Range(0, 1_000_000, "seconds; 0 to write at the end only")
-# The most is that of `ThreadTree` in native/core/thread_tree.h.
-NODE_LIMIT: Final = Range(1, 4_194_304, "nodes a thread", is_whole=True)
+def _option(*, default: _Value, meaning: str, rule: Rule = _FLAG, **more: Any) -> _Value:
+    made: _Value = field(default=default, metadata={"rule": rule, "meaning": meaning, **more})
+    return made
 
 
-def number(option: str, value: Any, allowed: Range) -> float:
-    """Return a value as a number.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionOptions:
+    """The options of one session. `of` makes one from unchecked values."""
+
+    shapes: bool = _option(
+        default=False,
+        meaning="tell operators apart by the shapes of their inputs: larger profile, more overhead",
+        collectors=("torch",),
+    )
+    gpu_calls: bool = _option(
+        default=False,
+        meaning="measure the time in each call of the GPU's API (launches, copies, waiting; on AMD "
+        "also all other calls that do work): more overhead",
+        collectors=("nvidia", "amd"),
+    )
+    jax_exact: bool = _option(
+        default=False,
+        meaning="look into compiled JAX programs all the time instead of 5 % of it, for short "
+        "programs and rare operations: about 10 % slower",
+        collectors=("jax",),
+    )
+    stalls: bool = _option(
+        default=False,
+        meaning="sample why the instructions of GPU kernels wait, a tenth of the time (NVIDIA); often "
+        "needs administrator rights, takes 80 MB of the device's memory",
+        collectors=("nvidia",),
+    )
+    native: bool = _option(
+        default=False,
+        meaning="show the C and C++ functions between Python, operators and calls of the GPU's API "
+        "(x86-64): larger profile, more overhead",
+        collectors=("native frames",),
+    )
+    memory: bool = _option(
+        default=True,
+        meaning="follow the memory of PyTorch's tensors and JAX's arrays",
+        collectors=("memory", "jax"),
+    )
+    cpu_rate: float = _option(
+        default=100.0,
+        meaning="how often a second to sample where each thread is between operators, up to 1000; 0 "
+        "for never",
+        rule=Range(0, 1000, "samples a second; 0 for none"),
+        unit="hz",
+        placeholder="N",
+        collectors=("cpu sampling",),
+    )
+    counters: tuple[str, ...] = _option(
+        default=(),
+        meaning="counters of the processor and the kernel to read at each of these samples, with "
+        f"commas between them: {', '.join(COUNTER_NAMES)}; 'deepcontext doctor' says which can be "
+        "read here",
+        rule=Names("counter", COUNTER_NAMES),
+        placeholder="LIST",
+        collectors=("counters",),
+    )
+    snapshot_interval: float = _option(
+        default=5.0,
+        meaning="seconds between two snapshots of the profile, less at the start of the run: a crash "
+        "or a signal that kills loses no more than this, and no more than half of the run; 0 writes "
+        "the profile at the end only",
+        rule=Range(0, 1_000_000, "seconds; 0 to write at the end only"),
+        unit="s",
+        placeholder="SECONDS",
+    )
+    node_limit: int = _option(
+        default=1_000_000,
+        meaning="most nodes a thread's tree may have, each about 160 bytes, up to 4,194,304; what "
+        "comes after is counted one level up",
+        # The most is that of `ThreadTree` in native/core/thread_tree.h.
+        rule=Range(1, 4_194_304, "nodes a thread", is_whole=True),
+        placeholder="N",
+    )
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Self:
+        """Return the options with these values by name, and defaults for the others.
+
+        Raises:
+            TypeError: there is no option of that name.
+            UserError: a value is not allowed; the message says what was expected and found.
+        """
+        known = {option.name: option.rule for option in OPTIONS}
+        for name in values:
+            if name not in known:
+                raise TypeError(f"there is no option '{name}'; options are {', '.join(known)}")
+        return cls(**{name: checked(name, known[name], value) for name, value in values.items()})
+
+    def recorded(self) -> dict[str, object]:
+        """Return the values as the profile file has them, by name with unit."""
+        return {_recorded_name(option): _recorded(getattr(self, option.name)) for option in OPTIONS}
+
+
+class OptionValues(TypedDict, total=False):
+    """The options as keywords of Python: for type checkers, which can read no table."""
+
+    shapes: bool
+    gpu_calls: bool
+    jax_exact: bool
+    stalls: bool
+    native: bool
+    memory: bool
+    cpu_rate: float
+    counters: str | Sequence[str]
+    snapshot_interval: float
+    node_limit: int
+
+
+OPTIONS: Final = tuple(
+    Option(name=each.name, default=each.default, **each.metadata) for each in fields(SessionOptions)
+)
+
+
+def checked(name: str, rule: Rule, value: Any) -> Any:
+    """Return the value of an option as the session needs it.
 
     Raises:
-        UserError: it is no number, or out of range; the message names the option.
-    """
-    _refuse(option, allowed.problem(value))
-    return float(value)
-
-
-def whole_number(option: str, value: Any, allowed: Range) -> int:
-    """Return a value as a whole number; otherwise as `number`."""
-    return int(number(option, value, allowed))
-
-
-def flag(option: str, value: Any) -> bool:
-    """Return a value as a truth value: True, False, 1 or 0; not "no", which Python takes for true.
-
-    Raises:
-        UserError: it is none of these; the message names the option.
+        UserError: it is not allowed; the message names the option.
     """
     try:
-        found = operator.index(value)
-    except TypeError:
-        found = -1
-    is_flag = found in {0, 1}
-    _refuse(option, None if is_flag else f"expected True or False, found {_shown(value)}")
-    return bool(found)
+        return rule.read(value)
+    except NotAllowedError as problem:
+        raise UserError(f"option {name}: {problem}") from None
 
 
-def counters(option: str, value: Any) -> tuple[str, ...]:
-    """Return names of counters: of a sequence, or of a text with commas between the names.
-
-    Raises:
-        UserError: one is unknown; the message names the option and all that are known.
-    """
-    wanted: Iterable[Any] = ()
-    if isinstance(value, str):
-        wanted = [name.strip() for name in value.split(",")] if value.strip() else ()
-    elif isinstance(value, Iterable) and not isinstance(value, bytes):
-        wanted = list(value)
-    else:
-        _refuse(option, f"expected names of counters, found {_shown(value)}")
-    unknown = [name for name in wanted if name not in COUNTER_NAMES]
-    known = ", ".join(COUNTER_NAMES)
-    _refuse(option, f"no counter {_shown(unknown[0])}; known are {known}" if unknown else None)
-    return tuple(dict.fromkeys(map(str, wanted)))
+def _recorded_name(option: Option) -> str:
+    return f"{option.name}_{option.unit}" if option.unit else option.name
 
 
-def _refuse(option: str, problem: str | None) -> None:
-    if problem is not None:
-        raise UserError(f"option {option}: {problem}")
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
+def _recorded(value: object) -> object:
+    return ",".join(value) if isinstance(value, tuple) else value

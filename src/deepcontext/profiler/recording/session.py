@@ -12,7 +12,6 @@ import contextlib
 import os
 import threading
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from deepcontext import _native
@@ -21,7 +20,7 @@ from deepcontext.profiler.format.metric import KNOWN_METRICS
 from deepcontext.profiler.format.status import Outcome, Status
 from deepcontext.profiler.recording.capture import Capture, StepTimes
 from deepcontext.profiler.recording.child_end import call_at_end_of_child
-from deepcontext.profiler.recording.collector import CollectorOptions, ImportWaiter, StepObserver
+from deepcontext.profiler.recording.collector import ImportWaiter, StepObserver
 from deepcontext.profiler.recording.scope import Scope
 from deepcontext.profiler.recording.session_file import SessionFile
 from deepcontext.profiler.recording.usage import ProcessUsage
@@ -31,57 +30,27 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from deepcontext.profiler.recording.collector import Collector
+    from deepcontext.profiler.recording.options import SessionOptions
 
-DEFAULT_CPU_RATE_HZ = 100.0
 _FIRST_SNAPSHOT_S = 0.3
 # A snapshot may take this share of one processor between two snapshots, or they come less often.
 _SNAPSHOT_BUDGET = 0.02
-
-
-@dataclass(frozen=True, slots=True)
-class SessionOptions:
-    """How a session is set up.
-
-    Attributes:
-        shapes: tell operators apart by the shapes of their inputs.
-        snapshot_interval_s: seconds between two snapshots of the profile file; 0 for none.
-        node_limit: most nodes a thread's tree may have; what comes after is counted one level up.
-        script: what the launcher was asked to run; "" when the program starts the session itself.
-        stops_at_exit: stop the session when the interpreter ends; the launcher does that itself.
-        jax_exact: sample compiled JAX programs without a gap.
-        stalls: sample why GPU instructions wait.
-        native: collect native frames.
-        gpu_calls: measure the calls of a GPU's API, too.
-        memory: follow the memory that frameworks allocate.
-        cpu_rate_hz: samples a second of each thread's place between operators; 0 for none.
-        counters: names of the counters that samples read, of `COUNTER_NAMES`.
-        force: replace the file to write even where it is no profile.
-    """
-
-    shapes: bool = False
-    snapshot_interval_s: float = 5.0
-    node_limit: int = 1_000_000
-    script: str = ""
-    stops_at_exit: bool = True
-    jax_exact: bool = False
-    stalls: bool = False
-    native: bool = False
-    gpu_calls: bool = False
-    memory: bool = True
-    cpu_rate_hz: float = DEFAULT_CPU_RATE_HZ
-    counters: tuple[str, ...] = ()
-    force: bool = False
 
 
 class Session:
     """One profile in the making. Made by `SessionManager.start`."""
 
     def __init__(
-        self, file: SessionFile | None, options: SessionOptions, collectors: Sequence[Collector]
+        self,
+        file: SessionFile | None,
+        options: SessionOptions,
+        collectors: Sequence[Collector],
+        launched_as: str | None,
     ) -> None:
         self._file = file
         self._options = options
         self._collectors = collectors
+        self._launched_as = launched_as
         self._outcomes: dict[str, Outcome] = {}
         self._started: list[Collector] = []
         self._step_observers: list[StepObserver] = []
@@ -110,7 +79,7 @@ class Session:
     @property
     def _writes_snapshots(self) -> bool:
         file = self._file
-        return file is not None and file.takes_snapshots and self._options.snapshot_interval_s > 0
+        return file is not None and file.takes_snapshots and self._options.snapshot_interval > 0
 
     # -- life
 
@@ -121,7 +90,7 @@ class Session:
         self._usage = ProcessUsage()
         self._begun_s = time.monotonic()
         if self._writes_snapshots:
-            interval = self._options.snapshot_interval_s
+            interval = self._options.snapshot_interval
             self._write("snapshot")
             first = min(_FIRST_SNAPSHOT_S, interval)
             _native.start_watcher(self._on_watcher, first, first)
@@ -137,18 +106,7 @@ class Session:
 
     def _start_collector(self, collector: Collector) -> None:
         try:
-            collector.start(
-                CollectorOptions(
-                    shapes=self._options.shapes,
-                    jax_exact=self._options.jax_exact,
-                    stalls=self._options.stalls,
-                    native=self._options.native,
-                    gpu_calls=self._options.gpu_calls,
-                    memory=self._options.memory,
-                    cpu_rate_hz=self._options.cpu_rate_hz,
-                    counters=self._options.counters,
-                )
-            )
+            collector.start(self._options)
         except DeepContextError as refusal:
             self._outcomes[collector.name] = Outcome(Status.UNAVAILABLE, str(refusal))
         else:
@@ -170,7 +128,7 @@ class Session:
                 collector.stop()
             _native.end()
             capture = self._save(reason)
-            if self._options.stops_at_exit:  # the launcher says it in its own way
+            if self._launched_as is None:  # the launcher says it in its own way
                 for note in self.file_notes:
                     _warn(note)
             return capture
@@ -248,7 +206,7 @@ class Session:
             self._last_failure = str(error)
         cost = time.thread_time() - begun
         age = time.monotonic() - self._begun_s
-        wanted = min(self._options.snapshot_interval_s, age)
+        wanted = min(self._options.snapshot_interval, age)
         _native.set_watcher_interval(max(wanted, cost / _SNAPSHOT_BUDGET))
 
     def _capture(self, reason: str) -> Capture:
@@ -266,19 +224,8 @@ class Session:
             notes=self._all_notes(),
             metrics=(*KNOWN_METRICS, *(m for c in self._collectors for m in c.metrics)),
             sections={k: v for c in self._started for k, v in c.sections().items()},
-            options={
-                "shapes": self._options.shapes,
-                "snapshot_interval_s": self._options.snapshot_interval_s,
-                "node_limit": self._options.node_limit,
-                "jax_exact": self._options.jax_exact,
-                "stalls": self._options.stalls,
-                "native": self._options.native,
-                "gpu_calls": self._options.gpu_calls,
-                "memory": self._options.memory,
-                "cpu_rate_hz": self._options.cpu_rate_hz,
-                "counters": ",".join(self._options.counters),
-            },
-            script=self._options.script,
+            options=self._options.recorded(),
+            script=self._launched_as or "",
             cwd=self._cwd,
         )
 
@@ -342,13 +289,19 @@ class SessionManager:
         path: str | os.PathLike[str] | None,
         options: SessionOptions,
         collectors: Sequence[Callable[[], Collector]],
+        *,
+        force: bool = False,
+        launched_as: str | None = None,
     ) -> Session:
         """Start the process's session.
 
         Args:
             path: file to write the profile to; None keeps it in memory until `stop`.
-            options: how the session is set up.
+            options: what is recorded.
             collectors: makers of the sources to start, in this order.
+            force: whether the file is replaced even where it is no profile.
+            launched_as: what the launcher was asked to run: it stops the session itself. None where
+                the program starts the session, which then ends with the interpreter at the latest.
 
         Raises:
             SessionError: when a session is running.
@@ -362,8 +315,8 @@ class SessionManager:
                     f"a session is already running and writes to {_target(running.path)}; "
                     "stop it before another is started"
                 )
-            file = None if path is None else SessionFile(path, force=options.force)
-            session = Session(file, options, [make() for make in collectors])
+            file = None if path is None else SessionFile(path, force=force)
+            session = Session(file, options, [make() for make in collectors], launched_as)
             self._add_process_hooks()
             self._pid = os.getpid()
             try:
@@ -371,7 +324,7 @@ class SessionManager:
             except BaseException:
                 session._abandon()  # noqa: SLF001
                 raise
-            self._stops_at_exit = options.stops_at_exit
+            self._stops_at_exit = launched_as is None
             self._session = session
             if self._child_with_hook != self._pid:
                 self._child_with_hook = self._pid

@@ -7,18 +7,14 @@ belong to the program and are never looked at.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import difflib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
 from deepcontext.errors import UserError
-from deepcontext.profiler.recording.options import counters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-
-    from deepcontext.profiler.recording.options import Range
 
 EXIT_CODES = """\
 exit codes:
@@ -149,32 +145,3 @@ def positive_float(text: str) -> float:
     if not 0.0 < value < float("inf"):
         raise argparse.ArgumentTypeError(f"expected a number above 0, found '{text}'")
     return value
-
-
-def number_in(allowed: Range) -> Callable[[str], float]:
-    """Return what reads a number of a range that an option of a session may have."""
-
-    def read(text: str) -> float:
-        value: float | str = text
-        with contextlib.suppress(ValueError):
-            value = float(text)
-        problem = allowed.problem(value)
-        if problem is not None:
-            raise argparse.ArgumentTypeError(problem)
-        return float(value)
-
-    return read
-
-
-def whole_number_in(allowed: Range) -> Callable[[str], int]:
-    """Return what reads a whole number of such a range."""
-    read = number_in(allowed)
-    return lambda text: int(read(text))
-
-
-def counter_names(text: str) -> tuple[str, ...]:
-    """Return `text`, names with commas between, as those names."""
-    try:
-        return counters("--counters", text)
-    except UserError as error:
-        raise argparse.ArgumentTypeError(str(error).partition(": ")[2]) from error

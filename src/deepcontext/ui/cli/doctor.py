@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from deepcontext.errors import EnvironmentProblem
+from deepcontext.profiler.recording.options import OPTIONS
 from deepcontext.ui.cli.command import Command, Parser
+from deepcontext.ui.cli.session_options import word_of
 
 if TYPE_CHECKING:
     import argparse
@@ -126,8 +128,15 @@ def _check_collectors(core: Check) -> list[Check]:
         collector = make_collector()
         result = collector.probe()
         detail = result.reason or "available"
+        if result.available:
+            detail = "; ".join([detail, *_options_of(collector.name)])
         checks.append(Check("collectors", collector.name, result.available, detail))
     return checks
+
+
+def _options_of(collector: str) -> list[str]:
+    words = [word_of(option) for option in OPTIONS if collector in option.collectors]
+    return [f"option{'s' * (len(words) > 1)} {', '.join(words)}"] if words else []
 
 
 def check_machine() -> list[Check]:

@@ -18,7 +18,11 @@ from deepcontext.errors import LimitExceededError
 from deepcontext.profiler.recording.launch.options import LaunchOptions
 from deepcontext.profiler.recording.launch.program import Program
 from deepcontext.ui.cli.command import Command, Parser, positive_float, positive_int
-from deepcontext.ui.cli.session_options import add_session_options
+from deepcontext.ui.cli.session_options import (
+    add_program_options,
+    add_session_options,
+    session_options,
+)
 
 if TYPE_CHECKING:
     import argparse
@@ -95,6 +99,7 @@ exit codes:
     )
     parser.option("--json", action="store_true", help="print one JSON object instead of text")
     add_session_options(parser)
+    add_program_options(parser)
     return parser
 
 
@@ -105,16 +110,7 @@ def _run(arguments: argparse.Namespace) -> int:
         options = LaunchOptions(
             output=str(Path(folder) / "overhead.dcprof"),
             label="overhead.dcprof",
-            shapes=arguments.shapes,
-            gpu_calls=arguments.gpu_calls,
-            jax_exact=arguments.jax_exact,
-            stalls=arguments.stalls,
-            native=arguments.native,
-            memory=not arguments.no_memory,
-            cpu_rate_hz=arguments.cpu_rate,
-            counters=arguments.counters,
-            node_limit=arguments.node_limit,
-            snapshot_interval_s=arguments.snapshot_interval,
+            session=session_options(arguments),
             report=False,
             quiet=True,
             import_folder=program.import_folder(),

@@ -20,7 +20,11 @@ from deepcontext.profiler.recording.rank import Rank, current_rank
 from deepcontext.profiler.recording.session_file import check as check_output
 from deepcontext.ui.cli.command import Command, Parser
 from deepcontext.ui.cli.output import STANDARD_OUTPUT, add_force_option
-from deepcontext.ui.cli.session_options import add_session_options
+from deepcontext.ui.cli.session_options import (
+    add_program_options,
+    add_session_options,
+    session_options,
+)
 
 if TYPE_CHECKING:
     import argparse
@@ -63,6 +67,7 @@ exit codes:
     )
     add_force_option(parser)
     add_session_options(parser)
+    add_program_options(parser)
     parser.option(
         "--no-report", action="store_true", help="print no report when the program has ended"
     )
@@ -95,17 +100,8 @@ def _run(arguments: argparse.Namespace) -> int:
     options = LaunchOptions(
         output=str(output),
         label=label,
+        session=session_options(arguments),
         script=program.label,
-        shapes=arguments.shapes,
-        gpu_calls=arguments.gpu_calls,
-        jax_exact=arguments.jax_exact,
-        stalls=arguments.stalls,
-        native=arguments.native,
-        memory=not arguments.no_memory,
-        cpu_rate_hz=arguments.cpu_rate,
-        counters=arguments.counters,
-        node_limit=arguments.node_limit,
-        snapshot_interval_s=arguments.snapshot_interval,
         # One report a job: those of the ranks would be printed through each other.
         report=not (arguments.no_report or arguments.quiet or (rank and rank.number > 0)),
         quiet=arguments.quiet,

@@ -25,13 +25,13 @@ from deepcontext.errors import EnvironmentProblem
 from deepcontext.profiler.format import writing
 from deepcontext.profiler.recording.launch.options import LaunchOptions
 from deepcontext.profiler.recording.launch.standard_error import StandardError
-from deepcontext.profiler.recording.session import Session, SessionOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
     from deepcontext.profiler.recording.capture import Capture
+    from deepcontext.profiler.recording.session import Session
 
 __all__ = ["LaunchOptions", "Recorder", "begin"]  # what the shim needs
 
@@ -44,13 +44,13 @@ class Recorder:
     """What the launcher needs from the layers above.
 
     Attributes:
-        start: starts the process's session, which writes to the given path.
+        start: starts the process's session.
         stop: stops it, with the reason why the program ended, and writes its profile. It loads
             nothing that the program has not loaded.
         discard: stops it and removes what it has written.
     """
 
-    start: Callable[[str, SessionOptions], Session]
+    start: Callable[[LaunchOptions], Session]
     stop: Callable[[str], Capture]
     discard: Callable[[], None]
 
@@ -125,24 +125,7 @@ class _Launch:
         """Start the session."""
         if self._options.strict:
             _native.set_exit_status(0)  # so early that what registers with atexit still runs
-        self._session = self._recorder.start(
-            self._options.output,
-            SessionOptions(
-                shapes=self._options.shapes,
-                gpu_calls=self._options.gpu_calls,
-                jax_exact=self._options.jax_exact,
-                stalls=self._options.stalls,
-                native=self._options.native,
-                memory=self._options.memory,
-                cpu_rate_hz=self._options.cpu_rate_hz,
-                counters=tuple(self._options.counters),
-                node_limit=self._options.node_limit,
-                snapshot_interval_s=self._options.snapshot_interval_s,
-                script=self._options.script,
-                force=self._options.force,
-                stops_at_exit=False,  # `finish` does
-            ),
-        )
+        self._session = self._recorder.start(self._options)
         self._start_ns = time.perf_counter_ns() - begun_ns
 
     def finish(self) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -57,7 +57,7 @@ def profiled_command(program: Program, options: LaunchOptions) -> LaunchCommand:
     _check_flags(plain)
     environment = plain.environment
     own = environment.get("PYTHONPATH")
-    note = {"pythonpath": own, "options": json.loads(options.to_json())}
+    note = {"pythonpath": own, "options": asdict(options)}
     # An empty entry would mean the current folder, which an empty PYTHONPATH does not.
     environment["PYTHONPATH"] = f"{SHIM_FOLDER}{os.pathsep}{own}" if own else str(SHIM_FOLDER)
     environment[VARIABLE] = json.dumps(note)

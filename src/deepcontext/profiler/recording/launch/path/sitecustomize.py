@@ -42,9 +42,13 @@ def _begin(known_modules: frozenset[str], note: str) -> None:
     bootstrap.begin(
         # Not deepcontext.stop: it loads numpy, to return what has been written.
         bootstrap.Recorder(
-            lambda path, options: manager.start(path, options, ALL), manager.stop, manager.discard
+            lambda launch: manager.start(
+                launch.output, launch.session, ALL, force=launch.force, launched_as=launch.script
+            ),
+            manager.stop,
+            manager.discard,
         ),
-        bootstrap.LaunchOptions(**fields["options"]),
+        bootstrap.LaunchOptions.of(fields["options"]),
         known_modules=known_modules,
         package_root=package_root,
         begun_ns=begun_ns,
