@@ -13,7 +13,7 @@ from deepcontext.profiler.format.frame import Frame, FrameKind
 from deepcontext.profiler.format.metric import SAMPLED_CPU_TIME_NS
 from deepcontext.profiler.model.metric_rows import MetricRows
 from deepcontext.profiler.model.run_info import ALL_RANKS, RunInfo
-from deepcontext.ui.report.findings import gain_text
+from deepcontext.ui.finding_texts import gain_text
 
 if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile

@@ -11,7 +11,7 @@ import pytest
 
 from deepcontext.profiler.model.profile import Profile
 from deepcontext.ui.cli import app
-from deepcontext.ui.export.formats import FORMATS
+from deepcontext.ui.export import FORMATS
 
 SCRIPT = "print('hello')\n"
 EXPORTS = [["export", "train.dcprof", "--format", name, "-o"] for name in FORMATS]

@@ -35,7 +35,7 @@ COMMANDS = {
 DRIVER = """
 import io, json, os, sys
 from deepcontext.ui.cli import app
-import deepcontext.ui.report, deepcontext.ui.export, deepcontext.ui.web.app, rich.console
+import deepcontext.ui.report, deepcontext.ui.export.pprof, deepcontext.ui.web.app, rich.console
 
 def child(words, output):
     if output == "pipe":

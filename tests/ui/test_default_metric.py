@@ -10,7 +10,7 @@ import pytest
 
 from deepcontext.profiler.model.profile import Profile
 from deepcontext.ui.cli import app
-from deepcontext.ui.web.measures import measures
+from deepcontext.ui.measures import measures
 
 if TYPE_CHECKING:
     from pathlib import Path

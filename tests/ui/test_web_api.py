@@ -22,8 +22,8 @@ from deepcontext.profiler.summaries.modules import by_module
 from deepcontext.profiler.summaries.operators import by_operator
 from deepcontext.profiler.summaries.phases import by_phase
 from deepcontext.profiler.summaries.scopes import by_scope
+from deepcontext.ui.measures import measures
 from deepcontext.ui.web.app import ViewSettings, create_app, warm_up
-from deepcontext.ui.web.measures import measures
 from deepcontext.ui.web.shelf import OpenProfile, Shelf
 from tests.ui.conftest import gpu_profile
 

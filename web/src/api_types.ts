@@ -1,16 +1,16 @@
 // Generated from src/deepcontext/ui/web/answers.py by tools/write_web_types.py; do not edit.
 
-/** Why a request was refused; sent with a status of 400 and above. */
-export interface ErrorAnswer {
-  error: string;
-}
-
 /** Something whose cost can be shown: the total of a metric, or the number of its events. */
 export interface Measure {
   key: string;
   label: string;
   unit: string;
   description: string;
+}
+
+/** Why a request was refused; sent with a status of 400 and above. */
+export interface ErrorAnswer {
+  error: string;
 }
 
 /** What one collector did; as `CollectorReport`. */

@@ -8,14 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from deepcontext.errors import UserError
+from deepcontext.ui import export
 from deepcontext.ui.cli.command import Command, Parser
 from deepcontext.ui.cli.output import Output, add_force_option
 
 if TYPE_CHECKING:
     import argparse
-
-# Known here, too: the words of a command line are read without importing what does the work.
-_FORMATS: Final = ("pprof", "speedscope", "collapsed")
 
 
 def _parser() -> Parser:
@@ -36,7 +34,7 @@ exit codes:
   0 done, 2 unknown metric or missing file, 5 the file is damaged, foreign or too new""",
     )
     parser.option("file", metavar="FILE", help="profile to read (*.dcprof)")
-    parser.option("--format", required=True, choices=_FORMATS, help="format to write")
+    parser.option("--format", required=True, choices=export.FORMATS, help="format to write")
     parser.option(
         "-o",
         "--output",
@@ -59,10 +57,10 @@ exit codes:
 def _run(arguments: argparse.Namespace) -> int:
     # Here, not above: `profile` becomes the program in no more time than its own imports take.
     from deepcontext.profiler.model.profile import Profile  # noqa: PLC0415
-    from deepcontext.ui.export import FORMATS, export  # noqa: PLC0415
+    from deepcontext.ui.export import formats  # noqa: PLC0415
     from deepcontext.ui.format import format_bytes  # noqa: PLC0415
 
-    wanted, metrics = FORMATS[arguments.format], arguments.metric or []
+    wanted, metrics = formats.format_named(arguments.format), arguments.metric or []
     name = arguments.output or Path(arguments.file).with_suffix(wanted.suffix).name
     output = Output(name, wanted.kind, arguments.force)
     if len(metrics) > 1 and not wanted.holds_many:
@@ -71,7 +69,7 @@ def _run(arguments: argparse.Namespace) -> int:
         )
     profile = Profile.load(arguments.file)
     output.check([arguments.file])
-    exported = export(profile, wanted, metrics)
+    exported = formats.export(profile, wanted, metrics)
     for notice in exported.notices:
         print(f"note: {notice}", file=sys.stderr)
     output.write(exported.content)

@@ -10,6 +10,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from deepcontext.profiler.format.writing import HEAD_BYTES, FileKind
+from deepcontext.ui.export.formats import Format
 from deepcontext.ui.format import frame_label
 
 if TYPE_CHECKING:
@@ -45,4 +46,10 @@ def _matches(head: bytes, name: str) -> bool:
     return is_whole and bool(lines) and all(map(_LINE.fullmatch, lines))
 
 
-KIND: Final = FileKind("a file of collapsed stacks (*.folded)", _matches)
+FORMAT: Final = Format(
+    encode,
+    _SUFFIX,
+    FileKind("a file of collapsed stacks (*.folded)", _matches),
+    opened_by="flamegraph.pl {} > flame.svg",
+    holds_many=False,
+)

@@ -1,17 +1,17 @@
-"""Which formats there are, and what of a profile one of them is given."""
+"""What a format is, and what of a profile it is given."""
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from deepcontext.profiler.summaries.measures import default_metric
-from deepcontext.ui.export import collapsed, pprof, speedscope
 from deepcontext.ui.export.stacks import Stacks
 from deepcontext.ui.format import format_count
-from deepcontext.ui.web.measures import measure_named, measures
+from deepcontext.ui.measures import measure_named, measures
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -39,19 +39,10 @@ class Format:
     holds_many: bool = True
 
 
-FORMATS: Final = {
-    "pprof": Format(pprof.encode, ".pb.gz", pprof.KIND, "go tool pprof -http=: {}"),
-    "speedscope": Format(
-        speedscope.encode, ".speedscope.json", speedscope.KIND, "npx speedscope {}"
-    ),
-    "collapsed": Format(
-        collapsed.encode,
-        ".folded",
-        collapsed.KIND,
-        "flamegraph.pl {} > flame.svg",
-        holds_many=False,
-    ),
-}
+def format_named(name: str) -> Format:
+    """Return one of `deepcontext.ui.export.FORMATS`."""
+    found: Format = importlib.import_module(f"deepcontext.ui.export.{name}").FORMAT
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +58,8 @@ def export(profile: Profile, wanted: Format, keys: Sequence[str] = ()) -> Export
 
     Args:
         profile: the profile.
-        wanted: one of `FORMATS`.
-        keys: measures to export, as in `deepcontext.ui.web.measures`; of none the first one, or
+        wanted: the format.
+        keys: measures to export, as in `deepcontext.ui.measures`; of none the first one, or
             every metric that adds up over the tree where the format has room for them.
 
     Raises:

@@ -15,6 +15,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from deepcontext.profiler.format.frame import Phase
 from deepcontext.profiler.format.writing import FileKind
+from deepcontext.ui.export.formats import Format
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
@@ -62,7 +63,6 @@ MESSAGES: Final[dict[str, dict[str, tuple[int, str, bool]]]] = {
 _NAME: Final = "deepcontext.pb"
 # RFC 1952: magic, deflate, a name follows; no time; slowest compression, any system; the name.
 _HEADER: Final = b"\x1f\x8b\x08\x08" + bytes(4) + b"\x02\xff" + _NAME.encode() + b"\0"
-KIND: Final = FileKind.beginning_with("a pprof file of deepcontext", _HEADER)
 _UNITS: Final = {"ns": "nanoseconds"}
 
 
@@ -138,3 +138,11 @@ def _add_samples(made: Any, stacks: Stacks, strings: _Strings) -> None:
         sample.location_id.extend([frame + 1 for frame in reversed(path)])  # the leaf first
         if phase_of[node] in phases:
             sample.label.add(key=key, str=phases[phase_of[node]])
+
+
+FORMAT: Final = Format(
+    encode,
+    ".pb.gz",
+    FileKind.beginning_with("a pprof file of deepcontext", _HEADER),
+    opened_by="go tool pprof -http=: {}",
+)

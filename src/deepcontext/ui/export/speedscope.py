@@ -9,17 +9,13 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from deepcontext.profiler.format.writing import FileKind
+from deepcontext.ui.export.formats import Format
 
 if TYPE_CHECKING:
     from deepcontext.ui.export.stacks import Stacks
-    from deepcontext.ui.web.answers import Measure
+    from deepcontext.ui.measures import Measure
 
 _SCHEMA: Final = "https://www.speedscope.app/file-format-schema.json"
-# Other programs write the format, too; `encode` writes these fields first.
-KIND: Final = FileKind.beginning_with(
-    "a speedscope file of deepcontext",
-    f'{{"$schema":"{_SCHEMA}","exporter":"deepcontext",'.encode(),
-)
 _UNITS: Final = {"ns": "nanoseconds", "bytes": "bytes"}
 
 
@@ -67,3 +63,15 @@ def _sampled(
         "samples": [path for path, _ in costly],
         "weights": [value for _, value in costly],
     }
+
+
+FORMAT: Final = Format(
+    encode,
+    ".speedscope.json",
+    # Other programs write the format, too; `encode` writes these fields first.
+    FileKind.beginning_with(
+        "a speedscope file of deepcontext",
+        f'{{"$schema":"{_SCHEMA}","exporter":"deepcontext",'.encode(),
+    ),
+    opened_by="npx speedscope {}",
+)

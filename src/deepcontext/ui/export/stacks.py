@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from deepcontext.ui.web.measures import values_of
+from deepcontext.ui.measures import values_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from deepcontext.profiler.model.profile import Profile
-    from deepcontext.ui.web.answers import Measure
+    from deepcontext.ui.measures import Measure
 
 
 @dataclass(frozen=True, slots=True, eq=False)

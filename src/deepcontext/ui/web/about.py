@@ -15,13 +15,13 @@ from deepcontext.profiler.views.layers import OPTIONAL_LAYERS, layer_of_frame
 from deepcontext.profiler.views.pivot import pivots
 from deepcontext.ui.format import format_bytes, format_count, format_ns, format_share
 from deepcontext.ui.labels import figures
+from deepcontext.ui.measures import measures
 from deepcontext.ui.web.answers import (
     AboutAnswer,
     CollectorAnswer,
     ProfileAnswer,
     SectionAnswer,
 )
-from deepcontext.ui.web.measures import measures
 from deepcontext.ui.web.tables import tables_of
 
 if TYPE_CHECKING:

@@ -10,22 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from deepcontext.ui.measures import Measure  # noqa: TC001  write_web_types.py evaluates it
+
 
 @dataclass(frozen=True, slots=True)
 class ErrorAnswer:
     """Why a request was refused; sent with a status of 400 and above."""
 
     error: str
-
-
-@dataclass(frozen=True, slots=True)
-class Measure:
-    """Something whose cost can be shown: the total of a metric, or the number of its events."""
-
-    key: str
-    label: str
-    unit: str
-    description: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,11 +20,11 @@ from werkzeug.exceptions import HTTPException
 import deepcontext
 from deepcontext.errors import DeepContextError, UserError
 from deepcontext.profiler.summaries.measures import default_metric
+from deepcontext.ui.measures import measures
 from deepcontext.ui.web.about import about
 from deepcontext.ui.web.answers import ErrorAnswer
 from deepcontext.ui.web.ask import QUESTIONS
 from deepcontext.ui.web.guard import Guard, protect
-from deepcontext.ui.web.measures import measures
 from deepcontext.ui.web.shelf import ChangedFileError, GoneFileError
 from deepcontext.ui.web.source_pane import NO_TEXT
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from deepcontext.analyzers import known_findings
-from deepcontext.ui.report.findings import gain_text, texts_of
+from deepcontext.ui.finding_texts import gain_text, texts_of
 from deepcontext.ui.web.answers import FindingRow, FindingsAnswer, FindingText
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from deepcontext.profiler.format.frame import Phase
 from deepcontext.profiler.views.bottom_up import bottom_up, callers_of, outermost
 from deepcontext.profiler.views.options import Edit
 from deepcontext.profiler.views.top_down import OUTSIDE
+from deepcontext.ui.measures import measure_named, values_of
 from deepcontext.ui.web.answers import FlameAnswer, NodeColumns
 from deepcontext.ui.web.cut import Cut, cut, difference_columns, function_columns
-from deepcontext.ui.web.measures import measure_named, values_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -12,6 +12,7 @@ from deepcontext.profiler.model.grouping import NO_GROUP, Spreads, sums
 from deepcontext.profiler.summaries.phases import PHASES
 from deepcontext.profiler.views.layers import Layer
 from deepcontext.ui.labels import metric_label
+from deepcontext.ui.measures import measures, values_of
 from deepcontext.ui.web.answers import (
     FindAnswer,
     FoundNode,
@@ -22,7 +23,6 @@ from deepcontext.ui.web.answers import (
     PathStep,
     PhaseValue,
 )
-from deepcontext.ui.web.measures import measures, values_of
 from deepcontext.ui.web.tables import calls_of
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from deepcontext.profiler.summaries.phases import PHASES, shown_phase
 from deepcontext.profiler.views.layers import OPTIONAL_LAYERS, layer_of_frame
 from deepcontext.profiler.views.options import TreeOptions
 from deepcontext.profiler.views.pivot import pivots
-from deepcontext.ui.web.measures import measures, metric_of, values_of
+from deepcontext.ui.measures import measures, metric_of, values_of
 from deepcontext.ui.web.questions import FlameQuestion, TreeQuestion
 from deepcontext.ui.web.source_pane import files
 from deepcontext.ui.web.tables import table, tables_of

@@ -14,8 +14,8 @@ import numpy as np
 from deepcontext.errors import QueryError
 from deepcontext.profiler.model.source import is_user_file
 from deepcontext.ui.format import shorten_path
+from deepcontext.ui.measures import measure_named, metric_of
 from deepcontext.ui.web.answers import FileRow, FilesAnswer, LineCost, SourceAnswer, TextPart
-from deepcontext.ui.web.measures import measure_named, metric_of
 from deepcontext.ui.web.tables import group_table
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from deepcontext.profiler.summaries.operators import by_operator
 from deepcontext.profiler.summaries.phases import PHASES
 from deepcontext.profiler.summaries.scopes import by_scope
 from deepcontext.profiler.views.layers import LAYER_OF_KIND
+from deepcontext.ui.measures import measure_named, metric_of
 from deepcontext.ui.web.answers import Calls, TableAnswer, TableRow
-from deepcontext.ui.web.measures import measure_named, metric_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,7 +1,11 @@
-"""Measures: the quantities a view can display; a metric's total, or how often it was measured."""
+"""Measures: the quantities a view can display; a metric's total, or how often it was measured.
+
+Serves the page and the exports.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from deepcontext.errors import QueryError
@@ -9,7 +13,6 @@ from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS
 from deepcontext.profiler.model.elapsed import ELAPSED_TIME_NS
 from deepcontext.profiler.summaries.measures import summed_metrics
 from deepcontext.ui.labels import metric_label
-from deepcontext.ui.web.answers import Measure
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,6 +29,16 @@ _EVENTS: Final = {
     "copy_bytes": "copies",
     "transfer_bytes": "transfers",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """Something whose cost can be shown: the total of a metric, or the number of its events."""
+
+    key: str
+    label: str
+    unit: str
+    description: str
 
 
 def measures(profile: Profile) -> list[Measure]:

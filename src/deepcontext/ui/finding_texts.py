@@ -1,0 +1,67 @@
+"""What a finding says, in words that the report, the page and Markdown share. Does not draw."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from deepcontext.ui.format import (
+    format_bytes,
+    format_count,
+    format_ns,
+    format_share,
+    frame_label,
+    shorten_path,
+)
+from deepcontext.ui.labels import metric_label, words
+
+if TYPE_CHECKING:
+    from deepcontext.analyzers.finding import Finding
+    from deepcontext.profiler.model.profile import Profile
+
+_FRAMES_SHOWN: Final = 4
+# Two shares that differ by less are one to a reader.
+_NEARLY: Final = 0.95
+
+
+def texts_of(profile: Profile, finding: Finding) -> list[tuple[str, str]]:
+    """Return what a finding says besides its title: pairs of a name and a text."""
+    texts = []
+    if finding.nodes:
+        frames = profile.path(finding.nodes[0])[1:][-_FRAMES_SHOWN:]
+        texts.append(("where", " > ".join(frame_label(frame) for frame in frames)))
+    evidence = ", ".join(
+        _evidence(name, value, profile.run.cwd) for name, value in finding.evidence.items()
+    )
+    if evidence:
+        texts.append(("seen", evidence))
+    if finding.gain:
+        texts.append(("gain", f"at most {gain_text(finding)}, if {finding.gain.assumption}"))
+    texts += [("do", finding.advice), ("misleads when", finding.misleads)]
+    return [(name, text) for name, text in texts if text]
+
+
+def gain_text(finding: Finding) -> str:
+    """Return what a finding promises at most: ``12.3 % of host time (4.0 % of the run)``."""
+    if finding.gain is None:
+        return "-"
+    metric = metric_label(finding.gain.metric)
+    text = f"{format_share(finding.gain.upper_bound_share)} of {metric}"
+    share = finding.gain.run_share
+    if share is None or share >= _NEARLY * finding.gain.upper_bound_share:
+        return text
+    return f"{text} ({format_share(share)} of the run)"
+
+
+def _evidence(name: str, value: float | str, folder: str) -> str:
+    label, _, unit = name.rpartition("_")
+    if isinstance(value, str):
+        return f"{words(name)} {shorten_path(value, folder)}"
+    shown = {
+        "ns": format_ns,
+        "bytes": format_bytes,
+        "share": format_share,
+        "count": format_count,
+    }.get(unit)
+    if shown is None:
+        return f"{words(name)} {value:g}"
+    return f"{words(label)} {shown(value)}"
