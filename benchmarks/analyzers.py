@@ -6,6 +6,7 @@ import dataclasses
 import statistics
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,7 +27,10 @@ from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.metric import HOST_TIME_NS, MetricDescriptor
 from deepcontext.profiler.model.metric_rows import MetricRows
 from deepcontext.profiler.model.profile import Profile
-from deepcontext.profiler.model.synthetic import random_profile
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from tests.synthetic import random_profile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,7 +13,10 @@ import numpy as np
 from paired import Table, machine
 
 from deepcontext.profiler.model.profile import Profile
-from deepcontext.profiler.model.synthetic import random_profile
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from tests.synthetic import random_profile
 
 if TYPE_CHECKING:
     from collections.abc import Callable

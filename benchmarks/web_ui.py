@@ -20,7 +20,10 @@ from typing import TYPE_CHECKING, Any
 from paired import Table, machine
 
 import deepcontext
-from deepcontext.profiler.model.synthetic import random_profile
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from tests.synthetic import random_profile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

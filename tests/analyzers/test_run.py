@@ -24,7 +24,7 @@ from deepcontext.errors import UserError
 from deepcontext.profiler.format import schema, wire
 from deepcontext.profiler.format.frame import Frame, FrameKind
 from deepcontext.profiler.model.profile import Profile
-from deepcontext.profiler.model.synthetic import random_profile
+from tests.synthetic import random_profile
 
 if TYPE_CHECKING:
     from pathlib import Path

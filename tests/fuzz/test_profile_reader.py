@@ -21,7 +21,7 @@ from deepcontext.errors import ProfileDataError
 from deepcontext.profiler.format import schema, wire
 from deepcontext.profiler.model.profile import Profile
 from deepcontext.profiler.model.store.messages import message_class
-from deepcontext.profiler.model.synthetic import random_profile
+from tests.synthetic import random_profile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

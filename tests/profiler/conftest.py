@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from deepcontext.profiler.model.synthetic import random_profile
+from tests.synthetic import random_profile
 
 if TYPE_CHECKING:
     from collections.abc import Callable

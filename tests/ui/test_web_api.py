@@ -16,7 +16,6 @@ from deepcontext.profiler.format.frame import Frame, FrameKind
 from deepcontext.profiler.format.metric import Aggregation, MetricDescriptor
 from deepcontext.profiler.model.metric_rows import MetricRows
 from deepcontext.profiler.model.profile import Profile
-from deepcontext.profiler.model.synthetic import random_profile
 from deepcontext.profiler.summaries.lines import by_line
 from deepcontext.profiler.summaries.modules import by_module
 from deepcontext.profiler.summaries.operators import by_operator
@@ -25,6 +24,7 @@ from deepcontext.profiler.summaries.scopes import by_scope
 from deepcontext.ui.measures import measures
 from deepcontext.ui.web.app import ViewSettings, create_app, warm_up
 from deepcontext.ui.web.shelf import OpenProfile, Shelf
+from tests.synthetic import random_profile
 from tests.ui.conftest import gpu_profile
 
 if TYPE_CHECKING:

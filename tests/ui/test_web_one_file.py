@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from deepcontext.profiler.model.synthetic import random_profile
 from deepcontext.ui.web.app import STATIC, ViewSettings, create_app
 from deepcontext.ui.web.one_file import Limits, make_page
 from deepcontext.ui.web.shelf import OpenProfile, Shelf
+from tests.synthetic import random_profile
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -275,7 +275,7 @@ def test_another_user_s_file_and_folder_are_refused_in_words() -> None:
 
 
 def test_a_profile_begins_as_its_kind_says() -> None:
-    from deepcontext.profiler.model.synthetic import random_profile
+    from tests.synthetic import random_profile
 
     assert PROFILE.matches(random_profile(3).to_bytes(), "any")
 

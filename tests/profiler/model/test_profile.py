@@ -17,7 +17,7 @@ from deepcontext.errors import EnvironmentProblem, ProfileDataError, QueryError,
 from deepcontext.profiler.format.frame import Frame, FrameKind, Phase
 from deepcontext.profiler.model.profile import Profile
 from deepcontext.profiler.model.run_info import RunInfo
-from deepcontext.profiler.model.synthetic import random_profile
+from tests.synthetic import random_profile
 
 if TYPE_CHECKING:
     from collections.abc import Callable

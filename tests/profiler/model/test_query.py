@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from deepcontext.errors import QueryError
 from deepcontext.profiler.format.frame import Frame, FrameKind, Phase
-from deepcontext.profiler.model.synthetic import random_profile
+from tests.synthetic import random_profile
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from deepcontext.profiler.format.frame import Frame, FrameKind
-from deepcontext.profiler.model.synthetic import random_profile
 from deepcontext.profiler.views.bottom_up import bottom_up, callers_of
 from deepcontext.profiler.views.options import TreeOptions
 from deepcontext.profiler.views.top_down import TopDown
+from tests.synthetic import random_profile
 
 if TYPE_CHECKING:
     from deepcontext.profiler.views.bottom_up import CallerTree

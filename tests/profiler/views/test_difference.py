@@ -6,10 +6,10 @@ from typing import Any
 
 from deepcontext.profiler.format.frame import Frame, FrameKind
 from deepcontext.profiler.model.run_info import RunInfo
-from deepcontext.profiler.model.synthetic import random_profile
 from deepcontext.profiler.views.difference import Difference
 from deepcontext.profiler.views.options import TreeOptions
 from deepcontext.profiler.views.top_down import TopDown
+from tests.synthetic import random_profile
 
 METRIC = "host_time_ns"
 

@@ -10,13 +10,13 @@ import pytest
 
 from deepcontext.errors import QueryError
 from deepcontext.profiler.format.frame import Frame, FrameKind, Phase
-from deepcontext.profiler.model.synthetic import random_profile
 from deepcontext.profiler.summaries import ranks as balance
 from deepcontext.profiler.views.layers import LAYER_OF_KIND, Layer
 from deepcontext.profiler.views.merge import merge
 from deepcontext.profiler.views.options import Edit, TreeOptions
 from deepcontext.profiler.views.pivot import pivots
 from deepcontext.profiler.views.top_down import TopDown
+from tests.synthetic import random_profile
 
 if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile

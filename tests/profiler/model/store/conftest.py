@@ -12,8 +12,8 @@ from deepcontext.profiler.format.status import Status
 from deepcontext.profiler.model.profile import Profile
 from deepcontext.profiler.model.run_info import RunInfo
 from deepcontext.profiler.model.store.messages import message_class
-from deepcontext.profiler.model.synthetic import random_profile
 from deepcontext.profiler.model.trust import CollectorReport, TrustReport
+from tests.synthetic import random_profile
 
 if TYPE_CHECKING:
     from collections.abc import Callable

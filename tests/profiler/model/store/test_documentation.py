@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from deepcontext.profiler.format import schema
-from deepcontext.profiler.model.synthetic import random_profile
+from tests.synthetic import random_profile
 
 PAGE = Path(__file__).parents[4] / "docs" / "formats" / "profile.md"
 PROTO = Path(schema.__file__).with_name("profile.proto")

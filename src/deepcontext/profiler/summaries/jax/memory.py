@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from deepcontext.profiler.summaries.groups import GroupTable
 
 PEAK: Final = "jax_peak_bytes"
-LIVE: Final = "jax_live_bytes"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from deepcontext.profiler.format.frame import FrameKind
-from deepcontext.profiler.model.synthetic import random_profile
+from tests.synthetic import random_profile
 
 
 @pytest.mark.parametrize("nodes", [1, 2, 3, 100, 20_000])

@@ -1,4 +1,4 @@
-"""Profiles made up from a seed, of any size, for benchmarks and for tests of views and analyzers.
+"""Profiles made up from a seed, of any size: for tests of readers, views and analyzers, and for benchmarks.
 
 The numbers mean nothing, but hang together as recorded ones do: operators and scopes have times,
 extremes lie around the mean, operators at the bottom have a phase.
