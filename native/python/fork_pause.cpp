@@ -1,7 +1,7 @@
 #include "python/fork_pause.h"
 
 #include <algorithm>
-#include <new>
+#include <ctime>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -18,6 +18,9 @@ constexpr bool kForkCountsThreadsAfterHooks = PY_VERSION_HEX >= 0x030D0000;
 bool isMainThread() {
   return static_cast<long>(getpid()) == syscall(SYS_gettid);
 }
+
+// Between two looks whether a thread has ended: it does so at once, or when its callback returns.
+constexpr timespec kBetweenLooks{0, 100'000};
 
 /// Whether `frame` is running, now or further down the stack of this thread.
 bool isOnStack(const PyFrameObject *frame) {
@@ -55,35 +58,19 @@ void ForkPause::pause() {
 }
 
 void ForkPause::join(std::thread ending) {
+  ++ending_;
   {
-    std::lock_guard hold(mutex_);
-    ++ending_;
+    GilRelease release;
+    ending.join();
   }
-  GilRelease release;
-  ending.join();
-  std::lock_guard hold(mutex_);
   --ending_;
-  ended_.notify_all();
 }
 
 void ForkPause::waitForEnding() {
-  {
-    std::lock_guard hold(mutex_);
-    if (ending_ == 0) {
-      return;
-    }
+  while (ending_ > 0) {
+    GilRelease release;
+    nanosleep(&kBetweenLooks, nullptr);
   }
-  GilRelease release;
-  std::unique_lock hold(mutex_);
-  ended_.wait(hold, [this] { return ending_ == 0; });
-}
-
-void ForkPause::abandonInChild() {
-  forks_ = 0;
-  // Threads of the parent may have held them.
-  new (&mutex_) std::mutex();
-  new (&ended_) std::condition_variable();
-  ending_ = 0;
 }
 
 void ForkPause::resume() {

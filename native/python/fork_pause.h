@@ -2,8 +2,6 @@
 // Ends our own threads for the moment of a fork made by Python.
 #include <Python.h>
 
-#include <condition_variable>
-#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -43,16 +41,16 @@ public:
   /// Whether a thread of the program is about to fork: none of ours may start.
   bool isForking() const { return forks_ > 0; }
   /// In a forked child. Async-signal-safe.
-  void abandonInChild();
+  void abandonInChild() {
+    forks_ = 0;
+    ending_ = 0;
+  }
 
 private:
   void resumeNow();
   static int resumeWhenForked(void *self);
 
   std::vector<PausableThread *> threads_;
-  // Held for a moment only, with and without the GIL.
-  std::mutex mutex_;
-  std::condition_variable ended_;
   int ending_ = 0;              // threads being joined
   int forks_ = 0;               // that have begun and not ended
   PyObject *forking_ = nullptr; // the frame that calls os.fork(), until it has returned

@@ -282,14 +282,15 @@ def test_a_program_without_a_framework_is_told_where_its_time_went(folder: Path)
     lines = run(folder, "plain.py").stderr.splitlines()
     assert lines[1].startswith("plain.py: ")
     assert "of processor time" in lines[1]
-    assert lines[2].split() == [
-        *("elapsed", "of", "run", "running", "waiting", "line", "of", "yours", "source")
-    ]
+    heading = ["elapsed", "of", "run", "running", "waiting", "line", "of", "yours", "source"]
+    # On a busy machine the first sentence goes on: "..., 20 % waiting for a CPU".
+    start = next(number for number, line in enumerate(lines) if line.split() == heading)
+    assert start <= 3
     # Nothing between the heading and the lines: nobody asked for operators, GPUs or docker.
-    assert "plain.py:" in lines[3]
-    assert any("time.sleep(0.3)" in line for line in lines[3:])
-    assert any("sum(i * i" in line for line in lines[3:])
-    assert len(lines) <= 9
+    assert "plain.py:" in lines[start + 1]
+    assert any("time.sleep(0.3)" in line for line in lines[start:])
+    assert any("sum(i * i" in line for line in lines[start:])
+    assert len(lines) <= 7 + start
 
 
 @pytest.mark.parametrize("script", ["", "raise ValueError('at once')\n"])

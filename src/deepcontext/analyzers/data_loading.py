@@ -33,9 +33,11 @@ def _find(profile: Profile) -> list[Finding]:
     workers = _workers_per_loader(profile, scopes)
     least = _LEAST_SHARE_WITH_WORKERS if workers else _LEAST_SHARE
     findings = []
-    if share >= least:
-        findings.append(_waiting(profile, scopes, value, workers))
     crowded = places.crowded_ns(profile)
+    # Workers are processes of their own. Where other programs took this process's cores, they took
+    # those of the workers, too, and the wait says nothing about the loader.
+    if share >= least and not (workers and crowded):
+        findings.append(_waiting(profile, scopes, value, workers))
     if workers > profile.run.cpu_count > 0 and (share >= least or crowded):
         findings.append(_oversubscribed(profile, scopes, value + crowded, workers))
     return findings

@@ -363,7 +363,7 @@ def test_a_program_that_comes_after_measured_ones_gets_a_window(record: Record) 
         x = jnp.ones((512, 512)) * 1e-3
         for _ in range(300):
             few_events(x).block_until_ready()
-        for _ in range(3):
+        for _ in range(60):
             late(x).block_until_ready()
 
     recording = record(work, exact=False)
