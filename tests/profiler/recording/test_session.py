@@ -284,6 +284,16 @@ def test_importing_the_package_imports_no_framework_and_no_library() -> None:
     assert run(code).stdout.strip() == "[]"
 
 
+def test_a_program_that_only_marks_scopes_loads_no_options() -> None:
+    code = (
+        "import sys, deepcontext\n"
+        "with deepcontext.scope('evaluate'):\n"
+        "    deepcontext.step()\n"
+        "print([m for m in sys.modules if 'option' in m or m == 'deepcontext.session_start'])\n"
+    )
+    assert run(code).stdout.strip() == "[]"
+
+
 def test_a_whole_session_imports_nothing_beyond_the_standard_library(tmp_path: Path) -> None:
     code = (
         "import sys, time\n"
