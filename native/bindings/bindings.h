@@ -5,6 +5,7 @@
 namespace deepcontext {
 
 void bindSession(nanobind::module_ &module);
+void bindPython(nanobind::module_ &module);
 void bindGpu(nanobind::module_ &module);
 void bindNativeFrames(nanobind::module_ &module);
 void bindSampling(nanobind::module_ &module);

@@ -7,10 +7,12 @@
 
 #include "bindings/bindings.h"
 #include "bindings/without_gil.h"
-#include "gpu/collector.h"
+#include "gpu/cupti/collector.h"
 #include "gpu/dynlib.h"
 #include "gpu/ranges.h"
-#include "python/frame_walk.h"
+#include "gpu/rocprofiler/collector.h"
+#include "gpu/roctracer/collector.h"
+#include "python/scopes.h"
 
 namespace nb = nanobind;
 
@@ -18,28 +20,17 @@ namespace deepcontext {
 
 namespace {
 
-Node *pythonAware(Recorder &recorder) {
-  return callContext(recorder, currentFrame(recorder), recorder.innermost());
-}
-
-/// A range goes on in the frame that was running when it was opened, like a scope.
-void openRange(Recorder &recorder, FrameKind kind, uint32_t name, const void *owner) {
-  const InterpreterFrame *top = currentFrame(recorder);
-  Node *parent = pythonContext(recorder, top, recorder.innermost());
-  Level *level =
-      recorder.push(LevelKind::kScope, recorder.tree.child(parent, kind, name, 0), owner);
-  if (level) {
-    setAnchors(level, top);
-    level->start_ticks = ticks();
-  }
-}
-
 gpu::Collector &collectorNamed(const std::string &name) {
-  gpu::Collector *collector = gpu::collectorOf(name);
-  if (!collector) {
-    throw nb::value_error("no such GPU collector");
+  if (name == "cupti") {
+    return gpu::cupti::CuptiCollector::instance();
   }
-  return *collector;
+  if (name == "rocprofiler") {
+    return gpu::rocprofiler::RocprofilerCollector::instance();
+  }
+  if (name == "roctracer") {
+    return gpu::roctracer::RoctracerCollector::instance();
+  }
+  throw nb::value_error("the GPU collector is not one of cupti, rocprofiler, roctracer");
 }
 
 nb::list devices(const std::string &name) {
@@ -77,7 +68,7 @@ gpu::CollectorOptions optionsOf(size_t buffer_bytes, size_t pool_bytes, double d
 } // namespace
 
 void bindGpu(nb::module_ &module) {
-  gpu::setContextProvider(pythonAware);
+  gpu::setContextProvider(currentCallContext);
   gpu::setRangeOpener(openRange);
   module.def("gpu_mapped_libraries", gpu::mappedLibraries);
   module.def("gpu_probe",

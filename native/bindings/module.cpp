@@ -1,84 +1,12 @@
 #include <nanobind/nanobind.h>
-#include <pthread.h>
-
-#include <array>
 
 #include "bindings/bindings.h"
-#include "core/allocation_ledger.h"
-#include "core/guard.h"
-#include "core/interner.h"
-#include "core/metric_registry.h"
 #include "core/mutex.h"
-#include "core/recorder.h"
-#include "gpu/collector.h"
-#include "jax/attribution.h"
-#include "jax/live_arrays.h"
-#include "jax/source_frames.h"
-#include "python/code_table.h"
-#include "python/fork_pause.h"
-#include "python/module_table.h"
-#include "python/watcher.h"
 #include "sampling/sampler.h"
-#include "sampling/thread_names.h"
-#include "unwind/address_table.h"
+#include "session/fork_handlers.h"
 
-namespace {
-
-using namespace deepcontext;
-
-/// What another thread may hold at the moment of a fork, in lock order. The fork waits for it, so
-/// that the child, in which that thread does not exist, finds it whole and unlocked: code objects
-/// and modules die in children, too.
-std::array<Mutex *, 11> forkLocks() {
-  return {&jax::arraysForkLock(),
-          &jax::Attribution::instance().forkLock(),
-          &jax::FunctionTable::instance().forkLock(),
-          &RecorderRegistry::instance().forkLock(),
-          &ModuleTable::instance().forkLock(),
-          &CodeTable::instance().forkLock(),
-          &ThreadNames::instance().forkLock(),
-          &jax::SourceFrames::instance().forkLock(),
-          &unwind::AddressTable::instance().forkLock(),
-          &Interner::instance().forkLock(),
-          &MetricRegistry::instance().forkLock()};
-}
-
-/// The threads that read a GPU's records end first: they may need what is locked then.
-void beforeFork() {
-  guarded(gpu::beforeFork);
-  AllocationLedger::instance().lockForFork(); // never waits for one of the others
-  for (Mutex *mutex : forkLocks()) {
-    mutex->lock();
-  }
-  RecorderRegistry::instance().prepareFork();
-}
-
-void unlock() {
-  for (Mutex *mutex : forkLocks()) {
-    mutex->unlock();
-  }
-  AllocationLedger::instance().unlockAfterFork();
-}
-
-void afterFork() {
-  unlock();
-  guarded([] { gpu::afterFork(/*is_child=*/false); });
-}
-
-/// A forked child records nothing: it would count into its own copy of the parent's trees.
-void inForkedChild() {
-  RecorderRegistry::instance().abandonInChild();
-  unlock();
-  guarded([] { gpu::afterFork(/*is_child=*/true); });
-  Sampler::instance().abandonInChild();
-  Watcher::instance().abandonInChild();
-  ForkPause::instance().abandonInChild();
-}
-
-} // namespace
-
-/// Number of locks of ours that the calling thread holds. The tests look it up, to call it where
-/// the interpreter allocates.
+/// Number of the profiler's locks that the calling thread holds. The tests look it up, to call it
+/// where the interpreter allocates.
 extern "C" __attribute__((visibility("default"))) int deepcontext_locks_held() {
   return deepcontext::Mutex::heldByThisThread();
 }
@@ -86,6 +14,7 @@ extern "C" __attribute__((visibility("default"))) int deepcontext_locks_held() {
 NB_MODULE(_native, module) {
   module.attr("VERSION") = DEEPCONTEXT_VERSION;
   deepcontext::bindSession(module);
+  deepcontext::bindPython(module);
   deepcontext::bindNativeFrames(module);
   deepcontext::bindSampling(module);
   deepcontext::bindTorch(module);
@@ -93,5 +22,5 @@ NB_MODULE(_native, module) {
   deepcontext::bindGpu(module);
   deepcontext::bindJax(module);
   deepcontext::Sampler::instance(); // made now, not in a forked child
-  pthread_atfork(beforeFork, afterFork, inForkedChild);
+  deepcontext::installForkHandlers();
 }

@@ -15,23 +15,17 @@ namespace deepcontext {
 namespace {
 
 nb::dict nativeCounts() {
-  uint64_t walks = 0, frames = 0, by_libgcc = 0, no_rule = 0, bad_stack = 0, too_deep = 0;
-  for (Recorder *recorder : RecorderRegistry::instance().active()) {
-    const RecorderCounters &own = recorder->counters;
-    walks += own.native_walks.load(std::memory_order_relaxed);
-    frames += own.native_frames.load(std::memory_order_relaxed);
-    by_libgcc += own.native_by_libgcc.load(std::memory_order_relaxed);
-    no_rule += own.native_no_rule.load(std::memory_order_relaxed);
-    bad_stack += own.native_bad_stack.load(std::memory_order_relaxed);
-    too_deep += own.native_too_deep.load(std::memory_order_relaxed);
-  }
+  std::vector<Recorder *> recorders = RecorderRegistry::instance().active();
+  auto sum = [&](std::atomic<uint64_t> RecorderCounters::*counter) {
+    return RecorderCounters::sum(recorders, counter);
+  };
   nb::dict values;
-  values["walks"] = walks;
-  values["frames"] = frames;
-  values["by_libgcc"] = by_libgcc;
-  values["no_rule"] = no_rule;
-  values["bad_stack"] = bad_stack;
-  values["too_deep"] = too_deep;
+  values["walks"] = sum(&RecorderCounters::native_walks);
+  values["frames"] = sum(&RecorderCounters::native_frames);
+  values["by_libgcc"] = sum(&RecorderCounters::native_by_libgcc);
+  values["no_rule"] = sum(&RecorderCounters::native_no_rule);
+  values["bad_stack"] = sum(&RecorderCounters::native_bad_stack);
+  values["too_deep"] = sum(&RecorderCounters::native_too_deep);
   return values;
 }
 

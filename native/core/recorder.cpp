@@ -28,6 +28,15 @@ std::atomic<bool> g_is_first_thread_main{true};
 
 } // namespace
 
+uint64_t RecorderCounters::sum(const std::vector<Recorder *> &recorders,
+                               std::atomic<uint64_t> RecorderCounters::*counter) {
+  uint64_t total = 0;
+  for (const Recorder *recorder : recorders) {
+    total += (recorder->counters.*counter).load(std::memory_order_relaxed);
+  }
+  return total;
+}
+
 Recorder::Recorder(uint32_t index) : index_(index) {}
 
 __attribute__((noinline, cold)) uint64_t Recorder::countStepBack() {

@@ -10,6 +10,7 @@
 #include "core/interner.h"
 #include "core/lazy_array.h"
 #include "core/mutex.h"
+#include "core/recorder_extension.h"
 #include "core/sequence_ring.h"
 #include "core/thread_tree.h"
 
@@ -91,6 +92,8 @@ struct WalkedFrame {
   uint32_t function = 0; // of a native frame, see unwind/address_table.h
 };
 
+class Recorder;
+
 /// Counters a thread keeps about its own recording; read by anyone.
 struct RecorderCounters {
   std::atomic<uint64_t> operators{0};
@@ -112,6 +115,8 @@ struct RecorderCounters {
   static void bump(std::atomic<uint64_t> &counter, uint64_t by = 1) {
     counter.store(counter.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
   }
+  static uint64_t sum(const std::vector<Recorder *> &recorders,
+                      std::atomic<uint64_t> RecorderCounters::*counter);
 };
 
 /// Everything one thread writes while it records. Owner thread only, except the tree's readers, the
@@ -160,6 +165,16 @@ public:
     __atomic_store_n(&level_count_, level_count_ + 1, __ATOMIC_RELEASE);
     return level;
   }
+  /// Push a level, let `note_frames(level)` say which frames it was opened in, and start its clock.
+  template <typename NoteFrames>
+  Level *open(LevelKind kind, Node *node, const void *owner, NoteFrames note_frames) {
+    Level *level = push(kind, node, owner);
+    if (__builtin_expect(level != nullptr, 1)) {
+      note_frames(level);
+      level->start_ticks = ticks();
+    }
+    return level;
+  }
   /// Close the level of `owner`, charging `now - start` to it; unknown owners are ignored (their
   /// start was not seen).
   void close(const void *owner, uint64_t now) {
@@ -187,11 +202,24 @@ public:
   const void *thread_state = nullptr; // of the interpreter, where it is known to stay: main thread
   bool is_main_thread = false;
   LazyArray<WalkedFrame> walked{kMaxPath}; // scratch of the frame walk, innermost first
-  std::shared_ptr<void> address_caches;    // of the frame walk
-  std::shared_ptr<void> native_walker;     // of the walk through native frames
-  std::shared_ptr<void> shape_names;       // of the PyTorch observer
+
+  RecorderExtensions extensions;
 
   SequenceRing &ring() { return ring_; }
+  /// Count an operator and run the hook's part for it, timed once in 256 events.
+  template <typename Hook> void countOperator(Hook hook) {
+    constexpr uint64_t kTimedMask = 255;
+    uint64_t seen = counters.operators.load(std::memory_order_relaxed) + 1;
+    counters.operators.store(seen, std::memory_order_relaxed);
+    if (__builtin_expect((seen & kTimedMask) != 0, 1)) {
+      hook();
+      return;
+    }
+    uint64_t before = ticks();
+    hook();
+    RecorderCounters::bump(counters.hook_ticks, ticksSince(before, ticks()));
+    RecorderCounters::bump(counters.hook_samples);
+  }
 
   // -- which thread this is
   std::atomic<uint64_t> thread_handle{0}; // pthread_self(), which is Python's Thread.ident

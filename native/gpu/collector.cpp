@@ -2,10 +2,7 @@
 
 #include <memory>
 
-#include "gpu/cupti/collector.h"
 #include "gpu/deadline.h"
-#include "gpu/rocprofiler/collector.h"
-#include "gpu/roctracer/collector.h"
 
 namespace deepcontext::gpu {
 
@@ -103,19 +100,6 @@ std::string Collector::callWithDeadline(const char *library, const char *what,
            " s; records it held are missing, and " + library + " is not called again";
   }
   return *problem;
-}
-
-Collector *collectorOf(const std::string &name) {
-  if (name == "cupti") {
-    return &cupti::CuptiCollector::instance();
-  }
-  if (name == "rocprofiler") {
-    return &rocprofiler::RocprofilerCollector::instance();
-  }
-  if (name == "roctracer") {
-    return &roctracer::RoctracerCollector::instance();
-  }
-  return nullptr;
 }
 
 void beforeFork() {

@@ -84,8 +84,6 @@ protected:
   std::atomic<bool> is_timing_{false}; // API calls; read on the program's threads
 };
 
-/// The collectors this build has, by vendor interface: "cupti", "rocprofiler", "roctracer".
-Collector *collectorOf(const std::string &name);
 /// Fork handlers of the collectors that were made so far.
 void beforeFork();
 void afterFork(bool is_child);

@@ -1,8 +1,6 @@
 #include "gpu/kernel_names.h"
 
-#include <cstdlib>
 #include <cstring>
-#include <cxxabi.h>
 
 #include "core/interner.h"
 
@@ -46,23 +44,6 @@ void KernelNames::grow() {
       slots_[place(slot.name)] = slot;
     }
   }
-}
-
-Demangler::~Demangler() {
-  std::free(buffer_);
-}
-
-const char *Demangler::operator()(const char *name) {
-  if (name[0] != '_' || name[1] != 'Z') {
-    return name;
-  }
-  int status = 0;
-  char *readable = ::abi::__cxa_demangle(name, buffer_, &bytes_, &status);
-  if (!readable) {
-    return name;
-  }
-  buffer_ = readable;
-  return readable;
 }
 
 } // namespace deepcontext::gpu

@@ -36,15 +36,4 @@ private:
   uint64_t age_ = 1;
 };
 
-/// A C++ kernel's readable name; other names come back as they are.
-class Demangler {
-public:
-  ~Demangler();
-  const char *operator()(const char *name);
-
-private:
-  char *buffer_ = nullptr;
-  size_t bytes_ = 0;
-};
-
 } // namespace deepcontext::gpu

@@ -1,5 +1,6 @@
 #include "gpu/ranges.h"
 
+#include <algorithm>
 #include <atomic>
 #include <string_view>
 
@@ -23,14 +24,8 @@ thread_local OpenRanges t_open;
 void openPlain(Recorder &recorder, FrameKind kind, uint32_t name, const void *owner) {
   Level *outer = recorder.innermost();
   Node *parent = outer ? outer->node : recorder.tree.root();
-  Level *level =
-      recorder.push(LevelKind::kScope, recorder.tree.child(parent, kind, name, 0), owner);
-  if (level) {
-    for (auto &anchor : level->anchors) {
-      anchor = {};
-    }
-    level->start_ticks = ticks();
-  }
+  recorder.open(LevelKind::kScope, recorder.tree.child(parent, kind, name, 0), owner,
+                [](Level *level) { std::fill_n(level->anchors, Level::kAnchors, Anchor()); });
 }
 
 std::atomic<RangeOpener> g_opener{openPlain};

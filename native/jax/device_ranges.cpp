@@ -8,6 +8,7 @@
 
 #include "core/guard.h"
 #include "core/recorder.h"
+#include "core/text.h"
 #include "jax/attribution.h"
 #include "jax/tree_writer.h"
 #include "python/frame_walk.h"
@@ -98,22 +99,20 @@ void openOperation(OpenRanges &open, const DeviceRange &range) {
   if (node->parent != outside) {
     g_known.fetch_add(1, std::memory_order_relaxed);
   }
-  if (Level *level = recorder.push(LevelKind::kOperator, node, &open.owners[open.count])) {
-    level->anchors[0].frame = top; // kernels belong to the operation, not to the frame once more
-    level->start_ticks = ticks();
-  }
+  // The frame is noted: kernels belong to the operation, not to the frame once more.
+  openLevel(recorder, LevelKind::kOperator, node, &open.owners[open.count], top);
 }
 
 } // namespace
 
 DeviceRange readDeviceRange(std::string_view text) {
   DeviceRange range;
-  if (text.find("XlaModule:#") != std::string_view::npos) {
+  if (contains(text, "XlaModule:#")) {
     range.kind = DeviceRange::Kind::kModule;
     range.name = fieldOf(text, "hlo_module=");
     std::string_view id = fieldOf(text, "program_id=");
     std::from_chars(id.data(), id.data() + id.size(), range.program_id);
-  } else if (text.find("Thunk:#") != std::string_view::npos) {
+  } else if (contains(text, "Thunk:#")) {
     range.name = fieldOf(text, "hlo_op=");
     range.kind = range.name.empty() ? DeviceRange::Kind::kOther : DeviceRange::Kind::kOperation;
   }

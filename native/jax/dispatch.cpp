@@ -16,7 +16,6 @@ namespace deepcontext::jax {
 
 namespace {
 
-constexpr uint64_t kHookSampleMask = 255; // time our own part once in 256 calls
 constexpr char kTracingMarker[] = "jax: tracing";
 
 // One pointer of initial-exec TLS, as in the recorder.
@@ -85,23 +84,7 @@ void open(Recorder &recorder, ActiveCall &call, uint32_t frame_name) {
   const InterpreterFrame *top = currentFrame(recorder);
   Node *parent = pythonContext(recorder, top, recorder.innermost());
   call.node = recorder.tree.child(parent, FrameKind::kOperator, frame_name, call.function + 1);
-  if (Level *level = recorder.push(LevelKind::kOperator, call.node, &call)) {
-    level->anchors[0].frame = top;
-    level->start_ticks = ticks();
-  }
-}
-
-void openTimed(Recorder &recorder, ActiveCall &call, uint32_t frame_name) {
-  uint64_t seen = recorder.counters.operators.load(std::memory_order_relaxed) + 1;
-  recorder.counters.operators.store(seen, std::memory_order_relaxed);
-  if (__builtin_expect((seen & kHookSampleMask) != 0, 1)) {
-    open(recorder, call, frame_name);
-    return;
-  }
-  uint64_t before = ticks();
-  open(recorder, call, frame_name);
-  RecorderCounters::bump(recorder.counters.hook_ticks, recorder.ticksSince(before, ticks()));
-  RecorderCounters::bump(recorder.counters.hook_samples);
+  openLevel(recorder, LevelKind::kOperator, call.node, &call, top);
 }
 
 /// Where a launch from inside another call counts: at that call itself when it is the same function
@@ -208,7 +191,8 @@ PyObject *onCall(PyObject *callable, PyObject *const *arguments, size_t flags_an
     recorder = &RecorderRegistry::current();
     call.outer = innermost();
     if (__builtin_expect(isOutermost(call), 1)) {
-      openTimed(*recorder, call, FunctionTable::instance().frameName(function));
+      recorder->countOperator(
+          [&] { open(*recorder, call, FunctionTable::instance().frameName(function)); });
     }
   });
   if (__builtin_expect(!recorder, 0)) {

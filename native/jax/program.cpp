@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/interner.h"
+#include "core/text.h"
 #include "jax/hlo_cost.h"
 
 namespace deepcontext::jax {
@@ -324,14 +325,13 @@ private:
 } // namespace
 
 Phase phaseOfOpName(std::string_view op_name) {
-  auto has = [&](std::string_view part) { return op_name.find(part) != std::string_view::npos; };
-  if (has("rematted_computation")) {
+  if (contains(op_name, "rematted_computation")) {
     return Phase::kRecompute;
   }
-  if (has("transpose(")) {
+  if (contains(op_name, "transpose(")) {
     return Phase::kBackward;
   }
-  return has("jvp(") ? Phase::kForward : Phase::kNone;
+  return contains(op_name, "jvp(") ? Phase::kForward : Phase::kNone;
 }
 
 std::string_view sharedText(std::string_view text) {

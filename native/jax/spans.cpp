@@ -4,6 +4,7 @@
 #include "jax/dispatch.h"
 #include "jax/live_arrays.h"
 #include "python/frame_walk.h"
+#include "python/scopes.h"
 
 namespace deepcontext::jax {
 
@@ -53,20 +54,7 @@ uint64_t enterSpan(FrameKind kind, const std::string &name) {
   if (!RecorderRegistry::isRecording() || innermostCall()) {
     return 0; // inside a call, jax itself waits and copies
   }
-  static uint64_t last_token = 0; // GIL held
-  Recorder &recorder = RecorderRegistry::current();
-  const InterpreterFrame *top = skipScopePlumbing(recorder, currentFrame(recorder));
-  Node *parent = pythonContext(recorder, top, recorder.innermost());
-  Node *node = recorder.tree.child(parent, kind, Interner::instance().intern(name), 0);
-  // Neither an address nor a scope's odd number.
-  uint64_t token = (1ull << 63) | (last_token += 2);
-  Level *level = recorder.push(LevelKind::kScope, node, reinterpret_cast<const void *>(token));
-  if (!level) {
-    return 0;
-  }
-  setAnchors(level, top);
-  level->start_ticks = ticks();
-  return token;
+  return enterPythonScope(RecorderRegistry::current(), kind, Interner::instance().intern(name));
 }
 
 void noteCopied(PyObject *result) {
@@ -86,12 +74,12 @@ void leaveSpan(uint64_t token, uint64_t bytes) {
   if (!recorder || token == 0) {
     return;
   }
-  Level *level = recorder->innermost();
-  if (bytes > 0 && level && level->owner == reinterpret_cast<const void *>(token)) {
+  const Level *level = recorder->innermost();
+  if (bytes > 0 && level && level->owner == scopeOwner(token)) {
     static const uint16_t metric = MetricRegistry::instance().id("transfer_bytes");
     recorder->tree.metric(level->node, metric).add(bytes);
   }
-  recorder->close(reinterpret_cast<const void *>(token), now);
+  recorder->close(scopeOwner(token), now);
 }
 
 } // namespace deepcontext::jax

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <map>
 
+#include "core/text.h"
 #include "jax/wire.h"
 
 namespace deepcontext::jax {
@@ -19,10 +20,6 @@ constexpr uint32_t kId = 1, kTimestampNs = 3, kEvents = 4;
 }
 namespace event_field {
 constexpr uint32_t kMetadata = 1, kOffsetPs = 2, kDurationPs = 3, kStats = 4;
-}
-
-bool endsWith(std::string_view text, std::string_view ending) {
-  return text.size() >= ending.size() && text.substr(text.size() - ending.size()) == ending;
 }
 
 /// Events that stand for one launch on one device, over jaxlib's versions.
@@ -135,7 +132,7 @@ public:
     for (const auto &[key, name] : plane.events) {
       if (isExecution(name)) {
         kinds_[key] = Kind::kExecution;
-      } else if (name.substr(0, 5) == "end: ") {
+      } else if (startsWith(name, "end: ")) {
         kinds_[key] = Kind::kEnd;
       } else if (name == "ThunkExecutor::Execute (wait for completion)") {
         kinds_[key] = Kind::kRunEnd;

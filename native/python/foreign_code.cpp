@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "sampling/memory_reader.h"
+#include "core/memory_reader.h"
 
 namespace deepcontext {
 

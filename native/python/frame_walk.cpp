@@ -17,20 +17,14 @@ struct SeenModule {
   const void *type = nullptr;
 };
 
-/// What a thread knows about addresses it met; hangs off its recorder.
-struct AddressCaches {
+/// What a thread knows about addresses it met.
+struct AddressCaches final : RecorderExtension {
+  static constexpr ExtensionPlace kPlace = ExtensionPlace::kFrameWalk;
   AddressCache<CodeEntry> codes;
   AddressCache<SeenModule> modules;
   uint64_t code_epoch = 0; // at which the last path was known to be right
   uint64_t module_epoch = 0;
 };
-
-AddressCaches &cachesOf(Recorder &recorder) {
-  if (__builtin_expect(!recorder.address_caches, 0)) {
-    recorder.address_caches = std::make_shared<AddressCaches>();
-  }
-  return *static_cast<AddressCaches *>(recorder.address_caches.get());
-}
 
 /// Forget the frames of the last path whose addresses may have got a new meaning since this thread
 /// looked last: all of them, because a walk compares only those below the innermost open level.
@@ -341,7 +335,7 @@ Node *mixedContext(Recorder &recorder, const InterpreterFrame *top, const Level 
   if (outer && outer->folded) {
     return outer->folded;
   }
-  AddressCaches &caches = cachesOf(recorder);
+  AddressCaches &caches = recorder.extensions.get<AddressCaches>();
   refresh(recorder, caches);
   uint32_t most = Recorder::kMaxPath - (outer ? outer->path_length : 0);
   uint32_t count = 0;
@@ -369,7 +363,7 @@ Node *pythonContext(Recorder &recorder, const InterpreterFrame *top, const Level
     return mixedContext(recorder, top, outer, kOnlyBetweenPythonFrames);
   }
   bool is_in_scope = outer && outer->kind == LevelKind::kScope;
-  AddressCaches &caches = cachesOf(recorder);
+  AddressCaches &caches = recorder.extensions.get<AddressCaches>();
   refresh(recorder, caches);
   Boundary boundary{outer ? &outer->anchors[0] : nullptr, is_in_scope};
   uint32_t begin = outer ? outer->path_length : 0;
@@ -396,11 +390,7 @@ Node *nativeContext(Recorder &recorder, const InterpreterFrame *top, const Level
                       is_known ? reinterpret_cast<uintptr_t>(machinery_until) : 0);
 }
 
-void setAnchors(Level *level, const InterpreterFrame *top) {
-  level->anchors[0].frame = top;
-  if (level->kind != LevelKind::kScope) {
-    return;
-  }
+void setScopeAnchors(Level *level, const InterpreterFrame *top) {
   for (Anchor &anchor : level->anchors) {
     anchor = {top, nullptr, nullptr};
     if (top) {
@@ -416,7 +406,7 @@ void setAnchors(Level *level, const InterpreterFrame *top) {
 }
 
 const InterpreterFrame *skipScopePlumbing(Recorder &recorder, const InterpreterFrame *top) {
-  AddressCaches &caches = cachesOf(recorder);
+  AddressCaches &caches = recorder.extensions.get<AddressCaches>();
   while (top && codeEntry(recorder, caches, frameCode(top)).role == CodeRole::kScopePlumbing) {
     top = callerFrame(top);
   }

@@ -1,7 +1,6 @@
 #include "python/native_merge.h"
 
 #include <algorithm>
-#include <memory>
 
 #include "unwind/stack_walk.h"
 
@@ -9,22 +8,13 @@ namespace deepcontext {
 
 namespace {
 
-/// What a thread needs to walk its native stack; hangs off its recorder.
-struct NativeWalker {
+/// What a thread needs to walk its native stack.
+struct NativeWalker final : RecorderExtension {
+  static constexpr ExtensionPlace kPlace = ExtensionPlace::kNativeStack;
   unwind::AddressCache addresses;
-  std::vector<uintptr_t> activations; // of the Python frames in recorder.walked
-  std::vector<WalkedFrame> merged;
+  std::vector<uintptr_t> activations = std::vector<uintptr_t>(Recorder::kMaxPath); // of the Python frames in recorder.walked
+  std::vector<WalkedFrame> merged = std::vector<WalkedFrame>(Recorder::kMaxPath);
 };
-
-NativeWalker &walkerOf(Recorder &recorder) {
-  if (__builtin_expect(!recorder.native_walker, 0)) {
-    auto fresh = std::make_shared<NativeWalker>();
-    fresh->activations.resize(Recorder::kMaxPath);
-    fresh->merged.resize(Recorder::kMaxPath);
-    recorder.native_walker = fresh;
-  }
-  return *static_cast<NativeWalker *>(recorder.native_walker.get());
-}
 
 /// The address on the C stack of the activation that runs each of `count` frames from `top` on; a
 /// large one where there is none (3.14 keeps the outermost shim elsewhere).
@@ -186,7 +176,7 @@ void NativeFrames::start() {
 
 __attribute__((noinline)) uint32_t mergeNative(Recorder &recorder, const NativeWalk &wanted) {
   unwind::Registers here = unwind::Registers::ofCaller();
-  NativeWalker &walker = walkerOf(recorder);
+  NativeWalker &walker = recorder.extensions.get<NativeWalker>();
   Merge merge(recorder, walker, wanted);
   if (!merge.isWorthwhile()) {
     return wanted.count;

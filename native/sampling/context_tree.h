@@ -4,7 +4,7 @@
 
 #include "core/recorder.h"
 #include "python/code_table.h"
-#include "sampling/memory_reader.h"
+#include "core/memory_reader.h"
 #include "sampling/sample.h"
 
 namespace deepcontext {

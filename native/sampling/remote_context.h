@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "sampling/memory_reader.h"
+#include "core/memory_reader.h"
 #include "sampling/sample.h"
 
 namespace deepcontext {

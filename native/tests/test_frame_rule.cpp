@@ -3,7 +3,7 @@
 #include <random>
 #include <sys/mman.h>
 
-#include "sampling/memory_reader.h"
+#include "core/memory_reader.h"
 #include "tests/check.h"
 #include "unwind/loaded_objects.h"
 

@@ -7,23 +7,31 @@
 
 #include "core/merge.h"
 #include "core/metric_registry.h"
-#include "gpu/collector.h"
+#include "gpu/cupti/collector.h"
+#include "gpu/rocprofiler/collector.h"
+#include "gpu/roctracer/collector.h"
 #include "tests/check.h"
 
 using namespace deepcontext;
 
 namespace {
 
+template <typename Collector> gpu::Collector &collectorOf() {
+  return Collector::instance();
+}
+
 struct Vendor {
-  const char *name;
+  gpu::Collector &(*collector)();
   const char *profiler;
   const char *driver;
 };
 constexpr Vendor kVendors[] = {
-    {"cupti", FAKES "/libcupti.so.13", FAKES "/libcuda.so.1"},
-    {"rocprofiler", FAKES "/librocprofiler-sdk.so.1", FAKES "/libamdhip64.so"},
-    {"roctracer", FAKES "/libroctracer64.so.4", FAKES "/libamdhip64.so"},
+    {collectorOf<gpu::cupti::CuptiCollector>, FAKES "/libcupti.so.13", FAKES "/libcuda.so.1"},
+    {collectorOf<gpu::rocprofiler::RocprofilerCollector>, FAKES "/librocprofiler-sdk.so.1", FAKES "/libamdhip64.so"},
+    {collectorOf<gpu::roctracer::RoctracerCollector>, FAKES "/libroctracer64.so.4", FAKES "/libamdhip64.so"},
 };
+
+constexpr const Vendor &kRoctracer = kVendors[2];
 
 /// The fake's side of the library, as control.h declares it.
 struct Fake {
@@ -85,7 +93,7 @@ struct Fake {
 /// A session with one collector running.
 struct Running {
   explicit Running(const Vendor &vendor, gpu::CollectorOptions options = {})
-      : fake(vendor), collector(*gpu::collectorOf(vendor.name)) {
+      : fake(vendor), collector(vendor.collector()) {
     fake.reset();
     RecorderRegistry::instance().begin(1u << 20);
     CHECK_EQ(collector.start({vendor.profiler, vendor.driver}, options), "");
@@ -239,7 +247,7 @@ void graphsOnThreads(const Vendor &vendor) {
   run.fake.deliver(0);
   std::map<std::string, uint64_t> figures = run.stop();
   CHECK_EQ(figures["matched"], 3u * 50 * 5);
-  if (vendor.name != std::string("roctracer")) { // which tells no graph nodes
+  if (&vendor != &kRoctracer) { // which tells no graph nodes
     CHECK_EQ(figures["graph_captured"], 3u * 50 * 5);
   }
 }
@@ -325,7 +333,7 @@ void forksWhileStallsHang(const Vendor &vendor) {
 TEST(aSharedLibraryIsLeftWhenItsRecordsAreRead) {
   const Vendor &vendor = kVendors[0];
   Fake fake(vendor);
-  gpu::Collector &collector = *gpu::collectorOf(vendor.name);
+  gpu::Collector &collector = vendor.collector();
   fake.reset();
   fake.set_version(130401);
   fake.hold("another tool", 1);

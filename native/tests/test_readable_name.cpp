@@ -48,3 +48,9 @@ TEST(a_function_without_a_symbol_is_called_by_its_place) {
   CHECK_EQ(unresolvedName("linux-vdso.so.1", 0x10), "linux-vdso.so.1+0x10");
   CHECK_EQ(unresolvedName("", 0), "[code in no file]");
 }
+
+TEST(a_demangled_name_keeps_its_parameters) {
+  CHECK_EQ(demangledName("_Z4gemmILi3EEvPf"), "void gemm<3>(float*)");
+  CHECK_EQ(demangledName("triton_poi_fused_add_0"), "triton_poi_fused_add_0");
+  CHECK_EQ(demangledName("_Zbroken"), "_Zbroken");
+}

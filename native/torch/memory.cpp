@@ -9,6 +9,7 @@
 #include "abi/torch.h"
 #include "core/allocation_ledger.h"
 #include "core/guard.h"
+#include "core/text.h"
 #include "python/frame_walk.h"
 #include "torch/import_slot.h"
 
@@ -73,7 +74,7 @@ Stage stageOf(const Node *node, bool is_device) {
     is_forward |= node->kind == FrameKind::kOperator && node->hasFlag(kFlagSequenced);
     if (is_device && node->kind == FrameKind::kOperator) {
       std::string_view name = Interner::instance().text(static_cast<uint32_t>(node->a));
-      is_copy |= name.substr(0, 8) == "aten::to" || name.substr(0, 14) == "aten::_to_copy";
+      is_copy |= startsWith(name, "aten::to") || startsWith(name, "aten::_to_copy");
     }
   }
   if (is_copy && !is_in_module) {

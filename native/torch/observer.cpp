@@ -5,6 +5,7 @@
 
 #include "core/guard.h"
 #include "core/recorder.h"
+#include "core/text.h"
 #include "python/frame_walk.h"
 #include "torch/library.h"
 #include "torch/shapes.h"
@@ -15,7 +16,6 @@ namespace deepcontext::torch {
 namespace {
 
 constexpr char kWrapperPrefix[] = "autograd::engine::evaluate_function: ";
-constexpr uint64_t kHookSampleMask = 255; // time our own start hook once in 256 events
 
 ObserverOptions g_options;
 uint64_t g_handle = 0;
@@ -61,11 +61,8 @@ Node *forwardLink(Recorder &recorder, const void *record_function, const char *n
 
 __attribute__((noinline)) uint32_t nameWithShapes(Recorder &recorder, const void *record_function,
                                                   const char *name) {
-  if (!recorder.shape_names) {
-    recorder.shape_names = std::make_shared<ShapeNames>();
-  }
-  auto *known = static_cast<ShapeNames *>(recorder.shape_names.get());
-  return known->lookup(recorder.names, record_function, g_options.layout.inputs, name);
+  return recorder.extensions.get<ShapeNames>().lookup(recorder.names, record_function,
+                                                      g_options.layout.inputs, name);
 }
 
 uint32_t operatorName(Recorder &recorder, const void *record_function, const char *name) {
@@ -93,16 +90,11 @@ abi::ObserverContextPtr startAsync(Recorder &recorder, const void *record_functi
   return std::make_unique<AsyncContext>(recorder.index(), node->id, ticks());
 }
 
-/// Whether `name` begins with `prefix`.
-bool begins(const char *name, const char *prefix) {
-  return std::strncmp(name, prefix, std::strlen(prefix)) == 0;
-}
-
 /// Note on the scopes that PyTorch opens what is done inside them.
 void flagStage(Node *node, const char *name) {
-  if (begins(name, "Optimizer.step#")) {
+  if (startsWith(name, "Optimizer.step#")) {
     node->setFlag(kFlagOptimizer);
-  } else if (begins(name, "enumerate(DataLoader)#")) {
+  } else if (startsWith(name, "enumerate(DataLoader)#")) {
     node->setFlag(kFlagLoading);
   }
 }
@@ -124,21 +116,14 @@ void openScope(Recorder &recorder, const void *record_function, const Interprete
   if (node != parent) { // else the tree is full
     flagStage(node, name);
   }
-  Level *level =
-      recorder.push(is_native ? LevelKind::kOperator : LevelKind::kScope, node, record_function);
-  if (level) {
-    setAnchors(level, top);
-    level->start_ticks = ticks();
-  }
+  LevelKind kind = is_native ? LevelKind::kOperator : LevelKind::kScope;
+  openLevel(recorder, kind, node, record_function, top);
 }
 
 void openWrapper(Recorder &recorder, const void *record_function, const InterpreterFrame *top) {
   Node *parent = pythonContext(recorder, top, recorder.innermost());
-  Level *level = recorder.push(LevelKind::kWrapper, parent, record_function);
-  if (level) {
+  if (Level *level = openLevel(recorder, LevelKind::kWrapper, parent, record_function, top)) {
     level->charged = nullptr; // known when the wrapped operator starts
-    setAnchors(level, top);
-    level->start_ticks = ticks();
   }
 }
 
@@ -188,11 +173,7 @@ void openOperator(Recorder &recorder, const void *record_function, const Interpr
     }
     recorder.ring().store(frameworkThread(recorder), static_cast<uint64_t>(sequence), node);
   }
-  Level *level = recorder.push(LevelKind::kOperator, node, record_function);
-  if (level) {
-    level->anchors[0].frame = top;
-    level->start_ticks = ticks();
-  }
+  openLevel(recorder, LevelKind::kOperator, node, record_function, top);
 }
 
 void open(Recorder &recorder, const void *record_function, uint8_t scope) {
@@ -217,16 +198,7 @@ abi::ObserverContextPtr observeStart(const void *record_function) {
       Library::instance().is_async(record_function)) {
     return startAsync(recorder, record_function);
   }
-  uint64_t seen = recorder.counters.operators.load(std::memory_order_relaxed) + 1;
-  recorder.counters.operators.store(seen, std::memory_order_relaxed);
-  if (__builtin_expect((seen & kHookSampleMask) == 0, 0)) {
-    uint64_t before = ticks();
-    open(recorder, record_function, scope);
-    RecorderCounters::bump(recorder.counters.hook_ticks, recorder.ticksSince(before, ticks()));
-    RecorderCounters::bump(recorder.counters.hook_samples);
-  } else {
-    open(recorder, record_function, scope);
-  }
+  recorder.countOperator([&] { open(recorder, record_function, scope); });
   return nullptr;
 }
 

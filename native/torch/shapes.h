@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/interner.h"
+#include "core/recorder_extension.h"
 
 namespace deepcontext::torch {
 
@@ -12,8 +13,9 @@ namespace deepcontext::torch {
 ///
 /// A text is made when an operator meets shapes that this cache does not hold; otherwise the sizes
 /// alone are compared, all of them.
-class ShapeNames {
+class ShapeNames final : public RecorderExtension {
 public:
+  static constexpr ExtensionPlace kPlace = ExtensionPlace::kOperatorShapes;
   static constexpr uint32_t kMostParts = 29; // the name; per tensor its rank and sizes
   static constexpr uint32_t kSlots = 1024;
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/interner.h"
+#include "core/text.h"
 #include "unwind/readable_name.h"
 #include "unwind/symbols.h"
 
@@ -76,7 +77,7 @@ void AddressTable::addPlumbing(std::string beginning) {
 
 bool AddressTable::isPlumbing(std::string_view name) const {
   return std::any_of(plumbing_.begin(), plumbing_.end(), [&](const std::string &beginning) {
-    return name.substr(0, beginning.size()) == beginning;
+    return startsWith(name, beginning);
   });
 }
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "core/guard.h"
+#include "core/text.h"
 #include "unwind/build_id.h"
 
 namespace deepcontext::unwind {
@@ -28,7 +29,7 @@ constexpr std::array<std::string_view, 3> kThreadStartFiles = {"libc.so", "libpt
 template <size_t count>
 bool beginsWithOne(std::string_view text, const std::array<std::string_view, count> &beginnings) {
   return std::any_of(beginnings.begin(), beginnings.end(), [&](std::string_view beginning) {
-    return text.substr(0, beginning.size()) == beginning;
+    return startsWith(text, beginning);
   });
 }
 

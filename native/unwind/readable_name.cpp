@@ -6,15 +6,14 @@
 #include <cxxabi.h>
 #include <string_view>
 
+#include "core/text.h"
+
 namespace deepcontext::unwind {
 
 namespace {
 
 constexpr std::string_view kOperator = "operator";
-
-bool endsWith(std::string_view text, std::string_view ending) {
-  return text.size() >= ending.size() && text.substr(text.size() - ending.size()) == ending;
-}
+constexpr std::string_view kMangled = "_Z";
 
 bool isClosing(char character) {
   return character == ')' || character == '>' || character == '}' || character == ']';
@@ -70,7 +69,12 @@ std::string_view withoutReturnType(std::string_view name) {
   return name;
 }
 
-std::string demangled(const std::string &symbol) {
+} // namespace
+
+std::string demangledName(const std::string &symbol) {
+  if (!startsWith(symbol, kMangled)) {
+    return symbol;
+  }
   int status = 0;
   char *text = ::abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status);
   std::string readable = text ? text : symbol;
@@ -78,14 +82,11 @@ std::string demangled(const std::string &symbol) {
   return readable;
 }
 
-} // namespace
-
 std::string readableName(const std::string &symbol) {
-  std::string plain = symbol;
-  if (symbol.compare(0, 2, "_Z") != 0) { // "f.cold"; a C++ symbol's is the demangler's to take off
-    return plain.substr(0, plain.find('.', 1));
+  if (!startsWith(symbol, kMangled)) { // of C, where the compiler's suffix is plain text: "f.cold"
+    return symbol.substr(0, symbol.find('.', 1));
   }
-  plain = demangled(symbol.substr(0, symbol.find('.')));
+  std::string plain = demangledName(symbol.substr(0, symbol.find('.')));
   std::string_view name = withoutReturnType(withoutParameters(plain));
   return std::string(name.empty() ? plain : name);
 }

@@ -5,6 +5,9 @@
 
 namespace deepcontext::unwind {
 
+/// A C++ symbol with return type and parameters; other names come back as they are.
+std::string demangledName(const std::string &symbol);
+
 /// A symbol as a person reads it: demangled, without return type, parameters and the compiler's
 /// suffixes (".cold", ".part.0").
 std::string readableName(const std::string &symbol);

@@ -12,7 +12,7 @@ import pytest
 
 NATIVE = Path(__file__).parents[2] / "native"
 # The signal handler's own file, and what it calls of ours that is not inline.
-FILES = ("sampling/signal_handler.cpp", "sampling/memory_reader.cpp")
+FILES = ("sampling/signal_handler.cpp", "core/memory_reader.cpp")
 # Source: signal-safety(7); the two of CPython read thread-local storage and one global, and take no
 # lock (Python/pystate.c). Data of ours is plain atomics; Recorder::view is loads only.
 ALLOWED = {

@@ -1,24 +1,16 @@
 #include "gpu/cupti/calls.h"
 
 #include "core/interner.h"
+#include "core/text.h"
 
 namespace deepcontext::gpu::cupti {
 
 namespace {
 
-bool startsWith(std::string_view text, std::string_view beginning) {
-  return text.substr(0, beginning.size()) == beginning;
-}
-
-bool contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
-
 /// The function's name without what tells its binary versions apart: _v2, _ptsz, _ptds.
 std::string_view plainName(std::string_view function) {
   for (std::string_view suffix : {"_ptsz", "_ptds", "_v2", "_v3"}) {
-    if (function.size() > suffix.size() &&
-        function.substr(function.size() - suffix.size()) == suffix) {
+    if (function.size() > suffix.size() && endsWith(function, suffix)) {
       function.remove_suffix(suffix.size());
     }
   }

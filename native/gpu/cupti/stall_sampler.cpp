@@ -5,6 +5,7 @@
 
 #include "core/interner.h"
 #include "core/own_thread.h"
+#include "core/text.h"
 #include "gpu/deadline.h"
 
 namespace deepcontext::gpu::cupti {
@@ -26,11 +27,6 @@ constexpr char kNotIssued[] = "_not_issued";
 /// On the system clock: waiting on the steady one needs a call that ThreadSanitizer does not know.
 template <typename Duration> std::chrono::system_clock::time_point after(Duration duration) {
   return std::chrono::system_clock::now() + duration;
-}
-
-bool endsWith(const std::string &text, const std::string &ending) {
-  return text.size() >= ending.size() &&
-         text.compare(text.size() - ending.size(), ending.size(), ending) == 0;
 }
 
 } // namespace

@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "core/interner.h"
+#include "core/text.h"
 #include "gpu/deadline.h"
 #include "gpu/ranges.h"
 #include "gpu/rocprofiler/collector.h"
@@ -142,8 +143,7 @@ void RocprofilerCollector::onCodeObject(abi::rocprofiler::CallbackRecord record,
   auto &symbol = *static_cast<const abi::rocprofiler::KernelSymbol *>(record.payload);
   std::string_view name = symbol.name ? symbol.name : "";
   constexpr std::string_view kDescriptor = ".kd";
-  if (name.size() > kDescriptor.size() &&
-      name.substr(name.size() - kDescriptor.size()) == kDescriptor) {
+  if (name.size() > kDescriptor.size() && endsWith(name, kDescriptor)) {
     name.remove_suffix(kDescriptor.size());
   }
   std::lock_guard<std::mutex> lock(self.kernels_mutex_);

@@ -6,8 +6,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "gpu/hip_calls.h"
-#include "gpu/hip_collector.h"
+#include "gpu/hip/calls.h"
+#include "gpu/hip/collector.h"
 #include "gpu/rocprofiler/library.h"
 
 namespace deepcontext::gpu::rocprofiler {

@@ -5,6 +5,7 @@
 
 #include "core/guard.h"
 #include "core/interner.h"
+#include "core/text.h"
 #include "gpu/deadline.h"
 #include "gpu/ranges.h"
 
@@ -299,7 +300,7 @@ uint32_t RoctracerCollector::copyName(uint32_t kind) {
         {"Fill", "Memset"},
     };
     for (const auto &[part, ours] : kNames) {
-      if (text.find(part) != std::string_view::npos) {
+      if (contains(text, part)) {
         name = ours;
         break;
       }

@@ -6,8 +6,8 @@
 
 #include "abi/roctracer.h"
 #include "gpu/dynlib.h"
-#include "gpu/hip_calls.h"
-#include "gpu/hip_collector.h"
+#include "gpu/hip/calls.h"
+#include "gpu/hip/collector.h"
 #include "gpu/kernel_names.h"
 
 namespace deepcontext::gpu::roctracer {

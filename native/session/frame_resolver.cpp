@@ -1,16 +1,16 @@
-#include "python/frame_resolver.h"
+#include "session/frame_resolver.h"
 
-#include "gpu/kernel_names.h"
 #include "jax/source_frames.h"
 #include "python/code_table.h"
 #include "python/location_table.h"
 #include "python/module_table.h"
 #include "sampling/thread_names.h"
 #include "unwind/address_table.h"
+#include "unwind/readable_name.h"
 
 namespace deepcontext {
 
-FrameRecord PythonFrameResolver::resolve(const Node &node) const {
+FrameRecord ProfileFrameResolver::resolve(const Node &node) const {
   Interner &interner = Interner::instance();
   uint32_t nothing = interner.intern("");
   switch (node.kind) {
@@ -33,10 +33,8 @@ FrameRecord PythonFrameResolver::resolve(const Node &node) const {
             interner.intern(ModuleTable::instance().label(static_cast<uint32_t>(node.a))), nothing,
             0};
   case FrameKind::kKernel: {
-    gpu::Demangler readable;
-    return {node.kind,
-            interner.intern(readable(interner.text(static_cast<uint32_t>(node.a)).data())), nothing,
-            0};
+    std::string name(interner.text(static_cast<uint32_t>(node.a)));
+    return {node.kind, interner.intern(unwind::demangledName(name)), nothing, 0};
   }
   case FrameKind::kNative: {
     unwind::AddressTable &table = unwind::AddressTable::instance();

@@ -1,9 +1,10 @@
-#include "gpu/hip_runtime.h"
+#include "gpu/hip/runtime.h"
 
 #include <algorithm>
 #include <cstdlib>
 #include <string_view>
 
+#include "core/text.h"
 #include "gpu/deadline.h"
 
 namespace deepcontext::gpu {
@@ -27,7 +28,7 @@ size_t placeOf(std::string_view entry, const std::vector<HipGpu> &gpus) {
   if (isNumber(entry)) {
     return std::min<size_t>(std::strtoul(std::string(entry).c_str(), nullptr, 10), gpus.size());
   }
-  if (entry.substr(0, kUuidMark.size()) != kUuidMark) {
+  if (!startsWith(entry, kUuidMark)) {
     return gpus.size();
   }
   std::string digits(entry.substr(kUuidMark.size()));

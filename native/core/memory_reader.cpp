@@ -1,5 +1,5 @@
 // Async-signal-safe, the whole file.
-#include "sampling/memory_reader.h"
+#include "core/memory_reader.h"
 
 #include <cerrno>
 #include <cstdint>

@@ -1,4 +1,6 @@
-#include "gpu/hip_calls.h"
+#include "gpu/hip/calls.h"
+
+#include "core/text.h"
 
 namespace deepcontext::gpu {
 
@@ -17,14 +19,6 @@ thread_local ThreadState t_state;
 
 /// A node of a graph that was captured before profiling began: in no table.
 constexpr uint32_t kUnseenNode = UINT32_MAX;
-
-bool startsWith(std::string_view text, std::string_view beginning) {
-  return text.substr(0, beginning.size()) == beginning;
-}
-
-bool contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
 
 } // namespace
 

@@ -1,4 +1,4 @@
-#include "gpu/hip_collector.h"
+#include "gpu/hip/collector.h"
 
 namespace deepcontext::gpu {
 

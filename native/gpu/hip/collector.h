@@ -4,7 +4,7 @@
 #include <string>
 
 #include "gpu/collector.h"
-#include "gpu/hip_runtime.h"
+#include "gpu/hip/runtime.h"
 
 namespace deepcontext::gpu {
 

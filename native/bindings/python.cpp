@@ -1,0 +1,150 @@
+// Python call paths, code objects, modules and the watcher, as Python sees them (typed in
+// _native.pyi).
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <map>
+
+#include "bindings/bindings.h"
+#include "core/own_thread.h"
+#include "python/code_table.h"
+#include "python/exit_status.h"
+#include "python/frame_walk.h"
+#include "python/gradient_search.h"
+#include "python/location_table.h"
+#include "python/module_table.h"
+#include "python/object_search.h"
+#include "python/watcher.h"
+
+namespace nb = nanobind;
+
+namespace deepcontext {
+
+namespace {
+
+CodeRole roleOf(const std::string &name) {
+  static const std::map<std::string, CodeRole> roles = {
+      {"hidden", CodeRole::kHidden},
+      {"scope_plumbing", CodeRole::kScopePlumbing},
+      {"module_call", CodeRole::kModuleCall},
+      {"folded", CodeRole::kFolded},
+  };
+  auto found = roles.find(name);
+  if (found == roles.end()) {
+    throw nb::value_error("role is not one of hidden, scope_plumbing, module_call, folded");
+  }
+  return found->second;
+}
+
+CodeRule::FileMatch matchOf(const std::string &name) {
+  if (name == "exact") {
+    return CodeRule::FileMatch::kExact;
+  }
+  if (name == "prefix") {
+    return CodeRule::FileMatch::kPrefix;
+  }
+  if (name == "suffix") {
+    return CodeRule::FileMatch::kSuffix;
+  }
+  throw nb::value_error("match is not one of exact, prefix, suffix");
+}
+
+nb::list walkOwnFrames() {
+  nb::list frames;
+  for (auto [code, offset] : walkForCheck()) {
+    auto *object = reinterpret_cast<PyObject *>(const_cast<PyCodeObject *>(code));
+    frames.append(nb::make_tuple(nb::borrow(object), offset));
+  }
+  return frames;
+}
+
+PyObject *orThrow(PyObject *result) {
+  if (!result) {
+    nb::raise_python_error();
+  }
+  return result;
+}
+
+void bindFrames(nb::module_ &module) {
+  module.def("add_code_rule", [](const std::string &match, const std::string &file,
+                                 const std::string &qualified_name, const std::string &role,
+                                 const std::string &marker) {
+    CodeTable::instance().addRule({matchOf(match), file, qualified_name, roleOf(role), marker});
+  });
+  module.def("watch_code", [] {
+    std::string reason;
+    return CodeTable::instance().watch(&reason) ? std::string() : reason;
+  });
+  module.def("unwatch_code", [] { CodeTable::instance().unwatch(); });
+  module.def("walk_own_frames", walkOwnFrames);
+  module.def("line_of_instruction", [](nb::bytes table, int first_line, uint32_t offset) {
+    return lineOfInstruction({table.c_str(), table.size()}, first_line, offset);
+  });
+  module.def("set_module_call", [](nb::object code) {
+    // Kept alive for good: frames compare with its address.
+    ModuleTable::setCallCode(code.is_none() ? nullptr : code.inc_ref().ptr());
+  });
+  module.def(
+      "set_module_resolver",
+      [](nb::object resolver) {
+        ModuleTable::instance().start(resolver.is_none() ? nullptr : resolver.ptr());
+      },
+      nb::arg("resolver").none());
+  module.def("resolve_modules", [] { ModuleTable::instance().resolve(); });
+  module.def("name_module", [](uintptr_t address, std::string label) {
+    ModuleTable::instance().name(reinterpret_cast<const void *>(address), std::move(label));
+  });
+  module.def("forget_module", [](uintptr_t address) {
+    ModuleTable::instance().forget(reinterpret_cast<const void *>(address));
+  });
+  module.def("unnamed_modules", [] { return ModuleTable::instance().unnamed(); });
+  module.def("objects_at", [](const std::vector<uintptr_t> &addresses) {
+    return nb::steal<nb::list>(orThrow(objectsAt({addresses.begin(), addresses.end()})));
+  });
+  module.def("gradient_addresses", [](nb::list tensors, nb::type_object tensor, nb::object strided,
+                                      nb::object is_deferred, const nb::args &backward) {
+    GradientQuestion question{
+        reinterpret_cast<PyTypeObject *>(tensor.ptr()), strided.ptr(), is_deferred.ptr(), {}};
+    for (nb::handle code : backward) {
+      question.backward.insert(reinterpret_cast<const PyCodeObject *>(code.ptr()));
+    }
+    return gradientAddresses(tensors.ptr(), question);
+  });
+  module.def("objects_of", [](const nb::args &types) {
+    std::unordered_set<const PyTypeObject *> wanted;
+    for (nb::handle type : types) {
+      wanted.insert(reinterpret_cast<const PyTypeObject *>(nb::cast<nb::type_object>(type).ptr()));
+    }
+    return nb::steal<nb::list>(orThrow(objectsOf(wanted)));
+  });
+  module.def("clear_modules", [] { ModuleTable::instance().stop(); });
+}
+
+void bindWatcher(nb::module_ &module) {
+  module.def("start_own_thread", [](nb::callable work) {
+    OwnThreadInheritance inherited;
+    nb::module_::import_("_thread").attr("start_new_thread")(work, nb::make_tuple());
+  });
+  module.def("start_watcher",
+             [](nb::object callback, double first_seconds, double interval_seconds) {
+               Watcher::instance().start(callback.ptr(), first_seconds, interval_seconds);
+             });
+  module.def("set_watcher_interval",
+             [](double seconds) { Watcher::instance().setInterval(seconds); });
+  module.def("stop_watcher", [] { Watcher::instance().stop(); });
+  module.def("watcher_threads_refused", [] { return Watcher::instance().threadsRefused(); });
+  module.def("set_exit_status", setExitStatus);
+  module.def("pause_watcher", [] { ForkPause::instance().pause(); });
+  module.def("resume_watcher", [] { ForkPause::instance().resume(); });
+}
+
+} // namespace
+
+void bindPython(nb::module_ &module) {
+  bindFrames(module);
+  bindWatcher(module);
+}
+
+} // namespace deepcontext

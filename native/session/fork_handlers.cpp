@@ -1,0 +1,84 @@
+#include "session/fork_handlers.h"
+
+#include <pthread.h>
+
+#include <array>
+
+#include "core/allocation_ledger.h"
+#include "core/guard.h"
+#include "core/interner.h"
+#include "core/metric_registry.h"
+#include "core/mutex.h"
+#include "core/recorder.h"
+#include "gpu/collector.h"
+#include "jax/attribution.h"
+#include "jax/live_arrays.h"
+#include "jax/source_frames.h"
+#include "python/code_table.h"
+#include "python/fork_pause.h"
+#include "python/module_table.h"
+#include "python/watcher.h"
+#include "sampling/sampler.h"
+#include "sampling/thread_names.h"
+#include "unwind/address_table.h"
+
+namespace deepcontext {
+
+namespace {
+
+/// What another thread may hold at the moment of a fork, in lock order. The fork waits for it, so
+/// that the child, in which that thread does not exist, finds it whole and unlocked: code objects
+/// and modules die in children, too.
+std::array<Mutex *, 11> forkLocks() {
+  return {&jax::arraysForkLock(),
+          &jax::Attribution::instance().forkLock(),
+          &jax::FunctionTable::instance().forkLock(),
+          &RecorderRegistry::instance().forkLock(),
+          &ModuleTable::instance().forkLock(),
+          &CodeTable::instance().forkLock(),
+          &ThreadNames::instance().forkLock(),
+          &jax::SourceFrames::instance().forkLock(),
+          &unwind::AddressTable::instance().forkLock(),
+          &Interner::instance().forkLock(),
+          &MetricRegistry::instance().forkLock()};
+}
+
+/// The threads that read a GPU's records end first: they may need what is locked then.
+void beforeFork() {
+  guarded(gpu::beforeFork);
+  AllocationLedger::instance().lockForFork(); // never waits for one of the others
+  for (Mutex *mutex : forkLocks()) {
+    mutex->lock();
+  }
+  RecorderRegistry::instance().prepareFork();
+}
+
+void unlock() {
+  for (Mutex *mutex : forkLocks()) {
+    mutex->unlock();
+  }
+  AllocationLedger::instance().unlockAfterFork();
+}
+
+void afterFork() {
+  unlock();
+  guarded([] { gpu::afterFork(/*is_child=*/false); });
+}
+
+/// A forked child records nothing: it would count into its own copy of the parent's trees.
+void inForkedChild() {
+  RecorderRegistry::instance().abandonInChild();
+  unlock();
+  guarded([] { gpu::afterFork(/*is_child=*/true); });
+  Sampler::instance().abandonInChild();
+  Watcher::instance().abandonInChild();
+  ForkPause::instance().abandonInChild();
+}
+
+} // namespace
+
+void installForkHandlers() {
+  pthread_atfork(beforeFork, afterFork, inForkedChild);
+}
+
+} // namespace deepcontext

@@ -1,0 +1,13 @@
+#pragma once
+// Names of the nodes that all layers make.
+#include "core/merge.h"
+
+namespace deepcontext {
+
+/// Knows what `a` and `b` of a node mean in each layer. Any thread, no GIL.
+class ProfileFrameResolver final : public FrameResolver {
+public:
+  FrameRecord resolve(const Node &node) const override;
+};
+
+} // namespace deepcontext
