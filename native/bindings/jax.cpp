@@ -27,19 +27,6 @@ namespace {
 
 using namespace jax;
 
-const char *phaseLabel(Phase phase) {
-  switch (phase) {
-  case Phase::kForward:
-    return "forward";
-  case Phase::kBackward:
-    return "backward";
-  case Phase::kRecompute:
-    return "recompute";
-  default:
-    return "none";
-  }
-}
-
 const char *originLabel(Origin origin) {
   switch (origin) {
   case Origin::kOwn:
@@ -73,7 +60,7 @@ nb::dict toDict(const Operation &operation) {
   out["op_name"] = operation.op_name;
   out["primitive"] = operation.primitive;
   out["shape"] = operation.shape;
-  out["phase"] = phaseLabel(operation.phase);
+  out["phase"] = phaseName(operation.phase);
   out["origin"] = originLabel(operation.origin);
   out["flops"] = operation.flops;
   out["bytes"] = operation.bytes;
@@ -86,7 +73,7 @@ nb::dict toDict(const Operation &operation) {
   for (const Member &member : operation.members) {
     nb::dict one;
     one["primitive"] = member.primitive;
-    one["phase"] = phaseLabel(member.phase);
+    one["phase"] = phaseName(member.phase);
     one["source"] = toList(member.source);
     one["flops"] = member.flops;
     members.append(one);

@@ -27,7 +27,7 @@ nb::dict poolDict(const MemoryPool &pool, const RoleBytes &roles, const TickCloc
   values["peak_bytes"] = pool.peak_bytes;
   values["peak_after_ns"] = clock.nsSinceStart(pool.peak_ticks);
   values["peak_step"] = pool.peak_step;
-  values["growth_bytes"] = static_cast<int64_t>(pool.last_step_bytes - pool.earlier_mark_bytes);
+  values["growth_bytes"] = pool.growth.increase();
   values["reserved_peak_bytes"] = pool.reserved_peak_bytes;
   values["peak_role_bytes"] = role_bytes;
   return values;

@@ -8,7 +8,7 @@
 #include <map>
 
 #include "bindings/bindings.h"
-#include "core/own_thread.h"
+#include "core/internal_thread.h"
 #include "python/code_table.h"
 #include "python/exit_status.h"
 #include "python/frame_walk.h"
@@ -124,7 +124,7 @@ void bindFrames(nb::module_ &module) {
 
 void bindWatcher(nb::module_ &module) {
   module.def("start_own_thread", [](nb::callable work) {
-    OwnThreadInheritance inherited;
+    InternalThreadInheritance inherited;
     nb::module_::import_("_thread").attr("start_new_thread")(work, nb::make_tuple());
   });
   module.def("start_watcher",

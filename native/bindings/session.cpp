@@ -163,11 +163,10 @@ void bindSession(nb::module_ &module) {
       .def("frame_columns", frameColumns)
       .def("node_columns", nodeColumns)
       .def_prop_ro("node_count", &TreeReading::nodeCount);
-  module.def("read_tree",
-             [](const std::vector<std::pair<uint64_t, std::string>> &thread_names) {
-               GilRelease release;
-               return TreeReading(thread_names);
-             });
+  module.def("read_tree", [](const std::vector<std::pair<uint64_t, std::string>> &thread_names) {
+    GilRelease release;
+    return TreeReading(thread_names);
+  });
   module.def("counters", counters);
   module.def("enter_scope", enterScope);
   module.def("pause_scope", pauseScope);

@@ -110,6 +110,7 @@ MemoryPool *AllocationLedger::pool(uint16_t key, const char *kind) {
       pool_count_ = i + 1;
       fresh.is_device = key != 0;
       fresh.name = fresh.is_device ? kind + (":" + std::to_string(key & 0xff)) : kind;
+      fresh.growth.pass(steps_, 0);
       pool_keys_[i] = key;
       pool_of_[i].store(&fresh, std::memory_order_release);
       return &fresh;
@@ -200,11 +201,7 @@ void AllocationLedger::markStep() {
   ++steps_;
   for (size_t i = 0; i < pool_count_; ++i) {
     MemoryPool &pool = pools_[i];
-    pool.last_step_bytes = pool.live_bytes;
-    if (steps_ == lastMark()) {
-      pool.earlier_mark_bytes = pool.mark_bytes;
-      pool.mark_bytes = pool.live_bytes;
-    }
+    pool.growth.pass(steps_, pool.live_bytes);
   }
 }
 
@@ -239,7 +236,7 @@ AllocationSite *AllocationLedger::makeSite(const Recorder &recorder, Node *node,
   site.epoch = pool->epoch;
   site.next_of_node = node->sites;
   node->sites = &site;
-  passSteps(site); // held nothing at their ends
+  site.growth.pass(steps_, 0);
   return &site;
 }
 
@@ -248,30 +245,6 @@ void AllocationLedger::keepPeak(AllocationSite &site) {
   site.at_peak_blocks = site.blocks;
   site.freed_since_peak.fill(0);
   site.epoch = site.pool->epoch;
-}
-
-/// Take the ends of steps into account at which the site held what it holds now.
-void AllocationLedger::passSteps(AllocationSite &site) const {
-  if (site.step == steps_) {
-    return;
-  }
-  uint32_t before = site.step;
-  site.grown_steps +=
-      site.live_bytes > site.last_step_bytes; // the first of them; the others equal it
-  site.last_step_bytes = site.live_bytes;
-  site.step = steps_;
-  uint32_t mark = lastMark();
-  if (mark <= before) {
-    return;
-  }
-  if (mark / 2 > before) {
-    site.mark_bytes = site.live_bytes;
-    site.mark_grown = site.grown_steps;
-  }
-  site.earlier_mark_bytes = site.mark_bytes;
-  site.earlier_mark_grown = site.mark_grown;
-  site.mark_bytes = site.live_bytes;
-  site.mark_grown = site.grown_steps;
 }
 
 /// What an allocation was for. Where it was not told, its life says it: who made it, and whether it
@@ -342,10 +315,9 @@ std::vector<ForeignRow> AllocationLedger::rows(uint64_t session) {
     for (size_t role = 1; role < kTensorRoles; ++role) {
       add(metrics.roles[role], gauge(1, roles[site.index][role]));
     }
-    uint64_t base = site.earlier_mark_bytes;
-    if (growthBase() > 0 && site.last_step_bytes > base) {
-      add(metrics.growth,
-          gauge(site.grown_steps - site.earlier_mark_grown, site.last_step_bytes - base));
+    if (site.growth.isUp()) {
+      auto increase = static_cast<uint64_t>(site.growth.increase());
+      add(metrics.growth, gauge(site.growth.grownSteps(), increase));
     }
   }
   return rows;
@@ -367,7 +339,7 @@ AllocationLedger::Summary AllocationLedger::summary() {
     summary.peak_roles.push_back(sum);
   }
   summary.steps = steps_;
-  summary.growth_since_step = growthBase();
+  summary.growth_since_step = Growth::baseStep(steps_);
   return summary;
 }
 

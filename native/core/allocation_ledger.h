@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/allocation_table.h"
+#include "core/growth.h"
 #include "core/merge.h"
 #include "core/recorder.h"
 #include "core/spin_lock.h"
@@ -41,10 +42,7 @@ struct MemoryPool {
   uint32_t epoch = 0;     // number of new peaks so far
   uint64_t allocations = 0;
   uint64_t allocated_bytes = 0;
-  // Live at the ends of steps: of the last one, the last that is a power of two, the one before.
-  uint64_t last_step_bytes = 0;
-  uint64_t mark_bytes = 0;
-  uint64_t earlier_mark_bytes = 0;
+  Growth growth; // of live bytes
   // What the framework's cache took from the driver at most; 0 where it does not say.
   uint64_t reserved_peak_bytes = 0;
 };
@@ -69,14 +67,7 @@ struct AllocationSite {
   uint64_t at_peak_blocks = 0;
   RoleBytes freed_since_peak{}; // of what was held at the peak, by role; valid as at_peak_bytes
   uint32_t epoch = 0;
-  // -- growth: live bytes at the ends of steps, see `passSteps`
-  uint32_t step = 0;               // steps taken into account
-  uint32_t grown_steps = 0;        // at whose end more was held than at the end of the one before
-  uint64_t last_step_bytes = 0;    // held at the end of step `step`
-  uint64_t mark_bytes = 0;         // held at the end of the last step that is a power of two
-  uint64_t earlier_mark_bytes = 0; // held at the end of the power of two before that
-  uint32_t mark_grown = 0;
-  uint32_t earlier_mark_grown = 0;
+  Growth growth; // of live bytes; brought up to date before they change
 };
 
 /// Counters of what the ledger could not follow.
@@ -142,17 +133,14 @@ private:
     if (site.epoch != site.pool->epoch) {
       keepPeak(site);
     }
-    if (__builtin_expect(site.step != steps_, 0)) {
-      passSteps(site);
+    if (__builtin_expect(site.growth.steps() != steps_, 0)) {
+      site.growth.pass(steps_, site.live_bytes);
     }
   }
   static void keepPeak(AllocationSite &site);
-  void passSteps(AllocationSite &site) const;
   void release(Allocation *entry);
   TensorRole roleOf(const Allocation &entry, Stage freed_in) const;
   std::vector<RoleBytes> rolesAtPeak() const;
-  uint32_t growthBase() const { return steps_ < 2 ? 0 : lastMark() / 2; }
-  uint32_t lastMark() const { return 1u << (31 - __builtin_clz(steps_)); }
 
   SpinLock lock_;
   std::atomic<uint64_t> session_{0}; // 0: takes nothing

@@ -37,6 +37,20 @@ enum class Phase : uint8_t {
   kOther = 6,
 };
 
+/// The phase of a compiled program's operation; those of the file format have more names in Python.
+constexpr const char *phaseName(Phase phase) {
+  switch (phase) {
+  case Phase::kForward:
+    return "forward";
+  case Phase::kBackward:
+    return "backward";
+  case Phase::kRecompute:
+    return "recompute";
+  default:
+    return "none";
+  }
+}
+
 /// Facts about a node that are not part of its identity; or-ed over the merged nodes.
 enum NodeFlag : uint8_t {
   kFlagBackward = 1,  // a framework ran it as part of a backward pass

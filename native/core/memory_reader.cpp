@@ -9,6 +9,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "core/thread.h"
+
 namespace deepcontext {
 
 namespace {
@@ -32,7 +34,7 @@ ssize_t copyFromOwnProcess(const void *from, void *to, size_t bytes) {
   iovec remote{const_cast<void *>(from), bytes};
   // The calling thread's number: the process has no memory under its own once its first thread has
   // ended.
-  return syscall(SYS_process_vm_readv, syscall(SYS_gettid), &local, 1, &remote, 1, 0);
+  return syscall(SYS_process_vm_readv, kernelThread(), &local, 1, &remote, 1, 0);
 }
 
 } // namespace

@@ -39,10 +39,10 @@ std::vector<bool> differentiated(const MergedTree &tree) {
   return found;
 }
 
-Phase phaseOf(const MergedTree &tree, size_t id, Phase own, Phase inherited,
+Phase phaseOf(const MergedTree &tree, size_t id, Phase given, Phase inherited,
               bool is_differentiated) {
-  if (own != Phase::kNone) {
-    return own;
+  if (given != Phase::kNone) {
+    return given;
   }
   if (isBackward(tree, id)) {
     return Phase::kBackward;
@@ -88,11 +88,12 @@ OrderedTree orderTree(const MergedTree &tree, const std::vector<uint8_t> &frame_
     bool is_root = id == 0;
     Phase inherited =
         is_root ? Phase::kNone : static_cast<Phase>(ordered.phase[position[tree.parent[id]]]);
-    Phase own = frame < frame_phase.size() ? static_cast<Phase>(frame_phase[frame]) : Phase::kNone;
+    Phase given =
+        frame < frame_phase.size() ? static_cast<Phase>(frame_phase[frame]) : Phase::kNone;
     ordered.parent[place] = is_root ? -1 : static_cast<int32_t>(position[tree.parent[id]]);
     ordered.frame[place] = frame;
     ordered.phase[place] =
-        static_cast<uint8_t>(phaseOf(tree, id, own, inherited, is_differentiated[id]));
+        static_cast<uint8_t>(phaseOf(tree, id, given, inherited, is_differentiated[id]));
     ordered.subtree_end[place] = static_cast<int32_t>(place + subtree_size[id]);
     ordered.duration[place] = tree.duration[id];
     ordered.exclusive[place] = tree.exclusive[id];

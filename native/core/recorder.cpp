@@ -5,10 +5,10 @@
 #include <iterator>
 #include <pthread.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "core/guard.h"
+#include "core/thread.h"
 
 namespace deepcontext {
 
@@ -17,10 +17,6 @@ std::atomic<uint64_t> RecorderRegistry::generation_{0};
 std::atomic<bool> RecorderRegistry::recording_{false};
 
 namespace {
-
-bool isMainThread() {
-  return getpid() == static_cast<pid_t>(syscall(SYS_gettid));
-}
 
 /// Whether the process's first thread is the program's. In a child that another thread forked, the
 /// first thread is that one, and its interpreter state may be a temporary one.
@@ -161,7 +157,7 @@ void Recorder::adoptThread() {
   thread_state = nullptr;
   is_main_thread = isMainThread() && g_is_first_thread_main.load(std::memory_order_relaxed);
   thread_handle.store(pthread_self(), std::memory_order_relaxed);
-  kernel_thread.store(static_cast<int>(syscall(SYS_gettid)), std::memory_order_relaxed);
+  kernel_thread.store(kernelThread(), std::memory_order_relaxed);
   framework_thread.store(0, std::memory_order_relaxed);
   pthread_attr_t attributes;
   if (pthread_getattr_np(pthread_self(), &attributes) == 0) {

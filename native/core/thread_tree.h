@@ -10,6 +10,7 @@
 #include "core/frame_kind.h"
 #include "core/lazy_array.h"
 #include "core/metric_row.h"
+#include "core/probe_table.h"
 
 namespace deepcontext {
 
@@ -97,7 +98,21 @@ private:
 
   Node *findOrCreate(Node *parent, FrameKind kind, uint64_t a, uint64_t b);
   Node *append(Node *parent, FrameKind kind, uint64_t a, uint64_t b);
-  void growIndex();
+  struct Identity {
+    const Node *parent;
+    FrameKind kind;
+    uint64_t a, b;
+  };
+  struct Indexed {
+    Node *node = nullptr;
+    bool isFree() const { return !node; }
+    bool isOf(const Identity &identity) const {
+      return node->parent == identity.parent && node->a == identity.a && node->b == identity.b &&
+             node->kind == identity.kind;
+    }
+    uint64_t hash() const { return hashOf({node->parent, node->kind, node->a, node->b}); }
+    static uint64_t hashOf(const Identity &identity);
+  };
 
   LazyArray<std::atomic<Node *>> chunks_{kMaxChunks};
   std::vector<LazyArray<Node>> nodes_; // what the chunks point to; owner only
@@ -105,7 +120,7 @@ private:
   std::atomic<uint64_t> refused_{0};
   uint32_t limit_ = kChunkNodes * kMaxChunks;
   std::deque<MetricSlot> slots_; // a deque never moves its elements
-  std::vector<Node *> index_; // open addressing over (parent, kind, a, b); size is a power of two
+  ProbeTable<Indexed> index_{kFirstIndex};
 };
 
 } // namespace deepcontext

@@ -13,7 +13,7 @@ constexpr int kRecorderShift = kNodeShift + 22;
 constexpr uint64_t kNodeMask = (1ull << 22) - 1;
 constexpr uint64_t kNameMask = (1ull << 26) - 1;
 // Recorders that stand for something else than a thread's tree.
-constexpr uint64_t kOwnTree = 0x7FFF;      // the node is of the detached tree
+constexpr uint64_t kDetachedTree = 0x7FFF; // the node is of the detached tree
 constexpr uint64_t kUnattributed = 0x7FFE; // no call path is known
 static_assert(ThreadTree::kChunkNodes * ThreadTree::kMaxChunks <= kNodeMask + 1);
 
@@ -21,16 +21,16 @@ uint64_t parentKey(uint64_t recorder, uint64_t node) {
   return recorder << kRecorderShift | (node & kNodeMask) << kNodeShift;
 }
 
-uint64_t mix(uint64_t key) {
+} // namespace
+
+inline uint64_t Attribution::Slot::hashOf(uint64_t key) {
   key *= 0x9E3779B97F4A7C15u;
   key ^= key >> 29;
   return key * 0xBF58476D1CE4E5B9u >> 20;
 }
 
-} // namespace
-
 Attribution::Attribution(const CorrelationTable &table)
-    : table_(table), slots_(1024), idle_([this](const IdleGap &gap) { onGap(gap); }) {
+    : table_(table), idle_([this](const IdleGap &gap) { onGap(gap); }) {
   MetricRegistry &metrics = MetricRegistry::instance();
   time_metric_ = metrics.id("gpu_time_ns");
   delay_metric_ = metrics.id("queue_delay_ns");
@@ -61,8 +61,7 @@ void Counters::reset() {
 void Attribution::begin(Recorder &recorder) {
   recorder_ = &recorder;
   count_ = 0;
-  slots_.assign(1024, Slot());
-  used_slots_ = 0;
+  slots_.clear();
   recorders_.clear();
   graph_parents_.clear();
   host_locations_.clear();
@@ -90,13 +89,13 @@ void Attribution::publish(bool is_final) {
     late += totals.late_ns;
   }
   counters.late_idle_ns.store(late, std::memory_order_relaxed);
-  for (Slot &slot : slots_) {
-    if (slot.time && slot.time->count() > slot.launches) {
+  slots_.forEach([this](Slot &slot) {
+    if (slot.time->count() > slot.launches) {
       slot.launches = slot.time->count();
       recorder_->tree.metric(slot.node, launch_metric_)
           .assign({slot.launches, slot.launches, 1, 1, 0});
     }
-  }
+  });
   publishStalls(is_final);
 }
 
@@ -114,11 +113,11 @@ void Attribution::flush() {
         table_.find(batch_[i].correlation, &sites[i]) && sites[i].recorder < kUnattributed;
     matched += is_known[i];
     keys[i] = keyOf(batch_[i], is_known[i], sites[i]);
-    __builtin_prefetch(&slots_[mix(keys[i]) & (slots_.size() - 1)], 1);
+    slots_.prefetch(keys[i]);
   }
   // Room for all first: a table that grows moves its slots.
-  while ((used_slots_ + count_) * 2 > slots_.size()) {
-    growSlots();
+  if (!slots_.makeRoom(count_)) {
+    throw std::bad_alloc();
   }
   for (uint32_t i = 0; i < count_; ++i) {
     slots[i] = &slotOf(keys[i], batch_[i]);
@@ -155,26 +154,20 @@ uint64_t Attribution::parentOfGraphRecord(const Activity &activity, const CallSi
   Node *replay = recorder_->tree.child(launch, FrameKind::kGraph,
                                        is_seen ? replay_name_ : unseen_replay_name_, 0);
   if (!is_seen) {
-    return parentKey(kOwnTree, replay->id);
+    return parentKey(kDetachedTree, replay->id);
   }
   uint64_t key = pathKey(captured.recorder, captured.node, replay->id);
   auto known = graph_parents_.find(key);
   if (known == graph_parents_.end()) {
     known = graph_parents_.emplace(key, copyPath(replay, captured)->id).first;
   }
-  return parentKey(kOwnTree, known->second);
+  return parentKey(kDetachedTree, known->second);
 }
 
 Attribution::Slot &Attribution::slotOf(uint64_t key, const Activity &activity) {
-  size_t mask = slots_.size() - 1;
-  size_t at = mix(key) & mask;
-  while (slots_[at].node && slots_[at].key != key) {
-    at = (at + 1) & mask;
-  }
-  Slot &slot = slots_[at];
-  if (__builtin_expect(!slot.node, 0)) {
-    makeSlot(slot, key, activity);
-  }
+  Slot *known = slots_.find(key);
+  Slot &slot =
+      __builtin_expect(known != nullptr, 1) ? *known : slots_.insert(makeSlot(key, activity));
   if (__builtin_expect(activity.kind == ActivityKind::kKernel, 1)) {
     uint64_t shape = activity.shape.fingerprint();
     if (__builtin_expect(slot.shape != shape, 0)) {
@@ -185,31 +178,16 @@ Attribution::Slot &Attribution::slotOf(uint64_t key, const Activity &activity) {
   return slot;
 }
 
-void Attribution::makeSlot(Slot &slot, uint64_t key, const Activity &activity) {
+Attribution::Slot Attribution::makeSlot(uint64_t key, const Activity &activity) {
   bool is_kernel = activity.kind == ActivityKind::kKernel;
   ThreadTree &tree = recorder_->tree;
+  Slot slot;
   slot.key = key;
   slot.node = tree.child(parentNode(key), is_kernel ? FrameKind::kKernel : FrameKind::kCopy,
                          activity.name, 0);
   slot.time = &tree.metric(slot.node, time_metric_);
   slot.bytes = is_kernel ? nullptr : &tree.metric(slot.node, bytes_metric_);
-  ++used_slots_;
-}
-
-void Attribution::growSlots() {
-  std::vector<Slot> old(slots_.size() * 2);
-  old.swap(slots_);
-  size_t mask = slots_.size() - 1;
-  for (const Slot &slot : old) {
-    if (!slot.node) {
-      continue;
-    }
-    size_t at = mix(slot.key) & mask;
-    while (slots_[at].node) {
-      at = (at + 1) & mask;
-    }
-    slots_[at] = slot;
-  }
+  return slot;
 }
 
 /// Write down a launch shape when it differs from the one before; not a row a launch.
@@ -277,7 +255,7 @@ Node *Attribution::parentNode(uint64_t key) {
   uint32_t node = static_cast<uint32_t>(key >> kNodeShift & kNodeMask);
   ThreadTree &tree = recorder_->tree;
   switch (recorder) {
-  case kOwnTree:
+  case kDetachedTree:
     return tree.node(node);
   case kUnattributed:
     return tree.child(tree.root(), FrameKind::kMarker, unattributed_name_, 0);

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/probe_table.h"
 #include "core/recorder.h"
 #include "gpu/activity.h"
 #include "gpu/correlation.h"
@@ -59,14 +60,18 @@ private:
     MetricRow *bytes = nullptr;
     uint64_t shape = 0;
     uint64_t launches = 0; // of the node's time row, when the launch count was written last
+
+    bool isFree() const { return !node; }
+    bool isOf(uint64_t other) const { return key == other; }
+    uint64_t hash() const { return hashOf(key); }
+    static uint64_t hashOf(uint64_t key);
   };
 
   void flush();
   uint64_t keyOf(const Activity &activity, bool is_known, const CallSite &site);
   uint64_t parentOfGraphRecord(const Activity &activity, const CallSite &site);
   Slot &slotOf(uint64_t key, const Activity &activity);
-  void makeSlot(Slot &slot, uint64_t key, const Activity &activity);
-  void growSlots();
+  Slot makeSlot(uint64_t key, const Activity &activity);
   void describe(Slot &slot, const LaunchShape &shape);
   void addTimes(const Activity &activity, Slot &slot, bool is_known, const CallSite &site);
 
@@ -94,8 +99,7 @@ private:
   Recorder *recorder_ = nullptr;
   Activity batch_[kBatch];
   uint32_t count_ = 0;
-  std::vector<Slot> slots_;
-  size_t used_slots_ = 0;
+  ProbeTable<Slot> slots_;
   std::vector<Recorder *> recorders_; // by index
   std::unordered_map<uint64_t, uint32_t> graph_parents_;
   std::unordered_map<uint64_t, uint32_t> host_locations_;

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <cstdlib>
 
-#include "core/own_thread.h"
+#include "core/internal_thread.h"
 
 namespace deepcontext::gpu {
 
@@ -45,7 +45,7 @@ void BufferQueue::put(const FilledBuffer &buffer) {
 
 void BufferQueue::startThread() {
   if (!filled_.empty() && !thread_.joinable() && !is_ending_) {
-    thread_ = startOwnThread([this] { run(); });
+    thread_ = startInternalThread([this] { run(); });
   }
 }
 

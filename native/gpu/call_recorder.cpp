@@ -41,7 +41,7 @@ CallRecorder::CallRecorder(uint32_t slots)
   lanes_.reset(new (memory) Lane[kLanes]());
 }
 
-uint32_t CallRecorder::nextOwnId() {
+uint32_t CallRecorder::nextInternalId() {
   constexpr uint32_t kBlock = 256;
   struct Block {
     const CallRecorder *owner;
@@ -56,7 +56,7 @@ uint32_t CallRecorder::nextOwnId() {
   }
   --block.left;
   uint32_t id = block.next++;
-  return id != 0 ? id : nextOwnId();
+  return id != 0 ? id : nextInternalId();
 }
 
 void CallRecorder::noteCall(uint32_t id) {

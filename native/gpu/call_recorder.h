@@ -33,11 +33,11 @@ public:
     bump(laneOf(recorder).launches);
   }
   /// The same for vendors that carry a number of ours: returns it, or 0 when nothing is recorded.
-  uint32_t noteOwnLaunch() {
+  uint32_t noteLaunchWithInternalId() {
     if (__builtin_expect(!RecorderRegistry::isRecording(), 0)) {
       return 0;
     }
-    uint32_t id = nextOwnId();
+    uint32_t id = nextInternalId();
     noteLaunch(id);
     return id;
   }
@@ -58,7 +58,7 @@ public:
 private:
   /// Numbers come in blocks a thread, so that threads share no cache line and a thread's numbers
   /// follow each other. 0 is never one.
-  uint32_t nextOwnId();
+  uint32_t nextInternalId();
   std::atomic<uint32_t> next_block_{1};
   std::atomic<uint64_t> blocks_age_{1};
 

@@ -7,13 +7,13 @@
 #include <thread>
 #include <utility>
 
-#include "core/own_thread.h"
+#include "core/internal_thread.h"
 
 namespace deepcontext::gpu {
 
 namespace {
 
-thread_local bool t_is_own = false;
+thread_local bool t_is_internal = false;
 
 struct Done {
   std::mutex mutex;
@@ -25,17 +25,17 @@ struct Done {
 
 bool runWithDeadline(const std::function<void()> &work, double seconds) {
   auto done = std::make_shared<Done>();
-  std::thread thread = startOwnThread([done, work] {
-    t_is_own = true;
+  std::thread thread = startInternalThread([done, work] {
+    t_is_internal = true;
     work();
     std::lock_guard<std::mutex> lock(done->mutex);
     done->is_done = true;
     done->signal.notify_all();
   });
   if (!thread.joinable()) {
-    bool was_own = std::exchange(t_is_own, true);
+    bool was_internal = std::exchange(t_is_internal, true);
     work();
-    t_is_own = was_own;
+    t_is_internal = was_internal;
     return true;
   }
   thread.detach();
@@ -46,12 +46,12 @@ bool runWithDeadline(const std::function<void()> &work, double seconds) {
   return done->signal.wait_until(lock, end, [&] { return done->is_done; });
 }
 
-void markOwnThread() {
-  t_is_own = true;
+void markInternalThread() {
+  t_is_internal = true;
 }
 
-bool isOwnThread() {
-  return t_is_own;
+bool isInternalThread() {
+  return t_is_internal;
 }
 
 } // namespace deepcontext::gpu

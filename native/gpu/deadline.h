@@ -10,8 +10,8 @@ namespace deepcontext::gpu {
 bool runWithDeadline(const std::function<void()> &work, double seconds);
 
 /// Whether the calling thread is one of runWithDeadline's: what it does is not the program's.
-bool isOwnThread();
+bool isInternalThread();
 /// Count the calling thread among them.
-void markOwnThread();
+void markInternalThread();
 
 } // namespace deepcontext::gpu

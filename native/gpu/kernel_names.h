@@ -2,7 +2,8 @@
 // Kernel names as small ids, looked up by the address at which the vendor keeps them.
 #include <cstddef>
 #include <cstdint>
-#include <vector>
+
+#include "core/probe_table.h"
 
 namespace deepcontext::gpu {
 
@@ -12,10 +13,9 @@ namespace deepcontext::gpu {
 /// compared once per `age()`: once a buffer, not once a record, because names are long.
 class KernelNames {
 public:
-  KernelNames() : slots_(1024) {}
   uint32_t lookup(const char *name) {
-    Slot &slot = slots_[place(name)];
-    return __builtin_expect(slot.name == name && slot.age == age_, 1) ? slot.id : refresh(name);
+    const Slot *slot = slots_.find(name);
+    return __builtin_expect(slot && slot->age == age_, 1) ? slot->id : refresh(name);
   }
   /// Addresses may mean something else from here on.
   void age() { ++age_; }
@@ -26,13 +26,17 @@ private:
     const char *content = nullptr; // the interner's own copy
     uint32_t id = 0;
     uint64_t age = 0;
-  };
-  size_t place(const char *name) const;
-  uint32_t refresh(const char *name);
-  void grow();
 
-  std::vector<Slot> slots_;
-  size_t used_ = 0;
+    bool isFree() const { return !name; }
+    bool isOf(const char *other) const { return name == other; }
+    uint64_t hash() const { return hashOf(name); }
+    static uint64_t hashOf(const char *name) {
+      return (reinterpret_cast<uintptr_t>(name) * 0x9E3779B97F4A7C15u) >> 32;
+    }
+  };
+  uint32_t refresh(const char *name);
+
+  ProbeTable<Slot> slots_;
   uint64_t age_ = 1;
 };
 

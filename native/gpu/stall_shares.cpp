@@ -44,11 +44,11 @@ void Attribution::publishStalls(bool is_final) {
     return;
   }
   std::map<uint32_t, std::vector<const Slot *>> launched; // by kernel name
-  for (const Slot &slot : slots_) {
-    if (slot.node && slot.node->kind == FrameKind::kKernel) {
+  slots_.forEach([&](const Slot &slot) {
+    if (slot.node->kind == FrameKind::kKernel) {
       launched[static_cast<uint32_t>(slot.node->a)].push_back(&slot);
     }
-  }
+  });
   for (auto kernel = waiting_stalls_.begin(); kernel != waiting_stalls_.end();) {
     auto found = launched.find(kernel->first);
     std::vector<Node *> nodes;

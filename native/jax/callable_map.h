@@ -2,9 +2,10 @@
 // From a jitted object to its function.
 #include <Python.h>
 
-#include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <new>
+
+#include "core/probe_table.h"
 
 namespace deepcontext::jax {
 
@@ -12,52 +13,35 @@ namespace deepcontext::jax {
 /// entry behind; whatever jitted function gets its address comes through `hook` and replaces it.
 class CallableMap {
 public:
+  static constexpr uint32_t kNone = UINT32_MAX;
+
   uint32_t find(PyObject *callable) const {
-    size_t slot = hash(callable) & mask_;
-    while (slots_[slot].callable) {
-      if (slots_[slot].callable == callable) {
-        return slots_[slot].function;
-      }
-      slot = (slot + 1) & mask_;
-    }
-    return kNone;
+    const Slot *slot = slots_.find(callable);
+    return slot ? slot->function : kNone;
   }
   void store(PyObject *callable, uint32_t function) {
-    if (count_ * 2 >= slots_.size()) {
-      grow();
+    Slot *slot = slots_.findOrInsert(callable, {callable});
+    if (!slot) {
+      throw std::bad_alloc();
     }
-    size_t slot = hash(callable) & mask_;
-    while (slots_[slot].callable && slots_[slot].callable != callable) {
-      slot = (slot + 1) & mask_;
-    }
-    count_ += slots_[slot].callable == nullptr;
-    slots_[slot] = {callable, function};
+    slot->function = function;
   }
-  static constexpr uint32_t kNone = UINT32_MAX;
 
 private:
   struct Slot {
     PyObject *callable = nullptr;
     uint32_t function = 0;
-  };
-  static size_t hash(PyObject *callable) {
-    auto value = reinterpret_cast<uintptr_t>(callable) >> 4;
-    return value ^ (value >> 11);
-  }
-  void grow() {
-    std::vector<Slot> old(slots_.size() * 2);
-    old.swap(slots_);
-    mask_ = slots_.size() - 1;
-    count_ = 0;
-    for (const Slot &slot : old) {
-      if (slot.callable) {
-        store(slot.callable, slot.function);
-      }
+
+    bool isFree() const { return !callable; }
+    bool isOf(PyObject *other) const { return callable == other; }
+    uint64_t hash() const { return hashOf(callable); }
+    static uint64_t hashOf(PyObject *callable) {
+      auto value = reinterpret_cast<uintptr_t>(callable) >> 4;
+      return value ^ (value >> 11);
     }
-  }
-  std::vector<Slot> slots_ = std::vector<Slot>(1024);
-  size_t mask_ = 1023;
-  size_t count_ = 0;
+  };
+
+  ProbeTable<Slot> slots_;
 };
 
 } // namespace deepcontext::jax

@@ -1,12 +1,10 @@
 #include "jax/dispatch.h"
 
 #include <algorithm>
-#include <ctime>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "core/guard.h"
 #include "core/metric_registry.h"
+#include "core/thread.h"
 #include "jax/arguments.h"
 #include "jax/callable_map.h"
 #include "jax/live_arrays.h"
@@ -27,10 +25,9 @@ PyObject *g_is_jit_disabled = nullptr; // GIL held
 uint64_t g_window_start_ns = 0;        // 0 while no window is open; GIL held
 std::vector<Launch> g_launches;        // GIL held
 
+/// The clock of XLA's tracer.
 uint64_t realtimeNs() {
-  timespec now;
-  clock_gettime(CLOCK_REALTIME, &now); // XLA's tracer's clock
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
+  return clockNs(CLOCK_REALTIME);
 }
 
 CallableMap &callables() {
@@ -118,7 +115,7 @@ void note(Recorder &recorder, const ActiveCall &call, Node *node, uint64_t start
   Launch launch;
   launch.start_ns = start_ns;
   launch.end_ns = realtimeNs();
-  launch.thread = syscall(SYS_gettid);
+  launch.thread = kernelThread();
   launch.node = {recorder.index(), node->id};
   launch.calls = node->duration.count();
   // A node that stands for an outer call carries that call's function.

@@ -4,6 +4,7 @@
 
 #include "core/guard.h"
 #include "core/mutex.h"
+#include "core/probe_table.h"
 
 namespace deepcontext::jax {
 
@@ -20,70 +21,38 @@ constexpr size_t kMaxSlots = 1u << 20; // 16 MiB: beyond, makers are not noted
 destructor g_dealloc = nullptr; // of the type watched
 PyObject *g_nodes = nullptr;    // container types that programs registered; GIL held
 
-/// Makers of living arrays: open addressing with linear probing and no tombstones.
+/// Makers of living arrays.
 class Makers {
 public:
   void store(const PyObject *array, NodeRef maker) {
-    if (count_ * 2 >= slots_.size() && !grow()) {
-      return;
+    if (Slot *slot = slots_.findOrInsert(array, {array, maker})) {
+      slot->maker = maker;
     }
-    size_t slot = find(array);
-    count_ += slots_[slot].array == nullptr;
-    slots_[slot] = {array, maker};
   }
-
   NodeRef of(const PyObject *array) const {
-    const Slot &slot = slots_[find(array)];
-    return slot.array ? slot.maker : NodeRef::unknown();
+    const Slot *slot = slots_.find(array);
+    return slot ? slot->maker : NodeRef::unknown();
   }
-
   void erase(const PyObject *array) {
-    size_t hole = find(array);
-    if (!slots_[hole].array) {
-      return;
+    if (Slot *slot = slots_.find(array)) {
+      slots_.erase(slot);
     }
-    --count_;
-    for (size_t next = (hole + 1) & mask_; slots_[next].array; next = (next + 1) & mask_) {
-      if (((next - home(slots_[next].array)) & mask_) >= ((next - hole) & mask_)) {
-        slots_[hole] = slots_[next];
-        hole = next;
-      }
-    }
-    slots_[hole] = Slot();
   }
+  void clear() { slots_.clear(); }
 
 private:
   struct Slot {
     const PyObject *array = nullptr;
     NodeRef maker;
+
+    bool isFree() const { return !array; }
+    bool isOf(const PyObject *other) const { return array == other; }
+    uint64_t hash() const { return hashOf(array); }
+    static uint64_t hashOf(const PyObject *array) {
+      return ((reinterpret_cast<uintptr_t>(array) >> 4) * 0x9E3779B97F4A7C15u) >> 32;
+    }
   };
-  size_t home(const PyObject *array) const {
-    return ((reinterpret_cast<uintptr_t>(array) >> 4) * 0x9E3779B97F4A7C15u >> 32) & mask_;
-  }
-  size_t find(const PyObject *array) const {
-    size_t slot = home(array);
-    while (slots_[slot].array && slots_[slot].array != array) {
-      slot = (slot + 1) & mask_;
-    }
-    return slot;
-  }
-  bool grow() {
-    if (slots_.size() >= kMaxSlots) {
-      return false;
-    }
-    std::vector<Slot> old(slots_.size() * 2);
-    old.swap(slots_);
-    mask_ = slots_.size() - 1;
-    for (const Slot &slot : old) {
-      if (slot.array) {
-        slots_[find(slot.array)] = slot;
-      }
-    }
-    return true;
-  }
-  std::vector<Slot> slots_ = std::vector<Slot>(kFirstSlots);
-  size_t mask_ = kFirstSlots - 1;
-  size_t count_ = 0;
+  ProbeTable<Slot> slots_{kFirstSlots, kMaxSlots};
 };
 
 // GIL held.
@@ -229,7 +198,7 @@ void unwatchArrays() {
   }
   g_array_type = nullptr;
   Py_CLEAR(g_nodes);
-  makers() = Makers();
+  makers().clear();
 }
 
 Search searchArrays(PyObject *result) {
@@ -314,7 +283,7 @@ Mutex &arraysForkLock() {
 }
 
 void clearArrays() {
-  makers() = Makers();
+  makers().clear();
   fedBackOf().clear();
   sum() = Sum();
   std::lock_guard<Mutex> lock(results().mutex);

@@ -16,19 +16,6 @@ namespace {
 
 constexpr char kInsertedMarker[] = "inserted by the compiler";
 
-const char *phaseName(Phase phase) {
-  switch (phase) {
-  case Phase::kForward:
-    return "forward";
-  case Phase::kBackward:
-    return "backward";
-  case Phase::kRecompute:
-    return "recompute";
-  default:
-    return nullptr;
-  }
-}
-
 /// A dispatch node and how often it launched.
 struct LaunchCount {
   NodeRef node;
@@ -277,8 +264,8 @@ private:
 Node *writeOperationPath(ThreadTree &tree, Node *parent, const Operation &operation) {
   Interner &interner = Interner::instance();
   Node *node = parent;
-  if (const char *phase = phaseName(operation.phase)) {
-    node = tree.child(node, FrameKind::kPhase, interner.intern(phase), 0);
+  if (operation.phase != Phase::kNone) {
+    node = tree.child(node, FrameKind::kPhase, interner.intern(phaseName(operation.phase)), 0);
   }
   for (const SourceLine &line : operation.lines) {
     uint64_t frame = SourceFrames::instance().add(line.function, line.file, line.line);

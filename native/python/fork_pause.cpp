@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <ctime>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "core/guard.h"
+#include "core/thread.h"
 #include "python/gil_release.h"
 
 namespace deepcontext {
@@ -14,10 +13,6 @@ namespace {
 
 // os.fork() warns when the process has more than one thread.
 constexpr bool kForkCountsThreadsAfterHooks = PY_VERSION_HEX >= 0x030D0000;
-
-bool isMainThread() {
-  return static_cast<long>(getpid()) == syscall(SYS_gettid);
-}
 
 // Between two looks whether a thread has ended: it does so at once, or when its callback returns.
 constexpr timespec kBetweenLooks{0, 100'000};

@@ -11,8 +11,9 @@ namespace {
 /// What a thread needs to walk its native stack.
 struct NativeWalker final : RecorderExtension {
   static constexpr ExtensionPlace kPlace = ExtensionPlace::kNativeStack;
-  unwind::AddressCache addresses;
-  std::vector<uintptr_t> activations = std::vector<uintptr_t>(Recorder::kMaxPath); // of the Python frames in recorder.walked
+  unwind::ReturnAddressCache addresses;
+  std::vector<uintptr_t> activations =
+      std::vector<uintptr_t>(Recorder::kMaxPath); // of the Python frames in recorder.walked
   std::vector<WalkedFrame> merged = std::vector<WalkedFrame>(Recorder::kMaxPath);
 };
 

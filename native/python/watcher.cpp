@@ -5,7 +5,7 @@
 #include <new>
 #include <utility>
 
-#include "core/own_thread.h"
+#include "core/internal_thread.h"
 
 namespace deepcontext {
 
@@ -82,7 +82,7 @@ void Watcher::resume() {
     return;
   }
   uint64_t turn = turn_.fetch_add(1) + 1;
-  thread_ = startOwnThread([this, turn] { run(turn); });
+  thread_ = startInternalThread([this, turn] { run(turn); });
   threads_refused_ += !thread_.joinable();
 }
 

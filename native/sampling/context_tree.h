@@ -2,9 +2,9 @@
 // From a sampled place to a node of the sampler's tree.
 #include <cstdint>
 
+#include "core/memory_reader.h"
 #include "core/recorder.h"
 #include "python/code_table.h"
-#include "core/memory_reader.h"
 #include "sampling/sample.h"
 
 namespace deepcontext {

@@ -5,9 +5,9 @@
 #include <csignal>
 #include <ctime>
 #include <sys/syscall.h>
-#include <unistd.h>
 
-#include "core/own_thread.h"
+#include "core/internal_thread.h"
+#include "core/thread.h"
 #include "python/fork_pause.h"
 
 namespace deepcontext {
@@ -26,8 +26,8 @@ void GilFutex::begin() {
     return; // another session will find it
   }
   waiter_ = 0;
-  thread_ = startOwnThread([this] {
-    waiter_ = static_cast<int>(syscall(SYS_gettid));
+  thread_ = startInternalThread([this] {
+    waiter_ = kernelThread();
     PyGILState_Release(PyGILState_Ensure());
   });
 }

@@ -12,6 +12,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "core/clock.h"
+
 #ifndef SYS_close_range
 #define SYS_close_range 436
 #endif
@@ -145,7 +147,7 @@ std::optional<uint64_t> KernelThreads::cpuNs(int thread) {
   if (clock_gettime(clock, &now) != 0) {
     return std::nullopt;
   }
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
+  return toNs(now);
 }
 
 } // namespace deepcontext

@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "core/own_thread.h"
+#include "core/internal_thread.h"
 #include "sampling/kernel_threads.h"
 
 namespace deepcontext {
@@ -77,7 +77,7 @@ std::vector<PerfAnswer> askForPerfEvents(const std::vector<std::string> &names) 
       }
     }
   }
-  std::thread asking = startOwnThread([&] {
+  std::thread asking = startInternalThread([&] {
     std::string reason;
     bool is_separate = separateDescriptors(&reason);
     for (PerfAnswer &answer : answers) {

@@ -8,7 +8,8 @@
 #include <unistd.h>
 
 #include "core/clock.h"
-#include "core/own_thread.h"
+#include "core/internal_thread.h"
+#include "core/thread.h"
 #include "python/code_table.h"
 #include "sampling/senses.h"
 #include "sampling/signal_handler.h"
@@ -23,8 +24,8 @@ constexpr uint64_t kRoundsBetweenSearches = 25; // one may have come while anoth
 constexpr char kNoThread[] =
     "the process may have no more threads (ulimit -u, or a container's limit)";
 
-uint64_t ownCpuNs() {
-  return KernelThreads::cpuNs(static_cast<int>(syscall(SYS_gettid))).value_or(0);
+uint64_t internalCpuNs() {
+  return KernelThreads::cpuNs(kernelThread()).value_or(0);
 }
 
 } // namespace
@@ -114,7 +115,7 @@ void Sampler::resume() {
     return;
   }
   uint32_t turn = turn_.fetch_add(1) + 1;
-  thread_ = startOwnThread([this, turn] { run(turn); });
+  thread_ = startInternalThread([this, turn] { run(turn); });
   was_refused_ = was_refused_ || !thread_.joinable();
 }
 
@@ -166,7 +167,7 @@ void Sampler::sample(uint32_t turn, bool is_first) {
       counted_.open(*thread);
     }
   }
-  uint64_t before = ownCpuNs();
+  uint64_t before = internalCpuNs();
   while (cannot_open_.empty() && turn_.load() == turn) {
     sleep(turn);
     if (turn_.load() == turn) {
@@ -177,7 +178,7 @@ void Sampler::sample(uint32_t turn, bool is_first) {
   for (auto &[number, thread] : threads_) { // their descriptors go with this thread
     counted_.close(*thread);
   }
-  SamplerCounts::bump(counts_.own_cpu_ns, ownCpuNs() - before);
+  SamplerCounts::bump(counts_.internal_cpu_ns, internalCpuNs() - before);
 }
 
 /// One period from now, a fifth more or less: a program whose own period is the same would always
@@ -235,7 +236,7 @@ void Sampler::visitAll(const Senses &senses) {
 }
 
 void Sampler::findThreads(const Senses &senses) {
-  int self = static_cast<int>(syscall(SYS_gettid));
+  int self = kernelThread();
   population_ = senses.kernel.population();
   for (int number : senses.kernel.list()) {
     if (number != self && threads_.find(number) == threads_.end()) {
@@ -249,7 +250,7 @@ void Sampler::addThread(const Senses &senses, int number) {
   bool is_main = number == getpid();
   std::string name = is_main ? "MainThread" : senses.kernel.name(number);
   std::optional<uint64_t> cpu_ns = KernelThreads::cpuNs(number);
-  if (!cpu_ns || (!is_main && isOwnThreadName(name))) {
+  if (!cpu_ns || (!is_main && isInternalThreadName(name))) {
     return;
   }
   // What a new thread did before it was found, it did after the session began.

@@ -15,11 +15,11 @@ struct SamplerCounts {
   std::atomic<uint64_t> unanswered{0}; // the thread held the signal back, or ended
   std::atomic<uint64_t> threads{0};
   std::atomic<uint64_t> threads_refused{0};
-  std::atomic<uint64_t> own_cpu_ns{0}; // of the sampler's thread
+  std::atomic<uint64_t> internal_cpu_ns{0}; // of the sampler's thread
 
   void clear() {
     for (auto *count : {&rounds, &running, &waiting, &lost, &cut, &unanswered, &threads,
-                        &threads_refused, &own_cpu_ns}) {
+                        &threads_refused, &internal_cpu_ns}) {
       count->store(0, std::memory_order_relaxed);
     }
   }

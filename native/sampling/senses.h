@@ -1,7 +1,7 @@
 #pragma once
 // What the sampler's thread looks through.
-#include "sampling/kernel_threads.h"
 #include "core/memory_reader.h"
+#include "sampling/kernel_threads.h"
 
 namespace deepcontext {
 

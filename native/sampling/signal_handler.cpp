@@ -18,11 +18,11 @@
 
 #include <cerrno>
 #include <cstring>
-#include <ctime>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "core/thread.h"
 #include "python/code_table.h"
 #include "sampling/frame_sampling.h"
 
@@ -32,16 +32,10 @@ std::atomic<SampleSlot *> SampleSlots::slots_[SampleSlots::kMost];
 
 namespace {
 
-uint64_t readClock(clockid_t clock) {
-  timespec now;
-  clock_gettime(clock, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
-}
-
 void answer(SampleSlot *slot) {
   SampledContext &context = slot->context;
-  slot->wall_ns = readClock(CLOCK_MONOTONIC);
-  slot->cpu_ns = readClock(CLOCK_THREAD_CPUTIME_ID);
+  slot->wall_ns = clockNs(CLOCK_MONOTONIC);
+  slot->cpu_ns = clockNs(CLOCK_THREAD_CPUTIME_ID);
   Recorder *recorder = RecorderRegistry::currentOrNull();
   bool is_recording = recorder && recorder->isOf(RecorderRegistry::generation());
   LevelView levels = is_recording ? recorder->view(ticks()) : LevelView();
@@ -64,7 +58,7 @@ void onSampleSignal(int, siginfo_t *info, void *) {
     auto number = static_cast<uint32_t>(info->si_value.sival_int);
     SampleSlot *slot = SampleSlots::at(number);
     if (slot && slot->state.load(std::memory_order_acquire) == SampleSlot::kAsked &&
-        slot->thread.load(std::memory_order_relaxed) == static_cast<int>(syscall(SYS_gettid)) &&
+        slot->thread.load(std::memory_order_relaxed) == kernelThread() &&
         RecorderRegistry::isRecording()) {
       answer(slot);
       slot->state.store(SampleSlot::kAnswered, std::memory_order_release);

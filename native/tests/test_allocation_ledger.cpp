@@ -205,7 +205,7 @@ TEST(growth_is_what_the_last_steps_added) {
   CHECK_EQ(program.value("growth_bytes", 2), 240u);
   CHECK_EQ(program.count("growth_bytes", 2), 24u);
   CHECK_EQ(program.sum("growth_bytes"), 240u);
-  CHECK_EQ(summary.pools[0].last_step_bytes - summary.pools[0].earlier_mark_bytes, 240u);
+  CHECK_EQ(summary.pools[0].growth.increase(), 240);
 }
 
 TEST(growth_counts_the_steps_in_which_it_grew) {

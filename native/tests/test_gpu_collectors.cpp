@@ -27,8 +27,10 @@ struct Vendor {
 };
 constexpr Vendor kVendors[] = {
     {collectorOf<gpu::cupti::CuptiCollector>, FAKES "/libcupti.so.13", FAKES "/libcuda.so.1"},
-    {collectorOf<gpu::rocprofiler::RocprofilerCollector>, FAKES "/librocprofiler-sdk.so.1", FAKES "/libamdhip64.so"},
-    {collectorOf<gpu::roctracer::RoctracerCollector>, FAKES "/libroctracer64.so.4", FAKES "/libamdhip64.so"},
+    {collectorOf<gpu::rocprofiler::RocprofilerCollector>, FAKES "/librocprofiler-sdk.so.1",
+     FAKES "/libamdhip64.so"},
+    {collectorOf<gpu::roctracer::RoctracerCollector>, FAKES "/libroctracer64.so.4",
+     FAKES "/libamdhip64.so"},
 };
 
 constexpr const Vendor &kRoctracer = kVendors[2];

@@ -278,9 +278,9 @@ TEST(aBufferOfAnEarlierSessionIsNotHandedOutAsALargerOne) {
 
 TEST(aCallThatHangsIsLeftBehind) {
   CHECK(runWithDeadline([] {}, 5));
-  CHECK(!isOwnThread());
+  CHECK(!isInternalThread());
   std::atomic<bool> was_own{false};
-  CHECK(runWithDeadline([&] { was_own = isOwnThread(); }, 5));
+  CHECK(runWithDeadline([&] { was_own = isInternalThread(); }, 5));
   CHECK(was_own.load());
   CHECK(
       !runWithDeadline([] { std::this_thread::sleep_for(std::chrono::milliseconds(300)); }, 0.05));

@@ -36,7 +36,7 @@ struct Walked {
 };
 
 NOINLINE Walked walk() {
-  static thread_local AddressCache addresses;
+  static thread_local ReturnAddressCache addresses;
   addresses.refresh();
   Registers here = Registers::ofCaller();
   Walked walked;
@@ -215,7 +215,7 @@ TEST(a_walk_ends_at_code_without_a_table) {
 }
 
 TEST(a_walk_never_leaves_the_stack) {
-  static AddressCache addresses;
+  static ReturnAddressCache addresses;
   addresses.refresh();
   Registers here = Registers::ofCaller();
   // The stack is said to end here, or the frame pointer is nonsense.

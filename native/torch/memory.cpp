@@ -23,17 +23,17 @@ constexpr char kReport[] = "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6Device
 /// A slot and what was in it. What another tool put over our function stays, with ours below it.
 struct Hook {
   ImportSlot slot;
-  void *own = nullptr;
+  void *replacement = nullptr;
   void *original = nullptr;
   bool is_buried = false;
 
   void put() {
     if (!is_buried) {
-      slot.set(own);
+      slot.set(replacement);
     }
   }
   void remove() {
-    if (!slot || !own) {
+    if (!slot || !replacement) {
       return;
     }
     is_buried = is_buried || !isInPlace();
@@ -41,7 +41,7 @@ struct Hook {
       slot.set(original);
     }
   }
-  bool isInPlace() const { return slot && own && slot.target() == own; }
+  bool isInPlace() const { return slot && replacement && slot.target() == replacement; }
 };
 
 using Memalign = int (*)(void **, size_t, size_t);
@@ -117,7 +117,7 @@ void hookFree(void *address) {
 struct DeviceAllocator {
   const char *library;
   const char *kind;
-  Report own;
+  Report replacement;
   Hook hook;
   std::atomic<Report> true_report{nullptr};
 };
@@ -153,9 +153,10 @@ void noteReport(void *address, int64_t bytes, size_t reserved, abi::Device devic
 template <size_t index>
 void hookReport(void *address, int64_t bytes, size_t allocated, size_t reserved,
                 abi::Device device) {
-  DeviceAllocator &own = g_devices[index];
-  noteReport(address, bytes, reserved, device, own.kind);
-  own.true_report.load(std::memory_order_relaxed)(address, bytes, allocated, reserved, device);
+  DeviceAllocator &allocator = g_devices[index];
+  noteReport(address, bytes, reserved, device, allocator.kind);
+  allocator.true_report.load(std::memory_order_relaxed)(address, bytes, allocated, reserved,
+                                                        device);
 }
 
 /// What the checking thread allocated and freed last.
@@ -217,8 +218,8 @@ bool findHostAllocator(std::string *reason) {
       !findHook(g_free, kHostLibrary, "free", reason)) {
     return false;
   }
-  g_memalign.own = reinterpret_cast<void *>(hookMemalign);
-  g_free.own = reinterpret_cast<void *>(hookFree);
+  g_memalign.replacement = reinterpret_cast<void *>(hookMemalign);
+  g_free.replacement = reinterpret_cast<void *>(hookFree);
   g_true_memalign = reinterpret_cast<Memalign>(g_memalign.original);
   g_true_free = reinterpret_cast<Free>(g_free.original);
   return true;
@@ -267,7 +268,7 @@ std::vector<std::string> watchDevices() {
     }
     if (!is_known) {
       void *target = hook.slot.target();
-      hook.own = reinterpret_cast<void *>(device.own);
+      hook.replacement = reinterpret_cast<void *>(device.replacement);
       hook.original = target ? target : report;
       device.true_report = reinterpret_cast<Report>(hook.original);
       hook.put();
@@ -283,7 +284,7 @@ std::vector<std::string> watchDevices() {
 bool isMemoryWatched() {
   bool is_watched = !g_is_host_watched || (g_memalign.isInPlace() && g_free.isInPlace());
   for (const DeviceAllocator &device : g_devices) {
-    is_watched = is_watched && (!device.hook.own || device.hook.isInPlace());
+    is_watched = is_watched && (!device.hook.replacement || device.hook.isInPlace());
   }
   return is_watched;
 }

@@ -76,9 +76,8 @@ void AddressTable::addPlumbing(std::string beginning) {
 }
 
 bool AddressTable::isPlumbing(std::string_view name) const {
-  return std::any_of(plumbing_.begin(), plumbing_.end(), [&](const std::string &beginning) {
-    return startsWith(name, beginning);
-  });
+  return std::any_of(plumbing_.begin(), plumbing_.end(),
+                     [&](const std::string &beginning) { return startsWith(name, beginning); });
 }
 
 void AddressTable::refresh() {
@@ -166,7 +165,7 @@ std::vector<AddressTable::FileUse> AddressTable::files() const {
   return uses;
 }
 
-__attribute__((noinline)) void AddressCache::fill(Slot &slot, uintptr_t pc) {
+__attribute__((noinline)) void ReturnAddressCache::fill(Slot &slot, uintptr_t pc) {
   KnownAddress known = AddressTable::instance().lookup(pc);
   slot.pc = pc;
   slot.cfa_offset = known.rule.cfa_offset;
@@ -177,7 +176,7 @@ __attribute__((noinline)) void AddressCache::fill(Slot &slot, uintptr_t pc) {
   functions_[&slot - slots_.data()] = known.function;
 }
 
-bool AddressCache::refresh() {
+bool ReturnAddressCache::refresh() {
   AddressTable &table = AddressTable::instance();
   if (walks_++ % kWalksBetween == 0) {
     table.refresh();

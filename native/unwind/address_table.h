@@ -34,7 +34,7 @@ struct Function {
 };
 
 /// Process-wide. One mutex, taken when a thread meets an address for the first time and when names
-/// are looked up, never on a warm path (see AddressCache).
+/// are looked up, never on a warm path (see ReturnAddressCache).
 class AddressTable {
 public:
   static AddressTable &instance();
@@ -80,7 +80,7 @@ private:
 };
 
 /// A thread's own copy of the addresses it meets. Owner thread only.
-class AddressCache {
+class ReturnAddressCache {
 public:
   /// What each step of a walk reads: a quarter of a cache line.
   struct Slot {
@@ -95,7 +95,7 @@ public:
   };
   static_assert(sizeof(Slot) == 16);
 
-  AddressCache() : slots_(kSlots), functions_(kSlots) {}
+  ReturnAddressCache() : slots_(kSlots), functions_(kSlots) {}
 
   const Slot &lookup(uintptr_t pc) {
     Slot &slot = slots_[(pc * 0x9E3779B97F4A7C15u) >> (64 - kSlotBits)];

@@ -28,9 +28,8 @@ constexpr std::array<std::string_view, 3> kThreadStartFiles = {"libc.so", "libpt
 
 template <size_t count>
 bool beginsWithOne(std::string_view text, const std::array<std::string_view, count> &beginnings) {
-  return std::any_of(beginnings.begin(), beginnings.end(), [&](std::string_view beginning) {
-    return startsWith(text, beginning);
-  });
+  return std::any_of(beginnings.begin(), beginnings.end(),
+                     [&](std::string_view beginning) { return startsWith(text, beginning); });
 }
 
 std::string_view fileName(std::string_view path) {

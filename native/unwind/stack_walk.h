@@ -28,7 +28,7 @@ struct Registers {
 /// A native frame: its place on the stack is [sp, cfa).
 struct NativeFrame {
   uintptr_t pc = 0, sp = 0, cfa = 0;
-  const AddressCache::Slot *known = nullptr; // until the next look-up
+  const ReturnAddressCache::Slot *known = nullptr; // until the next look-up
 };
 
 enum class WalkEnd : uint8_t {
@@ -53,7 +53,7 @@ struct WalkResult {
 std::vector<NativeFrame> askLibgcc(const Registers &from, uintptr_t stack_high);
 
 template <typename Visit>
-WalkResult walkByLibgcc(AddressCache &addresses, const Registers &from, uintptr_t stack_high,
+WalkResult walkByLibgcc(ReturnAddressCache &addresses, const Registers &from, uintptr_t stack_high,
                         Visit &visit);
 
 /// Visit the native frames from `at` on, innermost first, until `visit(frame)` says false.
@@ -61,13 +61,14 @@ WalkResult walkByLibgcc(AddressCache &addresses, const Registers &from, uintptr_
 /// `stack_high` is the end of the stack that `at.sp` lies on. Reads that stack only, whatever the
 /// tables say: never faults.
 template <typename Visit>
-WalkResult walkStack(AddressCache &addresses, Registers at, uintptr_t stack_high, Visit visit) {
+WalkResult walkStack(ReturnAddressCache &addresses, Registers at, uintptr_t stack_high,
+                     Visit visit) {
   const uintptr_t low = at.sp;
   auto is_readable = [&](uintptr_t address) {
     return address >= low && address <= stack_high - sizeof(uintptr_t) && address % 8 == 0;
   };
   while (at.pc != 0) {
-    const AddressCache::Slot &known = addresses.lookup(at.pc);
+    const ReturnAddressCache::Slot &known = addresses.lookup(at.pc);
     uintptr_t cfa = at.sp + known.cfa_offset;
     if (__builtin_expect(known.kind != RuleKind::kRsp, 0)) {
       if (known.kind == RuleKind::kRbp) {
@@ -100,8 +101,9 @@ WalkResult walkStack(AddressCache &addresses, Registers at, uintptr_t stack_high
 }
 
 template <typename Visit>
-__attribute__((noinline)) WalkResult walkByLibgcc(AddressCache &addresses, const Registers &from,
-                                                  uintptr_t stack_high, Visit &visit) {
+__attribute__((noinline)) WalkResult walkByLibgcc(ReturnAddressCache &addresses,
+                                                  const Registers &from, uintptr_t stack_high,
+                                                  Visit &visit) {
   std::vector<NativeFrame> frames = askLibgcc(from, stack_high);
   for (NativeFrame &frame : frames) {
     frame.known = &addresses.lookup(frame.pc);

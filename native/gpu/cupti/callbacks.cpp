@@ -42,15 +42,16 @@ void CuptiCollector::onDriverCall(uint32_t id, const abi::cupti::CallbackData &c
         seeContext(call.context);
       }
     }
-    if (known.is_waiting && !isOwnThread()) {
+    if (known.is_waiting && !isInternalThread()) {
       if (!known.is_launch) {
         calls_.noteCall(call.correlation);
       }
     }
-    if ((known.is_waiting || isTiming()) && !isOwnThread()) {
+    if ((known.is_waiting || isTiming()) && !isInternalThread()) {
       *call.correlation_data = ticks();
     }
-  } else if ((known.is_waiting || isTiming()) && !isOwnThread() && *call.correlation_data != 0) {
+  } else if ((known.is_waiting || isTiming()) && !isInternalThread() &&
+             *call.correlation_data != 0) {
     if (known.is_waiting) {
       calls_.noteWait(known.name, *call.correlation_data);
     }

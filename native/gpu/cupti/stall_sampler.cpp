@@ -3,8 +3,8 @@
 #include <chrono>
 #include <cstdlib>
 
+#include "core/internal_thread.h"
 #include "core/interner.h"
-#include "core/own_thread.h"
 #include "core/text.h"
 #include "gpu/deadline.h"
 
@@ -63,7 +63,7 @@ void StallSampler::startThread() {
     thread_.join(); // it has ended since `endThread` gave it up
   }
   is_ending_ = false;
-  thread_ = startOwnThread([this] { run(); });
+  thread_ = startInternalThread([this] { run(); });
   has_thread_ = thread_.joinable();
 }
 
@@ -167,7 +167,7 @@ void StallSampler::refuse(void *context, const char *what, Result result) {
 }
 
 void StallSampler::run() {
-  markOwnThread();
+  markInternalThread();
   std::unique_lock<std::mutex> lock(mutex_);
   while (!is_ending_) {
     forgetGone();

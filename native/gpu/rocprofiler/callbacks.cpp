@@ -34,7 +34,7 @@ int RocprofilerCollector::onExternalId(uint64_t, Id, uint32_t kind, int32_t, uin
     }
     uint64_t node =
         kind == abi::rocprofiler::kRequestKernelDispatch ? self.hip_graphs_.nextNode() : 0;
-    external->value = node << 32 | self.calls_.noteOwnLaunch();
+    external->value = node << 32 | self.calls_.noteLaunchWithInternalId();
   }
   return 0;
 }
@@ -43,7 +43,7 @@ void RocprofilerCollector::onHipCall(abi::rocprofiler::CallbackRecord record,
                                      abi::rocprofiler::UserData *data, void *user) {
   auto &self = *static_cast<RocprofilerCollector *>(user);
   auto operation = static_cast<size_t>(record.operation);
-  if (!self.isRunning() || isOwnThread() || operation >= self.functions_.size()) {
+  if (!self.isRunning() || isInternalThread() || operation >= self.functions_.size()) {
     return;
   }
   HipFunction function = self.functions_[operation];
@@ -106,7 +106,7 @@ void RocprofilerCollector::hipCallEnds(HipFunction function,
 void RocprofilerCollector::onAllocation(abi::rocprofiler::CallbackRecord record,
                                         abi::rocprofiler::UserData *, void *user) {
   auto &self = *static_cast<RocprofilerCollector *>(user);
-  if (!self.isRunning() || isOwnThread() || record.phase != abi::rocprofiler::kPhaseExit) {
+  if (!self.isRunning() || isInternalThread() || record.phase != abi::rocprofiler::kPhaseExit) {
     return;
   }
   auto &call = *static_cast<const abi::rocprofiler::AllocationCall *>(record.payload);

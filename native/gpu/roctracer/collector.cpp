@@ -207,7 +207,7 @@ void RoctracerCollector::addFigures(std::map<std::string, uint64_t> &figures) {
 
 void RoctracerCollector::onCall(uint32_t domain, uint32_t id, const void *data, void *user) {
   auto &self = *static_cast<RoctracerCollector *>(user);
-  if (!self.isRunning() || isOwnThread()) {
+  if (!self.isRunning() || isInternalThread()) {
     return;
   }
   if (domain == abi::roctracer::kDomainHipApi) {

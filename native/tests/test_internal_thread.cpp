@@ -1,4 +1,4 @@
-#include "core/own_thread.h"
+#include "core/internal_thread.h"
 
 #include <fstream>
 #include <pthread.h>
@@ -26,9 +26,9 @@ TEST(a_thread_of_ours_has_our_name_and_its_parent_its_own_when_it_begins) {
   std::string before = nameOf(parent);
   int wrong = 0;
   for (int turn = 0; turn < 500; ++turn) {
-    startOwnThread([&] {
-      wrong += isOwnThreadName(nameOf(parent));
-      wrong += !isOwnThreadName(nameOf(syscall(SYS_gettid)));
+    startInternalThread([&] {
+      wrong += isInternalThreadName(nameOf(parent));
+      wrong += !isInternalThreadName(nameOf(syscall(SYS_gettid)));
     }).join();
   }
   CHECK_EQ(wrong, 0);
@@ -38,7 +38,7 @@ TEST(a_thread_of_ours_has_our_name_and_its_parent_its_own_when_it_begins) {
 TEST(a_thread_of_ours_takes_no_signal_and_its_parent_takes_them_again) {
   sigset_t before, inside, after;
   pthread_sigmask(SIG_SETMASK, nullptr, &before);
-  startOwnThread([&] { pthread_sigmask(SIG_SETMASK, nullptr, &inside); }).join();
+  startInternalThread([&] { pthread_sigmask(SIG_SETMASK, nullptr, &inside); }).join();
   pthread_sigmask(SIG_SETMASK, nullptr, &after);
   for (int number : {SIGTERM, SIGURG, SIGPROF, SIGINT}) {
     CHECK_EQ(sigismember(&inside, number), 1);
@@ -55,11 +55,11 @@ TEST(without_room_for_a_thread_there_is_none_and_no_exception) {
   pthread_attr_setstacksize(&huge, size_t{1} << 46); // no machine has room for it
   CHECK_EQ(pthread_setattr_default_np(&huge), 0);
   bool has_run = false;
-  std::thread refused = startOwnThread([&] { has_run = true; });
+  std::thread refused = startInternalThread([&] { has_run = true; });
   CHECK(!refused.joinable());
   CHECK_EQ(nameOf(parent), before);
   pthread_setattr_default_np(&usual);
-  startOwnThread([&] { has_run = true; }).join();
+  startInternalThread([&] { has_run = true; }).join();
   CHECK(has_run);
   pthread_attr_destroy(&usual);
   pthread_attr_destroy(&huge);

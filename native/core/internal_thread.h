@@ -11,31 +11,31 @@
 
 namespace deepcontext {
 
-constexpr char kOwnThreadName[] = "deepcontext"; // the kernel keeps 15 characters
+constexpr char kInternalThreadName[] = "deepcontext"; // the kernel keeps 15 characters
 
 /// Give the calling thread our name: for whoever looks at the process from outside, and for the
 /// sampler, which leaves such threads out.
-inline void nameOwnThread() {
-  prctl(PR_SET_NAME, kOwnThreadName);
+inline void nameInternalThread() {
+  prctl(PR_SET_NAME, kInternalThreadName);
 }
 
 /// While it exists, a thread that the calling one starts has our name and takes none of the
 /// program's signals: from its first moment, as it inherits both.
-class OwnThreadInheritance {
+class InternalThreadInheritance {
 public:
-  OwnThreadInheritance() {
+  InternalThreadInheritance() {
     prctl(PR_GET_NAME, name_);
     sigset_t all;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &signals_);
-    nameOwnThread();
+    nameInternalThread();
   }
-  ~OwnThreadInheritance() {
+  ~InternalThreadInheritance() {
     prctl(PR_SET_NAME, name_);
     pthread_sigmask(SIG_SETMASK, &signals_, nullptr);
   }
-  OwnThreadInheritance(const OwnThreadInheritance &) = delete;
-  OwnThreadInheritance &operator=(const OwnThreadInheritance &) = delete;
+  InternalThreadInheritance(const InternalThreadInheritance &) = delete;
+  InternalThreadInheritance &operator=(const InternalThreadInheritance &) = delete;
 
 private:
   char name_[16] = {};
@@ -48,12 +48,12 @@ private:
 /// Not joinable where the process may have no more threads (RLIMIT_NPROC, a container's limit) or
 /// no more memory: the caller does without, because it is called from C that no exception may pass.
 /// A thread that runs out of memory ends.
-template <typename Work> std::thread startOwnThread(Work work) {
+template <typename Work> std::thread startInternalThread(Work work) {
   std::thread thread;
   try {
     std::promise<void> is_restored;
     {
-      OwnThreadInheritance inherited;
+      InternalThreadInheritance inherited;
       thread = std::thread([work = std::move(work), restored = is_restored.get_future()]() mutable {
         restored.wait();
         guarded(work);
@@ -65,8 +65,8 @@ template <typename Work> std::thread startOwnThread(Work work) {
   return thread;
 }
 
-inline bool isOwnThreadName(std::string_view name) {
-  return name == kOwnThreadName;
+inline bool isInternalThreadName(std::string_view name) {
+  return name == kInternalThreadName;
 }
 
 } // namespace deepcontext

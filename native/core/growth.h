@@ -1,0 +1,54 @@
+#pragma once
+// How a quantity grows over the steps of a program.
+#include <cstdint>
+
+namespace deepcontext {
+
+/// What a quantity was at the ends of steps. Growth is counted from the end of a step that is a
+/// power of two, the last one not above half of the steps so far, so that warming up is left out.
+/// Not thread-safe.
+class Growth {
+public:
+  /// Take the ends of all steps up to number `steps` into account; at each it was `value`.
+  void pass(uint32_t steps, uint64_t value) {
+    if (steps == steps_) {
+      return;
+    }
+    uint32_t before = steps_;
+    grown_ += value > last_; // at the first of these ends; the others equal it
+    last_ = value;
+    steps_ = steps;
+    uint32_t mark = lastPowerOfTwo(steps);
+    if (mark <= before) {
+      return;
+    }
+    base_ = mark / 2 > before ? Mark{last_, grown_} : mark_;
+    mark_ = {last_, grown_};
+  }
+
+  uint32_t steps() const { return steps_; }
+  bool isUp() const { return baseStep(steps_) > 0 && last_ > base_.value; }
+  /// By how much it is higher than at the step that growth is counted from; negative if it is
+  /// lower.
+  int64_t increase() const { return static_cast<int64_t>(last_ - base_.value); }
+  /// Steps since, at whose end it was higher than at the end of the one before.
+  uint32_t grownSteps() const { return grown_ - base_.grown; }
+
+  /// The step that growth is counted from; 0 where there are too few.
+  static uint32_t baseStep(uint32_t steps) { return steps < 2 ? 0 : lastPowerOfTwo(steps) / 2; }
+
+private:
+  struct Mark {
+    uint64_t value = 0;
+    uint32_t grown = 0;
+  };
+  static uint32_t lastPowerOfTwo(uint32_t steps) { return 1u << (31 - __builtin_clz(steps)); }
+
+  uint64_t last_ = 0;
+  Mark mark_; // at the last power of two
+  Mark base_; // at the power of two before
+  uint32_t steps_ = 0;
+  uint32_t grown_ = 0;
+};
+
+} // namespace deepcontext
