@@ -1,10 +1,9 @@
 #pragma once
-// What we need to know of CUPTI's binary interface, in our own words; no header of NVIDIA is used.
+// The part of CUPTI's binary interface that the collector uses, declared without NVIDIA's headers.
 //
-// Every record is the prefix that has not moved from CUDA 11.1 to 13.5; a newer library only
-// appends, and its own cuptiActivityGetNextRecord does the stepping.
-// native/abi/check/cupti_check.cpp holds each offset and value here against the true headers of
-// several CUDA releases.
+// Every record is the prefix that is equal from CUDA 11.1 to 13.5; newer libraries only append, and
+// cuptiActivityGetNextRecord knows the true sizes. native/abi/check/cupti_check.cpp compares each
+// offset and value with the true headers of several CUDA releases.
 #include <cstddef>
 #include <cstdint>
 
@@ -51,7 +50,7 @@ enum ResourceCallback : uint32_t {
 enum MemcpyKind : uint8_t { kMemcpyPeerToPeer = 10 };
 constexpr uint32_t kFlushForced = 1;
 
-/// First CUPTI that may be told "no" when it asks for a buffer (CUDA 12.9).
+/// First CUPTI whose request for a buffer may be declined (CUDA 12.9).
 constexpr uint32_t kVersionDeclinedBuffers = 27;
 /// First CUPTI whose records name the graph node that was captured.
 constexpr uint32_t kVersionSourceGraphNode = 130400;
@@ -80,7 +79,7 @@ struct alignas(8) Kernel {
   uint8_t launch_type, carveout_requested, carveout, padding;
   uint32_t shared_bytes_executed;
   uint64_t graph_node;
-  uint32_t shared_limit_config, graph; // graph: of the executable, not of the template
+  uint32_t shared_limit_config, graph; // graph: the executable graph, not the template
 };
 /// Where a kernel record of 13.4 and newer has the captured node's id.
 constexpr size_t kKernelSourceGraphNode = 240;
@@ -130,7 +129,7 @@ struct CallbackData {
   const char *symbol;
   void *context;
   uint32_t context_id;
-  uint64_t *correlation_data; // ours, the same on enter and exit of one call
+  uint64_t *correlation_data; // the subscriber's; the same on enter and exit of one call
   uint32_t correlation;
 };
 struct ResourceData {
@@ -149,11 +148,11 @@ struct ModuleData {
   const char *cubin;
 };
 
-/// Of cuptiSubscribe_v2; `bytes` tells the library how much of it there is: 32 up to 13.1, then 40.
+/// Of cuptiSubscribe_v2; `bytes` is its size: 32 up to 13.1, then 40.
 struct SubscriberParameters {
   size_t bytes;
   const char *name;
-  char *old_name; // gets the name of the tool in the way
+  char *old_name; // receives the name of the present subscriber
   size_t old_name_bytes;
   uint8_t allow_multiple;
   uint8_t padding[7];

@@ -1,6 +1,7 @@
 #pragma once
-// What we need to know of NVTX's binary interface (version 3, header-only in the programs that use
-// it), in our own words. native/abi/check/nvtx_check.cpp holds it against NVIDIA's true headers.
+// The part of NVTX's binary interface (version 3, header-only in the programs that use it) that the
+// collector uses, declared without NVIDIA's headers. native/abi/check/nvtx_check.cpp compares it
+// with the true headers.
 //
 // A program's copy of NVTX loads the library named by NVTX_INJECTION64_PATH when its first function
 // is called, and calls its `InitializeInjectionNvtx2`.
@@ -23,14 +24,14 @@ enum : unsigned {
 
 struct CallbacksTable {
   size_t size;
-  /// `functions[i]` is where to put the function of place i, or null; 1 when there is such a
+  /// `functions[i]` points to the place of function i, or is null. Returns 1 when there is such a
   /// module.
   int (*functionTable)(int module, FunctionPointer ***functions, unsigned *count);
 };
 
 enum : int32_t { kMessageAscii = 1, kMessageRegistered = 3 };
 
-/// What a range is pushed with.
+/// Attributes of a range.
 struct EventAttributes {
   uint16_t version;
   uint16_t size;

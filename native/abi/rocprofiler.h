@@ -1,7 +1,7 @@
 #pragma once
-// What we need to know of rocprofiler-sdk's binary interface (librocprofiler-sdk.so.1, version 1.0
-// and newer), in our own words. native/abi/check/rocm_check.cpp holds it against AMD's true
-// headers.
+// The part of rocprofiler-sdk's binary interface (librocprofiler-sdk.so.1, version 1.0 and newer)
+// that the collector uses, declared without AMD's headers. native/abi/check/rocm_check.cpp compares
+// it with the true headers.
 //
 // Structures begin with their size and only grow at the end.
 #include <cstddef>
@@ -139,7 +139,7 @@ struct Agent {
   Id id;
   int32_t type;
   uint8_t skipped[268];
-  int32_t type_ordinal; // among the agents of its type, whatever HIP shows of them
+  int32_t type_ordinal; // among all agents of its type, hidden ones included
   uint32_t visibility;
   uint64_t uuid[2];
 };

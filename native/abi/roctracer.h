@@ -1,6 +1,7 @@
 #pragma once
-// What we need to know of roctracer's binary interface (libroctracer64.so.4, ROCm 6 and older), in
-// our own words. native/abi/check/rocm_check.cpp holds it against AMD's true headers.
+// The part of roctracer's binary interface (libroctracer64.so.4, ROCm 6 and older) that the
+// collector uses, declared without AMD's headers. native/abi/check/rocm_check.cpp compares it with
+// the true headers.
 #include <cstddef>
 #include <cstdint>
 

@@ -1,5 +1,5 @@
 #pragma once
-// The part of PyTorch's binary interface that the observer uses, declared by ourselves.
+// The part of PyTorch's binary interface that the observer uses.
 //
 // No torch header and no torch library is needed to build. `abi/check/torch_check.cpp` compares
 // these declarations with the true headers of an installed torch; the offsets inside
@@ -48,7 +48,7 @@ struct RecordFunctionLayout {
   }
 };
 
-/// Layouts seen on real builds: calibration must land on one of them.
+/// Layouts verified on real builds: calibration must find one of them.
 constexpr RecordFunctionLayout kKnownLayouts[] = {
     {200, 88, 96, 304, 208}, // 2.4 to 2.15 with the C++11 string ABI
     {176, 88, 96, 280, 184}, // PyPI wheels up to 2.6: strings of 8 bytes
@@ -57,7 +57,8 @@ constexpr RecordFunctionLayout kKnownLayouts[] = {
 constexpr int kForwardThreadAfterSequence = 104;
 constexpr int kScopeAfterThread = 8;
 
-/// c10::Device, passed by value in one register. Source: c10/core/Device.h, torch 2.4 to 2.15.
+/// c10::Device, passed by value in one register.
+/// Source: c10/core/Device.h, torch 2.4 to 2.15.
 struct Device {
   int8_t type;
   int8_t index;

@@ -120,8 +120,8 @@ std::string_view viewOf(const nb::bytes &bytes) {
   return {bytes.c_str(), bytes.size()};
 }
 
-/// Functions in whose call the caller is, from the innermost outwards as long as they have one
-/// name: a jitted function on its slow path, and the object of jax's own that it launches through.
+/// Open calls of the innermost function's name, innermost first: a jitted function on its slow
+/// path, and jax's internal object through which it launches.
 std::vector<const ActiveCall *> sameCalls() {
   std::vector<const ActiveCall *> calls = activeCalls();
   std::vector<const ActiveCall *> same;
@@ -136,8 +136,8 @@ std::vector<const ActiveCall *> sameCalls() {
   return same;
 }
 
-/// Read a program and bind it to the call it was compiled in; its number, or -1 for bytes that are
-/// no HLO module. Without its operations when the programs so far take `most_bytes`.
+/// Read a program and bind it to the call it was compiled in. Returns its number, or -1 for bytes
+/// that are no HLO module. Leaves its operations out when the programs so far take `most_bytes`.
 int64_t addProgram(nb::bytes hlo, const std::string &function, const std::string &file,
                    const std::vector<std::pair<std::string, std::string>> &callers,
                    const std::string &label, uint64_t most_bytes) {
@@ -198,8 +198,8 @@ nb::list calls() {
 
 constexpr char kLaunchNotes[] = "deepcontext launch notes";
 
-/// Calls noted in a window that is over. A capsule and no class: nanobind ends the process where it
-/// has no memory to enter an object of a class in its tables.
+/// Calls noted in a closed window. A capsule, not a class: nanobind ends the process when it has no
+/// memory to register an object of a class.
 nb::capsule closeNotedWindow() {
   auto notes = std::make_unique<std::vector<Launch>>(closeWindow());
   nb::capsule out(notes.get(), kLaunchNotes,
@@ -366,7 +366,7 @@ void bindArrays(nb::module_ &module) {
   module.def("jax_weigh_arrays",
              [](nb::list arrays, bool is_device) { weighArrays(arrays.ptr(), is_device); });
   module.def("jax_array_growth", [] {
-    ArrayGrowth growth = arrayGrowth(/*is_device=*/false); // devices have been looked at as often
+    ArrayGrowth growth = arrayGrowth(/*is_device=*/false); // both have had as many looks
     return std::make_pair(growth.looks(), growth.since());
   });
   module.def("jax_finish_weighing", [](bool is_step_end) {

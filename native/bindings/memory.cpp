@@ -51,7 +51,7 @@ nb::dict summary() {
   return values;
 }
 
-/// "" or the reason.
+/// "", or the reason for a failure.
 std::string reasonOf(bool is_good, const std::string &reason) {
   return is_good ? std::string() : reason;
 }

@@ -29,7 +29,7 @@ nb::dict nativeCounts() {
   return values;
 }
 
-/// The files that native functions were seen in, of this session and those before.
+/// The files in which native functions were seen, in this session and earlier ones.
 nb::list nativeFiles() {
   nb::list files;
   for (const auto &use : unwind::AddressTable::instance().files()) {

@@ -83,7 +83,7 @@ void bindFrames(nb::module_ &module) {
     return lineOfInstruction({table.c_str(), table.size()}, first_line, offset);
   });
   module.def("set_module_call", [](nb::object code) {
-    // Kept alive for good: frames compare with its address.
+    // Kept alive forever, because frames are compared with its address.
     ModuleTable::setCallCode(code.is_none() ? nullptr : code.inc_ref().ptr());
   });
   module.def(

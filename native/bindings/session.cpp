@@ -20,14 +20,14 @@ namespace deepcontext {
 
 namespace {
 
-/// A column as bytes, little-endian as this machine is. No numpy: it is not to be imported into the
-/// program under test.
+/// A column as bytes, little-endian like this machine. Without numpy, which must not be imported
+/// into the program under test.
 template <typename T> nb::bytes toBytes(const std::vector<T> &values) {
   static_assert(std::is_trivially_copyable_v<T>);
   return nb::bytes(values.data(), values.size() * sizeof(T));
 }
 
-/// A str of any bytes: names of threads and operators come from C and may be cut inside a
+/// A str of any bytes, because names of threads and operators come from C and may be cut inside a
 /// character.
 nb::object toText(std::string_view text) {
   auto size = static_cast<Py_ssize_t>(text.size());

@@ -1,18 +1,17 @@
 #pragma once
-// How a binding waits for a lock that another thread may hold for milliseconds.
+// How a binding calls functions that wait for a lock without the GIL.
 #include "core/without_gil.h"
 #include "python/gil_release.h"
 
 namespace deepcontext {
 
-/// The GIL is given up for as long as this exists.
+/// The GIL is released while this exists.
 struct GilGivenUp {
   GilRelease release;
   WithoutGil proof;
 };
 
-/// Run `work`, which is given the proof, without the GIL; it makes no Python object. What it
-/// returns has let go of every lock when the GIL is taken again.
+/// Run `work(proof)` without the GIL. It makes no Python object and holds no lock when it returns.
 template <typename Work> auto withoutGil(const Work &work) {
   GilGivenUp given_up;
   return work(given_up.proof);

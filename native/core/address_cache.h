@@ -1,5 +1,5 @@
 #pragma once
-// What a thread knows of addresses, and which of them have got another meaning since.
+// A thread's cache keyed by address, and when addresses changed their meaning.
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -13,23 +13,23 @@ inline size_t hashAddress(const void *address) {
   return (value >> 4) ^ (value >> 15);
 }
 
-/// When addresses lost their meaning: an object died, or is called otherwise now. Addresses share
-/// buckets, so that one may seem to have changed that has not; never the other way round.
+/// When addresses last changed their meaning: an object died or was renamed. Addresses share
+/// buckets, so an unchanged address may seem changed, never the reverse.
 ///
-/// One writer at a time, readers on any thread. A reader must have got to know of the object that
-/// is now at the address in a way that orders the change before (the GIL, a lock of the allocator).
+/// One writer at a time, readers on any thread. Whatever gave a reader the object that is now at
+/// the address must order the change before the read (the GIL, an allocator's lock).
 class AddressEpochs {
 public:
-  /// Moves with each change.
+  /// Rises with each change.
   uint64_t now() const { return now_.load(std::memory_order_acquire); }
-  /// Whether what was known of `address` at epoch `since` may be wrong by now.
+  /// Whether what was known of `address` at epoch `since` may be out of date.
   bool hasChanged(const void *address, uint64_t since) const {
     return changed_[hashAddress(address) % kBuckets].load(std::memory_order_acquire) > since;
   }
   void change(const void *address) {
     uint64_t next = now_.load(std::memory_order_relaxed) + 1;
     changed_[hashAddress(address) % kBuckets].store(next, std::memory_order_release);
-    now_.store(next, std::memory_order_release); // last: who sees it also sees what has changed
+    now_.store(next, std::memory_order_release); // last: a reader that sees it also sees the bucket
   }
   void changeAll() {
     uint64_t next = now_.load(std::memory_order_relaxed) + 1;
@@ -45,8 +45,7 @@ private:
   std::atomic<uint64_t> changed_[kBuckets] = {};
 };
 
-/// Map from an address to what is known of it. One thread; an entry holds until its address
-/// changes.
+/// Map from an address to a value. One thread; an entry is valid until its address changes.
 template <typename Value> class AddressCache {
 public:
   Value *find(const void *address, const AddressEpochs &epochs) {
@@ -54,7 +53,7 @@ public:
     return slot.address == address && !epochs.hasChanged(address, slot.epoch) ? &slot.value
                                                                               : nullptr;
   }
-  /// `epoch` is one from before the value was found out.
+  /// `epoch` was read before the value was looked up.
   Value *store(const void *address, Value value, uint64_t epoch) {
     Slot &slot = slots_[hashAddress(address) % kSlots];
     slot = {address, epoch, value};

@@ -167,13 +167,13 @@ void AllocationLedger::freed(const void *address) {
   Guard guard(lock_);
   Allocation *entry = table_.find(reinterpret_cast<uintptr_t>(address));
   if (!entry) {
-    return; // no tensor, or one from before the session
+    return; // not a tensor's, or allocated before the session
   }
   release(entry);
   table_.erase(entry);
 }
 
-/// Charge the end of an allocation to who made it. The entry stays in the table.
+/// Subtract an allocation from the site that made it. The entry stays in the table.
 void AllocationLedger::release(Allocation *entry) {
   AllocationSite &site = *entry->site;
   touch(site);
@@ -247,8 +247,8 @@ void AllocationLedger::keepPeak(AllocationSite &site) {
   site.epoch = site.pool->epoch;
 }
 
-/// What an allocation was for. Where it was not told, its life says it: who made it, and whether it
-/// outlived the stage that made it.
+/// What an allocation was for: as told, else inferred from the stage that made it and whether it
+/// outlived that stage.
 TensorRole AllocationLedger::roleOf(const Allocation &entry, Stage freed_in) const {
   if (entry.role != static_cast<uint32_t>(TensorRole::kUnknown)) {
     return static_cast<TensorRole>(entry.role);
@@ -271,7 +271,8 @@ TensorRole AllocationLedger::roleOf(const Allocation &entry, Stage freed_in) con
   return TensorRole::kUnknown;
 }
 
-/// What each site held at its pool's peak, by role. Exactly its bytes at the peak in all.
+/// Bytes that each site held when its pool's memory peaked, by role; they add up to
+/// `at_peak_bytes`.
 std::vector<RoleBytes> AllocationLedger::rolesAtPeak() const {
   if (!frozen_roles_.empty()) {
     return frozen_roles_;

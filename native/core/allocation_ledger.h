@@ -1,5 +1,5 @@
 #pragma once
-// Who holds how much memory: living allocations by the context that made them.
+// Living allocations by the context that made them.
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace deepcontext {
 
-/// What the program was doing in a context, as far as it tells what its allocations are for.
+/// What the program was doing in a context, which says what its allocations are for.
 enum class Stage : uint8_t { kOther, kForward, kBackward, kOptimizer, kLoading };
 
 /// What an allocation was for; the values are those of collectors/torch/memory.py.
@@ -31,27 +31,27 @@ enum class TensorRole : uint8_t {
 constexpr size_t kTensorRoles = 7;
 using RoleBytes = std::array<uint64_t, kTensorRoles>;
 
-/// One memory that allocations come from: that of the host, or of one device.
+/// The memory of the host, or of one device.
 struct MemoryPool {
   std::string name; // "cpu", "cuda:0"
   bool is_device = false;
   uint64_t live_bytes = 0;
   uint64_t peak_bytes = 0;
   uint64_t peak_ticks = 0;
-  uint32_t peak_step = 0; // steps that had ended when it was reached
+  uint32_t peak_step = 0; // steps that had ended before the peak
   uint32_t epoch = 0;     // number of new peaks so far
   uint64_t allocations = 0;
   uint64_t allocated_bytes = 0;
   Growth growth; // of live bytes
-  // What the framework's cache took from the driver at most; 0 where it does not say.
+  // The most that the framework's cache held; 0 where the framework does not say.
   uint64_t reserved_peak_bytes = 0;
 };
 
 /// What one context allocated from one pool. Under the ledger's lock.
 ///
-/// The composition of the peak is kept without ever copying it: the pool counts its new peaks
-/// (epochs), and a site notes what it held at the last one just before it changes for the first
-/// time after it. A site that has not changed since holds what it held then.
+/// The composition of the peak is never copied as a whole: the pool numbers its peaks (epochs), and
+/// a site saves what it held at the last peak just before its first change after that peak. A site
+/// that has not changed since still holds what it held at the peak.
 struct AllocationSite {
   AllocationSite *next_of_node = nullptr; // the same context in another pool
   MemoryPool *pool = nullptr;
@@ -77,13 +77,13 @@ struct LedgerCounters {
   std::atomic<uint64_t> replaced{0}; // addresses handed out again whose free was not seen
 };
 
-/// Living allocations of the running session. Any thread; one lock, held for some ten nanoseconds,
-/// inside which no other is taken. One lock and not one a shard, because the composition of a peak
+/// Living allocations of the running session. Any thread; one lock, held for tens of nanoseconds,
+/// inside which no other lock is taken. The lock is not sharded, because the composition of a peak
 /// needs all changes in one order.
 class AllocationLedger {
 public:
-  /// The stage that a node of the calling thread is in. `is_device`: of an allocation of a device,
-  /// where a copy from the host makes an input. Takes no lock where it is not.
+  /// The stage of a node of the calling thread. `is_device`: the allocation is a device's, where a
+  /// copy from the host makes an input; takes a lock only then.
   using StageOf = Stage (*)(const Node *node, bool is_device);
   static constexpr size_t kMaxPools = 64;
 
@@ -92,10 +92,11 @@ public:
 
   /// Forget everything and take part in session `session`; `stage_of` reads a context's stage.
   void begin(uint64_t session, StageOf stage_of);
-  /// Take no more; what was recorded stays readable. Living allocations are forgotten.
+  /// Record nothing more; what was recorded stays readable. Living allocations are forgotten.
   void freeze();
 
-  /// The pool with this key, made on first sight; null when there are too many. Key 0 is the host.
+  /// The pool with this key, made at the first call; null when there are too many. Key 0 is the
+  /// host.
   MemoryPool *pool(uint16_t key, const char *kind);
 
   /// `bytes` were handed out at `address` while `node`, of the caller's own recorder, was current.
@@ -116,19 +117,19 @@ public:
     std::vector<MemoryPool> pools;
     std::vector<RoleBytes> peak_roles; // by pool
     uint32_t steps = 0;
-    uint32_t growth_since_step = 0; // growth is counted from the end of this step; 0: not counted
+    uint32_t growth_since_step = 0; // growth is counted from the end of this step; 0: too few steps
   };
   Summary summary();
   LedgerCounters counters;
 
-  /// Around a fork. In the child the ledger is as the parent had it, and takes nothing.
+  /// Around a fork. In the child the ledger is as the parent had it, and records nothing.
   void lockForFork() { lock_.lock(); }
   void unlockAfterFork() { lock_.unlock(); }
 
 private:
   AllocationSite *siteOf(const Recorder &recorder, Node *node, MemoryPool *pool);
   AllocationSite *makeSite(const Recorder &recorder, Node *node, MemoryPool *pool, Stage stage);
-  /// To be called before a site changes.
+  /// Call before a site changes.
   void touch(AllocationSite &site) {
     if (site.epoch != site.pool->epoch) {
       keepPeak(site);
@@ -143,16 +144,17 @@ private:
   std::vector<RoleBytes> rolesAtPeak() const;
 
   SpinLock lock_;
-  std::atomic<uint64_t> session_{0}; // 0: takes nothing
-  uint64_t last_session_ = 0;        // whose data this is
+  std::atomic<uint64_t> session_{0}; // 0: nothing is recorded
+  uint64_t last_session_ = 0;        // the session of the data
   std::atomic<StageOf> stage_of_{nullptr};
   AllocationTable table_;
   std::deque<AllocationSite> sites_;        // a deque never moves its elements
-  std::array<MemoryPool, kMaxPools> pools_; // never move or end: whoever is late may still look
+  std::array<MemoryPool, kMaxPools> pools_; // never move or end: a late reader may still use one
   size_t pool_count_ = 0;
   std::array<uint16_t, kMaxPools> pool_keys_{};
   std::array<std::atomic<MemoryPool *>, kMaxPools> pool_of_{};
-  std::vector<RoleBytes> frozen_roles_; // by site, what was living when the ledger was frozen
+  // by site, of the allocations that lived when the ledger was frozen
+  std::vector<RoleBytes> frozen_roles_;
   uint32_t steps_ = 0;
   uint32_t turn_ = 0; // rises with each allocation of a backward
 };

@@ -22,7 +22,7 @@ struct Allocation {
   bool isOf(uintptr_t other) const { return address == other; }
   uint64_t hash() const { return hashOf(address); }
   static uint64_t hashOf(uintptr_t address) {
-    // Allocators align to 64 bytes: the low bits say nothing.
+    // Allocators align to 64 bytes, so the low bits are equal.
     return ((address >> 6) * 0x9E3779B97F4A7C15u) >> 40;
   }
 };

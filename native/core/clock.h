@@ -37,15 +37,15 @@ inline uint64_t ticks() {
 #endif
 }
 
-/// Two readings of both clocks, some time apart, give the length of a tick. Any thread.
+/// Computes the length of a tick from two readings of both clocks. Any thread.
 class TickClock {
 public:
   TickClock() : start_ticks_(ticks()), start_ns_(monotonicNs()) {}
 
-  /// Nanoseconds a tick, over the time since construction; waits until that time is long enough
-  /// (1 ms) for the clocks' own 50 ns of jitter not to matter.
+  /// Nanoseconds a tick, over the time since construction; waits until that time is at least 1 ms,
+  /// so that the clocks' jitter of 50 ns does not matter.
   double nsPerTick() const;
-  /// Nanoseconds from construction to `time`, 0 for what was before.
+  /// Nanoseconds from construction to `time`; 0 for an earlier time.
   uint64_t nsSinceStart(uint64_t time) const {
     return time <= start_ticks_
                ? 0

@@ -20,13 +20,13 @@ enum class FrameKind : uint8_t {
   kStall = 12,
   kHlo = 13,
   kMarker = 14,
-  kRank = 15, // of merged profiles, which Python makes; never recorded
-  // Never leaves the core: a node that stands for a node of another thread's tree and is replaced
-  // by it when the trees are merged (a = recorder, b = node id).
+  kRank = 15, // in merged profiles, which Python writes; never recorded
+  // Internal to the core: stands for a node of another thread's tree, which replaces it when the
+  // trees are merged (a = recorder, b = node id).
   kLink = 255,
 };
 
-/// What an operator works for; the values are the file format's.
+/// What an operator is part of; the values are the file format's.
 enum class Phase : uint8_t {
   kNone = 0,
   kForward = 1,
@@ -51,11 +51,11 @@ constexpr const char *phaseName(Phase phase) {
   }
 }
 
-/// Facts about a node that are not part of its identity; or-ed over the merged nodes.
+/// Facts about a node that are not part of its identity; merged nodes have the flags of all.
 enum NodeFlag : uint8_t {
   kFlagBackward = 1,  // a framework ran it as part of a backward pass
   kFlagSequenced = 2, // autograd gave it a sequence number: a backward may follow
-  kFlagFolding = 4,   // a marker that takes the place of all contexts inside it
+  kFlagFolding = 4,   // a marker that replaces all contexts inside it
   kFlagOptimizer = 8, // a scope in which an optimizer changes the parameters
   kFlagLoading = 16,  // a scope in which data is loaded
 };

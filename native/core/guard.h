@@ -1,5 +1,5 @@
 #pragma once
-// Keeps exceptions of the profiler from code that is not the profiler's.
+// Keeps the profiler's exceptions out of foreign code.
 #include <atomic>
 #include <cstdint>
 #include <exception>
@@ -7,7 +7,7 @@
 
 namespace deepcontext {
 
-/// Events that were not recorded because memory ran out. Any thread.
+/// Events that were lost because memory ran out. Any thread.
 class LostEvents {
 public:
   static void count() { count_.fetch_add(1, std::memory_order_relaxed); }
@@ -20,8 +20,8 @@ private:
 
 /// Run a part of a hook. False when memory ran out: what the part recorded is counted as lost.
 ///
-/// Catches std::exception only, because a thread that the interpreter ends unwinds its stack, too,
-/// and must not be held up.
+/// Catches std::exception only: a thread that the interpreter ends is unwound as by an exception,
+/// which must not be caught.
 template <typename Work> bool guarded(Work &&work) {
   try {
     work();
@@ -32,8 +32,8 @@ template <typename Work> bool guarded(Work &&work) {
   }
 }
 
-/// `Guarded<function>::call` is `function` as foreign code may call it: where memory ran out it
-/// returns a value made of nothing.
+/// `Guarded<function>::call` is `function` for foreign callers: where memory runs out it returns a
+/// value-initialised result.
 template <auto function> struct Guarded;
 
 template <typename Result, typename... Arguments, Result (*function)(Arguments...)>

@@ -1,5 +1,5 @@
 #pragma once
-// The threads that the profiler itself runs: how they start, and how they are told apart.
+// The profiler's threads: how they are started and recognised.
 #include <csignal>
 #include <future>
 #include <string_view>
@@ -11,16 +11,16 @@
 
 namespace deepcontext {
 
-constexpr char kInternalThreadName[] = "deepcontext"; // the kernel keeps 15 characters
+constexpr char kInternalThreadName[] = "deepcontext"; // at most 15 characters
 
-/// Give the calling thread our name: for whoever looks at the process from outside, and for the
-/// sampler, which leaves such threads out.
+/// Give the calling thread the profiler's name: for tools that list the process's threads, and for
+/// the sampler, which skips such threads.
 inline void nameInternalThread() {
   prctl(PR_SET_NAME, kInternalThreadName);
 }
 
-/// While it exists, a thread that the calling one starts has our name and takes none of the
-/// program's signals: from its first moment, as it inherits both.
+/// While this exists, threads started by the calling thread inherit the profiler's name and a mask
+/// that blocks every signal of the program.
 class InternalThreadInheritance {
 public:
   InternalThreadInheritance() {
@@ -42,12 +42,11 @@ private:
   sigset_t signals_;
 };
 
-/// Start a thread under our name that takes none of the program's signals. It begins when the
-/// calling thread has its own name again: the sampler would take it for one of ours.
+/// Start a thread with the profiler's name that takes none of the program's signals. `work` begins
+/// when the calling thread has its name back; until then the sampler would skip the calling thread.
 ///
 /// Not joinable where the process may have no more threads (RLIMIT_NPROC, a container's limit) or
-/// no more memory: the caller does without, because it is called from C that no exception may pass.
-/// A thread that runs out of memory ends.
+/// memory: no exception, because callers are called from C. A thread that runs out of memory ends.
 template <typename Work> std::thread startInternalThread(Work work) {
   std::thread thread;
   try {
@@ -60,7 +59,7 @@ template <typename Work> std::thread startInternalThread(Work work) {
       });
     }
     is_restored.set_value();
-  } catch (const std::exception &) { // no thread was started
+  } catch (const std::exception &) { // not joinable: no thread was started
   }
   return thread;
 }

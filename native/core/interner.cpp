@@ -46,7 +46,7 @@ uint32_t Interner::internBounded(std::string_view text) {
   return internLocked(text);
 }
 
-/// Count one more new text that is `common` but for its numbers.
+/// Count one more text that differs from `common` in its numbers only.
 bool Interner::isOneOfMany(const std::string &common) {
   auto variants = variants_.find(common);
   if (variants == variants_.end()) {

@@ -26,8 +26,8 @@ public:
   static Interner &instance();
 
   uint32_t intern(std::string_view text);
-  /// As `intern`, for names that the program under test makes. Past kMostVariants texts that differ
-  /// in their numbers only ("step 12345", ever new shapes), further ones become one text with N for
+  /// As `intern`, for names made by the program under test. Past kMostVariants texts that differ in
+  /// their numbers only ("step 12345", ever new shapes), further ones become one text with N for
   /// each number. Once the table holds its most bytes, new texts become kOtherNames.
   uint32_t internBounded(std::string_view text);
   /// The string of an id; the view stays valid for the life of the process.
@@ -40,7 +40,7 @@ public:
   static constexpr uint32_t kMostVariants = 64;
 
 private:
-  static constexpr size_t kTextBytes = 128; // what a text takes besides its characters
+  static constexpr size_t kTextBytes = 128; // of memory, besides the characters
 
   uint32_t internLocked(std::string_view text);
   bool isOneOfMany(const std::string &common);
@@ -51,14 +51,15 @@ private:
 
   mutable Mutex mutex_;
   std::unordered_map<std::string, uint32_t> variants_; // text without its numbers -> how many
-  std::deque<std::string> strings_;                    // a deque never moves its elements
+  std::deque<std::string> strings_;                    // does not move its elements
   std::unordered_map<std::string_view, uint32_t> ids_;
 };
 
 /// Per-thread cache from a C string's address to its id. Owner thread only.
 ///
-/// A framework may build a name in a temporary buffer whose address comes back with other content
-/// (PyTorch does, for backward nodes and user scopes), so a hit by address is confirmed by content.
+/// A framework may build names in a temporary buffer, so that one address holds different names
+/// over time (PyTorch does, for backward nodes and user scopes): a hit by address is confirmed by
+/// content.
 class NameCache {
 public:
   uint32_t lookup(const char *name) {
@@ -81,8 +82,8 @@ private:
     uint32_t id = 0;
   };
 
-  /// Content check of a hit by address. Most names are short: their bytes are compared in two
-  /// loads, which may read past the name's end but never past its page.
+  /// Whether the name at the address still is the slot's. Most names are short: their bytes are
+  /// compared in two loads, which may read past the name's end but never past its page.
   __attribute__((no_sanitize("address"))) static bool isSame(const Slot &slot, const char *name) {
     constexpr uintptr_t kPageBytes = 4096;
     uintptr_t in_page = reinterpret_cast<uintptr_t>(name) % kPageBytes;

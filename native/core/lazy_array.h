@@ -1,17 +1,17 @@
 #pragma once
-// Arrays that take memory only as far as they are used.
+// Arrays that take memory as they are used.
 #include <cstddef>
 #include <type_traits>
 #include <utility>
 
 namespace deepcontext {
 
-/// Throws std::bad_alloc where the kernel has none.
+/// Throws std::bad_alloc when the kernel has no memory.
 void *mapZeroPages(size_t bytes);
 void unmapPages(void *begin, size_t bytes);
 
-/// A fixed number of elements, at first all of zero bytes, straight from the kernel: a page takes
-/// no memory until it is written to. For what is sized for the worst case, once a thread.
+/// A fixed number of elements, initially zero bytes, mapped from the kernel: a page takes no memory
+/// until it is written. For arrays that each thread needs at the size of the worst case.
 ///
 /// Elements are neither constructed nor destroyed: zero bytes must be a value of the type.
 template <typename Value> class LazyArray {

@@ -15,24 +15,24 @@ namespace deepcontext {
 
 namespace {
 
-// Programs expect low numbers from open() after close().
+// Leaves low numbers to the program, which may expect them from open() after close().
 constexpr int kLowestDescriptor = 500;
 
 int openMemory() {
   int opened = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
   int high = opened < 0 ? -1 : fcntl(opened, F_DUPFD_CLOEXEC, kLowestDescriptor);
-  if (high < 0) { // few descriptors are allowed
+  if (high < 0) { // where few descriptors are allowed
     return opened;
   }
   close(opened);
   return high;
 }
 
-/// By system calls, not by the C library's functions: pread() is a point of cancellation.
+/// By system calls, not by the C library: its pread() is a cancellation point.
 ssize_t copyFromOwnProcess(const void *from, void *to, size_t bytes) {
   iovec local{to, bytes};
   iovec remote{const_cast<void *>(from), bytes};
-  // The calling thread's number: the process has no memory under its own once its first thread has
+  // By the calling thread's number: the process's number has no memory once the first thread has
   // ended.
   return syscall(SYS_process_vm_readv, kernelThread(), &local, 1, &remote, 1, 0);
 }
@@ -74,7 +74,7 @@ bool MemoryReader::read(const void *from, void *to, size_t bytes) const {
 
 ssize_t MemoryReader::readFile(const void *from, void *to, size_t bytes) const {
   struct stat status;
-  // A program that closes all its descriptors may have given the number to a file of its own.
+  // A program that closes all descriptors may have opened another file under this number.
   if (fstat(file_, &status) != 0 || status.st_dev != device_ || status.st_ino != inode_) {
     return -1;
   }

@@ -1,14 +1,14 @@
 #pragma once
-// Copies memory of this process that may be changing or gone, without a fault.
+// Copies memory of this process that may be changing or unmapped, without a fault.
 #include <cstddef>
 #include <sys/types.h>
 
 namespace deepcontext {
 
-/// Asks the kernel to copy. The kernel answers with an error where a load would kill the process,
-/// and nothing can happen between its check and its copy: no address is dangerous, whatever it is.
+/// Asks the kernel to copy. Where a load would kill the process, the kernel returns an error; its
+/// check and its copy are one step, so any address is safe.
 ///
-/// Any thread and any signal handler: `read` calls the kernel only, and keeps errno.
+/// Any thread and any signal handler: `read` makes only system calls and keeps errno.
 class MemoryReader {
 public:
   /// Where the kernel refuses process_vm_readv, this opens a file in the calling thread's table of
@@ -20,7 +20,7 @@ public:
 
   /// Whether anything can be read at all.
   bool isUsable() const { return is_usable_; }
-  /// Whether this was made in the calling process, not in one that it was forked from.
+  /// Whether this was made in the calling process, not in its parent.
   bool isOfThisProcess() const;
   /// Copy `bytes` bytes; false, with `to` in any state, when not all of them can be read.
   bool read(const void *from, void *to, size_t bytes) const;

@@ -7,7 +7,7 @@ namespace deepcontext {
 namespace {
 
 constexpr uint32_t kUnmapped = UINT32_MAX;
-constexpr uint32_t kNotShown = UINT32_MAX; // instead of a frame
+constexpr uint32_t kNotShown = UINT32_MAX; // in place of a frame id
 
 struct FrameHash {
   size_t operator()(const FrameRecord &frame) const {
@@ -18,7 +18,7 @@ struct FrameHash {
   }
 };
 
-/// What a node is without its parent; equal keys of one kind resolve to equal frames.
+/// A node without its parent; equal keys of one kind resolve to equal frames.
 struct NodeKey {
   uint64_t a;
   uint64_t b;
@@ -56,7 +56,7 @@ public:
     }
     for (const ForeignRow &row : rows) {
       if (exists({row.recorder, row.node})) {
-        map({row.recorder, row.node}); // may be younger than the walk above
+        map({row.recorder, row.node}); // may have been made since the walk above
         MetricValues &values = metrics_[row.metric][mappedOf({row.recorder, row.node})];
         values = combine(values, row.values);
       }
@@ -80,7 +80,7 @@ private:
   uint32_t &mappedOf(Place place) {
     Source &source = sources_[place.recorder];
     if (place.id >= source.mapped.size()) {
-      // The tree may have grown since it was looked at first.
+      // The tree may have grown meanwhile.
       source.mapped.resize(source.recorder->tree.size(), kUnmapped);
     }
     return source.mapped[place.id];
@@ -117,7 +117,8 @@ private:
         bool is_thread = !sources_[place.recorder].recorder->is_detached;
         uint32_t merged = is_thread ? child(0, threadFrame(place.recorder)) : 0;
         mappedOf(place) = merged;
-        absorb(merged, node); // a full tree charges what it refuses one level up, at last here
+        // a full tree charges refused contexts to the parent, which may be the root
+        absorb(merged, node);
         continue;
       }
       Place before = dependency(place, node);

@@ -10,8 +10,8 @@
 
 namespace deepcontext {
 
-/// A frame as the profile shows it; texts are interned. Of kind kLink: it is not shown, and what
-/// was measured there is its parent's.
+/// A frame as the profile shows it; texts are interned. A frame of kind kLink is not shown; what
+/// was measured there is charged to its parent.
 struct FrameRecord {
   FrameKind kind;
   uint32_t name;
@@ -29,7 +29,7 @@ public:
   virtual FrameRecord resolve(const Node &node) const = 0;
 };
 
-/// A row that is kept elsewhere than at its node, in the metric's unit.
+/// A row that is not kept at its node, in the metric's unit.
 struct ForeignRow {
   uint32_t recorder; // index
   uint32_t node;
@@ -49,7 +49,7 @@ struct MergedTree {
   std::vector<uint8_t> flags;
   std::vector<MetricValues> duration;
   std::vector<uint64_t> exclusive;
-  std::map<uint16_t, MetricRows> metrics; // by MetricRegistry id; in no order of nodes
+  std::map<uint16_t, MetricRows> metrics; // by MetricRegistry id; nodes in no order
 };
 
 /// A merged tree laid out as the profile file keeps it: depth-first, so that the subtree of node n
@@ -64,10 +64,11 @@ struct OrderedTree {
   std::map<uint16_t, MetricRows> metrics; // rows in ascending order of node
 };
 
-/// Lay `tree` out depth-first, children in the order they were first seen, and give each node its
-/// phase: that of its frame where `frame_phase` has one; backward where the framework ran it as
-/// such; forward from a module or from an operator that autograd numbered; else its parent's. In an
-/// optimizer's step, modules and operators with a backward are a closure's: forward.
+/// Lay `tree` out depth-first, children in the order of creation, and give each node its phase:
+/// that of its frame where `frame_phase` has one; backward where the framework ran it as part of a
+/// backward pass; forward for a module or an operator that autograd numbered; else its parent's
+/// phase. In an optimizer's step, modules and operators with a backward belong to a closure:
+/// forward.
 OrderedTree orderTree(const MergedTree &tree, const std::vector<uint8_t> &frame_phase);
 
 /// Merge the trees of `recorders` while their threads may go on writing. `labels` names a thread by

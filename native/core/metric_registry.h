@@ -9,7 +9,7 @@
 
 namespace deepcontext {
 
-/// Process-wide list of metrics. Any thread; ids are asked for once, at start-up.
+/// Process-wide list of metrics. Any thread; callers keep the ids they ask for.
 class MetricRegistry {
 public:
   static MetricRegistry &instance() {
@@ -17,10 +17,10 @@ public:
     return *registry;
   }
 
-  /// The id of a metric, made if absent. `is_ticks`: values are time stamps' differences and become
-  /// nanoseconds when the tree is read.
+  /// The id of a metric, made if absent. `is_ticks`: values are differences of time stamps,
+  /// converted to nanoseconds when the tree is read.
   uint16_t id(std::string_view name, bool is_ticks = false) { return add(name, is_ticks, false); }
-  /// As `id`, of a metric that is read off rather than summed over events: its rows have no spread.
+  /// As `id`, of a metric that is a reading, not a sum over events: its rows have no spread.
   uint16_t gauge(std::string_view name) { return add(name, false, true); }
   std::string name(uint16_t id) const {
     std::lock_guard<Mutex> lock(mutex_);

@@ -17,8 +17,8 @@ struct MetricValues {
 /// One writer, any number of readers. Relaxed atomics are plain moves on x86-64 and AArch64: a
 /// reader may see the fields of one event half applied, never a torn field.
 ///
-/// The spread is kept as squares around the first value (shifted data), so that rows merge and no
-/// division is paid per event.
+/// The spread is kept as squares around the first value (shifted data), so that rows can be merged
+/// and no event needs a division.
 /// Source: Chan, Golub, LeVeque (1983), "Algorithms for computing the sample variance".
 class MetricRow {
 public:
@@ -46,7 +46,7 @@ public:
 
   uint64_t count() const { return count_.load(std::memory_order_relaxed); }
   MetricValues read() const;
-  /// Take over values summed elsewhere (an estimate that is renewed at each reading).
+  /// Replace the values by those of an estimate.
   void assign(const MetricValues &values);
   void reset();
 

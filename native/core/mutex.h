@@ -1,14 +1,14 @@
 #pragma once
-// The lock of the profiler's tables; it knows whether the calling thread holds one.
+// The lock of the profiler's tables; counts the locks that the calling thread holds.
 #include <mutex>
 
 namespace deepcontext {
 
-/// A std::mutex that counts how many of its kind the calling thread holds.
+/// A std::mutex that counts how many of them the calling thread holds.
 ///
 /// A thread that holds one makes and destroys no Python object, runs no Python code and does not
-/// wait for the GIL, because who waits for the lock may hold the GIL (decision 14). A test checks
-/// the count at every allocation of the interpreter.
+/// wait for the GIL, because a thread that waits for the lock may hold the GIL (decision 14). A
+/// test checks the count at every allocation of the interpreter.
 class Mutex {
 public:
   void lock() {
@@ -25,7 +25,7 @@ public:
 
 private:
   std::mutex mutex_;
-  // `__thread`, as in the recorder: no check for an initialiser at each access.
+  // `__thread`, because `thread_local` checks for an initialiser at each access.
   static inline __thread int held_ __attribute__((tls_model("initial-exec"))) = 0;
 };
 

@@ -49,8 +49,8 @@ Phase phaseOf(const MergedTree &tree, size_t id, Phase given, Phase inherited,
   }
   FrameKind kind = tree.frames[tree.frame[id]].kind;
   if (inherited == Phase::kOptimizer) {
-    // An optimizer calls the closure that step() was given. It may itself run operators that
-    // autograd numbers; but those have no backward.
+    // An optimizer calls the closure given to step(). The optimizer itself may run operators that
+    // autograd numbers, but these have no backward.
     bool is_closure =
         kind == FrameKind::kModule ||
         (kind == FrameKind::kOperator && (tree.flags[id] & kFlagSequenced) && is_differentiated);

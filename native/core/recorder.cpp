@@ -18,8 +18,8 @@ std::atomic<bool> RecorderRegistry::recording_{false};
 
 namespace {
 
-/// Whether the process's first thread is the program's. In a child that another thread forked, the
-/// first thread is that one, and its interpreter state may be a temporary one.
+/// Whether the process's first thread is the program's main thread. In a child forked by another
+/// thread it is not, and the interpreter state of that thread may be temporary.
 std::atomic<bool> g_is_first_thread_main{true};
 
 } // namespace
@@ -50,12 +50,12 @@ void Recorder::closeBelowTop(const void *owner, uint64_t now) {
 }
 
 void Recorder::closeUnderneath(uint32_t position, uint64_t now) {
-  // Levels above stay open: scopes may be closed in another order than they were opened. From the
-  // start of the one above, time is that one's, and the parent will hear of it when that one
+  // Levels nested inside stay open, because scopes may be closed in any order. Time after the
+  // nested level began belongs to the nested level, and is charged to the parent when that level
   // closes.
   uint64_t elapsed = now - std::min(levels_[position].start_ticks, now);
   uint64_t goes_on = now - std::min(levels_[position + 1].start_ticks, now);
-  goes_on = std::min(goes_on, elapsed); // the parent hears of no more than it is told to leave out
+  goes_on = std::min(goes_on, elapsed); // no more than the parent is charged with
   uint32_t common_path = levels_[position].path_length;
   levels_[position].nested_ticks += goes_on;
   closeAt(position, now);
@@ -85,7 +85,7 @@ uint64_t Recorder::closeStep(const void *owner, uint64_t now, uint64_t earlier_t
     inside += now - levels_[position].start_ticks;
   }
   Node *charged = level.charged;
-  level.charged = nullptr; // is charged here
+  level.charged = nullptr; // charged below
   close(owner, now);
   if (charged) {
     charged->addExclusive(elapsed > inside ? elapsed - inside : 0);
@@ -99,7 +99,7 @@ uint64_t Recorder::closeStep(const void *owner, uint64_t now, uint64_t earlier_t
 LevelView Recorder::view(uint64_t now) const {
   uint32_t count = __atomic_load_n(&level_count_, __ATOMIC_ACQUIRE);
   if (count > 0 && levels_[count - 1].start_ticks == 0) {
-    --count; // about to be opened
+    --count; // being opened
   }
   LevelView seen;
   seen.operator_ticks = operator_ticks_.load(std::memory_order_relaxed);
@@ -127,7 +127,7 @@ void Recorder::dropDeadLevels(const void *address) {
     }
     path_length = std::min(path_length, level.path_length);
     --level_count_;
-    if (level_count_ > 0) { // what ended inside it was not the outer level's own time
+    if (level_count_ > 0) { // time nested in it was nested in the outer level, too
       levels_[level_count_ - 1].nested_ticks += level.nested_ticks;
     }
   }
@@ -173,8 +173,7 @@ void Recorder::adoptThread() {
 namespace {
 
 /// The thread's name as the kernel has it, with N for numbers, or "MainThread" for the process's
-/// first thread. A thread without a name of its own has that of the process, which says nothing: it
-/// is a "Thread".
+/// first thread. A thread that was not named has the process's name: "Thread".
 std::string threadLabel() {
   if (isMainThread()) {
     return "MainThread";
@@ -198,7 +197,8 @@ pthread_key_t releaseKey(void (*release)(void *)) {
 } // namespace
 
 RecorderRegistry &RecorderRegistry::instance() {
-  static RecorderRegistry *const registry = new RecorderRegistry(); // outlives every thread
+  // never destroyed: outlives every thread
+  static RecorderRegistry *const registry = new RecorderRegistry();
   return *registry;
 }
 
@@ -224,15 +224,15 @@ void RecorderRegistry::abandonInChild() {
   is_forked_ = true;
   survivor_ = current_;
   if (survivor_) {
-    survivor_->kernel_thread.store(getpid(), std::memory_order_relaxed); // first and only thread
+    survivor_->kernel_thread.store(getpid(), std::memory_order_relaxed); // the child's only thread
   }
   if (!is_forking_on_main_) {
     g_is_first_thread_main.store(false, std::memory_order_relaxed);
   }
 }
 
-/// Put fresh recorders in the place of those whose threads do not exist in this child. A thread may
-/// have been writing when the process forked, so the old ones are neither used nor destroyed.
+/// Replace the recorders whose threads do not exist in this child. Their threads may have been
+/// writing when the process forked, so the old ones are neither used nor destroyed.
 void RecorderRegistry::replaceOrphans() {
   for (auto &recorder : recorders_) {
     if (recorder.get() == survivor_) {
@@ -247,8 +247,9 @@ void RecorderRegistry::replaceOrphans() {
   is_forked_ = false;
 }
 
-/// A recorder without a thread for this label: best one that has taken part in the session under
-/// it, so that one tree more is not begun; else one whose data is of an earlier session.
+/// A recorder without a thread, for a thread of this label: preferably one with the same label that
+/// took part in the session, so that no further tree is begun; else one whose data is from an
+/// earlier session.
 Recorder *RecorderRegistry::takeFree(const std::string &label) {
   Recorder *best = nullptr;
   for (const auto &each : recorders_) {

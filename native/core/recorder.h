@@ -17,40 +17,40 @@
 namespace deepcontext {
 
 enum class LevelKind : uint8_t {
-  kOperator, // frames newer than the anchor belong below it
-  kScope,    // opened from Python: its frame goes on, so that frame is repeated below it
-  kWrapper,  // makes no node: its own time belongs to the operator it wraps
+  kOperator, // newer frames than its anchor belong below it
+  kScope,    // opened by a Python frame, which continues inside it and is repeated below it
+  kWrapper,  // makes no node: its time belongs to the operator it wraps
 };
 
-/// One activation of a Python function. A frame's address alone is that of whatever ran there last;
-/// as long as an activation lasts, its caller stands at the same instruction.
+/// One activation of a Python function. The address alone does not identify it, because frames
+/// reuse addresses; during an activation the caller stays at one instruction.
 struct Anchor {
   const void *frame;
   const void *code;
   const void *caller_instruction;
 };
 
-/// An operator or scope the thread is inside of.
+/// An operator or scope that the thread is inside.
 struct Level {
   static constexpr int kAnchors = 6;
 
-  Node *node;           // where nested contexts hang
-  Node *charged;        // whose exclusive time this level's own time is
-  Node *folded;         // the marker that all below is folded into, or null
-  const void *owner;    // the framework's object; its address orders levels on the C stack
+  Node *node;        // where nested contexts hang
+  Node *charged;     // receives this level's exclusive time
+  Node *folded;      // the marker that replaces everything below, or null
+  const void *owner; // the framework's object; its address gives the level's place on the C stack
   uint64_t start_ticks; // 0 until the level is complete
   uint64_t nested_ticks;
-  uint32_t path_length; // entries of the path cache that belong to this level and its ancestors
+  uint32_t path_length; // entries of the path cache up to and with this level
   LevelKind kind;
   bool is_inside_operator; // an operator is open further out
-  bool is_of_task;         // a scope of a coroutine: nothing belongs to it while that one waits
-  // Interpreter frames that were running when the level was opened, innermost first. Of operators
-  // the first one's address is kept: it runs as long as they do. A scope keeps more, because it may
-  // outlive the function that opened it.
+  bool is_of_task; // a coroutine's scope: frames do not belong to it while the coroutine waits
+  // Interpreter frames that were running when the level was opened, innermost first. An operator
+  // keeps the address of the first, which runs longer than the operator. A scope keeps more,
+  // because it may outlive the function that opened it.
   Anchor anchors[kAnchors];
 
-  /// Of a task's scope: the outermost coroutine, which lives as long as the task. A frame further
-  /// in may have ended since, and another task's be in its place.
+  /// Of a task's scope: the outermost coroutine, which lives as long as the task. An inner frame
+  /// may have ended, and a frame of another task may have its address.
   const Anchor *taskAnchor() const {
     const Anchor *anchor = &anchors[kAnchors - 1];
     while (anchor > anchors && !anchor->frame) {
@@ -58,7 +58,8 @@ struct Level {
     }
     return anchor;
   }
-  /// Whether its time is an operator's; a scope that C++ opens has the shape of one, but is none.
+  /// Whether its time is an operator's. A scope opened by C++ has the kind of an operator, but is
+  /// not one.
   bool isOperator() const {
     return kind == LevelKind::kWrapper ||
            (kind == LevelKind::kOperator && node->kind != FrameKind::kScope);
@@ -68,33 +69,33 @@ struct Level {
 /// What a sample of a thread needs of its open levels.
 struct LevelView {
   const Level *innermost = nullptr;
-  const Level *outermost = nullptr; // they lie side by side, the outermost first
+  const Level *outermost = nullptr; // levels are contiguous, outermost first
   bool is_in_operator = false;
   uint64_t operator_ticks = 0; // of the session so far, up to the moment of the sample
 };
 
-/// One Python or native frame of the last path seen, as opaque addresses, and the node it led to.
-/// The instruction's address lies inside one code object, so it stands for the code object, too.
+/// One Python or native frame of the last path, as opaque addresses, and its node. The
+/// instruction's address lies inside one code object and so identifies the code object, too.
 struct PathEntry {
   const void *instruction;
   const void *instance; // the module whose call this frame is, or null
   Node *node;
   bool is_folded;               // everything below is one marker
-  const void *caller = nullptr; // where its caller's frame was when they were last compared
+  const void *caller = nullptr; // the address of the caller's frame at the last comparison
   const void *code = nullptr;   // null for a native frame
 };
 
 /// A frame as the walk found it.
 struct WalkedFrame {
   const void *code;
-  const void *instruction; // of a native frame: where it goes on, and `code` is null
+  const void *instruction; // of a native frame: its return address, and `code` is null
   const void *instance;
   uint32_t function = 0; // of a native frame, see unwind/address_table.h
 };
 
 class Recorder;
 
-/// Counters a thread keeps about its own recording; read by anyone.
+/// Counters of one thread's recording; any thread reads them.
 struct RecorderCounters {
   std::atomic<uint64_t> operators{0};
   std::atomic<uint64_t> links_found{0};
@@ -102,7 +103,7 @@ struct RecorderCounters {
   std::atomic<uint64_t> levels_refused{0};
   std::atomic<uint64_t> paths_cut{0};
   std::atomic<uint64_t> clock_steps_back{0};
-  std::atomic<uint64_t> address_lookups{0}; // of code objects and modules that no cache knew
+  std::atomic<uint64_t> address_lookups{0}; // of code objects and modules that were not cached
   std::atomic<uint64_t> hook_samples{0};
   std::atomic<uint64_t> hook_ticks{0};
   std::atomic<uint64_t> native_walks{0};
@@ -120,9 +121,9 @@ struct RecorderCounters {
 };
 
 /// Everything one thread writes while it records. Owner thread only, except the tree's readers, the
-/// counters and `ring()`. Outlives its thread: the registry hands it to the next thread with the
+/// counters and `ring()`. Outlives its thread: the registry gives it to the next thread with the
 /// same label, so that memory depends on how many threads live at once, not on how many were made.
-/// A label has N for numbers: "worker 7" and "worker 8" are one.
+/// A label has N for numbers: "worker 7" and "worker 8" share one.
 class Recorder {
 public:
   static constexpr uint32_t kMaxLevels = 1024;
@@ -138,7 +139,7 @@ public:
   // -- levels, innermost last
   Level *innermost() { return level_count_ ? &levels_[level_count_ - 1] : nullptr; }
   uint32_t levelCount() const { return level_count_; }
-  /// The level that was opened before another of this thread's; null when there is none.
+  /// The level opened before `level`, or null.
   const Level *levelBefore(const Level *level) const {
     return level > levels_.data() ? level - 1 : nullptr;
   }
@@ -161,7 +162,8 @@ public:
     level->is_inside_operator = outer && (outer->is_inside_operator || outer->isOperator());
     level->is_of_task = false;
     level->start_ticks = 0;
-    // A sample may come between any two lines, and from another thread: it sees whole levels only.
+    // Last: a sample, which may be taken at any moment and from another thread, sees complete
+    // levels only.
     __atomic_store_n(&level_count_, level_count_ + 1, __ATOMIC_RELEASE);
     return level;
   }
@@ -175,8 +177,8 @@ public:
     }
     return level;
   }
-  /// Close the level of `owner`, charging `now - start` to it; unknown owners are ignored (their
-  /// start was not seen).
+  /// Close the level of `owner`, charging `now - start` to it. An unknown owner, whose start was
+  /// not seen, is ignored.
   void close(const void *owner, uint64_t now) {
     if (__builtin_expect(level_count_ > 0 && levels_[level_count_ - 1].owner == owner, 1)) {
       closeAt(--level_count_, now);
@@ -184,22 +186,24 @@ public:
       closeBelowTop(owner, now);
     }
   }
-  /// Close the level of `owner` as one step of something that runs in steps: its duration is
-  /// recorded with the last step, from the `earlier_ticks` of the others. Returns the ticks of this
-  /// step.
+  /// Close the level of `owner`, which is one step of a scope that runs in steps: the duration is
+  /// recorded with the last step and includes the `earlier_ticks` of the others. Returns the ticks
+  /// of this step.
   uint64_t closeStep(const void *owner, uint64_t now, uint64_t earlier_ticks, bool is_last);
-  /// The open levels as a sample at `now` sees them: from a signal handler on the owner's thread,
-  /// or from another thread while the owner does not run. Async-signal-safe.
+  /// The open levels at `now`, for a sample: called from a signal handler on the owner's thread, or
+  /// from another thread while the owner does not run. Async-signal-safe.
   LevelView view(uint64_t now) const;
-  /// Drop levels whose owner's stack frame is gone: a live object lies above `address`.
+  /// Drop levels whose owner was at a lower stack address than `address`: their stack frames are
+  /// gone.
   void dropDeadLevels(const void *address);
 
   // -- last Python path
-  LazyArray<PathEntry> path{kMaxPath}; // entries from `path_length` on say nothing
+  LazyArray<PathEntry> path{kMaxPath}; // entries from `path_length` on are invalid
   uint32_t path_length = 0;
-  const void *path_scope = nullptr;   // owner of the task's scope that the path was last of
-  bool is_path_of_task = false;       // scopes of coroutines were open then
-  const void *thread_state = nullptr; // of the interpreter, where it is known to stay: main thread
+  const void *path_scope = nullptr; // owner of the task's scope that the path belongs to
+  bool is_path_of_task = false;     // a coroutine's scope was open when the path was walked
+  // the interpreter's; kept for the main thread only, whose state stays
+  const void *thread_state = nullptr;
   bool is_main_thread = false;
   LazyArray<WalkedFrame> walked{kMaxPath}; // scratch of the frame walk, innermost first
 
@@ -221,41 +225,41 @@ public:
     RecorderCounters::bump(counters.hook_samples);
   }
 
-  // -- which thread this is
-  std::atomic<uint64_t> thread_handle{0}; // pthread_self(), which is Python's Thread.ident
+  // -- identity of the thread
+  std::atomic<uint64_t> thread_handle{0}; // pthread_self(): Python's Thread.ident
   std::atomic<uint64_t> framework_thread{0};
-  std::atomic<int> kernel_thread{0}; // its number in the kernel; 0 when there is no such thread
+  std::atomic<int> kernel_thread{0}; // its number in the kernel; 0 when the thread has ended
   uintptr_t stack_low = 0;
   uintptr_t stack_high = 0;
   std::string label;
   bool is_detached = false;
-  std::atomic<bool> is_of_one_thread{true}; // all that this session recorded is its owner's
+  std::atomic<bool> is_of_one_thread{true}; // all data of this session is from the owner
   std::atomic<uint64_t> generation{0};
   bool isOnStack(const void *address) const {
     auto value = reinterpret_cast<uintptr_t>(address);
     return value >= stack_low && value < stack_high;
   }
 
-  /// About what it takes, at most, as long as its thread is no deeper than usual.
+  /// Approximate memory, for a thread of usual depth.
   size_t bytes() const { return kUsualBytes + tree.size() * ThreadTree::kNodeBytes; }
-  /// Whoever sees the session's number also sees what `reset` forgot (acquire).
+  /// A thread that sees the session's number also sees the effect of `reset` (acquire).
   bool isOf(uint64_t session) const {
     return generation.load(std::memory_order_acquire) == session;
   }
   /// Forget the last session's data. Owner only.
   void reset(uint64_t new_generation);
-  /// Take the calling thread for owner: its stack and identity, no open level, no path.
+  /// Make the calling thread the owner: take its stack and identity, with no open level and no
+  /// path.
   void adoptThread();
 
-  /// Ticks from `start` to `now`; 0, and counted, where the clock has stepped back: it may be
-  /// behind on the processor that the thread went to.
+  /// Ticks from `start` to `now`; 0, and counted, where the clock has stepped back, which happens
+  /// when the thread moves to a processor whose clock is behind.
   uint64_t ticksSince(uint64_t start, uint64_t now) {
     return __builtin_expect(now >= start, 1) ? now - start : countStepBack();
   }
 
 private:
-  static constexpr size_t kUsualBytes = 256
-                                        << 10; // what it can grow to but for its tree is 700 KiB
+  static constexpr size_t kUsualBytes = 256 << 10; // without the tree; at most 700 KiB
 
   void closeAt(uint32_t position, uint64_t now) {
     Level &level = levels_[position];
@@ -282,16 +286,15 @@ private:
   uint32_t index_;
   uint32_t level_count_ = 0;
   LazyArray<Level> levels_{kMaxLevels};
-  std::atomic<uint64_t> operator_ticks_{0}; // in outermost operators that have ended
+  std::atomic<uint64_t> operator_ticks_{0}; // of outermost operators that have ended
   SequenceRing ring_;
 };
 
-/// All recorders of the process. Any thread; the mutex is taken when a thread records for the first
-/// time, when it ends, and by readers, never per event.
+/// All recorders of the process. Any thread; the mutex is taken when a thread first records, when
+/// it ends, and by readers, never per event.
 ///
-/// There are as many as threads live at once, plus those that ended threads of other names have
-/// left. These hold kMostIdleBytes at most: what threads of further names record is joined under
-/// kOtherThreads.
+/// There are as many as threads live at once, plus those left by ended threads of other labels. The
+/// latter hold kMostIdleBytes at most; beyond, threads of new labels share kOtherThreads.
 class RecorderRegistry {
 public:
   static constexpr size_t kMostIdleBytes = 64 << 20;
@@ -299,7 +302,7 @@ public:
 
   static RecorderRegistry &instance();
 
-  /// The calling thread's recorder for the running session, made or re-used on first sight.
+  /// The calling thread's recorder for the running session, made or reused at the first call.
   static Recorder &current() {
     Recorder *recorder = current_;
     if (__builtin_expect(recorder != nullptr, 1) &&
@@ -312,27 +315,27 @@ public:
   static uint64_t generation() { return generation_.load(std::memory_order_relaxed); }
   static bool isRecording() { return recording_.load(std::memory_order_relaxed); }
 
-  /// Begin a session: recorders forget the one before as their threads come by.
+  /// Begin a session. Each recorder forgets the last session when its thread next records.
   void begin(uint32_t node_limit);
   void end() { recording_.store(false, std::memory_order_relaxed); }
   /// On the thread that is about to fork, with `forkLock` held.
   void prepareFork();
-  /// In a forked child, on the thread that forked, with `forkLock` held: nothing is recorded any
-  /// more, and the other recorders' threads do not exist here. Async-signal-safe.
+  /// In a forked child, on the thread that forked, with `forkLock` held: stop recording; the other
+  /// recorders' threads do not exist here. Async-signal-safe.
   void abandonInChild();
 
-  /// A recorder of the running session that belongs to no thread, for a collector that writes
-  /// elsewhere than on the program's threads: its tree hangs kLink nodes below its root, and what
-  /// it measured below those. The collector is its owner, and asks for a new one each session.
+  /// A recorder of the running session without a thread, for a collector that writes from threads
+  /// of its own: below the root of its tree are kLink nodes, and what it measured is below those.
+  /// The collector is the owner and asks for the recorder in each session.
   Recorder &makeDetached(const std::string &label);
 
-  /// Recorders that took part in the running or last session, in order of their index.
+  /// Recorders that took part in the running or last session, by index.
   std::vector<Recorder *> active() const;
   /// The recorder of a living thread by its number in the kernel; null when it recorded nothing.
   Recorder *ofThread(int kernel_thread) const;
   /// Recorder by index, which never changes; null when there is none.
   Recorder *at(uint32_t index) const;
-  /// Threads of this session that were joined under kOtherThreads.
+  /// Threads of this session that shared kOtherThreads.
   uint64_t threadsJoined() const { return threads_joined_.load(std::memory_order_relaxed); }
   const TickClock &clock() const { return clock_; }
   Mutex &forkLock() { return mutex_; }
@@ -345,8 +348,8 @@ private:
   size_t idleBytes() const;
   void replaceOrphans();
 
-  // One pointer of initial-exec TLS: an array would not fit the static TLS surplus left to a
-  // library that is loaded late. `__thread`: no check for an initialiser at each access.
+  // One pointer of initial-exec TLS, because little static TLS is left for a library that is loaded
+  // late. `__thread`, because `thread_local` checks for an initialiser at each access.
   static __thread Recorder *current_ __attribute__((tls_model("initial-exec")));
   static std::atomic<uint64_t> generation_;
   static std::atomic<bool> recording_;
@@ -354,8 +357,9 @@ private:
   mutable Mutex mutex_;
   std::vector<std::unique_ptr<Recorder>> recorders_;
   std::atomic<uint64_t> threads_joined_{0};
-  bool is_forked_ = false;       // since the last `begin`
-  Recorder *survivor_ = nullptr; // of the thread that forked, until it takes it anew
+  bool is_forked_ = false; // since the last `begin`
+  // the recorder of the thread that forked, until that thread adopts it again
+  Recorder *survivor_ = nullptr;
   bool is_forking_on_main_ = true;
   TickClock clock_;
   uint32_t node_limit_ = ThreadTree::kChunkNodes * ThreadTree::kMaxChunks;

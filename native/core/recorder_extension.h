@@ -1,5 +1,5 @@
 #pragma once
-// What the layers above the core keep with each thread's recorder.
+// State of the layers above the core, one of each for a recorder.
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -8,10 +8,10 @@
 
 namespace deepcontext {
 
-/// One place for each layer that keeps something.
+/// The places, one a layer.
 enum class ExtensionPlace : uint8_t { kFrameWalk, kNativeStack, kOperatorShapes, kCount };
 
-/// Base of what a layer keeps; a derived class names its place: `static constexpr ExtensionPlace
+/// Base class of a layer's state. A derived class names its place: `static constexpr ExtensionPlace
 /// kPlace`.
 struct RecorderExtension {
   virtual ~RecorderExtension() = default;

@@ -21,7 +21,7 @@ Node *SequenceRing::find(uint64_t thread, uint64_t sequence) {
     }
   }
   uint64_t same_thread = thread << 40;
-  uint64_t newer = (seen ^ same_thread) - 1; // the number in the slot, if it is that thread's
+  uint64_t newer = (seen ^ same_thread) - 1; // the number in the slot, if the thread is the same
   bool is_overwritten = (seen ^ same_thread) < (1ull << 40) && newer > sequence && seen != 0;
   if (is_overwritten && window->mask + 1 < kMaxSlots) {
     askFor(newer - sequence + 1);
@@ -44,7 +44,7 @@ void SequenceRing::grow() {
     slots *= 2;
   }
   if (slots == old->mask + 1) {
-    return; // asked by a reader of an older window
+    return; // a reader of an older window asked
   }
   auto bigger = std::make_unique<Window>(static_cast<uint32_t>(slots));
   for (uint64_t i = 0; i <= old->mask; ++i) {
@@ -64,8 +64,7 @@ void SequenceRing::grow() {
 void SequenceRing::clear() {
   Window *window = window_.load(std::memory_order_relaxed);
   for (uint64_t i = 0; i <= window->mask; ++i) {
-    if (window->slots[i].key.load(std::memory_order_relaxed) !=
-        0) { // else the page stays untouched
+    if (window->slots[i].key.load(std::memory_order_relaxed) != 0) { // do not touch unused pages
       window->slots[i].key.store(0, std::memory_order_relaxed);
     }
   }

@@ -1,5 +1,5 @@
 #pragma once
-// Remembers which node made which autograd node, so that a backward finds its forward.
+// Maps autograd nodes to the tree nodes that made them, so that a backward finds its forward.
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -12,11 +12,11 @@ namespace deepcontext {
 struct Node;
 
 /// Fixed window over (forward thread, sequence number) -> node. One writer (the owner thread),
-/// readers on any thread. A reader that arrives after its entry was overwritten gets null and asks
-/// for a window that would have held it, which the writer provides at its next store.
+/// readers on any thread. A reader whose entry was overwritten gets null and requests a window
+/// large enough to have held it; the writer enlarges the window at its next store.
 ///
-/// The thread is part of the key because a recorder outlives its thread and is handed to the next
-/// one, whose sequence numbers start again.
+/// The thread is part of the key, because a recorder outlives its thread, and sequence numbers
+/// start again in the next thread.
 class SequenceRing {
 public:
   static constexpr uint32_t kFirstSlots = 8192;
@@ -30,17 +30,17 @@ public:
       grow();
     }
     Window *window = window_.load(std::memory_order_relaxed);
-    // Numbers go up one by one: by the time a line of slots is written it is in the cache.
+    // Numbers rise one by one: fetch the cache line that will be written next.
     __builtin_prefetch(&window->slots[(sequence + kSlotsAhead) & window->mask], 1);
     Slot &slot = window->slots[sequence & window->mask];
-    // Whoever reads the new node also sees that the old key is gone (release), so that a reader
-    // that finds the same key before and after reading the node has the node of that key.
+    // Release: a reader that sees the new node also sees that the old key is gone. So a reader that
+    // finds the same key before and after reading the node has the node of that key.
     slot.key.store(0, std::memory_order_relaxed);
     slot.node.store(node, std::memory_order_release);
     slot.key.store(makeKey(thread, sequence), std::memory_order_release);
   }
 
-  /// Drop the entry of this key, if there is one. Owner only.
+  /// Remove the entry of this key, if there is one. Owner only.
   void forget(uint64_t thread, uint64_t sequence) {
     Window *window = window_.load(std::memory_order_relaxed);
     std::atomic<uint64_t> &key = window->slots[sequence & window->mask].key;
@@ -49,7 +49,7 @@ public:
     }
   }
 
-  /// The node stored last for this key, or null when it is unknown or was overwritten.
+  /// The node stored for this key, or null when it is unknown or was overwritten.
   Node *find(uint64_t thread, uint64_t sequence);
 
   void clear();
@@ -72,7 +72,7 @@ private:
   void grow();
 
   std::atomic<Window *> window_;
-  std::vector<std::unique_ptr<Window>> windows_; // old ones stay: a reader may still look
+  std::vector<std::unique_ptr<Window>> windows_; // old ones stay: a reader may still use one
   std::atomic<uint64_t> wanted_slots_{0};        // 0: the window is large enough
 };
 

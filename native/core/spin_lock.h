@@ -6,8 +6,8 @@
 
 namespace deepcontext {
 
-/// Costs one atomic exchange where nobody else holds it, half of what std::mutex costs. A thread
-/// that does not get it soon gives up its turn, so that a holder that lost the processor gets on.
+/// Costs one atomic exchange when it is free, half of std::mutex. A thread that waits long yields,
+/// so that a holder that lost the processor can continue.
 class SpinLock {
 public:
   void lock() {

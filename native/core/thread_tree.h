@@ -16,7 +16,7 @@ namespace deepcontext {
 
 struct AllocationSite;
 
-/// A metric of a node besides its durations; slots of one node form a list.
+/// A metric of a node other than its durations; the slots of one node form a list.
 struct MetricSlot {
   MetricRow row;
   std::atomic<MetricSlot *> next{nullptr};
@@ -25,19 +25,19 @@ struct MetricSlot {
 
 /// A frame in its context. Identity (parent, kind, a, b) never changes after publication.
 ///
-/// What `a` and `b` mean is the kind's business: interned name; code id and instruction; module
+/// The meaning of `a` and `b` depends on the kind: interned name; code id and instruction; module
 /// instance; for kLink, recorder and node id.
 struct alignas(64) Node {
   Node *parent;
   uint64_t a;
   uint64_t b;
-  Node *last_child;      // owner only: the child found last, tried first
+  Node *last_child;      // owner only: the last child found, tried first
   AllocationSite *sites; // owner only: what this context allocated, see AllocationLedger
   uint32_t id;
   FrameKind kind;
   std::atomic<uint8_t> flags;
-  // second cache line: what every event of the node writes
-  alignas(64) MetricRow duration;     // ticks per call, nested calls included
+  // second cache line: written by every event of the node
+  alignas(64) MetricRow duration;     // ticks per call, inclusive
   std::atomic<uint64_t> exclusive{0}; // ticks without nested operators and scopes
   std::atomic<MetricSlot *> metrics{nullptr};
 
@@ -47,7 +47,7 @@ struct alignas(64) Node {
   bool hasFlag(NodeFlag flag) const { return flags.load(std::memory_order_relaxed) & flag; }
   void setFlag(NodeFlag flag) {
     uint8_t old = flags.load(std::memory_order_relaxed);
-    if ((old & flag) != flag) { // may be several
+    if ((old & flag) != flag) { // `flag` may be several flags
       flags.store(old | flag, std::memory_order_relaxed);
     }
   }
@@ -68,8 +68,8 @@ public:
 
   Node *root() { return node(0); }
 
-  /// The child of `parent` with this identity, made if absent. When the tree is full the parent
-  /// itself comes back (its events stay counted one level up) and `refused()` rises.
+  /// The child of `parent` with this identity, made if absent. When the tree is full, returns the
+  /// parent, so that events are counted one level up, and `refused()` rises.
   Node *child(Node *parent, FrameKind kind, uint64_t a, uint64_t b) {
     Node *last = parent->last_child;
     if (last && last->a == a && last->b == b && last->kind == kind) {
@@ -115,7 +115,7 @@ private:
   };
 
   LazyArray<std::atomic<Node *>> chunks_{kMaxChunks};
-  std::vector<LazyArray<Node>> nodes_; // what the chunks point to; owner only
+  std::vector<LazyArray<Node>> nodes_; // memory of the chunks; owner only
   std::atomic<uint32_t> size_{0};
   std::atomic<uint64_t> refused_{0};
   uint32_t limit_ = kChunkNodes * kMaxChunks;

@@ -1,5 +1,5 @@
 #pragma once
-// What a device did, in no vendor's terms.
+// What a device did, independent of the vendor.
 #include <cstdint>
 
 namespace deepcontext::gpu {
@@ -13,8 +13,7 @@ struct LaunchShape {
   uint32_t registers = 0; // per thread
   uint64_t shared_bytes = 0;
 
-  /// Differs, but for rare accidents, where any of the figures does; two launches in a row are
-  /// compared.
+  /// A hash of the four figures, to compare two launches in a row.
   uint64_t fingerprint() const {
     return (grid_blocks << 24 ^ static_cast<uint64_t>(block_threads) << 12 ^ registers) +
            (shared_bytes + 1) * 0x9E3779B97F4A7C15u;

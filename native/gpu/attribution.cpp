@@ -12,7 +12,7 @@ constexpr int kNodeShift = 27;
 constexpr int kRecorderShift = kNodeShift + 22;
 constexpr uint64_t kNodeMask = (1ull << 22) - 1;
 constexpr uint64_t kNameMask = (1ull << 26) - 1;
-// Recorders that stand for something else than a thread's tree.
+// Values that stand for no thread's tree.
 constexpr uint64_t kDetachedTree = 0x7FFF; // the node is of the detached tree
 constexpr uint64_t kUnattributed = 0x7FFE; // no call path is known
 static_assert(ThreadTree::kChunkNodes * ThreadTree::kMaxChunks <= kNodeMask + 1);
@@ -115,7 +115,7 @@ void Attribution::flush() {
     keys[i] = keyOf(batch_[i], is_known[i], sites[i]);
     slots_.prefetch(keys[i]);
   }
-  // Room for all first: a table that grows moves its slots.
+  // Room for all first, because a table that grows moves its slots.
   if (!slots_.makeRoom(count_)) {
     throw std::bad_alloc();
   }
@@ -144,7 +144,8 @@ uint64_t Attribution::keyOf(const Activity &activity, bool is_known, const CallS
   return parentKey(site.recorder, site.node) | what;
 }
 
-/// Below the replaying call, the path that captured the node; or the replay alone.
+/// Below the replaying call, the path that captured the node; where that is unknown, the replay
+/// alone.
 uint64_t Attribution::parentOfGraphRecord(const Activity &activity, const CallSite &site) {
   TreePlace captured{0, 0};
   bool is_seen = graphs.find(activity.graph_node, &captured) ||
@@ -190,9 +191,9 @@ Attribution::Slot Attribution::makeSlot(uint64_t key, const Activity &activity) 
   return slot;
 }
 
-/// Write down a launch shape when it differs from the one before; not a row a launch.
+/// Record a launch shape only when it differs from the last one.
 void Attribution::describe(Slot &slot, const LaunchShape &shape) {
-  if (shape.block_threads == 0) { // roctracer does not tell
+  if (shape.block_threads == 0) { // roctracer does not report it
     return;
   }
   ThreadTree &tree = recorder_->tree;
@@ -207,8 +208,8 @@ void Attribution::addTimes(const Activity &activity, Slot &slot, bool is_known,
   if (slot.bytes) {
     slot.bytes->add(activity.bytes);
   }
-  // A start of 0: the vendor could not take the time, or was made to hand the record over early. As
-  // a time it would be an idle gap since the epoch.
+  // A start of 0: the vendor could not take the time, or a forced flush delivered the record early.
+  // As a time it would be an idle gap since the epoch.
   if (__builtin_expect(activity.end_ns < activity.start_ns || activity.start_ns == 0, 0)) {
     Counters::bump(counters.bad_times);
     slot.time->add(0);
@@ -217,7 +218,7 @@ void Attribution::addTimes(const Activity &activity, Slot &slot, bool is_known,
   slot.time->add(activity.end_ns - activity.start_ns);
   idle_.add(activity.device, activity.stream,
             {activity.start_ns, activity.end_ns, activity.correlation});
-  // In a graph only the first node starts because of the launch.
+  // In a graph only the first node waits for the launch.
   if (is_known && activity.graph_node == 0 && clock.isKnown()) {
     int64_t delay = static_cast<int64_t>(activity.start_ns) - clock.deviceNs(site.ticks);
     if (__builtin_expect(delay < 0, 0)) {
@@ -264,10 +265,10 @@ Node *Attribution::parentNode(uint64_t key) {
   }
 }
 
-/// The path of another tree's node once more, below `parent`.
+/// Copy the path of another tree's node below `parent`.
 Node *Attribution::copyPath(Node *parent, TreePlace place) {
   std::vector<const Node *> path;
-  constexpr size_t kDeepest = 4096; // no path is longer; links that go round would be a bug
+  constexpr size_t kDeepest = 4096; // no path is longer; guards against a cycle of links
   const Recorder *recorder = recorderAt(place.recorder);
   const Node *node =
       recorder && place.node < recorder->tree.size() ? recorder->tree.node(place.node) : nullptr;

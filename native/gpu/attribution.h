@@ -18,12 +18,12 @@
 
 namespace deepcontext::gpu {
 
-/// Aggregates records into a tree of its own: below the root links to the launching nodes, below
+/// Aggregates records into a separate tree: below its root links to the launching nodes, below
 /// those kernels, copies and memsets. One vendor's draining thread at a time, under `mutex()`,
 /// which is taken once a buffer and by readers of the totals, never on a launching thread.
 ///
-/// Records are taken in batches, so that the cache misses of one overlap: call site, then slot,
-/// then metric rows.
+/// Records are processed in batches, so that the cache misses of their steps overlap: call site,
+/// then slot, then metric rows.
 class Attribution {
 public:
   explicit Attribution(const CorrelationTable &table);
@@ -34,7 +34,7 @@ public:
   DeviceClock clock;
   StallTable stalls; // any thread
 
-  /// Start over, writing below the detached recorder `recorder`.
+  /// Start over, writing into the detached recorder `recorder`.
   void begin(Recorder &recorder);
   /// The place for one more record; complete it before the next call.
   Activity &next() {
@@ -43,7 +43,7 @@ public:
     }
     return batch_[count_++];
   }
-  /// Attribute what is pending; at the end of every buffer.
+  /// Attribute pending records; call at the end of every buffer.
   void finishBuffer();
   /// Bring the tree up to date; `is_final` when no more records will come.
   void publish(bool is_final);
@@ -51,7 +51,7 @@ public:
 
 private:
   static constexpr uint32_t kBatch = 64;
-  /// One (call path, kernel): where its metrics are. As large as a cache line.
+  /// The metrics of one (call path, kernel). One cache line.
   struct alignas(64) Slot {
     uint64_t key = 0;
     Node *node = nullptr;
@@ -59,7 +59,7 @@ private:
     MetricRow *delay = nullptr;
     MetricRow *bytes = nullptr;
     uint64_t shape = 0;
-    uint64_t launches = 0; // of the node's time row, when the launch count was written last
+    uint64_t launches = 0; // rows of time when the launch count was last written
 
     bool isFree() const { return !node; }
     bool isOf(uint64_t other) const { return key == other; }
@@ -104,7 +104,7 @@ private:
   std::unordered_map<uint64_t, uint32_t> graph_parents_;
   std::unordered_map<uint64_t, uint32_t> host_locations_;
   IdleTracker idle_;
-  StallTable::Kernels waiting_stalls_; // of kernels without a record yet
+  StallTable::Kernels waiting_stalls_; // of kernels whose records have not come
 
   uint16_t time_metric_, delay_metric_, bytes_metric_, launch_metric_, idle_metric_, gap_metric_;
   uint16_t stall_metric_;

@@ -10,7 +10,7 @@ namespace deepcontext::gpu {
 
 namespace {
 
-constexpr size_t kAlignment = 64; // CUPTI asks for 8; a cache line serves every reader
+constexpr size_t kAlignment = 64; // a cache line; CUPTI requires 8
 
 } // namespace
 
@@ -59,7 +59,7 @@ void BufferQueue::release(const FilledBuffer &buffer) {
   allocated_bytes_ -= std::min(allocated_bytes_, buffer.bytes);
 }
 
-/// A buffer that the vendor kept since an earlier session may be smaller than those of this one.
+/// A buffer that the vendor kept since an earlier session may have another size.
 void BufferQueue::recycle(const FilledBuffer &buffer) {
   if (buffer.bytes == buffer_bytes_) {
     free_.push_back(buffer.data);
@@ -89,7 +89,7 @@ void BufferQueue::run() {
 
 bool BufferQueue::waitUntilRead(double seconds) {
   std::unique_lock<std::mutex> lock(mutex_);
-  startThread(); // it may have ended for a fork
+  startThread(); // a fork may have ended it
   auto end = std::chrono::system_clock::now() +
              std::chrono::milliseconds(static_cast<long>(seconds * 1e3));
   return read_one_.wait_until(lock, end, [this] { return filled_.empty() && !is_reading_; });
@@ -111,7 +111,7 @@ void BufferQueue::endThread(std::unique_lock<std::mutex> &lock) {
 void BufferQueue::stop() {
   std::unique_lock<std::mutex> lock(mutex_);
   endThread(lock);
-  while (!filled_.empty()) { // put while the thread was ending
+  while (!filled_.empty()) { // buffers that came while the thread was ending
     FilledBuffer buffer = filled_.front();
     filled_.pop_front();
     lock.unlock();
@@ -129,7 +129,7 @@ void BufferQueue::stop() {
 void BufferQueue::beforeFork() {
   std::unique_lock<std::mutex> lock(mutex_);
   endThread(lock);
-  lock.release(); // held across the fork, so that the child gets a queue at rest
+  lock.release(); // held across the fork, so that the child's queue is consistent
 }
 
 void BufferQueue::afterFork() {

@@ -1,5 +1,5 @@
 #pragma once
-// Activity buffers between the vendor's thread and ours.
+// Activity buffers between the vendor's thread and the profiler's.
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -18,11 +18,11 @@ struct FilledBuffer {
   size_t valid_bytes;
 };
 
-/// Hands out buffers up to a hard limit, takes them back filled, and has them read one at a time by
-/// a thread of its own. `take` and `put` may be called on any thread and never wait for a reader.
+/// Hands out buffers up to a hard limit, takes them back filled, and reads them one at a time on
+/// its own thread. `take` and `put` may be called on any thread and never wait for a reader.
 ///
-/// The thread starts with the first filled buffer and is gone across a fork, so that a forking
-/// program with a GPU collector has no thread more than without.
+/// The thread starts with the first filled buffer and does not exist during a fork, so that the
+/// collector adds no thread to a program that forks.
 class BufferQueue {
 public:
   using Read = std::function<void(const FilledBuffer &)>;
@@ -38,7 +38,7 @@ public:
   /// Read what waits, end the thread and free the buffers that came back.
   void stop();
 
-  /// A buffer that came back when nothing is read any more.
+  /// Free a buffer that came back when no session reads it.
   void discard(const FilledBuffer &buffer);
 
   void beforeFork();

@@ -1,5 +1,5 @@
 #pragma once
-// The launching thread's side: which call path an API call was made on.
+// The launching thread's part: which call path an API call was made on.
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -9,10 +9,11 @@
 
 namespace deepcontext::gpu {
 
-/// Finds the node of the calling thread's call path; set once by the layer that knows Python.
+/// Finds the node of the calling thread's call path; set once by the layer that walks Python
+/// frames.
 using ContextProvider = Node *(*)(Recorder &recorder);
 void setContextProvider(ContextProvider provider);
-/// The provider's answer, or without one the innermost operator or scope, or the thread's root.
+/// The provider's node; without a provider the innermost operator or scope, or the thread's root.
 Node *currentContext(Recorder &recorder);
 
 /// Notes API calls under their vendor's numbers. Called on launching threads; no lock.
@@ -32,7 +33,8 @@ public:
     table.set(id, recorder.index(), node->id, ticks());
     bump(laneOf(recorder).launches);
   }
-  /// The same for vendors that carry a number of ours: returns it, or 0 when nothing is recorded.
+  /// The same for vendors that let the profiler number a launch. Returns the number, or 0 when
+  /// nothing is recorded.
   uint32_t noteLaunchWithInternalId() {
     if (__builtin_expect(!RecorderRegistry::isRecording(), 0)) {
       return 0;
@@ -41,7 +43,7 @@ public:
     noteLaunch(id);
     return id;
   }
-  /// An API call that feeds nothing but tells where the host was.
+  /// An API call that launches nothing, but shows where the host was.
   void noteCall(uint32_t id);
   /// The host waited for the device since `start_ticks`, inside the API call `name` (interned).
   void noteWait(uint32_t name, uint64_t start_ticks);
@@ -56,20 +58,20 @@ public:
   void clear();
 
 private:
-  /// Numbers come in blocks a thread, so that threads share no cache line and a thread's numbers
-  /// follow each other. 0 is never one.
+  /// Threads take numbers in blocks, so that they share no cache line and a thread's numbers are
+  /// consecutive. Never 0.
   uint32_t nextInternalId();
   std::atomic<uint32_t> next_block_{1};
   std::atomic<uint64_t> blocks_age_{1};
 
-  struct alignas(64) Lane { // one a thread, so that counting shares no cache line
+  struct alignas(64) Lane { // one a thread, so that counters share no cache line
     std::atomic<uint64_t> launches;
     std::atomic<uint64_t> waits;
   };
   static constexpr uint32_t kLanes = 4096;
   Lane &laneOf(const Recorder &recorder) { return lanes_[recorder.index() % kLanes]; }
   static void bump(std::atomic<uint64_t> &counter) {
-    // Two threads share a lane only past 4,096 recorders; an exact count is worth the atomic add.
+    // Atomic, because two threads share a lane past 4,096 recorders.
     counter.fetch_add(1, std::memory_order_relaxed);
   }
   struct Release {

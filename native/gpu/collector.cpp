@@ -81,7 +81,7 @@ std::vector<uint32_t> Collector::usedDevices() {
     devices.push_back(device);
   }
   if (devices.empty() && calls_.launches() > 0) {
-    devices.push_back(0); // what was launched has not come back yet
+    devices.push_back(0); // the records of the launches have not come yet
   }
   return devices;
 }

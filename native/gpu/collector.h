@@ -1,5 +1,5 @@
 #pragma once
-// What every vendor's collector is to the layers above.
+// The interface of a vendor's collector.
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -13,7 +13,7 @@
 
 namespace deepcontext::gpu {
 
-/// Where the vendor's libraries are; "" for one that is not there.
+/// Paths of the vendor's libraries; "" for one that is missing.
 struct Libraries {
   std::string profiler; // libcupti, librocprofiler-sdk, libroctracer64
   std::string driver;   // libcuda, libamdhip64
@@ -22,7 +22,7 @@ struct Libraries {
 struct CollectorOptions {
   size_t buffer_bytes = 1u << 20;
   size_t pool_bytes = 64u << 20; // of all buffers together
-  double deadline_s = 10;        // for each call that the vendor may keep hanging
+  double deadline_s = 10;        // for each call of the vendor that may hang
   bool with_stalls = false;
   bool with_calls = false; // measure calls of the device's API, too
 };
@@ -30,23 +30,23 @@ struct CollectorOptions {
 /// What a library look-up found.
 struct ProbeResult {
   uint64_t version = 0;
-  std::string reason; // why the vendor's devices cannot be watched; "" when they can
+  std::string reason; // why the devices cannot be observed; "" when they can
 };
 
 /// Collects from one vendor's devices. start, flush and stop are called by one thread at a time,
-/// without the GIL; everything else happens on threads of the program and of the vendor.
+/// without the GIL; everything else runs on threads of the program and of the vendor.
 class Collector {
 public:
   virtual ~Collector() = default;
   virtual const char *vendor() const = 0;
 
-  /// Load the libraries and ask them; changes nothing.
+  /// Load the libraries and query them; changes nothing.
   virtual ProbeResult probe(const Libraries &libraries) = 0;
-  /// Begin to collect into the running session; returns why not, or "".
+  /// Begin to collect into the running session. Returns the reason for a failure, or "".
   virtual std::string start(const Libraries &libraries, const CollectorOptions &options) = 0;
-  /// Bring what the vendor has complete into the tree; returns what went wrong, or "".
+  /// Bring the vendor's complete records into the tree. Returns what went wrong, or "".
   virtual std::string flush() = 0;
-  /// End, with all that was launched until now; returns what went wrong, or "".
+  /// End, with all records of what was launched so far. Returns what went wrong, or "".
   virtual std::string stop() = 0;
   virtual bool isRunning() const = 0;
 
@@ -57,19 +57,19 @@ public:
   /// Counters and versions by name, for the trust report.
   std::map<std::string, uint64_t> figures();
   std::map<uint32_t, DeviceTotals> deviceTotals();
-  /// Parts that were asked for and are missing, as sentences.
+  /// Requested parts that are missing, as sentences.
   const std::vector<std::string> &lacking() const { return lacking_; }
 
 protected:
   Collector();
   virtual void addFigures(std::map<std::string, uint64_t> &figures) { (void)figures; }
-  /// Attribute what is pending and write it to the tree.
+  /// Attribute pending records and write them to the tree.
   void publish(bool is_final);
   void beginAttribution();
-  /// Ordinals of the devices that records of this session are of.
+  /// Ordinals of the devices that this session has records of.
   std::vector<uint32_t> usedDevices();
-  /// Run a call of the vendor's `library` that may hang; `work` returns what went wrong, or "". A
-  /// call that does not come back is the last one.
+  /// Run a call of the vendor's `library` that may hang; `work` returns what went wrong, or "".
+  /// After a call that did not return in time, the library is not called again.
   std::string callWithDeadline(const char *library, const char *what,
                                std::function<std::string()> work);
 
@@ -79,12 +79,12 @@ protected:
   CallRecorder calls_;
   Attribution attribution_;
   std::vector<std::string> lacking_;
-  // A call of the vendor's library never came back, or did not survive a fork.
+  // A call of the vendor's library has not returned, or the process is a forked child.
   std::atomic<bool> is_stuck_{false};
   std::atomic<bool> is_timing_{false}; // API calls; read on the program's threads
 };
 
-/// Fork handlers of the collectors that were made so far.
+/// Fork handlers of all collectors made so far.
 void beforeFork();
 void afterFork(bool is_child);
 

@@ -1,5 +1,5 @@
 #pragma once
-// From the number a vendor gives an API call to the call path it was made on.
+// Maps the vendor's number of an API call to the call path it was made on.
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -14,9 +14,9 @@ struct CallSite {
 };
 
 /// A ring over the id space: slot = id modulo size. Written by launching threads, read by the
-/// draining one; no lock, no allocation, and nothing to erase, so that one graph launch may be
-/// asked for as many times as it ran kernels. Ids may wrap at 2^32. A call that is `slots` calls
-/// old is forgotten; its late records count as unmatched.
+/// draining thread; no lock and no allocation. Nothing is erased, because a graph launch is looked
+/// up once for each of its kernels. Ids may wrap at 2^32. A call that is `slots` calls old is
+/// forgotten; its late records count as unmatched.
 class CorrelationTable {
 public:
   static constexpr uint32_t kDefaultSlots = 1u << 20;
@@ -31,7 +31,7 @@ public:
       return false;
     }
     Slot &slot = slots_[id & mask_];
-    // A reader that sees the new value and the old key must not happen: the key goes first.
+    // The key is cleared first, so that no reader sees the new value with the old key.
     slot.key.store(0, std::memory_order_relaxed);
     slot.value.store(static_cast<uint64_t>(recorder) << kTickBits | (ticks & kTickMask),
                      std::memory_order_release);

@@ -40,7 +40,8 @@ bool runWithDeadline(const std::function<void()> &work, double seconds) {
   }
   thread.detach();
   std::unique_lock<std::mutex> lock(done->mutex);
-  // On the system clock: waiting on the steady one needs a call that ThreadSanitizer does not know.
+  // On the system clock, because ThreadSanitizer does not know the call that waits on the steady
+  // clock.
   auto end = std::chrono::system_clock::now() +
              std::chrono::milliseconds(static_cast<long>(seconds * 1e3));
   return done->signal.wait_until(lock, end, [&] { return done->is_done; });

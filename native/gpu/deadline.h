@@ -4,14 +4,14 @@
 
 namespace deepcontext::gpu {
 
-/// Run `work` on a thread of its own and wait at most `seconds` for it. False when it has not come
-/// back: the thread stays behind inside the library, so `work` must own all it touches. Where no
-/// thread can be started it runs on the calling one, without a deadline.
+/// Run `work` on a new thread and wait at most `seconds` for it. False when it has not returned:
+/// the thread remains inside the library, so `work` must own everything it uses. Where no thread
+/// can be started, `work` runs on the calling thread without a deadline.
 bool runWithDeadline(const std::function<void()> &work, double seconds);
 
-/// Whether the calling thread is one of runWithDeadline's: what it does is not the program's.
+/// Whether the calling thread is the profiler's: its calls are not the program's.
 bool isInternalThread();
-/// Count the calling thread among them.
+/// Mark the calling thread as the profiler's.
 void markInternalThread();
 
 } // namespace deepcontext::gpu

@@ -1,5 +1,5 @@
 #pragma once
-// The device's time line against the host's time stamps.
+// The device's clock against the host's time stamps.
 #include <cstdint>
 
 #include "core/clock.h"
@@ -10,7 +10,8 @@ namespace deepcontext::gpu {
 /// Turns the time stamp of an API call into ns of the device's clock. One thread.
 class DeviceClock {
 public:
-  /// Read both clocks: `device_now()` gives ns; the reading with the narrowest bracket wins.
+  /// Read both clocks several times and keep the reading that took least time; `device_now()`
+  /// returns ns.
   template <typename DeviceNow> void pair(DeviceNow device_now, double ns_per_tick) {
     constexpr int kReadings = 4;
     uint64_t narrowest = UINT64_MAX;
@@ -30,7 +31,7 @@ public:
   }
 
   bool isKnown() const { return is_known_; }
-  /// Device time of a host time stamp of which the low 48 bits are known.
+  /// Device time of the low 48 bits of a host time stamp.
   int64_t deviceNs(uint64_t ticks) const {
     double since = static_cast<double>(CorrelationTable::ticksBetween(ticks_, ticks));
     return static_cast<int64_t>(device_ns_) + static_cast<int64_t>(since * ns_per_tick_);

@@ -10,7 +10,7 @@ bool DynLib::open(const std::string &path, std::string *reason) {
   if (handle_ && path_ == path) {
     return true;
   }
-  // RTLD_LOCAL: a vendor's symbols must not change how the program's own libraries are bound.
+  // RTLD_LOCAL: a vendor's symbols must not change how the program's libraries are bound.
   void *handle = dlopen(path.c_str(), RTLD_NOW | RTLD_NOLOAD);
   if (!handle) {
     handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);

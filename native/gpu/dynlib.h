@@ -1,12 +1,12 @@
 #pragma once
-// A vendor's library, found at run time; nothing of a vendor is linked.
+// A vendor's library, opened at run time; no vendor's library is linked.
 #include <string>
 #include <vector>
 
 namespace deepcontext::gpu {
 
-/// A library that stays loaded for the life of the process: vendors keep threads and callbacks in
-/// theirs. Any thread.
+/// A library that stays loaded for the life of the process, because vendors keep threads and
+/// callbacks in it. Any thread.
 class DynLib {
 public:
   /// Load `path`, preferring a copy that the process has mapped already. False leaves `reason`.

@@ -13,7 +13,7 @@ void GraphTable::cloned(uint64_t graph_node, uint64_t from) {
   std::lock_guard<std::mutex> lock(mutex_);
   auto origin = places_.find(from);
   if (origin == places_.end()) {
-    places_.erase(graph_node); // told of as new a moment ago: where it was cloned, not captured
+    places_.erase(graph_node); // was reported as captured where it was only cloned
   } else if (places_.size() < kMost) {
     TreePlace place = origin->second;
     places_[graph_node] = place;
@@ -23,7 +23,7 @@ void GraphTable::cloned(uint64_t graph_node, uint64_t from) {
 void GraphTable::destroyed(uint64_t graph_node) {
   std::lock_guard<std::mutex> lock(mutex_);
   destroyed_.push_back(graph_node);
-  if (destroyed_.size() > kMost) { // nobody reads: keep the memory bounded
+  if (destroyed_.size() > kMost) { // no reader comes: bound the memory
     for (uint64_t old : destroyed_) {
       places_.erase(old);
     }

@@ -1,5 +1,5 @@
 #pragma once
-// Graph nodes: where each was captured.
+// Where graph nodes were captured.
 #include <cstdint>
 #include <mutex>
 #include <unordered_map>
@@ -18,10 +18,10 @@ struct TreePlace {
 class GraphTable {
 public:
   void captured(uint64_t graph_node, TreePlace place);
-  /// The node of an executable graph made from a captured one. The vendor may have told of it as
+  /// The node of an executable graph, made from a captured node. The vendor may have reported it as
   /// `captured` before.
   void cloned(uint64_t graph_node, uint64_t from);
-  /// Records of it may still come; forgotten at the second `forgetDestroyed` from now.
+  /// Records of it may still come, so it is forgotten at the second `forgetDestroyed` from now.
   void destroyed(uint64_t graph_node);
   void forgetDestroyed(bool is_final);
   bool find(uint64_t graph_node, TreePlace *place) const;
@@ -29,7 +29,7 @@ public:
   void clear();
 
 private:
-  // A program that makes graphs without end and keeps them is bounded, too.
+  // Bounds the memory of a program that makes graphs and keeps them.
   static constexpr size_t kMost = 1u << 20;
   mutable std::mutex mutex_;
   std::unordered_map<uint64_t, TreePlace> places_;

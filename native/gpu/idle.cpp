@@ -13,7 +13,7 @@ bool startsBefore(const BusyInterval &left, const BusyInterval &right) {
 } // namespace
 
 IdleTracker::Device &IdleTracker::stateOf(uint32_t device) {
-  last_ = &devices_[device]; // a map never moves its elements
+  last_ = &devices_[device]; // a map does not move its elements
   last_device_ = device;
   return *last_;
 }
@@ -43,7 +43,7 @@ void IdleTracker::report(uint32_t id, Device &device, const BusyInterval &interv
     on_gap_({id, device.busy_until_ns, interval.start_ns, interval.correlation});
     device.busy_until_ns = interval.start_ns;
   } else if (interval.start_ns < device.reported_ns) {
-    // Too late for its place in time: what of it lies in a reported gap stays counted as idle.
+    // Too late: its part inside a reported gap stays counted as idle.
     totals.late_ns += std::min(interval.end_ns, device.busy_until_ns) - interval.start_ns;
   }
   device.reported_ns = std::max(device.reported_ns, interval.start_ns);

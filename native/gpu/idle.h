@@ -7,14 +7,15 @@
 
 namespace deepcontext::gpu {
 
-/// One device was busy from `start_ns` to `end_ns` with what the call `correlation` launched.
+/// A device ran what the call `correlation` launched, from `start_ns` to `end_ns`.
 struct BusyInterval {
   uint64_t start_ns;
   uint64_t end_ns;
   uint32_t correlation;
 };
 
-/// Nothing ran on the device between the two times; `correlation` launched what ended the gap.
+/// Nothing ran on the device between the two times; the call `correlation` launched the work that
+/// ended the gap.
 struct IdleGap {
   uint32_t device;
   uint64_t start_ns;
@@ -27,16 +28,15 @@ struct DeviceTotals {
   uint64_t last_ns = 0;  // end of the last
   uint64_t busy_ns = 0;  // something ran
   uint64_t idle_ns = 0;  // nothing ran; busy + idle = last - first
-  uint64_t late_ns =
-      0; // work that came too late for its place in time; an upper bound of the error
+  uint64_t late_ns = 0;  // busy time whose records came too late; an upper bound of the error
   std::map<uint32_t, uint64_t> stream_busy_ns; // work on one stream never overlaps itself
 };
 
-/// Keeps a bounded window of intervals per device, sorts it as it fills, and reports gaps in the
-/// order of time. Draining thread only. No trace is kept.
+/// Keeps a bounded window of intervals per device, sorts it as it fills, and reports gaps in order
+/// of time. Draining thread only.
 class IdleTracker {
 public:
-  /// A record that comes within this many records of its place in time is put in its place.
+  /// Records may come this many records late and are still sorted into place.
   static constexpr size_t kWindow = 32768;
   using OnGap = std::function<void(const IdleGap &)>;
 
@@ -47,7 +47,7 @@ public:
     state.pending.push_back(interval);
     state.addBusy(stream, interval.end_ns - interval.start_ns);
   }
-  /// Report what lies before the window; all of it when no more records will come.
+  /// Report the intervals before the window; all intervals when no more records will come.
   void settle(bool is_final);
   std::map<uint32_t, DeviceTotals> totals() const;
   void clear();

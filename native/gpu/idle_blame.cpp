@@ -1,8 +1,8 @@
 // Attribution of idle time: which call path the host was on while the device had nothing to do.
 //
-// Two calls to the vendor's interface follow each other on a host thread. Between them the host was
-// in the frames that both paths share, and moved inside the outermost one that they do not: that
-// frame, at the line of the later call, is charged.
+// Between two consecutive API calls of a host thread, the host stayed inside the frames that both
+// call paths share and moved within the outermost frame that differs. That frame, at the line of
+// the later call, is charged.
 #include <algorithm>
 
 #include "gpu/attribution.h"
@@ -22,8 +22,8 @@ uint32_t depthOf(const Node *node) {
   return depth;
 }
 
-/// The outermost node on the way to `after` that does not lead to `before`, too; `after` itself
-/// when it does.
+/// The outermost node on the path to `after` that is not on the path to `before`; `after` itself
+/// when there is none.
 const Node *whereTheyPart(const Node *before, const Node *after) {
   uint32_t before_depth = depthOf(before), after_depth = depthOf(after);
   for (; before_depth > after_depth; --before_depth) {
@@ -44,7 +44,7 @@ const Node *whereTheyPart(const Node *before, const Node *after) {
 
 } // namespace
 
-/// The same thread's call before `*correlation`, which is then that call's.
+/// Find the same thread's call before `*correlation`, and set `*correlation` to that call.
 bool Attribution::callBefore(const CallSite &site, uint32_t *correlation, CallSite *before) const {
   uint32_t id = *correlation;
   for (uint32_t steps = 0; steps < kLookBack; ++steps) {
@@ -78,7 +78,8 @@ Node *Attribution::hostLocation(const CallSite &before, const CallSite &after) {
   return link(after.recorder, node);
 }
 
-/// Host time [from_ns, to_ns) before the call at `site`, piece by piece between the thread's calls.
+/// Charge host time [from_ns, to_ns) before the call at `site`, split at the thread's earlier
+/// calls.
 void Attribution::chargeIdle(const CallSite &site, uint32_t correlation, int64_t from_ns,
                              int64_t to_ns) {
   CallSite after = site;
@@ -105,7 +106,7 @@ void Attribution::onGap(const IdleGap &gap) {
     tree.metric(nobody, idle_metric_).add(static_cast<uint64_t>(end - start));
     return;
   }
-  // Starved until the launch came; after it, the device had work and had not begun it.
+  // Before the launch the device had no work; after it, the device had not started the work.
   int64_t launched = std::min(std::max(clock.deviceNs(site.ticks), start), end);
   if (launched > start) {
     chargeIdle(site, gap.correlation, start, launched);

@@ -1,5 +1,5 @@
 #pragma once
-// Kernel names as small ids, looked up by the address at which the vendor keeps them.
+// Kernel names as small ids, looked up by the address of the vendor's text.
 #include <cstddef>
 #include <cstdint>
 
@@ -9,15 +9,15 @@ namespace deepcontext::gpu {
 
 /// Cache from a name's address to its interned id. Draining thread only.
 ///
-/// A vendor may free a name with its module and use the address for another, so the content is
-/// compared once per `age()`: once a buffer, not once a record, because names are long.
+/// A vendor may free a name with its module and reuse the address, so the content is compared again
+/// after each `age()`: once a buffer, not once a record, because names are long.
 class KernelNames {
 public:
   uint32_t lookup(const char *name) {
     const Slot *slot = slots_.find(name);
     return __builtin_expect(slot && slot->age == age_, 1) ? slot->id : refresh(name);
   }
-  /// Addresses may mean something else from here on.
+  /// From now on addresses may hold other names.
   void age() { ++age_; }
 
 private:

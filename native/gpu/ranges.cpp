@@ -13,7 +13,7 @@ namespace {
 constexpr int kDeepest = 256;
 constexpr std::string_view kHloMark = "hlo_op=";
 
-/// The ranges a thread is in; an entry's address names it to its recorder.
+/// The open ranges of a thread; the address of an entry identifies the level to the recorder.
 struct OpenRanges {
   char owners[kDeepest];
   int count = 0;

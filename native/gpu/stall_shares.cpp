@@ -1,7 +1,7 @@
 // Stall samples below the kernels they were taken in.
 //
-// A sample names a function, not a launch: the samples of a kernel are shared out over the places
-// that launched it, by the time it has spent on the device from each.
+// A sample names a function, not a launch. So the samples of a kernel are divided among the call
+// paths that launched it, in proportion to its device time from each.
 #include <algorithm>
 
 #include "gpu/attribution.h"
@@ -25,7 +25,8 @@ std::vector<uint64_t> shareOut(uint64_t samples, const std::vector<uint64_t> &we
     remainders.emplace_back(exact - static_cast<double>(part), i);
   }
   std::sort(remainders.rbegin(), remainders.rend());
-  while (given < samples && !remainders.empty()) { // more than one round only without any weight
+  // more than one round only when all weights are 0
+  while (given < samples && !remainders.empty()) {
     for (size_t i = 0; given < samples && i < remainders.size(); ++i, ++given) {
       ++parts[remainders[i].second];
     }
@@ -33,7 +34,7 @@ std::vector<uint64_t> shareOut(uint64_t samples, const std::vector<uint64_t> &we
   return parts;
 }
 
-/// Samples of kernels whose records have not come wait for them, up to the end.
+/// Samples of kernels whose records have not come wait until the end of the session.
 void Attribution::publishStalls(bool is_final) {
   for (auto &[kernel, places] : stalls.take()) {
     for (const auto &[place, samples] : places) {
@@ -58,7 +59,7 @@ void Attribution::publishStalls(bool is_final) {
         nodes.push_back(slot->node);
         times.push_back(slot->time->read().total);
       }
-    } else if (is_final) { // its records were lost: shown all the same
+    } else if (is_final) { // its records were lost
       nodes.push_back(recorder_->tree.child(parentNode(unattributedKey()), FrameKind::kKernel,
                                             kernel->first, 0));
       times.push_back(1);

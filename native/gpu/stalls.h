@@ -1,5 +1,5 @@
 #pragma once
-// Samples of where kernels wait, in no vendor's terms.
+// Samples of where kernels wait, independent of the vendor.
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -8,7 +8,8 @@
 
 namespace deepcontext::gpu {
 
-/// Why and where an instruction waited; file and line are 0 where the kernel has no line info.
+/// Why and where an instruction waited; file and line are 0 where the kernel has no line
+/// information.
 struct StallPlace {
   uint32_t reason; // interned
   uint32_t file;   // interned
@@ -20,8 +21,7 @@ struct StallPlace {
   }
 };
 
-/// New samples by kernel name. Written by the sampling thread, emptied when the tree is brought up
-/// to date.
+/// New samples by kernel name. Written by the sampling thread, emptied when the tree is updated.
 class StallTable {
 public:
   using Places = std::map<StallPlace, uint64_t>;
@@ -41,7 +41,8 @@ private:
   Kernels kernels_;
 };
 
-/// `samples` in proportion to `weights`; the parts add up to it. Largest remainders get the rest.
+/// Divide `samples` in proportion to `weights`. The parts add up to `samples`; the largest
+/// remainders get the rest.
 std::vector<uint64_t> shareOut(uint64_t samples, const std::vector<uint64_t> &weights);
 
 } // namespace deepcontext::gpu

@@ -12,8 +12,8 @@ constexpr int kMaxSignatureDepth = 32;
 constexpr uint64_t kNumberBytes = 16;
 constexpr Py_ssize_t kMostEntries = 8; // of a container: batches are small, parameters are not
 
-/// Keeps an entry of a container while its attributes are asked for: that may run code of the
-/// program's, here or on another thread, which takes the entry out.
+/// Holds a reference to an entry of a container while its attributes are read, because that may run
+/// code of the program, here or on another thread, which removes the entry.
 class Held {
 public:
   explicit Held(PyObject *object) : object_(Py_NewRef(object)) {}
@@ -93,7 +93,7 @@ uint64_t mixArgument(uint64_t hash, PyObject *argument, int depth) {
   return is_array ? inner : mix(hash, reinterpret_cast<uintptr_t>(Py_TYPE(argument)));
 }
 
-/// Size of an array of the host; 0 for everything else, and for a number.
+/// Size of a host array; 0 for everything else, and for a number.
 uint64_t hostBytes(PyObject *object) {
   if (Py_TYPE(object) != g_host_array_types[0] && Py_TYPE(object) != g_host_array_types[1]) {
     return 0;
@@ -116,7 +116,7 @@ uint64_t hostBytes(PyObject *object) {
   return bytes > kNumberBytes ? bytes : 0;
 }
 
-/// Of an argument, or of the entries of a small container.
+/// Size of an argument, or of the entries of a small container.
 uint64_t hostBytesIn(PyObject *argument) {
   uint64_t bytes = 0;
   if (PyTuple_CheckExact(argument) || PyList_CheckExact(argument)) {

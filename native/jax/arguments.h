@@ -1,5 +1,6 @@
 #pragma once
-// What the arguments of a jitted call say: which program they choose, and what comes from the host.
+// What the arguments of a jitted call determine: which program runs, and which bytes come from the
+// host.
 #include <Python.h>
 
 #include <array>
@@ -10,12 +11,11 @@
 
 namespace deepcontext::jax {
 
-/// Identity of the arguments as far as it chooses a program: shapes, types, static values. GIL
-/// held.
+/// A hash of what chooses the program: shapes, types, static values. GIL held.
 uint64_t signatureOf(PyObject *const *arguments, size_t count, PyObject *keywords);
 
-/// Count the bytes of arguments of these types (numpy.ndarray, and jax's own for the same), which
-/// jax copies to the device in every call; null: no more. GIL held.
+/// Count the bytes of arguments of these types (numpy.ndarray, and jax's type for the same), which
+/// jax copies to the device in every call; null: stop. GIL held.
 void watchHostArrays(PyObject *type, PyObject *other);
 void noteHostArgumentsSlow(Recorder &recorder, Node *node, PyObject *const *arguments,
                            size_t count);

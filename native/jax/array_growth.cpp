@@ -4,7 +4,7 @@ namespace deepcontext::jax {
 
 void ArrayGrowth::look(const std::map<NodeRef, uint64_t> &bytes) {
   for (const auto &[node, held_bytes] : bytes) {
-    sites_[node].pass(looks_, 0); // what a new one held before
+    sites_[node].pass(looks_, 0); // a new one held nothing before
   }
   ++looks_;
   for (auto &[node, site] : sites_) {

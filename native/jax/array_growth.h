@@ -1,6 +1,5 @@
 #pragma once
-// What JAX's arrays held at the ends of steps, by the call that made them: which calls' arrays only
-// become more.
+// What JAX's arrays held at the ends of steps, by the call that made them.
 #include <cstdint>
 #include <map>
 
@@ -16,10 +15,10 @@ public:
   void look(const std::map<NodeRef, uint64_t> &bytes);
 
   struct Grown {
-    uint64_t bytes = 0; // held at the last look beyond the one that growth is counted from
-    uint64_t looks = 0; // of those since, at which more was held than at the one before
+    uint64_t bytes = 0; // the increase since the look that growth is counted from
+    uint64_t looks = 0; // looks since, at which more was held than at the look before
   };
-  /// The calls whose arrays grew.
+  /// Calls whose arrays grew.
   std::map<NodeRef, Grown> grown() const;
 
   uint32_t looks() const { return looks_; }

@@ -7,7 +7,7 @@ namespace deepcontext::jax {
 namespace {
 
 constexpr uint64_t kMostPlaceholders = 1000;
-constexpr uint64_t kClockSlackNs = 2000; // between the hook's reading of the clock and the tracer's
+constexpr uint64_t kClockSlackNs = 2000; // between the clock readings of the hook and the tracer
 
 /// The innermost of one thread's calls that contains `time`, or null. `calls` are by start.
 Launch *containing(std::vector<Launch *> &calls, uint64_t time_ns) {
@@ -28,7 +28,7 @@ bool contains(const Container &in, const Value &value) {
   return std::find(in.begin(), in.end(), value) != in.end();
 }
 
-/// The program whose runs took most of the window, those that its edges cut included.
+/// The program whose runs took most of the window, cut runs included.
 uint32_t longest(const TraceWindow &window, const std::vector<uint32_t> &programs) {
   std::unordered_map<uint32_t, uint64_t> spent_ns;
   uint32_t found = 0;
@@ -95,7 +95,7 @@ std::vector<uint32_t> Attribution::candidates(uint32_t function, uint64_t signat
   if (!same_arguments.empty()) {
     return same_arguments;
   }
-  if (all.empty()) { // ahead of time, or compiled before the session: by name
+  if (all.empty()) { // compiled ahead of time or before the session: by name
     auto named = by_module_.find("jit" + FunctionTable::instance().at(function).plain_name);
     if (named != by_module_.end()) {
       all = named->second;
@@ -104,8 +104,7 @@ std::vector<uint32_t> Attribution::candidates(uint32_t function, uint64_t signat
   return all;
 }
 
-/// Beyond the most, a run is credited to another program, of whose operations it has none: its
-/// operations are counted as unknown, and memory does not grow.
+/// Past kMostPlaceholders, runs are counted under one placeholder program, without operations.
 const Program *Attribution::placeholder(const Run &run) {
   ++placeholders_;
   Program program;
@@ -126,8 +125,8 @@ const Program *Attribution::placeholder(const Run &run) {
   return programs_.back().get();
 }
 
-/// The program of a run: by its number, or, for one that came from the persistent cache under
-/// another number, by name and operations.
+/// The program of a run: by its number, or by name and operations for a program that came from the
+/// persistent cache with another number.
 const Program *Attribution::programOf(const Run &run) {
   auto key = std::make_pair(run.program_id, run.module);
   auto known = resolved_.find(key);
@@ -231,7 +230,7 @@ void Attribution::joinInline(const TraceWindow &window, const std::vector<uint32
 }
 
 /// A program's runs start in the order of its launches. Runs launched before the window come first;
-/// their number is the smallest with which no run starts before its launch.
+/// `skipped`, their number, is the smallest for which no run starts before its launch.
 void Attribution::joinInOrder(const TraceWindow &window, const std::vector<uint32_t> &programs,
                               std::vector<Executed> &executed, std::vector<bool> &is_taken) {
   std::map<std::vector<uint32_t>, std::vector<Executed *>> groups;
@@ -301,9 +300,9 @@ void Attribution::join(const TraceWindow &window, std::vector<Executed> &execute
   }
 }
 
-/// Runs that were launched before the window (dispatch runs ahead): still a measure of their
-/// program. One that began before the window lacks operations: a run is whole when the run before
-/// it ended in the window, too.
+/// Credit runs that were launched before the window to an unknown launcher; they still measure
+/// their program. A run that began before the window lacks operations, so a run counts as whole
+/// only when the run before it ended in the window.
 void Attribution::creditRest(const TraceWindow &window, const std::vector<uint32_t> &programs,
                              const std::vector<bool> &is_taken) {
   std::unordered_map<uint32_t, uint64_t> last_end_ns;
@@ -330,14 +329,15 @@ void Attribution::creditRest(const TraceWindow &window, const std::vector<uint32
   }
 }
 
-/// A window's runs stand for all calls of their node since the window before: the first second of a
-/// program, which is sampled without a gap and slower than the rest, must not count for more.
+/// A window's runs stand for all calls of their node since the last window, because the first
+/// second of a program, which is slower than the rest and sampled without a gap, must not weigh
+/// more.
 void Attribution::addUp(const std::vector<Executed> &executed) {
   std::map<NodeRef, uint64_t> calls_so_far;
   for (const Executed &each : executed) { // by start
     calls_so_far[each.launch->node] = each.launch->calls;
   }
-  double calls = 0, runs = 0; // of all nodes: for runs whose launcher is not known
+  double calls = 0, runs = 0; // of all nodes; for runs whose launcher is unknown
   for (const auto &[node, programs] : window_totals_) { // the unknown one comes last
     uint64_t node_runs = 0;
     for (const auto &[program, totals] : programs) {
@@ -347,7 +347,7 @@ void Attribution::addUp(const std::vector<Executed> &executed) {
     auto so_far = calls_so_far.find(node);
     if (so_far != calls_so_far.end() && node_runs > 0) {
       uint64_t &before = calls_before_[node];
-      // Else launched inside other calls.
+      // Without calls since, the runs were launched inside other calls.
       uint64_t since = so_far->second > before ? so_far->second - before : node_runs;
       before = so_far->second;
       factor = static_cast<double>(since) / static_cast<double>(node_runs);
@@ -360,8 +360,8 @@ void Attribution::addUp(const std::vector<Executed> &executed) {
   }
 }
 
-/// The tracer numbers threads in its own way: a line is the thread inside whose calls most of its
-/// executions lie, over all windows so far.
+/// The tracer has its own numbers for threads: a line is the thread whose calls contain most of the
+/// line's executions, over all windows so far.
 std::unordered_map<int64_t, int64_t>
 Attribution::threadsOfLines(const TraceWindow &window,
                             std::unordered_map<int64_t, std::vector<Launch *>> &by_thread) {

@@ -1,5 +1,5 @@
 #pragma once
-// Joins what ran with who launched it, and sums operation times by launching node and program.
+// Joins runs joined with their launches, and sums operation times by launching node and program.
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -22,7 +22,7 @@ namespace deepcontext::jax {
 struct NodeRef {
   uint32_t recorder = 0;
   uint32_t node = 0;
-  /// Stands for the launchers of runs that were launched while nobody looked.
+  /// The launcher of runs that were launched outside a window.
   static constexpr NodeRef unknown() { return {UINT32_MAX, UINT32_MAX}; }
   bool operator<(const NodeRef &other) const {
     return recorder != other.recorder ? recorder < other.recorder : node < other.node;
@@ -40,43 +40,43 @@ struct Launch {
   uint64_t calls = 0;     // of the node so far
 };
 
-/// Whole runs of a program after which it is as well measured as any other.
+/// Whole runs after which a program counts as well measured.
 constexpr uint64_t kEnoughRuns = 20;
 
-/// What became of the launches and runs of the windows.
+/// Counts of the launches and runs of the windows.
 struct WindowCounts {
   uint64_t windows = 0;
   uint64_t window_ns = 0;
   uint64_t events = 0;
   uint64_t operation_events = 0;
-  uint64_t executions = 0;                // the runtime took a program for execution
-  uint64_t executions_without_launch = 0; // none of the hooked calls contains it
+  uint64_t executions = 0;                // programs that the runtime accepted for execution
+  uint64_t executions_without_launch = 0; // not inside a hooked call
   uint64_t launches = 0;                  // hooked calls with an execution
-  uint64_t runs = 0;                      // programs seen running
+  uint64_t runs = 0;                      // programs that ran
   uint64_t joined = 0;                    // runs with their launch
   uint64_t without_launch = 0;            // whole runs launched before the window
   uint64_t cut_at_start = 0;              // runs that began before the window
-  uint64_t cut_at_end = 0;                // launches whose run was not over in the window
-  uint64_t unmatched = 0;                 // launches of a program that is not known
-  uint64_t unknown_operations = 0;        // operation events of no known program
+  uint64_t cut_at_end = 0;                // launches whose run did not end in the window
+  uint64_t unmatched = 0;                 // launches of an unknown program
+  uint64_t unknown_operations = 0;        // operation events of unknown programs
   uint64_t damaged_windows = 0;
 };
 
-/// A program that is not changed any more, and what tells it from others of its function.
+/// An immutable program, and its label among the programs of its function.
 struct LabelledProgram {
   std::shared_ptr<const Program> program; // null when there is none
   std::string label;
 };
 
-/// What the descriptions of programs take.
+/// Size of the descriptions of programs.
 struct ProgramCounts {
   uint64_t programs = 0;
-  uint64_t without_operations = 0; // compiled when the ceiling had been reached
+  uint64_t without_operations = 0; // compiled after the limit was reached
   uint64_t bytes = 0;
 };
 
 /// All programs and their sampled times. Any thread; one mutex, never taken by the dispatch hook.
-/// It is held for as long as a window is joined or the tree is written, hence the `WithoutGil`.
+/// It is held while a window is joined or the tree is written, hence `WithoutGil`.
 class Attribution {
 public:
   static Attribution &instance();
@@ -88,8 +88,8 @@ public:
   ProgramCounts programCounts(WithoutGil) const;
   void addWindow(WithoutGil, const TraceWindow &window, std::vector<Launch> launches);
   void addDamagedWindow(WithoutGil);
-  /// Call `use` with an operation, by the program's number in this process, else by the name of the
-  /// module; the lock is held. Null when there is none.
+  /// Call `use` with an operation, found by the program's number in this process, else by the name
+  /// of the module, with the lock held. Null when there is none.
   template <typename Use>
   Node *withOperation(WithoutGil, int64_t program_id, const std::string &module,
                       const std::string &name, const Use &use) const {
@@ -99,13 +99,12 @@ public:
   }
 
   WindowCounts counts(WithoutGil) const;
-  /// Of the last window: runs measured whole of the program that took most of it, launches, and
-  /// programs that were seen and of which no run was ever measured whole.
+  /// Counts of the last window.
   struct LastWindow {
     uint64_t runs = 0;
     uint64_t launches = 0;
     uint64_t waiting = 0;
-    uint64_t scarce = 0; // programs that were seen and of which fewer than `kEnoughRuns` ever were
+    uint64_t scarce = 0; // programs that ran, with fewer than `kEnoughRuns` whole runs so far
     uint64_t events = 0;
   };
   LastWindow lastWindow(WithoutGil) const;
@@ -115,7 +114,8 @@ public:
   // -- for the tree's writer, with the lock held
   std::unique_lock<Mutex> lock(WithoutGil) const { return std::unique_lock<Mutex>(mutex_); }
   const std::map<NodeRef, std::map<uint32_t, RunTotals>> &totals() const { return totals_; }
-  /// The first run of each program, by its launcher: caches are cold, so it stands for itself only.
+  /// The first run of each program, by its launcher. It represents no other run, because caches
+  /// were cold.
   const std::map<NodeRef, std::map<uint32_t, RunTotals>> &firstRuns() const { return first_runs_; }
   const std::vector<std::shared_ptr<const Program>> &programs() const { return programs_; }
   const std::string &label(uint32_t program) const { return labels_[program]; }
@@ -157,7 +157,7 @@ private:
   std::map<std::pair<int64_t, int64_t>, uint64_t> votes_;
   std::map<NodeRef, std::map<uint32_t, RunTotals>> totals_;
   std::map<NodeRef, std::map<uint32_t, RunTotals>> window_totals_; // of the last window
-  std::map<NodeRef, uint64_t> calls_before_; // of each node, as of the last window that measured it
+  std::map<NodeRef, uint64_t> calls_before_; // of each node, at the last window that measured it
   std::map<NodeRef, std::map<uint32_t, RunTotals>> first_runs_;
   WindowCounts counts_;
   std::vector<uint64_t> whole_runs_; // by program

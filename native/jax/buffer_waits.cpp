@@ -12,7 +12,8 @@ constexpr char kWait[] = "jax: wait for the device";
 
 getbufferproc g_original = nullptr; // GIL held
 
-/// A device of another kind refuses, and is asked for a copy instead: only what succeeds waited.
+/// Only a request that succeeds has waited: arrays on other devices refuse it, and are copied
+/// instead.
 int onGetBuffer(PyObject *array, Py_buffer *view, int flags) {
   uint64_t start = ticks();
   int result = g_original(array, view, flags);

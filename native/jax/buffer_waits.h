@@ -1,6 +1,6 @@
 #pragma once
-// Arrays that are read through the buffer protocol (numpy.asarray, .item()): the host waits for
-// them, and no Python of jax's runs that could be wrapped.
+// Waits for arrays that are read through the buffer protocol (numpy.asarray, .item()), where no
+// Python function of jax runs that could be wrapped.
 #include <Python.h>
 
 #include <string>
@@ -8,9 +8,9 @@
 namespace deepcontext::jax {
 
 /// Time each request for a buffer of the type's objects. GIL held. False with a reason when the
-/// type gives none, or another is hooked.
+/// type has no buffers, or another type is hooked.
 bool hookBuffer(PyObject *type, std::string *reason);
-/// Put the original back. GIL held.
+/// Restore the original. GIL held.
 void unhookBuffer(PyObject *type);
 
 } // namespace deepcontext::jax

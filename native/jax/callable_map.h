@@ -1,5 +1,5 @@
 #pragma once
-// From a jitted object to its function.
+// Maps jitted objects to their functions.
 #include <Python.h>
 
 #include <cstdint>
@@ -9,8 +9,9 @@
 
 namespace deepcontext::jax {
 
-/// Which function an object is. Read and written with the GIL held. An object that dies leaves its
-/// entry behind; whatever jitted function gets its address comes through `hook` and replaces it.
+/// The function of each jitted object. Read and written with the GIL held. The entry of a dead
+/// object stays; a new jitted object at its address passes through `hook`, which replaces the
+/// entry.
 class CallableMap {
 public:
   static constexpr uint32_t kNone = UINT32_MAX;

@@ -22,13 +22,14 @@ constexpr int kDeepest = 256;
 std::atomic<uint64_t> g_operations{0}, g_known{0};
 std::atomic<bool> g_is_injected{false};
 
-/// The ranges a thread is in; an entry's address names its level to the recorder.
+/// The open ranges of a thread; the address of an owner identifies its level to the recorder.
 struct OpenRanges {
   const DeviceRange *ranges[kDeepest];
   char owners[kDeepest];
   int count = 0;
   uint64_t session = 0;
-  // (node outside, module, operation) -> node of the operation; an operation runs again and again
+  // from (node outside, module, operation) to the node of the operation, because operations run
+  // repeatedly
   std::map<std::tuple<const Node *, const DeviceRange *, const DeviceRange *>, Node *> nodes;
 
   const DeviceRange *module() const {
@@ -42,7 +43,7 @@ struct OpenRanges {
 };
 
 OpenRanges &openRanges() {
-  // On the heap: the room for thread-local data of libraries that are loaded late is small.
+  // On the heap, because little static TLS is left for libraries that are loaded late.
   thread_local std::unique_ptr<OpenRanges> ranges;
   if (!ranges) {
     ranges = std::make_unique<OpenRanges>();
@@ -66,13 +67,13 @@ std::string_view fieldOf(std::string_view text, std::string_view key) {
   return text.substr(0, text.find_first_of(",#"));
 }
 
-/// phase > lines of the model > primitive > instruction, below the call that launches; or the
-/// instruction alone where its program is not known.
+/// phase > lines of the model > primitive > instruction, below the launching call; the instruction
+/// alone when its program is unknown.
 Node *operationNode(Recorder &recorder, Node *outside, const DeviceRange *module,
                     const DeviceRange &range) {
   if (module) {
     bool is_known = false;
-    // XLA launches without the GIL, or on threads of its own.
+    // XLA launches without the GIL, or on its own threads.
     Node *node = Attribution::instance().withOperation(
         WithoutGil::onForeignThread(), module->program_id, module->name, range.name,
         [&](const Operation &operation) {
@@ -126,7 +127,8 @@ void pushDeviceRange(const DeviceRange &range) {
   OpenRanges &open = openRanges();
   if (open.count < kDeepest) {
     if (range.kind == DeviceRange::Kind::kOperation) {
-      guarded([&] { openOperation(open, range); }); // it is counted below in any case
+      // guarded, because the range is counted below in any case
+      guarded([&] { openOperation(open, range); });
     }
     open.ranges[open.count] = &range;
   }

@@ -1,14 +1,13 @@
 #pragma once
-// What XLA runs on an NVIDIA GPU, from the ranges it marks (NVTX domain "TSL"): which program,
-// which operation. Whatever the thread launches inside an operation's range belongs to that
-// operation.
+// What XLA runs on an NVIDIA GPU, from its ranges (NVTX domain "TSL"): which program, which
+// operation. What a thread launches inside an operation's range belongs to that operation.
 #include <cstdint>
 #include <string>
 #include <string_view>
 
 namespace deepcontext::jax {
 
-/// What a range's text says: "XlaModule:#prefix=jit(f),hlo_module=jit_f,program_id=5#" or
+/// A range's text, parsed: "XlaModule:#prefix=jit(f),hlo_module=jit_f,program_id=5#" or
 /// "Thunk:#name=add,hlo_op=loop_add_fusion.3,unique_hlo_op_id=7#".
 struct DeviceRange {
   enum class Kind : uint8_t { kModule, kOperation, kOther };
@@ -22,7 +21,7 @@ DeviceRange readDeviceRange(std::string_view text);
 void pushDeviceRange(const DeviceRange &range);
 void popDeviceRange();
 
-/// Ranges of operations since the session began, and of them those of a known program.
+/// Ranges of operations since the session began, and how many had a known program.
 struct DeviceRangeCounts {
   uint64_t operations = 0;
   uint64_t known = 0;
@@ -30,7 +29,7 @@ struct DeviceRangeCounts {
 DeviceRangeCounts deviceRangeCounts();
 void clearDeviceRanges();
 
-/// A copy of NVTX has taken this library; it keeps it.
+/// A copy of NVTX has loaded this library as its injection, for good.
 void setInjected();
 bool isInjected();
 

@@ -44,8 +44,8 @@ vectorcallfunc *slotOf(PyObject *callable) {
                                             type->tp_vectorcall_offset);
 }
 
-/// The calling thread's innermost call, or null. Calls that an earlier session was told of, and not
-/// of their end, are over.
+/// The calling thread's innermost call, or null. Drops calls whose begin was reported in an earlier
+/// session and whose end was not.
 ActiveCall *innermost() {
   while (t_innermost && t_innermost->told_in != 0 &&
          t_innermost->told_in != RecorderRegistry::generation()) {
@@ -61,9 +61,9 @@ Node *functionNode(Recorder &recorder, Node *parent, uint32_t function) {
   return recorder.tree.child(parent, FrameKind::kOperator, known.frame_name, function + 1);
 }
 
-/// Whether a call is a level of the tree. Calls inside one that traces are not. Inside one that
-/// does not trace, jax distributes arguments over devices, or the function itself runs because the
-/// program has disabled jit.
+/// Whether a call is a level of the tree. Calls inside a call that traces are not. Inside a call
+/// that does not trace, jax distributes arguments over devices, or the function runs as Python
+/// because the program has disabled jit.
 bool isOutermost(const ActiveCall &call) {
   if (!call.outer) {
     return true;
@@ -84,8 +84,8 @@ void open(Recorder &recorder, ActiveCall &call, uint32_t frame_name) {
   openLevel(recorder, LevelKind::kOperator, call.node, &call, top);
 }
 
-/// Where a launch from inside another call counts: at that call itself when it is the same function
-/// on its slow path, which launches through an object of its own; else below it.
+/// The node of a launch inside another call: that call's node when it is the same function on its
+/// slow path, which launches through an internal object; else a node below it.
 Node *insideNode(Recorder &recorder, const ActiveCall &call) {
   const ActiveCall *outer = call.outer;
   const std::string &name = FunctionTable::instance().at(call.function).name;
@@ -118,7 +118,7 @@ void note(Recorder &recorder, const ActiveCall &call, Node *node, uint64_t start
   launch.thread = kernelThread();
   launch.node = {recorder.index(), node->id};
   launch.calls = node->duration.count();
-  // A node that stands for an outer call carries that call's function.
+  // The node may be an outer call's; it carries that call's function.
   launch.function = static_cast<uint32_t>(node->b ? node->b - 1 : call.function);
   if (FunctionTable::instance().at(launch.function).program_count.load() > 1) {
     launch.signature = signatureOf(call.arguments, call.argument_count, call.keywords);
@@ -138,8 +138,8 @@ bool isJitDisabled() {
   return is_disabled;
 }
 
-/// After the call returned: did it launch, and for whom? A call that neither traced nor launched
-/// through Python was served by jaxlib's own cache, and launched once.
+/// After the call returned, count its launches at their node. A call that neither traced nor
+/// launched through Python was served by jaxlib's cache and launched once.
 void settle(Recorder &recorder, ActiveCall &call, bool has_failed, uint64_t start_ns) {
   uint64_t launches = call.launches;
   bool has_run_plainly = call.has_inner && isJitDisabled();
@@ -158,7 +158,7 @@ void settle(Recorder &recorder, ActiveCall &call, bool has_failed, uint64_t star
     }
   }
   if (launches > 0 && node && g_window_start_ns != 0) {
-    // A window that was opened inside the call (by its compilation) saw the launch.
+    // A window that was opened inside the call, by its compilation, covers the launch.
     note(recorder, call, node, std::max(start_ns, g_window_start_ns));
   }
 }
@@ -214,7 +214,7 @@ PyObject *onCall(PyObject *callable, PyObject *const *arguments, size_t flags_an
                        0) &&
       RecorderRegistry::isRecording() && recorder->isOf(RecorderRegistry::generation())) {
     PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback); // what is asked about the arguments must not disturb it
+    PyErr_Fetch(&type, &value, &traceback); // reading the arguments must not change it
     guarded([&] { settle(*recorder, call, !result, start_ns); });
     PyErr_Restore(type, value, traceback);
   }

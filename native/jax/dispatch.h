@@ -21,28 +21,28 @@ struct ActiveCall {
   size_t argument_count;
   PyObject *keywords; // tuple of names or null
   Node *node;         // null for a call inside another one
-  bool is_slow;       // it took the way through Python: it may have traced only
+  bool is_slow;       // it went through Python, and may only have traced
   uint32_t launches;  // programs launched through Python
   bool has_inner;     // another jitted function was called inside
-  uint64_t told_in; // the session in which `beginCall` told of it; 0: the hook has it on its stack
+  uint64_t told_in;   // the session of `beginCall`; 0: the hook has it on its stack
 };
 
-/// Metrics of dispatch nodes that the tree's writer reads and the profile does not show.
+/// Metrics of dispatch nodes for the tree's writer, not shown in the profile.
 struct DispatchMetrics {
-  uint16_t not_launched;    // calls that only traced, or failed
+  uint16_t not_launched;    // calls that only traced or failed
   uint16_t launched_inside; // launches beyond one a call
 };
 const DispatchMetrics &dispatchMetrics();
 
-/// Put the hook into one object. GIL held. False with a reason when its type has no call slot, or
-/// one that another tool has replaced.
+/// Hook one object. GIL held. False with a reason when its type has no call slot, or another tool
+/// has replaced it.
 bool hook(PyObject *callable, uint32_t function, std::string *reason);
-/// Put the original back. GIL held.
+/// Restore the original. GIL held.
 void unhook(PyObject *callable);
 bool isHooked(PyObject *callable);
 
-/// Whether slow paths and launches through Python are told (`markSlow`, `markLaunch`), and a Python
-/// predicate that says whether the program has disabled jit, or null. GIL held.
+/// Set whether slow paths and launches through Python are reported (`markSlow`, `markLaunch`), and
+/// a Python predicate that tells whether the program has disabled jit, or null. GIL held.
 void setMarks(bool are_told, PyObject *is_jit_disabled);
 /// The innermost call of the calling thread is on the slow path: it infers types and traces.
 void markSlow();
@@ -52,13 +52,13 @@ bool markLaunch();
 const ActiveCall *innermostCall();
 /// Calls of this thread that have not returned, innermost first.
 std::vector<const ActiveCall *> activeCalls();
-/// Open or close a call that something else than the hook saw (sys.monitoring). GIL held.
+/// Open or close a call that sys.monitoring reports instead of the hook. GIL held.
 void beginCall(PyObject *callable, uint32_t function);
 void endCall(PyObject *callable, bool has_failed);
-/// Count a call of which only the end is known. GIL held.
+/// Count a call whose start was not seen. GIL held.
 void countCall(uint32_t function);
 
-/// From now on note each call, until `closeWindow` takes the notes. GIL held.
+/// Note each call until `closeWindow` returns the notes. GIL held.
 void openWindow();
 std::vector<Launch> closeWindow();
 /// Calls noted in the open window so far.

@@ -1,5 +1,5 @@
 #pragma once
-// Jitted functions by name and definition: what the dispatch hook calls a function.
+// Jitted functions by name and definition.
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -13,7 +13,7 @@
 
 namespace deepcontext::jax {
 
-/// A name reduced to letters and digits, so that "<lambda>" meets the compiler's "_lambda_".
+/// A name reduced to letters and digits, so that "<lambda>" equals the compiler's "_lambda_".
 std::string plainName(std::string_view name);
 
 struct Function {
@@ -24,12 +24,12 @@ struct Function {
   std::string qualified_name; // of the Python function; "" where unknown
   std::string file;
   int first_line = 0;
-  /// Programs compiled in a call of it. More than one: the hook tells calls apart by their
+  /// Programs compiled in a call of it. With more than one, the hook distinguishes calls by their
   /// arguments.
   std::atomic<uint32_t> program_count{0};
 };
 
-/// Process-wide. Any thread; two jitted objects of one definition are one function, so that a
+/// Process-wide. Any thread. Two jitted objects of one definition are one function, so that a
 /// program that calls jax.jit in a loop has a bounded tree.
 class FunctionTable {
 public:
@@ -38,9 +38,9 @@ public:
   const Function &add(const std::string &name, const std::string &qualified_name,
                       const std::string &file, int first_line);
   Function &at(uint32_t id);
-  /// For the dispatch hook: no lock. GIL held, as where functions are added.
+  /// For the dispatch hook: no lock. GIL held, as by callers of `add`.
   uint32_t frameName(uint32_t id) const { return frame_names_[id]; }
-  /// A session is over: no function has programs.
+  /// At the end of a session: forget which functions have programs.
   void forgetPrograms();
   Mutex &forkLock() { return mutex_; }
 

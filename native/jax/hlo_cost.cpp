@@ -9,7 +9,8 @@ namespace {
 
 constexpr int kMaxFusionDepth = 16; // a damaged module may call itself
 
-/// One operation an element. Transcendental functions count as one, too, which XLA keeps apart.
+/// One operation an element. Transcendental functions, which XLA counts separately, count as one,
+/// too.
 /// Source: xla/service/hlo_cost_analysis.cc, HandleElementwiseOp.
 bool isElementwise(std::string_view opcode) {
   static const std::unordered_set<std::string_view> opcodes = {"add",

@@ -11,9 +11,8 @@ struct HloCost {
   uint64_t bytes = 0; // operands read and result written, once each
 };
 
-/// What one execution of `instruction` costs. A fusion costs what its members compute, and moves
-/// only its own operands and result; a while, call or conditional costs nothing itself, its body
-/// does.
+/// The cost of one execution of `instruction`. A fusion has the operations of its members and moves
+/// only its own operands and result. A while, call or conditional costs nothing; its body does.
 HloCost costOf(const HloModule &module, const HloComputation &computation,
                const HloInstruction &instruction);
 

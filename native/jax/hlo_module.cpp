@@ -9,7 +9,8 @@ namespace deepcontext::jax {
 
 namespace {
 
-// Field numbers. Source: xla/service/hlo.proto, xla/xla_data.proto; append-only.
+// Field numbers.
+// Source: xla/service/hlo.proto, xla/xla_data.proto; append-only.
 namespace module_field {
 constexpr uint32_t kName = 1, kComputations = 3, kId = 5, kEntry = 6, kAlias = 8, kFrames = 17;
 }
@@ -40,7 +41,7 @@ constexpr PrimitiveType kPrimitiveTypes[] = {
     {"f6e3m2fn", 1},   {"f6e2m3fn", 1},
 };
 
-/// A type that is newer than this list has a number instead of a name, and no size.
+/// A type that is not in this list has a number instead of a name, and no size.
 std::string primitiveName(uint32_t type) {
   return type < std::size(kPrimitiveTypes) ? kPrimitiveTypes[type].name
                                            : "type" + std::to_string(type);

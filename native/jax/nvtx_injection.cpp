@@ -1,5 +1,5 @@
 // The entry point that a program's copy of NVTX calls (NVTX_INJECTION64_PATH names this library).
-// Hands the ranges of XLA's domain on; those of other domains cost a comparison. Any thread. The
+// Passes the ranges of XLA's domain on; those of other domains cost a comparison. Any thread. The
 // environment variable is set by collectors/jax/ranges.py only while jax loads its backend.
 #include <map>
 #include <string>
@@ -15,14 +15,14 @@ namespace deepcontext::jax {
 namespace {
 
 constexpr std::string_view kXlaDomain = "TSL"; // xla/tsl/profiler/backends/cpu, nvtx_utils.cc
-constexpr size_t kMostTexts = 1u << 18;        // a program that makes texts without end is bounded
+constexpr size_t kMostTexts = 1u << 18;        // bounds the memory of a program that makes texts
 
 struct Domain {
   bool is_xla;
 };
 Domain g_xla{true}, g_other{false};
 
-/// Ranges by text. They stay: NVTX's handles point at them for as long as the process lives.
+/// Ranges by text. Never freed, because NVTX's handles point at them.
 const DeviceRange *rangeOf(std::string_view text) {
   static Mutex *const mutex = new Mutex();
   static auto *const ranges = new std::map<std::string, DeviceRange, std::less<>>();

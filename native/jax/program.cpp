@@ -20,13 +20,13 @@ bool runsOthers(const HloInstruction &instruction) {
          opcode == "async-start";
 }
 
-/// Opcodes that never show up at run time, and say nothing as a member of a fusion.
+/// Opcodes that do not appear at run time and mean nothing inside a fusion.
 bool isBookkeeping(const std::string &opcode) {
   return opcode == "parameter" || opcode == "constant" || opcode == "tuple" ||
          opcode == "get-tuple-element" || opcode == "bitcast";
 }
 
-/// The name of a parameter is that of a Python argument, no operation.
+/// Whether the instruction has the name of an operation; a parameter has that of a Python argument.
 bool hasOpName(const HloInstruction &instruction) {
   return !instruction.op_name.empty() && instruction.opcode != "parameter" &&
          instruction.opcode != "constant";
@@ -91,7 +91,8 @@ public:
   }
 
 private:
-  /// Add the operations of a computation and of all that they run; returns their indices.
+  /// Add the operations of a computation and of all computations they run. Returns the indices of
+  /// the former.
   std::vector<uint32_t> addComputation(const HloComputation &computation) {
     std::vector<uint32_t> indices;
     if (!visited_.insert(computation.id).second) {
@@ -173,8 +174,8 @@ private:
     return {nullptr, Origin::kNone};
   }
 
-  /// The operation that stands for a computation: its root, else the last that says where it is
-  /// from.
+  /// The operation that represents a computation: its root if that has a source, else the last that
+  /// has.
   const HloInstruction *bestMember(int64_t computation) const {
     const HloComputation *body = module_.find(computation);
     if (!body) {
@@ -243,8 +244,8 @@ private:
     return nullptr;
   }
 
-  /// The stack of a frame, outermost first, without what lies above the jitted function and with
-  /// equal neighbours joined (they differ in their columns only).
+  /// The stack of a frame, outermost first, from the jitted function on. Equal neighbours, which
+  /// differ only in their columns, are joined.
   std::vector<SourceLine> linesOf(uint32_t frame) const {
     std::vector<SourceLine> lines;
     for (int i = 0; i < kMaxFrames && frame > 0 && frame <= module_.frames.size(); ++i) {
@@ -264,7 +265,8 @@ private:
     return lines;
   }
 
-  /// The stack inside a loop's body begins anew: f, g, f, g, body becomes f, g, body.
+  /// Inside a loop's body the stack is repeated from its start: f, g, f, g, body becomes f, g,
+  /// body.
   static void dropRepeatedStart(std::vector<SourceLine> *lines) {
     for (size_t length = 1; length * 2 <= lines->size(); ++length) {
       auto second = lines->begin() + static_cast<std::ptrdiff_t>(length);

@@ -1,5 +1,5 @@
 #pragma once
-// One compiled program: what each of its operations is, where in the model it comes from, its cost.
+// One compiled program: its operations, their source lines and costs.
 #include <cstdint>
 #include <set>
 #include <string>
@@ -16,10 +16,10 @@ namespace deepcontext::jax {
 /// The interner's copy of a text that many operations share.
 std::string_view sharedText(std::string_view text);
 
-/// A line of the program's source; texts are interned, because a program has thousands of lines.
+/// A source line; texts are interned, because a program has thousands of lines.
 struct SourceLine {
   uint32_t function = 0;
-  uint32_t file = 0; // an empty text where it is not known
+  uint32_t file = 0; // an empty text when unknown
   uint32_t line = 0;
   bool operator==(const SourceLine &other) const {
     return line == other.line && file == other.file && function == other.function;
@@ -30,16 +30,16 @@ struct SourceLine {
 struct Member {
   std::string_view primitive;
   Phase phase = Phase::kNone;
-  SourceLine source; // innermost line; no file where the compiler kept none
+  SourceLine source; // innermost line; no file when the compiler kept none
   uint64_t flops = 0;
 };
 
 /// How an operation came to its source lines.
 enum class Origin : uint8_t {
   kOwn,      // its own metadata
-  kMembers,  // that of an operation it was fused of
-  kProducer, // inserted by the compiler: that of the operation whose result it takes
-  kConsumer, // inserted by the compiler: that of an operation that takes its result
+  kMembers,  // metadata of an operation it was fused of
+  kProducer, // inserted by the compiler: metadata of the operation whose result it takes
+  kConsumer, // inserted by the compiler: metadata of an operation that takes its result
   kNone,
 };
 
@@ -71,28 +71,28 @@ struct Program {
   uint64_t argument_bytes = 0;
   uint64_t output_bytes = 0;
   uint64_t aliased_outputs = 0;
-  bool has_operations = true; // else it was compiled when programs had reached their ceiling
+  bool has_operations = true; // false: compiled after programs had reached their limit
 
-  /// Memory that the description takes, near enough.
+  /// Approximate memory of the description.
   uint64_t sizeBytes() const;
 };
 
-/// Where the jitted function begins on the stacks in the metadata: what is above was the path to
-/// whoever happened to trace it first.
+/// Where the jitted function begins on the stacks in the metadata; the outer frames are the path of
+/// the call that traced it first.
 struct TraceCut {
-  SourceLine function; // the jitted function; its line is not looked at; may be unknown (no file)
+  SourceLine function; // the jitted function; its line is ignored; no file when unknown
   std::set<std::pair<uint32_t, uint32_t>>
       callers; // (file, function) above the compilation, interned
 };
 
-/// What an op_name says about the pass it belongs to.
+/// The phase that an op_name says.
 ///
 /// Source: jax/_src/interpreters/ad.py and ad_checkpoint.py name the transformations. The last part
 /// of a name may be the layout operation "transpose", hence the parenthesis.
 Phase phaseOfOpName(std::string_view op_name);
 
-/// Read a serialised HloModuleProto into a table of operations, or, with `with_operations` false,
-/// into sums alone. False when the bytes are not one.
+/// Read a serialised HloModuleProto into a table of operations, or only into sums without
+/// `with_operations`. False when the bytes are not one.
 bool buildProgram(std::string_view hlo, const TraceCut &cut, bool with_operations,
                   Program *program);
 

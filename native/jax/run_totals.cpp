@@ -41,7 +41,7 @@ void RunTotals::add(const Program &program, const Run &run, double run_weight) {
     double minimum_ns = static_cast<double>(times.minimum_ps) / 1000;
     double maximum_ns = static_cast<double>(times.maximum_ps) / 1000;
     double squares_ns = times.squares_ns;
-    if (inside_ns > 0) { // bodies may run beside each other on several threads
+    if (inside_ns > 0) { // bodies may run at the same time on several threads
       total_ns = std::max(0.0, total_ns - inside_ns);
       minimum_ns = maximum_ns = total_ns / static_cast<double>(times.count);
       squares_ns = minimum_ns * total_ns;

@@ -1,5 +1,5 @@
 #pragma once
-// Python frames known by name, file and line only: those in a compiled program's metadata.
+// Python frames of a compiled program's metadata, which have name, file and line only.
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -10,8 +10,8 @@
 
 namespace deepcontext::jax {
 
-/// Process-wide table; ids are never used twice. Any thread. A node of kind kPython whose `a` has
-/// the top bit set is one of these; the others are code objects.
+/// Process-wide table; ids are never reused. Any thread. A node of kind kPython is one of these
+/// when `a` has the top bit set; else a code object.
 class SourceFrames {
 public:
   static constexpr uint64_t kMark = 1ull << 63;

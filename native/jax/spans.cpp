@@ -10,7 +10,7 @@ namespace deepcontext::jax {
 
 namespace {
 
-/// Time that is over, in a node of its own and no longer in the level around it.
+/// Charge finished time to a separate node instead of the level around it.
 void addLeaf(Recorder &recorder, Node *parent, const std::string &marker, uint64_t spent_ticks) {
   Node *node =
       recorder.tree.child(parent, FrameKind::kMarker, Interner::instance().intern(marker), 0);
@@ -59,7 +59,7 @@ uint64_t enterSpan(FrameKind kind, const std::string &name) {
 
 void noteCopied(PyObject *result) {
   if (!g_array_type || !RecorderRegistry::isRecording() || innermostCall()) {
-    return; // inside a call, they are that call's
+    return; // inside a call, they belong to that call
   }
   static const uint32_t name = Interner::instance().intern("jax: copy to device");
   Recorder &recorder = RecorderRegistry::current();

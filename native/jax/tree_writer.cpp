@@ -33,7 +33,7 @@ uint64_t totalOf(const Node &node, uint16_t metric) {
   return 0;
 }
 
-/// An operator node with a `b` is a jitted function's; PyTorch's have none.
+/// An operator node with `b` set is a jitted function's; PyTorch's have 0.
 std::vector<LaunchCount> countLaunches() {
   std::vector<LaunchCount> counts;
   const DispatchMetrics &metrics = dispatchMetrics();
@@ -73,7 +73,7 @@ public:
     for (const auto &[node, programs] : attribution.firstRuns()) {
       for (const auto &[program, totals] : programs) {
         if (whole_[program].runs == 0) {
-          whole_[program].add(totals); // another launcher has nothing better
+          whole_[program].add(totals); // for other launchers there is nothing better
         }
       }
     }
@@ -101,14 +101,15 @@ private:
         parent = tree_.child(node, FrameKind::kHlo, programName(program), 0);
         MetricValues part;
         part.count = share;
-        tree_.metric(parent, launch_count_).assign(part); // the total is the function's
+        // without a total, which is counted at the function
+        tree_.metric(parent, launch_count_).assign(part);
       }
       writeProgram(parent, count.node, program, share);
     }
   }
 
-  /// How many of a node's launches ran which program: by what the windows saw of this node, else by
-  /// what they saw of the programs that it can have run.
+  /// Divide a node's launches among programs: as the windows saw at this node, else as they saw the
+  /// programs that it may have run.
   std::map<uint32_t, uint64_t> split(const LaunchCount &count) {
     std::map<uint32_t, uint64_t> shares;
     auto sampled = attribution_.totals().find(count.node);
@@ -139,7 +140,7 @@ private:
     return shares;
   }
 
-  /// Divide `launches` by weight; what rounding leaves goes to the heaviest.
+  /// Divide `launches` by weight; the rounding rest goes to the heaviest.
   static void share(uint64_t launches, const std::map<uint32_t, uint64_t> &weights,
                     std::map<uint32_t, uint64_t> *shares) {
     uint64_t sum = 0;
@@ -170,7 +171,7 @@ private:
 
   using TotalsByNode = std::map<NodeRef, std::map<uint32_t, RunTotals>>;
 
-  /// What was measured of a program for one launcher, or null for nothing.
+  /// Measurements of a program for one launcher, or null.
   static const RunTotals *measured(const TotalsByNode &totals, NodeRef launcher, uint32_t program) {
     auto node = totals.find(launcher);
     if (node == totals.end()) {
@@ -180,8 +181,8 @@ private:
     return found != node->second.end() && found->second.runs > 0 ? &found->second : nullptr;
   }
 
-  /// The first run stands for itself, all others for the launches that were not measured: of the
-  /// same node where there are any, else of the program as a whole.
+  /// The first run represents itself only. The others represent the launches that were not
+  /// measured: those of the same node where there are any, else those of the whole program.
   void writeProgram(Node *parent, NodeRef launcher, uint32_t program, uint64_t launches) {
     const RunTotals *first = measured(attribution_.firstRuns(), launcher, program);
     const RunTotals *others = measured(attribution_.totals(), launcher, program);
@@ -197,7 +198,7 @@ private:
       counts_.unsampled_launches += launches;
       return;
     }
-    if (!others) { // nothing better than the first run to go by
+    if (!others) { // only the first run was measured
       writeTotals(parent, program, *first, launches);
       return;
     }
@@ -276,7 +277,8 @@ Node *writeOperationPath(ThreadTree &tree, Node *parent, const Operation &operat
   } else {
     node = tree.child(node, FrameKind::kHlo, interner.intern(operation.primitive), 0);
   }
-  // Where the primitive has no node, the name is needed even if it is the same.
+  // An inserted operation has no node of its primitive, so it needs its name even if both are
+  // equal.
   if (operation.isInserted() || operation.name != operation.primitive) {
     node = tree.child(node, FrameKind::kHlo, interner.intern(operation.name), 0);
   }
@@ -285,7 +287,7 @@ Node *writeOperationPath(ThreadTree &tree, Node *parent, const Operation &operat
 
 namespace {
 
-/// What nobody saw the making of stays at the root.
+/// Write at the maker's node, or at the root when the maker is unknown.
 void writeAt(ThreadTree &tree, NodeRef maker, uint16_t metric, uint64_t count, uint64_t total) {
   bool is_known = maker.recorder != NodeRef::unknown().recorder;
   Node *node = is_known ? tree.child(tree.root(), FrameKind::kLink, maker.recorder, maker.node)

@@ -1,5 +1,5 @@
 #pragma once
-// Hangs sampled operation times, scaled to the exact launch counts, below the launching nodes.
+// Writes sampled operation times, scaled to the exact launch counts, below the launching nodes.
 #include <cstdint>
 #include <map>
 #include <utility>
@@ -17,9 +17,9 @@ struct OperationTime {
 };
 
 struct WrittenCounts {
-  uint64_t launches = 0;           // of all jitted functions, counted one by one
+  uint64_t launches = 0;           // of all jitted functions, exact
   uint64_t unsampled_launches = 0; // of programs that never ran in a window
-  uint64_t borrowed_launches = 0;  // timed by the same program's runs from other call paths
+  uint64_t borrowed_launches = 0;  // estimated from the program's runs from other call paths
   double device_ns = 0;
   /// By program and operation, over all call sites: two programs may share nodes of the tree.
   std::map<std::pair<uint32_t, uint32_t>, OperationTime> operations;
@@ -29,8 +29,8 @@ struct WrittenCounts {
 /// below `parent`. Owner of the tree only.
 Node *writeOperationPath(ThreadTree &tree, Node *parent, const Operation &operation);
 
-/// Write the tree below the dispatch nodes anew, into a recorder that belongs to no thread. No
-/// reader may be active.
+/// Rewrite the tree below the dispatch nodes, in a recorder without a thread. No reader may be
+/// active.
 WrittenCounts writeOperationTimes(WithoutGil without_gil);
 
 } // namespace deepcontext::jax

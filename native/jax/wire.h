@@ -99,7 +99,7 @@ private:
   bool is_damaged_ = false;
 };
 
-/// A string field as text: what is not UTF-8 becomes '?', for Python could not take it.
+/// A string field as text. Invalid UTF-8, which Python does not accept, becomes '?'.
 inline std::string textOf(std::string_view bytes) {
   std::string text(bytes);
   for (size_t i = 0; i < text.size();) {

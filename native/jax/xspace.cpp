@@ -11,7 +11,8 @@ namespace deepcontext::jax {
 
 namespace {
 
-// Field numbers. Source: tsl/profiler/protobuf/xplane.proto.
+// Field numbers.
+// Source: tsl/profiler/protobuf/xplane.proto.
 namespace plane_field {
 constexpr uint32_t kName = 2, kLines = 3, kEventMetadata = 4, kStatMetadata = 5, kStats = 6;
 }
@@ -22,7 +23,7 @@ namespace event_field {
 constexpr uint32_t kMetadata = 1, kOffsetPs = 2, kDurationPs = 3, kStats = 4;
 }
 
-/// Events that stand for one launch on one device, over jaxlib's versions.
+/// Events for one launch on one device, in jaxlib's versions.
 bool isExecution(std::string_view name) {
   return endsWith(name, "::ExecuteHelperOnSingleDevice") || endsWith(name, "::ExecuteHelper");
 }
@@ -306,7 +307,7 @@ private:
       if (run.is_complete) {
         run.end_ns = std::max(run.end_ns, end->second / 1000);
       } else if (run_ends_.empty()) {
-        run.is_complete = true; // an older runtime does not tell
+        run.is_complete = true; // an older runtime does not report it
       }
     }
   }

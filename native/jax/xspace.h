@@ -31,16 +31,16 @@ struct Run {
   int64_t program_id = 0;
   int64_t run_id = 0;
   std::string module;
-  int64_t first_line = 0; // the tracer's number of the thread of the operation seen first
+  int64_t first_line = 0; // the tracer's number of the thread of the first operation
   uint64_t start_ns = ~0ull;
   uint64_t end_ns = 0;
   bool is_complete = false;                                   // its end was seen
   std::unordered_map<std::string, OperationTimes> operations; // by instruction name
 };
 
-/// The runtime took a program for execution on a thread.
+/// The runtime accepted a program for execution on a thread.
 struct Execution {
-  int64_t line = 0; // the tracer's number of the thread; no number the system knows
+  int64_t line = 0; // the tracer's number of the thread, not the system's
   uint64_t start_ns = 0;
   uint64_t end_ns = 0;
 };
@@ -55,7 +55,7 @@ struct TraceWindow {
   uint64_t unfinished_operations = 0; // asynchronous ones without an end in the window
 };
 
-/// Read a serialised XSpace. False when the bytes are not one; what was read stays.
+/// Read a serialised XSpace. False when the bytes are not one; what was read until then is kept.
 bool readTraceWindow(std::string_view xspace, TraceWindow *window);
 
 } // namespace deepcontext::jax

@@ -16,7 +16,7 @@ void appendUtf8(std::string &out, uint32_t code_point) {
     out += static_cast<char>(0xC0 | (code_point >> 6));
     out += static_cast<char>(0x80 | (code_point & 0x3F));
   } else if (code_point >= 0xD800 && code_point < 0xE000) {
-    out += '?'; // a lone surrogate (undecodable file name byte) has no UTF-8 form
+    out += '?'; // a lone surrogate (an undecodable byte of a file name) has no UTF-8 form
   } else if (code_point < 0x10000) {
     out += static_cast<char>(0xE0 | (code_point >> 12));
     out += static_cast<char>(0x80 | ((code_point >> 6) & 0x3F));
@@ -34,7 +34,7 @@ bool matches(const CodeRule &rule, const CodeInfo &info) {
     return false;
   }
   if (rule.role == CodeRole::kFolded && info.name == "<module>") {
-    return false; // the file is being imported: it does nothing of what the marker says
+    return false; // the module body runs at import and is not what the marker names
   }
   size_t length = rule.file.size();
   if (info.file.size() < length) {
@@ -79,7 +79,7 @@ int onCodeEvent(PyCodeEvent event, PyCodeObject *code) {
 #else
 
 // 3.11 has no code watcher. tp_dealloc is read at each deallocation, so a wrapper in the type's
-// slot sees all of them; it is put back when the session ends.
+// slot sees all of them; the slot is restored when the session ends.
 destructor g_original_dealloc = nullptr;
 
 void deallocAndForget(PyObject *code) {
@@ -117,7 +117,8 @@ CodeTable::CodeTable() {
 }
 
 CodeTable &CodeTable::instance() {
-  static CodeTable *const table = new CodeTable(); // code objects die after static destructors
+  // never destroyed: code objects die after static destructors
+  static CodeTable *const table = new CodeTable();
   return *table;
 }
 
@@ -196,7 +197,7 @@ uint32_t CodeTable::idOf(CodeInfo info) {
   for (; same != end; ++same) {
     CodeInfo &known = infos_[same->second];
     if (isSameContent(known, info)) {
-      known.role = info.role; // the rules may have grown since this content was seen first
+      known.role = info.role; // rules may have been added since this content was first seen
       known.marker = info.marker;
       return same->second;
     }
@@ -247,7 +248,7 @@ bool CodeTable::watch(std::string *reason) {
   }
 #endif
   std::lock_guard<Mutex> lock(mutex_);
-  by_address_.clear(); // of what was seen while nobody watched
+  by_address_.clear(); // entries from before the watch may be out of date
   epochs_.changeAll();
   is_watching_.store(true, std::memory_order_release);
   return true;

@@ -1,5 +1,5 @@
 #pragma once
-// Code objects as ids that are never used twice, although their addresses are.
+// Code objects as ids that, unlike addresses, are never reused.
 #include <Python.h>
 
 #include <array>
@@ -22,8 +22,8 @@ class MemoryReader;
 /// What the frames of a code object become in the tree.
 enum class CodeRole : uint8_t {
   kPlain,         // a Python frame
-  kHidden,        // no node: our own frames, import machinery, a framework's plumbing
-  kScopePlumbing, // hidden, and above the function that opened a scope
+  kHidden,        // no node: the profiler's frames, import machinery, a framework's plumbing
+  kScopePlumbing, // hidden, and called by the function that opened a scope
   kModuleCall,    // the call of a module: a module node, named after the instance in `self`
   kFolded,        // one marker node, and no frame below it
 };
@@ -48,24 +48,24 @@ struct CodeInfo {
 };
 
 struct CodeEntry {
-  static constexpr uint32_t kOther = 0; // all functions that the table has no room for
+  static constexpr uint32_t kOther = 0; // all functions for which the table has no room
 
   uint32_t id = kOther;
   CodeRole role = CodeRole::kPlain;
   uint32_t marker = 0;
 
-  /// Whether instructions are told apart.
+  /// Whether nodes distinguish instructions.
   bool hasPlaces() const { return id != kOther; }
 };
 
-/// All code objects seen. Their names and line tables are copied at first sight, without the GIL:
-/// the fields are immutable and a running frame keeps its code alive. No reference is taken (that
-/// needs the GIL); instead the interpreter tells when a code object is destroyed
-/// (PyCode_AddWatcher; 3.11 has none: its tp_dealloc is wrapped), and the address is forgotten.
+/// All code objects seen. Their names and line tables are copied at the first lookup, without the
+/// GIL: the fields are immutable and a running frame keeps its code alive. No reference is taken
+/// (that needs the GIL); instead a code watcher (on 3.11 a wrapped tp_dealloc) forgets the address
+/// when the code object is destroyed.
 ///
 /// Two code objects with equal name, file, first line and line table get one id, so that a program
-/// that compiles the same source again and again has a bounded tree. Once what is known of all
-/// takes kMostBytes, new contents get the id CodeEntry::kOther.
+/// that compiles the same source repeatedly has a bounded tree. Once the table takes kMostBytes,
+/// new contents get the id CodeEntry::kOther.
 class CodeTable {
 public:
   static constexpr size_t kMostBytes = 64 << 20;
@@ -79,18 +79,19 @@ public:
   CodeEntry entry(const PyCodeObject *code);
   /// Number of code objects destroyed so far. Async-signal-safe.
   static uint64_t deaths() { return deaths_.load(std::memory_order_acquire); }
-  /// The entry of what may be a code object that ran when `deaths()` was `since`; none when it is
-  /// none or may have been destroyed since. Nobody keeps it alive: see `describeForeignCode`.
+  /// The entry of a possible code object that ran when `deaths()` was `since`; none when it is no
+  /// code object or may have been destroyed since. It is not kept alive: see `describeForeignCode`.
   std::optional<CodeEntry> entrySince(const void *code, uint64_t since, const MemoryReader &memory);
   bool isWatching() const { return is_watching_.load(std::memory_order_acquire); }
   const CodeInfo &info(uint32_t id) const;
-  /// How many code objects got that id since `clearRefused`.
+  /// How many code objects got CodeEntry::kOther since `clearRefused`.
   uint64_t refused() const { return refused_.load(std::memory_order_relaxed); }
   void clearRefused() { refused_.store(0, std::memory_order_relaxed); }
 
   void addRule(CodeRule rule);
 
-  /// Watch destruction during a session. GIL held. False with a reason where it cannot be watched.
+  /// Watch for destroyed code objects during a session. GIL held. False with a reason when that is
+  /// not possible.
   bool watch(std::string *reason);
   void unwatch();
   /// A code object is about to be freed. GIL held.
@@ -107,7 +108,7 @@ private:
   static inline AddressEpochs epochs_; // written with the mutex held
   static inline std::atomic<uint64_t> deaths_{0};
   static constexpr uint64_t kRecentDeaths = 1024;
-  static constexpr size_t kCodeBytes = 256; // what a content takes besides its texts
+  static constexpr size_t kCodeBytes = 256; // of memory, besides the texts
 
   CodeEntry entryLocked(const PyCodeObject *code);
   CodeEntry store(const void *code, CodeInfo info);

@@ -12,11 +12,11 @@ namespace {
 std::atomic<int> g_status{0};
 std::atomic<pid_t> g_process{0};
 
-/// Not atexit: only this one is told how the program fared.
+/// By on_exit, because atexit does not pass the program's status.
 void onExit(int status, void *) {
   int wanted = g_status.load();
   if (status == 0 && wanted != 0 && getpid() == g_process.load()) {
-    std::fflush(nullptr); // which exit would have done next
+    std::fflush(nullptr); // as exit would do next
     _exit(wanted);
   }
 }

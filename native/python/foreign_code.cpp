@@ -17,7 +17,7 @@ class ForeignReader {
 public:
   explicit ForeignReader(const MemoryReader &memory) : memory_(memory) {}
 
-  /// Copy the fixed part of an object; false where no living object of the type is.
+  /// Copy the fixed part of an object; false when no living object of the type is there.
   template <typename Object>
   bool readObject(const void *address, const PyTypeObject *type, Object *copy) const {
     return memory_.read(address, copy, sizeof *copy) && isAlive(copy, type);
@@ -57,7 +57,7 @@ private:
       return false;
     }
 #if PY_VERSION_HEX < 0x030e0000
-    // The allocator links free blocks through their first word, where the count was.
+    // The allocator stores a link in the first word of a free block, where the count was.
     return object->ob_refcnt <= static_cast<Py_ssize_t>(UINT32_MAX);
 #else
     return true;

@@ -1,5 +1,5 @@
 #pragma once
-// Code objects that nobody keeps alive for the reader.
+// Code objects that may be destroyed while they are read.
 #include <optional>
 
 #include "python/code_table.h"
@@ -8,9 +8,8 @@ namespace deepcontext {
 
 class MemoryReader;
 
-/// Describe what may be a code object, role and marker left out; none where it is none. Whatever
-/// lies at the address, a dead object or one of another kind, and whatever its pointers lead to:
-/// everything is copied by the kernel, and lengths are bounded.
+/// Describe a possible code object, without role and marker; none when there is none. Safe for any
+/// address: the kernel copies everything, and lengths are bounded.
 std::optional<CodeInfo> describeForeignCode(const void *address, const MemoryReader &memory);
 
 } // namespace deepcontext

@@ -14,7 +14,7 @@ namespace {
 // os.fork() warns when the process has more than one thread.
 constexpr bool kForkCountsThreadsAfterHooks = PY_VERSION_HEX >= 0x030D0000;
 
-// Between two looks whether a thread has ended: it does so at once, or when its callback returns.
+// Between two checks whether a thread has ended: it ends at once, or when its callback returns.
 constexpr timespec kBetweenLooks{0, 100'000};
 
 /// Whether `frame` is running, now or further down the stack of this thread.
@@ -69,7 +69,7 @@ void ForkPause::waitForEnding() {
 }
 
 void ForkPause::resume() {
-  // In another thread than the main one there are two threads in any case.
+  // A thread that is not the main one means two threads in any case.
   bool is_late = kForkCountsThreadsAfterHooks && forking_ && isMainThread();
   if (!is_late || Py_AddPendingCall(Guarded<resumeWhenForked>::call, this) != 0) {
     resumeNow();

@@ -1,5 +1,5 @@
 #pragma once
-// Ends our own threads for the moment of a fork made by Python.
+// Ends the profiler's threads during a fork made by Python.
 #include <Python.h>
 
 #include <thread>
@@ -7,12 +7,12 @@
 
 namespace deepcontext {
 
-/// A thread of ours that is not to exist while the process forks.
+/// A thread of the profiler that must not exist while the process forks.
 class PausableThread {
 public:
-  /// Whether it is to run at all, paused or not.
+  /// Whether it was started and not stopped, paused or not.
   virtual bool isStarted() const = 0;
-  /// GIL held. End the thread, keep everything else. May be called when it is paused.
+  /// GIL held. End the thread and keep everything else. May be called when it is paused.
   virtual void pause() = 0;
   /// GIL held. Start it again; does nothing when it runs or has been stopped meanwhile.
   virtual void resume() = 0;
@@ -21,10 +21,10 @@ protected:
   ~PausableThread() = default;
 };
 
-/// os.fork() warns when the process has more than one thread; the ones we added must not be the
-/// reason. Threads may fork at once: ours are gone until the last one has, because one that asks
-/// for the GIL during a fork holds a lock of CPython 3.11's that the child would wait for for ever.
-/// GIL held throughout.
+/// os.fork() warns when the process has more than one thread; the profiler's threads must not be
+/// the cause. Several threads may fork at the same time: the profiler's threads start again after
+/// the last fork, because a thread that waits for the GIL during a fork holds a lock of CPython
+/// 3.11 that the child would wait for forever. GIL held in every function.
 class ForkPause {
 public:
   static ForkPause &instance();
@@ -33,12 +33,12 @@ public:
   void add(PausableThread *thread) { threads_.push_back(thread); }
   void pause();
   void resume();
-  /// Wait for a thread that may ask for the GIL, which is given up meanwhile. A fork in another
-  /// thread waits as well.
+  /// Join a thread that may ask for the GIL, which is released meanwhile. A fork in another thread
+  /// waits, too.
   void join(std::thread ending);
-  /// Wait for the threads that others join, with the GIL given up.
+  /// Wait for the threads that other threads join, with the GIL released.
   void waitForEnding();
-  /// Whether a thread of the program is about to fork: none of ours may start.
+  /// Whether a thread of the program is about to fork: no thread of the profiler may start.
   bool isForking() const { return forks_ > 0; }
   /// In a forked child. Async-signal-safe.
   void abandonInChild() {

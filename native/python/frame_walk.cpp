@@ -10,24 +10,25 @@ namespace deepcontext {
 
 namespace {
 
-/// A module's id, and its type: a module that dies before the table could make a weak reference to
-/// it leaves its address to another one without a word.
+/// A module's id, and its type, because a module may die and its address be reused before the table
+/// has a weak reference to it.
 struct SeenModule {
   uint32_t id = 0;
   const void *type = nullptr;
 };
 
-/// What a thread knows about addresses it met.
+/// A thread's caches of addresses.
 struct AddressCaches final : RecorderExtension {
   static constexpr ExtensionPlace kPlace = ExtensionPlace::kFrameWalk;
   AddressCache<CodeEntry> codes;
   AddressCache<SeenModule> modules;
-  uint64_t code_epoch = 0; // at which the last path was known to be right
+  uint64_t code_epoch = 0; // at which the last path was valid
   uint64_t module_epoch = 0;
 };
 
-/// Forget the frames of the last path whose addresses may have got a new meaning since this thread
-/// looked last: all of them, because a walk compares only those below the innermost open level.
+/// Invalidate the frames of the last path whose addresses may have changed their meaning since this
+/// thread last checked: in the whole path, because a walk compares only the frames below the
+/// innermost level.
 void refresh(Recorder &recorder, AddressCaches &caches) {
   const AddressEpochs &codes = CodeTable::epochs();
   const AddressEpochs &modules = ModuleTable::epochs();
@@ -84,7 +85,7 @@ Node *extend(Recorder &recorder, AddressCaches &caches, Node *parent, const Walk
   case CodeRole::kFolded:
     entry.is_folded = true;
     parent = recorder.tree.child(parent, FrameKind::kMarker, known.marker, 0);
-    if (parent->kind == FrameKind::kMarker) { // else the tree is full
+    if (parent->kind == FrameKind::kMarker) { // not when the tree is full
       parent->setFlag(kFlagFolding);
     }
     return parent;
@@ -106,7 +107,7 @@ const void *callerInstruction(const InterpreterFrame *frame) {
   return caller ? caller->instruction : nullptr;
 }
 
-/// Whether the frame at the anchor's address is still the activation that was running then.
+/// Whether the frame at the anchor's address still is the activation of the anchor.
 bool isSameActivation(const InterpreterFrame *frame, const Anchor &anchor) {
   return frameCode(frame) == anchor.code &&
          (isResumable(frame) || callerInstruction(frame) == anchor.caller_instruction);
@@ -118,7 +119,8 @@ struct Boundary {
   bool is_included;
 
   const void *frame() const { return anchor ? anchor->frame : nullptr; }
-  /// An operator's anchor cannot have returned; a scope's may, and another frame be in its place.
+  /// An operator's anchor cannot have returned. A scope's may have, and another frame may have its
+  /// address.
   bool isAt(const InterpreterFrame *frame) const {
     return anchor && frame == anchor->frame && (!is_included || isSameActivation(frame, *anchor));
   }
@@ -129,22 +131,21 @@ bool differs(const PathEntry &last, const InterpreterFrame *frame) {
          (last.instance && last.instance != frameFirstLocal(frame));
 }
 
-/// The next older frame. Where it is found at the same place as before, the address is taken from
-/// `last` and not from the frame, which is no other but is known earlier: the processor fetches the
-/// frames of a deep path beside each other instead of one after the other.
+/// The next older frame. When it is the one of the last path, use the predicted pointer from
+/// `last`, so that the loads of a deep path overlap.
 const InterpreterFrame *callerFrame(const InterpreterFrame *frame, PathEntry &last) {
   const InterpreterFrame *caller = callerFrame(frame);
   if (__builtin_expect(caller == last.caller, 1)) {
     const void *same = last.caller;
-    asm("" : "+r"(same)); // else the compiler takes either for the other
+    asm("" : "+r"(same)); // else the compiler would use the loaded pointer
     return static_cast<const InterpreterFrame *>(same);
   }
   last.caller = caller;
   return caller;
 }
 
-/// Compare a path of unchanged depth with the last one without copying it: the usual case, and the
-/// one whose cost counts. Returns the first position that differs (`end` for none), or kOtherDepth.
+/// Compare a path of unchanged depth with the last one without copying it: the usual case. Returns
+/// the first position that differs (`path_length` for none), or kOtherDepth.
 constexpr uint32_t kOtherDepth = UINT32_MAX;
 
 uint32_t compareInPlace(Recorder &recorder, const InterpreterFrame *top, Boundary boundary,
@@ -173,7 +174,7 @@ struct Walk {
   bool reached_anchor = false;
 };
 
-/// Collect at most `most` frames from `top` to the boundary into recorder.walked, innermost first.
+/// Collect up to `most` frames from `top` to the boundary in recorder.walked, innermost first.
 Walk walkFrames(Recorder &recorder, const InterpreterFrame *top, Boundary boundary, uint32_t most) {
   const void *module_call = ModuleTable::callCode();
   Walk walk;
@@ -202,7 +203,7 @@ const InterpreterFrame *nextOut(const InterpreterFrame *frame, Boundary boundary
   return frame && !boundary.is_included && boundary.isAt(frame) ? nullptr : frame;
 }
 
-/// Where a walk must begin to see the outermost `most` frames up to the boundary.
+/// The frame from which a walk covers the outermost `most` frames up to the boundary.
 const InterpreterFrame *skipInnermost(const InterpreterFrame *top, Boundary boundary,
                                       uint32_t most) {
   const InterpreterFrame *ahead = top;
@@ -223,7 +224,7 @@ bool isRunning(const InterpreterFrame *top, const Anchor *anchor) {
   return frame;
 }
 
-/// The anchor of `outer` that is still running, the innermost first; its first one if none is.
+/// The innermost anchor of `outer` that is still running; its first when none is.
 Boundary runningAnchor(const InterpreterFrame *top, const Level *outer) {
   for (const Anchor &anchor : outer->anchors) {
     if (isRunning(top, &anchor)) {
@@ -233,9 +234,9 @@ Boundary runningAnchor(const InterpreterFrame *top, const Level *outer) {
   return {&outer->anchors[0], true};
 }
 
-/// The innermost level that what runs now belongs to: scopes of coroutines that wait are passed
-/// over. The cached path is given up when that is another scope than last time, because its entries
-/// may be below the one of another task.
+/// The innermost level that the running code belongs to: scopes of waiting coroutines are skipped.
+/// The cached path is dropped when the scope differs from the last one, because its entries may
+/// belong to another task.
 __attribute__((noinline)) const Level *levelOfTask(Recorder &recorder, const InterpreterFrame *top,
                                                    const Level *outer) {
   recorder.is_path_of_task = outer && outer->is_of_task;
@@ -250,23 +251,23 @@ __attribute__((noinline)) const Level *levelOfTask(Recorder &recorder, const Int
   return outer;
 }
 
-/// The level that the frames at `top` belong below; `outer` is the one opened last.
+/// The level that the frames at `top` belong to; `outer` is the one opened last.
 inline const Level *levelFor(Recorder &recorder, const InterpreterFrame *top, const Level *outer) {
   bool may_wait = outer ? outer->is_of_task : false;
   bool is_scope =
-      !outer || outer->kind == LevelKind::kScope; // an operator ends before its task waits
+      // an operator ends before its task waits, so only scopes may wait
+      !outer || outer->kind == LevelKind::kScope;
   if (__builtin_expect(is_scope && (may_wait || recorder.is_path_of_task), 0)) {
     return levelOfTask(recorder, top, outer);
   }
   return outer;
 }
 
-/// Collect the frames that belong below `outer`, the outermost of them if there are more than
-/// `most`.
+/// Collect the frames below `outer`; the outermost `most` when there are more.
 uint32_t walkToLevel(Recorder &recorder, const InterpreterFrame *top, Boundary boundary,
                      const Level *outer, uint32_t most) {
   if (boundary.is_included) {
-    // The function that opened the scope may have returned: the scope goes on in its callers.
+    // The function that opened the scope may have returned; the scope continues in its callers.
     boundary = runningAnchor(top, outer);
   }
   Walk walk = walkFrames(recorder, top, boundary, most);
@@ -283,7 +284,8 @@ uint32_t walkToLevel(Recorder &recorder, const InterpreterFrame *top, Boundary b
 /// Put the `count` innermost walked frames into the path from `position` on.
 Node *extendPath(Recorder &recorder, AddressCaches &caches, Node *parent, uint32_t position,
                  uint32_t count, bool is_folded) {
-  recorder.path_length = position; // memory may run out below: no entry without a node is kept
+  // first, so that no entry without a node is valid if memory runs out below
+  recorder.path_length = position;
   while (count > 0) {
     const WalkedFrame &seen = recorder.walked[--count];
     PathEntry &entry = recorder.path[position++];
@@ -296,7 +298,8 @@ Node *extendPath(Recorder &recorder, AddressCaches &caches, Node *parent, uint32
   return parent;
 }
 
-/// Put the `left` walked frames into the path below `outer`; what the last one had, too, is kept.
+/// Put the `left` walked frames into the path below `outer`, keeping the frames shared with the
+/// last path.
 Node *placeBelow(Recorder &recorder, AddressCaches &caches, const Level *outer, uint32_t left) {
   Node *parent = outer ? outer->node : recorder.tree.root();
   uint32_t position = outer ? outer->path_length : 0;
@@ -315,7 +318,7 @@ Node *placeBelow(Recorder &recorder, AddressCaches &caches, const Level *outer, 
   return extendPath(recorder, caches, parent, position, left, is_folded);
 }
 
-/// A path of another depth: walk it whole, keep what it has in common with the last one.
+/// Walk a path of another depth completely, keeping the frames shared with the last path.
 Node *replacePath(Recorder &recorder, AddressCaches &caches, const InterpreterFrame *top,
                   Boundary boundary, const Level *outer) {
   uint32_t most = Recorder::kMaxPath - (outer ? outer->path_length : 0);
@@ -399,7 +402,7 @@ void setScopeAnchors(Level *level, const InterpreterFrame *top) {
       level->is_of_task = level->is_of_task || is_of_task;
       top = callerFrame(top);
       if (is_of_task && top && !isOfTask(top)) {
-        top = nullptr; // who runs the task runs others, too
+        top = nullptr; // stop, because the task's runner also runs other tasks
       }
     }
   }

@@ -12,9 +12,9 @@
 
 namespace deepcontext {
 
-/// The innermost Python frame of the calling thread, or null: no Python thread, or no frame on it.
-/// Works without the GIL. The thread state is asked for each time, because a C++ thread's may be
-/// temporary, except on the main thread, whose state lives as long as the interpreter.
+/// The innermost Python frame of the calling thread, or null when it runs no Python. Works without
+/// the GIL. The thread state is looked up each time, because a C++ thread's state may be temporary,
+/// except on the main thread, whose state lives as long as the interpreter.
 inline const InterpreterFrame *currentFrame(Recorder &recorder) {
   auto *state = static_cast<const PyThreadState *>(recorder.thread_state);
   if (!state) {
@@ -28,18 +28,19 @@ inline const InterpreterFrame *currentFrame(Recorder &recorder) {
 
 /// The node of the call path from `outer` (or the thread's root) down to `top`.
 ///
-/// Walks every frame and compares the walk with the last path; only frames that differ are looked
-/// up. The walk never stops early at a frame that looks unchanged: one function called from two
-/// lines of its caller has the same frame address, code and instruction both times.
-/// Native frames between Python frames are part of it while they are collected.
+/// Walks every frame and compares it with the last path; only frames that differ are looked up. The
+/// walk does not stop at the first frame that looks unchanged, because a function called from two
+/// lines of its caller has the same frame address, code and instruction both times. Native frames
+/// between Python frames are part of it while they are collected.
 Node *pythonContext(Recorder &recorder, const InterpreterFrame *top, const Level *outer);
 
-/// The same with the native frames that lead from there to the calling function, except those whose
-/// places on the stack end below `machinery_until`: a framework's call of its observers.
+/// The same, with the native frames between the innermost Python frame and the calling function,
+/// except those that end below the stack address `machinery_until`: a framework's call of its
+/// observers.
 Node *nativeContext(Recorder &recorder, const InterpreterFrame *top, const Level *outer,
                     const void *machinery_until);
 
-/// The node of the call path down to what native code does now: an operator, a launch. Native
+/// The node of the call path down to native code that runs an operator or launches work. Native
 /// frames are part of it while they are collected.
 inline Node *callContext(Recorder &recorder, const InterpreterFrame *top, const Level *outer,
                          const void *machinery_until = nullptr) {
@@ -63,7 +64,7 @@ inline Level *openLevel(Recorder &recorder, LevelKind kind, Node *node, const vo
   });
 }
 
-/// The innermost frame that is not scope plumbing.
+/// The innermost frame from `top` on that is not scope plumbing.
 const InterpreterFrame *skipScopePlumbing(Recorder &recorder, const InterpreterFrame *top);
 
 /// (code object, instruction byte offset) of the calling thread, innermost first; GIL held.

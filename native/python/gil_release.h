@@ -1,17 +1,16 @@
 #pragma once
-// Gives Python's GIL up for a while.
+// Releases Python's GIL for a scope.
 #include <Python.h>
 #include <cxxabi.h>
 #include <unistd.h>
 
 namespace deepcontext {
 
-/// The GIL is given up for as long as this exists. Made with the GIL held.
+/// The GIL is released while this exists. Constructed with the GIL held.
 ///
-/// An interpreter that ends lets no other thread have the GIL any more: up to CPython 3.13 it ends
-/// such a thread by unwinding its stack, which would end the process at the first C++ frame that
-/// lets no exception pass, as nanobind's do. Here the thread waits for the end of the process, as
-/// it does on CPython 3.14.
+/// A finalising interpreter gives the GIL to no other thread. Up to CPython 3.13 it ends such a
+/// thread by unwinding its stack, which would abort the process at the first noexcept C++ frame,
+/// such as nanobind's. Here the thread waits for the end of the process, as on CPython 3.14.
 class GilRelease {
 public:
   GilRelease() : state_(PyEval_SaveThread()) {}

@@ -11,7 +11,8 @@ namespace {
 /// Whether a frame is in the middle of setting or deleting an attribute.
 bool isSettingAttribute(const InterpreterFrame *frame) {
   auto *code = const_cast<PyCodeObject *>(frameCode(frame));
-  PyObject *instructions = PyCode_GetCode(code); // as compiled: not specialised
+  // the compiled instructions, not the specialised ones
+  PyObject *instructions = PyCode_GetCode(code);
   uint32_t offset = instructionOffset(code, frame->instruction);
   int opcode = -1;
   if (instructions && offset < static_cast<size_t>(PyBytes_GET_SIZE(instructions))) {
@@ -22,7 +23,7 @@ bool isSettingAttribute(const InterpreterFrame *frame) {
   return opcode == STORE_ATTR || opcode == DELETE_ATTR;
 }
 
-/// Other threads' frames stand still: only who holds the GIL changes them.
+/// Other threads' frames do not change, because this thread holds the GIL.
 bool isAnyThreadAtGradients(const std::unordered_set<const PyCodeObject *> &backward) {
   PyThreadState *state = PyInterpreterState_ThreadHead(PyInterpreterState_Get());
   for (; state; state = PyThreadState_Next(state)) {
@@ -39,7 +40,7 @@ bool isAnyThreadAtGradients(const std::unordered_set<const PyCodeObject *> &back
   return false;
 }
 
-/// A number that a method gives; none when it refuses, as a tensor without memory does.
+/// The number that a method returns; none when it raises, as for a tensor without memory.
 std::optional<uintptr_t> ask(PyObject *tensor, const char *method) {
   PyObject *answer = PyObject_CallMethod(tensor, method, nullptr);
   size_t number = answer ? PyLong_AsSize_t(answer) : 0;

@@ -1,8 +1,8 @@
 #pragma once
 // What a stack walk needs of CPython's interpreter frame, mirrored per version (3.11 to 3.14).
 //
-// The layouts are private to CPython; no internal header is used. `frame_walk.cpp` compares a walk
-// with sys._getframe() at start-up and refuses on any difference.
+// The layouts are private to CPython; no internal header is used. At start-up the collector
+// compares a walk with sys._getframe() and does not start on any difference.
 // Source: Include/internal/pycore_frame.h of each version.
 //
 //   3.11        func globals builtins locals code frame_obj previous instr stacktop is_entry owner
@@ -63,7 +63,7 @@ struct InterpreterFrame {
 #error "deepcontext needs CPython 3.11 or newer"
 #endif
 
-/// 3.14 tags references in frames with their two lowest bits.
+/// 3.14 stores tags in the two lowest bits of references in frames.
 constexpr uintptr_t kReferenceTag = PY_VERSION_HEX >= 0x030e0000 ? 3 : 0;
 
 inline const PyCodeObject *frameCode(const InterpreterFrame *frame) {
@@ -75,7 +75,7 @@ inline const void *frameFirstLocal(const InterpreterFrame *frame) {
   return reinterpret_cast<const void *>(frame->locals_plus[0] & ~kReferenceTag);
 }
 
-/// 3.12 and newer put a frame of their own between two activations of the C evaluation loop.
+/// 3.12 and newer put an internal frame between two activations of the C evaluation loop.
 inline bool isInterpreterShim(const InterpreterFrame *frame) {
 #if PY_VERSION_HEX >= 0x030c0000
   constexpr char kOwnedByCStack = 3; // and 4, FRAME_OWNED_BY_INTERPRETER, in 3.14
@@ -86,14 +86,15 @@ inline bool isInterpreterShim(const InterpreterFrame *frame) {
 #endif
 }
 
-/// A generator's or coroutine's frame: whoever resumes it is its caller.
+/// Whether the frame is a generator's or coroutine's, whose caller is the frame that resumes it.
 inline bool isResumable(const InterpreterFrame *frame) {
   constexpr char kOwnedByGenerator = 1;
   return frame->owner == kOwnedByGenerator;
 }
 
-/// Whether the frame is a coroutine's: others of its thread run between two of its steps. A plain
-/// generator's consumer runs in between, too, and is meant to be inside what the generator opened.
+/// Whether the frame is a coroutine's: between two of its steps, other tasks of the thread run.
+/// Between two steps of a plain generator its consumer runs, which counts as inside the generator's
+/// scopes.
 inline bool isOfTask(const InterpreterFrame *frame) {
   constexpr int kOfTask = CO_COROUTINE | CO_ITERABLE_COROUTINE | CO_ASYNC_GENERATOR;
   return isResumable(frame) && (frameCode(frame)->co_flags & kOfTask);

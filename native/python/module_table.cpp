@@ -26,8 +26,8 @@ Stack modulesOnStack(PyThreadState *state, const void *call_code) {
   return modules;
 }
 
-/// The stacks of all threads that are calling modules. Makes no Python object: that may collect
-/// garbage, run Python code, and let threads end while their states are looked at.
+/// The stacks of all threads that are calling modules. Makes no Python object, because that may
+/// collect garbage, run Python code, and let threads end while their states are read.
 std::vector<Stack> allStacks(const void *call_code) {
   std::vector<Stack> stacks;
   for (PyThreadState *state = PyInterpreterState_ThreadHead(PyInterpreterState_Get()); state;
@@ -60,8 +60,8 @@ PyObject *toLists(const std::vector<Stack> &stacks) {
   return lists;
 }
 
-/// The last part of the type's name. It is the type's own UTF-8 buffer, and the instance keeps its
-/// type alive: no GIL needed.
+/// The last part of the type's name. Needs no GIL: the text is a buffer of the type, which the
+/// instance keeps alive.
 std::string typeName(const void *instance) {
   std::string type = Py_TYPE(static_cast<PyObject *>(const_cast<void *>(instance)))->tp_name;
   size_t dot = type.rfind('.');
@@ -89,7 +89,7 @@ uint32_t ModuleTable::sharedId(const std::string &type) {
   return place->second;
 }
 
-/// An id whose data, past and future, belongs under this label.
+/// An id for an instance with this label: that of a dead instance with the label, or a new one.
 uint32_t ModuleTable::labelledId(const std::string &type, const std::string &label) {
   auto spare = spare_.find(label);
   if (spare != spare_.end() && !spare->second.empty()) {
@@ -116,7 +116,7 @@ uint32_t ModuleTable::entry(const void *instance) {
       if (instances_[known->second].type == type) {
         return known->second;
       }
-      forgetLocked(instance); // it died before a weak reference could tell
+      forgetLocked(instance); // the old instance died before it had a weak reference
     }
     bool is_shared = instances_.size() >= kMaxInstances || deaths_[type] >= kManyDeaths;
     id = is_shared ? sharedId(type) : add(std::move(type));
@@ -135,7 +135,7 @@ std::optional<uint32_t> ModuleTable::find(const void *instance) const {
 std::string ModuleTable::label(uint32_t id) const {
   std::lock_guard<Mutex> lock(mutex_);
   if (id >= instances_.size()) {
-    return ""; // seen by a thread of the last session while this one began
+    return ""; // an id of the last session
   }
   const Instance &instance = instances_[id];
   return instance.label.empty() ? instance.type : instance.label;
@@ -144,7 +144,7 @@ std::string ModuleTable::label(uint32_t id) const {
 void ModuleTable::scheduleResolve() {
   if (!is_scheduled_.exchange(true)) {
     if (Py_AddPendingCall(Guarded<runPendingResolve>::call, nullptr) != 0) {
-      is_scheduled_.store(false); // the interpreter's queue is full: the next module asks again
+      is_scheduled_.store(false); // the interpreter's queue is full: try again at the next module
     }
   }
 }
@@ -187,7 +187,7 @@ void ModuleTable::name(const void *instance, std::string label) {
   std::lock_guard<Mutex> lock(mutex_);
   auto known = by_address_.find(instance);
   if (known != by_address_.end() && instances_[known->second].type != type) {
-    forgetLocked(instance); // what was there died before a weak reference could tell
+    forgetLocked(instance); // the old instance died before it had a weak reference
     known = by_address_.end();
   }
   if (known == by_address_.end()) {
@@ -196,7 +196,7 @@ void ModuleTable::name(const void *instance, std::string label) {
   }
   Instance &seen = instances_[known->second];
   if (!seen.is_shared && !seen.is_reused) {
-    seen.label = std::move(label); // all that this id recorded is this instance's
+    seen.label = std::move(label); // all data of this id is of this instance
   } else if (seen.label != label) {
     known->second = labelledId(type, label);
     epochs_.change(instance);

@@ -1,5 +1,5 @@
 #pragma once
-// Module instances (torch.nn.Module objects) as ids that are never used twice.
+// Module instances (torch.nn.Module objects) as ids.
 #include <Python.h>
 
 #include <atomic>
@@ -15,14 +15,14 @@
 
 namespace deepcontext {
 
-/// All module instances whose call was seen. First sight happens without the GIL, where only the
-/// type's name can be read; the instance's place in its model is asked for soon after through a
-/// pending call (GIL held, on the main thread), which sees the module still on a stack. A weak
-/// reference made there tells when the instance dies and its address may get a new meaning.
+/// All module instances whose call was seen. A first call is seen without the GIL, where only the
+/// type's name can be read. Soon after, a pending call (GIL held, on the main thread) finds the
+/// module on a stack, asks for its place in its model, and makes a weak reference that reports the
+/// death of the instance.
 ///
-/// A program that makes and frees modules as it goes has a bounded tree: the id of a dead instance
-/// goes to the next one with the same label, and once many instances of a type have died, a new one
-/// is known by its type alone until it has a label.
+/// The tree of a program that makes and frees modules is bounded: the id of a dead instance goes to
+/// the next instance with the same label, and once many instances of a type have died, new ones
+/// share an id until they have a label.
 class ModuleTable {
 public:
   static ModuleTable &instance();
@@ -32,9 +32,9 @@ public:
 
   /// The id of an instance that is kept alive by a frame of the calling thread.
   uint32_t entry(const void *instance);
-  /// The id of an instance that was seen before at this address. Reads nothing of it.
+  /// The id of an instance that was seen before at this address. Does not read the instance.
   std::optional<uint32_t> find(const void *instance) const;
-  /// "Linear 'encoder.fc1'", or the type's name where no more is known.
+  /// "Linear 'encoder.fc1'", or the type's name when the instance has no label.
   std::string label(uint32_t id) const;
 
   /// The code object whose frames are module calls (kept alive by the caller of this function).
@@ -45,28 +45,28 @@ public:
   /// Begin a session with no instance known. The resolver is called with a list of lists: the
   /// modules being called on each thread, outermost first.
   void start(PyObject *resolver);
-  /// Hand the modules on the stacks to the resolver now.
+  /// Call the resolver with the modules on the stacks now.
   void resolve();
-  /// Label an instance that is alive, seen before or not.
+  /// Label a living instance, seen before or not.
   void name(const void *instance, std::string label);
   /// The instance is dead.
   void forget(const void *instance);
   /// Addresses seen and not named yet.
   std::vector<uintptr_t> unnamed() const;
-  /// Drop the resolver and all addresses (a session ended); labels stay for who reads the tree.
+  /// End of a session: drop the resolver and all addresses; labels stay for readers of the tree.
   void stop();
   Mutex &forkLock() { return mutex_; }
 
 private:
-  // What one session tells apart at most; further instances are known by their type.
+  // Instances with an id of their own in one session; further instances share one id a type.
   static constexpr size_t kMaxInstances = 20000;
   static constexpr uint32_t kManyDeaths = 64;
 
   struct Instance {
     std::string type;
     std::string label;
-    bool is_shared = false; // by all instances of the type that have no label yet
-    bool is_reused = false; // holds what a dead instance recorded: its label must not change
+    bool is_shared = false; // by instances of the type without a label
+    bool is_reused = false; // has data of a dead instance, so its label must not change
   };
   uint32_t add(std::string type);
   uint32_t sharedId(const std::string &type);

@@ -8,7 +8,7 @@ namespace deepcontext {
 
 namespace {
 
-/// What a thread needs to walk its native stack.
+/// A thread's state of the walk through its native stack.
 struct NativeWalker final : RecorderExtension {
   static constexpr ExtensionPlace kPlace = ExtensionPlace::kNativeStack;
   unwind::ReturnAddressCache addresses;
@@ -17,8 +17,8 @@ struct NativeWalker final : RecorderExtension {
   std::vector<WalkedFrame> merged = std::vector<WalkedFrame>(Recorder::kMaxPath);
 };
 
-/// The address on the C stack of the activation that runs each of `count` frames from `top` on; a
-/// large one where there is none (3.14 keeps the outermost shim elsewhere).
+/// For each of `count` frames from `top` on, the C stack address of the activation that runs it;
+/// UINTPTR_MAX where it has none (3.14 keeps the outermost shim elsewhere).
 void findActivations(const Recorder &recorder, const InterpreterFrame *top, uint32_t count,
                      uintptr_t *activations) {
   uint32_t seen = 0;
@@ -71,7 +71,7 @@ public:
     reaches_thread_start_ = !outer && wanted.count == 0;
   }
 
-  /// Whether there can be native frames to see.
+  /// Whether there can be native frames to add.
   bool isWorthwhile() const {
     if (wanted_.count == 0) {
       return wanted_.machinery_until != kOnlyBetweenPythonFrames &&
@@ -156,14 +156,14 @@ private:
   Recorder &recorder_;
   NativeWalker &walker_;
   const NativeWalk &wanted_;
-  uintptr_t limit_ = UINTPTR_MAX; // a frame that reaches beyond is the outer operator's dispatcher
-  bool goes_past_python_ = false; // frames outside the outermost Python frame are new, too
+  uintptr_t limit_ = UINTPTR_MAX; // a frame that ends beyond is the outer operator's dispatcher
+  bool goes_past_python_ = false; // native frames outside the outermost Python frame are new, too
   bool reaches_thread_start_ = false;
   bool is_complete_ = false;
   uint32_t next_ = 0;  // Python frame to take next
   uint32_t count_ = 0; // frames in walker_.merged
   uint32_t shown_ = 0;
-  uint32_t without_thread_start_ = 0; // of them, those inside the thread's first function
+  uint32_t without_thread_start_ = 0; // without those that start the thread
 };
 
 } // namespace

@@ -1,10 +1,10 @@
 #pragma once
-// Puts native frames between the Python frames that a walk found, by their places on the stack.
+// Merges native frames into the Python frames of a walk, by their places on the stack.
 //
-// Every participant has an object on the C stack: an activation of the interpreter (which runs one
-// or more Python frames), an operator's record, and each native frame, which is an interval. The
-// native frame that an activation lies in is the interpreter's loop: its Python frames take its
-// place. No names are compared.
+// Everything has a place on the C stack: an activation of the interpreter (which runs one or more
+// Python frames), an operator's record, and a native frame, which is an interval. A native frame
+// that contains an activation is the interpreter's loop, and the Python frames replace it. No names
+// are compared.
 #include <atomic>
 #include <cstdint>
 
@@ -17,7 +17,7 @@ namespace deepcontext {
 class NativeFrames {
 public:
   static bool isOn() { return is_on_.load(std::memory_order_relaxed); }
-  /// From now on. The frames of the interpreter and of this library are hidden.
+  /// Collect from now on. Frames of the interpreter and of this library are hidden.
   static void start();
   static void stop() { is_on_.store(false, std::memory_order_relaxed); }
 
@@ -25,19 +25,20 @@ private:
   static inline std::atomic<bool> is_on_{false};
 };
 
-/// Native frames inside the innermost Python frame are left out.
+/// Leave out the native frames inside the innermost Python frame.
 constexpr uintptr_t kOnlyBetweenPythonFrames = UINTPTR_MAX;
 
-/// What a walk for native frames is to see.
+/// The request of a walk through native frames.
 struct NativeWalk {
   const InterpreterFrame *top; // the innermost of the `count` frames in recorder.walked
   uint32_t count;
-  uint32_t most;             // that recorder.walked may hold afterwards
-  const Level *outer;        // frames outside it are known
-  uintptr_t machinery_until; // frames that end below this address are the framework's call of us
+  uint32_t most;      // that recorder.walked may hold afterwards
+  const Level *outer; // frames outside it are known
+  // frames that end below this address are the framework's call of the observer
+  uintptr_t machinery_until;
 };
 
-/// Merge native frames into recorder.walked; returns how many frames it holds then.
+/// Merge native frames into recorder.walked. Returns the new number of frames.
 uint32_t mergeNative(Recorder &recorder, const NativeWalk &wanted);
 
 } // namespace deepcontext

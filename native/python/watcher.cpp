@@ -51,8 +51,9 @@ void Watcher::stop() {
   if (!is_started_) {
     return;
   }
-  is_started_ = false; // first: a fork in another thread must not start it again meanwhile
-  PyObject *callback = std::exchange(callback_, nullptr); // another thread may start it meanwhile
+  is_started_ = false; // first, so that a fork in another thread does not start it again
+  // before the join, because another thread may start it meanwhile
+  PyObject *callback = std::exchange(callback_, nullptr);
   join();
   Py_XDECREF(callback);
 }
@@ -63,7 +64,8 @@ void Watcher::join() {
   }
   turn_.fetch_add(1);
   sem_post(&wake_);
-  std::thread ending = std::move(thread_); // other threads may fork or stop while this one waits
+  // moved, because other threads may fork or stop while this one waits
+  std::thread ending = std::move(thread_);
   if (ending.get_id() == std::this_thread::get_id()) {
     ending.detach(); // the callback itself stops the session
     return;
@@ -91,7 +93,8 @@ void Watcher::abandonInChild() {
     return;
   }
   new (&thread_)
-      std::thread(); // what the handle names does not exist here; not even a detach would do
+      // the handle's thread does not exist here, so it must not be joined or detached
+      std::thread();
 }
 
 void Watcher::run(uint64_t turn) {
@@ -102,7 +105,7 @@ void Watcher::run(uint64_t turn) {
       continue;
     }
     call();
-    if (turn_.load() == turn) { // the callback may have stopped us and started another
+    if (turn_.load() == turn) { // the callback may have stopped this thread and started another
       next_ = std::chrono::steady_clock::now() + interval_.load();
     }
   }

@@ -1,5 +1,5 @@
 #pragma once
-// A native thread that asks for snapshots.
+// A native thread that triggers snapshots.
 #include <Python.h>
 
 #include <atomic>
@@ -14,10 +14,10 @@ namespace deepcontext {
 
 /// Calls `callback()` with the GIL after the first interval, and then after each interval.
 ///
-/// A plain C++ thread, so that threading.enumerate() does not show it; it is joined before a fork
-/// made by Python, which would otherwise warn about a multi-threaded process. It takes no signals
-/// and changes no disposition: a signal that kills the program kills it at once, and what was
-/// recorded since the last snapshot is lost (docs/decisions/0008).
+/// A C++ thread, so that threading.enumerate() does not list it. It is joined before a fork made by
+/// Python, which would otherwise warn about a multi-threaded process. It takes no signals and
+/// changes no disposition: a signal that kills the program kills it at once, and data since the
+/// last snapshot is lost (docs/decisions/0008).
 class Watcher final : public PausableThread {
 public:
   static Watcher &instance();
@@ -29,7 +29,7 @@ public:
   void setInterval(double seconds) {
     interval_.store(std::chrono::nanoseconds(static_cast<int64_t>(seconds * 1e9)));
   }
-  /// How often its thread could not be started: no snapshot until the next fork.
+  /// How often its thread could not be started; then there is no snapshot until the next fork.
   uint64_t threadsRefused() const { return threads_refused_; }
   bool isStarted() const override { return is_started_; }
   void pause() override;
@@ -47,9 +47,10 @@ private:
   std::atomic<std::chrono::nanoseconds> interval_{};
   std::chrono::steady_clock::time_point next_;
   std::thread thread_;
-  uint64_t threads_refused_ = 0;  // GIL held
-  std::atomic<uint64_t> turn_{0}; // of the thread that is to run; others end when they see it
-  sem_t wake_; // never destroyed: a thread that was detached may still wait for it
+  uint64_t threads_refused_ = 0; // GIL held
+  // of the thread that should run; other threads end when they see it
+  std::atomic<uint64_t> turn_{0};
+  sem_t wake_; // never destroyed, because a detached thread may still wait for it
   bool is_started_ = false;
 };
 

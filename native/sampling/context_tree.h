@@ -1,5 +1,5 @@
 #pragma once
-// From a sampled place to a node of the sampler's tree.
+// Maps sampled places to nodes of the sampler's tree.
 #include <cstdint>
 
 #include "core/memory_reader.h"
@@ -9,8 +9,8 @@
 
 namespace deepcontext {
 
-/// The sampler's own tree: links to the threads' trees, and sampled frames below them. It belongs
-/// to the sampler's thread, because a sampled thread may be in the middle of changing its own tree.
+/// The sampler's tree: links to the threads' trees, and sampled frames below them. It belongs to
+/// the sampler's thread, because a sampled thread may be changing its tree.
 class ContextTree {
 public:
   ContextTree();
@@ -21,8 +21,8 @@ public:
   /// The scope or operator that a thread is in, or `thread`.
   Node *innermost(const SampledContext &context, Node *thread);
   /// The innermost frame of `context`, below `thread` or the scope it is in. `*is_whole` is false
-  /// when frames are missing at its inner end, because their code is gone or never was; null when
-  /// nothing is known of it.
+  /// when inner frames are missing, because their code has been destroyed or was never valid; null
+  /// when no frame is known.
   Node *place(const SampledContext &context, Node *thread, const MemoryReader &memory,
               bool *is_whole);
 

@@ -7,8 +7,9 @@ namespace deepcontext {
 
 namespace {
 
-constexpr uint32_t kMostThreads = 128; // each read costs, and makes switching threads dearer
-constexpr size_t kSpareFiles = 16;     // the sampler's own need room, too
+// each read takes time, and so does each switch to a counted thread
+constexpr uint32_t kMostThreads = 128;
+constexpr size_t kSpareFiles = 16; // for the sampler's files
 
 } // namespace
 
@@ -27,7 +28,7 @@ void CountedThreads::open(SampledThread &thread) {
   open_ += thread.is_counted ? 1 : 0;
   if (thread.is_counted) {
     counts_.threads.fetch_add(1, std::memory_order_relaxed);
-  } else if (error != ESRCH) { // it is gone
+  } else if (error != ESRCH) { // it has ended
     counts_.threads_refused.fetch_add(1, std::memory_order_relaxed);
     counts_.error.store(error, std::memory_order_relaxed);
   }

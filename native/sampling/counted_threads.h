@@ -1,5 +1,5 @@
 #pragma once
-// Which threads have their counters open.
+// Opens and closes the threads' counters.
 #include <cstdint>
 #include <vector>
 
@@ -8,8 +8,8 @@
 
 namespace deepcontext {
 
-/// Opens the counters of one thread after another, as long as there is room for their files.
-/// Sampler's thread only, but for `choose`, `begin` and `counts`.
+/// Opens counters of threads as long as there is room for their files. Sampler's thread only,
+/// except `choose`, `begin` and `counts`.
 class CountedThreads {
 public:
   /// What is counted in sessions that start from now on. GIL held.
@@ -17,9 +17,9 @@ public:
   /// A session begins.
   void begin() { counts_.clear(); }
   void open(SampledThread &thread);
-  /// Take in what the thread has counted, and close its files.
+  /// Read the thread's counters and close their files.
   void close(SampledThread &thread);
-  /// Take in what the thread has counted since.
+  /// Read the thread's counters.
   void read(SampledThread &thread) { thread.counters.read(&counts_); }
   const PerfCounts &counts() const { return counts_; }
 

@@ -1,5 +1,5 @@
 #pragma once
-// The walk over a thread's interpreter frames that tolerates whatever it meets.
+// A walk over a thread's interpreter frames that tolerates invalid memory.
 #include <Python.h>
 
 #include <cstddef>
@@ -12,10 +12,10 @@
 
 namespace deepcontext {
 
-// No stack is that deep.
+// Deeper than any stack.
 constexpr uint32_t kMostWalked = 1u << 20;
 
-/// Where a walk ends: at a frame that belongs to the innermost level, or at the thread's first.
+/// Where a walk ends: at a frame of the innermost level, or at the thread's first frame.
 struct SampleBoundary {
   const Level *level = nullptr;
   bool is_included = false;
@@ -37,13 +37,13 @@ struct SampleBoundary {
     }
     return false;
   }
-  /// Whether a frame shows that the level holds, when it is at the boundary or further out.
+  /// Whether a frame at the boundary or further out shows that the level's task is running.
   bool isTask(const void *frame) const {
     return !level->is_of_task || level->taskAnchor()->frame == frame;
   }
 };
 
-/// Put a sample below a level, or below the thread's root. Returns where its frames end.
+/// Place a sample below a level, or below the thread's root. Returns where its frames end.
 inline SampleBoundary enterLevel(SampledContext *context, const Level *level,
                                  const Level *outermost) {
   if (!level) {
@@ -54,7 +54,7 @@ inline SampleBoundary enterLevel(SampledContext *context, const Level *level,
   return {level, level->kind == LevelKind::kScope, outermost};
 }
 
-/// Note what the open levels say. Returns where the frames end that belong below `context->base`.
+/// Record the open levels. Returns where the frames below `context->base` end.
 inline SampleBoundary enterLevels(SampledContext *context, const LevelView &levels) {
   context->is_in_operator = levels.is_in_operator;
   context->operator_ticks = levels.operator_ticks;
@@ -66,8 +66,8 @@ inline bool isFolded(const LevelView &levels) {
   return levels.innermost && levels.innermost->folded;
 }
 
-/// Find the innermost frame of a thread, or null where it runs no Python. False when that cannot be
-/// read. Nothing is taken for granted, not even the thread state: who destroys it may be under way.
+/// Find the innermost frame of a thread, or null where it runs no Python. False when memory cannot
+/// be read: even the thread state may be being destroyed.
 inline bool readFirstFrame(const PyThreadState *state, PageReader &reader,
                            const InterpreterFrame **frame) {
 #if PY_VERSION_HEX >= 0x030d0000
@@ -79,8 +79,8 @@ inline bool readFirstFrame(const PyThreadState *state, PageReader &reader,
 #endif
 }
 
-/// Reads a list of frames from the inside out, whatever it is made of: garbage may be a ring, and
-/// the handler that follows it would never come back.
+/// Reads a list of frames, innermost first. Detects cycles, because invalid memory may form a ring,
+/// which a signal handler would follow forever.
 class FrameList {
 public:
   FrameList(const InterpreterFrame *first, PageReader &reader) : reader_(reader), next_(first) {}
@@ -114,8 +114,8 @@ private:
   bool is_garbled_ = false;
 };
 
-/// Walk the frames of a thread from the innermost outwards; false where no end was met, or the task
-/// is not the one that the end is of.
+/// Walk the frames of a thread, innermost first. False when the boundary was not met, or belongs to
+/// another task.
 inline bool sampleToBoundary(SampledContext *context, const PyThreadState *state,
                              SampleBoundary boundary, PageReader &reader) {
   bool is_end = false;
@@ -151,8 +151,8 @@ inline bool sampleToBoundary(SampledContext *context, const PyThreadState *state
   return is_task;
 }
 
-/// Find the frames of a thread, and the level that they belong below: scopes of coroutines that
-/// wait are passed over, as `pythonContext` does. Async-signal-safe.
+/// Find the frames of a thread, and the level that they belong to: scopes of waiting coroutines are
+/// skipped, as in `pythonContext`. Async-signal-safe.
 inline void sampleFrames(SampledContext *context, const PyThreadState *state,
                          SampleBoundary boundary, PageReader &reader) {
   constexpr int kMostPassed = 64; // each takes a walk

@@ -16,14 +16,14 @@ namespace {
 
 constexpr int kLooks = 400;
 constexpr timespec kBetweenLooks{0, 50'000};
-// Threads sleep in parts of one condition variable and its mutex, which are neighbours.
+// Threads wait on different words of one condition variable and its mutex, which are adjacent.
 constexpr uint64_t kReach = 96;
 
 } // namespace
 
 void GilFutex::begin() {
   if (isKnown() || ForkPause::instance().isForking()) {
-    return; // another session will find it
+    return; // a later session will find it
   }
   waiter_ = 0;
   thread_ = startInternalThread([this] {

@@ -1,5 +1,5 @@
 #pragma once
-// Tells a thread that waits for the GIL from one that waits for something else.
+// Recognises threads that wait for the GIL.
 #include <atomic>
 #include <cstdint>
 #include <thread>
@@ -8,17 +8,17 @@
 
 namespace deepcontext {
 
-/// Where in memory threads sleep that wait for the GIL. The address is private to the interpreter
-/// and differs between its versions, so it is found by watching: a thread is started that must wait
-/// for the GIL, and the kernel says on which futex it does.
+/// The address of the futex on which threads wait for the GIL. It is private to the interpreter and
+/// differs between versions, so it is measured: a thread is started that must wait for the GIL, and
+/// the kernel reports the futex it waits on.
 class GilFutex {
 public:
-  /// GIL held. Start the thread that waits for it, unless the address is known. The caller lets
-  /// another thread call `watch` and keeps the GIL until that is done, then calls `finish`.
+  /// GIL held. Start the waiting thread, unless the address is known. The caller has another thread
+  /// call `watch`, keeps the GIL until that returns, then calls `finish`.
   void begin();
-  /// Look at the waiting thread until its address is known, for 20 ms at most.
+  /// Poll the waiting thread until the address is known, for 20 ms at most.
   void watch(const KernelThreads &kernel);
-  /// GIL held; released for a moment, so that the waiting thread gets it and ends.
+  /// GIL held; releases it briefly, so that the waiting thread gets it and ends.
   void finish();
 
   bool isKnown() const { return address_ != 0; }

@@ -25,7 +25,7 @@ namespace {
 // Source: linux/close_range.h, kernel 5.9.
 constexpr unsigned kCloseRangeUnshare = 2;
 
-/// Close what the copied table holds, one by one: what kernels before 5.9 are left with.
+/// Close all descriptors of the copied table one by one, for kernels before 5.9.
 void closeAll() {
   DIR *folder = opendir("/proc/thread-self/fd");
   if (!folder) {
@@ -140,7 +140,7 @@ bool KernelThreads::isBlocking(int thread, int signal_number) const {
 }
 
 std::optional<uint64_t> KernelThreads::cpuNs(int thread) {
-  // What pthread_getcpuclockid() returns, for a number instead of a handle that may be stale.
+  // The clock of pthread_getcpuclockid(), by the thread's number, because a handle may be stale.
   // Source: include/linux/posix-timers.h, CPUCLOCK_PERTHREAD | CPUCLOCK_SCHED.
   auto clock = static_cast<clockid_t>((~static_cast<unsigned>(thread) << 3) | 6u);
   timespec now;

@@ -1,6 +1,6 @@
 #pragma once
-// What the kernel tells about the threads of this process: which there are, whether they run, what
-// they wait in, how much processor time they used.
+// What the kernel reports about the threads of this process: their numbers, whether they run, the
+// system call they wait in, their processor time.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -8,19 +8,19 @@
 
 namespace deepcontext {
 
-/// Where a thread stands at one moment.
+/// A thread's state at one moment.
 struct ThreadState {
   bool is_running = false;  // on a processor, or ready and waiting for one
-  int64_t system_call = -1; // what it waits in; -1 when it waits in none (a page is read in)
-  uint64_t argument = 0;    // the call's first; of a futex its address
+  int64_t system_call = -1; // that it waits in; -1 when in none (a page fault)
+  uint64_t argument = 0;    // the call's first argument; of a futex its address
 };
 
-/// Make the calling thread's table of descriptors its own, and empty. What it opens then takes no
-/// number that the program may be about to use, and a descriptor that the program closes is closed.
-/// False, with the reason, where the kernel does not allow it.
+/// Give the calling thread its own, empty table of descriptors. Files it opens then do not use
+/// numbers of the program, and files that the program closes are not kept open. False, with the
+/// reason, where the kernel does not allow it.
 bool separateDescriptors(std::string *reason);
 
-/// Reads /proc/self/task. One thread uses it, the one that has called `separateDescriptors`.
+/// Reads /proc/self/task. Used by the one thread that has called `separateDescriptors`.
 class KernelThreads {
 public:
   KernelThreads();
@@ -31,16 +31,16 @@ public:
   bool isUsable() const { return folder_ >= 0; }
   /// Numbers of all threads.
   std::vector<int> list() const;
-  /// A number that changes when threads come or go, unless as many came as went.
+  /// The number of threads, to notice that threads started or ended.
   uint64_t population() const;
-  /// The name the kernel has, "" when the thread is gone.
+  /// The kernel's name of the thread; "" when the thread has ended.
   std::string name(int thread) const;
-  /// None when the thread is gone or the kernel does not say.
+  /// None when the thread has ended or the kernel does not report it.
   std::optional<ThreadState> state(int thread) const;
-  /// Whether it holds back a signal; true when that cannot be found out.
+  /// Whether it blocks a signal; true when that is unknown.
   bool isBlocking(int thread, int signal_number) const;
 
-  /// Processor time since the thread began; none when it is gone.
+  /// Processor time since the thread began; none when it has ended.
   static std::optional<uint64_t> cpuNs(int thread);
 
 private:

@@ -1,5 +1,5 @@
 #pragma once
-// Objects out of memory that may be changing or gone, at a system call a page instead of one each.
+// Copies objects from memory that may be changing or unmapped, with one system call a page.
 #include <cstdint>
 #include <cstring>
 
@@ -7,15 +7,15 @@
 
 namespace deepcontext {
 
-/// Copies objects, whole pages at a time: the frames of a thread are neighbours.
+/// Copies whole pages, because the frames of a thread are adjacent.
 ///
 /// No address can fault (see `MemoryReader`): small, misaligned, not canonical, the kernel's, past
-/// a mapped file's end, unmapped by another thread meanwhile, or an object that runs past the end
-/// of the address space. Async-signal-safe; one thread at a time. 16 KiB, so no local variable of a
-/// signal handler.
+/// a mapped file's end, unmapped meanwhile, or an object that runs past the end of the address
+/// space. Async-signal-safe; one thread at a time. 16 KiB: too large for the stack of a signal
+/// handler.
 class PageReader {
 public:
-  /// Forget what was read; read through `memory` from now on.
+  /// Drop all pages; read through `memory` from now on.
   void begin(const MemoryReader *memory) {
     memory_ = memory;
     for (Page &page : pages_) {
@@ -23,7 +23,7 @@ public:
     }
   }
 
-  /// Copy the object at an address; false when there is none that can be read.
+  /// Copy the object at an address; false when it cannot be read.
   template <typename Value> bool copy(const void *address, Value *value) {
     auto from = reinterpret_cast<uintptr_t>(address);
     if (from % alignof(Value) != 0) {
@@ -38,7 +38,7 @@ public:
       size_t bytes = kPageBytes - from % kPageBytes;
       bytes = bytes < left ? bytes : left;
       std::memcpy(to, page + from % kPageBytes, bytes);
-      from += bytes; // to 0 past the end of the address space, where no page can be read
+      from += bytes; // wraps to 0 at the end of the address space, where no page can be read
       to += bytes;
       left -= bytes;
     }
@@ -46,10 +46,10 @@ public:
   }
 
 private:
-  // Pages of no machine are smaller, so one of these is readable as a whole or not at all.
+  // No machine has smaller pages, so each of these is readable as a whole or not at all.
   static constexpr uintptr_t kPageBytes = 4096;
   static constexpr uintptr_t kNoPage = 1; // no page begins there
-  // Of a walk: the thread's state, two of the interpreter's stack and one of the C stack.
+  // For a walk: the thread's state, two pages of the interpreter's stack and one of the C stack.
   static constexpr uint32_t kPages = 4;
 
   struct Page {
@@ -57,7 +57,7 @@ private:
     char bytes[kPageBytes];
   };
 
-  /// What is at the page, or null.
+  /// The content of a page, or null.
   const char *pageAt(uintptr_t address) {
     for (const Page &page : pages_) {
       if (page.address == address) {

@@ -43,7 +43,7 @@ PerfAnswer ask(const PerfEvent &event) {
   return answer;
 }
 
-/// What read(2) gives of a group. Source: linux/perf_event.h, perf_event_read_format.
+/// What read(2) returns for a group. Source: linux/perf_event.h, perf_event_read_format.
 struct GroupReading {
   uint64_t count;
   uint64_t enabled_ns;
@@ -73,7 +73,7 @@ std::vector<PerfAnswer> askForPerfEvents(const std::vector<std::string> &names) 
   for (const std::string &name : names) {
     for (const PerfEvent &event : perfEvents()) {
       if (name == event.name) {
-        answers.push_back({&event, EAGAIN, false}); // where no thread can be started
+        answers.push_back({&event, EAGAIN, false}); // the answer where no thread can be started
       }
     }
   }
@@ -111,7 +111,7 @@ int PerfCounters::open(int thread, const std::vector<PerfAnswer> &events) {
   return 0;
 }
 
-/// Together with the last event, which is of the same kind, if the processor can.
+/// In one group with the last event if that is of the same kind and the processor has room.
 int PerfCounters::add(int thread, const PerfAnswer &answer) {
   bool is_same_kind = !groups_.empty() && groups_.back().events[0]->type == answer.event->type;
   int leader = is_same_kind ? groups_.back().files[0] : -1;
@@ -138,7 +138,7 @@ void PerfCounters::read(PerfCounts *counts) {
     ssize_t size = ::read(group.files[0], &now, sizeof now);
     uint64_t ran_ns = now.running_ns - group.running_ns;
     if (size < 0 || now.count != group.events.size() || ran_ns == 0) {
-      continue; // it had no turn: what it would have counted is owed when it has one
+      continue; // it was not scheduled; its count follows when it is
     }
     uint64_t enabled_ns = now.enabled_ns - group.enabled_ns;
     double scale = static_cast<double>(enabled_ns) / static_cast<double>(ran_ns);

@@ -1,5 +1,5 @@
 #pragma once
-// Counters that the kernel keeps for single threads: the processor's and its own.
+// Hardware and software counters that the kernel keeps for single threads.
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -8,63 +8,64 @@
 
 namespace deepcontext {
 
-/// Something that can be counted.
+/// An event that can be counted.
 struct PerfEvent {
   const char *name; // as perf(1) calls it
   const char *metric;
   uint32_t type; // enum perf_type_id
   uint64_t config;
-  bool is_of_waiting; // rises as a thread stops running, not while it runs
-  bool is_of_kernel;  // happens in the kernel: nothing is counted where that may not be
+  bool is_of_waiting; // rises when a thread stops running, not while it runs
+  bool is_of_kernel;  // happens in the kernel, so it cannot be counted in user mode only
 };
 
 constexpr size_t kPerfEvents = 6;
 const std::array<PerfEvent, kPerfEvents> &perfEvents();
 
-/// Whether an event can be counted here.
+/// Whether an event can be counted on this machine.
 struct PerfAnswer {
   const PerfEvent *event = nullptr;
-  int error = 0;             // why not; 0: it can
-  bool is_user_only = false; // the kernel lets its own part not be counted
+  int error = 0;             // the reason; 0: it can be counted
+  bool is_user_only = false; // the kernel does not allow counting in kernel mode
 };
 
-/// Ask the kernel about each of the events named. Opens descriptors for a moment, in a thread that
-/// has a table of its own.
+/// Ask the kernel about each of the named events. Opens descriptors briefly, in a thread with its
+/// own table of descriptors.
 std::vector<PerfAnswer> askForPerfEvents(const std::vector<std::string> &names);
 
-/// What became of the counters of a session. Any thread.
+/// Summary of the counters of a session. Any thread.
 struct PerfCounts {
   std::atomic<uint64_t> threads{0};
   std::atomic<uint64_t> threads_refused{0};
-  std::atomic<int> error{0};           // of the last one refused; 0: there were too many
-  std::atomic<uint64_t> enabled_ns{0}; // of the processor's counters, over all threads
-  std::atomic<uint64_t> running_ns{0}; // of that, in which they had their turn
+  std::atomic<int> error{0};           // of the last refusal; 0: too many threads
+  std::atomic<uint64_t> enabled_ns{0}; // of the hardware counters, over all threads
+  std::atomic<uint64_t> running_ns{0}; // part of it, in which they were scheduled
 
   void clear();
 };
 
-/// The counters of one thread. What they have risen by is owed until a sample finds a place to
-/// charge. The sampler's thread opens, reads and closes them: the descriptors are in its table.
+/// The counters of one thread. Their increase is owed until a sample finds a place to charge. The
+/// sampler's thread opens, reads and closes them, because the descriptors are in its table.
 ///
-/// A processor has few counters. Where others use them, too, the kernel gives each a turn; what a
-/// counter rose by is then scaled to the time in which it should have run.
+/// A processor has few counters, which the kernel shares among their users by turns. The increase
+/// is then scaled to the whole time.
 class PerfCounters {
 public:
-  /// 0, or the error for which nothing is counted. The counters of a thread that has some stay.
+  /// Returns 0, or the error because of which nothing is counted. Does nothing when counters are
+  /// open.
   int open(int thread, const std::vector<PerfAnswer> &events);
-  /// Owe what they have risen by since.
+  /// Add their increase to what is owed.
   void read(PerfCounts *counts);
   void close();
-  /// Charge what is owed to the place of a sample: `charge(event, value)`. What rises while a
-  /// thread runs is charged where it is found running, what rises when it stops where it is found
-  /// waiting, as its time is; it does not wait for such a sample for ever.
+  /// Charge what is owed to the place of a sample: `charge(event, value)`. Events of running are
+  /// charged where a sample finds the thread running, events of stopping where it finds the thread
+  /// waiting; after kMostSamples without such a sample, to any place.
   template <typename Charge> void settle(bool is_waiting, Charge charge) {
     samples_since_running_ = is_waiting ? samples_since_running_ + 1 : 0;
     samples_since_waiting_ = is_waiting ? 0 : samples_since_waiting_ + 1;
     settleSide(false, !is_waiting || samples_since_running_ > kMostSamples, charge);
     settleSide(true, is_waiting || samples_since_waiting_ > kMostSamples, charge);
   }
-  /// As `settle`, whatever is owed.
+  /// Charge all that is owed.
   template <typename Charge> void settleAll(Charge charge) {
     settleSide(false, true, charge);
     settleSide(true, true, charge);
@@ -73,7 +74,7 @@ public:
 private:
   static constexpr uint32_t kMostSamples = 100;
 
-  /// Events that are counted together or not at all.
+  /// Events that the kernel schedules together.
   struct Group {
     std::vector<int> files; // the first leads
     std::vector<const PerfEvent *> events;

@@ -8,7 +8,7 @@ namespace deepcontext {
 
 namespace {
 
-// A list that changes while it is followed could lead round in a circle.
+// Bounds the walk, because a list that changes meanwhile may form a cycle.
 constexpr int kMostThreads = 1 << 16;
 
 } // namespace
@@ -22,7 +22,7 @@ RemotePython::RemotePython()
 }
 
 RemotePython::State RemotePython::find(int thread, const MemoryReader &memory) const {
-  const PyThreadState *address = oldest_; // newer ones are put in front
+  const PyThreadState *address = oldest_; // newer states are linked in front
   PyThreadState state;
   for (int seen = 0; address && seen < kMostThreads; ++seen) {
     if (!memory.read(address, &state, sizeof state) || state.interp != interpreter_) {

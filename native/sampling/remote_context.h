@@ -1,5 +1,5 @@
 #pragma once
-// The place of a thread that does not run, read without its help.
+// Reads the place of a thread that does not run.
 #include <Python.h>
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 namespace deepcontext {
 
 /// Finds Python's state of a thread and copies its frames. The thread may wake up meanwhile, so
-/// every read goes through `MemoryReader`, and the caller throws the result away if the thread has
+/// every read goes through `MemoryReader`, and the caller discards the result if the thread has
 /// used processor time since. Sampler's thread only; takes no lock of the interpreter.
 class RemotePython {
 public:
@@ -26,7 +26,7 @@ public:
   /// Whether `address` still is the state of the thread.
   bool isOf(const void *address, int thread, const MemoryReader &memory) const;
 
-  /// Fill in all of `context` for a thread whose levels `recorder` (or null) has.
+  /// Fill in `context` for a thread; `recorder` has its levels, or is null.
   void sample(const void *state, Recorder *recorder, uint64_t now, SampledContext *context,
               const MemoryReader &memory) const;
 

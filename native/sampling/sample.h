@@ -1,5 +1,5 @@
 #pragma once
-// What a thread says about itself when it is asked for a sample.
+// A thread's answer to the request for a sample.
 #include <atomic>
 #include <cstdint>
 
@@ -10,23 +10,23 @@ namespace deepcontext {
 class Recorder;
 struct Node;
 
-/// One Python frame, as opaque addresses: nothing behind them is kept alive.
+/// One Python frame, as opaque addresses of objects that are not kept alive.
 struct SampledFrame {
   const void *code;
   const void *instruction;
   const void *instance; // the frame's first local where it is a module's call, else null
 };
 
-/// The place a thread is at. Frames are a ring, innermost first, that keeps the outermost ones of a
-/// stack that is deeper than it.
+/// The place a thread is at. Frames are a ring, innermost first; of a deeper stack it keeps the
+/// outermost frames.
 struct SampledContext {
   static constexpr uint32_t kMaxFrames = 2048;
 
-  Recorder *recorder; // of the thread, or null: it has recorded nothing
+  Recorder *recorder; // of the thread; null when it has recorded nothing
   Node *base;         // of the recorder's tree: the scope that the frames hang below, or null
   bool is_in_operator;
   bool holds_gil;
-  bool is_garbled;         // a frame's address was none: the interpreter was changing it
+  bool is_garbled;         // a frame could not be read: the interpreter was changing it
   uint32_t frame_count;    // walked, kept or not
   uint64_t code_deaths;    // CodeTable::deaths() before the walk
   uint64_t operator_ticks; // the thread has spent in operators so far
@@ -37,8 +37,8 @@ struct SampledContext {
   uint32_t keptFrames() const { return frame_count < kMaxFrames ? frame_count : kMaxFrames; }
 };
 
-/// Where a thread and the sampler meet. The sampler fills in `thread` and asks; the thread's signal
-/// handler answers, once.
+/// Exchange between the sampler and a thread. The sampler sets `thread` and asks; the thread's
+/// signal handler answers once.
 struct SampleSlot {
   enum State : uint32_t { kIdle, kAsked, kAnswered };
 

@@ -1,5 +1,5 @@
 #pragma once
-// What a thread has spent, below the place where a sample finds it.
+// Charges a thread's time to the places where samples find it.
 #include <cstdint>
 
 #include "sampling/context_tree.h"
@@ -7,8 +7,8 @@
 
 namespace deepcontext {
 
-/// Writes the sampler's metrics into its tree. Which time is charged is up to `ThreadAccount`,
-/// which counts to `PerfCounters`. Sampler's thread, or whoever ended it.
+/// Writes the sampler's metrics into its tree. `ThreadAccount` decides which time is charged,
+/// `PerfCounters` which counts. Sampler's thread, or the thread that ended it.
 class SampleCharges {
 public:
   SampleCharges();
@@ -19,13 +19,13 @@ public:
     return tree_.thread(thread.recorder, thread.name, thread.serial);
   }
 
-  /// A sample found the thread at `place`. `is_about_gil`: it has the GIL, or waits for it.
+  /// A sample found the thread at `place`. `is_about_gil`: it holds the GIL or waits for it.
   void charge(SampledThread &thread, Node *place, SampleKind kind, const ThreadClocks &now,
               bool is_about_gil);
   void chargeCounters(SampledThread &thread, Node *place, bool is_waiting);
-  /// Processor time of a thread of which no more is known.
+  /// Charge processor time of a thread whose place is unknown.
   void chargeWhole(const SampledThread &thread, uint64_t cpu_ns);
-  /// Charge what is owed: no sample of the thread will come.
+  /// Charge what is owed, because no further sample of the thread will come.
   void settle(SampledThread &thread);
 
 private:

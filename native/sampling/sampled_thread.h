@@ -1,5 +1,5 @@
 #pragma once
-// A thread of the program, as the sampler knows it.
+// The sampler's state of one thread of the program.
 #include <cstdint>
 
 #include "core/recorder.h"
@@ -10,8 +10,8 @@
 
 namespace deepcontext {
 
-/// From the round that finds it to the one that misses it. Rounds are the sampler's visits to all
-/// threads, by number.
+/// Lives from the round that finds the thread to the round that no longer does. A round is one
+/// visit to all threads.
 struct SampledThread {
   SampledThread(int kernel_number, const ThreadClocks &start)
       : number(kernel_number), account(start) {}
@@ -23,18 +23,18 @@ struct SampledThread {
   const void *python_state = nullptr;
   Recorder *recorder = nullptr;
   bool is_identified = false; // it runs Python, or has recorded something
-  bool is_deaf = false;       // it holds the signal back
+  bool is_deaf = false;       // it blocks the signal
   uint32_t unanswered_rounds = 0;
   uint32_t visits = 0;
   uint64_t next_identification = 0; // a round
   uint64_t next_mask_check = 0;
   uint64_t next_visit = 0;
-  uint32_t still_visits = 0; // in a row that found it where it was
+  uint32_t still_visits = 0; // consecutive visits that found it at the same place
   uint64_t seen_cpu_ns = 0;
   bool is_waiting = false; // as of seen_cpu_ns
   bool waits_for_gil = false;
   bool waits_in_operator = false;
-  Node *place = nullptr; // the last one known
+  Node *place = nullptr; // the last known
   ThreadAccount account;
   PerfCounters counters;
   bool is_counted = false; // its counters are open

@@ -20,7 +20,8 @@ namespace deepcontext {
 
 namespace {
 
-constexpr uint64_t kRoundsBetweenSearches = 25; // one may have come while another went
+// at least: one thread may have started while another ended
+constexpr uint64_t kRoundsBetweenSearches = 25;
 constexpr char kNoThread[] =
     "the process may have no more threads (ulimit -u, or a container's limit)";
 
@@ -67,7 +68,7 @@ std::string Sampler::start(double rate_hz) {
   while (thread_.joinable() && sem_wait(&opened_) != 0) {
   }
   is_opening_ = false;
-  // Before other threads may fork, and so start another.
+  // Before other threads can fork, which starts another thread.
   std::string reason = was_refused_ ? kNoThread : cannot_open_;
   gil_.finish();
   if (!reason.empty()) {
@@ -125,7 +126,7 @@ void Sampler::join() {
   }
   turn_.fetch_add(1);
   syscall(SYS_futex, &turn_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
-  thread_.join(); // it never waits for the GIL
+  thread_.join(); // which never waits for the GIL
 }
 
 void Sampler::abandonInChild() {
@@ -136,7 +137,7 @@ void Sampler::abandonInChild() {
   if (may_ask_) {
     returnSampleSignal();
   }
-  new (&thread_) std::thread(); // what the handle names does not exist here
+  new (&thread_) std::thread(); // the handle's thread does not exist here
 }
 
 void Sampler::run(uint32_t turn) {
@@ -162,7 +163,7 @@ void Sampler::sample(uint32_t turn, bool is_first) {
     }
     sem_post(&opened_);
   } else {
-    // After a pause: what a thread did during it is not counted.
+    // After a pause, during which nothing is counted.
     for (auto &[number, thread] : threads_) {
       counted_.open(*thread);
     }
@@ -175,14 +176,14 @@ void Sampler::sample(uint32_t turn, bool is_first) {
       setNextRound();
     }
   }
-  for (auto &[number, thread] : threads_) { // their descriptors go with this thread
+  for (auto &[number, thread] : threads_) { // their descriptors end with this thread
     counted_.close(*thread);
   }
   SamplerCounts::bump(counts_.internal_cpu_ns, internalCpuNs() - before);
 }
 
-/// One period from now, a fifth more or less: a program whose own period is the same would always
-/// be found at the same place.
+/// One period from now, plus or minus a fifth, because a program with the same period would always
+/// be sampled at the same place.
 void Sampler::setNextRound() {
   random_ ^= random_ << 13;
   random_ ^= random_ >> 7;
@@ -215,7 +216,7 @@ void Sampler::finishAll() {
 void Sampler::visitAll(const Senses &senses) {
   ++round_;
   SamplerCounts::bump(counts_.rounds);
-  // A program that puts the default back has no use for the signal: some restore every handler.
+  // A program that restored the default does not use the signal: some restore every handler.
   bool has_signal = may_ask_ && (ownsSampleSignal() || takeSampleSignal());
   if (may_ask_ && !has_signal) {
     was_taken_.store(true, std::memory_order_relaxed);
@@ -246,20 +247,20 @@ void Sampler::findThreads(const Senses &senses) {
 }
 
 void Sampler::addThread(const Senses &senses, int number) {
-  // The main thread has our name for the moment in which it starts one of ours.
+  // The main thread has the profiler's name while it starts one of its threads.
   bool is_main = number == getpid();
   std::string name = is_main ? "MainThread" : senses.kernel.name(number);
   std::optional<uint64_t> cpu_ns = KernelThreads::cpuNs(number);
   if (!cpu_ns || (!is_main && isInternalThreadName(name))) {
     return;
   }
-  // What a new thread did before it was found, it did after the session began.
+  // A new thread started after the session began, so its earlier time counts.
   uint64_t now = monotonicNs();
   bool is_old = round_ == 0;
   ThreadClocks start{is_old ? now : now - *cpu_ns, 0, is_old ? *cpu_ns : 0};
   auto thread = std::make_unique<SampledThread>(number, start);
   if (!is_main && name == senses.kernel.name(getpid())) {
-    name = "Thread"; // it has no name of its own
+    name = "Thread"; // it was not named
   }
   thread->name = Interner::instance().internBounded(withoutNumbers(name));
   visits_->begin(senses, *thread, is_old);

@@ -1,5 +1,5 @@
 #pragma once
-// A native thread that finds out where all other threads of the process spend their time.
+// A native thread that samples where all other threads of the process spend their time.
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -24,7 +24,7 @@ class ThreadVisits;
 
 /// Visits all threads some hundred times a second (see `ThreadVisits`).
 ///
-/// Takes neither the GIL nor a lock of the interpreter. Like the watcher it is ended before a fork
+/// Takes neither the GIL nor a lock of the interpreter. Like the watcher it ends before a fork made
 /// by Python. Start and stop with the GIL held.
 class Sampler final : public PausableThread {
 public:
@@ -32,15 +32,15 @@ public:
 
   /// "" or the reason why nothing can be sampled.
   std::string start(double rate_hz);
-  /// What is counted in sessions that start from now on.
+  /// Choose what is counted in sessions that start from now on.
   void choosePerfEvents(std::vector<PerfAnswer> events) { counted_.choose(std::move(events)); }
   void stop();
   const SamplerCounts &counts() const { return counts_; }
   const PerfCounts &perfCounts() const { return counted_.counts(); }
-  /// Why running threads cannot be asked, or why sampling ended early; "" when all went well.
+  /// The reason why running threads could not be asked, or why sampling ended early; "" for none.
   std::string limitation() const;
 
-  /// Whether waits for the GIL can be told from others.
+  /// Whether waits for the GIL can be recognised.
   bool knowsGil() const { return gil_.isKnown(); }
 
   bool isStarted() const override { return is_started_; }
@@ -67,26 +67,27 @@ private:
 
   double rate_hz_ = 0;
   std::thread thread_;
-  std::atomic<uint32_t> turn_{0}; // of the thread that is to run; others end when they see it
+  // of the thread that should run; other threads end when they see it
+  std::atomic<uint32_t> turn_{0};
   bool is_started_ = false;
-  bool is_opening_ = false;            // the thread to be started is a session's first
-  sem_t opened_;                       // posted once by that one, when it knows whether it can work
-  std::string cannot_open_;            // written before that
-  bool may_ask_ = false;               // the signal was free when the session started
-  std::atomic<bool> was_taken_{false}; // the program has had it since, for a time at least
+  bool is_opening_ = false; // the next thread is the first of a session
+  sem_t opened_;            // posted once by that thread, when it knows whether it can work
+  std::string cannot_open_; // written before that
+  bool may_ask_ = false;    // the signal was free at the start of the session
+  std::atomic<bool> was_taken_{false}; // the program has used it since
   bool was_refused_ = false;           // the process may have no more threads; GIL held
   GilFutex gil_;
   SlotPool slots_;
-  // Opened in the program's table of descriptors. Not freed: a signal may be under way.
+  // Opened in the program's table of descriptors. Not freed, because a signal may be pending.
   const MemoryReader *handlers_memory_ = nullptr;
   CountedThreads counted_;
   SamplerCounts counts_;
   std::unique_ptr<ThreadVisits> visits_; // of the running or last session
   std::unordered_map<int, std::unique_ptr<SampledThread>> threads_; // by the kernel's number
   uint64_t round_ = 0;
-  // Outlasts a pause: a program that forks all the time is sampled, too.
+  // Kept over a pause, so that a program that forks often is sampled, too.
   uint64_t next_round_ns_ = 0;
-  uint64_t population_ = 0; // when threads were looked for last
+  uint64_t population_ = 0; // at the last search for threads
   uint64_t random_ = 88172645463325252u;
 };
 

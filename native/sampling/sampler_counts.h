@@ -1,5 +1,5 @@
 #pragma once
-// What became of the samples of a session.
+// Counts of the samples of a session.
 #include <atomic>
 #include <cstdint>
 
@@ -7,12 +7,12 @@ namespace deepcontext {
 
 /// Written by the sampler's thread, read by any.
 struct SamplerCounts {
-  std::atomic<uint64_t> rounds{0};     // visits to all threads
-  std::atomic<uint64_t> running{0};    // answered by the thread itself
-  std::atomic<uint64_t> waiting{0};    // read from a thread that did not run
-  std::atomic<uint64_t> lost{0};       // led nowhere; their time went to the next sample
-  std::atomic<uint64_t> cut{0};        // lack their innermost frames: the code was freed meanwhile
-  std::atomic<uint64_t> unanswered{0}; // the thread held the signal back, or ended
+  std::atomic<uint64_t> rounds{0};  // visits to all threads
+  std::atomic<uint64_t> running{0}; // answered by the thread itself
+  std::atomic<uint64_t> waiting{0}; // read from a thread that did not run
+  std::atomic<uint64_t> lost{0};    // could not be attributed; their time goes to the next sample
+  std::atomic<uint64_t> cut{0}; // without their innermost frames, whose code was freed meanwhile
+  std::atomic<uint64_t> unanswered{0}; // the thread blocked the signal, or ended
   std::atomic<uint64_t> threads{0};
   std::atomic<uint64_t> threads_refused{0};
   std::atomic<uint64_t> internal_cpu_ns{0}; // of the sampler's thread

@@ -1,11 +1,11 @@
 #pragma once
-// What the sampler's thread looks through.
+// The sampler's access to the kernel and to memory.
 #include "core/memory_reader.h"
 #include "sampling/kernel_threads.h"
 
 namespace deepcontext {
 
-/// Only the sampler's thread may open them: their descriptors are in its own table.
+/// Only the sampler's thread may construct it, because the descriptors are in its own table.
 struct Senses {
   KernelThreads kernel;
   MemoryReader memory;

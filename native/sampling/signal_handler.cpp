@@ -1,19 +1,19 @@
 // Async-signal-safe, the whole file. The handler runs on the sampled thread between any two of its
-// instructions, possibly inside malloc, the interpreter, or a hook of ours, so it
+// instructions, possibly inside malloc, the interpreter, or a hook of the profiler, so it
 //
 //   - allocates nothing, takes no lock, calls no function that does: what it calls is inline or in
 //     this file, except PyGILState_GetThisThreadState and PyGILState_Check (loads, and
 //     pthread_getspecific), clock_gettime and `MemoryReader::read` (system calls);
-//   - writes only to its own slot, which nobody else touches while it is `kAsked`;
+//   - writes only to its own slot, which no other thread uses while it is `kAsked`;
 //   - touches no thread-local memory but the recorder's pointer, which is initial-exec TLS and so
 //     needs no allocation;
-//   - reads of its own it has only its thread's open levels, which no other thread changes and
-//     which are never freed; all that is the interpreter's, the thread state included, may be half
-//     written or about to be freed and is copied by the kernel (see `PageReader`);
+//   - reads directly only its thread's open levels, which no other thread changes and which are
+//     never freed; memory of the interpreter, the thread state included, may be half written or
+//     about to be freed and is copied by the kernel (see `PageReader`);
 //   - stands on an alternate stack where the program has one, and uses less than 1 KiB of it;
-//   - leaves errno as it was.
+//   - restores errno.
 //
-// tests/architecture/test_signal_safety.py holds what this object file calls to that list.
+// tests/architecture/test_signal_safety.py compares what this object file calls with that list.
 #include "sampling/signal_handler.h"
 
 #include <cerrno>
@@ -54,7 +54,7 @@ void answer(SampleSlot *slot) {
 
 void onSampleSignal(int, siginfo_t *info, void *) {
   int saved = errno;
-  if (info->si_code == SI_QUEUE) { // else it is none of ours; by default it is ignored
+  if (info->si_code == SI_QUEUE) { // else it is not the sampler's, and ignored as by default
     auto number = static_cast<uint32_t>(info->si_value.sival_int);
     SampleSlot *slot = SampleSlots::at(number);
     if (slot && slot->state.load(std::memory_order_acquire) == SampleSlot::kAsked &&
@@ -82,7 +82,7 @@ bool takeSampleSignal() {
   if (sigaction(kSampleSignal, &ours, &old) != 0) {
     return false;
   }
-  if (old.sa_handler != SIG_DFL) { // the program has taken it since we looked
+  if (old.sa_handler != SIG_DFL) { // the program has taken it meanwhile
     sigaction(kSampleSignal, &old, nullptr);
     return false;
   }
@@ -105,7 +105,7 @@ void returnSampleSignal() {
 }
 
 bool askForSample(uint32_t slot_number, int thread) {
-  if (!ownsSampleSignal()) { // the program has taken it since the round began, and would get ours
+  if (!ownsSampleSignal()) { // the program has taken it since the round began, and would receive it
     return false;
   }
   siginfo_t info;

@@ -1,5 +1,5 @@
 #pragma once
-// The only code of the sampler that runs inside a signal handler.
+// The sampler's signal, its slots and its handler.
 #include <csignal>
 #include <cstdint>
 
@@ -7,12 +7,12 @@
 
 namespace deepcontext {
 
-/// The signal that asks a thread for a sample. Its default action is to be ignored, so that one
-/// that arrives after a program has put the default back (or after the session) does nothing;
-/// nothing else that may be sent to a thread at any time has that property and is free to use.
+/// The signal that asks a thread for a sample. By default it is ignored, so that one that arrives
+/// after the program has restored the default (or after the session) has no effect. No other free
+/// signal has that property.
 constexpr int kSampleSignal = SIGURG;
 
-/// Slots by number; a signal carries one. The sampler fills it, from the first on.
+/// Slots by number; a signal carries a number.
 class SampleSlots {
 public:
   static constexpr uint32_t kMost = 4096;
@@ -21,7 +21,7 @@ public:
   static SampleSlot *at(uint32_t number) {
     return number < kMost ? slots_[number].load(std::memory_order_acquire) : nullptr;
   }
-  /// Sampler's thread only. The memory is never given back: a signal may be under way.
+  /// Sampler's thread only. The memory is never freed, because a signal may be pending.
   static void put(uint32_t number, SampleSlot *slot) {
     slots_[number].store(slot, std::memory_order_release);
   }
@@ -30,13 +30,13 @@ private:
   static std::atomic<SampleSlot *> slots_[kMost];
 };
 
-/// Take the signal if nobody has: false when the program handles or ignores it itself.
+/// Take the signal; false when the program handles or ignores it.
 bool takeSampleSignal();
-/// Whether the signal still comes to us.
+/// Whether the sampler still handles the signal.
 bool ownsSampleSignal();
-/// Give it back, unless the program has taken it. Async-signal-safe.
+/// Restore the default, unless the program has taken the signal. Async-signal-safe.
 void returnSampleSignal();
-/// Ask the slot's thread for a sample; false when it is gone.
+/// Ask the slot's thread for a sample; false when it has ended.
 bool askForSample(uint32_t slot_number, int thread);
 
 } // namespace deepcontext

@@ -1,5 +1,5 @@
 #pragma once
-// Which of the slots that signals carry are in use.
+// The slots for samples that are in use.
 #include <cstdint>
 #include <vector>
 
@@ -7,11 +7,11 @@
 
 namespace deepcontext {
 
-/// Hands out slots by number and makes them as they are needed; they are never freed. Sampler's
-/// thread only, and `begin` while there is none.
+/// Hands out slots by number and makes them as needed; they are never freed. Sampler's thread only;
+/// `begin` while there is no such thread.
 class SlotPool {
 public:
-  /// A session begins: no thread has one.
+  /// A session begins: no slot is in use.
   void begin() {
     free_.clear();
     for (uint32_t slot = 0; slot < made_; ++slot) {

@@ -19,7 +19,7 @@ uint64_t takeAll(int64_t *owed) {
 void ThreadAccount::split(bool is_running) {
   int64_t other = other_ns_;
   if (other <= 0) {
-    return; // an operator ended between two readings; the next interval has what is missing here
+    return; // an operator ended between two readings; the next interval makes up for it
   }
   int64_t most = std::min(most_cpu_ns_, other);
   int64_t cpu = is_running ? most : std::clamp<int64_t>(least_cpu_ns_, 0, most);

@@ -10,9 +10,10 @@
 namespace deepcontext {
 
 /// Threads by serial number. Python's names are known only when a tree is read, with the GIL held;
-/// until then, and for ever if the thread ended before, a thread has the kernel's name. Any thread.
+/// until then, and after the thread has ended, a thread has the kernel's name. Any thread.
 ///
-/// Only so many threads are told apart: a program that starts a thread a step has a bounded tree.
+/// At most kMost threads have names of their own, so that a program that starts a thread a step has
+/// a bounded tree.
 class ThreadNames {
 public:
   static constexpr uint32_t kShared = 0; // the serial of threads beyond the first kMost

@@ -11,7 +11,7 @@ namespace {
 constexpr uint64_t kRoundsBetweenIdentifications = 50;
 constexpr uint32_t kVisitsOfYouth = 5;
 constexpr uint64_t kRoundsBetweenMaskChecks = 100;
-// A thread that stays where it is is visited less and less often, but this often at least.
+// A thread that does not run is visited less and less often, but at least this often.
 constexpr uint32_t kMostRoundsBetweenVisits = 8;
 constexpr uint32_t kStillVisitsBeforeRarer = 16;
 
@@ -34,7 +34,7 @@ void ThreadVisits::begin(const Senses &senses, SampledThread &thread, bool is_ol
   }
 }
 
-/// Find out whether a thread runs Python, and whether it records. Either may begin at any time.
+/// Find out whether a thread runs Python and whether it records. Both may begin at any time.
 void ThreadVisits::identify(const Senses &senses, SampledThread &thread) {
   thread.next_identification = round_ + kRoundsBetweenIdentifications;
   thread.recorder = RecorderRegistry::instance().ofThread(thread.number);
@@ -50,8 +50,8 @@ void ThreadVisits::identify(const Senses &senses, SampledThread &thread) {
   }
 }
 
-/// A thread of Python may record for the first time at any moment, and what its operators take is
-/// not to be charged twice.
+/// A Python thread may begin to record at any moment, and the time of its operators must not be
+/// charged twice.
 void ThreadVisits::findRecorder(SampledThread &thread) {
   if (thread.is_identified && !thread.recorder) {
     thread.recorder = RecorderRegistry::instance().ofThread(thread.number);
@@ -59,7 +59,7 @@ void ThreadVisits::findRecorder(SampledThread &thread) {
 }
 
 bool ThreadVisits::visit(const Senses &senses, SampledThread &thread) {
-  // A thread exists for a moment before it runs Python.
+  // A thread exists for a short time before it runs Python.
   bool is_young = ++thread.visits <= kVisitsOfYouth;
   if (thread.next_identification <= round_ || (is_young && !thread.is_identified)) {
     identify(senses, thread);
@@ -90,7 +90,7 @@ bool ThreadVisits::visit(const Senses &senses, SampledThread &thread) {
 }
 
 void ThreadVisits::look(const Senses &senses, SampledThread &thread, uint64_t cpu_ns) {
-  // The clock of a thread that is on a processor moves between two readings.
+  // The clock of a running thread advances between two readings.
   if (KernelThreads::cpuNs(thread.number) != cpu_ns) {
     ask(senses, thread);
     return;
@@ -131,7 +131,7 @@ void ThreadVisits::ask(const Senses &senses, SampledThread &thread) {
   }
   SampleSlot *slot = SampleSlots::at(thread.slot);
   if (slot->state.load(std::memory_order_relaxed) == SampleSlot::kAsked) {
-    return; // still under way
+    return; // not answered yet
   }
   parts_.counted.read(thread);
   thread.unanswered_rounds = 0;
@@ -155,7 +155,7 @@ void ThreadVisits::takeAnswer(const Senses &senses, SampledThread &thread) {
   }
 }
 
-/// Charge a sample that the thread has answered with.
+/// Charge the sample that the thread has answered.
 void ThreadVisits::take(const Senses &senses, SampledThread &thread) {
   const SampleSlot &slot = *SampleSlots::at(thread.slot);
   const SampledContext &context = slot.context;
@@ -184,7 +184,7 @@ void ThreadVisits::take(const Senses &senses, SampledThread &thread) {
   charges_.chargeCounters(thread, place, false);
 }
 
-/// Read the place of a thread that does not run. False when it has run meanwhile.
+/// Read the place of a thread that does not run; false when it has run meanwhile.
 bool ThreadVisits::readStill(const Senses &senses, SampledThread &thread, uint64_t cpu_ns,
                              SampleKind kind, bool waits_for_gil) {
   if (thread.python_state && !python_.isOf(thread.python_state, thread.number, senses.memory)) {
@@ -207,7 +207,7 @@ bool ThreadVisits::readStill(const Senses &senses, SampledThread &thread, uint64
     place = charges_.tree().place(*scratch_, charges_.nodeOf(thread), senses.memory, &is_whole);
     if (!place || scratch_->is_garbled) {
       SamplerCounts::bump(parts_.counts.lost);
-      thread.is_waiting = false; // looked at again next time
+      thread.is_waiting = false; // read it again next time
       return true;
     }
     SamplerCounts::bump(parts_.counts.cut, is_whole ? 0 : 1);
@@ -223,7 +223,7 @@ bool ThreadVisits::readStill(const Senses &senses, SampledThread &thread, uint64
   return true;
 }
 
-/// It has not run since it was seen waiting, so it still waits there.
+/// The thread has not run since it was seen waiting, so it still waits at that place.
 void ThreadVisits::stayWaiting(SampledThread &thread, uint64_t cpu_ns) {
   ThreadClocks now = thread.account.last();
   now.wall_ns = monotonicNs();
@@ -236,8 +236,8 @@ void ThreadVisits::stayWaiting(SampledThread &thread, uint64_t cpu_ns) {
                   thread.waits_for_gil);
 }
 
-/// A thread without Python has no place but itself, and what it waits for is nobody's business. One
-/// that runs and cannot be asked is charged as a whole, too.
+/// Charge a thread as a whole: one without Python, whose waits are not counted, or one that runs
+/// and cannot be asked.
 void ThreadVisits::chargeWithoutPlace(SampledThread &thread, uint64_t cpu_ns) {
   ThreadClocks now = thread.account.last();
   uint64_t wall_ns = monotonicNs();

@@ -1,5 +1,5 @@
 #pragma once
-// What the sampler does when it comes by a thread.
+// The sampler's visits to single threads.
 #include <Python.h>
 
 #include <cstdint>
@@ -17,37 +17,37 @@
 
 namespace deepcontext {
 
-/// What the visits of all sessions share.
+/// Parts that the visits of all sessions share.
 struct VisitParts {
   const GilFutex &gil;
   SlotPool &slots;
   CountedThreads &counted;
   SamplerCounts &counts;
-  const MemoryReader &handlers_memory; // what signal handlers read through
+  const MemoryReader &handlers_memory; // used by signal handlers
 };
 
-/// Finds out where a thread is and charges what it has spent. A thread that has used no processor
-/// time since the last visit is where it was. One that has and runs is asked by a signal, which its
-/// handler answers with its frames. One that waits is read without a signal, so that no system call
-/// of the program is interrupted.
+/// Finds out where a thread is and charges its time. A thread that has used no processor time since
+/// the last visit is at the same place. A running thread is asked by a signal, which its handler
+/// answers with its frames. A waiting thread is read without a signal, so that no system call of
+/// the program is interrupted.
 ///
-/// Of one session. Sampler's thread only, except where it says otherwise.
+/// For one session. Sampler's thread only, unless stated otherwise.
 class ThreadVisits {
 public:
   /// GIL held.
   explicit ThreadVisits(VisitParts parts);
 
-  /// Before a round's first visit; `may_ask`: the signal is the sampler's.
+  /// Call before a round's first visit. `may_ask`: the signal is the sampler's.
   void beginRound(uint64_t round, bool may_ask);
-  /// A thread that was just found. `is_old`: it may have been there before the session.
+  /// Begin with a thread that was just found. `is_old`: it may be older than the session.
   void begin(const Senses &senses, SampledThread &thread, bool is_old);
   /// False when the thread has ended.
   bool visit(const Senses &senses, SampledThread &thread);
-  /// Charge what happened since the last visit, and what is owed: after the last round, when there
-  /// is no sampler's thread. Opens no descriptor.
+  /// Charge the time since the last visit, and what is owed: after the last round, when there is no
+  /// sampler's thread. Opens no descriptor.
   void finish(SampledThread &thread);
-  /// The thread has ended, or the session: charge what is owed. A thread that lives on is named
-  /// when the tree is read.
+  /// The thread or the session has ended: charge what is owed. A living thread is named when the
+  /// tree is read.
   void forget(SampledThread &thread, bool has_ended);
 
 private:

@@ -26,9 +26,9 @@ namespace deepcontext {
 
 namespace {
 
-/// What another thread may hold at the moment of a fork, in lock order. The fork waits for it, so
-/// that the child, in which that thread does not exist, finds it whole and unlocked: code objects
-/// and modules die in children, too.
+/// Locks that another thread may hold at a fork, in lock order. The fork waits for them, so that
+/// the child, in which that thread does not exist, finds them free and their data consistent: code
+/// objects and modules die in children, too.
 std::array<Mutex *, 11> forkLocks() {
   return {&jax::arraysForkLock(),
           &jax::Attribution::instance().forkLock(),
@@ -43,10 +43,10 @@ std::array<Mutex *, 11> forkLocks() {
           &MetricRegistry::instance().forkLock()};
 }
 
-/// The threads that read a GPU's records end first: they may need what is locked then.
+/// The threads that read a GPU's records end first, because they may need these locks.
 void beforeFork() {
   guarded(gpu::beforeFork);
-  AllocationLedger::instance().lockForFork(); // never waits for one of the others
+  AllocationLedger::instance().lockForFork(); // its owner never waits for one of the others
   for (Mutex *mutex : forkLocks()) {
     mutex->lock();
   }
@@ -65,7 +65,7 @@ void afterFork() {
   guarded([] { gpu::afterFork(/*is_child=*/false); });
 }
 
-/// A forked child records nothing: it would count into its own copy of the parent's trees.
+/// A forked child records nothing: it would write to a copy of the parent's trees.
 void inForkedChild() {
   RecorderRegistry::instance().abandonInChild();
   unlock();

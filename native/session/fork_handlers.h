@@ -1,5 +1,5 @@
 #pragma once
-// What every layer does when the process forks.
+// Fork handlers of all layers.
 
 namespace deepcontext {
 

@@ -1,5 +1,5 @@
 #pragma once
-// Names of the nodes that all layers make.
+// Names of the nodes of all layers.
 #include "core/merge.h"
 
 namespace deepcontext {

@@ -1,5 +1,6 @@
 #pragma once
-// What the native tests are written in: cases that register themselves, checks that go on.
+// The framework of the native tests: cases that register themselves, checks that continue after a
+// failure.
 //
 // A failed check prints both sides and lets the case continue; the executable then exits with 1.
 #include <atomic>

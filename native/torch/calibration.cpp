@@ -12,7 +12,7 @@ namespace {
 constexpr int kWords = 43; // 344 bytes: past the last field of every known layout
 constexpr int kFewestSamples = 4;
 
-/// Which words of the object still fit; written by the calibrating thread only.
+/// Words of the object that still fit; written by the calibrating thread only.
 struct Candidates {
   uint64_t sequence = (1ull << kWords) - 1;
   uint64_t thread = (1ull << kWords) - 1;

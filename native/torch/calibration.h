@@ -15,7 +15,7 @@ namespace deepcontext::torch {
 bool beginCalibration(std::string *reason);
 
 /// Stop watching. True with the layout when exactly one candidate is left for each field and
-/// together they are a layout known from a real build; otherwise false with what was found.
+/// together they are a layout verified on a real build; otherwise false with what was found.
 bool finishCalibration(abi::RecordFunctionLayout *layout, std::string *reason);
 
 } // namespace deepcontext::torch

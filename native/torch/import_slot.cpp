@@ -50,7 +50,7 @@ Tables readTables(const link_map *library) {
   return tables;
 }
 
-/// What the program headers say about the library loaded at `base`.
+/// Addresses of the library loaded at `base`, from its program headers.
 struct Extent {
   uintptr_t base;
   uintptr_t begin = UINTPTR_MAX;
@@ -91,7 +91,7 @@ bool ImportSlot::find(const char *library, const char *symbol, std::string *reas
   }
   link_map *map = nullptr;
   int error = dlinfo(handle, RTLD_DI_LINKMAP, &map);
-  dlclose(handle); // whoever loaded it keeps it: libraries of frameworks are never unloaded
+  dlclose(handle); // stays loaded: libraries of frameworks are never unloaded
   if (error != 0 || !map) {
     *reason = std::string("the linker does not describe ") + library;
     return false;

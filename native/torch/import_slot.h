@@ -11,9 +11,9 @@ public:
   /// Find the slot of `symbol` in a library that is loaded already, by its file name. False with
   /// the reason when the library is not loaded or does not call the function through a slot.
   bool find(const char *library, const char *symbol, std::string *reason);
-  /// What calls through the slot reach now; null before the first call, which looks it up.
+  /// The function that calls through the slot reach; null before the first call, which resolves it.
   void *target() const;
-  /// Leaves the slot as it is where the kernel does not let its page be written.
+  /// Does nothing where the kernel does not allow the page to be written.
   void set(void *function);
   explicit operator bool() const { return place_ != nullptr; }
 

@@ -36,8 +36,8 @@ bool Library::load(std::string *reason) {
   find(handle, "_ZN2at14RecordFunction15currentThreadIdEv", &library.current_thread);
   find(handle, "aoti_torch_get_dim", &library.tensor_dim);
   find(handle, "aoti_torch_get_sizes", &library.tensor_sizes);
-  // A torch that keeps errors of this interface for the caller does not print them: its program
-  // did not ask for a line on standard error for each nested or symbolic tensor.
+  // A torch with this symbol keeps errors of the interface for the caller; older ones print a line
+  // to standard error for each nested or symbolic tensor.
   library.keeps_errors = dlsym(handle, "torch_exception_get_what") != nullptr;
   const std::pair<const void *, const char *> needed[] = {
       {reinterpret_cast<const void *>(library.add_global_callback), "at::addGlobalCallback"},

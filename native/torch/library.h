@@ -7,7 +7,7 @@
 
 namespace deepcontext::torch {
 
-/// Functions found by name in libtorch_cpu.so; `load` fills them or says what is missing.
+/// Functions found by name in libtorch_cpu.so.
 struct Library {
   uint64_t (*add_global_callback)(abi::RecordFunctionCallback) = nullptr;
   void (*remove_callback)(uint64_t) = nullptr;

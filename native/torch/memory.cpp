@@ -20,7 +20,8 @@ namespace {
 constexpr char kHostLibrary[] = "libc10.so";
 constexpr char kReport[] = "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE";
 
-/// A slot and what was in it. What another tool put over our function stays, with ours below it.
+/// A slot and its original content. When another tool has replaced the hook in turn, the slot is
+/// left to that tool, which calls the hook.
 struct Hook {
   ImportSlot slot;
   void *replacement = nullptr;
@@ -61,7 +62,7 @@ Stage stageOf(const Node *node, bool is_device) {
   bool is_in_module = false;
   for (; node; node = node->parent) {
     if (node->hasFlag(kFlagOptimizer)) {
-      // A module in it is the forward of a closure that was given to step().
+      // a module in it is the forward of a closure given to step()
       return is_in_module ? Stage::kForward : Stage::kOptimizer;
     }
     if (node->hasFlag(kFlagLoading)) {
@@ -83,7 +84,7 @@ Stage stageOf(const Node *node, bool is_device) {
   return is_forward || is_in_module ? Stage::kForward : Stage::kOther;
 }
 
-/// Note an allocation under the calling thread's current context.
+/// Record an allocation under the calling thread's current context.
 void noteAllocation(void *address, uint64_t bytes, uint16_t pool_key, const char *kind) {
   AllocationLedger &ledger = AllocationLedger::instance();
   bool is_noted = guarded([&] {
@@ -159,7 +160,7 @@ void hookReport(void *address, int64_t bytes, size_t allocated, size_t reserved,
                                                         device);
 }
 
-/// What the checking thread allocated and freed last.
+/// The last allocation and free of the checking thread.
 struct Check {
   pthread_t thread;
   std::atomic<void *> allocated{nullptr};
@@ -188,16 +189,16 @@ void checkFree(void *address) {
   g_true_free.load(std::memory_order_relaxed)(address);
 }
 
-/// Find a slot and what the library calls through it.
+/// Find a slot and the function that the library calls through it.
 bool findHook(Hook &hook, const char *library, const char *symbol, std::string *reason) {
-  if (hook.is_buried || hook.isInPlace()) { // what is below ours is known
+  if (hook.is_buried || hook.isInPlace()) { // the original is known
     return true;
   }
   if (!hook.slot.find(library, symbol, reason)) {
     return false;
   }
   hook.original = hook.slot.target();
-  if (!hook.original) { // not called yet: what the linker would find
+  if (!hook.original) { // not called yet: what the linker will find
     hook.original = dlsym(RTLD_DEFAULT, symbol);
   }
   if (!hook.original) {
@@ -237,7 +238,7 @@ void beginHostCheck() {
 }
 
 bool finishHostCheck(uintptr_t address, uint64_t bytes, std::string *reason) {
-  if (g_memalign.is_buried || g_free.is_buried) { // checked when they were put there
+  if (g_memalign.is_buried || g_free.is_buried) { // checked when they were installed
     return g_is_host_watched = true;
   }
   auto *expected = reinterpret_cast<void *>(address);

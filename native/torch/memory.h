@@ -1,9 +1,9 @@
 #pragma once
-// Watches the memory that PyTorch's allocators hand out and take back, on the host and on devices.
+// Records the memory that PyTorch's allocators hand out and take back, on the host and on devices.
 //
 // On the host: the calls of posix_memalign and free inside libc10.so. On devices: the calls of
 // c10::reportMemoryUsageToProfiler, which every caching allocator makes for each block. Both go
-// through slots of the linker that are set to functions of ours, which call the true ones.
+// through the linker's slots, which are set to hooks that call the original functions.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -15,18 +15,18 @@ void startMemory();
 
 /// Find the slots of the host's allocator. False with the reason.
 bool findHostAllocator(std::string *reason);
-/// From here to `finishHostCheck` the calling thread's allocations are noted, nobody's recorded.
+/// Until `finishHostCheck`, note the calling thread's last allocation and free; record nothing.
 void beginHostCheck();
-/// Whether the last allocation and the last free of the thread were of `address` and of `bytes`;
-/// then the host's memory is recorded from now on. False with the reason, and nothing is hooked.
+/// True when the thread's last allocation and free were of `address` and `bytes`: the host's memory
+/// is recorded from now on. Otherwise false with the reason, and nothing is hooked.
 bool finishHostCheck(uintptr_t address, uint64_t bytes, std::string *reason);
 
 /// Record the memory of devices whose allocators are loaded; returns their libraries' names.
 std::vector<std::string> watchDevices();
 
-/// Whether all hooks still stand where they were put.
+/// Whether all hooks are still in place.
 bool isMemoryWatched();
-/// Take no more, and take the hooks away. Calls under way finish.
+/// Record nothing more and remove the hooks. Running calls finish.
 void stopMemory();
 
 } // namespace deepcontext::torch

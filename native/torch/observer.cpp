@@ -31,8 +31,8 @@ struct AsyncContext final : abi::ObserverContext {
   uint64_t start_ticks;
 };
 
-/// What an operator that changes a view in place puts around its own autograd node. It takes the
-/// number after that node's, which no operator shows.
+/// The autograd node that an operator which changes a view in place puts around its own. It takes
+/// the number after that node's, which no operator shows.
 /// Source: torch/csrc/autograd/variable.cpp, rebase_history.
 constexpr const char *kCopySlices = "torch::autograd::CopySlices";
 
@@ -90,7 +90,7 @@ abi::ObserverContextPtr startAsync(Recorder &recorder, const void *record_functi
   return std::make_unique<AsyncContext>(recorder.index(), node->id, ticks());
 }
 
-/// Note on the scopes that PyTorch opens what is done inside them.
+/// Flag the scopes that PyTorch opens around an optimizer's step and data loading.
 void flagStage(Node *node, const char *name) {
   if (startsWith(name, "Optimizer.step#")) {
     node->setFlag(kFlagOptimizer);
@@ -99,8 +99,8 @@ void flagStage(Node *node, const char *name) {
   }
 }
 
-/// A scope: Python opens one through plumbing of its own and goes on inside it; C++ opens one like
-/// an operator, on its stack.
+/// Open a scope. One of Python is opened through plumbing functions and continues in their caller;
+/// one of C++ lies on the stack, like an operator.
 void openScope(Recorder &recorder, const void *record_function, const InterpreterFrame *top,
                const char *name) {
   Level *outer = recorder.innermost();
@@ -113,7 +113,7 @@ void openScope(Recorder &recorder, const void *record_function, const Interprete
     parent = pythonContext(recorder, top, outer);
   }
   Node *node = recorder.tree.child(parent, FrameKind::kScope, recorder.names.lookup(name), 0);
-  if (node != parent) { // else the tree is full
+  if (node != parent) { // not when the tree is full
     flagStage(node, name);
   }
   LevelKind kind = is_native ? LevelKind::kOperator : LevelKind::kScope;
@@ -127,8 +127,8 @@ void openWrapper(Recorder &recorder, const void *record_function, const Interpre
   }
 }
 
-/// Where an operator hangs that no forward operator caused. A wrapper's native frames come when the
-/// wrapped operator does: it may hang elsewhere.
+/// The parent of an operator that belongs to no forward operator. Native frames of a wrapper are
+/// added with the wrapped operator, which may hang elsewhere.
 Node *operatorContext(Recorder &recorder, const void *record_function, const InterpreterFrame *top,
                       const Level *outer) {
   bool is_wrapped = outer && outer->kind == LevelKind::kWrapper && !outer->charged;
@@ -145,7 +145,7 @@ void openOperator(Recorder &recorder, const void *record_function, const Interpr
   bool is_backward = scope == abi::kScopeBackward;
   Node *parent = nullptr;
   if (outer && outer->folded) {
-    is_backward = false; // a compiler traces gradients; they are no one's backward
+    is_backward = false; // a compiler traces gradients, which is no backward
   } else if (is_backward && sequence >= 0) {
     parent = forwardLink(recorder, record_function, name, sequence);
   }
@@ -154,20 +154,21 @@ void openOperator(Recorder &recorder, const void *record_function, const Interpr
   }
   uint32_t name_id = operatorName(recorder, record_function, name);
   Node *node = recorder.tree.child(parent, FrameKind::kOperator, name_id, 0);
-  bool is_full = node == parent; // what is flagged is then not this operator
+  bool is_full = node == parent; // then `node` is not this operator
   if (scope == abi::kScopeBackward) {
     if (is_backward && !is_full) {
       node->setFlag(kFlagBackward);
     }
     if (outer && outer->kind == LevelKind::kWrapper) {
-      // From here on the wrapper is this operator: its own time, and what it runs afterwards.
+      // From now on the wrapper stands for this operator: its own time, and what it runs
+      // afterwards.
       outer->node = node;
       outer->charged = node;
       recorder.path_length = outer->path_length;
     }
   } else if (sequence >= 0) {
-    // Composite operators show the number that the autograd node made inside them will get; the
-    // last to show it is the one that makes the node.
+    // A composite operator shows the number of the autograd node that will be made inside it; the
+    // last operator to show the number makes the node.
     if (!is_full) {
       node->setFlag(kFlagSequenced);
     }
@@ -214,12 +215,12 @@ void endAsync(const AsyncContext &context, uint64_t now) {
   // The node belongs to the starting thread; this thread's tree links to it.
   Node *link = recorder.tree.child(recorder.tree.root(), FrameKind::kLink, context.recorder_index,
                                    context.node_id);
-  // Elapsed beside the program, not inside it: a duration, but no exclusive time of any thread.
+  // A duration, but no exclusive time: it elapses beside the program, on no thread.
   link->duration.add(recorder.ticksSince(context.start_ticks, now));
 }
 
-/// An operator shows the number that the next autograd node will get, whether it makes one or not.
-/// If it did not, whatever takes the number later (a TorchScript graph, say) is not its doing.
+/// An operator shows the number of the next autograd node, whether it makes one or not. If it made
+/// none, a later taker of the number (a TorchScript graph, for example) must not be linked to it.
 void forgetUnusedNumber(Recorder &recorder, const void *record_function) {
   Level *outer = recorder.innermost();
   if ((outer && outer->kind == LevelKind::kOperator) ||

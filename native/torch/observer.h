@@ -14,7 +14,7 @@ struct ObserverOptions {
 
 /// Register the observer. Called once per session, GIL held.
 void startObserver(const ObserverOptions &options);
-/// Remove it. Callbacks already running finish; new operators pay nothing.
+/// Remove it. Running callbacks finish; new operators pay nothing.
 void stopObserver();
 bool isObserverRunning();
 

@@ -75,7 +75,7 @@ void forEachTensor(const void *record_function, int inputs_offset, Visit visit) 
   }
 }
 
-/// What the text is made of, as numbers: the name's id; per tensor its rank, then its sizes.
+/// The text as numbers: the name's id; per tensor its rank, then its sizes.
 struct Key {
   int64_t parts[ShapeNames::kMostParts];
   uint32_t count = 0;

@@ -11,8 +11,8 @@ namespace deepcontext::torch {
 /// Ids of names such as "aten::addmm([16], [8, 4], [4, 16])", one bracket per tensor argument.
 /// Owner thread only.
 ///
-/// A text is made when an operator meets shapes that this cache does not hold; otherwise the sizes
-/// alone are compared, all of them.
+/// A text is made for shapes that are not cached; otherwise only the sizes are compared, all of
+/// them.
 class ShapeNames final : public RecorderExtension {
 public:
   static constexpr ExtensionPlace kPlace = ExtensionPlace::kOperatorShapes;

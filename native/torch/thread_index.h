@@ -1,5 +1,5 @@
 #pragma once
-// From torch's thread number to that thread's recorder, readable without a lock.
+// Maps torch's thread numbers to recorders, readable without a lock.
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -8,8 +8,9 @@
 
 namespace deepcontext::torch {
 
-/// torch numbers threads 1, 2, 3 ... as they run their first operator. Two levels of fixed arrays
-/// hold 2^20 of them; later threads are not found (their backward stays under its own path).
+/// torch numbers threads 1, 2, 3 ... at their first operator. Two levels of fixed arrays hold 2^20
+/// of them; later threads are not found, and backward operators of what they ran stay under their
+/// own path.
 class ThreadIndex {
 public:
   static ThreadIndex &instance() {
@@ -25,7 +26,7 @@ public:
     const Block *block = blocks_[thread / kBlockSlots].load(std::memory_order_acquire);
     Recorder *recorder =
         block ? block->slots[thread % kBlockSlots].load(std::memory_order_acquire) : nullptr;
-    // A thread that has not recorded in this session keeps the last session's nodes.
+    // A thread that has not recorded in this session has the last session's nodes.
     return recorder && recorder->isOf(RecorderRegistry::generation()) ? recorder : nullptr;
   }
 

@@ -12,7 +12,7 @@
 namespace deepcontext::unwind {
 
 AddressTable &AddressTable::instance() {
-  static AddressTable *const table = new AddressTable(); // outlives every thread
+  static AddressTable *const table = new AddressTable(); // never destroyed: outlives every thread
   return *table;
 }
 
@@ -23,7 +23,7 @@ KnownAddress AddressTable::lookup(uintptr_t pc) {
     return known->second;
   }
   KnownAddress found;
-  LoadedObjects::keepLoaded([&] { // else another thread may unload the object that is looked at
+  LoadedObjects::keepLoaded([&] { // else another thread may unload the object
     refreshLocked();
     found = describe(pc);
   });
@@ -131,7 +131,7 @@ std::map<uint32_t, AddressTable::Unnamed> AddressTable::unnamed() const {
 }
 
 void AddressTable::nameFunctions() {
-  // Files are read without the lock: a thread of the program may be waiting for it.
+  // Files are read without the lock, because a thread of the program may wait for it.
   for (const auto &[file, unnamed] : unnamed()) {
     std::vector<std::string> symbols =
         symbolsAt(unnamed.file.path, unnamed.file.build_id, unnamed.offsets);

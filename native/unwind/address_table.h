@@ -15,7 +15,7 @@
 
 namespace deepcontext::unwind {
 
-/// What a walk needs of a return address.
+/// What a walk needs to know of a return address.
 struct KnownAddress {
   uintptr_t pc = 0;
   FrameRule rule;
@@ -23,7 +23,7 @@ struct KnownAddress {
   ObjectRole role = ObjectRole::kProgram;
 };
 
-/// A function by where it begins in its file; known for good.
+/// A function, identified by its start in its file; kept for good.
 struct Function {
   uint32_t file = 0;     // see LoadedObjects
   uint64_t offset = 0;   // address in the file, 0 in code of no file
@@ -42,18 +42,19 @@ public:
   KnownAddress lookup(uintptr_t pc);
   /// Hide the frames of the object that `address` lies in.
   void hide(uintptr_t address);
-  /// Functions whose names begin with `beginning` carry a call from one place to another and are
-  /// not worth showing. For functions that have not been named yet.
+  /// Hide functions whose names begin with `beginning`, which only pass a call on. Applies to
+  /// functions that have not been named yet.
   void addPlumbing(std::string beginning);
-  /// Moves when an object was unloaded: what was known of its addresses may be wrong.
+  /// Rises when an object was unloaded, so that its addresses may be reused.
   uint64_t epoch() const { return epoch_.load(std::memory_order_acquire); }
-  /// Notice objects that were unloaded since the last look-up.
+  /// Check for objects that were unloaded since the last look-up.
   void refresh();
 
   /// Function by id, with its name: "name" of its symbol, else "file+0xoffset".
   Function function(uint32_t id);
   ObjectFile file(uint32_t id) const;
-  /// Files that functions were seen in, by the order they came up, and how many have a name.
+  /// Files in which functions were seen, in order of appearance, and how many functions have a
+  /// name.
   struct FileUse {
     ObjectFile file;
     uint32_t functions = 0, named = 0;
@@ -79,10 +80,10 @@ private:
   std::unordered_map<uint64_t, uint32_t> function_ids_; // (file, offset) in one number
 };
 
-/// A thread's own copy of the addresses it meets. Owner thread only.
+/// One thread's cache of return addresses. Owner thread only.
 class ReturnAddressCache {
 public:
-  /// What each step of a walk reads: a quarter of a cache line.
+  /// Read by each step of a walk: a quarter of a cache line.
   struct Slot {
     uintptr_t pc = 0;
     int32_t cfa_offset = 0;
@@ -106,13 +107,13 @@ public:
   }
   /// The function at an address just looked up.
   uint32_t functionOf(const Slot &slot) const { return functions_[&slot - slots_.data()]; }
-  /// Forget everything if an object was unloaded; true when it did.
+  /// Forget everything if an object was unloaded. Returns whether one was.
   bool refresh();
 
 private:
   static constexpr int kSlotBits = 13;
   static constexpr size_t kSlots = size_t{1} << kSlotBits;
-  // How many walks apart unloaded objects are looked for: asking takes the dynamic linker's lock.
+  // Walks between two checks for unloaded objects, which take the dynamic linker's lock.
   static constexpr uint32_t kWalksBetween = 64;
 
   void fill(Slot &slot, uintptr_t pc);

@@ -1,5 +1,5 @@
 #pragma once
-// Reads the numbers of DWARF call frame information, never past the end of what it was given.
+// Reads the numbers of DWARF call frame information, never past the given end.
 // Source: LSB 5.0, "Exception Frames"; DWARF 5, section 6.4.
 #include <cstdint>
 #include <cstring>
@@ -150,7 +150,7 @@ inline uintptr_t DwarfReader::pointer(uint8_t encoding, uintptr_t data) {
     fail();
   }
   if (encoding & kIndirect) {
-    fail(); // only personality routines are encoded so, and those are skipped
+    fail(); // used for personality routines only, which are skipped
   }
   return has_failed_ ? 0 : static_cast<uintptr_t>(value);
 }

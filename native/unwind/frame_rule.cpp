@@ -62,7 +62,7 @@ struct Row {
   }
 };
 
-/// What a common information entry says of its functions.
+/// A common information entry: what its functions share.
 struct Common {
   uint64_t code_factor = 1;
   int64_t data_factor = 1;
@@ -236,8 +236,8 @@ private:
   size_t remembered_count_ = 0;
 };
 
-/// The bytes of an entry of .eh_frame after its length; none where the entry is not inside the
-/// segment, and where it is of 64-bit DWARF, which no compiler writes here.
+/// The bytes of an entry of .eh_frame after its length; none when the entry is not inside the
+/// segment, or is 64-bit DWARF, which compilers do not write here.
 DwarfReader entryAt(const uint8_t *begin, ByteRange segment) {
   if (!segment.contains(begin)) {
     return {begin, begin};

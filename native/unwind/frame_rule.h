@@ -1,6 +1,6 @@
 #pragma once
 // How to get from a return address to the caller's frame: the few rules that compilers use on
-// x86-64, out of an object's .eh_frame.
+// x86-64, read from an object's .eh_frame.
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -34,8 +34,8 @@ struct FunctionRule {
 /// The rule for code at `pc`, looked up in an object's .eh_frame_hdr; none where the object's table
 /// does not cover the address. The object must stay loaded meanwhile.
 ///
-/// Reads `segment` only, the loaded part of the object that the header lies in, whatever the table
-/// says: tools that rewrite objects leave wrong ones behind.
+/// Reads only inside `segment`, the loaded part of the object with the header, because tools that
+/// rewrite objects may leave wrong tables.
 std::optional<FunctionRule> findRule(const uint8_t *eh_frame_hdr, ByteRange segment, uintptr_t pc);
 
 } // namespace deepcontext::unwind

@@ -16,8 +16,8 @@ namespace deepcontext::unwind {
 
 namespace {
 
-// Beginnings of file names. What the vendors' compute libraries (cuBLAS, MIOpen, ...) do is the
-// program's doing and is shown.
+// Beginnings of file names. The vendors' compute libraries (cuBLAS, MIOpen, ...) are not among
+// them: their frames are shown.
 constexpr std::array<std::string_view, 12> kVendorFiles = {
     "libcuda.so",  "libcudart",      "libcupti",     "libnvrtc",
     "libnvidia-",  "libnvToolsExt",  "libamdhip64",  "libhsa-runtime64",
@@ -43,7 +43,7 @@ std::string executablePath() {
   return bytes > 0 ? std::string(path, static_cast<size_t>(bytes)) : std::string();
 }
 
-/// The object's path; "" where there is no file to read later.
+/// The object's path; "" when there is no file.
 std::string pathOf(const dl_phdr_info &info, bool is_first) {
   std::string_view name = info.dlpi_name ? info.dlpi_name : "";
   if (name.empty()) {
@@ -88,7 +88,7 @@ LoadCounts LoadCounts::now() {
   dl_iterate_phdr(
       [](dl_phdr_info *info, size_t, void *out) {
         *static_cast<LoadCounts *>(out) = {info->dlpi_adds, info->dlpi_subs};
-        return 1; // each object says the same
+        return 1; // the counts are the same for each object
       },
       &counts);
   return counts;
@@ -142,7 +142,7 @@ bool LoadedObjects::refresh() {
   Visit visit{this, true};
   dl_iterate_phdr(Visit::onObject, &visit);
   if (!visit.is_complete) {
-    objects_.clear(); // the next refresh begins anew
+    objects_.clear(); // the next refresh starts again
   }
   std::sort(objects_.begin(), objects_.end(),
             [](const LoadedObject &a, const LoadedObject &b) { return a.low < b.low; });

@@ -1,5 +1,5 @@
 #pragma once
-// The executables and shared libraries in the process: where they lie, what they are called.
+// The executable and shared libraries of the process: addresses and files.
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -15,15 +15,15 @@
 
 namespace deepcontext::unwind {
 
-/// What frames of an object mean to a reader of the profile.
+/// How frames of an object are shown.
 enum class ObjectRole : uint8_t {
   kProgram,     // shown
-  kHidden,      // the interpreter, whose Python frames are shown, and this profiler
-  kVendor,      // a GPU vendor's driver and profiler: how an API call is carried out
+  kHidden,      // the interpreter, whose Python frames are shown instead, and the profiler
+  kVendor,      // a GPU vendor's driver and profiler: inside of an API call
   kThreadStart, // the C library: hidden where it starts a thread
 };
 
-/// One file, known for good although it may be unloaded.
+/// One file; kept after it was unloaded.
 struct ObjectFile {
   std::string path;     // "" for the kernel's own (vdso) and for code in no file
   std::string build_id; // hexadecimal; "" when it has none
@@ -48,10 +48,10 @@ struct LoadCounts {
   static LoadCounts now();
 };
 
-/// A snapshot of the objects, renewed when it is out of date. Not thread-safe: see AddressTable.
+/// A snapshot of the loaded objects. Not thread-safe: see AddressTable.
 class LoadedObjects {
 public:
-  static constexpr uint32_t kNoFile = 0; // code that the program made, or memory of no object
+  static constexpr uint32_t kNoFile = 0; // generated code, or memory of no object
 
   LoadedObjects();
 
@@ -63,7 +63,7 @@ public:
   template <typename Use> static void keepLoaded(Use use) {
     struct Call {
       Use use;
-      std::exception_ptr error; // must not pass through the C library
+      std::exception_ptr error; // exceptions must not pass through the C library
     } call{std::move(use), nullptr};
     dl_iterate_phdr(
         [](dl_phdr_info *, size_t, void *user) {

@@ -54,7 +54,7 @@ std::string_view withoutParameters(std::string_view name) {
   return is_whole || endsWith(head.substr(0, opening), kOperator) ? name : head.substr(0, opening);
 }
 
-/// "void ns::f<int>" -> "ns::f<int>": templates' names begin with what they return.
+/// "void ns::f<int>" -> "ns::f<int>": names of templates begin with the return type.
 std::string_view withoutReturnType(std::string_view name) {
   int depth = 0;
   for (size_t i = name.size(); i-- > 0;) {
@@ -83,7 +83,8 @@ std::string demangledName(const std::string &symbol) {
 }
 
 std::string readableName(const std::string &symbol) {
-  if (!startsWith(symbol, kMangled)) { // of C, where the compiler's suffix is plain text: "f.cold"
+  // a C name, where the compiler's suffix is plain text: "f.cold"
+  if (!startsWith(symbol, kMangled)) {
     return symbol.substr(0, symbol.find('.', 1));
   }
   std::string plain = demangledName(symbol.substr(0, symbol.find('.')));

@@ -1,5 +1,5 @@
 #pragma once
-// How native functions are called in a profile.
+// Names of native functions as a profile shows them.
 #include <cstdint>
 #include <string>
 
@@ -8,8 +8,8 @@ namespace deepcontext::unwind {
 /// A C++ symbol with return type and parameters; other names come back as they are.
 std::string demangledName(const std::string &symbol);
 
-/// A symbol as a person reads it: demangled, without return type, parameters and the compiler's
-/// suffixes (".cold", ".part.0").
+/// A readable symbol: demangled, without return type, parameters and the compiler's suffixes
+/// (".cold", ".part.0").
 std::string readableName(const std::string &symbol);
 
 /// The name of a function that has no symbol: "libfoo.so+0x1234", the address in the file.

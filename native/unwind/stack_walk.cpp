@@ -14,7 +14,8 @@ struct LibgccWalk {
     auto &walk = *static_cast<LibgccWalk *>(user);
     NativeFrame frame;
     frame.pc = _Unwind_GetIP(context);
-    frame.sp = _Unwind_GetCFA(context); // of the frame inside this one: where this one's stack ends
+    // CFA of the next inner frame, which is where this frame begins
+    frame.sp = _Unwind_GetCFA(context);
     if (frame.sp >= walk.after) {
       walk.found->push_back(frame);
     }
@@ -28,8 +29,7 @@ struct LibgccWalk {
 
 __attribute__((noinline)) Registers Registers::ofCaller() {
 #if defined(__x86_64__)
-  // Asking for it gives this function a frame pointer: rbp, return address, then the caller's
-  // stack.
+  // The builtin gives this function a frame pointer: rbp, return address, then the caller's stack.
   auto frame = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
   return {readStack(frame + 8), frame + 16, readStack(frame)};
 #else
@@ -41,7 +41,7 @@ std::vector<NativeFrame> askLibgcc(const Registers &from, uintptr_t stack_high) 
   std::vector<NativeFrame> frames;
   LibgccWalk walk{from.sp, &frames};
   _Unwind_Backtrace(LibgccWalk::onFrame, &walk);
-  // It gives up in the same frame when it has no rule either.
+  // It stops in the same frame when it has no rule either.
   if (frames.size() < 2 || frames[0].pc != from.pc) {
     return {};
   }

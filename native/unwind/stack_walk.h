@@ -32,24 +32,24 @@ struct NativeFrame {
 };
 
 enum class WalkEnd : uint8_t {
-  kStopped,   // the visitor had seen enough
+  kStopped,   // the visitor stopped the walk
   kOutermost, // the thread's first frame
-  kNoRule,    // code without unwind information, of a compiler at run time for example
+  kNoRule,    // code without unwind information, generated at run time for example
   kBadStack,  // the next frame would not lie further out on this thread's stack
 };
 
-/// Other functions' frames hold AddressSanitizer's red zones: what the tables say is read anyway.
+/// Not checked by AddressSanitizer, because other functions' frames contain red zones.
 __attribute__((no_sanitize("address"))) inline uintptr_t readStack(uintptr_t address) {
   return *reinterpret_cast<const uintptr_t *>(address);
 }
 
 struct WalkResult {
   WalkEnd end = WalkEnd::kStopped;
-  bool is_by_libgcc = false; // it had to be asked, which is slow
+  bool is_by_libgcc = false; // libgcc was asked, which is slow
 };
 
-/// The frames that libgcc finds from the one at `from` on, innermost first; none if it has no rule
-/// for that one either.
+/// The frames that libgcc finds from `from` on, innermost first; none if it has no rule for the
+/// first.
 std::vector<NativeFrame> askLibgcc(const Registers &from, uintptr_t stack_high);
 
 template <typename Visit>
@@ -58,8 +58,8 @@ WalkResult walkByLibgcc(ReturnAddressCache &addresses, const Registers &from, ui
 
 /// Visit the native frames from `at` on, innermost first, until `visit(frame)` says false.
 ///
-/// `stack_high` is the end of the stack that `at.sp` lies on. Reads that stack only, whatever the
-/// tables say: never faults.
+/// `stack_high` is the end of the stack that `at.sp` lies on. Reads only that stack, so that wrong
+/// tables cause no fault.
 template <typename Visit>
 WalkResult walkStack(ReturnAddressCache &addresses, Registers at, uintptr_t stack_high,
                      Visit visit) {

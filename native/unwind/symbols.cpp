@@ -15,8 +15,8 @@ namespace deepcontext::unwind {
 
 namespace {
 
-/// A file, read and not mapped: one that is cut short meanwhile, by a build for example, would end
-/// the process with SIGBUS.
+/// A file, read and not mapped: a mapped file that is truncated meanwhile, by a build for example,
+/// would end the process with SIGBUS.
 class RegularFile {
 public:
   explicit RegularFile(const std::string &path)
@@ -47,7 +47,7 @@ public:
   }
   /// A text that ends inside the file, or "".
   std::string text(uint64_t offset) const {
-    constexpr uint64_t kMostBytes = 1 << 16; // longer names exist, of no use to anybody
+    constexpr uint64_t kMostBytes = 1 << 16; // longer names exist, but are of no use
     std::string text;
     while (offset < bytes_ && text.size() < kMostBytes) {
       char piece[256];

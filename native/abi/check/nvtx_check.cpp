@@ -1,4 +1,4 @@
-// Our declarations of NVTX against NVIDIA's headers: compiles when they agree.
+// Compile-only: native/abi/nvtx.h against NVIDIA's true headers.
 #include <nvtx3/nvToolsExt.h>
 
 #include <type_traits>

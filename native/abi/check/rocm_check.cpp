@@ -1,6 +1,6 @@
 // Compile-only: native/abi/rocprofiler.h and roctracer.h against AMD's true headers (MIT licence),
-// as the triton wheels carry them. Some of rocprofiler-sdk's are pruned there: what they lack is
-// left out.
+// as the triton wheels carry them. Some of rocprofiler-sdk's headers are pruned there; what they
+// lack is not checked.
 #define __HIP_PLATFORM_AMD__ 1
 #include <cstddef>
 #include <cstdint>

@@ -38,7 +38,7 @@ static_assert(std::is_same_v<Callback::StartCallback,
 static_assert(std::is_same_v<Callback::EndCallback,
                              void (*)(const at::RecordFunction &, at::ObserverContext *)>);
 
-// -- at::ObserverContext: torch deletes ours through its own declaration
+// -- at::ObserverContext: torch deletes the observer's context through its own declaration
 static_assert(sizeof(abi::ObserverContext) == sizeof(at::ObserverContext));
 static_assert(std::is_polymorphic_v<at::ObserverContext>);
 static_assert(std::has_virtual_destructor_v<at::ObserverContext>);

@@ -1,6 +1,5 @@
-// What CUPTI calls: on the launching thread for API calls, on its own for buffers. No lock of ours
-// is shared between launching threads, nothing is thrown, and CUPTI is not called back with a lock
-// held.
+// What CUPTI calls: on the launching thread for API calls, on its own thread for buffers. Launching
+// threads share no lock, no exception escapes, and CUPTI is not called with a lock held.
 #include "gpu/cupti/collector.h"
 #include "gpu/deadline.h"
 
@@ -8,8 +7,8 @@ namespace deepcontext::gpu::cupti {
 
 namespace {
 
-/// The context the thread launched in last: threads that each have one of their own, as a thread a
-/// device does, meet at no lock.
+/// The context that the thread last launched in, so that threads with one context each take no
+/// lock.
 struct SeenContext {
   void *context;
   uint64_t age;
@@ -70,7 +69,7 @@ void CuptiCollector::onCapture(int change, const abi::cupti::CallbackData &call)
   if (is_begun) {
     captures_.fetch_add(1);
   } else if (change < 0) {
-    // Down to none: a capture that was under way when the session began was not counted.
+    // Never below 0, because a capture that began before the session was not counted.
     uint32_t count = captures_.load();
     while (count > 0 && !captures_.compare_exchange_weak(count, count - 1)) {
     }
@@ -145,7 +144,7 @@ void CuptiCollector::onBufferRequested(uint8_t **buffer, size_t *bytes, size_t *
   *buffer = nullptr;
   *most_records = 0; // as many as fit
   *bytes = self.buffers_.bufferBytes();
-  // Releases before 12.9 crash when they are given none.
+  // Releases before 12.9 crash when they are given no buffer.
   bool must_have = self.library_.version < abi::cupti::kVersionDeclinedBuffers;
   *buffer = self.isRunning() || must_have ? self.buffers_.take(must_have) : nullptr;
   if (!*buffer) {
@@ -174,8 +173,8 @@ void CuptiCollector::onBufferCompletedV2(uint8_t *buffer, size_t bytes, size_t v
 }
 
 void CuptiCollector::countDropped(void *context, uint32_t stream) {
-  // A buffer may be completed after the unsubscribe. Without a client, releases 13.3 and 13.5
-  // follow a null pointer here where CUPTI never came up, for example without a device.
+  // A buffer may be completed after the unsubscribe. Without a subscriber, releases 13.3 and 13.5
+  // dereference a null pointer where CUPTI was never initialised, for example without a device.
   if (!isRunning()) {
     return;
   }

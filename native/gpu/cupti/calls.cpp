@@ -7,7 +7,7 @@ namespace deepcontext::gpu::cupti {
 
 namespace {
 
-/// The function's name without what tells its binary versions apart: _v2, _ptsz, _ptds.
+/// The function's name without the suffix of its binary version: _v2, _ptsz, _ptds.
 std::string_view plainName(std::string_view function) {
   for (std::string_view suffix : {"_ptsz", "_ptds", "_v2", "_v3"}) {
     if (function.size() > suffix.size() && endsWith(function, suffix)) {

@@ -10,13 +10,13 @@ namespace deepcontext::gpu::cupti {
 
 struct CallClass {
   bool is_launch = false;  // may cause activity records
-  bool is_waiting = false; // returns when the device is done
+  bool is_waiting = false; // returns when the device has finished
   int8_t captures = 0;     // +1: a stream begins to capture a graph; -1: ends
   uint32_t name = 0;       // interned; of waiting calls
 };
 
-/// By callback id; built from the names that the library itself gives its callbacks, so that no
-/// table ages with CUDA's releases.
+/// By callback id. Built from the names that the library gives its callbacks, so that a new CUDA
+/// release needs no new table.
 class CallTable {
 public:
   static constexpr uint32_t kMost = 2048;

@@ -39,7 +39,7 @@ std::string CuptiCollector::start(const Libraries &libraries, const CollectorOpt
            " names none of the driver's functions, so "
            "launches cannot be followed; check that nvidia-smi lists a GPU in this environment";
   }
-  if (driver_calls_.ids().empty()) { // once: a late callback may still be reading
+  if (driver_calls_.ids().empty()) { // once, because a late callback may still be reading
     driver_calls_ = calls;
   }
   options_ = options;
@@ -63,7 +63,7 @@ std::string CuptiCollector::start(const Libraries &libraries, const CollectorOpt
   Result result = abi::cupti::kSuccess;
   reason = enable(&result);
   if (result == abi::cupti::kNotCompatible && !is_second_family_ && library_.hasManySubscribers()) {
-    // Another tool, which has no callbacks, uses the second family: join it there.
+    // Another tool, without callbacks, uses the second family of functions: use the same.
     library_.Unsubscribe(subscriber_);
     reason = subscribeBeside(result);
     reason = reason.empty() ? enable(&result) : reason;
@@ -92,7 +92,7 @@ std::string CuptiCollector::subscribe() {
   return result == abi::cupti::kSuccess ? "" : explain("cuptiSubscribe", result);
 }
 
-/// Somebody holds CUPTI: share it where the library can, else say who it is.
+/// Another tool has subscribed: share CUPTI where the library can, else name that tool.
 std::string CuptiCollector::subscribeBeside(Result result) {
   if (!library_.Subscribe_v2 || library_.version < abi::cupti::kVersionSubscribeV2) {
     return explain("cuptiSubscribe", result);
@@ -180,9 +180,9 @@ void CuptiCollector::enableCallbacks() {
   }
 }
 
-/// Without it everything else goes on.
+/// A failure leaves the rest of the collector running.
 void CuptiCollector::startStalls() {
-  // For source lines, which a kernel of a module that was loaded earlier goes without.
+  // For source lines; kernels of modules that were loaded earlier have none.
   library_.EnableCallback(1, subscriber_, abi::cupti::kDomainResource,
                           abi::cupti::kResourceModuleLoaded);
   std::string problem = stalls_.start();
@@ -191,7 +191,7 @@ void CuptiCollector::startStalls() {
   }
 }
 
-/// Say what PC sampling lacks, once.
+/// Report what PC sampling lacks, once.
 void CuptiCollector::noteStalls(bool is_final) {
   if (!options_.with_stalls) {
     return;
@@ -206,7 +206,7 @@ void CuptiCollector::noteStalls(bool is_final) {
   }
 }
 
-/// Run a call that may hang; remembers it when it does.
+/// Run a call that may hang, as `Collector::callWithDeadline`.
 std::string CuptiCollector::callWithDeadline(const char *what,
                                              void (*work)(CuptiCollector &, Result *)) {
   return Collector::callWithDeadline("CUPTI", what, [what, work] {
@@ -223,7 +223,7 @@ std::string CuptiCollector::flush() {
   std::string problem =
       callWithDeadline("cuptiActivityFlushAll", [](CuptiCollector &self, Result *result) {
         *result = self.library_.ActivityFlushAll(0);
-        self.countDropped(nullptr, 0); // also when no buffer was full since
+        self.countDropped(nullptr, 0); // also when no buffer was completed since
       });
   if (!buffers_.waitUntilRead(options_.deadline_s) && problem.empty()) {
     problem = "activity buffers were not read in time";
@@ -244,13 +244,13 @@ std::string CuptiCollector::stop() {
   problem += problem.empty() || waiting.empty() ? waiting : "; " + waiting;
   std::string flushing =
       callWithDeadline("cuptiActivityFlushAll", [](CuptiCollector &self, Result *result) {
-        // Complete buffers first: a forced flush also hands over records that are not complete.
+        // Complete buffers first, because a forced flush also delivers incomplete records.
         self.library_.ActivityFlushAll(0);
         *result = self.library_.ActivityFlushAll(abi::cupti::kFlushForced);
         self.countDropped(nullptr, 0);
       });
   problem += problem.empty() || flushing.empty() ? flushing : "; " + flushing;
-  buffers_.waitUntilRead(options_.deadline_s); // records are read with the subscription
+  buffers_.waitUntilRead(options_.deadline_s); // before unsubscribing, which reading needs
   is_running_.store(false);
   std::string ending =
       callWithDeadline("cuptiUnsubscribe", [](CuptiCollector &self, Result *) { self.disable(); });
@@ -277,12 +277,12 @@ void CuptiCollector::disable() {
   subscriber_ = nullptr;
 }
 
-/// Let what was launched come to its end, so that its records are complete.
+/// Wait until launched work has ended, so that its records are complete.
 void CuptiCollector::synchronizeContexts() {
   if (!library_.CtxPushCurrent || !library_.CtxPopCurrent || !library_.CtxSynchronize) {
     return;
   }
-  if (captures_.load() > 0) { // waiting for the device would break the capture
+  if (captures_.load() > 0) { // waiting for the device would invalidate the capture
     lacking_.push_back("a CUDA graph was being captured when the session ended, so the GPU was not "
                        "waited for: work it still had then is missing");
     return;

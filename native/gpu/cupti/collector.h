@@ -1,5 +1,5 @@
 #pragma once
-// NVIDIA: driver callbacks for the call paths, activity buffers for what ran.
+// NVIDIA: driver callbacks give the call paths, activity buffers what ran.
 #include <atomic>
 #include <mutex>
 #include <set>
@@ -14,8 +14,8 @@
 
 namespace deepcontext::gpu::cupti {
 
-/// One per process, never destroyed: CUPTI may call back until the process is gone. Lock order:
-/// none of our locks is held while CUPTI is called, except the attribution's during GetNextRecord.
+/// One per process, never destroyed, because CUPTI may call back until the process ends. No lock is
+/// held while CUPTI is called, except the attribution's during GetNextRecord.
 class CuptiCollector final : public Collector {
 public:
   static CuptiCollector &instance();
@@ -77,11 +77,11 @@ private:
   StallSampler stalls_{library_, attribution_.stalls};
   std::vector<uint32_t> kinds_; // enabled
   abi::cupti::Subscriber subscriber_ = nullptr;
-  bool is_second_family_ = false; // the functions of CUPTI that several tools may share
+  bool is_second_family_ = false; // uses the functions of CUPTI that several tools may share
   std::atomic<bool> is_running_{false};
   std::atomic<void *> last_context_{nullptr};
-  std::atomic<uint64_t> contexts_age_{1}; // changes when a context is no longer known
-  std::atomic<uint32_t> captures_{0};     // streams that are capturing a graph
+  std::atomic<uint64_t> contexts_age_{1}; // rises when a context is destroyed
+  std::atomic<uint32_t> captures_{0};     // streams capturing a graph
   std::mutex contexts_mutex_;
   std::set<void *> contexts_;
   uint32_t memset_name_ = 0;

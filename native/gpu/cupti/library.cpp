@@ -77,7 +77,7 @@ std::string releaseOf(uint32_t version) {
 }
 
 std::string Library::load(const std::string &cupti_path, const std::string &driver_path) {
-  // A late callback of an earlier session may still be reading: what is the same is not written.
+  // A late callback of an earlier session may still be reading: write only what changed.
   if (cupti_path_.empty() || cupti_path != cupti_path_ || driver_path != driver_path_) {
     std::string reason = bind(cupti_path, driver_path);
     if (!reason.empty()) {

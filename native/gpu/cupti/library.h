@@ -9,10 +9,10 @@ namespace deepcontext::gpu::cupti {
 
 using abi::cupti::Result;
 
-/// CUPTI's functions by their own names less the prefix; optional ones may be null.
+/// CUPTI's functions by their names without the prefix; optional ones may be null.
 struct Library {
-  /// Load both libraries, the driver first: without one every CUPTI call fails with an error that
-  /// says nothing. Returns why not, or "".
+  /// Load both libraries, the driver first, because without a driver every CUPTI call fails with an
+  /// unspecific error. Returns the reason for a failure, or "".
   std::string load(const std::string &cupti_path, const std::string &driver_path);
 
   uint32_t version = 0;
@@ -82,10 +82,10 @@ private:
   std::string driver_path_;
 };
 
-/// CUPTI's name for a result: "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES (35)". Its own text functions
-/// answer nothing without a driver.
+/// CUPTI's name for a result: "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES (35)". Not by CUPTI's function,
+/// which needs a driver.
 std::string nameOf(Result result);
-/// What a person can do about it; "" for errors that leave nothing to do.
+/// What a user can do about it; "" when there is nothing.
 std::string adviceOn(Result result);
 /// "<what> failed with <name>: <advice>".
 std::string explain(const char *what, Result result);

@@ -99,7 +99,7 @@ void CuptiCollector::decode(const abi::cupti::Activity &record) {
 }
 
 void CuptiCollector::decodeKernel(const abi::cupti::Kernel &record) {
-  // Buffers come cold from another thread: ask for the lines of a record some steps ahead.
+  // Buffers come cold from another thread: prefetch the lines of a record four records ahead.
   constexpr size_t kAhead = 4 * 224;
   for (size_t line = 0; line < 192; line += 64) {
     __builtin_prefetch(reinterpret_cast<const char *>(&record) + kAhead + line);

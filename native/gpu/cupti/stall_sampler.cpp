@@ -18,13 +18,14 @@ constexpr std::chrono::seconds kPatience{1};
 constexpr uint32_t kPeriodExponent = 12; // one sample each 2^12 cycles
 constexpr size_t kScratchBytes = 16u << 20;
 constexpr size_t kHardwareBytes = 64u << 20;
-constexpr size_t kMostCubinBytes = 64u << 20; // kept for source lines; further modules have none
+constexpr size_t kMostCubinBytes = 64u << 20; // kept for source lines; modules beyond have none
 constexpr size_t kMostNames = 1u << 20;
 constexpr int kMostReadings = 256; // after one window
 constexpr char kStalled[] = "issue_stalled_";
 constexpr char kNotIssued[] = "_not_issued";
 
-/// On the system clock: waiting on the steady one needs a call that ThreadSanitizer does not know.
+/// On the system clock, because ThreadSanitizer does not know the call that waits on the steady
+/// clock.
 template <typename Duration> std::chrono::system_clock::time_point after(Duration duration) {
   return std::chrono::system_clock::now() + duration;
 }
@@ -60,14 +61,14 @@ std::string StallSampler::start() {
 
 void StallSampler::startThread() {
   if (thread_.joinable()) {
-    thread_.join(); // it has ended since `endThread` gave it up
+    thread_.join(); // it has ended since `endThread` timed out
   }
   is_ending_ = false;
   thread_ = startInternalThread([this] { run(); });
   has_thread_ = thread_.joinable();
 }
 
-/// False when the thread has not ended after `seconds`: it stays behind inside CUPTI.
+/// False when the thread has not ended after `seconds`: it remains inside CUPTI.
 bool StallSampler::endThread(std::unique_lock<std::mutex> &lock, double seconds) {
   is_ending_ = true;
   wake_.notify_all();
@@ -86,7 +87,7 @@ void StallSampler::stop() {
     return;
   }
   std::unique_lock<std::mutex> lock(mutex_);
-  constexpr double kLong = 1e6; // the caller has a deadline of its own
+  constexpr double kLong = 1e6; // the caller has a deadline
   if (has_thread_) {
     endThread(lock, kLong);
   }
@@ -98,7 +99,7 @@ void StallSampler::stop() {
       readAll(context, sampled);
       abi::cupti::PcContextParameters parameters{sizeof parameters, nullptr, context};
       library_.PCSamplingDisable(&parameters);
-      take(sampled); // disabling hands over what is left
+      take(sampled); // disabling delivers the remaining samples
     }
   }
   lock.lock();
@@ -148,7 +149,7 @@ void StallSampler::resume() {
   if (!isRunning()) {
     return;
   }
-  is_ending_ = false; // a thread that did not end in time goes on
+  is_ending_ = false; // a thread that did not end in time continues
   if (!has_thread_) {
     startThread();
   }
@@ -159,7 +160,7 @@ std::string StallSampler::refusal() const {
   return refusal_;
 }
 
-/// Give a context up.
+/// Stop sampling a context.
 void StallSampler::refuse(void *context, const char *what, Result result) {
   std::lock_guard<std::mutex> lock(mutex_);
   refusal_ = "stalls are not sampled: " + explain(what, result);
@@ -192,7 +193,7 @@ void StallSampler::run() {
   changed_.notify_all();
 }
 
-/// Contexts took their sampling along; a new one may have the address of an old one.
+/// A destroyed context has ended its sampling; a new context may have its address.
 void StallSampler::forgetGone() {
   for (void *context : gone_) {
     sampled_.erase(context);
@@ -250,7 +251,7 @@ bool StallSampler::readReasons(void *context, Sampled &sampled) {
 bool StallSampler::configure(void *context, Sampled &sampled) {
   size_t reasons = sampled.reason_indices.size();
   sampled.pcs.assign(kPcs, abi::cupti::PcData{});
-  // Room for all reasons, whatever is asked for: CUPTI is not told how much there is.
+  // Room for all reasons, because CUPTI is not told the size.
   sampled.stalls.assign(kPcs * sampled.all_reasons, abi::cupti::PcStall{});
   for (size_t i = 0; i < kPcs; ++i) {
     sampled.pcs[i].bytes = sizeof(abi::cupti::PcData);
@@ -305,7 +306,7 @@ void StallSampler::window(void *context, Sampled &sampled) {
 }
 
 /// A window's samples are read before the next begins, or their addresses would be ambiguous. False
-/// when the context is given up.
+/// when sampling of the context has stopped.
 bool StallSampler::readAll(void *context, Sampled &sampled) {
   for (int i = 0; i < kMostReadings; ++i) {
     abi::cupti::PcGetDataParameters reading{sizeof reading, nullptr, context, &sampled.data};
@@ -314,7 +315,7 @@ bool StallSampler::readAll(void *context, Sampled &sampled) {
     if (!take(sampled)) {
       return false;
     }
-    // Out of memory: the device's buffer was full, and what is in it is still to be read.
+    // Out of memory means that the device's buffer was full; its content can still be read.
     if (result != abi::cupti::kSuccess && result != abi::cupti::kOutOfMemory) {
       refuse(context, "cuptiPCSamplingGetData", result);
       return false;
@@ -326,7 +327,7 @@ bool StallSampler::readAll(void *context, Sampled &sampled) {
   return true;
 }
 
-/// Count the samples of the buffer, and empty it. False when this cannot go on.
+/// Count the samples of the buffer, and empty it. False when sampling must stop.
 bool StallSampler::take(Sampled &sampled) {
   for (size_t i = 0; i < sampled.data.count && i < kPcs; ++i) {
     const abi::cupti::PcData &pc = sampled.pcs[i];

@@ -1,5 +1,5 @@
 #pragma once
-// Why instructions wait, sampled by the device in short windows.
+// Reasons for which instructions wait, sampled by the device in short windows.
 #include <atomic>
 #include <condition_variable>
 #include <map>
@@ -17,32 +17,33 @@
 
 namespace deepcontext::gpu::cupti {
 
-/// CUPTI's PC sampling in continuous mode, which lets kernels overlap, on a thread of its own: on
-/// for a window, off for ten. Only where it was asked for: it needs rights that ordinary users
-/// often lack, and memory of the device.
+/// CUPTI's PC sampling in continuous mode, which lets kernels overlap, controlled by a thread: on
+/// for one window, off for ten. Only on request, because it needs privileges that ordinary users
+/// often lack, and device memory.
 ///
 /// The mutex is never held while CUPTI is called.
 class StallSampler {
 public:
   StallSampler(const Library &library, StallTable &table) : library_(library), table_(table) {}
 
-  /// Begin; returns why not, or "". Contexts may come later.
+  /// Begin. Returns the reason for a failure, or "". Contexts may be added later.
   std::string start();
-  /// End the thread, then what it enabled. May wait for CUPTI.
+  /// End the thread, then the sampling it enabled. May wait for CUPTI.
   void stop();
   bool isRunning() const { return is_running_.load(std::memory_order_relaxed); }
 
   // -- on the program's threads
   void addContext(void *context);
-  /// The context is about to go: waits until the sampler has let go of it, a second at most.
+  /// The context is about to be destroyed: waits until the sampler no longer uses it, one second at
+  /// most.
   void dropContext(void *context);
   void addModule(const abi::cupti::ModuleData &module);
 
-  /// Keep no thread across a fork; false when a call of CUPTI does not come back.
+  /// Keep no thread across a fork; false when a call of CUPTI does not return.
   bool pause();
   void resume();
 
-  /// Why something is not sampled, as CUPTI said it last; "" when all is.
+  /// CUPTI's last reason for not sampling something; "" when there is none.
   std::string refusal() const;
   uint64_t samples() const { return samples_.load(std::memory_order_relaxed); }
   uint64_t dropped() const { return dropped_.load(std::memory_order_relaxed); }
@@ -51,10 +52,10 @@ public:
 private:
   static constexpr size_t kPcs = 4096; // of one reading
   using Image = std::shared_ptr<const std::vector<char>>;
-  /// What one context is configured with; CUPTI keeps pointers into it.
+  /// The configuration of one context; CUPTI keeps pointers into it.
   struct Sampled {
-    size_t all_reasons = 0;                    // that the device has
-    std::vector<uint32_t> reason_indices;      // those asked for
+    size_t all_reasons = 0;                    // of the device
+    std::vector<uint32_t> reason_indices;      // requested
     std::map<uint32_t, uint32_t> reason_names; // CUPTI's index -> interned
     std::vector<abi::cupti::PcData> pcs;
     std::vector<abi::cupti::PcStall> stalls;
@@ -87,14 +88,14 @@ private:
   std::thread thread_;
   bool is_ending_ = false;
   bool has_thread_ = false;
-  std::set<void *> contexts_;        // asked for
-  std::set<void *> gone_;            // destroyed since the thread last looked
-  void *in_use_ = nullptr;           // the context that CUPTI is called for now
+  std::set<void *> contexts_;        // to be sampled
+  std::set<void *> gone_;            // destroyed since the thread last checked
+  void *in_use_ = nullptr;           // the context of the current call of CUPTI
   std::map<uint64_t, Image> cubins_; // by CRC
   size_t cubin_bytes_ = 0;
   std::string refusal_;
 
-  // -- the sampling thread's own
+  // -- the sampling thread only
   std::map<void *, Sampled> sampled_;
   std::map<std::tuple<uint64_t, uint32_t, uint64_t>, Line> lines_; // cubin, function, offset
   std::unordered_set<const char *> names_; // CUPTI shares them between records: never freed
@@ -103,9 +104,9 @@ private:
   std::atomic<uint64_t> samples_{0}, dropped_{0}, windows_{0};
 };
 
-/// "smsp__pcsamp_warps_issue_stalled_long_scoreboard" is "long_scoreboard"; "" for what is no
-/// reason to wait: counts of the samples themselves, and the subset that was not issued, which
-/// would count twice.
+/// "smsp__pcsamp_warps_issue_stalled_long_scoreboard" becomes "long_scoreboard". "" for counters
+/// that are no reason to wait: sample counts, and the not-issued subsets, which would be counted
+/// twice.
 std::string shortReason(const std::string &name);
 
 } // namespace deepcontext::gpu::cupti

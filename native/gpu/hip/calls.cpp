@@ -11,13 +11,13 @@ struct ThreadState {
   bool is_capturing = false;
   std::vector<TreePlace> captured;
   const void *replayed = nullptr; // the executable
-  uint32_t next_node = 0;         // of the replay; 0 when its graph was not seen
+  uint32_t next_node = 0;         // next of the replay; 0 when the graph was not seen
   uint32_t nodes_left = 0;
   bool has_overrun = false;
 };
 thread_local ThreadState t_state;
 
-/// A node of a graph that was captured before profiling began: in no table.
+/// A node of a graph that was captured before profiling began; in no table.
 constexpr uint32_t kUnseenNode = UINT32_MAX;
 
 } // namespace

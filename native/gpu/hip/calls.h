@@ -1,6 +1,5 @@
 #pragma once
-// HIP functions that matter, and graphs as HIP lets them be followed: by the order of their
-// kernels.
+// Classes of HIP functions, and HIP graphs, whose kernels are identified by their order.
 #include <atomic>
 #include <cstdint>
 #include <map>
@@ -18,7 +17,7 @@ enum class HipFunction : uint8_t {
   kWait,         // the host waits for the device
   kBlockingCopy, // feeds the device and waits for it
   kAsyncCopy,
-  kMemset, // by a kernel of the run time's own
+  kMemset, // by a kernel of the run time
   kBeginCapture,
   kEndCapture,
   kInstantiate,
@@ -28,19 +27,20 @@ enum class HipFunction : uint8_t {
 };
 
 HipFunction classifyHip(std::string_view function);
-/// Whether a function does more than to tell what is known already.
+/// Whether a function does more than return a known value.
 bool isWorthATime(std::string_view function);
 
-/// HIP tells neither which graph node a kernel is of, nor who captured it; both are known by order:
-/// the n-th kernel captured on a thread is the n-th that a replay dispatches. Exact for graphs
-/// without parallel branches. A graph whose replay dispatches another number of kernels than were
-/// captured (a copy may be one) loses its nodes, and is counted. Called on the program's threads.
+/// HIP reports neither the graph node of a kernel nor where it was captured. Both follow from
+/// order: the n-th kernel captured on a thread is the n-th that a replay dispatches. Exact for
+/// graphs without parallel branches. A graph whose replay dispatches another number of kernels than
+/// were captured (some copies are kernels) loses its nodes, and is counted. Called on the program's
+/// threads.
 class HipGraphs {
 public:
   explicit HipGraphs(GraphTable &table) : table_(table) {}
 
   void beginCapture();
-  /// A kernel was launched on the calling thread; noted if the thread captures.
+  /// A kernel was launched on the calling thread; recorded if the thread captures.
   void noteKernel(TreePlace place);
   bool isCapturing() const;
   void endCapture(const void *graph);
@@ -49,8 +49,8 @@ public:
   /// The calling thread replays `executable` from here to endReplay().
   void beginReplay(const void *executable);
   void endReplay();
-  /// The graph node of the kernel that the calling thread's replay dispatches next; 0 outside of
-  /// one.
+  /// The graph node of the kernel that the calling thread's replay dispatches next; 0 outside a
+  /// replay.
   uint32_t nextNode();
   uint64_t outOfOrder() const { return out_of_order_.load(std::memory_order_relaxed); }
   void clear();

@@ -15,7 +15,7 @@ std::string HipCollector::stop() {
   if (!isRunning()) {
     return "";
   }
-  std::string problem = flushWithDeadline(); // tells which devices to wait for
+  std::string problem = flushWithDeadline(); // its records say which devices to wait for
   if (problem.empty()) {
     problem = hip_.synchronize(usedDevices(), options_.deadline_s);
     std::string flushing = flushWithDeadline();

@@ -1,5 +1,5 @@
 #pragma once
-// What the two collectors of AMD's devices share: how they flush, end and leave a forked child.
+// What the two collectors of AMD's devices share: flush, stop and fork.
 #include <atomic>
 #include <string>
 
@@ -18,9 +18,9 @@ public:
   void afterFork(bool is_child) override;
 
 protected:
-  /// Have the library hand over complete records; returns what went wrong, or "".
+  /// Have the library deliver complete records. Returns what went wrong, or "".
   virtual std::string flushWithDeadline() = 0;
-  /// All records have come; the library still answers.
+  /// Called when all records have come and no call hangs.
   virtual void disable() {}
 
   HipRuntime hip_;

@@ -23,7 +23,7 @@ bool isNumber(std::string_view text) {
          text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-/// The place of the GPU that `entry` names, or the number of GPUs for none.
+/// The index of the GPU that `entry` names; the number of GPUs when there is none.
 size_t placeOf(std::string_view entry, const std::vector<HipGpu> &gpus) {
   if (isNumber(entry)) {
     return std::min<size_t>(std::strtoul(std::string(entry).c_str(), nullptr, 10), gpus.size());

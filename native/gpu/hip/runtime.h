@@ -1,6 +1,5 @@
 #pragma once
-// The HIP run time of the program, for the two of AMD's interfaces: its devices, and waiting for
-// them.
+// The program's HIP run time: its devices, and waiting for them.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -9,13 +8,12 @@
 
 namespace deepcontext::gpu {
 
-/// libamdhip64, if the program has loaded it: loading it here would be the program's first use of
-/// ROCm.
+/// libamdhip64, if the program has loaded it. The profiler does not load it: that would start ROCm.
 class HipRuntime {
 public:
   void find(const std::string &path);
-  /// Wait for what the program has put on `devices` (HIP's ordinals), on a thread of its own, whose
-  /// current device is nobody else's. Returns what went wrong, or "".
+  /// Wait for the program's work on `devices` (HIP's ordinals), on a new thread, so that no thread
+  /// of the program changes its current device. Returns what went wrong, or "".
   std::string synchronize(const std::vector<uint32_t> &devices, double deadline_s);
 
 private:
@@ -26,11 +24,11 @@ private:
 
 /// A GPU as the driver lists it.
 struct HipGpu {
-  uint64_t handle; // the interface's own name for it
-  uint64_t uuid;   // 0 for none
+  uint64_t handle; // the interface's handle
+  uint64_t uuid;   // 0 when it has none
 };
 
-/// What the variables that hide and sort GPUs are set to; "" for those that are not.
+/// The variables that hide and sort GPUs; "" for those that are not set.
 struct HipVisibility {
   std::string rocr;    // ROCR_VISIBLE_DEVICES: ordinals and UUIDs ("GPU-" and 16 hex digits)
   std::string hip;     // HIP_VISIBLE_DEVICES, else CUDA_VISIBLE_DEVICES
@@ -39,9 +37,8 @@ struct HipVisibility {
   static HipVisibility ofProcess();
 };
 
-/// The handles of `gpus` in HIP's order; those it hides come last. The variables are applied one
-/// after the other, each to what the one before has left; a list ends at its first entry that names
-/// no GPU.
+/// The handles of `gpus` in HIP's order; hidden ones come last. Each variable applies to the list
+/// left by the variable before; a list ends at its first entry that names no GPU.
 /// Source: https://rocm.docs.amd.com/en/latest/conceptual/gpu-isolation.html
 std::vector<uint64_t> hipOrder(const std::vector<HipGpu> &gpus, const HipVisibility &visibility);
 

@@ -1,5 +1,5 @@
 // What rocprofiler-sdk calls: on the launching thread for launches and HIP calls, on its callback
-// thread for buffers. Nothing is thrown, and the library is not called back with a lock held.
+// thread for buffers. No exception escapes, and the library is not called with a lock held.
 #include <string_view>
 
 #include "core/interner.h"
@@ -10,8 +10,8 @@
 
 namespace deepcontext::gpu::rocprofiler {
 
-/// Once a session, when the program launches for the first time: until HIP started, the program
-/// could still set the variables.
+/// Once a session, at the program's first launch: the program may set the variables until HIP
+/// starts.
 void RocprofilerCollector::numberGpus() {
   std::vector<uint64_t> handles = hipOrder(gpus_, HipVisibility::ofProcess());
   std::lock_guard<std::mutex> lock(devices_mutex_);
@@ -110,7 +110,7 @@ void RocprofilerCollector::onAllocation(abi::rocprofiler::CallbackRecord record,
     return;
   }
   auto &call = *static_cast<const abi::rocprofiler::AllocationCall *>(record.payload);
-  for (const HipGpu &gpu : self.gpus_) { // the run time takes memory of the host, too
+  for (const HipGpu &gpu : self.gpus_) { // the run time also allocates host memory
     if (gpu.handle == call.agent.handle) {
       self.calls_.noteAllocation(call.bytes);
       return;
@@ -138,7 +138,7 @@ void RocprofilerCollector::onCodeObject(abi::rocprofiler::CallbackRecord record,
   auto &self = *static_cast<RocprofilerCollector *>(user);
   if (record.operation != abi::rocprofiler::kCodeObjectKernelSymbol ||
       record.phase != abi::rocprofiler::kPhaseEnter) {
-    return; // unloaded names stay: records of their kernels may still come
+    return; // names of unloaded kernels stay, because records may still come
   }
   auto &symbol = *static_cast<const abi::rocprofiler::KernelSymbol *>(record.payload);
   std::string_view name = symbol.name ? symbol.name : "";
@@ -217,7 +217,7 @@ uint32_t RocprofilerCollector::deviceOf(Id agent) {
 
 namespace {
 
-/// Most launches are small, and a division of 64 bits is slow.
+/// Divides 32 bits where it can, because a 64-bit division is slow.
 uint64_t quotient(uint64_t items, uint64_t threads) {
   if (threads == 0) {
     return 0;
@@ -250,7 +250,7 @@ void RocprofilerCollector::decodeKernel(const abi::rocprofiler::KernelDispatch &
     items *= info.grid[axis];
     threads *= info.workgroup[axis];
   }
-  if (items != last_items_ || threads != last_threads_) { // often that of the kernel before
+  if (items != last_items_ || threads != last_threads_) { // often equal to the last kernel's
     last_items_ = items;
     last_threads_ = threads;
     last_blocks_ = quotient(items, threads);
@@ -269,7 +269,7 @@ void RocprofilerCollector::decodeCopy(const abi::rocprofiler::MemoryCopy &record
   activity.name = copy_names_[record.operation < 5 ? record.operation : 0];
   bool is_from_host = record.operation == abi::rocprofiler::kCopyHostToDevice;
   activity.device = deviceOf(is_from_host ? record.target : record.source);
-  activity.stream = UINT32_MAX; // copies name no queue
+  activity.stream = UINT32_MAX; // copies report no queue
   activity.start_ns = record.start;
   activity.end_ns = record.end;
   activity.bytes = record.size >= sizeof record ? record.bytes : 0;

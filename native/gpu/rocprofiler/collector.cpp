@@ -37,7 +37,7 @@ std::string RocprofilerCollector::start(const Libraries &libraries,
   }
   options_ = options;
   if (is_registered_) {
-    flushWithDeadline(); // what came since the last session belongs to none
+    flushWithDeadline(); // drop records from between the sessions
   } else {
     std::string reason = library_.load(libraries.profiler);
     if (reason.empty()) {
@@ -168,8 +168,8 @@ bool RocprofilerCollector::declareServices() {
   return is_declared && is_valid;
 }
 
-/// The memory that a program takes from the driver: its framework's allocator asks seldom. A part
-/// of its own, without which the rest works.
+/// Memory that the program takes from the driver, which framework allocators do rarely. Optional:
+/// the rest works without it.
 void RocprofilerCollector::declareAllocations() {
   Id context{};
   const int32_t operations[] = {abi::rocprofiler::kAllocate, abi::rocprofiler::kAllocateVirtual};
@@ -181,8 +181,8 @@ void RocprofilerCollector::declareAllocations() {
       library_.start_context(context) == abi::rocprofiler::kSuccess;
 }
 
-/// Callbacks for the few HIP functions that launch, wait, capture or replay, found by name; for all
-/// that do something if their times are asked for.
+/// Callbacks for the HIP functions that launch, wait, capture or replay, found by name; for all
+/// functions that do work if their times were requested.
 bool RocprofilerCollector::declareHipCalls() {
   std::vector<int32_t> operations;
   functions_.assign(kMostOperations, HipFunction::kOther);
@@ -234,7 +234,7 @@ std::string RocprofilerCollector::flushWithDeadline() {
     auto end = std::chrono::steady_clock::now() +
                std::chrono::duration<double>(self.options_.deadline_s / 2);
     Status status = self.library_.flush_buffer(self.buffer_);
-    // Busy: the callback thread is at work on it.
+    // Busy while the callback thread reads the buffer.
     while (status == abi::rocprofiler::kErrorBufferBusy && std::chrono::steady_clock::now() < end) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
       status = self.library_.flush_buffer(self.buffer_);

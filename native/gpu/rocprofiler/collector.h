@@ -1,6 +1,6 @@
 #pragma once
-// AMD, ROCm 7 and newer: rocprofiler-sdk. Records carry the number that the launching thread gave
-// them.
+// AMD, ROCm 7 and newer: rocprofiler-sdk. Records carry the number that the launching thread
+// assigned.
 #include <atomic>
 #include <mutex>
 #include <unordered_map>
@@ -13,8 +13,8 @@
 namespace deepcontext::gpu::rocprofiler {
 
 /// One per process, never destroyed. Services can be declared once, before the ROCm runtime starts,
-/// and a context that was stopped is not reliably started again: after the first session the
-/// context stays, and its callbacks return at once.
+/// and a stopped context cannot be restarted reliably. So the context stays after the first
+/// session, and its callbacks return at once.
 class RocprofilerCollector final : public HipCollector {
 public:
   static RocprofilerCollector &instance();
@@ -80,12 +80,12 @@ private:
   std::vector<HipGpu> gpus_;
   std::atomic<bool> are_gpus_numbered_{false};
   std::mutex devices_mutex_;
-  std::unordered_map<uint64_t, uint32_t> devices_; // agent -> HIP's ordinal
-  uint64_t last_agent_ = 0;                        // whose ordinal is last_device_
+  std::unordered_map<uint64_t, uint32_t> devices_; // from agent to HIP's ordinal
+  uint64_t last_agent_ = 0;                        // its ordinal is last_device_
   uint32_t last_device_ = 0;
   uint64_t last_items_ = 0, last_threads_ = 0, last_blocks_ = 0; // the last kernel's shape
   std::mutex kernels_mutex_;
-  std::vector<Kernel> kernels_; // by kernel id, which the library counts up
+  std::vector<Kernel> kernels_; // by kernel id, which the library assigns in order
   HipGraphs hip_graphs_{attribution_.graphs};
   uint32_t unknown_kernel_ = 0;
   uint32_t copy_names_[5] = {};

@@ -10,12 +10,12 @@ namespace deepcontext::gpu::rocprofiler {
 using abi::rocprofiler::Id;
 using abi::rocprofiler::Status;
 
-/// rocprofiler-sdk's functions by their own names less the prefix.
+/// rocprofiler-sdk's functions by their names without the prefix.
 struct Library {
-  /// Load the library. Returns why not, or "".
+  /// Load the library. Returns the reason for a failure, or "".
   std::string load(const std::string &path);
-  /// Let the ROCm run time find this library, whatever lies on its own search path, when it starts:
-  /// it ends the program if it is told to load one and cannot.
+  /// Let the ROCm run time use this library when it starts, not one on its search path: the run
+  /// time ends the program if it cannot load the library it is told to load.
   void nameToRuntime() const;
 
   uint32_t version = 0; // major * 10000 + minor * 100 + patch

@@ -13,7 +13,8 @@ namespace deepcontext::gpu::roctracer {
 
 namespace {
 
-/// Functions that feed the device or wait for it; those an installed ROCm lacks are left out.
+/// Functions that launch device work or wait for it; those that the installed ROCm lacks are
+/// skipped.
 constexpr const char *kFunctions[] = {
     "hipLaunchKernel",
     "hipExtLaunchKernel",
@@ -141,7 +142,7 @@ std::string RoctracerCollector::enable() {
   if (status != abi::roctracer::kSuccess) {
     return explain("asking for kernels and copies", status);
   }
-  if (calls_by_id_.empty()) { // once: a late callback may still be reading
+  if (calls_by_id_.empty()) { // once, because a late callback may still be reading
     listCalls();
   }
   enabled_ = known_;
@@ -223,7 +224,7 @@ void RoctracerCollector::onHipCall(uint32_t id, const abi::roctracer::HipCall &c
   if (id >= calls_by_id_.size()) {
     return;
   }
-  // The innermost call of the thread: one that has others inside is not timed.
+  // Of the thread's innermost call; a call with another inside is not timed.
   static thread_local uint64_t begun = 0;
   const Call &known = calls_by_id_[id];
   bool is_waiting =
@@ -281,7 +282,7 @@ void RoctracerCollector::onBuffer(const char *begin, const char *end, void *user
   self.attribution_.finishBuffer();
 }
 
-/// What roctracer calls "CopyHostToDevice" is "Memcpy HtoD" for every vendor here.
+/// One name for every vendor: roctracer's "CopyHostToDevice" becomes "Memcpy HtoD".
 uint32_t RoctracerCollector::copyName(uint32_t kind) {
   constexpr uint32_t kMostKinds = 1u << 16;
   uint32_t slot = kind < kMostKinds ? kind : 0;

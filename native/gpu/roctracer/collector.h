@@ -1,5 +1,5 @@
 #pragma once
-// AMD, ROCm 6 and older: roctracer, which AMD has given up. Small, and it will not grow.
+// AMD, ROCm 6 and older: roctracer, which AMD no longer develops.
 #include <atomic>
 #include <string>
 #include <vector>
@@ -14,7 +14,8 @@ namespace deepcontext::gpu::roctracer {
 
 using abi::roctracer::Status;
 
-/// One per process, never destroyed. API callbacks give the call paths, a pool of records what ran.
+/// One per process, never destroyed. API callbacks give the call paths, a pool of records gives
+/// what ran.
 class RoctracerCollector final : public HipCollector {
 public:
   static RoctracerCollector &instance();
@@ -51,7 +52,7 @@ private:
   std::vector<Call> calls_by_id_;
   std::vector<uint32_t> known_, enabled_; // ids of functions
   KernelNames names_;
-  std::vector<uint32_t> copy_names_; // by the record's kind; 0 is not known yet
+  std::vector<uint32_t> copy_names_; // by the record's kind; 0: not yet known
 
   uint32_t (*version_major)();
   uint32_t (*version_minor)();
