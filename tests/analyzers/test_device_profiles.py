@@ -14,10 +14,14 @@ import pytest
 
 from deepcontext.analyzers import Severity, run_analyzers
 from deepcontext.collectors.gpu.metrics import GPU_METRICS
-from deepcontext.collectors.jax.programs import DEVICE_TIME_NS
 from deepcontext.collectors.shared.memory_metrics import METRICS as MEMORY_METRICS
 from deepcontext.profiler.format.frame import Frame, FrameKind, Phase
-from deepcontext.profiler.format.metric import HOST_TIME_NS, Aggregation, MetricDescriptor
+from deepcontext.profiler.format.metric import (
+    DEVICE_TIME_NS,
+    HOST_TIME_NS,
+    Aggregation,
+    MetricDescriptor,
+)
 from deepcontext.profiler.model.frame_table import FrameTable
 from deepcontext.profiler.model.metric_rows import MetricRows
 from deepcontext.profiler.model.profile import Profile

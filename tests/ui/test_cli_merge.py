@@ -165,7 +165,7 @@ def test_the_report_of_a_job(files: list[str], capsys: pytest.CaptureFixture[str
     assert capsys.readouterr().out == (
         "written to 'job.dcprof', 2 ranks; next: deepcontext report job.dcprof\n"
     )
-    assert app.main(["report", "job.dcprof"]) == 0
+    assert app.main(["report", "--full", "job.dcprof"]) == 0
     text = capsys.readouterr().out
     assert "(2 ranks)" in text
     assert "8.40 s elapsed, all ranks together" in text

@@ -44,8 +44,8 @@ def test_every_key_is_documented_and_every_documented_key_exists(report: dict[st
     # Of a program with JAX: tests/integration/jax/test_report.py; with memory:
     # tests/integration/torch/test_memory.py; with counters: tests/collectors/cpu/test_counters.py;
     # of several ranks: tests/ui/test_cli_merge.py; with a GPU: tests/ui/test_report_gpu.py;
-    # of packages below one line: the next test.
-    elsewhere = ("jax.", "memory.", "counter_use.", "ranks.", "gpu.", "below.")
+    # of packages below one line, of torch.compile: the next tests.
+    elsewhere = ("compiled_kernels.", "jax.", "memory.", "counter_use.", "ranks.", "gpu.", "below.")
     documented = {key for key in documented if not key.startswith(elsewhere)}
     # A table is documented once: rows of operators, modules and scopes have the same keys.
     same = {"modules": "operators", "scopes": "operators"}
@@ -58,6 +58,24 @@ def test_every_key_is_documented_and_every_documented_key_exists(report: dict[st
     found = {re.sub(r"^lines\.rows\.phases\..*", "lines.rows.phases", key) for key in found}
     found = {re.sub(r"^operators\.rows\.phases\..*", "operators.rows.phases", key) for key in found}
     assert found == documented
+
+
+def test_kernels_of_torch_compile_have_documented_keys(make_profile: Any) -> None:
+    launch = {
+        "file": "/tmp/torchinductor_me/cab.py",
+        "line": 3,
+        "operators": ["aten.sin"],
+        "source": [["/home/me/net.py", 7, "forward"]],
+        "is_complete": True,
+    }
+    section = json.dumps({"version": 1, "kernels": {"cpp_fused_sin_0": [launch]}}).encode()
+    frames = [Frame(FrameKind.ROOT, ""), Frame(FrameKind.OPERATOR, "graph_0_cpp_fused_sin_0")]
+    profile = make_profile([0, 0], frames, host_time_ns={1: 5})
+    profile = profile.with_section("torch_compile", section)
+    kernels = report_to_dict(profile, limit=1)["compiled_kernels"]
+    found = {f"compiled_kernels.{key}" for key in _keys(kernels)}
+    page = PAGE.read_text(encoding="utf-8")
+    assert found == set(re.findall(r"^\| `(compiled_kernels\.[\w.]+)` \|", page, re.MULTILINE))
 
 
 def test_packages_below_one_line_have_documented_keys(training_folder: Path) -> None:

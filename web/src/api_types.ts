@@ -184,6 +184,21 @@ export interface PhaseValue {
   value: number;
 }
 
+/** A line that a kernel computes; `shown` is the file as a person reads it. */
+export interface FusedLine {
+  file: string;
+  shown: string;
+  line: number;
+}
+
+/** What torch.compile fused into a kernel; `complete` says whether all its lines are known. */
+export interface FusedKernel {
+  name: string;
+  operators: string[];
+  lines: FusedLine[];
+  complete: boolean;
+}
+
 /** All that is known of one node. */
 export interface NodeAnswer {
   source: number;
@@ -199,6 +214,7 @@ export interface NodeAnswer {
   own: OwnValue[];
   phases: PhaseValue[];
   lines: LineValue[];
+  fused: FusedKernel[];
   calls: Calls | null;
 }
 

@@ -11,6 +11,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Final
 
 from deepcontext.analyzers.finding import Finding, Severity
+from deepcontext.profiler.format.metric import DEVICE_TIME_NS, GPU_TIME_NS, HOST_TIME_NS
 from deepcontext.profiler.model.run_info import ALL_RANKS
 from deepcontext.profiler.summaries.setup_time import setup_time
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from deepcontext.profiler.summaries.setup_time import SetupTime
 
 # Metrics in ns of which saving one saves at most one of the elapsed time, and shares of that itself.
-_TIMES: Final = frozenset({"host_time_ns", "device_time_ns", "gpu_time_ns"})
+_TIMES: Final = frozenset(each.name for each in (HOST_TIME_NS, DEVICE_TIME_NS, GPU_TIME_NS))
 _ELAPSED: Final = frozenset({"elapsed time", "elapsed GPU time"})
 # First calls of operators, filling caches and growing heaps take tenths of a second in any program, so
 # the shares of a run that worked for less than this are no evidence of a program worth changing.

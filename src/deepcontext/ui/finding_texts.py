@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from deepcontext.profiler.summaries.compiled_kernels import fused_at
+from deepcontext.ui.compiled_kernels import lines_text, operators_text
 from deepcontext.ui.format import (
     format_bytes,
     format_count,
@@ -29,6 +31,7 @@ def texts_of(profile: Profile, finding: Finding) -> list[tuple[str, str]]:
     if finding.nodes:
         frames = profile.path(finding.nodes[0])[1:][-_FRAMES_SHOWN:]
         texts.append(("where", " > ".join(frame_label(frame) for frame in frames)))
+        texts.append(("computes", _fused(profile, finding.nodes[:1])))
     evidence = ", ".join(
         _evidence(name, value, profile.run.cwd) for name, value in finding.evidence.items()
     )
@@ -50,6 +53,14 @@ def gain_text(finding: Finding) -> str:
     if share is None or share >= _NEARLY * finding.gain.upper_bound_share:
         return text
     return f"{text} ({format_share(share)} of the run)"
+
+
+def _fused(profile: Profile, nodes: tuple[int, ...]) -> str:
+    """Return the lines and operators that torch.compile fused into a kernel, "" for other nodes."""
+    return "; ".join(
+        " of ".join(filter(None, (operators_text(each), lines_text(each, profile.run.cwd))))
+        for each in fused_at(profile, nodes)
+    )
 
 
 def _evidence(name: str, value: float | str, folder: str) -> str:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import io
 import linecache
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
+from rich.console import Console
 
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.model.compiled_kernels import CompiledKernels
 from deepcontext.profiler.model.source import is_user_file
+from deepcontext.ui.report import render_report, report_to_dict
+from deepcontext.ui.web import node_pane
+from deepcontext.ui.web.questions import TreeQuestion
+from deepcontext.ui.web.shelf import OpenProfile, Shelf
 
 torch = pytest.importorskip("torch")
 nn = torch.nn
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _MARKER = "torch.compile: compiling"
 # Distinct operators that a compiler runs while it traces and lowers.
@@ -108,6 +112,42 @@ def test_a_compiled_training_step(script: Any, tmp_path: Path) -> None:
     generated = {file for file in files if file.startswith(str(tmp_path / "cache"))}
     assert generated
     assert not any(map(is_user_file, generated))
+    _check_views(recording, {hidden, result})
+
+
+def _check_views(recording: Any, lines: set[str]) -> None:
+    """Report, page and JSON name the lines fused into each kernel, and what the kernel took."""
+    profile = recording.profile
+    report: Any = report_to_dict(profile, limit=20)
+    rows = report["compiled_kernels"]["rows"]
+    assert len(rows) >= 2  # forward and backward, without the calls of ATen operators
+    fused = [
+        {linecache.getline(line["file"], line["line"]).strip() for line in row["lines"]}
+        for row in rows
+    ]
+    assert set.union(*fused) == lines
+    for row in rows:
+        assert row["name"].startswith("cpp_fused_")
+        assert row["is_complete"]
+        assert row["calls"] == 3
+        assert row["time_ns"] > 0
+
+    output = io.StringIO()
+    render_report(profile, console=Console(file=output, width=120))
+    text = output.getvalue()
+    shown = {f"{Path(line['file']).name}:{line['line']}" for row in rows for line in row["lines"]}
+    section = text.partition("Kernels of torch.compile")[2].partition("\n\n")[0]
+    assert any(each in section for each in shown)
+
+    shelf = Shelf([OpenProfile.of_memory(profile, "out.dcprof")])
+    told = {
+        name: [kernel.name for kernel in node_pane.node(shelf, TreeQuestion(), int(node)).fused]
+        for node in recording.operators()
+        if (name := recording.frame(node).name) == "aten::addmm" or "cpp_fused" in name
+    }
+    assert len(told) >= 3
+    for name, kernels in told.items():
+        assert kernels == ([] if name == "aten::addmm" else [name[name.index("cpp_fused") :]])
 
 
 def simple(value: Any) -> Any:

@@ -1,7 +1,7 @@
 // All that is known of the selected node, and what can be done with it.
 
 import { useEffect, useState } from "preact/hooks";
-import type { MeasureValue, NodeAnswer, OwnValue } from "../api_types";
+import type { FusedKernel, MeasureValue, NodeAnswer, OwnValue } from "../api_types";
 import { named, treeQuery } from "../model/address";
 import { formatCount, formatShare, formatTime, formatValue } from "../model/format";
 import { type Layout, nodeOfSource, pathTo } from "../model/layout";
@@ -264,6 +264,7 @@ function Known(props: { answer: NodeAnswer }) {
           <dd>{formatCount(answer.contexts)}</dd>
         </dl>
       )}
+      <Fused kernels={answer.fused} />
       <Own rows={answer.own} />
       <Parts
         title="By phase"
@@ -288,6 +289,38 @@ function Known(props: { answer: NodeAnswer }) {
 function isTold(value: MeasureValue): boolean {
   const { key } = value.measure;
   return value.inclusive !== 0 && (!key.endsWith(".count") || key === CALLS);
+}
+
+/** The operators and lines that torch.compile made one kernel of; a click shows the line. */
+function Fused(props: { kernels: readonly FusedKernel[] }) {
+  if (!props.kernels.length) return null;
+  return (
+    <section class="parts fused">
+      <h3>Fused by torch.compile</h3>
+      {props.kernels.map((kernel) => (
+        <>
+          {kernel.operators.length > 0 && <p class="muted">{kernel.operators.join(", ")}</p>}
+          {kernel.lines.map((each) => (
+            <p key={`${each.file}:${each.line}`} class="details-file">
+              <button
+                type="button"
+                class="link"
+                onClick={() => go({ view: "source", path: each.file, line: each.line })}
+              >
+                {each.shown}:{each.line}
+              </button>
+            </p>
+          ))}
+          {!kernel.complete && (
+            <p class="muted">
+              {kernel.lines.length ? "and other lines" : "lines not known"}: INDUCTOR_PROVENANCE=1
+              names all
+            </p>
+          )}
+        </>
+      ))}
+    </section>
+  );
 }
 
 /** Metrics that add up over no tree: a maximum, or what describes a kernel. */

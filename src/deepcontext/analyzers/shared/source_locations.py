@@ -16,7 +16,12 @@ import numpy as np
 from deepcontext.analyzers.finding import Gain
 from deepcontext.errors import ProfileDataError
 from deepcontext.profiler.format.frame import FrameKind, Phase
-from deepcontext.profiler.format.metric import HOST_TIME_NS
+from deepcontext.profiler.format.metric import (
+    DEVICE_TIME_NS,
+    GPU_TIME_NS,
+    HOST_TIME_NS,
+    PROGRAM_LAUNCH_COUNT,
+)
 from deepcontext.profiler.model.query import Query
 from deepcontext.profiler.model.source import is_user_file
 from deepcontext.profiler.model.tree import NO_NODE
@@ -35,9 +40,9 @@ if TYPE_CHECKING:
     Mask = npt.NDArray[np.bool_]
     Floats = npt.NDArray[np.float64]
 
-GPU_TIME: Final = "gpu_time_ns"
-DEVICE_TIME: Final = "device_time_ns"
-JAX_LAUNCHES: Final = "program_launch_count"
+GPU_TIME: Final = GPU_TIME_NS.name
+DEVICE_TIME: Final = DEVICE_TIME_NS.name
+JAX_LAUNCHES: Final = PROGRAM_LAUNCH_COUNT.name
 COMPILING: Final = "torch.compile: compiling"
 # Less than this was set-up; its shares say nothing about a program worth changing.
 LEAST_TOTAL_NS: Final = 10_000_000

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from deepcontext.profiler.format.metric import Aggregation, MetricDescriptor
+from deepcontext.profiler.format.metric import (
+    GPU_TIME_NS,
+    LAUNCH_COUNT,
+    Aggregation,
+    MetricDescriptor,
+)
 
-GPU_TIME_NS: Final = MetricDescriptor(
-    "gpu_time_ns", "ns", Aggregation.SUM, "time the device spent on a kernel, copy or memset"
-)
-LAUNCH_COUNT: Final = MetricDescriptor(
-    "launch_count", "count", Aggregation.SUM, "kernels, copies and memsets that ran"
-)
 QUEUE_DELAY_NS: Final = MetricDescriptor(
     "queue_delay_ns",
     "ns",

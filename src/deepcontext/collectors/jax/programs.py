@@ -23,7 +23,12 @@ from deepcontext.collectors.jax.sampling import DUTY, Sampler
 from deepcontext.collectors.jax.transfers import TransferHooks
 from deepcontext.collectors.shared.import_outcome import lateness, not_started
 from deepcontext.profiler.format.frame import FrameKind, Phase
-from deepcontext.profiler.format.metric import Aggregation, MetricDescriptor
+from deepcontext.profiler.format.metric import (
+    DEVICE_TIME_NS,
+    PROGRAM_LAUNCH_COUNT,
+    Aggregation,
+    MetricDescriptor,
+)
 from deepcontext.profiler.format.status import Outcome, Status
 from deepcontext.profiler.recording.collector import Availability, PhaseRule
 from deepcontext.profiler.recording.import_hook import ImportHook
@@ -36,19 +41,6 @@ SECTION = "jax"
 _SECTION_VERSION = 1
 _FIGURES = "all jitted calls"
 
-DEVICE_TIME_NS = MetricDescriptor(
-    "device_time_ns",
-    "ns",
-    Aggregation.SUM,
-    "time inside operations of compiled programs, from issue to completion, summed over XLA's "
-    "threads and devices; sampled, scaled to the exact number of launches",
-)
-PROGRAM_LAUNCH_COUNT = MetricDescriptor(
-    "program_launch_count",
-    "count",
-    Aggregation.SUM,
-    "executions of compiled programs launched from here",
-)
 FLOPS = MetricDescriptor(
     "flops", "flop", Aggregation.SUM, "floating point operations, from the shapes of the operations"
 )

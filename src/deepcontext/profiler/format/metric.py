@@ -84,6 +84,26 @@ SAMPLED_GIL_WAIT_TIME_NS = MetricDescriptor(
     Aggregation.SUM,
     "part of sampled_wait_time_ns in which the thread waited for the GIL",
 )
+# Times of devices: collectors of GPUs and of JAX measure them, many readers ask for them.
+GPU_TIME_NS = MetricDescriptor(
+    "gpu_time_ns", "ns", Aggregation.SUM, "time the device spent on a kernel, copy or memset"
+)
+LAUNCH_COUNT = MetricDescriptor(
+    "launch_count", "count", Aggregation.SUM, "kernels, copies and memsets that ran"
+)
+DEVICE_TIME_NS = MetricDescriptor(
+    "device_time_ns",
+    "ns",
+    Aggregation.SUM,
+    "time inside operations of compiled programs, from issue to completion, summed over XLA's "
+    "threads and devices; sampled, scaled to the exact number of launches",
+)
+PROGRAM_LAUNCH_COUNT = MetricDescriptor(
+    "program_launch_count",
+    "count",
+    Aggregation.SUM,
+    "executions of compiled programs launched from here",
+)
 # What the program's metrics are called and mean; collectors add theirs to a profile by descriptor.
 KNOWN_METRICS: tuple[MetricDescriptor, ...] = (HOST_TIME_NS, CALL_DURATION_NS, STEP_TIME_NS)
 # Names that metrics had in older profiles, with the names they have now. Before format 1.2 the elapsed

@@ -43,6 +43,11 @@ class KernelLaunch:
     source: tuple[Frame, ...]
     is_complete: bool
 
+    @property
+    def is_generated(self) -> bool:
+        """Whether the compiler made the kernel; else it is an operator, ``extern_kernels.mm``."""
+        return "." not in self.kernel
+
 
 @dataclass(frozen=True, slots=True)
 class CompiledKernels:
@@ -79,14 +84,15 @@ class CompiledKernels:
                 f"cannot read section '{SECTION}': {type(error).__name__}: {error}"
             ) from error
 
-    def launched_at(self, file: str, line: int) -> KernelLaunch | None:
-        """Return the kernel that a line of a generated file launches."""
-        return next((x for x in self.launches if (x.file, x.line) == (file, line)), None)
-
     def named(self, kernel: str) -> tuple[KernelLaunch, ...]:
         """Return the launches of a kernel; graphs may give one name to different kernels."""
-        name = _GRAPH_PREFIX.sub("", kernel, count=1)
+        name = kernel_name(kernel)
         return tuple(launch for launch in self.launches if launch.kernel == name)
+
+
+def kernel_name(frame: str) -> str:
+    """Return the kernel's name of the name of its frame: without ``graph_0_``."""
+    return _GRAPH_PREFIX.sub("", frame, count=1)
 
 
 def _launch(kernel: str, values: Mapping[str, Any]) -> KernelLaunch:

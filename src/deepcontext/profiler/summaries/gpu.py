@@ -6,18 +6,16 @@ Invariant: the kernels' times add up to the profile's GPU time.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from deepcontext.profiler.format.frame import FrameKind
+from deepcontext.profiler.format.metric import GPU_TIME_NS, LAUNCH_COUNT
 from deepcontext.profiler.model.metric_values import total
 from deepcontext.profiler.summaries.groups import groups_by_name
 
 if TYPE_CHECKING:
     from deepcontext.profiler.model.profile_model import ProfileModel as Profile
     from deepcontext.profiler.summaries.groups import GroupTable
-
-GPU_TIME: Final = "gpu_time_ns"
-LAUNCHES: Final = "launch_count"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,16 +64,16 @@ def by_kernel(profile: Profile, metric: str, limit: int = 0) -> GroupTable:
 
 def gpu_use(profile: Profile, limit: int = 0) -> GpuUse | None:
     """Return what the GPU did, or None where nothing was measured; `limit` 0 gives all kernels."""
-    time_ns = total(profile, GPU_TIME)
+    time_ns = total(profile, GPU_TIME_NS.name)
     if not time_ns:
         return None
-    table = by_kernel(profile, GPU_TIME, limit)
+    table = by_kernel(profile, GPU_TIME_NS.name, limit)
     launches: dict[str, int] = {}
-    if LAUNCHES in profile.metrics:
-        launches = {row.name: row.exclusive for row in by_kernel(profile, LAUNCHES).rows}
+    if LAUNCH_COUNT.name in profile.metrics:
+        launches = {row.name: row.exclusive for row in by_kernel(profile, LAUNCH_COUNT.name).rows}
     kernels = tuple(
         Kernel(row.name, row.exclusive, launches.get(row.name, 0), row.phases)
         for row in table.rows
         if row.exclusive
     )
-    return GpuUse(time_ns, total(profile, LAUNCHES), kernels, table.row_count)
+    return GpuUse(time_ns, total(profile, LAUNCH_COUNT.name), kernels, table.row_count)

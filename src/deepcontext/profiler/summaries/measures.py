@@ -7,7 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from deepcontext.profiler.format.metric import HOST_TIME_NS, Aggregation
+from deepcontext.profiler.format.metric import (
+    DEVICE_TIME_NS,
+    GPU_TIME_NS,
+    HOST_TIME_NS,
+    Aggregation,
+)
 from deepcontext.profiler.model.elapsed import ELAPSED_TIME_NS
 from deepcontext.profiler.summaries.operators import operator_time
 
@@ -18,8 +23,8 @@ if TYPE_CHECKING:
 # What a person asks for first, in this order; the rest follows as it was recorded.
 _FIRST: Final[tuple[str, ...]] = (
     HOST_TIME_NS.name,
-    "gpu_time_ns",
-    "device_time_ns",
+    GPU_TIME_NS.name,
+    DEVICE_TIME_NS.name,
     ELAPSED_TIME_NS.name,
 )
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from deepcontext.ui.report import (
     below,
     between,
+    compiled_sections,
     counters,
     findings,
     gpu_sections,
@@ -33,6 +34,7 @@ def print_full(page: Page, view: View, warnings: Sequence[str]) -> None:
     findings.print_summary(page, view.profile)
     jax_sections.print_jax(page, view)
     gpu_sections.print_gpu(page, view)
+    compiled_sections.print_compiled(page, view)
     sections.print_phases(page, view)
     ranks.print_ranks(page, view)
     sections.print_lines(page, view)

@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from deepcontext.profiler.summaries.gpu import GPU_TIME, gpu_use
+from deepcontext.profiler.format.metric import GPU_TIME_NS
+from deepcontext.profiler.summaries.gpu import gpu_use
 from deepcontext.profiler.summaries.jax import programs as jax_summary
 from deepcontext.ui.format import Elide, format_count, format_ns, format_share
 from deepcontext.ui.report import sections
@@ -37,8 +38,10 @@ def print_gpu(page: Page, view: View) -> None:
     if use is None or jax_summary.section(view.profile) is not None:
         return
     _print_kernels(page, use)
-    if view.metric != GPU_TIME:  # else these are the report's own
-        sections.print_lines(page, replace(view, metric=GPU_TIME), "Source lines by GPU time")
+    if view.metric != GPU_TIME_NS.name:  # else these are the report's own
+        sections.print_lines(
+            page, replace(view, metric=GPU_TIME_NS.name), "Source lines by GPU time"
+        )
 
 
 def print_gpu_summary(page: Page, view: View) -> None:
@@ -46,7 +49,7 @@ def print_gpu_summary(page: Page, view: View) -> None:
     if jax_summary.section(view.profile) is not None or not (text := gpu_text(view.profile)):
         return
     page.prose(f"on the GPU: {text}", "bold", indent="")
-    sections.print_own_lines(page, replace(view, metric=GPU_TIME, limit=_SUMMARY_LINES))
+    sections.print_own_lines(page, replace(view, metric=GPU_TIME_NS.name, limit=_SUMMARY_LINES))
 
 
 def _print_kernels(page: Page, use: GpuUse) -> None:

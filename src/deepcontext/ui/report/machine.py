@@ -16,6 +16,7 @@ from deepcontext.profiler.summaries import counters as counter_use
 from deepcontext.profiler.summaries import memory as memory_summary
 from deepcontext.profiler.summaries import ranks as balance
 from deepcontext.profiler.summaries import time_between_operators
+from deepcontext.profiler.summaries.compiled_kernels import compiled_kernels, time_metric
 from deepcontext.profiler.summaries.gpu import gpu_use
 from deepcontext.profiler.summaries.library_time import library_time
 from deepcontext.profiler.summaries.lines import by_line
@@ -86,6 +87,7 @@ def report_to_dict(profile: Profile, *, limit: int, metric: str | None = None) -
         "scopes": _groups(by_scope(profile, metric, limit)),
         "jax": jax_to_dict(profile, limit),
         "gpu": _gpu(profile, limit),
+        "compiled_kernels": _compiled_kernels(profile, limit),
         "ranks": _ranks(profile, limit),
         "time_use": _time_use(profile, limit),
         "counter_use": _counter_use(profile, limit),
@@ -142,6 +144,27 @@ def _gpu(profile: Profile, limit: int) -> dict[str, object] | None:
         "launches": use.launches,
         "kernels": {"row_count": use.kernel_count, "rows": rows},
     }
+
+
+def _compiled_kernels(profile: Profile, limit: int) -> dict[str, object] | None:
+    kernels = compiled_kernels(profile)
+    if not kernels:
+        return None
+    rows = [
+        {
+            "name": kernel.name,
+            "time_ns": kernel.time_ns,
+            "calls": kernel.calls,
+            "operators": list(kernel.operators),
+            "lines": [
+                {"file": frame.file, "line": frame.line, "function": frame.name}
+                for frame in kernel.lines
+            ],
+            "is_complete": kernel.is_complete,
+        }
+        for kernel in kernels[: limit or None]
+    ]
+    return {"row_count": len(kernels), "metric": time_metric(profile), "rows": rows}
 
 
 def _time_use(profile: Profile, limit: int) -> dict[str, object] | None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from deepcontext.ui.report import (
     below,
     between,
+    compiled_sections,
     counters,
     findings,
     gpu_sections,
@@ -42,6 +43,7 @@ _FEWEST_ROWS: Final = 3
 _SECTIONS: Final[dict[str, tuple[Printer, int]]] = {
     "JAX": (jax_sections.print_jax, -1),
     "GPU": (gpu_sections.print_gpu, 0),
+    "torch.compile": (compiled_sections.print_compiled, -4),
     "phases": (lambda page, view: sections.print_phase_bar(page, view, "Phases"), 0),
     "ranks": (ranks.print_ranks, -1),
     "source lines": (sections.print_lines, 2),
@@ -65,6 +67,7 @@ _DISPENSABLE: Final = (
     "call paths",
     "operators",
     "ranks",
+    "torch.compile",
     "GPU",
     "packages",
     "JAX",

@@ -237,6 +237,25 @@ class PhaseValue:
 
 
 @dataclass(frozen=True, slots=True)
+class FusedLine:
+    """A line that a kernel computes; `shown` is the file as a person reads it."""
+
+    file: str
+    shown: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class FusedKernel:
+    """What torch.compile fused into a kernel; `complete` says whether all its lines are known."""
+
+    name: str
+    operators: list[str]
+    lines: list[FusedLine]
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True)
 class NodeAnswer:
     """All that is known of one node."""
 
@@ -253,6 +272,7 @@ class NodeAnswer:
     own: list[OwnValue]
     phases: list[PhaseValue]
     lines: list[LineValue]
+    fused: list[FusedKernel]
     calls: Calls | None
 
 

@@ -9,13 +9,17 @@ import numpy as np
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.metric import CALL_DURATION_NS, Aggregation
 from deepcontext.profiler.model.grouping import NO_GROUP, Spreads, sums
+from deepcontext.profiler.summaries.compiled_kernels import fused_at
 from deepcontext.profiler.summaries.phases import PHASES
 from deepcontext.profiler.views.layers import Layer
+from deepcontext.ui.format import shorten_path
 from deepcontext.ui.labels import metric_label
 from deepcontext.ui.measures import measures, values_of
 from deepcontext.ui.web.answers import (
     FindAnswer,
     FoundNode,
+    FusedKernel,
+    FusedLine,
     LineValue,
     MeasureValue,
     NodeAnswer,
@@ -28,6 +32,7 @@ from deepcontext.ui.web.tables import calls_of
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from deepcontext.profiler.model.profile_model import ProfileModel as Profile
     from deepcontext.profiler.views.top_down import TopDown
     from deepcontext.ui.web.questions import TreeQuestion
     from deepcontext.ui.web.shelf import Shelf
@@ -36,6 +41,7 @@ if TYPE_CHECKING:
 
 MOST_FOUND: Final = 1_000
 _MOST_LINES: Final = 20
+_MOST_KERNELS: Final = 5
 
 
 def node(shelf: Shelf, question: TreeQuestion, source: int) -> NodeAnswer:
@@ -63,6 +69,7 @@ def node(shelf: Shelf, question: TreeQuestion, source: int) -> NodeAnswer:
         own=_own(view, members),
         phases=_phases(view, place, question.metric),
         lines=_lines(view, members, question.metric),
+        fused=_fused(view.profile, members),
         calls=None if view.calls is None else calls_of(view.calls.spread(place)),
     )
 
@@ -176,6 +183,22 @@ def _phases(view: TopDown, place: int, metric: str) -> list[PhaseValue]:
             value = int(view.counting(phase).exclusive(values)[inside].sum())
             rows.append(PhaseValue(phase.label, value))
     return [row for row in rows if row.value]
+
+
+def _fused(profile: Profile, members: Ints) -> list[FusedKernel]:
+    """Return what torch.compile fused into the kernels that a node stands for."""
+    return [
+        FusedKernel(
+            name=kernel.name,
+            operators=list(kernel.operators),
+            lines=[
+                FusedLine(frame.file, shorten_path(frame.file, profile.run.cwd), frame.line)
+                for frame in kernel.lines
+            ],
+            complete=kernel.is_complete,
+        )
+        for kernel in fused_at(profile, members.tolist())[:_MOST_KERNELS]
+    ]
 
 
 def _lines(view: TopDown, members: Ints, metric: str) -> list[LineValue]:

@@ -14,6 +14,13 @@ import numpy as np
 
 from deepcontext.errors import ProfileDataError
 from deepcontext.profiler.format.frame import FrameKind, Phase
+from deepcontext.profiler.format.metric import (
+    CALL_DURATION_NS,
+    DEVICE_TIME_NS,
+    GPU_TIME_NS,
+    HOST_TIME_NS,
+    PROGRAM_LAUNCH_COUNT,
+)
 from deepcontext.profiler.model.metric_values import (
     counts_or_zeros,
     exclusive_or_zeros,
@@ -29,8 +36,6 @@ if TYPE_CHECKING:
     from deepcontext.profiler.model.profile_model import ProfileModel as Profile
 
 SECTION: Final = "jax"
-DEVICE_TIME: Final = "device_time_ns"
-GPU_TIME: Final = "gpu_time_ns"
 INSERTED: Final = "inserted by the compiler"
 _WAITS: Final = ("jax: wait for the device", "jax: copy to host", "jax: copy to device")
 HOST_ARGUMENTS: Final = "NumPy arguments"
@@ -156,10 +161,10 @@ def section(profile: Profile) -> dict[str, Any] | None:
 
 def device_metric(profile: Profile) -> str:
     """Return the metric of time inside compiled programs: the GPU's where they ran on one."""
-    has_kernels = GPU_TIME in profile.metrics and any(
-        profile.inclusive(GPU_TIME)[node] for node in _jit_nodes(profile)
+    has_kernels = GPU_TIME_NS.name in profile.metrics and any(
+        profile.inclusive(GPU_TIME_NS.name)[node] for node in _jit_nodes(profile)
     )
-    return GPU_TIME if has_kernels else DEVICE_TIME
+    return GPU_TIME_NS.name if has_kernels else DEVICE_TIME_NS.name
 
 
 def device_accounting(profile: Profile) -> DeviceAccounting:
@@ -194,8 +199,8 @@ def jitted_functions(profile: Profile) -> tuple[JittedFunction, ...]:
         nodes_of.setdefault(profile.frame(node).name, []).append(node)
     device = inclusive_or_zeros(profile, device_metric(profile))
     launches, host = (
-        exclusive_or_zeros(profile, "program_launch_count"),
-        exclusive_or_zeros(profile, "host_time_ns"),
+        exclusive_or_zeros(profile, PROGRAM_LAUNCH_COUNT.name),
+        exclusive_or_zeros(profile, HOST_TIME_NS.name),
     )
     own = exclusive_or_zeros(profile, device_metric(profile))
     functions = []
@@ -245,10 +250,12 @@ def transfers(profile: Profile) -> tuple[Transfer, ...]:
     """List waits and copies by line, those that hold the host up longest first."""
     rows: dict[tuple[str, Source], list[int]] = {}
     host, moved = (
-        inclusive_or_zeros(profile, "host_time_ns"),
+        inclusive_or_zeros(profile, HOST_TIME_NS.name),
         exclusive_or_zeros(profile, "transfer_bytes"),
     )
-    counts = profile.counts("call_duration_ns") if "call_duration_ns" in profile.metrics else host
+    counts = (
+        profile.counts(CALL_DURATION_NS.name) if CALL_DURATION_NS.name in profile.metrics else host
+    )
     for name in _WAITS:
         for node in np.flatnonzero(_is_frame(profile, None, name)):
             if not counts[node]:

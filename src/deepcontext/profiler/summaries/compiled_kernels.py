@@ -1,0 +1,158 @@
+"""Which kernels `torch.compile` made, what each cost, and the Python lines fused into it.
+
+Joins the launches that the collector found in generated code with the tree. A launch is known by the
+line of generated code that made it; where that line is not on the call path (a replayed CUDA graph),
+by the kernel's name, if one launch alone has it. Calls of ATen operators from generated code are no
+kernels of the compiler: they are operators of the tree.
+Invariant: a node counts for one launch at most.
+"""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from deepcontext.profiler.format.frame import FrameKind
+from deepcontext.profiler.format.metric import GPU_TIME_NS, HOST_TIME_NS
+from deepcontext.profiler.model.compiled_kernels import CompiledKernels, kernel_name
+from deepcontext.profiler.model.metric_values import counts_or_zeros, exclusive_or_zeros, total
+from deepcontext.profiler.model.source import is_user_file
+from deepcontext.profiler.model.tree import NO_NODE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    import numpy.typing as npt
+
+    from deepcontext.profiler.format.frame import Frame
+    from deepcontext.profiler.model.compiled_kernels import KernelLaunch
+    from deepcontext.profiler.model.profile_model import ProfileModel as Profile
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledKernel:
+    """A kernel, at one place that launches it.
+
+    Attributes:
+        name: of the kernel, for example ``triton_poi_fused_add_0``.
+        lines: lines of the program's own files that it computes; empty where not known.
+        operators: ATen operators fused into it; empty where not known.
+        is_complete: whether `lines` are all of them; else some, or none.
+        time_ns: time of the kernel in `metric`; 0 where it was not measured.
+        calls: how often it ran; 0 where that was not measured.
+    """
+
+    name: str
+    lines: tuple[Frame, ...]
+    operators: tuple[str, ...]
+    is_complete: bool
+    time_ns: int
+    calls: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Kernels:
+    """The launches of generated kernels, and which of them the nodes of the tree are."""
+
+    launches: tuple[KernelLaunch, ...]
+    of_node: Mapping[int, int]
+
+
+# Kept as long as the profile lives: a page asks for one node at a time.
+_KERNELS: Final[weakref.WeakKeyDictionary[Profile, _Kernels]] = weakref.WeakKeyDictionary()
+
+
+def compiled_kernels(profile: Profile) -> tuple[CompiledKernel, ...]:
+    """Return the kernels, those that took longest first; see `time_metric`.
+
+    Raises:
+        ProfileDataError: the section is damaged, or newer than this build.
+    """
+    known = _kernels(profile)
+    metric = time_metric(profile)
+    values, counts = exclusive_or_zeros(profile, metric), counts_or_zeros(profile, metric)
+    nodes_of: list[list[int]] = [[] for _ in known.launches]
+    for node, index in known.of_node.items():
+        nodes_of[index].append(node)
+    rows = [
+        _kernel(launch, int(values[nodes].sum()), int(counts[nodes].sum()))
+        for launch, nodes in zip(known.launches, nodes_of, strict=True)
+    ]
+    return tuple(sorted(rows, key=lambda row: -row.time_ns))
+
+
+def fused_at(profile: Profile, nodes: Iterable[int]) -> tuple[CompiledKernel, ...]:
+    """Return the kernels that some nodes stand for, each once; their times are left at 0.
+
+    Raises:
+        ProfileDataError: the section is damaged, or newer than this build.
+    """
+    known = _kernels(profile)
+    found = dict.fromkeys(known.of_node[node] for node in nodes if node in known.of_node)
+    return tuple(_kernel(known.launches[index], 0, 0) for index in found)
+
+
+def time_metric(profile: Profile) -> str:
+    """Return the metric of `CompiledKernel.time_ns`: the GPU's time where there is any."""
+    return (GPU_TIME_NS if total(profile, GPU_TIME_NS.name) else HOST_TIME_NS).name
+
+
+def _kernel(launch: KernelLaunch, time_ns: int, calls: int) -> CompiledKernel:
+    return CompiledKernel(
+        name=launch.kernel,
+        lines=tuple(frame for frame in launch.source if is_user_file(frame.file)),
+        operators=launch.operators,
+        is_complete=launch.is_complete,
+        time_ns=time_ns,
+        calls=calls,
+    )
+
+
+def _kernels(profile: Profile) -> _Kernels:
+    if profile not in _KERNELS:
+        section = CompiledKernels.from_sections(profile.sections)
+        launches = tuple(each for each in section.launches if each.is_generated)
+        _KERNELS[profile] = _Kernels(launches, _launch_of_node(profile, launches))
+    return _KERNELS[profile]
+
+
+def _launch_of_node(profile: Profile, launches: Sequence[KernelLaunch]) -> dict[int, int]:
+    """Return the place in `launches` of each node that is a kernel of one."""
+    if not launches:
+        return {}
+    by_name: dict[str, list[int]] = {}
+    by_site = {}
+    for number, launch in enumerate(launches):
+        by_name.setdefault(launch.kernel, []).append(number)
+        by_site[launch.kernel, launch.file, launch.line] = number
+    tree, frames = profile.tree, profile.frames
+    is_named = np.array([kernel_name(text) in by_name for text in frames.strings], np.bool_)
+    is_kernel = is_named[frames.name] & np.isin(frames.kind, (FrameKind.KERNEL, FrameKind.OPERATOR))
+    nodes = np.flatnonzero(is_kernel[tree.frame])
+    # Not the nearest line of Python: what launches a Triton kernel is called by that line.
+    site = tree.nearest(_is_site(profile, by_site)[tree.frame])[nodes]
+    found = {}
+    for node, above in zip(nodes.tolist(), site.tolist(), strict=True):
+        name = kernel_name(profile.frame(node).name)
+        at = None if above == NO_NODE else profile.frame(above)
+        index: int | None = None if at is None else by_site.get((name, at.file, at.line))
+        if index is None and len(by_name[name]) == 1:
+            (index,) = by_name[name]
+        if index is not None:
+            found[node] = index
+    return found
+
+
+def _is_site(profile: Profile, sites: Iterable[tuple[str, str, int]]) -> npt.NDArray[np.bool_]:
+    """Say of each frame whether it is a line of generated code that launches a kernel."""
+    frames = profile.frames
+    lines = {(file, line) for _, file, line in sites}
+    files = {file for file, _ in lines}
+    mask = np.array([text in files for text in frames.strings], np.bool_)[frames.file]
+    for index in np.flatnonzero(mask).tolist():
+        frame = frames[index]
+        mask[index] = (frame.file, frame.line) in lines
+    return mask

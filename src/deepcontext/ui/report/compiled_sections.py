@@ -1,0 +1,65 @@
+"""The table of a report about `torch.compile`: its kernels, and the lines that each computes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from deepcontext.profiler.model.metric_values import total
+from deepcontext.profiler.summaries.compiled_kernels import compiled_kernels, time_metric
+from deepcontext.ui.compiled_kernels import lines_text, operators_text
+from deepcontext.ui.format import Elide, format_count, format_ns, format_share
+from deepcontext.ui.labels import metric_label
+from deepcontext.ui.report.page import Column
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deepcontext.profiler.summaries.compiled_kernels import CompiledKernel
+    from deepcontext.ui.report.page import Page
+    from deepcontext.ui.report.sections import View
+
+_MOST_ROWS: Final = 5
+_HOW: Final = "INDUCTOR_PROVENANCE=1 tells the lines of every kernel; torch then compiles again"
+
+
+def print_compiled(page: Page, view: View) -> None:
+    """Print the kernels of `torch.compile`, and the lines fused into each; nothing without any."""
+    kernels = compiled_kernels(view.profile)
+    if not kernels:
+        return
+    rows = [each for each in kernels if each.lines or each.time_ns]
+    rows = rows[: min(view.limit, _MOST_ROWS)]
+    of_all = f" ({len(rows)} of {len(kernels)})" if 0 < len(rows) < len(kernels) else ""
+    page.title(f"Kernels of torch.compile{of_all}", "and the lines of the program fused into each")
+    if rows:
+        page.table(*_table(view, rows))
+    else:
+        page.prose(f"{len(kernels)} kernels, neither their times nor their lines are known")
+    if not all(each.is_complete for each in kernels):
+        page.prose(_HOW, "dim")
+
+
+def _table(
+    view: View, rows: Sequence[CompiledKernel]
+) -> tuple[Sequence[Column], Sequence[Sequence[str]]]:
+    """Return columns and cells, without columns of which nothing is known."""
+    profile, metric = view.profile, time_metric(view.profile)
+    whole = total(profile, metric)
+    columns: list[tuple[Column, list[str]]] = []
+    if any(row.time_ns for row in rows):
+        columns += [
+            (Column(metric_label(metric)), [format_ns(row.time_ns or None) for row in rows]),
+            (
+                Column("share"),
+                [format_share(row.time_ns / whole if row.time_ns else None) for row in rows],
+            ),
+            (Column("calls", rank=4), [format_count(row.calls or None) for row in rows]),
+        ]
+    columns += [
+        (Column("lines", Elide.START), [lines_text(row, profile.run.cwd) or "-" for row in rows]),
+        (Column("kernel", Elide.END), [row.name for row in rows]),
+    ]
+    if any(row.operators for row in rows):
+        columns.append((Column("operators", Elide.END, rank=5), list(map(operators_text, rows))))
+    cells = list(zip(*(texts for _, texts in columns), strict=True))
+    return [column for column, _ in columns], cells
