@@ -9,7 +9,7 @@ DEMO_PROFILE := demo.dcprof
 # fail for want of processor time. It is run once more, and named; RERUNS=0 to look for such tests.
 RERUNS ?= 1
 
-.PHONY: help demo test check fmt develop native-test web browser compat fuzz soak ecosystem gains gpu sanitize sanitize-soak bench clean
+.PHONY: help demo quick test check fmt develop native-test web pictures browser compat fuzz soak ecosystem gains gpu sanitize sanitize-soak bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 16
@@ -59,6 +59,10 @@ native-test: $(VENV)/.installed ## C++ tests of the native core
 	cmake -S . -B build/native-test -DDEEPCONTEXT_EXTENSION=OFF -DDEEPCONTEXT_TESTS=ON >/dev/null
 	cmake --build build/native-test -j2 >/dev/null
 	ctest --test-dir build/native-test --output-on-failure
+
+pictures: $(VENV)/.installed browser ## the pictures of the documentation, from real runs
+	$(BIN)/python -m pip install -q "pillow>=11"
+	$(BIN)/python tools/make_pictures.py
 
 web: ## check the page's sources, and that the committed bundle is their build (needs node)
 	tools/check_web.sh

@@ -2,8 +2,8 @@
 
     python examples/jax_transformer.py --steps 100
 
-The model must repeat the first half of each sequence in its second half. Nothing here knows of a
-profiler: run it under one with
+The model must repeat the first half of each sequence in its second half. The script imports no
+profiler; to profile it, run
 
     deepcontext profile examples/jax_transformer.py
 """

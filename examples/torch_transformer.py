@@ -1,7 +1,7 @@
 """Train a small transformer language model on text made up on the spot.
 
-A program as one writes it: a dataset, a collate function that pads, a model, AdamW with warm-up.
-It knows nothing of deepcontext: `python examples/torch_transformer.py` runs it plainly,
+A usual training script: a dataset, a collate function that pads, a model, AdamW with warm-up. The
+script does not import deepcontext: `python examples/torch_transformer.py` runs it plainly, and
 `deepcontext profile examples/torch_transformer.py` profiles the same program.
 """
 
