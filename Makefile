@@ -9,7 +9,7 @@ DEMO_PROFILE := demo.dcprof
 # fail for want of processor time. It is run once more, and named; RERUNS=0 to look for such tests.
 RERUNS ?= 1
 
-.PHONY: help demo quick test check fmt develop native-test web pictures browser compat fuzz soak ecosystem gains gpu sanitize sanitize-soak bench clean
+.PHONY: help demo quick quick-check quick-test test check fmt develop native-test web pictures browser compat fuzz soak ecosystem gains gpu sanitize sanitize-soak bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 16
@@ -36,6 +36,24 @@ demo: $(VENV)/.installed ## profile the transformer example and print the report
 	$(BIN)/deepcontext report $(DEMO_PROFILE)
 	@echo
 	@echo "The profile is $(DEMO_PROFILE). Next: $(BIN)/deepcontext profile YOUR_SCRIPT.py"
+
+# Tests that start neither frameworks nor browsers nor many programs; `make test` runs the others.
+QUICK_TESTS := tests/profiler tests/ui tests/analyzers tests/architecture tests/collectors/jax tests/collectors/torch \
+  $(addprefix --ignore=tests/,ui/browser ui/test_cli_profile.py ui/test_cli_streams.py ui/test_cli_overhead.py \
+  profiler/recording/test_child_end.py analyzers/test_cases.py analyzers/test_examples.py) \
+  --deselect=tests/architecture/test_docs.py::test_commands_and_programs_run
+
+quick: $(VENV)/.installed ## fast static checks and tests, for the inner loop: under 90 seconds
+	$(MAKE) -j2 --output-sync=target quick-check quick-test
+
+quick-check:
+	$(BIN)/ruff check -q .
+	$(BIN)/ruff format -q --check .
+	$(BIN)/lint-imports
+	$(BIN)/mypy
+
+quick-test:
+	$(BIN)/python -m pytest -q $(QUICK_TESTS)
 
 test: $(VENV)/.installed ## static checks, native tests, the default test suite
 	$(MAKE) -j2 --output-sync=target check native-test web browser
