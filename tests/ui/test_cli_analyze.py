@@ -13,7 +13,7 @@ from deepcontext.profiler.model.profile import Profile
 from deepcontext.profiler.model.run_info import RunInfo
 from deepcontext.ui.cli import app
 from deepcontext.ui.web.findings import findings
-from deepcontext.ui.web.shelf import Shelf
+from deepcontext.ui.web.open_profiles import OpenProfiles
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -83,7 +83,7 @@ def test_report_and_page_show_the_same_findings_stored_or_not(
 ) -> None:
     def shown() -> tuple[str, list[FindingRow]]:
         assert app.main(["report", str(sorting)]) == 0
-        page = findings(Shelf.open([sorting]), 0)
+        page = findings(OpenProfiles.open([sorting]), 0)
         return capsys.readouterr().out, page.findings
 
     before = shown()

@@ -23,7 +23,7 @@ from deepcontext.profiler.summaries.phases import by_phase
 from deepcontext.profiler.summaries.scopes import by_scope
 from deepcontext.ui.measures import measures
 from deepcontext.ui.web.app import ViewSettings, create_app, warm_up
-from deepcontext.ui.web.shelf import OpenProfile, Shelf
+from deepcontext.ui.web.open_profiles import OpenProfile, OpenProfiles
 from tests.synthetic import random_profile
 from tests.ui.conftest import gpu_profile
 
@@ -46,9 +46,12 @@ def training(training_folder: Path) -> Profile:
 
 @pytest.fixture
 def client(training_folder: Path) -> FlaskClient:
-    shelf = Shelf.open([training_folder / "train.dcprof", training_folder / "empty.dcprof"])
-    warm_up(shelf)
-    return create_app(shelf, ViewSettings("token")).test_client()
+    profiles = OpenProfiles.open([
+        training_folder / "train.dcprof",
+        training_folder / "empty.dcprof",
+    ])
+    warm_up(profiles)
+    return create_app(profiles, ViewSettings("token")).test_client()
 
 
 @pytest.fixture
@@ -80,10 +83,10 @@ def test_about_says_what_is_open_and_how_far_to_trust_it(ask: Ask) -> None:
 
 
 def test_warnings_of_a_profile_reach_the_page(training_folder: Path) -> None:
-    shelf = Shelf.open([training_folder / "troubled.dcprof"])
-    client = create_app(shelf, ViewSettings("token")).test_client()
+    profiles = OpenProfiles.open([training_folder / "troubled.dcprof"])
+    client = create_app(profiles, ViewSettings("token")).test_client()
     profile = client.get("/token/api/about").get_json()["profiles"][0]
-    assert profile["warnings"] == list(shelf.get(0).profile.trust.warnings)
+    assert profile["warnings"] == list(profiles.get(0).profile.trust.warnings)
     assert len(profile["warnings"]) == 3
 
 
@@ -143,7 +146,7 @@ def test_callers_and_callees_of_a_function_have_its_inclusive_cost(
 
 def test_a_difference_has_both_sides(training_folder: Path, training: Profile) -> None:
     path = training_folder / "train.dcprof"
-    client = create_app(Shelf.open([path, path]), ViewSettings("token")).test_client()
+    client = create_app(OpenProfiles.open([path, path]), ViewSettings("token")).test_client()
     answer = client.get("/token/api/flame?kind=difference").get_json()
     total = int(training.exclusive(METRIC).sum())
     assert (answer["total_before"], answer["total_after"]) == (total, total)
@@ -152,8 +155,8 @@ def test_a_difference_has_both_sides(training_folder: Path, training: Profile) -
 
 def test_normalizing_scales_the_second_to_the_first(make_profile: Any) -> None:
     small, large = random_profile(500, seed=1, depth=8), random_profile(2_000, seed=2, depth=8)
-    shelf = Shelf([OpenProfile.of_memory(small, "a"), OpenProfile.of_memory(large, "b")])
-    client = create_app(shelf, ViewSettings("token")).test_client()
+    profiles = OpenProfiles([OpenProfile.of_memory(small, "a"), OpenProfile.of_memory(large, "b")])
+    client = create_app(profiles, ViewSettings("token")).test_client()
     answer = client.get("/token/api/flame?kind=difference&normalize=1").get_json()
     before, after = answer["nodes"]["before"][0], answer["nodes"]["after"][0]
     assert before == small.exclusive(METRIC).sum()
@@ -229,8 +232,8 @@ def test_metrics_that_do_not_add_up_are_told_of_a_node(training: Profile) -> Non
         "cache_bytes": rows("cache_bytes", Aggregation.PROPERTY, [4, 8]),
     }
     profile = dataclasses.replace(training, metrics={**training.metrics, **metrics})
-    shelf = Shelf([OpenProfile.of_memory(profile, "more.dcprof")])
-    client = create_app(shelf, ViewSettings("token")).test_client()
+    profiles = OpenProfiles([OpenProfile.of_memory(profile, "more.dcprof")])
+    client = create_app(profiles, ViewSettings("token")).test_client()
 
     def own(source: int) -> dict[str, Any]:
         answer = client.get(f"/token/api/node?library=1&lines=1&source={source}").get_json()
@@ -297,8 +300,8 @@ def test_sections_are_passed_on(training: Profile) -> None:
     content = [{"id": "hotspot", "nodes": [3]}]
     profile = training.with_section("findings", json.dumps(content).encode())
     profile = profile.with_section("blob", b"\xff\xfe")
-    shelf = Shelf([OpenProfile.of_memory(profile, "p")])
-    client = create_app(shelf, ViewSettings("token")).test_client()
+    profiles = OpenProfiles([OpenProfile.of_memory(profile, "p")])
+    client = create_app(profiles, ViewSettings("token")).test_client()
     assert client.get("/token/api/section?name=findings").get_json()["content"] == content
     refused = client.get("/token/api/section?name=blob")
     assert refused.status_code == 400
@@ -343,9 +346,9 @@ def test_bad_questions_are_refused_with_the_reason(ask: Ask, question: str, mess
 
 
 def test_a_difference_needs_two_profiles(training_folder: Path) -> None:
-    shelf = Shelf.open([training_folder / "train.dcprof"])
+    profiles = OpenProfiles.open([training_folder / "train.dcprof"])
     response = (
-        create_app(shelf, ViewSettings("t")).test_client().get("/t/api/flame?kind=difference")
+        create_app(profiles, ViewSettings("t")).test_client().get("/t/api/flame?kind=difference")
     )
     assert response.status_code == 400
     assert "needs two profiles" in response.get_json()["error"]
@@ -395,8 +398,8 @@ def test_answers_are_compressed_for_those_who_can_read_it(client: FlaskClient) -
 
 def test_a_large_tree_is_cut_to_what_can_be_seen() -> None:
     profile = random_profile(60_000, depth=30)
-    shelf = Shelf([OpenProfile.of_memory(profile, "large")])
-    client = create_app(shelf, ViewSettings("t")).test_client()
+    profiles = OpenProfiles([OpenProfile.of_memory(profile, "large")])
+    client = create_app(profiles, ViewSettings("t")).test_client()
     packed = {"Accept-Encoding": "gzip"}
     response = client.get("/t/api/flame?px=2560", headers=packed)
     assert len(response.data) <= 200_000
@@ -419,8 +422,8 @@ def test_the_first_measure_has_something_to_show(
     make_profile: Any, *, with_operator: bool, first: str
 ) -> None:
     profile = gpu_profile(make_profile, with_operator=with_operator)
-    shelf = Shelf([OpenProfile.of_memory(profile, "gpu")])
-    client = create_app(shelf, ViewSettings("t")).test_client()
+    profiles = OpenProfiles([OpenProfile.of_memory(profile, "gpu")])
+    client = create_app(profiles, ViewSettings("t")).test_client()
     measures = client.get("/t/api/about").get_json()["profiles"][0]["measures"]
     assert measures[0]["key"] == first
     assert client.get(f"/t/api/flame?metric={first}").get_json()["total"] > 0
@@ -440,8 +443,8 @@ def test_bottom_up_says_what_it_leaves_out(make_profile: Any) -> None:
         [Frame(FrameKind.ROOT, ""), *frames],
         host_time_ns={place + 1: 1_000 for place in range(20_000)},
     )
-    shelf = Shelf([OpenProfile.of_memory(profile, "wide")])
-    client = create_app(shelf, ViewSettings("t")).test_client()
+    profiles = OpenProfiles([OpenProfile.of_memory(profile, "wide")])
+    client = create_app(profiles, ViewSettings("t")).test_client()
     answer = client.get("/t/api/flame?kind=bottom_up&px=512").get_json()
     assert answer["left_out"] == 20_000
     # No narrower than what was left out, and none of it is the root's own.

@@ -12,7 +12,7 @@ import pytest
 
 from deepcontext.ui.web.app import STATIC, ViewSettings, create_app
 from deepcontext.ui.web.one_file import Limits, make_page
-from deepcontext.ui.web.shelf import OpenProfile, Shelf
+from deepcontext.ui.web.open_profiles import OpenProfile, OpenProfiles
 from tests.synthetic import random_profile
 
 if TYPE_CHECKING:
@@ -29,13 +29,16 @@ def recorded(page: Page) -> dict[str, Any]:
 
 
 @pytest.fixture
-def shelf(training_folder: Path) -> Shelf:
-    return Shelf.open([training_folder / "train.dcprof", training_folder / "troubled.dcprof"])
+def profiles(training_folder: Path) -> OpenProfiles:
+    return OpenProfiles.open([
+        training_folder / "train.dcprof",
+        training_folder / "troubled.dcprof",
+    ])
 
 
-def test_recorded_answers_are_those_of_the_server(shelf: Shelf) -> None:
-    client = create_app(shelf, ViewSettings("t")).test_client()
-    answers = recorded(make_page(shelf))
+def test_recorded_answers_are_those_of_the_server(profiles: OpenProfiles) -> None:
+    client = create_app(profiles, ViewSettings("t")).test_client()
+    answers = recorded(make_page(profiles))
     for question in (
         "flame?phase=backward",
         "flame?hidden=python&kind=bottom_up",
@@ -52,15 +55,15 @@ def test_recorded_answers_are_those_of_the_server(shelf: Shelf) -> None:
     assert any("torch.nn.functional.mse_loss" in str(answers[key]) for key in sources)
 
 
-def test_two_switches_at_most_differ_from_the_start(shelf: Shelf) -> None:
-    answers = recorded(make_page(shelf))
+def test_two_switches_at_most_differ_from_the_start(profiles: OpenProfiles) -> None:
+    answers = recorded(make_page(profiles))
     assert "flame?hidden=python&phase=forward" in answers
     assert "flame?hidden=python%2Cmodule" in answers
     assert "flame?hidden=python&library=1&phase=forward" not in answers
 
 
-def test_differences_and_sandwiches_are_recorded(shelf: Shelf) -> None:
-    answers = recorded(make_page(shelf))
+def test_differences_and_sandwiches_are_recorded(profiles: OpenProfiles) -> None:
+    answers = recorded(make_page(profiles))
     assert "flame?kind=difference" in answers
     assert "flame?kind=difference&normalize=1" in answers
     rows = answers["table"]["rows"]
@@ -69,8 +72,8 @@ def test_differences_and_sandwiches_are_recorded(shelf: Shelf) -> None:
 
 
 def test_the_page_is_bounded_and_says_what_it_lacks() -> None:
-    shelf = Shelf([OpenProfile.of_memory(random_profile(20_000, depth=20), "large")])
-    page = make_page(shelf, Limits(size_bytes=300_000, tree_nodes=10**9))
+    profiles = OpenProfiles([OpenProfile.of_memory(random_profile(20_000, depth=20), "large")])
+    page = make_page(profiles, Limits(size_bytes=300_000, tree_nodes=10**9))
     assert page.size_bytes < 900_000
     assert any("less usual combinations" in notice for notice in page.notices)
     assert recorded(page)["about"]["notices"] == list(page.notices)
@@ -78,16 +81,16 @@ def test_the_page_is_bounded_and_says_what_it_lacks() -> None:
 
 
 def test_the_work_is_bounded_too() -> None:
-    shelf = Shelf([OpenProfile.of_memory(random_profile(20_000, depth=20), "large")])
-    few = recorded(make_page(shelf, Limits(tree_nodes=100_000)))
+    profiles = OpenProfiles([OpenProfile.of_memory(random_profile(20_000, depth=20), "large")])
+    few = recorded(make_page(profiles, Limits(tree_nodes=100_000)))
     flames = [key for key in few if key.startswith("flame")]
     assert 5 <= len(flames) <= 6
     assert "flame" in flames
 
 
 def test_without_source_no_source_text_is_in_the_page(training_folder: Path) -> None:
-    shelf = Shelf.open([training_folder / "train.dcprof"], source_text=False)
-    page = make_page(shelf)
+    profiles = OpenProfiles.open([training_folder / "train.dcprof"], source_text=False)
+    page = make_page(profiles)
     answers = recorded(page)
     assert any("--no-source" in notice for notice in page.notices)
     assert "mse_loss(net(inputs)" not in json.dumps(answers)
@@ -97,11 +100,11 @@ def test_without_source_no_source_text_is_in_the_page(training_folder: Path) -> 
 
 def test_the_same_profile_gives_the_same_page(training_folder: Path) -> None:
     path = training_folder / "train.dcprof"
-    assert make_page(Shelf.open([path])).text == make_page(Shelf.open([path])).text
+    assert make_page(OpenProfiles.open([path])).text == make_page(OpenProfiles.open([path])).text
 
 
-def test_the_page_asks_for_nothing_outside(shelf: Shelf) -> None:
-    text = make_page(shelf).text
+def test_the_page_asks_for_nothing_outside(profiles: OpenProfiles) -> None:
+    text = make_page(profiles).text
     assert not re.findall(r'(?:src|href)="(?!data:)[^"]*"', text)
     assert "http://" not in text.replace("http://www.w3.org", "")
     assert "https://" not in text

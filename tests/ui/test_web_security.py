@@ -11,7 +11,7 @@ from deepcontext.profiler.format.frame import Frame, FrameKind
 from deepcontext.ui.web.app import ViewSettings, create_app
 from deepcontext.ui.web.guard import new_token
 from deepcontext.ui.web.one_file import make_page
-from deepcontext.ui.web.shelf import OpenProfile, Shelf
+from deepcontext.ui.web.open_profiles import OpenProfile, OpenProfiles
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,8 +24,8 @@ PATHS = ("", "static/app.js", "api/about", "api/flame", "api/source?path=x")
 
 @pytest.fixture
 def client(training_folder: Path) -> FlaskClient:
-    shelf = Shelf.open([training_folder / "train.dcprof"])
-    return create_app(shelf, ViewSettings("right-token")).test_client()
+    profiles = OpenProfiles.open([training_folder / "train.dcprof"])
+    return create_app(profiles, ViewSettings("right-token")).test_client()
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -61,8 +61,8 @@ def test_names_of_this_machine_are_answered(client: FlaskClient, host: str) -> N
 def test_the_machine_s_own_name_is_answered_when_listening_beyond_it(
     training_folder: Path,
 ) -> None:
-    shelf = Shelf.open([training_folder / "train.dcprof"])
-    client = create_app(shelf, ViewSettings("t", names=("box",))).test_client()
+    profiles = OpenProfiles.open([training_folder / "train.dcprof"])
+    client = create_app(profiles, ViewSettings("t", names=("box",))).test_client()
     assert client.get("/t/api/about", headers={"Host": "BOX:8000"}).status_code == 200
     assert client.get("/t/api/about", headers={"Host": "box2:8000"}).status_code == 403
 
@@ -163,8 +163,8 @@ def hostile_profile(make_profile: Any) -> Any:
 
 
 def test_script_in_names_is_sent_as_json_only(make_profile: Any) -> None:
-    shelf = Shelf([OpenProfile.of_memory(hostile_profile(make_profile), SCRIPT)])
-    client = create_app(shelf, ViewSettings("t")).test_client()
+    profiles = OpenProfiles([OpenProfile.of_memory(hostile_profile(make_profile), SCRIPT)])
+    client = create_app(profiles, ViewSettings("t")).test_client()
     for path in ("about", "flame", "table", "files", f"find?text={SCRIPT}"):
         response = client.get(f"/t/api/{path}")
         assert response.status_code == 200
@@ -175,8 +175,8 @@ def test_script_in_names_is_sent_as_json_only(make_profile: Any) -> None:
 
 
 def test_script_in_names_stays_out_of_the_one_file_page(make_profile: Any) -> None:
-    shelf = Shelf([OpenProfile.of_memory(hostile_profile(make_profile), SCRIPT)])
-    page = make_page(shelf).text
+    profiles = OpenProfiles([OpenProfile.of_memory(hostile_profile(make_profile), SCRIPT)])
+    page = make_page(profiles).text
     assert "alert(1)" not in page
     assert page.count("<script") == page.count("</script>") == 2
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)

@@ -16,7 +16,7 @@ from deepcontext.errors import UserError
 from deepcontext.ui.cli.command import Parser
 from deepcontext.ui.cli.session_options import add_session_options, session_options
 from deepcontext.ui.web.one_file import Limits, make_page
-from deepcontext.ui.web.shelf import OpenProfile, Shelf
+from deepcontext.ui.web.open_profiles import OpenProfile, OpenProfiles
 
 if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
@@ -33,7 +33,7 @@ def profile_html(profile: Profile, name: str = "profile") -> str:
         profile: what to show.
         name: what the page calls it.
     """
-    page = make_page(Shelf([OpenProfile.of_memory(profile, name)]), _LIMITS)
+    page = make_page(OpenProfiles([OpenProfile.of_memory(profile, name)]), _LIMITS)
     # In ASCII, so that the page's security policy recognises its script under any encoding.
     text = html.escape(page.text).encode("ascii", "xmlcharrefreplace").decode()
     return (

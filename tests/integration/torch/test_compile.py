@@ -15,8 +15,8 @@ from deepcontext.profiler.model.compiled_kernels import CompiledKernels
 from deepcontext.profiler.model.source import is_user_file
 from deepcontext.ui.report import render_report, report_to_dict
 from deepcontext.ui.web import node_pane
+from deepcontext.ui.web.open_profiles import OpenProfile, OpenProfiles
 from deepcontext.ui.web.questions import TreeQuestion
-from deepcontext.ui.web.shelf import OpenProfile, Shelf
 
 torch = pytest.importorskip("torch")
 nn = torch.nn
@@ -139,9 +139,9 @@ def _check_views(recording: Any, lines: set[str]) -> None:
     section = text.partition("Kernels of torch.compile")[2].partition("\n\n")[0]
     assert any(each in section for each in shown)
 
-    shelf = Shelf([OpenProfile.of_memory(profile, "out.dcprof")])
+    profiles = OpenProfiles([OpenProfile.of_memory(profile, "out.dcprof")])
     told = {
-        name: [kernel.name for kernel in node_pane.node(shelf, TreeQuestion(), int(node)).fused]
+        name: [kernel.name for kernel in node_pane.node(profiles, TreeQuestion(), int(node)).fused]
         for node in recording.operators()
         if (name := recording.frame(node).name) == "aten::addmm" or "cpp_fused" in name
     }

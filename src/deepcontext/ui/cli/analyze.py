@@ -130,7 +130,7 @@ def _print(arguments: argparse.Namespace, profile: Profile, findings: Sequence[F
     from rich.console import Console  # noqa: PLC0415
 
     from deepcontext.ui.report.findings import print_findings, to_markdown  # noqa: PLC0415
-    from deepcontext.ui.report.page import Page  # noqa: PLC0415
+    from deepcontext.ui.report.text_layout import TextLayout  # noqa: PLC0415
 
     if arguments.json:
         content: dict[str, Any] = {
@@ -142,7 +142,7 @@ def _print(arguments: argparse.Namespace, profile: Profile, findings: Sequence[F
     elif arguments.markdown:
         print(to_markdown(profile, findings), end="")
     else:
-        print_findings(Page(Console()), profile, findings)
+        print_findings(TextLayout(Console()), profile, findings)
 
 
 COMMAND: Final = Command("analyze", "say what to change in a profiled program", _parser, _run)

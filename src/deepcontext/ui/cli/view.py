@@ -15,7 +15,7 @@ from deepcontext.ui.cli.output import Output, add_force_option
 if TYPE_CHECKING:
     from werkzeug.serving import BaseWSGIServer
 
-    from deepcontext.ui.web.shelf import Shelf
+    from deepcontext.ui.web.open_profiles import OpenProfiles
 
 _HIGHEST_PORT: Final = 65_535
 _OWN_MACHINE: Final = "127.0.0.1"
@@ -75,21 +75,21 @@ def _port(text: str) -> int:
 
 def _run(arguments: argparse.Namespace) -> int:
     # Here, not above: `profile` becomes the program in no more time than its own imports take.
-    from deepcontext.ui.web.shelf import Shelf  # noqa: PLC0415
+    from deepcontext.ui.web.open_profiles import OpenProfiles  # noqa: PLC0415
 
-    shelf = Shelf.open(arguments.file, source_text=not arguments.no_source)
+    profiles = OpenProfiles.open(arguments.file, source_text=not arguments.no_source)
     if arguments.html is not None:
-        return _write_html(shelf, arguments)
-    return _serve(shelf, arguments)
+        return _write_html(profiles, arguments)
+    return _serve(profiles, arguments)
 
 
-def _write_html(shelf: Shelf, arguments: argparse.Namespace) -> int:
+def _write_html(profiles: OpenProfiles, arguments: argparse.Namespace) -> int:
     from deepcontext.ui.format import format_bytes  # noqa: PLC0415
     from deepcontext.ui.web.one_file import KIND, make_page  # noqa: PLC0415
 
     output = Output(arguments.html, KIND, arguments.force)
     output.check(arguments.file)
-    page = make_page(shelf)
+    page = make_page(profiles)
     for notice in page.notices:
         print(f"note: {notice}", file=sys.stderr)
     output.write(page.text.encode())
@@ -98,16 +98,16 @@ def _write_html(shelf: Shelf, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _serve(shelf: Shelf, arguments: argparse.Namespace) -> int:
+def _serve(profiles: OpenProfiles, arguments: argparse.Namespace) -> int:
     from deepcontext.ui.web.app import ViewSettings, create_app, warm_up  # noqa: PLC0415
     from deepcontext.ui.web.guard import new_token, own_names  # noqa: PLC0415
     from deepcontext.ui.web.serve import address, bind, tunnel  # noqa: PLC0415
 
     names = () if arguments.host == _OWN_MACHINE else tuple(own_names())
     settings = ViewSettings(new_token(), names)
-    server = bind(create_app(shelf, settings), arguments.host, arguments.port)
+    server = bind(create_app(profiles, settings), arguments.host, arguments.port)
     where = address(arguments.host, server.port, settings.token)
-    warm_up(shelf)
+    warm_up(profiles)
     print(where, flush=True)
     remote = tunnel(server.port)
     if remote is not None:

@@ -7,37 +7,37 @@ from typing import TYPE_CHECKING, Final
 from deepcontext.profiler.model.source import line_text
 from deepcontext.profiler.summaries.library_time import library_time
 from deepcontext.ui.format import Elide, format_count, format_ns, format_share, shorten_path
-from deepcontext.ui.report.page import Column
+from deepcontext.ui.report.text_layout import Column
 
 if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
     from deepcontext.profiler.summaries.library_time import LibraryTime
-    from deepcontext.ui.report.page import Page
     from deepcontext.ui.report.sections import View
+    from deepcontext.ui.report.text_layout import TextLayout
 
 _MOST_PACKAGES: Final = 4
 _LEAST_SHARE: Final = 0.01
 
 
-def print_below(page: Page, view: View) -> None:
+def print_below(layout: TextLayout, view: View) -> None:
     """Print the packages below the one line of the user's and their lines, if there is such a line."""
     found = library_time(view.profile, view.limit)
     if found is None:
         return
     shown = "" if len(found.lines) == found.line_count else f" ({_shown(found)})"
-    page.title(
+    layout.title(
         f"Lines of packages{shown}", "elapsed time that no deeper line of a package explains"
     )
-    page.prose(_packages(view.profile, found))
-    _print_lines(page, view, found)
+    layout.prose(_packages(view.profile, found))
+    _print_lines(layout, view, found)
 
 
-def print_below_summary(page: Page, view: View) -> None:
+def print_below_summary(layout: TextLayout, view: View) -> None:
     """Print the same in the few lines of a run's end."""
     found = library_time(view.profile, view.limit)
     if found is not None:
-        page.prose(_packages(view.profile, found), "bold", indent="")
-        _print_lines(page, view, found)
+        layout.prose(_packages(view.profile, found), "bold", indent="")
+        _print_lines(layout, view, found)
 
 
 def _shown(found: LibraryTime) -> str:
@@ -59,9 +59,9 @@ def _packages(profile: Profile, found: LibraryTime) -> str:
     return f"{where}, {format_ns(found.time_ns)}: {', '.join(named)}"
 
 
-def _print_lines(page: Page, view: View, found: LibraryTime) -> None:
+def _print_lines(layout: TextLayout, view: View, found: LibraryTime) -> None:
     started_ns = view.profile.run.start_unix_ns or None
-    page.table(
+    layout.table(
         (
             Column("elapsed"),
             Column("share"),

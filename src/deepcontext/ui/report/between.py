@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from deepcontext.profiler.model.source import line_text
 from deepcontext.profiler.summaries import time_between_operators
 from deepcontext.ui.format import Elide, format_count, format_ns, format_share, shorten_path
-from deepcontext.ui.report.page import Column
+from deepcontext.ui.report.text_layout import Column
 
 if TYPE_CHECKING:
     from deepcontext.profiler.summaries.time_between_operators import SampledTime
-    from deepcontext.ui.report.page import Page
     from deepcontext.ui.report.sections import View
+    from deepcontext.ui.report.text_layout import TextLayout
 
 _LEAST_SHARE = 0.05  # of the elapsed time, to be named at a run's end
 _LEAST_SHARE_OF_ALL = 0.01  # the same of a program without operators
@@ -25,28 +25,28 @@ _TIME_COLUMNS = (
 )
 
 
-def print_between(page: Page, view: View) -> None:
+def print_between(layout: TextLayout, view: View) -> None:
     """Print what threads and lines of the program did outside operators."""
     if time_between_operators.is_sampled(view.profile):
-        has_operators = _print_threads(page, view)
-        _print_lines(page, view, has_operators=has_operators)
+        has_operators = _print_threads(layout, view)
+        _print_lines(layout, view, has_operators=has_operators)
 
 
-def print_between_lines(page: Page, view: View) -> None:
+def print_between_lines(layout: TextLayout, view: View) -> None:
     """Print what lines of the program did outside operators."""
     if time_between_operators.is_sampled(view.profile):
         threads = time_between_operators.by_thread(view.profile)
-        _print_lines(page, view, has_operators=any(row.operator_ns for row in threads))
+        _print_lines(layout, view, has_operators=any(row.operator_ns for row in threads))
 
 
-def _print_threads(page: Page, view: View) -> bool:
+def _print_threads(layout: TextLayout, view: View) -> bool:
     """Print what threads did; say whether any called operators."""
     profile = view.profile
     threads = time_between_operators.by_thread(profile)[: view.limit]
     has_operators = any(row.operator_ns for row in threads)
     note = "operators are measured, the rest is sampled" if has_operators else "sampled"
-    page.title("Threads", f"{note}; together: elapsed time")
-    page.table(
+    layout.title("Threads", f"{note}; together: elapsed time")
+    layout.table(
         (
             *([Column("operators")] if has_operators else []),
             *_TIME_COLUMNS,
@@ -64,16 +64,16 @@ def _print_threads(page: Page, view: View) -> bool:
     return has_operators
 
 
-def _print_lines(page: Page, view: View, *, has_operators: bool) -> None:
+def _print_lines(layout: TextLayout, view: View, *, has_operators: bool) -> None:
     profile = view.profile
     rows, count = time_between_operators.by_line(profile, view.limit)
     if not rows:
         return
     shown = "" if len(rows) == count else f" ({len(rows)} of {format_count(count)})"
     note = "running on any thread, waiting on the main thread; what no deeper line explains"
-    page.title(f"{'Between operators' if has_operators else 'Running and waiting'}{shown}", note)
+    layout.title(f"{'Between operators' if has_operators else 'Running and waiting'}{shown}", note)
     run = profile.run
-    page.table(
+    layout.table(
         (*_TIME_COLUMNS, Column("line", Elide.START), Column("source", Elide.END, rank=5)),
         [
             (
@@ -86,7 +86,7 @@ def _print_lines(page: Page, view: View, *, has_operators: bool) -> None:
     )
 
 
-def print_between_summary(page: Page, view: View) -> None:
+def print_between_summary(layout: TextLayout, view: View) -> None:
     """Print the lines that take a good part of the elapsed time outside operators, if any do."""
     profile, run = view.profile, view.profile.run
     rows, _ = (
@@ -106,7 +106,7 @@ def print_between_summary(page: Page, view: View) -> None:
         if row.sampled.total_ns > least
     ]
     if cells:
-        page.table(
+        layout.table(
             (
                 Column("between"),
                 Column("of run"),
@@ -117,7 +117,7 @@ def print_between_summary(page: Page, view: View) -> None:
         )
 
 
-def print_elapsed_summary(page: Page, view: View) -> None:
+def print_elapsed_summary(layout: TextLayout, view: View) -> None:
     """Print the lines that take most of the elapsed time of a program without operators."""
     profile, run = view.profile, view.profile.run
     rows, _ = time_between_operators.by_line(profile, view.limit)
@@ -135,7 +135,7 @@ def print_elapsed_summary(page: Page, view: View) -> None:
         if row is rows[0] or row.sampled.total_ns > least
     ]
     if cells:
-        page.table(
+        layout.table(
             (
                 Column("elapsed"),
                 Column("of run"),

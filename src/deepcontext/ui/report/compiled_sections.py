@@ -9,20 +9,20 @@ from deepcontext.profiler.summaries.compiled_kernels import compiled_kernels, ti
 from deepcontext.ui.compiled_kernels import lines_text, operators_text
 from deepcontext.ui.format import Elide, format_count, format_ns, format_share
 from deepcontext.ui.labels import metric_label
-from deepcontext.ui.report.page import Column
+from deepcontext.ui.report.text_layout import Column
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from deepcontext.profiler.summaries.compiled_kernels import CompiledKernel
-    from deepcontext.ui.report.page import Page
     from deepcontext.ui.report.sections import View
+    from deepcontext.ui.report.text_layout import TextLayout
 
 _MOST_ROWS: Final = 5
 _HOW: Final = "INDUCTOR_PROVENANCE=1 tells the lines of every kernel; torch then compiles again"
 
 
-def print_compiled(page: Page, view: View) -> None:
+def print_compiled(layout: TextLayout, view: View) -> None:
     """Print the kernels of `torch.compile`, and the lines fused into each; nothing without any."""
     kernels = compiled_kernels(view.profile)
     if not kernels:
@@ -30,13 +30,15 @@ def print_compiled(page: Page, view: View) -> None:
     rows = [each for each in kernels if each.lines or each.time_ns]
     rows = rows[: min(view.limit, _MOST_ROWS)]
     of_all = f" ({len(rows)} of {len(kernels)})" if 0 < len(rows) < len(kernels) else ""
-    page.title(f"Kernels of torch.compile{of_all}", "and the lines of the program fused into each")
+    layout.title(
+        f"Kernels of torch.compile{of_all}", "and the lines of the program fused into each"
+    )
     if rows:
-        page.table(*_table(view, rows))
+        layout.table(*_table(view, rows))
     else:
-        page.prose(f"{len(kernels)} kernels, neither their times nor their lines are known")
+        layout.prose(f"{len(kernels)} kernels, neither their times nor their lines are known")
     if not all(each.is_complete for each in kernels):
-        page.prose(_HOW, "dim")
+        layout.prose(_HOW, "dim")
 
 
 def _table(

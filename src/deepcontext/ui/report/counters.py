@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from deepcontext.profiler.model.source import line_text
 from deepcontext.profiler.summaries import counters as counter_use
 from deepcontext.ui.format import Elide, format_count, shorten_path
-from deepcontext.ui.report.page import Column
+from deepcontext.ui.report.text_layout import Column
 
 if TYPE_CHECKING:
-    from deepcontext.ui.report.page import Page
     from deepcontext.ui.report.sections import View
+    from deepcontext.ui.report.text_layout import TextLayout
 
 
-def print_counters(page: Page, view: View) -> None:
+def print_counters(layout: TextLayout, view: View) -> None:
     """Print at which lines of the program the counters rose, if any were read."""
     profile = view.profile
     metrics = counter_use.counted(profile)
@@ -23,11 +23,11 @@ def print_counters(page: Page, view: View) -> None:
         return
     shown = "" if len(rows) == count else f" ({len(rows)} of {format_count(count)})"
     note = "read at samples, operators included; what no deeper line of yours explains"
-    page.title(f"Counters{shown}", note)
+    layout.title(f"Counters{shown}", note)
     has_ratio = any(row.instructions_per_cycle is not None for row in rows)
     columns = [Column(counter_use.counter_name(metric)) for metric in metrics]
     ratio = [Column("per cycle")] if has_ratio else []
-    page.table(
+    layout.table(
         (*columns, *ratio, Column("line", Elide.START), Column("source", Elide.END, rank=5)),
         [
             (

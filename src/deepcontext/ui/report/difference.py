@@ -11,7 +11,7 @@ from rich.text import Text
 from deepcontext.profiler.summaries.comparison import differing_circumstances
 from deepcontext.ui.format import Elide, format_bytes, format_count, format_ns, format_value
 from deepcontext.ui.labels import metric_label
-from deepcontext.ui.report.page import Column, Page
+from deepcontext.ui.report.text_layout import Column, TextLayout
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,23 +50,23 @@ def render_difference(
         console: where to; its width, colours and encoding are respected.
         limit: rows of each table.
     """
-    page = Page(console)
-    page.line(Text("deepcontext diff", "bold"))
+    layout = TextLayout(console)
+    layout.line(Text("deepcontext diff", "bold"))
     for label, name, profile, index in zip(
         ("before", "after"), names, profiles, (0, 1), strict=True
     ):
-        page.prose(_side(name, profile, comparison, index), hanging=f"{label:<9} ")
-    page.prose(_verdict(comparison), "bold", hanging=f"{'total':<9} ")
+        layout.prose(_side(name, profile, comparison, index), hanging=f"{label:<9} ")
+    layout.prose(_verdict(comparison), "bold", hanging=f"{'total':<9} ")
     for sentence in differing_circumstances(*profiles):
-        page.prose(sentence, "yellow", indent="", hanging="! ")
-    _print_table(page, "Phases", comparison.phases, comparison.unit, sum_known=True)
+        layout.prose(sentence, "yellow", indent="", hanging="! ")
+    _print_table(layout, "Phases", comparison.phases, comparison.unit, sum_known=True)
     for key, title in _TITLES.items():
         changes = comparison.tables[key]
         shown = changes[:limit]
         of_all = f" ({len(shown)} of {len(changes)})" if len(shown) < len(changes) else ""
-        _print_table(page, f"{title}{of_all}", shown, comparison.unit)
-    page.line()
-    page.line("one run each: repeat both before you believe a small change", "dim")
+        _print_table(layout, f"{title}{of_all}", shown, comparison.unit)
+    layout.line()
+    layout.line("one run each: repeat both before you believe a small change", "dim")
 
 
 def difference_to_dict(comparison: Comparison, limit: int) -> dict[str, object]:
@@ -117,12 +117,12 @@ def _verdict(comparison: Comparison) -> str:
 
 
 def _print_table(
-    page: Page, title: str, changes: Sequence[Change], unit: str, *, sum_known: bool = False
+    layout: TextLayout, title: str, changes: Sequence[Change], unit: str, *, sum_known: bool = False
 ) -> None:
     if not changes:
         return
     note = "" if sum_known else "self: without what deeper ones of the same table account for"
-    page.title(title, note if title.startswith("Functions") else "")
+    layout.title(title, note if title.startswith("Functions") else "")
     has_calls = any(change.calls_before or change.calls_after for change in changes)
     columns = [
         Column("change"),
@@ -132,7 +132,7 @@ def _print_table(
         *([Column("calls before", rank=3), Column("calls after", rank=2)] if has_calls else []),
         Column("name", Elide.MIDDLE),
     ]
-    page.table(columns, [_row(change, unit, has_calls=has_calls) for change in changes])
+    layout.table(columns, [_row(change, unit, has_calls=has_calls) for change in changes])
 
 
 def _row(change: Change, unit: str, *, has_calls: bool) -> list[str | Text]:

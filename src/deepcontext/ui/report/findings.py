@@ -19,38 +19,38 @@ if TYPE_CHECKING:
 
     from deepcontext.analyzers.finding import Finding
     from deepcontext.profiler.model.profile import Profile
-    from deepcontext.ui.report.page import Page
+    from deepcontext.ui.report.text_layout import TextLayout
 
 _STYLES = {Severity.HIGH: "red", Severity.WARNING: "yellow", Severity.INFO: "dim"}
 
 
-def print_summary(page: Page, profile: Profile) -> None:
+def print_summary(layout: TextLayout, profile: Profile) -> None:
     """Print the titles of a profile's findings, a line each; nothing where nothing was found."""
     try:
         findings = known_findings(profile).found
     except UserError as error:  # an analyzer of another package must not cost the report
-        page.title("Findings")
-        page.prose(f"not known: {error}", "yellow")
+        layout.title("Findings")
+        layout.prose(f"not known: {error}", "yellow")
         return
     if not findings:
         return
-    page.title("Findings", "what to change; 'deepcontext analyze' says why and how")
+    layout.title("Findings", "what to change; 'deepcontext analyze' says why and how")
     for finding in findings:
         gain = f"up to {gain_text(finding)}" if finding.gain else "gain not known"
-        page.prose(f"{gain}: {finding.title}", _STYLES[finding.severity], hanging="- ")
+        layout.prose(f"{gain}: {finding.title}", _STYLES[finding.severity], hanging="- ")
 
 
-def print_findings(page: Page, profile: Profile, findings: Sequence[Finding]) -> None:
+def print_findings(layout: TextLayout, profile: Profile, findings: Sequence[Finding]) -> None:
     """Print the findings in full."""
     if not findings:
-        page.line("nothing found: no analyzer knows what to change in this profile")
+        layout.line("nothing found: no analyzer knows what to change in this profile")
     for finding in findings:
-        page.line()
+        layout.line()
         style = _STYLES[finding.severity]
-        page.line(Text.assemble((page.clean(finding.severity.value), style), f"  {finding.id}"))
-        page.prose(finding.title, "bold")
+        layout.line(Text.assemble((layout.clean(finding.severity.value), style), f"  {finding.id}"))
+        layout.prose(finding.title, "bold")
         for name, text in texts_of(profile, finding):
-            page.prose(text, hanging=f"{name:<14}")
+            layout.prose(text, hanging=f"{name:<14}")
 
 
 def to_markdown(profile: Profile, findings: Sequence[Finding]) -> str:

@@ -23,29 +23,29 @@ from deepcontext.ui.report import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from deepcontext.ui.report.page import Page
     from deepcontext.ui.report.sections import View
+    from deepcontext.ui.report.text_layout import TextLayout
 
 
-def print_full(page: Page, view: View, warnings: Sequence[str]) -> None:
+def print_full(layout: TextLayout, view: View, warnings: Sequence[str]) -> None:
     """Print everything a profile says, tables with `view.limit` rows."""
-    header.print_header(page, view.profile, view.metric)
-    header.print_all_warnings(page, warnings)
-    findings.print_summary(page, view.profile)
-    jax_sections.print_jax(page, view)
-    gpu_sections.print_gpu(page, view)
-    compiled_sections.print_compiled(page, view)
-    sections.print_phases(page, view)
-    ranks.print_ranks(page, view)
-    sections.print_lines(page, view)
-    below.print_below(page, view)
-    sections.print_operators(page, view)
-    sections.print_modules(page, view)
-    sections.print_scopes(page, view)
-    between.print_between(page, view)
-    counters.print_counters(page, view)
-    path_view.print_paths(page, view)
-    memory.print_memory(page, view.profile, view.limit)
-    jax_memory_sections.print_jax_memory(page, view)
-    header.print_trust(page, view.profile.trust)
-    page.line()
+    header.print_header(layout, view.profile, view.metric)
+    header.print_all_warnings(layout, warnings)
+    findings.print_summary(layout, view.profile)
+    jax_sections.print_jax(layout, view)
+    gpu_sections.print_gpu(layout, view)
+    compiled_sections.print_compiled(layout, view)
+    sections.print_phases(layout, view)
+    ranks.print_ranks(layout, view)
+    sections.print_lines(layout, view)
+    below.print_below(layout, view)
+    sections.print_operators(layout, view)
+    sections.print_modules(layout, view)
+    sections.print_scopes(layout, view)
+    between.print_between(layout, view)
+    counters.print_counters(layout, view)
+    path_view.print_paths(layout, view)
+    memory.print_memory(layout, view.profile, view.limit)
+    jax_memory_sections.print_jax_memory(layout, view)
+    header.print_trust(layout, view.profile.trust)
+    layout.line()

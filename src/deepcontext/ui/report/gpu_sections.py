@@ -13,13 +13,13 @@ from deepcontext.profiler.summaries.gpu import gpu_use
 from deepcontext.profiler.summaries.jax import programs as jax_summary
 from deepcontext.ui.format import Elide, format_count, format_ns, format_share
 from deepcontext.ui.report import sections
-from deepcontext.ui.report.page import Column
+from deepcontext.ui.report.text_layout import Column
 
 if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
     from deepcontext.profiler.summaries.gpu import GpuUse
-    from deepcontext.ui.report.page import Page
     from deepcontext.ui.report.sections import View
+    from deepcontext.ui.report.text_layout import TextLayout
 
 _SUMMARY_LINES: Final = 4
 
@@ -32,32 +32,32 @@ def gpu_text(profile: Profile) -> str:
     return f"{format_ns(use.time_ns)} in {format_count(use.launches)} kernels, copies and memsets"
 
 
-def print_gpu(page: Page, view: View) -> None:
+def print_gpu(layout: TextLayout, view: View) -> None:
     """Print what took the GPU's time, or nothing where JAX's sections say it or there is none."""
     use = gpu_use(view.profile, view.limit)
     if use is None or jax_summary.section(view.profile) is not None:
         return
-    _print_kernels(page, use)
+    _print_kernels(layout, use)
     if view.metric != GPU_TIME_NS.name:  # else these are the report's own
         sections.print_lines(
             page, replace(view, metric=GPU_TIME_NS.name), "Source lines by GPU time"
         )
 
 
-def print_gpu_summary(page: Page, view: View) -> None:
+def print_gpu_summary(layout: TextLayout, view: View) -> None:
     """Print what the GPU did and for which lines, in the few lines of a run's end."""
     if jax_summary.section(view.profile) is not None or not (text := gpu_text(view.profile)):
         return
-    page.prose(f"on the GPU: {text}", "bold", indent="")
-    sections.print_own_lines(page, replace(view, metric=GPU_TIME_NS.name, limit=_SUMMARY_LINES))
+    layout.prose(f"on the GPU: {text}", "bold", indent="")
+    sections.print_own_lines(layout, replace(view, metric=GPU_TIME_NS.name, limit=_SUMMARY_LINES))
 
 
-def _print_kernels(page: Page, use: GpuUse) -> None:
+def _print_kernels(layout: TextLayout, use: GpuUse) -> None:
     if not use.kernels:
         return
     shown = len(use.kernels)
     part = "" if shown == use.kernel_count else f" ({shown} of {format_count(use.kernel_count)})"
-    page.title(f"Kernels, copies and memsets{part}", "time on the GPU")
+    layout.title(f"Kernels, copies and memsets{part}", "time on the GPU")
     columns = (
         Column("GPU time"),
         Column("share"),
@@ -72,9 +72,9 @@ def _print_kernels(page: Page, use: GpuUse) -> None:
             format_share(kernel.gpu_time_ns / use.time_ns),
             format_count(kernel.launches or None),
             format_ns(kernel.mean_ns),
-            sections.phase_mix(page, kernel.phases),
+            sections.phase_mix(layout, kernel.phases),
             kernel.name,
         )
         for kernel in use.kernels
     ]
-    page.table(columns, cells)
+    layout.table(columns, cells)

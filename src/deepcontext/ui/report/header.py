@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
     from deepcontext.profiler.model.run_info import RunInfo
     from deepcontext.profiler.model.trust import CollectorReport, TrustReport
-    from deepcontext.ui.report.page import Page
+    from deepcontext.ui.report.text_layout import TextLayout
 
 _WARNING = "yellow"
 LEAST_SHARE_SAID = 0.05
@@ -48,18 +48,18 @@ _STATUS_STYLE = {
 }
 
 
-def print_short_header(page: Page, profile: Profile, metric: str) -> None:
+def print_short_header(layout: TextLayout, profile: Profile, metric: str) -> None:
     """Print what was run, for how long, how much of it was in operators, and the metric."""
-    _print_facts(page, _facts(page, profile, metric, is_full=False))
+    _print_facts(layout, _facts(layout, profile, metric, is_full=False))
 
 
-def print_header(page: Page, profile: Profile, metric: str) -> None:
+def print_header(layout: TextLayout, profile: Profile, metric: str) -> None:
     """Print the same, and on what it was run."""
-    _print_facts(page, _facts(page, profile, metric, is_full=True))
+    _print_facts(layout, _facts(layout, profile, metric, is_full=True))
 
 
 def _facts(
-    page: Page, profile: Profile, metric: str, *, is_full: bool
+    layout: TextLayout, profile: Profile, metric: str, *, is_full: bool
 ) -> Sequence[tuple[str, str]]:
     run = profile.run
     described = profile.metrics[metric].descriptor.description
@@ -69,7 +69,7 @@ def _facts(
         ("run", _times(run)),
         ("machine", _machine(run) if is_full else ""),
         ("versions", versions if is_full else ""),
-        ("steps", _steps(profile, page)),
+        ("steps", _steps(profile, layout)),
         ("operators", _operators(profile)),
         ("GPU", gpu_text(profile)),
         ("set-up", _set_up(profile)),
@@ -77,42 +77,42 @@ def _facts(
     )
 
 
-def _print_facts(page: Page, facts: Sequence[tuple[str, str]]) -> None:
-    page.line(Text("deepcontext report", "bold"))
+def _print_facts(layout: TextLayout, facts: Sequence[tuple[str, str]]) -> None:
+    layout.line(Text("deepcontext report", "bold"))
     for name, fact in facts:
         if fact:
-            page.prose(fact, hanging=f"{name:<9} ")
+            layout.prose(fact, hanging=f"{name:<9} ")
 
 
-def print_warnings(page: Page, warnings: Sequence[str]) -> None:
+def print_warnings(layout: TextLayout, warnings: Sequence[str]) -> None:
     """Print what a person must know before believing the numbers."""
     for warning in warnings:
-        page.prose(warning, _WARNING, indent="", hanging="! ")
+        layout.prose(warning, _WARNING, indent="", hanging="! ")
 
 
-def print_all_warnings(page: Page, warnings: Sequence[str]) -> None:
+def print_all_warnings(layout: TextLayout, warnings: Sequence[str]) -> None:
     """Print the warnings as a part of their own, where there are any."""
     if warnings:
-        page.line()
-        print_warnings(page, warnings)
+        layout.line()
+        print_warnings(layout, warnings)
 
 
-def print_trust_summary(page: Page, trust: TrustReport) -> None:
+def print_trust_summary(layout: TextLayout, trust: TrustReport) -> None:
     """Print which collectors ran, and which did not, without their reasons."""
     named = {
         status: [each.name for each in trust.collectors if each.status is status]
         for status in _STATUS_STYLE
     }
-    page.title("Trust", "--full says why, what was counted, and what was lost")
+    layout.title("Trust", "--full says why, what was counted, and what was lost")
     for status, names in named.items():
         if names:
-            page.prose(", ".join(names), _STATUS_STYLE[status], hanging=f"{status:<11} ")
+            layout.prose(", ".join(names), _STATUS_STYLE[status], hanging=f"{status:<11} ")
 
 
-def print_trust(page: Page, trust: TrustReport) -> None:
+def print_trust(layout: TextLayout, trust: TrustReport) -> None:
     """Print the whole trust report, warnings first."""
-    page.title("Trust", "what was collected, what was lost, what collecting cost")
-    print_warnings(page, trust.warnings)
+    layout.title("Trust", "what was collected, what was lost, what collecting cost")
+    print_warnings(layout, trust.warnings)
     facts = [
         (collector.name, _collector(collector), _STATUS_STYLE[collector.status])
         for collector in trust.collectors
@@ -127,7 +127,7 @@ def print_trust(page: Page, trust: TrustReport) -> None:
         facts.append(("counted", ", ".join(counters), ""))
     width = max(9, *(len(name) for name, _, _ in facts)) if facts else 0
     for name, fact, style in facts:
-        page.prose(fact, style, hanging=f"{page.clean(name):<{width}} ")
+        layout.prose(fact, style, hanging=f"{layout.clean(name):<{width}} ")
 
 
 def wall_share(profile: Profile) -> str:
@@ -149,12 +149,14 @@ def set_up_shares(profile: Profile) -> str:
     )
 
 
-def steps_text(profile: Profile, page: Page) -> str:
+def steps_text(profile: Profile, layout: TextLayout) -> str:
     """Return ``"40 of 250 ms ± 4 %"``, or "" for a program that marks no steps."""
     spread = step_times(profile)
     if spread is None:
         return format_count(profile.run.steps) if profile.run.steps else ""
-    return f"{format_count(spread.count)} of {format_mean_sd(spread.mean, spread.sd, page.glyphs)}"
+    return (
+        f"{format_count(spread.count)} of {format_mean_sd(spread.mean, spread.sd, layout.glyphs)}"
+    )
 
 
 def _command(run: RunInfo) -> str:
@@ -187,8 +189,8 @@ def _machine(run: RunInfo) -> str:
     return ", ".join(filter(None, (run.hostname, processors, run.platform)))
 
 
-def _steps(profile: Profile, page: Page) -> str:
-    text = steps_text(profile, page)
+def _steps(profile: Profile, layout: TextLayout) -> str:
+    text = steps_text(profile, layout)
     spread = step_times(profile)
     if spread is None or spread.minimum is None or spread.maximum is None:
         return text

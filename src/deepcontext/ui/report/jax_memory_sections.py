@@ -16,25 +16,25 @@ from deepcontext.ui.format import (
     format_share,
     shorten_path,
 )
-from deepcontext.ui.report.page import Column
+from deepcontext.ui.report.text_layout import Column
 
 if TYPE_CHECKING:
     from deepcontext.profiler.summaries.jax.memory import ArrayMemory
-    from deepcontext.ui.report.page import Page
     from deepcontext.ui.report.sections import View
+    from deepcontext.ui.report.text_layout import TextLayout
 
 
-def print_jax_memory(page: Page, view: View) -> None:
+def print_jax_memory(layout: TextLayout, view: View) -> None:
     """Print what arrays held at the peak, by line, and what programs need."""
     arrays = jax_memory.array_memory(view.profile)
     if arrays is not None and arrays.peak_bytes:
-        _print_arrays(page, view, arrays)
-    _print_programs(page, view)
+        _print_arrays(layout, view, arrays)
+    _print_programs(layout, view)
 
 
-def _print_arrays(page: Page, view: View, arrays: ArrayMemory) -> None:
-    page.title("Memory of JAX arrays", "held when they held the most, by the line that made them")
-    page.prose(_arrays_text(arrays))
+def _print_arrays(layout: TextLayout, view: View, arrays: ArrayMemory) -> None:
+    layout.title("Memory of JAX arrays", "held when they held the most, by the line that made them")
+    layout.prose(_arrays_text(arrays))
     table = jax_memory.held_at_peak(view.profile, view.limit)
     rows = [row for row in table.rows if row.exclusive] if table else []
     run = view.profile.run
@@ -51,7 +51,7 @@ def _print_arrays(page: Page, view: View, arrays: ArrayMemory) -> None:
         share = format_share(arrays.unknown_peak_bytes / arrays.peak_bytes)
         cells.append((format_bytes(arrays.unknown_peak_bytes), share, "made where nobody saw", ""))
     if cells:
-        page.table(
+        layout.table(
             (
                 Column("at peak"),
                 Column("share"),
@@ -74,13 +74,13 @@ def _arrays_text(arrays: ArrayMemory) -> str:
     return "; ".join(facts)
 
 
-def _print_programs(page: Page, view: View) -> None:
+def _print_programs(layout: TextLayout, view: View) -> None:
     programs = jax_memory.program_memory(view.profile)
     if not programs:
         return
     shown = programs[: view.limit]
     count = "" if len(shown) == len(programs) else f" ({len(shown)} of {len(programs)})"
-    page.title(
+    layout.title(
         f"Memory of compiled programs{count}",
         "while it runs = arguments + results - donated + temporary; from the compiler",
     )
@@ -111,4 +111,4 @@ def _print_programs(page: Page, view: View) -> None:
         )
         for row in shown
     ]
-    page.table(tuple(columns), cells)
+    layout.table(tuple(columns), cells)

@@ -20,40 +20,40 @@ from deepcontext.ui.format import (
     shorten_path,
 )
 from deepcontext.ui.report import path_view, sections
-from deepcontext.ui.report.page import Column
+from deepcontext.ui.report.text_layout import Column
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from deepcontext.profiler.summaries.jax.operations import Member, Operation
     from deepcontext.profiler.summaries.jax.programs import Recompilation, Source
-    from deepcontext.ui.report.page import Page
     from deepcontext.ui.report.sections import View
+    from deepcontext.ui.report.text_layout import TextLayout
 
 _GIGA: Final = 1e9
 _FUSIONS_IN_FULL: Final = 5  # with every member; --json has all
 _SUMMARY_ROWS: Final = 8
 
 
-def print_jax(page: Page, view: View) -> None:
+def print_jax(layout: TextLayout, view: View) -> None:
     """Print everything about JAX, or nothing for a profile without it."""
     if jax_summary.section(view.profile) is None:
         return
-    _print_functions(page, view)
+    _print_functions(layout, view)
     device = replace(view, metric=jax_summary.device_metric(view.profile))
     if has_device_time(view):
         if view.metric != device.metric:  # else these are the report's own
-            sections.print_phases(page, device, "Phases of the device time", with_calls=False)
-            sections.print_lines(page, device, "Source lines by device time")
-        _print_operations(page, view)
-        _print_fusions(page, view)
-    _print_recompilations(page, view)
-    _print_transfers(page, view)
+            sections.print_phases(layout, device, "Phases of the device time", with_calls=False)
+            sections.print_lines(layout, device, "Source lines by device time")
+        _print_operations(layout, view)
+        _print_fusions(layout, view)
+    _print_recompilations(layout, view)
+    _print_transfers(layout, view)
     if has_device_time(view) and view.metric != device.metric:
-        path_view.print_total_paths(page, device, "Call paths by device time")
+        path_view.print_total_paths(layout, device, "Call paths by device time")
 
 
-def print_jax_summary(page: Page, view: View) -> None:
+def print_jax_summary(layout: TextLayout, view: View) -> None:
     """Print what the compiled programs took and where, in the few lines of a run's end."""
     if jax_summary.section(view.profile) is None or not has_device_time(view):
         return
@@ -61,14 +61,14 @@ def print_jax_summary(page: Page, view: View) -> None:
     launches = sum(function.launches for function in functions)
     total = jax_summary.device_accounting(view.profile).total
     device = replace(view, metric=jax_summary.device_metric(view.profile), limit=_SUMMARY_ROWS // 2)
-    page.prose(
+    layout.prose(
         f"on the device: {format_ns(total)} in {format_count(launches)} launches of "
         f"{format_count(len(functions))} jitted functions; {_accounting(view)}",
         "bold",
         indent="",
     )
-    sections.print_phase_bar(page, device)
-    path_view.print_tree(page, device)
+    sections.print_phase_bar(layout, device)
+    path_view.print_tree(layout, device)
 
 
 def has_device_time(view: View) -> bool:
@@ -85,12 +85,12 @@ def _accounting(view: View) -> str:
     return f"{text} ({inserted} inserted by the compiler, shown with the operation it serves)"
 
 
-def _print_functions(page: Page, view: View) -> None:
+def _print_functions(layout: TextLayout, view: View) -> None:
     functions = jax_summary.jitted_functions(view.profile)
     if not functions:
         return
     total = jax_summary.device_accounting(view.profile).total
-    page.title(
+    layout.title(
         f"Jitted functions{_shown(view, functions)}",
         "device: inside the compiled program, summed over threads; host: in the call itself, "
         "compilation left out",
@@ -112,21 +112,21 @@ def _print_functions(page: Page, view: View) -> None:
             format_count(row.launches),
             format_ns(row.dispatch_ns),
             f"{row.compilations}x {format_ns(row.compile_ns)}" if row.compilations else "-",
-            sections.phase_mix(page, [row.phases.get(p, 0) for p in sections.PHASE_NAMES]),
+            sections.phase_mix(layout, [row.phases.get(p, 0) for p in sections.PHASE_NAMES]),
             row.name,
         )
         for row in functions[: view.limit]
     ]
-    page.table(columns, rows)
+    layout.table(columns, rows)
     if total:
-        page.prose(f"device time: {_accounting(view)}", "dim")
+        layout.prose(f"device time: {_accounting(view)}", "dim")
 
 
-def _print_operations(page: Page, view: View) -> None:
+def _print_operations(layout: TextLayout, view: View) -> None:
     operations = jax_operations.operations(view.profile)
     if not operations:
         return
-    page.title(
+    layout.title(
         f"Operations of compiled programs{_shown(view, operations)}",
         "flop/byte: arithmetic intensity, from the shapes; GFLOP/s and GB/s: attained",
     )
@@ -141,7 +141,7 @@ def _print_operations(page: Page, view: View) -> None:
         Column("operation", Elide.END),
         Column("line", Elide.START),
     )
-    page.table(columns, [_operation_row(view, each) for each in operations[: view.limit]])
+    layout.table(columns, [_operation_row(view, each) for each in operations[: view.limit]])
 
 
 def _operation_row(view: View, operation: Operation) -> tuple[str, ...]:
@@ -159,15 +159,15 @@ def _operation_row(view: View, operation: Operation) -> tuple[str, ...]:
     )
 
 
-def _print_fusions(page: Page, view: View) -> None:
+def _print_fusions(layout: TextLayout, view: View) -> None:
     fusions = jax_operations.fusions(view.profile, several_lines=True)
     if not fusions:
         return
     shown = fusions[: min(_FUSIONS_IN_FULL, view.limit)]
     count = "" if len(shown) == len(fusions) else f" ({len(shown)} of {len(fusions)})"
-    page.title(f"Fusions of several source lines{count}", "every member, by line; --json has all")
+    layout.title(f"Fusions of several source lines{count}", "every member, by line; --json has all")
     for fusion in shown:
-        page.prose(
+        layout.prose(
             f"{format_ns(fusion.device_ns)}, {fusion.phase}, {fusion.source_lines} lines: "
             f"{_members(fusion.members)}",
             hanging=f"{fusion.name}: ",
@@ -191,16 +191,16 @@ def _short(source: Source) -> str:
     return f"{PurePath(source.file).name}:{source.line}" if source.file else "without a line:"
 
 
-def _print_recompilations(page: Page, view: View) -> None:
+def _print_recompilations(layout: TextLayout, view: View) -> None:
     rows = jax_summary.recompilations(view.profile)
     if not rows:
         return
     count, total = sum(row.count for row in rows), sum(row.spent_ns for row in rows)
-    page.title(f"Recompilations: {format_count(count)}, {format_ns(total)}", "dearest first")
+    layout.title(f"Recompilations: {format_count(count)}, {format_ns(total)}", "dearest first")
     for row in rows[: view.limit]:
-        page.prose(_recompilation(view, row), hanging=f"{row.function}: ")
+        layout.prose(_recompilation(view, row), hanging=f"{row.function}: ")
     if len(rows) > view.limit:
-        page.line(f"  not shown: {len(rows) - view.limit} more reasons", "dim")
+        layout.line(f"  not shown: {len(rows) - view.limit} more reasons", "dim")
 
 
 def _recompilation(view: View, row: Recompilation) -> str:
@@ -209,11 +209,11 @@ def _recompilation(view: View, row: Recompilation) -> str:
     return f"{format_count(row.count)}x, {format_ns(row.spent_ns)}, needed at {where}: {why}"
 
 
-def _print_transfers(page: Page, view: View) -> None:
+def _print_transfers(layout: TextLayout, view: View) -> None:
     rows = jax_summary.transfers(view.profile)
     if not rows:
         return
-    page.title(
+    layout.title(
         f"Waits and copies{_shown(view, rows)}", "host: how long the line held the program up"
     )
     columns = (
@@ -233,7 +233,7 @@ def _print_transfers(page: Page, view: View) -> None:
         )
         for row in rows[: view.limit]
     ]
-    page.table(columns, cells)
+    layout.table(columns, cells)
 
 
 def _place(view: View, source: Source) -> str:

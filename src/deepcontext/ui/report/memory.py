@@ -16,13 +16,13 @@ from deepcontext.ui.format import (
     format_share,
     shorten_path,
 )
-from deepcontext.ui.report.page import Column
+from deepcontext.ui.report.text_layout import Column
 
 if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
     from deepcontext.profiler.summaries.groups import Group
     from deepcontext.profiler.summaries.memory import Growth, MemoryUse, Pool
-    from deepcontext.ui.report.page import Page
+    from deepcontext.ui.report.text_layout import TextLayout
 
 _ROLE_NAMES: Final = {"optimizer": "optimizer state", "unknown": "not known"}
 _ROLE_STYLES: Final = {
@@ -37,7 +37,7 @@ _ROLE_STYLES: Final = {
 _BAR_WIDTH: Final = 60
 
 
-def print_memory(page: Page, profile: Profile, limit: int) -> None:
+def print_memory(layout: TextLayout, profile: Profile, limit: int) -> None:
     """Print each memory's peak by role and by line of the user's own code, and what grew."""
     use = memory_summary.memory_use(profile)
     pools = [pool for pool in use.pools if pool.allocations] if use else []
@@ -45,18 +45,20 @@ def print_memory(page: Page, profile: Profile, limit: int) -> None:
     if use is None or not (pools or any(memory_summary.growth(profile, p) for p in prefixes)):
         return
     if pools:
-        page.title("Memory", "of tensors; what is held at the peak, by the line that allocated it")
+        layout.title(
+            "Memory", "of tensors; what is held at the peak, by the line that allocated it"
+        )
     else:
-        page.title("Memory that grew", "held at the ends of steps, by the line that made it")
+        layout.title("Memory that grew", "held at the ends of steps, by the line that made it")
     for pool in pools:
-        _print_pool(page, pool, use)
+        _print_pool(layout, pool, use)
     for prefix in prefixes:
-        _print_holders(page, profile, prefix, limit)
-        _print_growth(page, profile, prefix, limit)
+        _print_holders(layout, profile, prefix, limit)
+        _print_growth(layout, profile, prefix, limit)
 
 
-def _print_pool(page: Page, pool: Pool, use: MemoryUse) -> None:
-    page.prose(_pool_text(pool, use), hanging=f"{pool.name}: ")
+def _print_pool(layout: TextLayout, pool: Pool, use: MemoryUse) -> None:
+    layout.prose(_pool_text(pool, use), hanging=f"{pool.name}: ")
     shares = [
         (role, value / pool.peak_bytes)
         for role, value in pool.peak_role_bytes.items()
@@ -64,12 +66,12 @@ def _print_pool(page: Page, pool: Pool, use: MemoryUse) -> None:
     ]
     shares.sort(key=lambda part: -part[1])
     styled = [(share, _ROLE_STYLES.get(role, "")) for role, share in shares]
-    bar = page.divided_bar(styled, min(_BAR_WIDTH, page.width - 4))
-    page.line(Text("  ").append_text(bar))
-    page.flow([
+    bar = layout.divided_bar(styled, min(_BAR_WIDTH, layout.width - 4))
+    layout.line(Text("  ").append_text(bar))
+    layout.flow([
         Text(f"{glyph} {_ROLE_NAMES.get(role, role)} {format_share(share)}", style)
         for (role, share), (_, style), glyph in zip(
-            shares, styled, page.glyphs.bars.ljust(len(shares)), strict=False
+            shares, styled, layout.glyphs.bars.ljust(len(shares)), strict=False
         )
     ])
 
@@ -88,7 +90,7 @@ def _pool_text(pool: Pool, use: MemoryUse) -> str:
     return ", ".join(facts)
 
 
-def _print_holders(page: Page, profile: Profile, prefix: str, limit: int) -> None:
+def _print_holders(layout: TextLayout, profile: Profile, prefix: str, limit: int) -> None:
     table = memory_summary.held_at_peak(profile, prefix, limit)
     if table is None or not table.total:
         return
@@ -108,10 +110,10 @@ def _print_holders(page: Page, profile: Profile, prefix: str, limit: int) -> Non
         if row.exclusive
     ]
     if cells:
-        page.table(columns, cells)
+        layout.table(columns, cells)
 
 
-def _print_growth(page: Page, profile: Profile, prefix: str, limit: int) -> None:
+def _print_growth(layout: TextLayout, profile: Profile, prefix: str, limit: int) -> None:
     grown = memory_summary.growth(profile, prefix, limit)
     if not grown:
         return
@@ -123,7 +125,7 @@ def _print_growth(page: Page, profile: Profile, prefix: str, limit: int) -> None
         Column("line", Elide.START),
         Column("source", Elide.END, rank=1),
     )
-    page.table(columns, [_growth_row(profile, each) for each in grown])
+    layout.table(columns, [_growth_row(profile, each) for each in grown])
 
 
 def _growth_row(profile: Profile, grown: Growth) -> tuple[str, ...]:

@@ -28,10 +28,10 @@ from deepcontext.ui.report import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from deepcontext.ui.report.page import Page
     from deepcontext.ui.report.sections import View
+    from deepcontext.ui.report.text_layout import TextLayout
 
-    Printer = Callable[[Page, View], None]
+    Printer = Callable[[TextLayout, View], None]
 
 MOST_LINES: Final = 80
 # A blank line, sections and columns that are left out, and what to type next.
@@ -44,7 +44,7 @@ _SECTIONS: Final[dict[str, tuple[Printer, int]]] = {
     "JAX": (jax_sections.print_jax, -1),
     "GPU": (gpu_sections.print_gpu, 0),
     "torch.compile": (compiled_sections.print_compiled, -4),
-    "phases": (lambda page, view: sections.print_phase_bar(page, view, "Phases"), 0),
+    "phases": (lambda layout, view: sections.print_phase_bar(layout, view, "Phases"), 0),
     "ranks": (ranks.print_ranks, -1),
     "source lines": (sections.print_lines, 2),
     "packages": (below.print_below, -1),
@@ -53,7 +53,7 @@ _SECTIONS: Final[dict[str, tuple[Printer, int]]] = {
     "time between operators": (between.print_between_lines, -2),
     "counters": (counters.print_counters, -1),
     "call paths": (path_view.print_paths, -2),
-    "memory": (lambda page, view: memory.print_memory(page, view.profile, view.limit), -2),
+    "memory": (lambda layout, view: memory.print_memory(layout, view.profile, view.limit), -2),
     "memory of JAX": (jax_memory_sections.print_jax_memory, -2),
 }
 # Where the fewest rows are too many, sections are left out in this order.
@@ -75,44 +75,44 @@ _DISPENSABLE: Final = (
 )
 
 
-def print_overview(page: Page, view: View, warnings: Sequence[str]) -> None:
+def print_overview(layout: TextLayout, view: View, warnings: Sequence[str]) -> None:
     """Print what matters most of a profile; the rows of tables are as many as fit."""
-    top = _printed(page, lambda: _print_top(page, view, warnings))
-    trust = _printed(page, lambda: header.print_trust_summary(page, view.profile.trust))
+    top = _printed(layout, lambda: _print_top(layout, view, warnings))
+    trust = _printed(layout, lambda: header.print_trust_summary(layout, view.profile.trust))
     room = MOST_LINES - len(top) - len(trust) - _CLOSING_LINES
     parts: dict[str, list[str]] = {}
     for rows in _ROWS:
-        page.hidden_columns.clear()
-        parts = {name: _section(page, view, name, rows) for name in _SECTIONS}
+        layout.hidden_columns.clear()
+        parts = {name: _section(layout, view, name, rows) for name in _SECTIONS}
         if _length(parts) <= room:
             break
     left_out = [name for name in _too_many(parts, room) if parts.pop(name)]
-    whole = _printed(page, lambda: header.print_trust(page, view.profile.trust))
+    whole = _printed(layout, lambda: header.print_trust(layout, view.profile.trust))
     if _length(parts) + len(whole) <= room + len(trust):
         trust = whole
     for part in (top, *parts.values(), trust):
-        page.console.file.write("".join(part))
-    page.line()
+        layout.console.file.write("".join(part))
+    layout.line()
     if left_out:
-        page.prose(f"left out: {', '.join(left_out)}", "dim", indent="")
+        layout.prose(f"left out: {', '.join(left_out)}", "dim", indent="")
 
 
-def _print_top(page: Page, view: View, warnings: Sequence[str]) -> None:
-    header.print_short_header(page, view.profile, view.metric)
-    header.print_all_warnings(page, warnings)
-    findings.print_summary(page, view.profile)
+def _print_top(layout: TextLayout, view: View, warnings: Sequence[str]) -> None:
+    header.print_short_header(layout, view.profile, view.metric)
+    header.print_all_warnings(layout, warnings)
+    findings.print_summary(layout, view.profile)
 
 
-def _section(page: Page, view: View, name: str, rows: int) -> list[str]:
+def _section(layout: TextLayout, view: View, name: str, rows: int) -> list[str]:
     printer, more = _SECTIONS[name]
     return _printed(
-        page, lambda: printer(page, replace(view, limit=max(rows + more, _FEWEST_ROWS)))
+        layout, lambda: printer(layout, replace(view, limit=max(rows + more, _FEWEST_ROWS)))
     )
 
 
-def _printed(page: Page, print_part: Callable[[], None]) -> list[str]:
+def _printed(layout: TextLayout, print_part: Callable[[], None]) -> list[str]:
     """Return the lines that a part prints, with their ends."""
-    with page.console.capture() as captured:
+    with layout.console.capture() as captured:
         print_part()
     return captured.get().splitlines(keepends=True)
 

@@ -19,9 +19,9 @@ from deepcontext.ui.report.paths import exclusive_paths, inclusive_paths
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from deepcontext.ui.report.page import Page
     from deepcontext.ui.report.paths import PathRow, PathTree
     from deepcontext.ui.report.sections import View
+    from deepcontext.ui.report.text_layout import TextLayout
 
 _KIND_STYLES: Final = {
     FrameKind.MODULE: "green",
@@ -36,33 +36,33 @@ _LEAST_LAST: Final = 20
 _BETWEEN: Final = " > "
 
 
-def print_paths(page: Page, view: View) -> None:
+def print_paths(layout: TextLayout, view: View) -> None:
     """Print the call paths whose ends cost the most by themselves."""
     tree = exclusive_paths(view.profile, view.metric, view.limit)
     if not tree.rows:
         return
-    page.title("Call paths", f"to the {view.limit} largest by self; libraries are not named")
-    printer = _TreePrinter(page, view)
+    layout.title("Call paths", f"to the {view.limit} largest by self; libraries are not named")
+    printer = _TreePrinter(layout, view)
     printer.print_rows(tree)
     printer.print_hidden(tree)
 
 
-def print_total_paths(page: Page, view: View, title: str = "Call paths by total") -> bool:
+def print_total_paths(layout: TextLayout, view: View, title: str = "Call paths by total") -> bool:
     """Print the call paths that cost the most, from the top; say whether there are any."""
     tree = inclusive_paths(view.profile, view.metric, 2 * view.limit)
     if not tree.rows:
         return False
     share = format_share(tree.threshold)
-    page.title(title, f"of at least {share}; frames of libraries are not named")
-    printer = _TreePrinter(page, view)
+    layout.title(title, f"of at least {share}; frames of libraries are not named")
+    printer = _TreePrinter(layout, view)
     printer.print_rows(tree)
     printer.print_hidden(tree)
     return True
 
 
-def print_tree(page: Page, view: View) -> None:
+def print_tree(layout: TextLayout, view: View) -> None:
     """Print the call paths that cost the most without a title, some `view.limit` rows twice."""
-    printer = _TreePrinter(page, view)
+    printer = _TreePrinter(layout, view)
     tree = inclusive_paths(view.profile, view.metric, 2 * view.limit)
     printer.print_rows(tree)
     printer.print_hidden(tree)
@@ -71,9 +71,9 @@ def print_tree(page: Page, view: View) -> None:
 class _TreePrinter:
     """Prints rows of nodes with what they cost."""
 
-    def __init__(self, page: Page, view: View) -> None:
+    def __init__(self, layout: TextLayout, view: View) -> None:
         profile = view.profile
-        self._page = page
+        self._layout = layout
         self._view = view
         self._exclusive = profile.exclusive(view.metric)
         self._inclusive = profile.inclusive(view.metric)
@@ -84,13 +84,13 @@ class _TreePrinter:
 
     def print_rows(self, tree: PathTree) -> None:
         """Print the rows under a heading."""
-        page = self._page
-        page.line(Text(f"{'share':>9}{'total':>10}{'self':>10}  path", "dim"))
+        layout = self._layout
+        layout.line(Text(f"{'share':>9}{'total':>10}{'self':>10}  path", "dim"))
         for row in tree.rows:
             numbers = self._numbers(row)
-            rails = _rails(page, row, page.width - len(numbers) - _LEAST_LABEL)
-            label = self._chain(row.nodes, page.width - len(numbers) - len(rails))
-            page.line(Text.assemble(numbers, (rails, "dim"), label))
+            rails = _rails(layout, row, layout.width - len(numbers) - _LEAST_LABEL)
+            label = self._chain(row.nodes, layout.width - len(numbers) - len(rails))
+            layout.line(Text.assemble(numbers, (rails, "dim"), label))
 
     def print_hidden(self, tree: PathTree) -> None:
         """Say how much the rows do not show."""
@@ -102,7 +102,7 @@ class _TreePrinter:
         if not tree.threshold:
             value = format_value(tree.hidden_value, self._view.unit)
             text += f", {value} self, {format_share(tree.hidden_value / self._total)}"
-        self._page.line(text, "dim")
+        self._layout.line(text, "dim")
 
     def _numbers(self, row: PathRow) -> str:
         """Return what the last node of a row costs: where the row leads is what it is about."""
@@ -146,7 +146,7 @@ class _TreePrinter:
 
     def _squeezed(self, first: Text, last: Text, count: int, room: int) -> Text:
         """Return the ends of `count` frames where they do not fit whole: the last is shortened."""
-        glyphs = self._page.glyphs
+        glyphs = self._layout.glyphs
         head = Text()
         if count > 1:
             head = self._joined(first, count - 2, [Text()])
@@ -156,20 +156,20 @@ class _TreePrinter:
 
     def _joined(self, first: Text | None, missing: int, tail: Sequence[Text]) -> Text:
         """Return labels with the number of those left out between them."""
-        gap = Text(f"{self._page.glyphs.ellipsis} {missing} more", "dim")
+        gap = Text(f"{self._layout.glyphs.ellipsis} {missing} more", "dim")
         head = [] if first is None else [first]
         return Text(_BETWEEN).join([*head, *([gap] if missing else []), *tail])
 
     def _label(self, node: int) -> Text:
         frame = self._view.profile.frame(node)
-        return Text(self._page.clean(frame_label(frame)), _KIND_STYLES.get(frame.kind, ""))
+        return Text(self._layout.clean(frame_label(frame)), _KIND_STYLES.get(frame.kind, ""))
 
 
-def _rails(page: Page, row: PathRow, room: int) -> str:
+def _rails(layout: TextLayout, row: PathRow, room: int) -> str:
     """Return the lines that lead from a row's parent to it; the outer ones give way."""
     if not row.rails:
         return ""
-    glyphs = page.glyphs
+    glyphs = layout.glyphs
     outer = "".join(glyphs.trunk if more_follow else "  " for more_follow in row.rails[:-1])
     own = glyphs.branch if row.rails[-1] else glyphs.last_branch
     if len(outer) + len(own) <= max(room, len(own)):

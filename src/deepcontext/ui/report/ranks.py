@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from deepcontext.profiler.model.source import line_text
 from deepcontext.profiler.summaries import ranks as balance
 from deepcontext.ui.format import Elide, format_count, format_ns, shorten_path
-from deepcontext.ui.report.page import Column
+from deepcontext.ui.report.text_layout import Column
 
 if TYPE_CHECKING:
-    from deepcontext.ui.report.page import Page
     from deepcontext.ui.report.sections import View
+    from deepcontext.ui.report.text_layout import TextLayout
 
 
-def print_ranks(page: Page, view: View) -> None:
+def print_ranks(layout: TextLayout, view: View) -> None:
     """Print what each rank did, and the lines that take some ranks longer than others."""
     profile, run = view.profile, view.profile.run
     rows = balance.by_rank(profile)
@@ -22,8 +22,8 @@ def print_ranks(page: Page, view: View) -> None:
         return
     shown = "" if len(rows) <= view.limit else f" ({view.limit} of {format_count(len(rows))})"
     note = "running on any thread, waiting on the main thread; ranks wait for slower ones"
-    page.title(f"Ranks{shown}", note)
-    page.table(
+    layout.title(f"Ranks{shown}", note)
+    layout.table(
         (Column("rank"), Column("operators"), Column("running"), Column("waiting")),
         [
             (
@@ -38,8 +38,8 @@ def print_ranks(page: Page, view: View) -> None:
     lines = balance.uneven_lines(profile, view.limit)
     if not lines:
         return
-    page.title("Lines by imbalance", "elapsed time that no deeper line explains, of each rank")
-    page.table(
+    layout.title("Lines by imbalance", "elapsed time that no deeper line explains, of each rank")
+    layout.table(
         (
             Column("mean"),
             Column("least", rank=2),

@@ -25,7 +25,7 @@ from deepcontext.ui.format import (
     format_value,
     shorten_path,
 )
-from deepcontext.ui.report.page import Column
+from deepcontext.ui.report.text_layout import Column
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
     from deepcontext.profiler.summaries.groups import Group, GroupTable
     from deepcontext.profiler.summaries.phases import PhaseRow
-    from deepcontext.ui.report.page import Page
+    from deepcontext.ui.report.text_layout import TextLayout
 
 PHASE_NAMES: Final = {phase: phase.label.replace("_", " ") for phase in PHASES}
 _PHASE_STYLES: Final = {
@@ -70,13 +70,15 @@ class View:
         return self.profile.metrics[self.metric].descriptor.unit
 
 
-def print_phases(page: Page, view: View, title: str = "Phases", *, with_calls: bool = True) -> None:
+def print_phases(
+    layout: TextLayout, view: View, title: str = "Phases", *, with_calls: bool = True
+) -> None:
     """Print how the metric divides into forward, backward, optimizer, ..., where it does."""
     parts = _phase_parts(view)
     if not _is_divided(parts):
         return
-    page.title(title)
-    page.line(_phase_bar(page, parts))
+    layout.title(title)
+    layout.line(_phase_bar(layout, parts))
     columns = (
         Column("phase", Elide.END),
         Column("self"),
@@ -90,40 +92,40 @@ def print_phases(page: Page, view: View, title: str = "Phases", *, with_calls: b
             format_share(share),
             *([format_count(row.operator_calls)] if with_calls else []),
         ]
-        for (row, share), glyph in zip(parts, page.glyphs.bars, strict=True)
+        for (row, share), glyph in zip(parts, layout.glyphs.bars, strict=True)
         if row.value
     ]
-    page.table(columns, cells)
+    layout.table(columns, cells)
 
 
-def print_phase_bar(page: Page, view: View, title: str = "") -> None:
+def print_phase_bar(layout: TextLayout, view: View, title: str = "") -> None:
     """Print the split by phase as one bar, and what its fillings mean, where it is split."""
     parts = _phase_parts(view)
     if not _is_divided(parts):
         return
     if title:
-        page.title(title)
-    page.line(_phase_bar(page, parts))
+        layout.title(title)
+    layout.line(_phase_bar(layout, parts))
     legend = [
         Text(f"{glyph} {PHASE_NAMES[row.phase]} {format_share(share)}", _PHASE_STYLES[row.phase])
-        for (row, share), glyph in zip(parts, page.glyphs.bars, strict=True)
+        for (row, share), glyph in zip(parts, layout.glyphs.bars, strict=True)
         if row.value
     ]
-    page.flow(legend)
+    layout.flow(legend)
 
 
-def print_lines(page: Page, view: View, title: str = "Source lines of the program") -> None:
+def print_lines(layout: TextLayout, view: View, title: str = "Source lines of the program") -> None:
     """Print the lines of the user's own code that cost the most, with what they call."""
     table = by_line(view.profile, view.metric, view.limit)
     if not table.rows:
         return
     called = "all it calls and its backward" if _is_divided(_phase_parts(view)) else "all it calls"
     note = f"total: with {called}; self: what no deeper line of yours explains"
-    page.title(f"{title}{_shown(table)}", note)
-    print_line_table(page, view, table)
+    layout.title(f"{title}{_shown(table)}", note)
+    print_line_table(layout, view, table)
 
 
-def print_own_lines(page: Page, view: View) -> None:
+def print_own_lines(layout: TextLayout, view: View) -> None:
     """Print the lines with the largest exclusive values: where to look first."""
     table = by_line(view.profile, view.metric, view.limit, largest="exclusive")
     columns = (
@@ -142,10 +144,10 @@ def print_own_lines(page: Page, view: View) -> None:
         if row.exclusive
     ]
     if cells:
-        page.table(columns, cells)
+        layout.table(columns, cells)
 
 
-def print_own_modules(page: Page, view: View) -> None:
+def print_own_modules(layout: TextLayout, view: View) -> None:
     """Print the classes of modules that cost the most, where lines of the user's say little.
 
     A program that leaves its loop to a library (`Trainer.train()`) has one line with everything.
@@ -164,10 +166,10 @@ def print_own_modules(page: Page, view: View) -> None:
         )
         for row in rows[: view.limit]
     ]
-    page.table((Column("self"), Column("share"), Column("modules by class", Elide.END)), cells)
+    layout.table((Column("self"), Column("share"), Column("modules by class", Elide.END)), cells)
 
 
-def print_line_table(page: Page, view: View, table: GroupTable) -> None:
+def print_line_table(layout: TextLayout, view: View, table: GroupTable) -> None:
     """Print rows of `by_line` with the text of each line."""
     total, own, share, phases = _VALUE_COLUMNS
     shown = 4 if _is_divided(_phase_parts(view)) else 3  # a bar of one filling says nothing
@@ -179,41 +181,41 @@ def print_line_table(page: Page, view: View, table: GroupTable) -> None:
         Column("source", Elide.END, rank=5),
     )
     cells = [
-        (*_values(page, view, row, table.total)[:shown], *_place(view, row)) for row in table.rows
+        (*_values(layout, view, row, table.total)[:shown], *_place(view, row)) for row in table.rows
     ]
-    page.table(columns, cells)
+    layout.table(columns, cells)
 
 
-def print_operators(page: Page, view: View) -> None:
+def print_operators(layout: TextLayout, view: View) -> None:
     """Print the operators with the largest exclusive values."""
     table = by_operator(view.profile, view.metric, view.limit)
     note = "self: without nested operators; a call: elapsed time of one call, nested ones included"
-    _print_timed(page, view, "Operators", table, note)
+    _print_timed(layout, view, "Operators", table, note)
 
 
-def print_scopes(page: Page, view: View) -> None:
+def print_scopes(layout: TextLayout, view: View) -> None:
     """Print the scopes that the program and its framework opened."""
     table = by_scope(view.profile, view.metric, view.limit)
-    _print_timed(page, view, "Scopes", table, "self: without nested scopes")
+    _print_timed(layout, view, "Scopes", table, "self: without nested scopes")
 
 
-def print_modules(page: Page, view: View) -> None:
+def print_modules(layout: TextLayout, view: View) -> None:
     """Print the modules that cost the most, with the modules inside them."""
     table = by_module(view.profile, view.metric, view.limit)
     if not table.rows:
         return
-    page.title(f"Modules{_shown(table)}", "total: forward and backward; self: no nested module")
+    layout.title(f"Modules{_shown(table)}", "total: forward and backward; self: no nested module")
     columns = (*_VALUE_COLUMNS, Column("module", Elide.MIDDLE))
-    cells = [(*_values(page, view, row, table.total), row.name) for row in table.rows]
-    page.table(columns, cells)
+    cells = [(*_values(layout, view, row, table.total), row.name) for row in table.rows]
+    layout.table(columns, cells)
 
 
-def _values(page: Page, view: View, row: Group, total: int) -> tuple[str | Text, ...]:
+def _values(layout: TextLayout, view: View, row: Group, total: int) -> tuple[str | Text, ...]:
     return (
         format_value(row.inclusive, view.unit),
         format_value(row.exclusive, view.unit),
         format_share(row.inclusive / total if total else None),
-        phase_mix(page, row.phases),
+        phase_mix(layout, row.phases),
     )
 
 
@@ -235,27 +237,27 @@ def _is_divided(parts: list[tuple[PhaseRow, float]]) -> bool:
     return any(row.value and row.phase is not Phase.OTHER for row, _ in parts)
 
 
-def _phase_bar(page: Page, parts: list[tuple[PhaseRow, float]]) -> Text:
-    width = min(_BAR_WIDTH, page.width - 4)
-    bar = page.divided_bar([(share, _PHASE_STYLES[row.phase]) for row, share in parts], width)
+def _phase_bar(layout: TextLayout, parts: list[tuple[PhaseRow, float]]) -> Text:
+    width = min(_BAR_WIDTH, layout.width - 4)
+    bar = layout.divided_bar([(share, _PHASE_STYLES[row.phase]) for row, share in parts], width)
     return Text("  ").append_text(bar)
 
 
-def phase_mix(page: Page, values: Sequence[int]) -> Text:
+def phase_mix(layout: TextLayout, values: Sequence[int]) -> Text:
     """Return values by phase, in the order of `PHASE_NAMES`, as a small bar filled like the large."""
     total = sum(values)
     parts = [
         (value / total if total else 0.0, _PHASE_STYLES[phase])
         for phase, value in zip(PHASES, values, strict=True)
     ]
-    return page.divided_bar(parts, _MIX_WIDTH)
+    return layout.divided_bar(parts, _MIX_WIDTH)
 
 
-def _print_timed(page: Page, view: View, title: str, table: GroupTable, note: str) -> None:
+def _print_timed(layout: TextLayout, view: View, title: str, table: GroupTable, note: str) -> None:
     """Print groups whose calls are timed one by one."""
     if not table.rows:
         return
-    page.title(f"{title}{_shown(table)}", note)
+    layout.title(f"{title}{_shown(table)}", note)
     columns = (
         Column("self"),
         Column("share"),
@@ -266,19 +268,19 @@ def _print_timed(page: Page, view: View, title: str, table: GroupTable, note: st
         Column("phases", rank=3),
         Column("name", Elide.MIDDLE),
     )
-    page.table(columns, [_timed_row(page, view, row, table.total) for row in table.rows])
+    layout.table(columns, [_timed_row(layout, view, row, table.total) for row in table.rows])
 
 
-def _timed_row(page: Page, view: View, row: Group, total: int) -> tuple[str | Text, ...]:
+def _timed_row(layout: TextLayout, view: View, row: Group, total: int) -> tuple[str | Text, ...]:
     calls = row.calls
     return (
         format_value(row.exclusive, view.unit),
         format_share(row.exclusive / total if total else None),
         format_value(row.inclusive, view.unit),
         format_count(calls.count if calls else None),
-        format_mean_sd(calls.mean, calls.sd, page.glyphs) if calls else "-",
+        format_mean_sd(calls.mean, calls.sd, layout.glyphs) if calls else "-",
         _range(calls),
-        phase_mix(page, row.phases),
+        phase_mix(layout, row.phases),
         row.name,
     )
 

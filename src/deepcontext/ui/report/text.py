@@ -22,8 +22,8 @@ from deepcontext.ui.report import (
 )
 from deepcontext.ui.report.full import print_full
 from deepcontext.ui.report.overview import print_overview
-from deepcontext.ui.report.page import Page
 from deepcontext.ui.report.sections import View
+from deepcontext.ui.report.text_layout import TextLayout
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -56,15 +56,15 @@ def render_report(
     Raises:
         QueryError: the profile has no such metric; the message lists those it has.
     """
-    page = Page(console)
+    layout = TextLayout(console)
     view = View(profile, metric or default_metric(profile), limit or _FULL_ROWS)
     notes = () if _operator_calls(profile) else no_operators.notes(profile)
     warnings = (*profile.trust.warnings, *notes)
     if full or limit is not None:
-        print_full(page, view, warnings)
+        print_full(layout, view, warnings)
     else:
-        print_overview(page, view, warnings)
-    _print_closing(page, is_full=full or limit is not None)
+        print_overview(layout, view, warnings)
+    _print_closing(layout, is_full=full or limit is not None)
 
 
 def render_summary(profile: Profile, *, console: Console, path: str | None) -> None:
@@ -76,35 +76,35 @@ def render_summary(profile: Profile, *, console: Console, path: str | None) -> N
         path: the profile's file as the person calls it, for the commands to type next; None when
             it is in no file.
     """
-    page, view = Page(console), View(profile, default_metric(profile), _SUMMARY_LINES)
+    layout, view = TextLayout(console), View(profile, default_metric(profile), _SUMMARY_LINES)
     calls = _operator_calls(profile)
-    page.prose(_first_line(page, profile, calls), "bold", indent="")
+    layout.prose(_first_line(layout, profile, calls), "bold", indent="")
     if not calls:
-        header.print_warnings(page, (*profile.trust.warnings, *no_operators.notes(profile)))
-        gpu_sections.print_gpu_summary(page, view)
-        between.print_elapsed_summary(page, view)
-        below.print_below_summary(page, view)
+        header.print_warnings(layout, (*profile.trust.warnings, *no_operators.notes(profile)))
+        gpu_sections.print_gpu_summary(layout, view)
+        between.print_elapsed_summary(layout, view)
+        below.print_below_summary(layout, view)
     else:
-        sections.print_phase_bar(page, view)
-        sections.print_own_lines(page, view)
-        sections.print_own_modules(page, view)
-        below.print_below_summary(page, view)
-        between.print_between_summary(page, view)
-        jax_sections.print_jax_summary(page, view)
-        gpu_sections.print_gpu_summary(page, view)
-        header.print_warnings(page, profile.trust.warnings)
+        sections.print_phase_bar(layout, view)
+        sections.print_own_lines(layout, view)
+        sections.print_own_modules(layout, view)
+        below.print_below_summary(layout, view)
+        between.print_between_summary(layout, view)
+        jax_sections.print_jax_summary(layout, view)
+        gpu_sections.print_gpu_summary(layout, view)
+        header.print_warnings(layout, profile.trust.warnings)
     if path is not None:
-        _print_next(page, path)
+        _print_next(layout, path)
 
 
-def _first_line(page: Page, profile: Profile, calls: int) -> str:
+def _first_line(layout: TextLayout, profile: Profile, calls: int) -> str:
     run = profile.run
     program = Path(run.script).name or "the program"
     spent = _in_operators(profile, calls) if calls else _without_operators(profile)
     text = (
         f"{program}: {format_ns(run.wall_ns)}{_of_ranks(run)}{spent}{header.set_up_shares(profile)}"
     )
-    steps = header.steps_text(profile, page)
+    steps = header.steps_text(profile, layout)
     return f"{text}; steps: {steps}" if steps else text
 
 
@@ -135,19 +135,19 @@ def _of_ranks(run: RunInfo) -> str:
     return f" of {run.ranks} ranks together" if run.rank == ALL_RANKS else ""
 
 
-def _print_next(page: Page, path: str) -> None:
+def _print_next(layout: TextLayout, path: str) -> None:
     file = shlex.quote(path)
-    page.line(f"next: deepcontext report {file}")
-    page.line(f"      deepcontext report --json {file}")
+    layout.line(f"next: deepcontext report {file}")
+    layout.line(f"      deepcontext report --json {file}")
 
 
-def _print_closing(page: Page, *, is_full: bool) -> None:
-    if page.hidden_columns:
-        columns = ", ".join(page.hidden_columns)
-        page.prose(
+def _print_closing(layout: TextLayout, *, is_full: bool) -> None:
+    if layout.hidden_columns:
+        columns = ", ".join(layout.hidden_columns)
+        layout.prose(
             f"not shown at this width: {columns}; a wider terminal or --json has them",
             "dim",
             indent="",
         )
     more = "--limit N for longer tables" if is_full else "--full for every table"
-    page.line(f"next: {more}, --json for programs", "dim")
+    layout.line(f"next: {more}, --json for programs", "dim")

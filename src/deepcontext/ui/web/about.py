@@ -29,23 +29,23 @@ if TYPE_CHECKING:
 
     from deepcontext.profiler.model.profile import Profile
     from deepcontext.profiler.model.run_info import RunInfo
-    from deepcontext.ui.web.shelf import OpenProfile, Shelf
+    from deepcontext.ui.web.open_profiles import OpenProfile, OpenProfiles
 
 _LARGEST_SECTION: Final = 1_000_000
 
 
-def about(books: Sequence[OpenProfile], notices: Sequence[str] = ()) -> AboutAnswer:
+def about(profiles: Sequence[OpenProfile], notices: Sequence[str] = ()) -> AboutAnswer:
     """Return what is open; `notices` are what a person must know of the page itself."""
-    return AboutAnswer([_profile(book) for book in books], list(notices))
+    return AboutAnswer([_profile(opened) for opened in profiles], list(notices))
 
 
-def section(shelf: Shelf, file: int, name: str) -> SectionAnswer:
+def section(profiles: OpenProfiles, file: int, name: str) -> SectionAnswer:
     """Return a named payload.
 
     Raises:
         QueryError: there is none of this name, or it is no JSON, or too large for a page.
     """
-    profile = shelf.get(file).profile
+    profile = profiles.get(file).profile
     if name not in profile.sections:
         known = ", ".join(sorted(profile.sections)) or "none"
         raise QueryError(f"this profile has no section '{name}'; it has: {known}")
@@ -61,13 +61,13 @@ def section(shelf: Shelf, file: int, name: str) -> SectionAnswer:
         raise QueryError(f"section '{name}' is not JSON: {error}") from error
 
 
-def _profile(book: OpenProfile) -> ProfileAnswer:
-    profile = book.profile
+def _profile(opened: OpenProfile) -> ProfileAnswer:
+    profile = opened.profile
     layers = np.unique(layer_of_frame(profile.frames.kind))
     phases = np.unique(shown_phase(profile.tree))
     return ProfileAnswer(
-        name=book.name,
-        version=book.version,
+        name=opened.name,
+        version=opened.version,
         command=list(profile.run.command),
         script=profile.run.script,
         cwd=profile.run.cwd,

@@ -25,15 +25,15 @@ from deepcontext.ui.web.about import about
 from deepcontext.ui.web.answers import ErrorAnswer
 from deepcontext.ui.web.ask import QUESTIONS
 from deepcontext.ui.web.guard import Guard, protect
-from deepcontext.ui.web.shelf import ChangedFileError, GoneFileError
+from deepcontext.ui.web.open_profiles import ChangedFileError, GoneFileError
 from deepcontext.ui.web.source_pane import NO_TEXT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from deepcontext.ui.web.shelf import Shelf
+    from deepcontext.ui.web.open_profiles import OpenProfiles
 
-    Ask = Callable[[Shelf, Mapping[str, str]], object]
+    Ask = Callable[[OpenProfiles, Mapping[str, str]], object]
 
 STATIC: Final = Path(__file__).parent / "static"
 # Not `mimetypes`: what it says depends on the machine's settings.
@@ -63,11 +63,11 @@ class ViewSettings:
     names: tuple[str, ...] = ()
 
 
-def create_app(shelf: Shelf, settings: ViewSettings) -> Flask:
+def create_app(profiles: OpenProfiles, settings: ViewSettings) -> Flask:
     """Make the application that serves a page for some profiles.
 
     Args:
-        shelf: the profiles.
+        profiles: the profiles.
         settings: what a person decided.
     """
     app = Flask("deepcontext", static_folder=None)
@@ -85,10 +85,10 @@ def create_app(shelf: Shelf, settings: ViewSettings) -> Flask:
     app.register_error_handler(DeepContextError, _on_error)
     app.register_error_handler(HTTPException, _on_http_error)
     _add_page(app)
-    notices = () if shelf.source_text else (NO_TEXT,)
-    questions = {"about": lambda shelf, _: about(shelf.refresh(), notices), **QUESTIONS}
+    notices = () if profiles.source_text else (NO_TEXT,)
+    questions = {"about": lambda profiles, _: about(profiles.refresh(), notices), **QUESTIONS}
     for name, ask in questions.items():
-        app.add_url_rule(f"/<token>/api/{name}", name, _endpoint(shelf, name, ask))
+        app.add_url_rule(f"/<token>/api/{name}", name, _endpoint(profiles, name, ask))
     return app
 
 
@@ -117,20 +117,20 @@ def _cached(response: Response, content: bytes, tag: str | None = None) -> Respo
     return response
 
 
-def _endpoint(shelf: Shelf, name: str, ask: Ask) -> Callable[..., Response]:
+def _endpoint(profiles: OpenProfiles, name: str, ask: Ask) -> Callable[..., Response]:
     def answer(token: str) -> Response:  # noqa: ARG001  checked before any route runs
-        tag = None if name in _NOT_OF_THE_PROFILE else _tag(shelf)
+        tag = None if name in _NOT_OF_THE_PROFILE else _tag(profiles)
         if tag is not None and tag in request.if_none_match:
             return _cached(Response(status=HTTPStatus.NOT_MODIFIED), b"", tag)
-        response = _json(ask(shelf, request.args), HTTPStatus.OK)
+        response = _json(ask(profiles, request.args), HTTPStatus.OK)
         return _cached(response, response.get_data(), tag)
 
     return answer
 
 
-def _tag(shelf: Shelf) -> str:
+def _tag(profiles: OpenProfiles) -> str:
     """Return what changes exactly when the answer to this request does."""
-    versions = [shelf.get(place).version for place in range(len(shelf))]
+    versions = [profiles.get(place).version for place in range(len(profiles))]
     encoding = "gzip" if _accepts_gzip() else ""
     seed = "\n".join([_VERSION, encoding, request.full_path, *versions])
     return hashlib.sha256(seed.encode()).hexdigest()[:32]
@@ -140,12 +140,12 @@ def _accepts_gzip() -> bool:
     return request.accept_encodings.best_match(["gzip"]) is not None
 
 
-def warm_up(shelf: Shelf) -> None:
+def warm_up(profiles: OpenProfiles) -> None:
     """Answer once what every page asks first, so that it waits for nothing that can be kept."""
-    for place in range(len(shelf)):
-        metric = default_metric(shelf.get(place).profile)
-        if measures(shelf.get(place).profile):
-            QUESTIONS["flame"](shelf, {"file": str(place), "metric": metric})
+    for place in range(len(profiles)):
+        metric = default_metric(profiles.get(place).profile)
+        if measures(profiles.get(place).profile):
+            QUESTIONS["flame"](profiles, {"file": str(place), "metric": metric})
 
 
 def to_json(answer: object) -> str:

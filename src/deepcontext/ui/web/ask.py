@@ -23,48 +23,48 @@ if TYPE_CHECKING:
         SourceAnswer,
         TableAnswer,
     )
-    from deepcontext.ui.web.shelf import Shelf
+    from deepcontext.ui.web.open_profiles import OpenProfiles
 
     Query = Mapping[str, str]
 
 
-def _flame(shelf: Shelf, query: Query) -> FlameAnswer:
-    return flame(shelf, FlameQuestion.of_query(query))
+def _flame(profiles: OpenProfiles, query: Query) -> FlameAnswer:
+    return flame(profiles, FlameQuestion.of_query(query))
 
 
-def _node(shelf: Shelf, query: Query) -> NodeAnswer:
-    return node_pane.node(shelf, TreeQuestion.of_query(query), number(query, "source", 0))
+def _node(profiles: OpenProfiles, query: Query) -> NodeAnswer:
+    return node_pane.node(profiles, TreeQuestion.of_query(query), number(query, "source", 0))
 
 
-def _find(shelf: Shelf, query: Query) -> FindAnswer:
-    return node_pane.find(shelf, TreeQuestion.of_query(query), query.get("text", ""))
+def _find(profiles: OpenProfiles, query: Query) -> FindAnswer:
+    return node_pane.find(profiles, TreeQuestion.of_query(query), query.get("text", ""))
 
 
-def _table(shelf: Shelf, query: Query) -> TableAnswer:
+def _table(profiles: OpenProfiles, query: Query) -> TableAnswer:
     tree = TreeQuestion.of_query(query)
     by, text = query.get("by", "operator"), query.get("text", "")
-    return tables.table(shelf, tree.file, by, tree.metric, text)
+    return tables.table(profiles, tree.file, by, tree.metric, text)
 
 
-def _files(shelf: Shelf, query: Query) -> FilesAnswer:
+def _files(profiles: OpenProfiles, query: Query) -> FilesAnswer:
     tree = TreeQuestion.of_query(query)
-    return source_pane.files(shelf, tree.file, tree.metric)
+    return source_pane.files(profiles, tree.file, tree.metric)
 
 
-def _source(shelf: Shelf, query: Query) -> SourceAnswer:
+def _source(profiles: OpenProfiles, query: Query) -> SourceAnswer:
     tree = TreeQuestion.of_query(query)
-    return source_pane.source(shelf, tree.file, query.get("path", ""), tree.metric)
+    return source_pane.source(profiles, tree.file, query.get("path", ""), tree.metric)
 
 
-def _findings(shelf: Shelf, query: Query) -> FindingsAnswer:
-    return findings(shelf, number(query, "file", 0))
+def _findings(profiles: OpenProfiles, query: Query) -> FindingsAnswer:
+    return findings(profiles, number(query, "file", 0))
 
 
-def _section(shelf: Shelf, query: Query) -> SectionAnswer:
-    return section(shelf, number(query, "file", 0), query.get("name", ""))
+def _section(profiles: OpenProfiles, query: Query) -> SectionAnswer:
+    return section(profiles, number(query, "file", 0), query.get("name", ""))
 
 
-QUESTIONS: Final[dict[str, Callable[[Shelf, Query], object]]] = {
+QUESTIONS: Final[dict[str, Callable[[OpenProfiles, Query], object]]] = {
     "flame": _flame,
     "node": _node,
     "find": _find,

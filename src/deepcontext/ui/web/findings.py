@@ -11,19 +11,19 @@ from deepcontext.ui.web.answers import FindingRow, FindingsAnswer, FindingText
 if TYPE_CHECKING:
     from deepcontext.analyzers.finding import Finding
     from deepcontext.profiler.model.profile import Profile
-    from deepcontext.ui.web.shelf import Shelf
+    from deepcontext.ui.web.open_profiles import OpenProfiles
 
 
-def findings(shelf: Shelf, file: int) -> FindingsAnswer:
+def findings(profiles: OpenProfiles, file: int) -> FindingsAnswer:
     """Return the findings of a profile.
 
     Raises:
         QueryError: the stored findings cannot be read.
         UserError: an analyzer of a third party failed; the message names it.
     """
-    book = shelf.get(file)
-    profile = book.profile
-    known = shelf.keep(("findings", book.version), lambda: known_findings(profile))
+    opened = profiles.get(file)
+    profile = opened.profile
+    known = profiles.keep(("findings", opened.version), lambda: known_findings(profile))
     return FindingsAnswer(known.is_stored, [_row(profile, each) for each in known.found])
 
 

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from deepcontext.profiler.model.tree import Tree
     from deepcontext.profiler.views.bottom_up import CallerTree
     from deepcontext.profiler.views.top_down import TopDown
+    from deepcontext.ui.web.open_profiles import OpenProfiles
     from deepcontext.ui.web.questions import FlameQuestion
-    from deepcontext.ui.web.shelf import Shelf
 
     Ints = npt.NDArray[np.int64]
 
@@ -34,7 +34,7 @@ _NOT_RECORDED: Final = -1
 _FINER: Final = 4
 
 
-def flame(shelf: Shelf, question: FlameQuestion) -> FlameAnswer:
+def flame(profiles: OpenProfiles, question: FlameQuestion) -> FlameAnswer:
     """Return the part of a tree that is worth drawing.
 
     Raises:
@@ -42,17 +42,17 @@ def flame(shelf: Shelf, question: FlameQuestion) -> FlameAnswer:
     """
     match question.kind:
         case "top_down":
-            view = shelf.tree(question.tree.file, question.tree.options)
+            view = profiles.tree(question.tree.file, question.tree.options)
             root = 0 if question.root == _ALL else view.node_of(question.root)
             return _forwards(view, question, root)
         case "bottom_up":
-            return _bottom_up(shelf, question)
+            return _bottom_up(profiles, question)
         case "callers":
-            return _callers(shelf, question)
+            return _callers(profiles, question)
         case "callees":
-            return _callees(shelf, question)
+            return _callees(profiles, question)
         case "difference":
-            return _difference(shelf, question)
+            return _difference(profiles, question)
         case unknown:
             assert_never(unknown)
 
@@ -75,16 +75,16 @@ def _forwards(view: TopDown, question: FlameQuestion, root: int) -> FlameAnswer:
     return replace(answer, functions=functions, total=int(inclusive[0]), node_count=len(view.tree))
 
 
-def _bottom_up(shelf: Shelf, question: FlameQuestion) -> FlameAnswer:
-    view = shelf.tree(question.tree.file, question.tree.options)
+def _bottom_up(profiles: OpenProfiles, question: FlameQuestion) -> FlameAnswer:
+    view = profiles.tree(question.tree.file, question.tree.options)
     exclusive = _exclusive(view, question)
     threshold = _fine_threshold(int(exclusive.sum()), question.px)
     turned = bottom_up(view.tree, exclusive, threshold)
     return _backwards(view, question, turned, threshold)
 
 
-def _callers(shelf: Shelf, question: FlameQuestion) -> FlameAnswer:
-    view = shelf.tree(question.tree.file, question.tree.options)
+def _callers(profiles: OpenProfiles, question: FlameQuestion) -> FlameAnswer:
+    view = profiles.tree(question.tree.file, question.tree.options)
     inclusive = view.tree.inclusive(_exclusive(view, question))
     function = _function(view, question.function)
     whole = int(inclusive[outermost(view.tree, function)].sum())
@@ -93,12 +93,12 @@ def _callers(shelf: Shelf, question: FlameQuestion) -> FlameAnswer:
     return _backwards(view, question, turned, threshold)
 
 
-def _callees(shelf: Shelf, question: FlameQuestion) -> FlameAnswer:
+def _callees(profiles: OpenProfiles, question: FlameQuestion) -> FlameAnswer:
     """Return what a function calls: the tree with the focus on it, and it on top."""
     options = question.tree.options
-    _function(shelf.tree(question.tree.file, options), question.function)
+    _function(profiles.tree(question.tree.file, options), question.function)
     focused = replace(options, edits=(*options.edits, Edit("focus", question.function)))
-    view = shelf.tree(question.tree.file, focused)
+    view = profiles.tree(question.tree.file, focused)
     return _forwards(view, question, 0)
 
 
@@ -129,8 +129,8 @@ def _backwards(
     )
 
 
-def _difference(shelf: Shelf, question: FlameQuestion) -> FlameAnswer:
-    both = shelf.difference(question.tree.options)
+def _difference(profiles: OpenProfiles, question: FlameQuestion) -> FlameAnswer:
+    both = profiles.difference(question.tree.options)
     before, after = both.exclusive(
         values_of(both.before.profile, question.tree.metric),
         values_of(both.after.profile, question.tree.metric),

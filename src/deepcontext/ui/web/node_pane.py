@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
     from deepcontext.profiler.model.profile_model import ProfileModel as Profile
     from deepcontext.profiler.views.top_down import TopDown
+    from deepcontext.ui.web.open_profiles import OpenProfiles
     from deepcontext.ui.web.questions import TreeQuestion
-    from deepcontext.ui.web.shelf import Shelf
 
     Ints = npt.NDArray[np.int64]
 
@@ -44,13 +44,13 @@ _MOST_LINES: Final = 20
 _MOST_KERNELS: Final = 5
 
 
-def node(shelf: Shelf, question: TreeQuestion, source: int) -> NodeAnswer:
+def node(profiles: OpenProfiles, question: TreeQuestion, source: int) -> NodeAnswer:
     """Return all that is known of the node that shows a node of the profile.
 
     Raises:
         QueryError: there is no such node, or it is not shown.
     """
-    view = shelf.tree(question.file, question.options)
+    view = profiles.tree(question.file, question.options)
     place = view.node_of(source)
     step = _step(view, place)
     frame = view.functions.frame(int(view.tree.frame[place]))
@@ -74,9 +74,9 @@ def node(shelf: Shelf, question: TreeQuestion, source: int) -> NodeAnswer:
     )
 
 
-def find(shelf: Shelf, question: TreeQuestion, text: str) -> FindAnswer:
+def find(profiles: OpenProfiles, question: TreeQuestion, text: str) -> FindAnswer:
     """Return the nodes whose name or file contains a text, in lower or upper case."""
-    view = shelf.tree(question.file, question.options)
+    view = profiles.tree(question.file, question.options)
     exclusive = view.exclusive(values_of(view.profile, question.metric))
     inclusive = view.tree.inclusive(exclusive)
     found = _matching(view, text)[view.tree.frame] & (inclusive > 0)

@@ -28,8 +28,8 @@ from deepcontext.ui.web.source_pane import NO_TEXT
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from deepcontext.ui.web.open_profiles import OpenProfiles
     from deepcontext.ui.web.recording import Recorded
-    from deepcontext.ui.web.shelf import Shelf
 
 MOST_BYTES: Final = 10_000_000
 _GENERATOR: Final = '<meta name="generator" content="deepcontext">'
@@ -75,17 +75,17 @@ class Page:
         return len(self.text.encode())
 
 
-def make_page(shelf: Shelf, limits: Limits = Limits()) -> Page:
+def make_page(profiles: OpenProfiles, limits: Limits = Limits()) -> Page:
     """Return the page for some profiles.
 
     Args:
-        shelf: the profiles.
+        profiles: the profiles.
         limits: how large it may become.
     """
-    answers, notices = _record(shelf, recording.questions(shelf), limits)
-    if not shelf.source_text:
+    answers, notices = _record(profiles, recording.questions(profiles), limits)
+    if not profiles.source_text:
         notices = (*notices, NO_TEXT)
-    answers["about"] = to_json(about(shelf.refresh(), notices))
+    answers["about"] = to_json(about(profiles.refresh(), notices))
     # Written by hand from texts that are JSON already: a large page holds each answer once.
     body = ",".join(f"{json.dumps(key)}:{text}" for key, text in answers.items())
     packed = gzip.compress(f"{{{body}}}".encode(), compresslevel=9, mtime=0)
@@ -93,7 +93,7 @@ def make_page(shelf: Shelf, limits: Limits = Limits()) -> Page:
 
 
 def _record(
-    shelf: Shelf, questions: Iterable[Recorded], limits: Limits
+    profiles: OpenProfiles, questions: Iterable[Recorded], limits: Limits
 ) -> tuple[dict[str, str], tuple[str, ...]]:
     """Answer questions until the limits are reached."""
     answers: dict[str, str] = {}
@@ -106,21 +106,21 @@ def _record(
             left_out += 1
             continue
         try:
-            text, missing = _answer(shelf, question)
+            text, missing = _answer(profiles, question)
         except DeepContextError:
             continue  # the page asks, and is told why, only of what it is offered
         answers[key] = text
         cut = max(cut, missing) if question.px else cut
         # Base64 makes four bytes of three.
         size += len(zlib.compress(text.encode(), 1)) * 4 // 3
-        nodes += len(shelf.get(_place(question)).profile.tree) if question.is_tree else 0
+        nodes += len(profiles.get(_place(question)).profile.tree) if question.is_tree else 0
     return answers, _notices(cut, left_out, limits)
 
 
-def _answer(shelf: Shelf, question: Recorded) -> tuple[str, int]:
+def _answer(profiles: OpenProfiles, question: Recorded) -> tuple[str, int]:
     """Return an answer as JSON, and how many nodes it leaves out."""
     query = {**question.query, "px": str(question.px)} if question.px else question.query
-    answer = QUESTIONS[question.what](shelf, query)
+    answer = QUESTIONS[question.what](profiles, query)
     return to_json(answer), int(getattr(answer, "left_out", 0))
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from deepcontext.profiler.model.profile import Profile
     from deepcontext.profiler.views.layers import Layer
-    from deepcontext.ui.web.shelf import Shelf
+    from deepcontext.ui.web.open_profiles import OpenProfiles
 
     Change = Callable[[TreeQuestion], TreeQuestion]
 
@@ -58,44 +58,44 @@ class Recorded:
     px: int = 0
 
 
-def questions(shelf: Shelf) -> Iterator[Recorded]:
+def questions(profiles: OpenProfiles) -> Iterator[Recorded]:
     """Yield what a page may ask about all profiles, most useful first."""
     starts = [
-        TreeQuestion(file=place, metric=default_metric(shelf.get(place).profile))
-        for place in range(len(shelf))
+        TreeQuestion(file=place, metric=default_metric(profiles.get(place).profile))
+        for place in range(len(profiles))
     ]
     # What the page opens with comes before all that may fill the file.
     for start in starts:
-        yield from _trees(start, _changes(shelf.get(start.file).profile), 0)
-        yield from _tables(shelf, start)
-        yield from _plain(shelf, start)
-    if len(shelf) > 1:
-        yield from _differences(shelf, starts[0])
+        yield from _trees(start, _changes(profiles.get(start.file).profile), 0)
+        yield from _tables(profiles, start)
+        yield from _plain(profiles, start)
+    if len(profiles) > 1:
+        yield from _differences(profiles, starts[0])
     for start in starts:
-        yield from _nodes(shelf, start)
-        yield from _trees(start, _changes(shelf.get(start.file).profile), 1)
-        yield from _sandwiches(shelf, start)
-        for measure in measures(shelf.get(start.file).profile):
+        yield from _nodes(profiles, start)
+        yield from _trees(start, _changes(profiles.get(start.file).profile), 1)
+        yield from _sandwiches(profiles, start)
+        for measure in measures(profiles.get(start.file).profile):
             if metric_of(measure) is not None:
-                yield from _tables(shelf, replace(start, metric=measure.key))
+                yield from _tables(profiles, replace(start, metric=measure.key))
     for combined in range(2, COMBINED + 1):
         for start in starts:
-            yield from _trees(start, _changes(shelf.get(start.file).profile), combined)
+            yield from _trees(start, _changes(profiles.get(start.file).profile), combined)
 
 
-def _tables(shelf: Shelf, start: TreeQuestion) -> Iterator[Recorded]:
+def _tables(profiles: OpenProfiles, start: TreeQuestion) -> Iterator[Recorded]:
     """Yield tables and source with the costs of one measure."""
     query = start.to_query()
-    for by in tables_of(shelf.get(start.file).profile):
+    for by in tables_of(profiles.get(start.file).profile):
         yield Recorded("table", query if by == "operator" else {**query, "by": by})
     yield Recorded("files", query)
-    for row in files(shelf, start.file, start.metric).files[:_SOURCES]:
+    for row in files(profiles, start.file, start.metric).files[:_SOURCES]:
         yield Recorded("source", {**query, "path": row.file})
 
 
-def _plain(shelf: Shelf, start: TreeQuestion) -> Iterator[Recorded]:
+def _plain(profiles: OpenProfiles, start: TreeQuestion) -> Iterator[Recorded]:
     """Yield findings and sections."""
-    profile = shelf.get(start.file).profile
+    profile = profiles.get(start.file).profile
     place = {"file": str(start.file)} if start.file else {}
     yield Recorded("findings", place)
     for name in profile.sections:
@@ -141,32 +141,32 @@ def _without(layer: Layer, tree: TreeQuestion) -> TreeQuestion:
     return _with(tree, hidden=tree.options.hidden | {layer})
 
 
-def _differences(shelf: Shelf, start: TreeQuestion) -> Iterator[Recorded]:
-    trees = [start, *(change(start) for _, change in _changes(shelf.get(0).profile))]
+def _differences(profiles: OpenProfiles, start: TreeQuestion) -> Iterator[Recorded]:
+    trees = [start, *(change(start) for _, change in _changes(profiles.get(0).profile))]
     for tree in trees:
         for normalize in (False, True):
             question = FlameQuestion(tree, kind="difference", normalize=normalize)
             yield Recorded("flame", question.to_query(), is_tree=True)
 
 
-def _nodes(shelf: Shelf, start: TreeQuestion) -> Iterator[Recorded]:
+def _nodes(profiles: OpenProfiles, start: TreeQuestion) -> Iterator[Recorded]:
     """Yield the details of the nodes that cost the most."""
-    profile = shelf.get(start.file).profile
-    view = shelf.tree(start.file, TreeOptions())
+    profile = profiles.get(start.file).profile
+    view = profiles.tree(start.file, TreeOptions())
     inclusive = view.tree.inclusive(view.exclusive(values_of(profile, start.metric)))
     largest = np.argsort(-inclusive, kind="stable")[:_NODES]
     for node in largest[inclusive[largest] >= inclusive[0] * _LEAST_NODE].tolist():
         yield Recorded("node", {**start.to_query(), "source": str(int(view.source[node]))})
 
 
-def _sandwiches(shelf: Shelf, start: TreeQuestion) -> Iterator[Recorded]:
+def _sandwiches(profiles: OpenProfiles, start: TreeQuestion) -> Iterator[Recorded]:
     """Yield callers and callees of the costliest operators, modules and scopes."""
-    profile = shelf.get(start.file).profile
+    profile = profiles.get(start.file).profile
     rows = [
         row
         for by in tables_of(profile)
         if by != "line"
-        for row in table(shelf, start.file, by, start.metric).rows[:_SANDWICHES]
+        for row in table(profiles, start.file, by, start.metric).rows[:_SANDWICHES]
     ]
     rows.sort(key=lambda row: -row.inclusive)
     for row in rows[:_SANDWICHES]:

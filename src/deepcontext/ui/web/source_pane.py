@@ -21,7 +21,7 @@ from deepcontext.ui.web.tables import group_table
 if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
     from deepcontext.profiler.summaries.groups import GroupTable
-    from deepcontext.ui.web.shelf import OpenProfile, Shelf
+    from deepcontext.ui.web.open_profiles import OpenProfile, OpenProfiles
 
 NO_TEXT: Final = "source text is left out, as asked for with --no-source"
 _MOST_FILES: Final = 500
@@ -40,33 +40,33 @@ class _Lines:
     total: int
 
 
-def files(shelf: Shelf, file: int, metric: str) -> FilesAnswer:
+def files(profiles: OpenProfiles, file: int, metric: str) -> FilesAnswer:
     """Return the source files of a profile.
 
     Raises:
         QueryError: unknown measure.
     """
-    book = shelf.get(file)
-    lines = _lines(shelf, book, metric)
+    opened = profiles.get(file)
+    lines = _lines(profiles, opened, metric)
     rows = [
         FileRow(
             file=path,
-            shown=shorten_path(path, book.profile.run.cwd),
+            shown=shorten_path(path, opened.profile.run.cwd),
             library=not is_user_file(path),
             exclusive=sum(cost.exclusive for cost in costs),
         )
         for path, costs in lines.of_file.items()
     ]
     rows.sort(key=lambda row: (row.library, -row.exclusive, row.file))
-    unit = measure_named(book.profile, metric).unit
+    unit = measure_named(opened.profile, metric).unit
     return FilesAnswer(unit, lines.total, rows[:_MOST_FILES])
 
 
-def source(shelf: Shelf, file: int, path: str, metric: str) -> SourceAnswer:
+def source(profiles: OpenProfiles, file: int, path: str, metric: str) -> SourceAnswer:
     """Return a source file with the cost of its lines.
 
     Args:
-        shelf: the profiles.
+        profiles: the profiles.
         file: place of the profile.
         path: a file that the profile names, exactly as it names it.
         metric: key of a measure.
@@ -74,18 +74,18 @@ def source(shelf: Shelf, file: int, path: str, metric: str) -> SourceAnswer:
     Raises:
         QueryError: unknown measure, or the profile names no such file.
     """
-    book = shelf.get(file)
-    lines = _lines(shelf, book, metric)
+    opened = profiles.get(file)
+    lines = _lines(profiles, opened, metric)
     if path not in lines.of_file:
         raise QueryError("this profile names no such source file; open one from the list")
     costs = sorted(lines.of_file[path], key=lambda cost: cost.line)
-    content, note = _read(path, book.profile) if shelf.source_text else ([], NO_TEXT)
+    content, note = _read(path, opened.profile) if profiles.source_text else ([], NO_TEXT)
     if content and costs[-1].line > len(content):
         note = f"the file has {len(content)} lines, the profile names line {costs[-1].line}"
     return SourceAnswer(
         file=path,
-        shown=shorten_path(path, book.profile.run.cwd),
-        unit=measure_named(book.profile, metric).unit,
+        shown=shorten_path(path, opened.profile.run.cwd),
+        unit=measure_named(opened.profile, metric).unit,
         total=lines.total,
         note=note,
         parts=_parts(content, [cost.line for cost in costs]),
@@ -93,14 +93,16 @@ def source(shelf: Shelf, file: int, path: str, metric: str) -> SourceAnswer:
     )
 
 
-def _lines(shelf: Shelf, book: OpenProfile, metric: str) -> _Lines:
-    measure = measure_named(book.profile, metric)
+def _lines(profiles: OpenProfiles, opened: OpenProfile, metric: str) -> _Lines:
+    measure = measure_named(opened.profile, metric)
     name = metric_of(measure)
     if name is None:
         raise QueryError(f"lines show totals of metrics, not '{metric}'; choose another measure")
     # Before the lock of `keep`, which is not taken twice.
-    own = group_table(shelf, book, "line", metric)
-    return shelf.keep(("lines", book.version, name), lambda: _all_lines(book.profile, name, own))
+    own = group_table(profiles, opened, "line", metric)
+    return profiles.keep(
+        ("lines", opened.version, name), lambda: _all_lines(opened.profile, name, own)
+    )
 
 
 def _all_lines(profile: Profile, metric: str, own: GroupTable) -> _Lines:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from deepcontext.profiler.model.grouping import Spread
     from deepcontext.profiler.model.profile import Profile
     from deepcontext.profiler.summaries.groups import Group, GroupTable
-    from deepcontext.ui.web.shelf import OpenProfile, Shelf
+    from deepcontext.ui.web.open_profiles import OpenProfile, OpenProfiles
 
     MakeTable = Callable[[Profile, str], GroupTable]
 
@@ -50,11 +50,11 @@ def tables_of(profile: Profile) -> list[str]:
     ]
 
 
-def table(shelf: Shelf, file: int, by: str, metric: str, text: str = "") -> TableAnswer:
+def table(profiles: OpenProfiles, file: int, by: str, metric: str, text: str = "") -> TableAnswer:
     """Return a table, its largest rows first.
 
     Args:
-        shelf: the profiles.
+        profiles: the profiles.
         file: place of the profile.
         by: name of the table.
         metric: key of a measure that is a metric's total.
@@ -63,10 +63,10 @@ def table(shelf: Shelf, file: int, by: str, metric: str, text: str = "") -> Tabl
     Raises:
         QueryError: unknown table or measure.
     """
-    book = shelf.get(file)
-    measure = measure_named(book.profile, metric)
-    groups = group_table(shelf, book, by, metric)
-    ids = shelf.keep(("ids", book.version, by), lambda: _frame_ids(book.profile, by))
+    opened = profiles.get(file)
+    measure = measure_named(opened.profile, metric)
+    groups = group_table(profiles, opened, by, metric)
+    ids = profiles.keep(("ids", opened.version, by), lambda: _frame_ids(opened.profile, by))
     wanted = text.casefold()
     rows = [
         row
@@ -84,7 +84,7 @@ def table(shelf: Shelf, file: int, by: str, metric: str, text: str = "") -> Tabl
     )
 
 
-def group_table(shelf: Shelf, book: OpenProfile, by: str, metric: str) -> GroupTable:
+def group_table(profiles: OpenProfiles, opened: OpenProfile, by: str, metric: str) -> GroupTable:
     """Return all groups of a table; kept for the next question.
 
     Raises:
@@ -92,11 +92,11 @@ def group_table(shelf: Shelf, book: OpenProfile, by: str, metric: str) -> GroupT
     """
     if by not in TABLES:
         raise QueryError(f"no table by '{by}'; known: {', '.join(TABLES)}")
-    name = metric_of(measure_named(book.profile, metric))
+    name = metric_of(measure_named(opened.profile, metric))
     if name is None:
         raise QueryError(f"tables show totals of metrics, not '{metric}'; choose another measure")
     make = TABLES[by][1]
-    return shelf.keep(("table", book.version, by, name), lambda: make(book.profile, name))
+    return profiles.keep(("table", opened.version, by, name), lambda: make(opened.profile, name))
 
 
 def calls_of(spread: Spread | None) -> Calls | None:

@@ -46,7 +46,7 @@ class Column:
 
 
 @dataclass(slots=True)
-class Page:
+class TextLayout:
     """A console, and what was left out on it for lack of width."""
 
     console: Console

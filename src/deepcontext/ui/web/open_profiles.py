@@ -73,33 +73,35 @@ class OpenProfile:
         return cls(profile, name, _version(profile.to_bytes()))
 
 
-class Shelf:
+class OpenProfiles:
     """Profiles in the order they were named.
 
     Args:
-        books: what to show.
+        profiles: what to show.
         source_text: whether the source files that they name may be read.
     """
 
-    def __init__(self, books: Sequence[OpenProfile], *, source_text: bool = True) -> None:
+    def __init__(self, profiles: Sequence[OpenProfile], *, source_text: bool = True) -> None:
         self.source_text = source_text
-        self._books = list(books)
+        self._profiles = list(profiles)
         self._lock = threading.Lock()
         self._kept: OrderedDict[Hashable, object] = OrderedDict()
 
     @classmethod
-    def open(cls, paths: Sequence[str | os.PathLike[str]], *, source_text: bool = True) -> Shelf:
+    def open(
+        cls, paths: Sequence[str | os.PathLike[str]], *, source_text: bool = True
+    ) -> OpenProfiles:
         """Read files.
 
         Raises:
             UserError: one cannot be read.
             ProfileDataError: one is no profile.
         """
-        books = [OpenProfile.read(Path(path)) for path in paths]
-        return cls(books, source_text=source_text)
+        profiles = [OpenProfile.read(Path(path)) for path in paths]
+        return cls(profiles, source_text=source_text)
 
     def __len__(self) -> int:
-        return len(self._books)
+        return len(self._profiles)
 
     def refresh(self) -> list[OpenProfile]:
         """Read again what has changed, and return all.
@@ -108,11 +110,11 @@ class Shelf:
             GoneFileError: a file is not there any more.
         """
         with self._lock:
-            for place, book in enumerate(self._books):
-                if book.path is not None and self._seen(book) != book.stamp:
-                    self._books[place] = OpenProfile.read(book.path)
+            for place, opened in enumerate(self._profiles):
+                if opened.path is not None and self._seen(opened) != opened.stamp:
+                    self._profiles[place] = OpenProfile.read(opened.path)
                     self._kept.clear()
-            return list(self._books)
+            return list(self._profiles)
 
     def get(self, place: int) -> OpenProfile:
         """Return a profile as the page knows it.
@@ -122,23 +124,23 @@ class Shelf:
             ChangedFileError: its file has changed since it was read.
             GoneFileError: its file is not there any more.
         """
-        if place >= len(self._books):
-            raise QueryError(f"no profile {place}: {len(self._books)} are open, counted from 0")
-        book = self._books[place]
-        if book.path is not None and self._seen(book) != book.stamp:
+        if place >= len(self._profiles):
+            raise QueryError(f"no profile {place}: {len(self._profiles)} are open, counted from 0")
+        opened = self._profiles[place]
+        if opened.path is not None and self._seen(opened) != opened.stamp:
             raise ChangedFileError(
-                f"'{book.path.name}' has changed since this page was loaded; reload the page"
+                f"'{opened.path.name}' has changed since this page was loaded; reload the page"
             )
-        return book
+        return opened
 
     def tree(self, place: int, options: TreeOptions) -> TopDown:
         """Return a tree of a profile; those asked for last are kept."""
-        book = self.get(place)
+        opened = self.get(place)
         shape = options.shape()
-        view = self.keep(("tree", book.version, shape), lambda: TopDown(book.profile, shape))
+        view = self.keep(("tree", opened.version, shape), lambda: TopDown(opened.profile, shape))
         if options.phase is None:
             return view
-        return self.keep(("tree", book.version, options), lambda: view.counting(options.phase))
+        return self.keep(("tree", opened.version, options), lambda: view.counting(options.phase))
 
     def difference(self, options: TreeOptions) -> Difference:
         """Return the trees of the first two profiles in one.
@@ -146,7 +148,7 @@ class Shelf:
         Raises:
             QueryError: only one profile is open.
         """
-        if len(self._books) < 2:  # noqa: PLR2004  a difference has two sides
+        if len(self._profiles) < 2:  # noqa: PLR2004  a difference has two sides
             raise QueryError("a difference needs two profiles: deepcontext view A.dcprof B.dcprof")
         before, after = self.tree(0, options), self.tree(1, options)
         key = ("difference", self.get(0).version, self.get(1).version, options)
@@ -165,8 +167,8 @@ class Shelf:
             return made
 
     @staticmethod
-    def _seen(book: OpenProfile) -> tuple[int, int]:
-        path = book.path or Path()
+    def _seen(opened: OpenProfile) -> tuple[int, int]:
+        path = opened.path or Path()
         try:
             return _stamp(path)
         except OSError as error:
