@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from deepcontext.analyzers import ALL, Severity, run_analyzers
-from deepcontext.analyzers.shared import source_locations as places
+from deepcontext.analyzers.shared import source_locations
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.summaries.jax.programs import INSERTED
 
@@ -142,7 +142,7 @@ def test_calls_that_may_differ_in_size_are_asked_about(judge: Judge, name: str) 
     def asks(profile: Profile) -> None:
         findings = run_analyzers(profile, only=["variance"])
         assert len(findings) <= 1
-        assert len(findings) == 1 or places.crowded_ns(profile)
+        assert len(findings) == 1 or source_locations.crowded_ns(profile)
         for finding in findings:
             assert finding.severity is Severity.INFO
             assert finding.gain is None

@@ -19,7 +19,7 @@ from deepcontext.profiler.model.merging import merge
 from deepcontext.profiler.model.profile import Profile
 from deepcontext.profiler.model.run_info import ALL_RANKS
 from deepcontext.profiler.model.trust import CollectorReport, TrustReport
-from deepcontext.profiler.summaries import ranks as balance
+from deepcontext.profiler.summaries import ranks as rank_summary
 from deepcontext.profiler.views.pivot import pivots
 from deepcontext.ui.cli import app
 from tests.ui.conftest import STARTED_UNIX_NS
@@ -65,10 +65,10 @@ def _paths(profile: Profile, below: int = 0) -> dict[tuple[object, ...], dict[st
 def test_the_tree_of_each_rank_is_as_in_its_own_file(make_rank: MakeRank) -> None:
     parts = [make_rank(0, name="troubled", factor=3), make_rank(1, name="troubled")]
     job = merge({"b": parts[1], "a": parts[0]})
-    assert [rank for rank, _ in balance.rank_nodes(job)] == [0, 1]
+    assert [rank for rank, _ in rank_summary.rank_nodes(job)] == [0, 1]
     assert pivots(job) == ("thread", "none", "phase", "rank")
     assert pivots(parts[0]) == ("thread", "none", "phase")
-    for part, (_, node) in zip(parts, balance.rank_nodes(job), strict=True):
+    for part, (_, node) in zip(parts, rank_summary.rank_nodes(job), strict=True):
         assert _paths(job, node) == _paths(part)
     for metric in ("host_time_ns", "sampled_wait_time_ns", "elapsed_time_ns"):
         total = sum(int(p.inclusive(metric)[0]) for p in parts)
@@ -141,15 +141,15 @@ def test_uneven_lines_come_first(make_profile: Any) -> None:
         )
 
     job = merge({str(n): rank(n, 40 if n == 2 else 10, 50 + n) for n in range(3)})
-    lines = balance.uneven_lines(job, 5)
+    lines = rank_summary.uneven_lines(job, 5)
     assert [(line.line, line.by_rank) for line in lines] == [
         (3, (10 * MS, 10 * MS, 40 * MS)),
         (9, (50 * MS, 51 * MS, 52 * MS)),
     ]
     assert lines[0].excess == 20 * MS
-    assert [row.operator_ns for row in balance.by_rank(job)] == [60 * MS, 61 * MS, 92 * MS]
-    assert not balance.uneven_lines(rank(0, 1, 1), 5)
-    assert not balance.by_rank(rank(0, 1, 1))
+    assert [row.operator_ns for row in rank_summary.by_rank(job)] == [60 * MS, 61 * MS, 92 * MS]
+    assert not rank_summary.uneven_lines(rank(0, 1, 1), 5)
+    assert not rank_summary.by_rank(rank(0, 1, 1))
 
 
 @pytest.fixture
@@ -197,7 +197,7 @@ def test_files_without_a_rank_are_numbered_as_named(files: list[str]) -> None:
     assert files
     assert app.main(["merge", "-o", "job.dcprof", "train.dcprof", "troubled.dcprof"]) == 0
     job = Profile.load("job.dcprof")
-    (_, first), (_, second) = balance.rank_nodes(job)
+    (_, first), (_, second) = rank_summary.rank_nodes(job)
     assert _paths(job, first) == _paths(Profile.load("train.dcprof"))
     assert _paths(job, second) == _paths(Profile.load("troubled.dcprof"))
 
@@ -280,7 +280,7 @@ def test_profiles_that_are_not_of_one_job_need_a_word(
     assert f"'run.rank0.dcprof' and 'other.dcprof' are not of one job: {difference}" in error
     assert "--unrelated" in error
     assert app.main([*words, "--unrelated"]) == 0
-    assert len(balance.rank_nodes(Profile.load("job.dcprof"))) == 2
+    assert len(rank_summary.rank_nodes(Profile.load("job.dcprof"))) == 2
 
 
 @pytest.mark.parametrize(

@@ -149,7 +149,7 @@ export interface MeasureValue {
 }
 
 /** How a metric that adds up over no tree is distributed at one node; None where not recorded. `largest` is the maximum over the node and all below it, None where the metric is no maximum. */
-export interface OwnValue {
+export interface MetricValue {
   name: string;
   label: string;
   unit: string;
@@ -211,7 +211,7 @@ export interface NodeAnswer {
   contexts: number;
   path: PathStep[];
   values: MeasureValue[];
-  own: OwnValue[];
+  own: MetricValue[];
   phases: PhaseValue[];
   lines: LineValue[];
   fused: FusedKernel[];

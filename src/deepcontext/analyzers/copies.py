@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Severity
-from deepcontext.analyzers.shared import source_locations as places
+from deepcontext.analyzers.shared import source_locations
 from deepcontext.analyzers.shared.converting_layers import ConvertingLayer, converting_layers
 from deepcontext.analyzers.shared.operator_names import COPIES, DEVICE_OR_TYPE, JOINS
 from deepcontext.profiler.format.frame import FrameKind
@@ -28,66 +28,70 @@ _LAYOUT_KERNELS: Final = ("nchwtonhwc", "nhwctonchw", "nchw2nhwc", "nhwc2nchw", 
 
 
 def _find(profile: Profile) -> list[Finding]:
-    if places.judged_total(profile, places.GPU_TIME):
+    if source_locations.judged_total(profile, source_locations.GPU_TIME):
         return [*_layout_kernels(profile), *_device_copies(profile)]
-    if places.judged_total(profile, HOST_TIME_NS.name):
+    if source_locations.judged_total(profile, HOST_TIME_NS.name):
         return [*_operators(profile), *_joins(profile)]
     return []
 
 
 def _operators(profile: Profile) -> list[Finding]:
     metric = HOST_TIME_NS.name
-    copies = _called(places.operators(profile, COPIES))
+    copies = _called(source_locations.operators(profile, COPIES))
     # Products copy their bias and operands; that is part of the product.
     parents = profile.tree.parent.clip(0)
     is_operator = (profile.frames.kind == FrameKind.OPERATOR)[profile.tree.frame]
-    by_hand = ~is_operator[parents] | places.operators(profile, _WRAPPERS).mask()[parents]
+    by_hand = ~is_operator[parents] | source_locations.operators(profile, _WRAPPERS).mask()[parents]
     copies = Query(profile, copies.mask() & by_hand)
-    least = _LEAST_SHARE * places.total(profile, metric)
+    least = _LEAST_SHARE * source_locations.total(profile, metric)
     layers = [
         each
         for each in converting_layers(profile, copies, _called(profile.query()), least)
         if each.conversions.count >= _LEAST_CALLS
     ]
     said = {node for each in layers for node in each.conversions.nodes}
-    lines = places.by_line(copies, metric, least)
+    lines = source_locations.by_line(copies, metric, least)
     return [
         *(_layer_finding(profile, each) for each in layers),
         *(
-            _operator_finding(profile, place)
-            for place in lines
-            if place.count >= _LEAST_CALLS and said.isdisjoint(place.nodes)
+            _operator_finding(profile, location)
+            for location in lines
+            if location.count >= _LEAST_CALLS and said.isdisjoint(location.nodes)
         ),
     ]
 
 
 def _called(operators: Query) -> Query:
     """Leave out the backward, the optimizer and the loader, of which other analyzers speak."""
-    return places.apart(operators.phase("none", "forward", "other"))
+    return source_locations.apart(operators.phase("none", "forward", "other"))
 
 
 def _joins(profile: Profile) -> list[Finding]:
     """Report functions that spend much of the time on making tensors of others, as growing one does."""
     metric = HOST_TIME_NS.name
-    whole = places.total(profile, metric)
+    whole = source_locations.total(profile, metric)
     found = []
-    for place in places.by_function(
-        _called(places.operators(profile, JOINS)), metric, _LEAST_JOINED * whole
+    for location in source_locations.by_function(
+        _called(source_locations.operators(profile, JOINS)), metric, _LEAST_JOINED * whole
     ):
-        if place.count < _LEAST_CALLS or place.frame is None:
+        if location.count < _LEAST_CALLS or location.frame is None:
             continue
-        share = place.value / whole
+        share = location.value / whole
         found.append(
             Finding(
                 id="copies",
                 severity=Severity.of_share(share),
                 title=(
-                    f"joining tensors at {places.place_text(profile, place.frame)} takes "
+                    f"joining tensors at {source_locations.location_text(profile, location.frame)} takes "
                     f"{share:.0%} of the time"
                 ),
-                nodes=place.nodes[:8],
-                evidence={"copy_ns": place.value, "copy_share": share, "calls_count": place.count},
-                gain=places.bound_of_copies(profile, HOST_TIME_NS.name, place.value),
+                nodes=location.nodes[:8],
+                evidence={
+                    "copy_ns": location.value,
+                    "copy_share": share,
+                    "calls_count": location.count,
+                },
+                gain=source_locations.bound_of_copies(profile, HOST_TIME_NS.name, location.value),
                 advice=(
                     "a tensor that grows by cat in a loop is copied whole every time: write into a "
                     "preallocated one (cache[:, step] = value), or keep the parts in a list and "
@@ -103,20 +107,20 @@ def _joins(profile: Profile) -> list[Finding]:
 _WRAPPERS: Final = frozenset({"aten::reshape", "aten::flatten", "aten::float", "aten::type_as"})
 
 
-def _operator_finding(profile: Profile, place: places.Place) -> Finding:
-    names = {places.base_name(profile.frame(node).name) for node in place.nodes}
+def _operator_finding(profile: Profile, location: source_locations.Location) -> Finding:
+    names = {source_locations.base_name(profile.frame(node).name) for node in location.nodes}
     converts = not names.isdisjoint(DEVICE_OR_TYPE)
-    share = place.value / places.total(profile, HOST_TIME_NS.name)
+    share = location.value / source_locations.total(profile, HOST_TIME_NS.name)
     return Finding(
         id="copies",
         severity=Severity.of_share(share),
         title=(
-            f"{', '.join(sorted(names))} at {places.place_text(profile, place.frame)} "
+            f"{', '.join(sorted(names))} at {source_locations.location_text(profile, location.frame)} "
             f"{'converts or moves' if converts else 'copies'} tensors, {share:.0%} of the time"
         ),
-        nodes=place.nodes[:8],
-        evidence={"copy_ns": place.value, "copy_share": share, "calls_count": place.count},
-        gain=places.bound_of_copies(profile, HOST_TIME_NS.name, place.value),
+        nodes=location.nodes[:8],
+        evidence={"copy_ns": location.value, "copy_share": share, "calls_count": location.count},
+        gain=source_locations.bound_of_copies(profile, HOST_TIME_NS.name, location.value),
         advice=_CONVERSION_ADVICE if converts else _LAYOUT_ADVICE,
         misleads=(
             "the operator after it is so much faster on the copy that the copy pays; most "
@@ -128,10 +132,10 @@ def _operator_finding(profile: Profile, place: places.Place) -> Finding:
 
 def _layer_finding(profile: Profile, layer: ConvertingLayer) -> Finding:
     """Report a function that converts what it is given, computes, and converts back."""
-    place = layer.conversions
-    share = place.value / places.total(profile, HOST_TIME_NS.name)
-    by_copies = places.bound_of_copies(profile, HOST_TIME_NS.name, place.value)
-    by_operator = places.bound(
+    location = layer.conversions
+    share = location.value / source_locations.total(profile, HOST_TIME_NS.name)
+    by_copies = source_locations.bound_of_copies(profile, HOST_TIME_NS.name, location.value)
+    by_operator = source_locations.bound(
         profile,
         HOST_TIME_NS.name,
         layer.whole.value,
@@ -143,14 +147,14 @@ def _layer_finding(profile: Profile, layer: ConvertingLayer) -> Finding:
         severity=Severity.of_share(share),
         title=(
             f"{layer.function} converts tensors there and back, most at "
-            f"{places.place_text(profile, place.frame)}, {share:.0%} of the time"
+            f"{source_locations.location_text(profile, location.frame)}, {share:.0%} of the time"
         ),
-        nodes=place.nodes[:8],
+        nodes=location.nodes[:8],
         evidence={
-            "copy_ns": place.value,
+            "copy_ns": location.value,
             "copy_share": share,
             "layer_ns": layer.whole.value,
-            "calls_count": place.count,
+            "calls_count": location.count,
         },
         gain=max(by_operator, by_copies, key=lambda gain: gain.upper_bound),
         advice=(
@@ -175,24 +179,28 @@ _LAYOUT_ADVICE: Final = (
 
 
 def _layout_kernels(profile: Profile) -> list[Finding]:
-    kernels = places.nodes_named(
+    kernels = source_locations.nodes_named(
         profile,
         FrameKind.KERNEL,
         lambda name: any(each in name.lower() for each in _LAYOUT_KERNELS),
     )
-    value = kernels.total(places.GPU_TIME)
-    share = value / places.total(profile, places.GPU_TIME)
+    value = kernels.total(source_locations.GPU_TIME)
+    share = value / source_locations.total(profile, source_locations.GPU_TIME)
     if share < _LEAST_SHARE:
         return []
-    nodes = [node for place in places.by_line(kernels, places.GPU_TIME) for node in place.nodes]
-    place = places.by_line(kernels, places.GPU_TIME)[0]
+    nodes = [
+        node
+        for location in source_locations.by_line(kernels, source_locations.GPU_TIME)
+        for node in location.nodes
+    ]
+    location = source_locations.by_line(kernels, source_locations.GPU_TIME)[0]
     return [
         _gpu_finding(
             profile,
             nodes,
             value,
             f"{share:.0%} of the GPU's time converts between NCHW and NHWC, most of it at "
-            f"{places.place_text(profile, place.frame)}",
+            f"{source_locations.location_text(profile, location.frame)}",
             (
                 "put model and input into one layout: model.to(memory_format=torch.channels_last) "
                 "and the same for the input, so that convolutions stop transposing"
@@ -204,37 +212,37 @@ def _layout_kernels(profile: Profile) -> list[Finding]:
 def _device_copies(profile: Profile) -> list[Finding]:
     copies = Query(profile).kind(FrameKind.COPY)
     found = []
-    for place in places.by_line(copies, places.GPU_TIME):
-        share = place.value / places.total(profile, places.GPU_TIME)
+    for location in source_locations.by_line(copies, source_locations.GPU_TIME):
+        share = location.value / source_locations.total(profile, source_locations.GPU_TIME)
         if share < _LEAST_SHARE:
             break
-        names = {profile.frame(node).name for node in place.nodes}
+        names = {profile.frame(node).name for node in location.nodes}
         is_host = any("HtoD" in name or "DtoH" in name for name in names)
         advice = (
             "copy from pinned memory (pin_memory=True in the loader, tensor.pin_memory()) with "
             "non_blocking=True, so that it overlaps with kernels; copy less, or less often"
             if is_host
-            else "work in place, or keep one buffer; avoid cat and clone of large tensors"
+            else "work in location, or keep one buffer; avoid cat and clone of large tensors"
         )
         title = (
-            f"{', '.join(sorted(names))} from {places.place_text(profile, place.frame)}: "
+            f"{', '.join(sorted(names))} from {source_locations.location_text(profile, location.frame)}: "
             f"{share:.0%} of the GPU's time"
         )
-        found.append(_gpu_finding(profile, place.nodes, place.value, title, advice))
+        found.append(_gpu_finding(profile, location.nodes, location.value, title, advice))
     return found
 
 
 def _gpu_finding(
     profile: Profile, nodes: Sequence[int], value: int, title: str, advice: str
 ) -> Finding:
-    share = value / places.total(profile, places.GPU_TIME)
+    share = value / source_locations.total(profile, source_locations.GPU_TIME)
     return Finding(
         id="copies",
         severity=Severity.of_share(share),
         title=title,
         nodes=tuple(nodes)[:8],
         evidence={"copy_ns": value, "copy_share": share},
-        gain=places.bound_of_copies(profile, places.GPU_TIME, value),
+        gain=source_locations.bound_of_copies(profile, source_locations.GPU_TIME, value),
         advice=advice,
         misleads="the copy overlaps with kernels of another stream and delays nothing",
     )

@@ -8,7 +8,7 @@ import numpy as np
 
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Severity
-from deepcontext.analyzers.shared import source_locations as places
+from deepcontext.analyzers.shared import source_locations
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS
 
@@ -24,8 +24,10 @@ _WORKERS: Final = "_MultiProcessingDataLoaderIter"
 
 
 def _find(profile: Profile) -> list[Finding]:
-    whole = places.judged_total(profile, HOST_TIME_NS.name)
-    scopes = places.outermost(places.scopes(profile, places.LOADER_SCOPE))
+    whole = source_locations.judged_total(profile, HOST_TIME_NS.name)
+    scopes = source_locations.outermost(
+        source_locations.scopes(profile, source_locations.LOADER_SCOPE)
+    )
     if not whole or not scopes.count():
         return []
     value = scopes.total(HOST_TIME_NS.name, inclusive=True)
@@ -33,7 +35,7 @@ def _find(profile: Profile) -> list[Finding]:
     workers = _workers_per_loader(profile, scopes)
     least = _LEAST_SHARE_WITH_WORKERS if workers else _LEAST_SHARE
     findings = []
-    crowded = places.crowded_ns(profile)
+    crowded = source_locations.crowded_ns(profile)
     # Workers are processes of their own. Where other programs took this process's cores, they took
     # those of the workers, too, and the wait says nothing about the loader.
     if share >= least and not (workers and crowded):
@@ -54,9 +56,9 @@ def _start_up_ns(profile: Profile, scopes: Query) -> int:
 
 
 def _waiting(profile: Profile, scopes: Query, value: int, workers: int) -> Finding:
-    place = places.by_line(scopes, HOST_TIME_NS.name)[0]
-    share = value / places.total(profile, HOST_TIME_NS.name)
-    where = places.place_text(profile, place.frame)
+    location = source_locations.by_line(scopes, HOST_TIME_NS.name)[0]
+    share = value / source_locations.total(profile, HOST_TIME_NS.name)
+    where = source_locations.location_text(profile, location.frame)
     cores = profile.run.cpu_count
     if workers:
         advice = (
@@ -84,7 +86,7 @@ def _waiting(profile: Profile, scopes: Query, value: int, workers: int) -> Findi
             "worker_count": workers,
             "core_count": cores,
         },
-        gain=places.bound(
+        gain=source_locations.bound(
             profile, HOST_TIME_NS.name, value, "every batch is there when it is asked for"
         ),
         advice=f"{advice}; with a GPU also pin_memory=True and .to(device, non_blocking=True)",
@@ -107,17 +109,17 @@ def _advised_workers(cores: int) -> str:
 
 def _oversubscribed(profile: Profile, scopes: Query, lost: int, workers: int) -> Finding:
     cores = profile.run.cpu_count
-    place = places.by_line(scopes, HOST_TIME_NS.name)[0]
+    location = source_locations.by_line(scopes, HOST_TIME_NS.name)[0]
     return Finding(
         id="data_loading",
         severity=Severity.WARNING,
         title=(
             f"{workers} loader workers share {cores} cores at "
-            f"{places.place_text(profile, place.frame)}"
+            f"{source_locations.location_text(profile, location.frame)}"
         ),
         nodes=tuple(scopes.nodes().tolist()[:8]),
         evidence={"worker_count": workers, "core_count": cores, "lost_ns": lost},
-        gain=places.bound(
+        gain=source_locations.bound(
             profile,
             HOST_TIME_NS.name,
             lost,
@@ -138,10 +140,10 @@ def _workers_per_loader(profile: Profile, scopes: Query) -> int:
     if not any(_WORKERS in name for name in names):
         return 0
     children = profile.trust.counters.get("forked_children", 0)
-    made = places.nodes_named(
+    made = source_locations.nodes_named(
         profile, FrameKind.PYTHON, lambda name: name == f"{_WORKERS}.__init__"
     )
-    seeds = places.operators(profile, {"aten::random_"}).under(made)
+    seeds = source_locations.operators(profile, {"aten::random_"}).under(made)
     if "call_duration_ns" not in profile.metrics:
         return 0
     iterators = int(profile.counts("call_duration_ns")[seeds.nodes()].sum())

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Gain, Severity
-from deepcontext.analyzers.shared import source_locations as places
+from deepcontext.analyzers.shared import source_locations
 from deepcontext.profiler.model.query import Query
 
 if TYPE_CHECKING:
@@ -18,32 +18,37 @@ _LEAST_LINE_SHARE: Final = 0.05
 
 
 def _find(profile: Profile) -> list[Finding]:
-    idle, busy = places.total(profile, _IDLE), places.total(profile, places.GPU_TIME)
+    idle, busy = (
+        source_locations.total(profile, _IDLE),
+        source_locations.total(profile, source_locations.GPU_TIME),
+    )
     # Kernels of several streams overlap, so the device was busy for `busy` at most.
     span = idle + busy
-    if not busy or span < places.LEAST_TOTAL_NS or idle / span < _LEAST_SHARE:
+    if not busy or span < source_locations.LEAST_TOTAL_NS or idle / span < _LEAST_SHARE:
         return []
     found = []
-    for place in places.by_line(Query(profile).where(gpu_idle_ns__gt=0), _IDLE):
-        share = place.value / span
+    for location in source_locations.by_line(Query(profile).where(gpu_idle_ns__gt=0), _IDLE):
+        share = location.value / span
         if share < _LEAST_LINE_SHARE:
             break
-        found.append(_finding(profile, place, share, idle / span))
+        found.append(_finding(profile, location, share, idle / span))
     return found
 
 
-def _finding(profile: Profile, place: places.Place, share: float, all_idle: float) -> Finding:
-    loads_data = any("DataLoader" in profile.frame(node).name for node in place.nodes)
+def _finding(
+    profile: Profile, location: source_locations.Location, share: float, all_idle: float
+) -> Finding:
+    loads_data = any("DataLoader" in profile.frame(node).name for node in location.nodes)
     return Finding(
         id="device_starvation",
         severity=Severity.of_share(share),
         title=(
             f"the GPU is idle {share:.0%} of the time while the host is at "
-            f"{places.place_text(profile, place.frame)}"
+            f"{source_locations.location_text(profile, location.frame)}"
         ),
-        nodes=place.nodes[:8],
-        evidence={"gpu_idle_ns": place.value, "idle_share": share, "all_idle_share": all_idle},
-        gain=Gain("elapsed GPU time", place.value, share, "the GPU never waits for this line"),
+        nodes=location.nodes[:8],
+        evidence={"gpu_idle_ns": location.value, "idle_share": share, "all_idle_share": all_idle},
+        gain=Gain("elapsed GPU time", location.value, share, "the GPU never waits for this line"),
         advice=(
             "load the next batch while the GPU computes: workers, pin_memory=True, "
             "non_blocking=True"

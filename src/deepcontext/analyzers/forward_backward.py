@@ -18,7 +18,7 @@ import numpy as np
 
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Severity
-from deepcontext.analyzers.shared import source_locations as places
+from deepcontext.analyzers.shared import source_locations
 from deepcontext.analyzers.shared.operator_names import EMBEDDING, EMBEDDING_BY_INDEX, PRODUCTS
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS
@@ -40,20 +40,22 @@ _NO_CHEAPER: Final = frozenset({"aten::index_select", "aten::gather"}) | PRODUCT
 
 
 def _find(profile: Profile) -> list[Finding]:
-    metric = places.cost_metric(profile)
-    if not metric or metric == places.DEVICE_TIME:
+    metric = source_locations.cost_metric(profile)
+    if not metric or metric == source_locations.DEVICE_TIME:
         return []
     backwards = _caused_backwards(profile)
     parents = _parents(backwards)
-    forward = places.forward_inclusive(profile, metric)
+    forward = source_locations.forward_inclusive(profile, metric)
     not_judged = _not_judged(profile, backwards, metric)
-    least = _LEAST_INDEX_SHARE * places.total(profile, metric)
+    least = _LEAST_INDEX_SHARE * source_locations.total(profile, metric)
     found = []
     for is_index in (True, False):
-        for place in places.by_line(_named_apart(parents, index=is_index), metric, least):
-            nodes = list(place.nodes)
+        for location in source_locations.by_line(
+            _named_apart(parents, index=is_index), metric, least
+        ):
+            nodes = list(location.nodes)
             cost = _Cost(int(forward[nodes].sum()), int(not_judged[nodes].sum()))
-            found.append(_judge(profile, metric, place, cost, is_index=is_index))
+            found.append(_judge(profile, metric, location, cost, is_index=is_index))
     return [finding for finding in found if finding is not None]
 
 
@@ -75,19 +77,19 @@ def _parents(query: Query) -> Query:
     return Query(query.profile, mask)
 
 
-def _not_judged(profile: Profile, backwards: Query, metric: str) -> places.Ints:
+def _not_judged(profile: Profile, backwards: Query, metric: str) -> source_locations.Ints:
     """Return what is no part of an ordinary backward: first calls, and backwards of backwards.
 
     Returns:
         the metric, in its unit, with descendants, shape (nodes,).
     """
     column = _first_calls(backwards, metric)
-    second = places.outermost(_second_order(profile)).nodes()
+    second = source_locations.outermost(_second_order(profile)).nodes()
     column[second] += profile.inclusive(metric)[second]
     return profile.tree.inclusive(column)
 
 
-def _first_calls(backwards: Query, metric: str) -> places.Ints:
+def _first_calls(backwards: Query, metric: str) -> source_locations.Ints:
     """Return what the longest call of each took beyond the mean of the others, shape (nodes,).
 
     Returns:
@@ -106,7 +108,7 @@ def _first_calls(backwards: Query, metric: str) -> places.Ints:
 def _second_order(profile: Profile) -> Query:
     """Select the nodes of autograd that operators of a backward made."""
     tree = profile.tree
-    autograd = places.nodes_named(
+    autograd = source_locations.nodes_named(
         profile, FrameKind.OPERATOR, lambda name: _AUTOGRAD_NODE.search(name) is not None
     )
     of_backward = tree.phase[np.maximum(tree.parent, 0)] == Phase.BACKWARD
@@ -114,7 +116,7 @@ def _second_order(profile: Profile) -> Query:
 
 
 def _named_apart(parents: Query, *, index: bool) -> Query:
-    is_index = places.operators(parents.profile, {EMBEDDING_BY_INDEX}).mask()
+    is_index = source_locations.operators(parents.profile, {EMBEDDING_BY_INDEX}).mask()
     return Query(parents.profile, parents.mask() & (is_index if index else ~is_index))
 
 
@@ -127,21 +129,26 @@ class _Cost:
 
 
 def _judge(
-    profile: Profile, metric: str, place: places.Place, cost: _Cost, *, is_index: bool
+    profile: Profile,
+    metric: str,
+    location: source_locations.Location,
+    cost: _Cost,
+    *,
+    is_index: bool,
 ) -> Finding | None:
-    whole = places.total(profile, metric) - cost.not_judged
-    backward = place.value - cost.forward - cost.not_judged
+    whole = source_locations.total(profile, metric) - cost.not_judged
+    backward = location.value - cost.forward - cost.not_judged
     share, ratio = backward / max(whole, 1), backward / max(cost.forward, 1)
     least_share = _LEAST_INDEX_SHARE if is_index else _LEAST_SHARE
     least_ratio = _LEAST_INDEX_RATIO if is_index else _LEAST_RATIO
-    name = places.base_name(profile.frame(place.nodes[0]).name)
+    name = source_locations.base_name(profile.frame(location.nodes[0]).name)
     if share < least_share or ratio < least_ratio or name in _NO_CHEAPER:
         return None
-    where = places.place_text(profile, place.frame)
+    where = source_locations.location_text(profile, location.frame)
     spent = backward + cost.forward
     if is_index:
         advice, misleads = _advice(profile)
-    elif name == EMBEDDING and metric != places.GPU_TIME:
+    elif name == EMBEDDING and metric != source_locations.GPU_TIME:
         advice, misleads = _CPU_EMBEDDING_ADVICE, _CPU_EMBEDDING_MISLEADS
     else:
         advice, misleads = _ADVICE, _MISLEADS
@@ -152,18 +159,20 @@ def _judge(
             f"the backward of '{name}' at {where} takes {ratio:.1f} times its forward, "
             f"{share:.0%} of all"
         ),
-        nodes=place.nodes[:8],
+        nodes=location.nodes[:8],
         evidence={
             f"forward_{metric}": cost.forward,
             f"backward_{metric}": backward,
             "backward_share": share,
             "ratio": round(ratio, 2),
-            "calls_count": place.count,
+            "calls_count": location.count,
         },
         gain=(
-            places.bound(profile, metric, spent, "this gather and its backward cost nothing")
+            source_locations.bound(
+                profile, metric, spent, "this gather and its backward cost nothing"
+            )
             if is_index or name == EMBEDDING
-            else places.bound(profile, metric, backward, "this backward costs nothing")
+            else source_locations.bound(profile, metric, backward, "this backward costs nothing")
         ),
         advice=advice,
         misleads=misleads,
@@ -202,7 +211,7 @@ def _advice(profile: Profile) -> tuple[str, str]:
         "can be slower than the sort; measure with your own index distribution. A table-sized "
         "gradient is filled with zeros either way"
     )
-    if "amd" in places.vendors(profile):
+    if "amd" in source_locations.vendors(profile):
         advice = (
             "compare table[index], index_select and embedding on this AMD GPU with your own "
             "indices before changing; for skewed indices sum duplicates first (torch.unique with "

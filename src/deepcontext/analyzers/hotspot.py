@@ -12,7 +12,7 @@ import numpy as np
 
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Severity
-from deepcontext.analyzers.shared import source_locations as places
+from deepcontext.analyzers.shared import source_locations
 from deepcontext.analyzers.shared.operator_names import DENSE
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.metric import HOST_TIME_NS
@@ -29,29 +29,29 @@ _DENSE_KERNELS: Final = ("gemm", "conv", "cutlass", "nvjet", "xmma", "flash", "c
 
 
 def _find(profile: Profile) -> list[Finding]:
-    metric = places.cost_metric(profile)
+    metric = source_locations.cost_metric(profile)
     if not metric:
         return []
     query = _costly(profile, metric)
-    whole = places.total(profile, metric)
+    whole = source_locations.total(profile, metric)
     unit = "time in operators" if metric == HOST_TIME_NS.name else "device's time"
     findings = []
-    own = places.own_frames(profile)
-    for place in _by_line_exclusive(query, metric, own):
-        share = place.value / whole
+    is_user = source_locations.user_frames(profile)
+    for location in _by_line_exclusive(query, metric, is_user):
+        share = location.value / whole
         if share < _LEAST_SHARE:
             break
-        name = places.base_name(profile.frame(place.nodes[0]).name)
-        where = places.place_text(profile, place.frame)
+        name = source_locations.base_name(profile.frame(location.nodes[0]).name)
+        where = source_locations.location_text(profile, location.frame)
         findings.append(
             Finding(
                 id="hotspot",
                 severity=Severity.of_share(share),
                 title=f"'{name}' of {where} takes {share:.0%} of the {unit}",
-                nodes=place.nodes[:8],
-                evidence={metric: place.value, "time_share": share},
-                gain=places.bound(
-                    profile, metric, place.value, f"'{name}' of this line costs nothing"
+                nodes=location.nodes[:8],
+                evidence={metric: location.value, "time_share": share},
+                gain=source_locations.bound(
+                    profile, metric, location.value, f"'{name}' of this line costs nothing"
                 ),
                 advice=_advice(name),
                 misleads=(
@@ -115,27 +115,29 @@ def _advice(name: str) -> str:
 
 def _costly(profile: Profile, metric: str) -> Query:
     """Select the nodes that carry the metric, without dense mathematics and compilers."""
-    if metric == places.GPU_TIME:
-        kernels = places.nodes_named(
+    if metric == source_locations.GPU_TIME:
+        kernels = source_locations.nodes_named(
             profile,
             FrameKind.KERNEL,
             lambda name: not any(each in name.lower() for each in _DENSE_KERNELS),
         )
-        dense = places.operators(profile, DENSE)
-        return places.without(kernels, dense)
-    if metric == places.DEVICE_TIME:
+        dense = source_locations.operators(profile, DENSE)
+        return source_locations.without(kernels, dense)
+    if metric == source_locations.DEVICE_TIME:
         products = np.zeros(len(profile.tree), np.bool_)
         for kind in (FrameKind.HLO, FrameKind.OPERATOR, FrameKind.SCOPE):
-            products |= places.nodes_named(profile, kind, _is_dense_hlo).mask()
-        products |= places.nodes_named(profile, FrameKind.HLO, _dense_fusions(profile)).mask()
+            products |= source_locations.nodes_named(profile, kind, _is_dense_hlo).mask()
+        products |= source_locations.nodes_named(
+            profile, FrameKind.HLO, _dense_fusions(profile)
+        ).mask()
         carrying = Query(profile, profile.exclusive(metric) > 0)
-        return places.without(carrying, Query(profile, products))
-    others = places.operators(profile, lambda name: name not in DENSE)
+        return source_locations.without(carrying, Query(profile, products))
+    others = source_locations.operators(profile, lambda name: name not in DENSE)
     # Other analyzers speak of the optimizer and the loader.
-    mask = places.apart(others).mask()
+    mask = source_locations.apart(others).mask()
     # A dense operator's backward work lies below it under its own names: `mm` below AddmmBackward0.
     # Compiling inside a compiled region is the region's own time; `recompilation` speaks of it.
-    marked = places.compiling(profile).mask().astype(np.int64)
+    marked = source_locations.compiling(profile).mask().astype(np.int64)
     is_compiling = profile.tree.inclusive(marked) > 0
     return Query(profile, mask & ~is_compiling & (profile.exclusive(metric) > 0))
 
@@ -146,22 +148,24 @@ def _is_dense_hlo(name: str) -> bool:
 
 def _dense_fusions(profile: Profile) -> set[str]:
     """Return the names of fusions around a product, whose own name need not say so."""
-    if not places.has_jax(profile):
+    if not source_locations.has_jax(profile):
         return set()
     fusions = jax_operations.fusions(profile)
     dense = {each.name for each in fusions if each.is_dense}
     return dense - {each.name for each in fusions if not each.is_dense}
 
 
-def _by_line_exclusive(query: Query, metric: str, own: places.Mask) -> list[places.Place]:
+def _by_line_exclusive(
+    query: Query, metric: str, is_user: source_locations.Mask
+) -> list[source_locations.Location]:
     """Group nodes by line and name, by exclusive cost, so that dense parts below do not count."""
     profile = query.profile
     nodes = query.nodes()
     if not len(nodes):
         return []
-    owner = places.climb(profile, nodes, own)
+    owner = source_locations.climb(profile, nodes, is_user)
     frames = profile.frames
-    # By file and line: a recursive function's line is one place, whatever its depth.
+    # By file and line: a recursive function's line is one location, whatever its depth.
     _, line_of_frame = np.unique(
         (frames.file.astype(np.int64) << 32) | frames.line, return_inverse=True
     )
@@ -170,7 +174,7 @@ def _by_line_exclusive(query: Query, metric: str, own: places.Mask) -> list[plac
     _, inverse = np.unique(line * len(frames.strings) + name, return_inverse=True)
     value = np.zeros(int(inverse.max()) + 1, np.int64)
     np.add.at(value, inverse, profile.exclusive(metric)[nodes])
-    whole = places.total(profile, metric)
+    whole = source_locations.total(profile, metric)
     found = []
     for index in np.flatnonzero(value >= _LEAST_SHARE * whole).tolist():
         members = np.flatnonzero(inverse == index)
@@ -178,8 +182,8 @@ def _by_line_exclusive(query: Query, metric: str, own: places.Mask) -> list[plac
         top = int(owner[members[0]])
         frame = None if top == NO_NODE else profile.frame(top)
         ids = tuple(nodes[members].tolist())
-        found.append(places.Place(frame, ids, int(value[index]), len(ids)))
-    return sorted(found, key=lambda place: (-place.value, place.nodes))
+        found.append(source_locations.Location(frame, ids, int(value[index]), len(ids)))
+    return sorted(found, key=lambda location: (-location.value, location.nodes))
 
 
 ANALYZER = Analyzer("hotspot", "does one line take much of the time?", _find, names_place_only=True)

@@ -10,13 +10,13 @@ import numpy as np
 
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Gain, Severity
-from deepcontext.analyzers.shared import source_locations as places
+from deepcontext.analyzers.shared import source_locations
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.model.query import Query
 from deepcontext.profiler.model.source import is_user_file
 from deepcontext.profiler.model.tree import NO_NODE
 from deepcontext.profiler.summaries.jax import operations as jax_operations
-from deepcontext.profiler.summaries.jax import programs as jax_summary
+from deepcontext.profiler.summaries.jax import programs as jax_programs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,7 +40,7 @@ _MEMORY_BOUND: Final = 1.0
 
 
 def _find(profile: Profile) -> list[Finding]:
-    busy = places.judged_total(profile, places.DEVICE_TIME)
+    busy = source_locations.judged_total(profile, source_locations.DEVICE_TIME)
     if not busy or busy < _LEAST_BUSY * profile.run.wall_ns:
         return []
     return [*_moved(profile), *_recomputed(profile), *_memory_bound(profile)]
@@ -49,34 +49,35 @@ def _find(profile: Profile) -> list[Finding]:
 def _moved(profile: Profile) -> list[Finding]:
     """Report operations that only put values elsewhere, whoever asked for them."""
     moves = _moves(profile)
-    value = moves.total(places.DEVICE_TIME)
-    share = value / places.total(profile, places.DEVICE_TIME)
+    value = moves.total(source_locations.DEVICE_TIME)
+    share = value / source_locations.total(profile, source_locations.DEVICE_TIME)
     if share < _LEAST_MOVED:
         return []
-    markers = places.nodes_named(profile, FrameKind.MARKER, {jax_summary.INSERTED})
-    inserted = moves.under(markers).total(places.DEVICE_TIME) / value
-    found = places.by_line(moves, places.DEVICE_TIME)
+    markers = source_locations.nodes_named(profile, FrameKind.MARKER, {jax_programs.INSERTED})
+    inserted = moves.under(markers).total(source_locations.DEVICE_TIME) / value
+    found = source_locations.by_line(moves, source_locations.DEVICE_TIME)
     return [
         _finding(
             profile,
-            tuple(node for place in found for node in place.nodes),
+            tuple(node for location in found for node in location.nodes),
             value,
             f"copies and transposes of arrays take {share:.0%} of the device time ({inserted:.0%} "
-            f"of it inserted by XLA), most of it for {places.place_text(profile, found[0].frame)}",
+            "of it inserted by XLA), most of it for "
+            f"{source_locations.location_text(profile, found[0].frame)}",
             (
                 "let the layout of the result be that of its use: keep one order of dimensions "
                 "(NHWC for convolutions on a CPU, batch dimensions first for products), so that "
                 "nothing is transposed around this line; read the old value of loop state before "
                 "it is overwritten, and donate arguments that are (donate_argnums)"
             ),
-            places.bound_of_copies(profile, places.DEVICE_TIME, value),
+            source_locations.bound_of_copies(profile, source_locations.DEVICE_TIME, value),
         )
     ]
 
 
 def _moves(profile: Profile) -> Query:
     """Select copies, transposes, and fusions that are named so and compute nothing."""
-    named = places.nodes_named(
+    named = source_locations.nodes_named(
         profile, FrameKind.HLO, lambda name: any(each in name for each in _MOVES)
     )
     if "flops" not in profile.metrics:
@@ -86,11 +87,11 @@ def _moves(profile: Profile) -> Query:
 
 def _recomputed(profile: Profile) -> list[Finding]:
     value = _done_twice(profile)
-    share = value / places.total(profile, places.DEVICE_TIME)
+    share = value / source_locations.total(profile, source_locations.DEVICE_TIME)
     if share < _LEAST_RECOMPUTED:
         return []
     nodes = profile.query().phase(Phase.RECOMPUTE).nodes()
-    order = (-profile.exclusive(places.DEVICE_TIME)[nodes]).argsort(kind="stable")
+    order = (-profile.exclusive(source_locations.DEVICE_TIME)[nodes]).argsort(kind="stable")
     return [
         _finding(
             profile,
@@ -101,7 +102,9 @@ def _recomputed(profile: Profile) -> list[Finding]:
                 "keep more of the forward: a policy for jax.checkpoint that saves the products "
                 "(checkpoint_policies.dots_saveable), or checkpoint fewer layers"
             ),
-            places.bound(profile, places.DEVICE_TIME, value, "these operations cost nothing"),
+            source_locations.bound(
+                profile, source_locations.DEVICE_TIME, value, "these operations cost nothing"
+            ),
         )
     ]
 
@@ -112,10 +115,12 @@ def _done_twice(profile: Profile) -> int:
     XLA merges what is computed twice in one program, and gives the one operation either name: a line
     that ran less often in the forward was not computed twice.
     """
-    own = places.own_frames(profile)
-    first = _runs_by_line(profile, Phase.FORWARD, own)
-    spent = _by_line(profile, Phase.RECOMPUTE, own, profile.exclusive(places.DEVICE_TIME))
-    runs = _runs_by_line(profile, Phase.RECOMPUTE, own)
+    is_user = source_locations.user_frames(profile)
+    first = _runs_by_line(profile, Phase.FORWARD, is_user)
+    spent = _by_line(
+        profile, Phase.RECOMPUTE, is_user, profile.exclusive(source_locations.DEVICE_TIME)
+    )
+    runs = _runs_by_line(profile, Phase.RECOMPUTE, is_user)
     return sum(
         value
         for line, value in spent.items()
@@ -123,13 +128,13 @@ def _done_twice(profile: Profile) -> int:
     )
 
 
-def _runs_by_line(profile: Profile, phase: Phase, own: places.Mask) -> dict[int, int]:
+def _runs_by_line(profile: Profile, phase: Phase, is_user: source_locations.Mask) -> dict[int, int]:
     """Return how often operations of a phase ran, by line."""
-    return _by_line(profile, phase, own, profile.counts(places.DEVICE_TIME))
+    return _by_line(profile, phase, is_user, profile.counts(source_locations.DEVICE_TIME))
 
 
 def _by_line(
-    profile: Profile, phase: Phase, own: places.Mask, values: places.Ints
+    profile: Profile, phase: Phase, is_user: source_locations.Mask, values: source_locations.Ints
 ) -> dict[int, int]:
     """Return the sum of values over operations of a phase, by line of the user's own code.
 
@@ -137,7 +142,7 @@ def _by_line(
     """
     frames = profile.frames
     nodes = np.flatnonzero((profile.tree.phase == phase) & (values > 0))
-    owner = places.climb(profile, nodes, own)
+    owner = source_locations.climb(profile, nodes, is_user)
     frame = profile.tree.frame[owner]
     line = (frames.file[frame].astype(np.int64) << 32) | frames.line[frame]
     lines, number = np.unique(np.where(owner == NO_NODE, -1, line), return_inverse=True)
@@ -147,9 +152,9 @@ def _by_line(
 
 
 def _memory_bound(profile: Profile) -> list[Finding]:
-    if not places.has_jax(profile):
+    if not source_locations.has_jax(profile):
         return []
-    whole = places.total(profile, places.DEVICE_TIME)
+    whole = source_locations.total(profile, source_locations.DEVICE_TIME)
     roof = _Roof.of(jax_operations.operations(profile), whole)
     found = []
     for fusion in jax_operations.fusions(profile):
@@ -200,10 +205,10 @@ class _Roof:
 
 
 def _fusion_finding(profile: Profile, fusion: jax_operations.Operation, roof: _Roof) -> Finding:
-    nodes = places.nodes_named(profile, FrameKind.HLO, {fusion.name}).nodes()
-    order = (-profile.inclusive(places.DEVICE_TIME)[nodes]).argsort(kind="stable")
+    nodes = source_locations.nodes_named(profile, FrameKind.HLO, {fusion.name}).nodes()
+    order = (-profile.inclusive(source_locations.DEVICE_TIME)[nodes]).argsort(kind="stable")
     position = min(roof.position(fusion), 1.0)
-    share = fusion.device_ns / places.total(profile, places.DEVICE_TIME)
+    share = fusion.device_ns / source_locations.total(profile, source_locations.DEVICE_TIME)
     is_far = position < _NEAR_THE_ROOF
     lines = dict.fromkeys(
         f"{Path(member.source.file).name}:{member.source.line}"
@@ -229,9 +234,9 @@ def _fusion_finding(profile: Profile, fusion: jax_operations.Operation, roof: _R
             "of_roofline_share": position,
             "lines": ", ".join(list(lines)[:6]),
         },
-        gain=places.bound(
+        gain=source_locations.bound(
             profile,
-            places.DEVICE_TIME,
+            source_locations.DEVICE_TIME,
             saved,
             "it ran at the roofline" if is_far else "its values never left the registers",
         ),
@@ -253,7 +258,7 @@ def _fusion_finding(profile: Profile, fusion: jax_operations.Operation, roof: _R
 def _finding(
     profile: Profile, nodes: tuple[int, ...], value: int, title: str, advice: str, gain: Gain
 ) -> Finding:
-    share = value / places.total(profile, places.DEVICE_TIME)
+    share = value / source_locations.total(profile, source_locations.DEVICE_TIME)
     return Finding(
         id="jax_fusion",
         severity=Severity.of_share(share),

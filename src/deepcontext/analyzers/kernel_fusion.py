@@ -14,7 +14,7 @@ import numpy as np
 
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Severity
-from deepcontext.analyzers.shared import source_locations as places
+from deepcontext.analyzers.shared import source_locations
 from deepcontext.analyzers.shared.jax_launches import small_launches
 from deepcontext.analyzers.shared.operator_names import (
     FUSED_ATTENTION,
@@ -50,28 +50,32 @@ _SHORT_KERNEL_NS: Final = 10_000
 
 def _find(profile: Profile) -> list[Finding]:
     found: list[Finding] = []
-    if places.judged_total(profile, _HOST) and not places.total(profile, places.DEVICE_TIME):
-        own = places.own_frames(profile)
+    if source_locations.judged_total(profile, _HOST) and not source_locations.total(
+        profile, source_locations.DEVICE_TIME
+    ):
+        is_user = source_locations.user_frames(profile)
         found += _optimizers(profile)
-        attention = _attention(profile, own)
+        attention = _attention(profile, is_user)
         reported = {profile.frame(finding.nodes[0]) for finding in attention}
         found += attention
         pointwise = _called_pointwise(profile)
-        cells = recurrent_cells(profile, pointwise, own)
+        cells = recurrent_cells(profile, pointwise, is_user)
         found += [cell_finding(profile, cell) for cell in cells]
         others = pointwise.mask().copy()
-        others[[node for cell in cells for node in cell.place.nodes]] = False
+        others[[node for cell in cells for node in cell.location.nodes]] = False
         found += _pointwise(profile, Query(profile, others), skip=bool(reported))
-    if places.judged_total(profile, _HOST) and places.total(profile, places.JAX_LAUNCHES):
+    if source_locations.judged_total(profile, _HOST) and source_locations.total(
+        profile, source_locations.JAX_LAUNCHES
+    ):
         found += small_launches(profile)
-    if places.judged_total(profile, places.GPU_TIME):
+    if source_locations.judged_total(profile, source_locations.GPU_TIME):
         found += _short_kernels(profile)
     return found
 
 
 def _optimizers(profile: Profile) -> list[Finding]:
-    scopes = places.scopes(profile, STEP_SCOPE)
-    whole = places.total(profile, _HOST)
+    scopes = source_locations.scopes(profile, STEP_SCOPE)
+    whole = source_locations.total(profile, _HOST)
     found = []
     for scope in scopes:
         # A closure that the step was given is no part of the optimizer.
@@ -79,8 +83,10 @@ def _optimizers(profile: Profile) -> list[Finding]:
         value, calls = inside.total(_HOST), _calls(profile, scope.id)
         if value / whole < _LEAST_SHARE or not calls:
             continue
-        below = places.outermost(inside.kind(FrameKind.OPERATOR))
-        names = {places.base_name(profile.frame(node).name) for node in below.nodes().tolist()}
+        below = source_locations.outermost(inside.kind(FrameKind.OPERATOR))
+        names = {
+            source_locations.base_name(profile.frame(node).name) for node in below.nodes().tolist()
+        }
         a_step = int(profile.counts("call_duration_ns")[below.nodes()].sum()) / calls
         is_fused = any(name.startswith(("aten::_foreach_", "aten::_fused_")) for name in names)
         if is_fused or a_step < _LEAST_CALLS_A_STEP:
@@ -91,7 +97,7 @@ def _optimizers(profile: Profile) -> list[Finding]:
 
 def _optimizer_finding(profile: Profile, node: int, value: int, a_step: float) -> Finding:
     name = profile.frame(node).name.removeprefix(STEP_SCOPE).removesuffix(".step")
-    share = value / places.total(profile, _HOST)
+    share = value / source_locations.total(profile, _HOST)
     return Finding(
         id="kernel_fusion",
         severity=Severity.of_share(share),
@@ -103,7 +109,7 @@ def _optimizer_finding(profile: Profile, node: int, value: int, a_step: float) -
             "operators_per_step": round(a_step, 1),
             "steps_count": _calls(profile, node),
         },
-        gain=places.bound(profile, _HOST, value, "the optimizer costs nothing"),
+        gain=source_locations.bound(profile, _HOST, value, "the optimizer costs nothing"),
         advice=_optimizer_advice(name),
         misleads=(
             "few large parameters: then the operators are not small, and fusing saves memory "
@@ -129,27 +135,32 @@ def _optimizer_advice(name: str) -> str:
     )
 
 
-def _attention(profile: Profile, own: places.Mask) -> list[Finding]:
-    if places.operators(profile, {FUSED_ATTENTION}).count():
-        fused = places.by_function(places.operators(profile, {FUSED_ATTENTION}), _HOST, own=own)
+def _attention(profile: Profile, is_user: source_locations.Mask) -> list[Finding]:
+    if source_locations.operators(profile, {FUSED_ATTENTION}).count():
+        fused = source_locations.by_function(
+            source_locations.operators(profile, {FUSED_ATTENTION}), _HOST, is_user=is_user
+        )
     else:
         fused = []
-    skip = {place.frame.name for place in fused if place.frame}
-    parts = places.operators(profile, MATRIX_PRODUCTS | SOFTMAX).phase("none", "forward")
+    skip = {location.frame.name for location in fused if location.frame}
+    parts = source_locations.operators(profile, MATRIX_PRODUCTS | SOFTMAX).phase("none", "forward")
     # A linear layer's product is no part of attention.
-    parts = places.without(
-        parts, places.operators(profile, {"aten::linear", "aten::addmm", NATIVE_ATTENTION})
+    parts = source_locations.without(
+        parts,
+        source_locations.operators(profile, {"aten::linear", "aten::addmm", NATIVE_ATTENTION}),
     )
     found = []
-    whole = places.total(profile, _HOST)
-    for place in places.by_function(parts, _HOST, _LEAST_ATTENTION_SHARE * whole, own):
-        share = place.value / whole
-        names = [places.base_name(profile.frame(node).name) for node in place.nodes]
+    whole = source_locations.total(profile, _HOST)
+    for location in source_locations.by_function(
+        parts, _HOST, _LEAST_ATTENTION_SHARE * whole, is_user
+    ):
+        share = location.value / whole
+        names = [source_locations.base_name(profile.frame(node).name) for node in location.nodes]
         products = sum(name in MATRIX_PRODUCTS for name in names)
         has_softmax = any(name in SOFTMAX for name in names)
-        if not has_softmax or place.frame is None:
+        if not has_softmax or location.frame is None:
             continue
-        if products < _PRODUCTS_OF_ATTENTION or place.frame.name in skip:
+        if products < _PRODUCTS_OF_ATTENTION or location.frame.name in skip:
             continue
         found.append(
             Finding(
@@ -157,15 +168,17 @@ def _attention(profile: Profile, own: places.Mask) -> list[Finding]:
                 severity=Severity.of_share(share),
                 title=(
                     "attention is written out as products and a softmax at "
-                    f"{places.place_text(profile, place.frame)}"
+                    f"{source_locations.location_text(profile, location.frame)}"
                 ),
-                nodes=place.nodes[:8],
+                nodes=location.nodes[:8],
                 evidence={
-                    "attention_ns": place.value,
+                    "attention_ns": location.value,
                     "attention_share": share,
-                    "calls_count": place.count,
+                    "calls_count": location.count,
                 },
-                gain=places.bound(profile, _HOST, place.value, "this attention costs nothing"),
+                gain=source_locations.bound(
+                    profile, _HOST, location.value, "this attention costs nothing"
+                ),
                 advice=(
                     "use torch.nn.functional.scaled_dot_product_attention (is_causal=True for a "
                     "causal mask): one operator that never writes the matrix of scores"
@@ -182,8 +195,8 @@ def _attention(profile: Profile, own: places.Mask) -> list[Finding]:
 
 def _called_pointwise(profile: Profile) -> Query:
     """Select the pointwise operators that Python code calls, the optimizer's and the loader's left out."""
-    operators = places.operators(profile, POINTWISE).phase("none", "forward", "other")
-    operators = places.apart(operators)
+    operators = source_locations.operators(profile, POINTWISE).phase("none", "forward", "other")
+    operators = source_locations.apart(operators)
     # What torch's own operators are made of (a loss, a norm) is theirs: one call of Python's.
     is_operator = (profile.frames.kind == FrameKind.OPERATOR)[profile.tree.frame]
     return Query(profile, operators.mask() & ~is_operator[profile.tree.parent.clip(0)])
@@ -191,33 +204,37 @@ def _called_pointwise(profile: Profile) -> Query:
 
 def _pointwise(profile: Profile, operators: Query, *, skip: bool) -> list[Finding]:
     """Report functions, the user's own or a library's, that call chains of pointwise operators."""
-    softmax = places.operators(profile, SOFTMAX).mask()
+    softmax = source_locations.operators(profile, SOFTMAX).mask()
     found = []
-    whole = places.total(profile, _HOST)
-    python = places.python_frames(profile)
-    for place in places.by_function(operators, _HOST, _LEAST_SHARE * whole, python):
-        only_attention = skip and any(softmax[node] for node in place.nodes)
-        if place.frame is None or only_attention:
+    whole = source_locations.total(profile, _HOST)
+    python = source_locations.python_frames(profile)
+    for location in source_locations.by_function(operators, _HOST, _LEAST_SHARE * whole, python):
+        only_attention = skip and any(softmax[node] for node in location.nodes)
+        if location.frame is None or only_attention:
             continue
-        names = _distinct(profile, place, python)
+        names = _distinct(profile, location, python)
         if len(names) >= _LEAST_OPERATORS:
-            found.append(_pointwise_finding(profile, place, names))
+            found.append(_pointwise_finding(profile, location, names))
     return found
 
 
-def _distinct(profile: Profile, place: places.Place, python: places.Mask) -> list[str]:
+def _distinct(
+    profile: Profile, location: source_locations.Location, python: source_locations.Mask
+) -> list[str]:
     """Return the names of operators of a function, one for each line that calls it."""
-    owners = places.climb(profile, np.array(place.nodes), python)
+    owners = source_locations.climb(profile, np.array(location.nodes), python)
     lines = profile.frames.line[profile.tree.frame[owners]].tolist()
-    names = [places.base_name(profile.frame(node).name) for node in place.nodes]
+    names = [source_locations.base_name(profile.frame(node).name) for node in location.nodes]
     return [name for _, name in dict.fromkeys(zip(lines, names, strict=True))]
 
 
-def _pointwise_finding(profile: Profile, place: places.Place, names: list[str]) -> Finding:
-    share = place.value / places.total(profile, _HOST)
-    function = place.frame.name if place.frame else ""
-    where = places.place_text(profile, place.frame)
-    caller = _caller_text(profile, place)
+def _pointwise_finding(
+    profile: Profile, location: source_locations.Location, names: list[str]
+) -> Finding:
+    share = location.value / source_locations.total(profile, _HOST)
+    function = location.frame.name if location.frame else ""
+    where = source_locations.location_text(profile, location.frame)
+    caller = _caller_text(profile, location)
     shown = ", ".join(list(dict.fromkeys(names))[:6])
     return Finding(
         id="kernel_fusion",
@@ -226,23 +243,23 @@ def _pointwise_finding(profile: Profile, place: places.Place, names: list[str]) 
             f"{len(names)} pointwise operators of one function, most at {where}{caller}, take "
             f"{share:.0%} of the time in operators"
         ),
-        nodes=place.nodes[:8],
+        nodes=location.nodes[:8],
         evidence={
-            "pointwise_ns": place.value,
+            "pointwise_ns": location.value,
             "pointwise_share": share,
             "operators_count": len(names),
-            "calls_count": place.count,
-            "mean_call_ns": place.value // max(place.count, 1),
+            "calls_count": location.count,
+            "mean_call_ns": location.value // max(location.count, 1),
             "operators": shown,
         },
-        gain=places.bound(
+        gain=source_locations.bound(
             profile,
             _HOST,
-            place.value,
+            location.value,
             "these operators and their backward cost nothing; fused, they still read and write once",
         ),
         advice=(
-            f"{places.decorate('@torch.compile', function)}, which makes chains of such operators "
+            f"{source_locations.decorate('@torch.compile', function)}, which makes chains of such operators "
             "one kernel, or use the operator that torch has for it (layer_norm, rms_norm, gelu, "
             "cross_entropy with label_smoothing)"
         ),
@@ -253,46 +270,48 @@ def _pointwise_finding(profile: Profile, place: places.Place, names: list[str]) 
     )
 
 
-def _caller_text(profile: Profile, place: places.Place) -> str:
+def _caller_text(profile: Profile, location: source_locations.Location) -> str:
     """Return ``, called from train.py:7 (main)`` for a function of a library."""
-    owners = places.climb(profile, np.array(place.nodes[:1]), places.own_frames(profile))
-    own = None if owners[0] == NO_NODE else profile.frame(int(owners[0]))
-    if own is None or place.frame is None or own.file == place.frame.file:
+    owners = source_locations.climb(
+        profile, np.array(location.nodes[:1]), source_locations.user_frames(profile)
+    )
+    caller = None if owners[0] == NO_NODE else profile.frame(int(owners[0]))
+    if caller is None or location.frame is None or caller.file == location.frame.file:
         return ""
-    return f", called from {places.place_text(profile, own)}"
+    return f", called from {source_locations.location_text(profile, caller)}"
 
 
 def _short_kernels(profile: Profile) -> list[Finding]:
-    metric = places.GPU_TIME
+    metric = source_locations.GPU_TIME
     kernels = Query(profile).kind(FrameKind.KERNEL)
-    whole = places.total(profile, metric)
+    whole = source_locations.total(profile, metric)
     launches = profile.counts(metric)
     found = []
-    for place in places.by_function(kernels, metric, _LEAST_SHARE * whole):
-        nodes = np.array(place.nodes)
+    for location in source_locations.by_function(kernels, metric, _LEAST_SHARE * whole):
+        nodes = np.array(location.nodes)
         count = int(launches[nodes].sum())
-        share = place.value / whole
-        mean = place.value / max(count, 1)
+        share = location.value / whole
+        mean = location.value / max(count, 1)
         if len(nodes) < _LEAST_OPERATORS or mean > _SHORT_KERNEL_NS:
             continue
-        where = places.place_text(profile, place.frame)
+        where = source_locations.location_text(profile, location.frame)
         phase = "optimizer" if _mostly(profile, nodes, Phase.OPTIMIZER) else ""
         found.append(
             Finding(
                 id="kernel_fusion",
                 severity=Severity.of_share(share),
                 title=f"{count:,} kernels of {mean / 1000:.1f} us around {where}",
-                nodes=place.nodes[:8],
+                nodes=location.nodes[:8],
                 evidence={
-                    "gpu_time_ns": place.value,
+                    "gpu_time_ns": location.value,
                     "kernel_share": share,
                     "launches_count": count,
                     "mean_kernel_ns": int(mean),
                 },
-                gain=places.bound(
+                gain=source_locations.bound(
                     profile,
                     metric,
-                    place.value,
+                    location.value,
                     "these kernels cost nothing; fused, they still read and write once",
                 ),
                 advice=(
@@ -307,11 +326,11 @@ def _short_kernels(profile: Profile) -> list[Finding]:
     return found
 
 
-def _mostly(profile: Profile, nodes: places.Ints, phase: Phase) -> bool:
+def _mostly(profile: Profile, nodes: source_locations.Ints, phase: Phase) -> bool:
     return bool((profile.tree.phase[nodes] == phase).mean() > 0.5)  # noqa: PLR2004  the majority
 
 
-def _subtree(profile: Profile, node: int) -> places.Mask:
+def _subtree(profile: Profile, node: int) -> source_locations.Mask:
     mask = np.zeros(len(profile.tree), np.bool_)
     mask[node : int(profile.tree.subtree_end[node])] = True
     return mask

@@ -9,7 +9,7 @@ import numpy as np
 
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Severity
-from deepcontext.analyzers.shared import source_locations as places
+from deepcontext.analyzers.shared import source_locations
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.model.tree import NO_NODE
 
@@ -26,28 +26,28 @@ _WARP: Final = {"nvidia": 32, "amd": 64}
 
 
 def _find(profile: Profile) -> list[Finding]:
-    whole = places.judged_total(profile, places.GPU_TIME)
+    whole = source_locations.judged_total(profile, source_locations.GPU_TIME)
     if not whole or _GRID not in profile.metrics or _BLOCK not in profile.metrics:
         return []
-    warp = max((_WARP[name] for name in places.vendors(profile)), default=_WARP["nvidia"])
+    warp = max((_WARP[name] for name in source_locations.vendors(profile)), default=_WARP["nvidia"])
     kernels = profile.query().kind(FrameKind.KERNEL).nodes()
-    share = profile.exclusive(places.GPU_TIME)[kernels] / whole
+    share = profile.exclusive(source_locations.GPU_TIME)[kernels] / whole
     grid, block = _mean(profile, _GRID, kernels), _mean(profile, _BLOCK, kernels)
     processors = _multiprocessors(profile)
     found = []
-    for place in np.flatnonzero(share >= _LEAST_SHARE).tolist():
-        node = int(kernels[place])
-        if 0 < grid[place] < (processors or _FEW_BLOCKS):
-            found.append(_small_grid(profile, node, float(grid[place]), processors))
-        if 0 < block[place] < warp or block[place] % warp:
-            found.append(_odd_block(profile, node, float(block[place]), warp))
+    for location in np.flatnonzero(share >= _LEAST_SHARE).tolist():
+        node = int(kernels[location])
+        if 0 < grid[location] < (processors or _FEW_BLOCKS):
+            found.append(_small_grid(profile, node, float(grid[location]), processors))
+        if 0 < block[location] < warp or block[location] % warp:
+            found.append(_odd_block(profile, node, float(block[location]), warp))
     return found
 
 
 def _multiprocessors(profile: Profile) -> int:
     """Return the least number of multiprocessors of the GPUs recorded, 0 where it is not known."""
     counts: list[int] = []
-    for vendor in places.vendors(profile):
+    for vendor in source_locations.vendors(profile):
         try:
             devices = json.loads(profile.sections[f"gpu_{vendor}"])["devices"]
             counts += [int(device["multiprocessor_count"]) for device in devices]
@@ -56,21 +56,21 @@ def _multiprocessors(profile: Profile) -> int:
     return min(counts, default=0)
 
 
-def _mean(profile: Profile, metric: str, nodes: places.Ints) -> places.Floats:
+def _mean(profile: Profile, metric: str, nodes: source_locations.Ints) -> source_locations.Floats:
     return np.asarray(
         profile.exclusive(metric)[nodes] / np.maximum(profile.counts(metric)[nodes], 1)
     )
 
 
 def _small_grid(profile: Profile, node: int, blocks: float, processors: int) -> Finding:
-    value = int(profile.exclusive(places.GPU_TIME)[node])
-    share = value / places.total(profile, places.GPU_TIME)
+    value = int(profile.exclusive(source_locations.GPU_TIME)[node])
+    share = value / source_locations.total(profile, source_locations.GPU_TIME)
     where = _where(profile, node)
     gain = None
     if processors:
-        gain = places.bound(
+        gain = source_locations.bound(
             profile,
-            places.GPU_TIME,
+            source_locations.GPU_TIME,
             round(value * (1 - blocks / processors)),
             f"all {processors} multiprocessors of the GPU shared its work evenly",
         )
@@ -94,25 +94,34 @@ def _small_grid(profile: Profile, node: int, blocks: float, processors: int) -> 
 
 
 def _where(profile: Profile, node: int) -> str:
-    owner = int(places.climb(profile, np.array([node]), places.own_frames(profile))[0])
-    return places.place_text(profile, None if owner == NO_NODE else profile.frame(owner))
+    owner = int(
+        source_locations.climb(profile, np.array([node]), source_locations.user_frames(profile))[0]
+    )
+    return source_locations.location_text(
+        profile, None if owner == NO_NODE else profile.frame(owner)
+    )
 
 
 def _odd_block(profile: Profile, node: int, threads: float, warp: int) -> Finding:
-    value = int(profile.exclusive(places.GPU_TIME)[node])
+    value = int(profile.exclusive(source_locations.GPU_TIME)[node])
     # Threads of the last warp of a block that do nothing.
     idle = 1 - threads / (-(-threads // warp) * warp)
     return Finding(
         id="launch_configuration",
-        severity=Severity.of_share(idle * value / places.total(profile, places.GPU_TIME)),
+        severity=Severity.of_share(
+            idle * value / source_locations.total(profile, source_locations.GPU_TIME)
+        ),
         title=(
             f"'{profile.frame(node).name}' from {_where(profile, node)} has blocks of {threads:.0f} "
             f"threads, no multiple of the {warp} this GPU runs together"
         ),
         nodes=(node,),
         evidence={"block_threads_count": round(threads, 1), "warp_threads_count": warp},
-        gain=places.bound(
-            profile, places.GPU_TIME, round(value * idle), "idle threads of a warp did its work"
+        gain=source_locations.bound(
+            profile,
+            source_locations.GPU_TIME,
+            round(value * idle),
+            "idle threads of a warp did its work",
         ),
         advice=(
             f"use blocks of a multiple of {warp} threads; a kernel written for warps of 32 leaves "

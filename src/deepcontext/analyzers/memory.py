@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Final
 
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Gain, Severity
-from deepcontext.analyzers.shared import source_locations as places
+from deepcontext.analyzers.shared import source_locations
 from deepcontext.profiler.model.query import Query
 from deepcontext.profiler.summaries import memory as memory_summary
 from deepcontext.profiler.summaries.jax import memory as jax_memory
 
 if TYPE_CHECKING:
-    from deepcontext.analyzers.shared.source_locations import Place
+    from deepcontext.analyzers.shared.source_locations import Location
     from deepcontext.profiler.model.profile import Profile
     from deepcontext.profiler.summaries.jax.memory import ProgramMemory
 
@@ -45,12 +45,12 @@ _LEAST_FED_BACK: Final = 0.5
 def _find(profile: Profile) -> list[Finding]:
     found: list[Finding] = []
     for prefix in memory_summary.prefixes(profile):
-        peak = places.total(profile, f"{prefix}peak_bytes")
-        found += _leaks(profile, prefix, peak or places.total(profile, jax_memory.PEAK))
+        peak = source_locations.total(profile, f"{prefix}peak_bytes")
+        found += _leaks(profile, prefix, peak or source_locations.total(profile, jax_memory.PEAK))
         if peak >= _LEAST_PEAK:
             found += _owner(profile, prefix, peak)
             found += _churn(profile, prefix, peak)
-    programs = jax_memory.program_memory(profile) if places.has_jax(profile) else ()
+    programs = jax_memory.program_memory(profile) if source_locations.has_jax(profile) else ()
     for program in programs:
         if program.run_bytes >= _LEAST_PEAK:
             found += _not_donated(profile, program)
@@ -71,20 +71,22 @@ def _leaks(profile: Profile, prefix: str, peak: int) -> list[Finding]:
         return []
     found = []
     least = min(each.size_bytes for each in suspects.values())
-    for place in places.by_line(Query(profile).where(**{f"{metric}__gt": 0}), metric, least):
-        frame = place.frame
+    for location in source_locations.by_line(
+        Query(profile).where(**{f"{metric}__gt": 0}), metric, least
+    ):
+        frame = location.frame
         grown = suspects.get((frame.file, frame.line)) if frame else None
         if grown is not None:
             found.append(
                 Finding(
                     id="memory",
                     severity=Severity.WARNING,
-                    title=f"{_memory(prefix)} allocated at {places.place_text(profile, frame)} "
+                    title=f"{_memory(prefix)} allocated at {source_locations.location_text(profile, frame)} "
                     f"grew in {grown.grown_steps} of {grown.steps} steps and was not given back",
-                    nodes=place.nodes[:8],
+                    nodes=location.nodes[:8],
                     evidence={
-                        metric: place.value,
-                        "step_growth_bytes": place.value // grown.steps,
+                        metric: location.value,
+                        "step_growth_bytes": location.value // grown.steps,
                         "grown_steps_count": grown.grown_steps,
                     },
                     advice=(
@@ -107,7 +109,7 @@ def _is_leak(grown: memory_summary.GrownLine, peak: int) -> bool:
 def _owner(profile: Profile, prefix: str, peak: int) -> list[Finding]:
     metric = f"{prefix}peak_bytes"
     held = Query(profile).where(**{f"{metric}__gt": 0})
-    holders = places.by_line(held, metric, _LEAST_SHARE * peak)
+    holders = source_locations.by_line(held, metric, _LEAST_SHARE * peak)
     if not holders or holders[0].value == peak:
         return []  # one line, and nothing else, says nothing
     share = holders[0].value / peak
@@ -117,7 +119,7 @@ def _owner(profile: Profile, prefix: str, peak: int) -> list[Finding]:
         return []  # a small model in training keeps them for its backward
     if _is_kept(profile, prefix, holders[0]):
         return []  # a pool of a server, weights, a table of data: what the program works on
-    where = places.place_text(profile, holders[0].frame)
+    where = source_locations.location_text(profile, holders[0].frame)
     return [
         Finding(
             id="memory",
@@ -135,16 +137,16 @@ def _owner(profile: Profile, prefix: str, peak: int) -> list[Finding]:
     ]
 
 
-def _is_mostly(profile: Profile, prefix: str, role: str, place: Place) -> bool:
+def _is_mostly(profile: Profile, prefix: str, role: str, location: Location) -> bool:
     """Say whether most of what a line holds has a role."""
     metric = f"{prefix}peak_{role}_bytes"
     if metric not in profile.metrics:
         return False
-    held = int(profile.inclusive(metric)[list(place.nodes)].sum())
-    return held >= _LEAST_SHARE * place.value
+    held = int(profile.inclusive(metric)[list(location.nodes)].sum())
+    return held >= _LEAST_SHARE * location.value
 
 
-def _is_kept(profile: Profile, prefix: str, place: Place) -> bool:
+def _is_kept(profile: Profile, prefix: str, location: Location) -> bool:
     """Say whether a line allocated a few times, and all of it was held at the peak.
 
     What steps allocate anew comes to more than was held at one time; what a program gathers, to more
@@ -153,34 +155,34 @@ def _is_kept(profile: Profile, prefix: str, place: Place) -> bool:
     metric = f"{prefix}alloc_bytes"
     if metric not in profile.metrics:
         return False
-    allocated = int(profile.inclusive(metric)[list(place.nodes)].sum())
+    allocated = int(profile.inclusive(metric)[list(location.nodes)].sum())
     return (
-        allocated <= _ALLOCATED_ONCE * place.value
-        and _allocations(profile, metric, place) < _LEAST_ALLOCATIONS
+        allocated <= _ALLOCATED_ONCE * location.value
+        and _allocations(profile, metric, location) < _LEAST_ALLOCATIONS
     )
 
 
 def _churn(profile: Profile, prefix: str, peak: int) -> list[Finding]:
     metric = f"{prefix}alloc_bytes"
-    allocated = places.total(profile, metric)
+    allocated = source_locations.total(profile, metric)
     if not allocated or allocated / peak < _LEAST_CHURN:
         return []
     query = Query(profile).where(**{f"{metric}__gt": 0})
-    found = places.by_line(query, metric, _LEAST_SHARE * allocated)
+    found = source_locations.by_line(query, metric, _LEAST_SHARE * allocated)
     if not found or (count := _allocations(profile, metric, found[0])) < _LEAST_ALLOCATIONS:
         return []
-    place = found[0]
-    share = place.value / allocated
+    location = found[0]
+    share = location.value / allocated
     return [
         Finding(
             id="memory",
             severity=Severity.INFO,
             title=(
-                f"{places.place_text(profile, place.frame)} allocates {share:.0%} of all bytes, in "
-                f"{count} pieces"
+                f"{source_locations.location_text(profile, location.frame)} allocates {share:.0%} "
+                f"of all bytes, in {count} pieces"
             ),
-            nodes=place.nodes[:8],
-            evidence={metric: place.value, "alloc_share": share, "allocations_count": count},
+            nodes=location.nodes[:8],
+            evidence={metric: location.value, "alloc_share": share, "allocations_count": count},
             advice="allocate a buffer once and write into it (out=, in-place operators)",
             misleads="a caching allocator serves them from freed memory at little cost",
         )
@@ -250,10 +252,10 @@ def _calls_of(profile: Profile, program: ProgramMemory) -> tuple[int, ...]:
     )[:8]
 
 
-def _allocations(profile: Profile, metric: str, place: Place) -> int:
+def _allocations(profile: Profile, metric: str, location: Location) -> int:
     """Return how many allocations lie at and below the nodes of a place."""
     inclusive = profile.tree.inclusive(profile.counts(metric))
-    return int(inclusive[list(place.nodes)].sum())
+    return int(inclusive[list(location.nodes)].sum())
 
 
 def _memory(prefix: str) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Severity
-from deepcontext.analyzers.shared import source_locations as places
+from deepcontext.analyzers.shared import source_locations
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.model.query import Query
 
@@ -28,18 +28,18 @@ _TENSOR_CORE: Final = ("tf32", "s1688", "bf16", "f16", "fp16", "h884", "h1688", 
 
 
 def _find(profile: Profile) -> list[Finding]:
-    whole = places.judged_total(profile, places.GPU_TIME)
+    whole = source_locations.judged_total(profile, source_locations.GPU_TIME)
     if not whole:
         return []
     found = []
     for names, is_double in ((_SINGLE, False), (_DOUBLE, True)):
-        kernels = places.nodes_named(
+        kernels = source_locations.nodes_named(
             profile, FrameKind.KERNEL, functools.partial(_is_slow, names=names)
         )
-        value = kernels.total(places.GPU_TIME)
+        value = kernels.total(source_locations.GPU_TIME)
         if value / whole >= _LEAST_SHARE:
             nodes = kernels.nodes()
-            order = (-profile.exclusive(places.GPU_TIME)[nodes]).argsort(kind="stable")
+            order = (-profile.exclusive(source_locations.GPU_TIME)[nodes]).argsort(kind="stable")
             found.append(
                 _finding(profile, tuple(nodes[order].tolist()[:8]), value, is_double=is_double)
             )
@@ -60,15 +60,15 @@ def _is_slow(name: str, names: tuple[str, ...]) -> bool:
 
 
 def _finding(profile: Profile, nodes: tuple[int, ...], value: int, *, is_double: bool) -> Finding:
-    share = value / places.total(profile, places.GPU_TIME)
-    lines = places.by_line(_products(profile, nodes), places.GPU_TIME)
+    share = value / source_locations.total(profile, source_locations.GPU_TIME)
+    lines = source_locations.by_line(_products(profile, nodes), source_locations.GPU_TIME)
     kind = "float64" if is_double else "float32 without tensor cores"
     return Finding(
         id="precision",
         severity=Severity.of_share(share),
         title=(
             f"matrix products in {kind} take {share:.0%} of the GPU's time, most at "
-            f"{places.place_text(profile, lines[0].frame)}"
+            f"{source_locations.location_text(profile, lines[0].frame)}"
         ),
         nodes=nodes,
         evidence={
@@ -76,7 +76,9 @@ def _finding(profile: Profile, nodes: tuple[int, ...], value: int, *, is_double:
             "product_share": share,
             "kernel": profile.frame(nodes[0]).name,
         },
-        gain=places.bound(profile, places.GPU_TIME, value, "the products cost nothing"),
+        gain=source_locations.bound(
+            profile, source_locations.GPU_TIME, value, "the products cost nothing"
+        ),
         advice=(
             "make the tensors float32 (a NumPy array or a Python float made them double)"
             if is_double

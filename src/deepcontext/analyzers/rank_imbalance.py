@@ -13,12 +13,12 @@ import numpy as np
 
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Gain, Severity
-from deepcontext.analyzers.shared import source_locations as places
+from deepcontext.analyzers.shared import source_locations
 from deepcontext.profiler.format.frame import Frame, FrameKind
 from deepcontext.profiler.format.metric import SAMPLED_WAIT_TIME_NS
 from deepcontext.profiler.model.source import is_user_file
 from deepcontext.profiler.model.tree import NO_NODE
-from deepcontext.profiler.summaries import ranks as balance
+from deepcontext.profiler.summaries import ranks as rank_summary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -51,14 +51,14 @@ _DISTRIBUTED: Final = "/torch/distributed/"
 
 
 def _find(profile: Profile) -> list[Finding]:
-    ranks = balance.rank_nodes(profile)
+    ranks = rank_summary.rank_nodes(profile)
     elapsed_ns = profile.run.wall_ns // (len(ranks) or 1)
-    if not ranks or elapsed_ns < places.LEAST_TOTAL_NS:
+    if not ranks or elapsed_ns < source_locations.LEAST_TOTAL_NS:
         return []
     least = max(_LEAST_NS, _LEAST_SHARE * elapsed_ns)
     found = []
     for peers in _peers(profile, ranks):
-        lines = balance.uneven_lines(profile, _MOST, _working_ns(profile), peers)
+        lines = rank_summary.uneven_lines(profile, _MOST, _working_ns(profile), peers)
         found += [
             _finding(profile, peers, line, elapsed_ns) for line in lines if line.excess >= least
         ]
@@ -80,18 +80,18 @@ def _peers(profile: Profile, ranks: Ranks) -> list[Ranks]:
     return [group for group in groups.values() if len(group) > 1]
 
 
-def _working_ns(profile: Profile) -> places.Ints:
+def _working_ns(profile: Profile) -> source_locations.Ints:
     """Return the time of each node that is the rank's own doing, shape (nodes,), int64.
 
     Left out are collectives, what was waited at lines that have some, and imports.
     """
     tree = profile.tree
-    values = balance.line_time(profile).copy()
+    values = rank_summary.line_time(profile).copy()
     collective = _nodes_of(profile, _is_collective)
     values[collective | tree.below(collective)] = 0
     imported = _nodes_of(profile, _is_imported)
     values[imported | tree.below(imported)] = 0
-    owner = tree.nearest(places.own_frames(profile)[tree.frame])
+    owner = tree.nearest(source_locations.user_frames(profile)[tree.frame])
     line = profile.frames.source_line()[tree.frame[owner]]
     meets = (owner != NO_NODE) & np.isin(line, line[collective & (owner != NO_NODE)])
     if SAMPLED_WAIT_TIME_NS.name in profile.metrics:
@@ -113,17 +113,19 @@ def _is_imported(frame: Frame) -> bool:
     return frame.name == "<module>" and bool(frame.file) and not is_user_file(frame.file)
 
 
-def _nodes_of(profile: Profile, accepts: Callable[[Frame], bool]) -> places.Mask:
+def _nodes_of(profile: Profile, accepts: Callable[[Frame], bool]) -> source_locations.Mask:
     """Return which nodes have such a frame, shape (nodes,), bool."""
     return np.array([accepts(frame) for frame in profile.frames], np.bool_)[profile.tree.frame]
 
 
 def _finding(profile: Profile, ranks: Ranks, line: UnevenLine, elapsed_ns: int) -> Finding:
     most = max(line.by_rank)
-    place = line.by_rank.index(most)
-    rank, node = ranks[place]
+    location = line.by_rank.index(most)
+    rank, node = ranks[location]
     excess = int(line.excess)
-    where = places.place_text(profile, Frame(FrameKind.PYTHON, line.function, line.file, line.line))
+    where = source_locations.location_text(
+        profile, Frame(FrameKind.PYTHON, line.function, line.file, line.line)
+    )
     return Finding(
         id="rank_imbalance",
         severity=Severity.of_share(excess / elapsed_ns),
@@ -156,10 +158,10 @@ def _finding(profile: Profile, ranks: Ranks, line: UnevenLine, elapsed_ns: int) 
 
 def _nodes(profile: Profile, line: UnevenLine, rank_node: int) -> tuple[int, ...]:
     """Return the nodes of the line in the slow rank, the costliest first."""
-    value = profile.tree.inclusive(balance.line_time(profile))
-    place = (line.function, line.file, line.line)
+    value = profile.tree.inclusive(rank_summary.line_time(profile))
+    location = (line.function, line.file, line.line)
     nodes = np.flatnonzero(
-        _nodes_of(profile, lambda frame: (frame.name, frame.file, frame.line) == place)
+        _nodes_of(profile, lambda frame: (frame.name, frame.file, frame.line) == location)
     )
     nodes = nodes[(nodes >= rank_node) & (nodes < profile.tree.subtree_end[rank_node])]
     return tuple(nodes[np.argsort(-value[nodes], kind="stable")].tolist())

@@ -9,12 +9,12 @@ import numpy as np
 
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Gain, Severity
-from deepcontext.analyzers.shared import source_locations as places
+from deepcontext.analyzers.shared import source_locations
 from deepcontext.profiler.format.frame import Frame, FrameKind
 from deepcontext.profiler.format.metric import HOST_TIME_NS
 from deepcontext.profiler.model.query import Query
 from deepcontext.profiler.model.tree import NO_NODE
-from deepcontext.profiler.summaries.jax import programs as jax_summary
+from deepcontext.profiler.summaries.jax import programs as jax_programs
 from deepcontext.profiler.summaries.setup_time import setup_time
 
 if TYPE_CHECKING:
@@ -37,7 +37,9 @@ def _find(profile: Profile) -> list[Finding]:
 def _regions(profile: Profile) -> dict[int, dict[int, list[int]]]:
     """Return nodes by piece of code and number of its compilation."""
     found: dict[int, dict[int, list[int]]] = {}
-    query = places.nodes_named(profile, FrameKind.OPERATOR, lambda n: _REGION.match(n) is not None)
+    query = source_locations.nodes_named(
+        profile, FrameKind.OPERATOR, lambda n: _REGION.match(n) is not None
+    )
     for node in query.nodes().tolist():
         match = _REGION.match(profile.frame(node).name)
         if match:
@@ -58,19 +60,19 @@ def _torch(profile: Profile) -> list[Finding]:
         if again < _LEAST_RECOMPILATIONS:
             continue
         nodes = [node for each in sorted(versions) for node in versions[each]]
-        place = places.by_line(_query(profile, nodes), HOST_TIME_NS.name)[0]
+        location = source_locations.by_line(_query(profile, nodes), HOST_TIME_NS.name)[0]
         found.append(
             Finding(
                 id="recompilation",
                 severity=Severity.HIGH if again >= 4 else Severity.WARNING,  # noqa: PLR2004
                 title=(
                     f"torch.compile compiled the function called at "
-                    f"{places.place_text(profile, place.frame)} {again + 1} times"
+                    f"{source_locations.location_text(profile, location.frame)} {again + 1} times"
                 ),
                 nodes=tuple(nodes[:8]),
                 evidence={
                     "recompilations_count": again,
-                    "operators_while_compiling_ns": places.compiling(profile).total(
+                    "operators_while_compiling_ns": source_locations.compiling(profile).total(
                         HOST_TIME_NS.name, inclusive=True
                     ),
                 },
@@ -100,7 +102,7 @@ def _graph_breaks(profile: Profile) -> list[Finding]:
     inner = Query(profile, query.mask() & profile.tree.below(query.mask()))
     # A piece is below the one before it, so each level is asked alone for its lines.
     lines: dict[tuple[str, int], list[int]] = {}
-    owners = places.climb(profile, inner.nodes(), places.own_frames(profile))
+    owners = source_locations.climb(profile, inner.nodes(), source_locations.user_frames(profile))
     for node, owner in zip(inner.nodes().tolist(), owners.tolist(), strict=True):
         if owner != NO_NODE:
             at = profile.frame(owner)
@@ -111,11 +113,11 @@ def _graph_breaks(profile: Profile) -> list[Finding]:
             id="recompilation",
             severity=Severity.WARNING,
             title=(
-                f"the graph breaks at {places.place_text(profile, place.frame)}: torch.compile runs "
-                "the function in pieces"
+                f"the graph breaks at {source_locations.location_text(profile, location.frame)}: "
+                "torch.compile runs the function in pieces"
             ),
-            nodes=place.nodes[:8],
-            evidence={"calls_count": place.count},
+            nodes=location.nodes[:8],
+            evidence={"calls_count": location.count},
             advice=(
                 "remove what cannot be traced at that line (print, .item(), data-dependent "
                 "'if', calls of C extensions); TORCH_LOGS=graph_breaks prints the reason, and "
@@ -123,22 +125,22 @@ def _graph_breaks(profile: Profile) -> list[Finding]:
             ),
             misleads="the pieces are large: then a break costs a few microseconds a call",
         )
-        for place in found
+        for location in found
     ]
 
 
-def _by_line(profile: Profile, nodes: list[int]) -> places.Place:
+def _by_line(profile: Profile, nodes: list[int]) -> source_locations.Location:
     """Return the nodes of one line as a place; calls of pieces below pieces count once each."""
-    (place, *_) = places.by_line(_query(profile, nodes), HOST_TIME_NS.name)
-    return place
+    (location, *_) = source_locations.by_line(_query(profile, nodes), HOST_TIME_NS.name)
+    return location
 
 
 def _jax(profile: Profile) -> list[Finding]:
-    if not places.has_jax(profile):
+    if not source_locations.has_jax(profile):
         return []
     elapsed = profile.run.wall_ns
-    groups: dict[tuple[str, object], list[jax_summary.Recompilation]] = {}
-    for row in jax_summary.recompilations(profile):
+    groups: dict[tuple[str, object], list[jax_programs.Recompilation]] = {}
+    for row in jax_programs.recompilations(profile):
         groups.setdefault((row.function, row.path[-1:]), []).append(row)
     found = []
     for rows in groups.values():
@@ -152,7 +154,7 @@ def _jax(profile: Profile) -> list[Finding]:
 
 
 def _jax_finding(
-    profile: Profile, rows: list[jax_summary.Recompilation], spent: int, share: float
+    profile: Profile, rows: list[jax_programs.Recompilation], spent: int, share: float
 ) -> Finding:
     first = rows[0]
     count = sum(row.count for row in rows)
@@ -164,7 +166,7 @@ def _jax_finding(
         title=(
             f"JAX compiled '{first.function}' {'once' if count == 1 else f'{count} times'} more, "
             f"called at "
-            f"{places.place_text(profile, frame)}"
+            f"{source_locations.location_text(profile, frame)}"
         ),
         nodes=_jit_nodes(profile, first.function, at),
         evidence={
@@ -182,7 +184,7 @@ def _jax_finding(
     )
 
 
-def _jax_advice(rows: list[jax_summary.Recompilation]) -> str:
+def _jax_advice(rows: list[jax_programs.Recompilation]) -> str:
     reasons, function = {row.reason for row in rows}, rows[0].function
     if "cache" in reasons:
         return "raise the size of the cache that evicted the program"
@@ -209,11 +211,13 @@ def _jax_advice(rows: list[jax_summary.Recompilation]) -> str:
     )
 
 
-def _jit_nodes(profile: Profile, function: str, at: jax_summary.Source | None) -> tuple[int, ...]:
+def _jit_nodes(profile: Profile, function: str, at: jax_programs.Source | None) -> tuple[int, ...]:
     """Return the calls of a jitted function, those from the line `at` where there are some."""
-    query = places.nodes_named(profile, FrameKind.OPERATOR, {f"jit({function})", function})
+    query = source_locations.nodes_named(
+        profile, FrameKind.OPERATOR, {f"jit({function})", function}
+    )
     nodes = query.nodes()
-    owners = places.climb(profile, nodes, places.own_frames(profile)).tolist()
+    owners = source_locations.climb(profile, nodes, source_locations.user_frames(profile)).tolist()
     there = [
         node
         for node, owner in zip(nodes.tolist(), owners, strict=True)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Severity
-from deepcontext.analyzers.shared import source_locations as places
+from deepcontext.analyzers.shared import source_locations
 from deepcontext.profiler.format.frame import FrameKind
 
 if TYPE_CHECKING:
@@ -40,14 +40,14 @@ _ADVICE: Final = {
 
 
 def _find(profile: Profile) -> list[Finding]:
-    whole = places.total(profile, places.GPU_TIME)
-    if not whole or not places.total(profile, _SAMPLES):
+    whole = source_locations.total(profile, source_locations.GPU_TIME)
+    if not whole or not source_locations.total(profile, _SAMPLES):
         return []
     kernels = profile.query().kind(FrameKind.KERNEL).where(gpu_time_ns__inclusive__gt=0)
     samples = profile.exclusive(_SAMPLES)
     found = []
     for kernel in kernels:
-        share = kernel.value(places.GPU_TIME, inclusive=True) / whole
+        share = kernel.value(source_locations.GPU_TIME, inclusive=True) / whole
         if share < _LEAST_SHARE:
             continue
         reasons = {
@@ -70,7 +70,7 @@ def _finding(
     profile: Profile, nodes: tuple[int, int], reason: str, share: float, part: float
 ) -> Finding:
     kernel = profile.frame(nodes[0]).name
-    value = int(profile.inclusive(places.GPU_TIME)[nodes[0]])
+    value = int(profile.inclusive(source_locations.GPU_TIME)[nodes[0]])
     advice = next((text for key, text in _ADVICE.items() if key in reason.lower()), "")
     return Finding(
         id="stall_reasons",
@@ -78,9 +78,9 @@ def _finding(
         title=f"{part:.0%} of the stalls in '{kernel}' are '{reason}'",
         nodes=nodes,
         evidence={"kernel_share": share, "reason_share": part, "kernel_ns": value},
-        gain=places.bound(
+        gain=source_locations.bound(
             profile,
-            places.GPU_TIME,
+            source_locations.GPU_TIME,
             round(value * part),
             "the kernel's time falls with its stalls, and no other reason takes their place",
         ),

@@ -13,7 +13,7 @@ import numpy as np
 
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Gain, Severity
-from deepcontext.analyzers.shared import source_locations as places
+from deepcontext.analyzers.shared import source_locations
 from deepcontext.analyzers.shared.value_reads import value_reads
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.metric import HOST_TIME_NS
@@ -45,26 +45,26 @@ _JAX_ADVICE: Final = (
 
 
 def _find(profile: Profile) -> list[Finding]:
-    if places.total(profile, _WAIT):
+    if source_locations.total(profile, _WAIT):
         return _waits(profile, Query(profile).where(sync_wait_ns__gt=0), _WAIT)
     if "jax" in profile.sections:
         return _jax_waits(profile)
     # With a GPU, waits are measured: there are none.
-    return [] if places.vendors(profile) else _reads(profile)
+    return [] if source_locations.vendors(profile) else _reads(profile)
 
 
 def _jax_waits(profile: Profile) -> list[Finding]:
     """Report the lines of a JAX program that wait, where there are more waits than launches."""
     mask = np.zeros(len(profile.tree), np.bool_)
     for kind in (FrameKind.OPERATOR, FrameKind.SCOPE, FrameKind.MARKER, FrameKind.COPY):
-        mask |= places.nodes_named(profile, kind, _JAX_WAITS).mask()
+        mask |= source_locations.nodes_named(profile, kind, _JAX_WAITS).mask()
     waits = Query(profile, mask)
-    launches = places.total(profile, places.JAX_LAUNCHES)
+    launches = source_locations.total(profile, source_locations.JAX_LAUNCHES)
     count = int(_counts(profile, waits.nodes()).sum())
     if launches < _LEAST_STEPS or count <= _MOST_READS_A_STEP * launches:
         return []
     found = _waits(profile, waits, HOST_TIME_NS.name)
-    if places.has_device(profile):
+    if source_locations.has_device(profile):
         return found
     # What is waited for is computing on these cores.
     return [dataclasses.replace(each, severity=Severity.INFO) for each in found[:1]]
@@ -74,22 +74,23 @@ def _waits(profile: Profile, query: Query, metric: str) -> list[Finding]:
     """Report lines by the time the host waited there, against the elapsed time of the run."""
     elapsed = profile.run.wall_ns
     found = []
-    for place in places.by_line(query, metric):
-        share = place.value / elapsed if elapsed else 0.0
+    for location in source_locations.by_line(query, metric):
+        share = location.value / elapsed if elapsed else 0.0
         if share < _LEAST_WAIT_SHARE:
             continue
-        calls = int(profile.counts(metric)[list(place.nodes)].sum())
+        calls = int(profile.counts(metric)[list(location.nodes)].sum())
         found.append(
             Finding(
                 id="synchronisation",
                 severity=Severity.of_share(share),
                 title=(
-                    f"the host waits for the device at {places.place_text(profile, place.frame)}, "
+                    "the host waits for the device at "
+                    f"{source_locations.location_text(profile, location.frame)}, "
                     f"{share:.0%} of the elapsed time"
                 ),
-                nodes=place.nodes[:8],
-                evidence={"wait_ns": place.value, "wait_share": share, "waits_count": calls},
-                gain=Gain("elapsed time", place.value, min(share, 1.0), _NO_WAIT),
+                nodes=location.nodes[:8],
+                evidence={"wait_ns": location.value, "wait_share": share, "waits_count": calls},
+                gain=Gain("elapsed time", location.value, min(share, 1.0), _NO_WAIT),
                 advice=_JAX_ADVICE if metric == HOST_TIME_NS.name else _ADVICE,
                 misleads=(
                     "the device is busy all the while: then the wait only moves elsewhere; the one "
@@ -110,22 +111,28 @@ def _reads(profile: Profile) -> list[Finding]:
     if a_step <= _MOST_READS_A_STEP:
         return []
     least = max(1.0, _LEAST_PART * a_step) * steps
-    lines = [each for each in places.by_line(reads, HOST_TIME_NS.name) if each.count >= least]
+    lines = [
+        each for each in source_locations.by_line(reads, HOST_TIME_NS.name) if each.count >= least
+    ]
     return [_read_finding(profile, lines, steps)] if lines else []
 
 
-def _read_finding(profile: Profile, lines: list[places.Place], steps: int) -> Finding:
+def _read_finding(profile: Profile, lines: list[source_locations.Location], steps: int) -> Finding:
     lines = sorted(lines, key=lambda line: (-line.count, line.nodes))
     a_step = sum(line.count for line in lines) / steps
     others = len(lines) - 1
     more = f" and {others} more {'line' if others == 1 else 'lines'} read" if others else " reads"
-    names = {places.base_name(profile.frame(node).name) for line in lines for node in line.nodes}
+    names = {
+        source_locations.base_name(profile.frame(node).name)
+        for line in lines
+        for node in line.nodes
+    }
     value = sum(line.value for line in lines)
     return Finding(
         id="synchronisation",
         severity=Severity.INFO,
         title=(
-            f"{places.place_text(profile, lines[0].frame)}{more} values from tensors "
+            f"{source_locations.location_text(profile, lines[0].frame)}{more} values from tensors "
             f"{'once' if round(a_step, 1) == 1.0 else f'{a_step:.3g} times'} a step: where these are "
             "on a GPU, each read waits for it"
         ),
@@ -133,10 +140,12 @@ def _read_finding(profile: Profile, lines: list[places.Place], steps: int) -> Fi
         evidence={
             "host_time_ns": value,
             "reads_per_step": round(a_step, 2),
-            "lines": ", ".join(places.place_text(profile, line.frame) for line in lines[:8]),
+            "lines": ", ".join(
+                source_locations.location_text(profile, line.frame) for line in lines[:8]
+            ),
             "operators": ", ".join(sorted(names)),
         },
-        gain=places.bound(
+        gain=source_locations.bound(
             profile,
             HOST_TIME_NS.name,
             value,
@@ -150,7 +159,7 @@ def _read_finding(profile: Profile, lines: list[places.Place], steps: int) -> Fi
     )
 
 
-def _counts(profile: Profile, nodes: places.Ints) -> places.Ints:
+def _counts(profile: Profile, nodes: source_locations.Ints) -> source_locations.Ints:
     if "call_duration_ns" not in profile.metrics:
         return np.zeros(len(nodes), np.int64)
     return np.asarray(profile.counts("call_duration_ns")[nodes])

@@ -14,7 +14,7 @@ import numpy as np
 
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Severity
-from deepcontext.analyzers.shared import source_locations as places
+from deepcontext.analyzers.shared import source_locations
 from deepcontext.analyzers.shared.operator_names import INDEX_BY_MASK
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _LEAST_CALLS: Final = 20
 # Workers wait for a core as operators do; a loader without workers may wait for a disk or a network.
-_LOADS_HERE: Final = f"{places.LOADER_SCOPE}_SingleProcess"
+_LOADS_HERE: Final = f"{source_locations.LOADER_SCOPE}_SingleProcess"
 _LEAST_SHARE: Final = 0.15
 # Standard deviation by mean. One call of ten at ten times the rest has 1.4.
 _LEAST_SPREAD: Final = 1.25
@@ -40,7 +40,7 @@ _SHAPES: Final = "(["
 
 
 def _find(profile: Profile) -> list[Finding]:
-    whole = places.judged_total(profile, HOST_TIME_NS.name)
+    whole = source_locations.judged_total(profile, HOST_TIME_NS.name)
     rows = profile.metrics.get(CALL_DURATION_NS.name)
     if not whole or rows is None or rows.m2 is None or rows.maximum is None or rows.minimum is None:
         return []
@@ -50,8 +50,8 @@ def _find(profile: Profile) -> list[Finding]:
     uneven &= deviation >= _LEAST_DEVIATION_NS
     uneven &= rows.total >= _LEAST_SHARE * whole
     uneven &= ~_while_compiling(profile)[rows.node]
-    if places.crowded_ns(profile):
-        is_loading = places.scopes(profile, _LOADS_HERE).mask()[rows.node]
+    if source_locations.crowded_ns(profile):
+        is_loading = source_locations.scopes(profile, _LOADS_HERE).mask()[rows.node]
         uneven &= is_loading | (_excess(rows) > _waited_ns(profile))
     nodes = _innermost(profile, rows, uneven)
     alike = {node for node in nodes if _is_shaped(profile, node) or _is_loading(profile, node)}
@@ -60,7 +60,7 @@ def _find(profile: Profile) -> list[Finding]:
     return [*found, *_question(profile, rows, others)]
 
 
-def _innermost(profile: Profile, rows: MetricRows, uneven: places.Mask) -> dict[int, int]:
+def _innermost(profile: Profile, rows: MetricRows, uneven: source_locations.Mask) -> dict[int, int]:
     """Return node and row of the innermost paths that are uneven: callers are through them."""
     found, covered = {}, np.zeros(len(profile.tree), np.bool_)
     for row in np.flatnonzero(uneven)[::-1].tolist():
@@ -75,7 +75,7 @@ def _is_shaped(profile: Profile, node: int) -> bool:
     """Say whether all calls had the shapes that are in the operator's name (``--shapes``)."""
     name = profile.frame(node).name
     # The tensors that index another are a list, which has no shapes.
-    return _SHAPES in name and places.base_name(name) not in INDEX_BY_MASK
+    return _SHAPES in name and source_locations.base_name(name) not in INDEX_BY_MASK
 
 
 def _has_shapes(profile: Profile) -> bool:
@@ -87,7 +87,7 @@ def _has_shapes(profile: Profile) -> bool:
 
 def _is_loading(profile: Profile, node: int) -> bool:
     frame = profile.frame(node)
-    return frame.kind is FrameKind.SCOPE and frame.name.startswith(places.LOADER_SCOPE)
+    return frame.kind is FrameKind.SCOPE and frame.name.startswith(source_locations.LOADER_SCOPE)
 
 
 def _waited_ns(profile: Profile) -> int:
@@ -95,13 +95,13 @@ def _waited_ns(profile: Profile) -> int:
     return profile.run.wall_ns - profile.run.cpu_user_ns - profile.run.cpu_system_ns
 
 
-def _excess(rows: MetricRows) -> places.Ints:
+def _excess(rows: MetricRows) -> source_locations.Ints:
     """Return what the calls took beyond the shortest, ns, shape (rows,)."""
     assert rows.minimum is not None  # noqa: S101  asked by the caller
     return np.asarray(rows.total - rows.count * rows.minimum)
 
 
-def _without_slowest(rows: MetricRows) -> tuple[places.Floats, places.Floats]:
+def _without_slowest(rows: MetricRows) -> tuple[source_locations.Floats, source_locations.Floats]:
     """Return standard deviation and mean of all calls but the slowest, ns, shape (rows,) each."""
     assert rows.m2 is not None  # noqa: S101  asked by the caller
     assert rows.maximum is not None  # noqa: S101
@@ -115,8 +115,8 @@ def _without_slowest(rows: MetricRows) -> tuple[places.Floats, places.Floats]:
     return deviation, mean_without
 
 
-def _while_compiling(profile: Profile) -> places.Mask:
-    marked = places.compiling(profile).mask()
+def _while_compiling(profile: Profile) -> source_locations.Mask:
+    marked = source_locations.compiling(profile).mask()
     above = profile.tree.inclusive(marked.astype(np.int64)) > 0
     return np.asarray(above | profile.tree.below(marked))
 
@@ -124,14 +124,14 @@ def _while_compiling(profile: Profile) -> places.Mask:
 def _statement(profile: Profile, rows: MetricRows, row: int) -> Finding:
     assert rows.minimum is not None  # noqa: S101  asked by the caller
     node, count, total = int(rows.node[row]), int(rows.count[row]), int(rows.total[row])
-    share = total / places.total(profile, HOST_TIME_NS.name)
+    share = total / source_locations.total(profile, HOST_TIME_NS.name)
     return Finding(
         id="variance",
         severity=Severity.of_share(share / 2),
         title=f"{_place(profile, node)} is sometimes much slower than usual",
         nodes=(node,),
         evidence=_evidence(profile, rows, row),
-        gain=places.bound(
+        gain=source_locations.bound(
             profile,
             HOST_TIME_NS.name,
             total - count * int(rows.minimum[row]),
@@ -167,7 +167,7 @@ def _question(profile: Profile, rows: MetricRows, nodes: Mapping[int, int]) -> l
             evidence=_evidence(profile, rows, nodes[node]),
             advice=(
                 "record again with --shapes: calls of different sizes (prefill and decode, a last "
-                "batch, evaluation) become operators of their own, and what is still reported varies "
+                "batch, evaluation) become operators of their is_user, and what is still reported varies "
                 "at the same sizes"
             ),
             misleads=(
@@ -180,9 +180,13 @@ def _question(profile: Profile, rows: MetricRows, nodes: Mapping[int, int]) -> l
 
 def _place(profile: Profile, node: int) -> str:
     """Return ``'aten::mm' at train.py:31 (step)``."""
-    owner = int(places.climb(profile, np.array([node]), places.own_frames(profile))[0])
-    where = places.place_text(profile, None if owner == NO_NODE else profile.frame(owner))
-    return f"'{places.base_name(profile.frame(node).name)}' at {where}"
+    owner = int(
+        source_locations.climb(profile, np.array([node]), source_locations.user_frames(profile))[0]
+    )
+    where = source_locations.location_text(
+        profile, None if owner == NO_NODE else profile.frame(owner)
+    )
+    return f"'{source_locations.base_name(profile.frame(node).name)}' at {where}"
 
 
 def _evidence(profile: Profile, rows: MetricRows, row: int) -> dict[str, int | float | str]:
@@ -196,7 +200,7 @@ def _evidence(profile: Profile, rows: MetricRows, row: int) -> dict[str, int | f
         "minimum_ns": int(rows.minimum[row]),
         "maximum_ns": int(rows.maximum[row]),
         "spread_by_mean": round(float(deviation[row] / max(mean[row], 1.0)), 2),
-        "time_share": total / places.total(profile, HOST_TIME_NS.name),
+        "time_share": total / source_locations.total(profile, HOST_TIME_NS.name),
     }
 
 

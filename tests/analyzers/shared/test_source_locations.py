@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deepcontext.analyzers.shared import source_locations as places
+from deepcontext.analyzers.shared import source_locations
 
 
 @pytest.mark.parametrize(
@@ -18,4 +18,4 @@ from deepcontext.analyzers.shared import source_locations as places
     ],
 )
 def test_a_decorator_goes_where_there_is_a_function(function: str, advice: str) -> None:
-    assert places.decorate("@jax.jit", function) == advice
+    assert source_locations.decorate("@jax.jit", function) == advice

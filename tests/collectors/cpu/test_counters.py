@@ -28,7 +28,7 @@ from deepcontext.collectors.cpu.counters import Counters
 from deepcontext.profiler.format.counter_names import COUNTER_NAMES, COUNTERS
 from deepcontext.profiler.model.profile import Profile
 from deepcontext.profiler.recording.options import SessionOptions
-from deepcontext.profiler.summaries import counters as counter_use
+from deepcontext.profiler.summaries import counters as counter_summary
 from deepcontext.ui.report import render_report, report_to_dict
 
 FAULTS, SWITCHES = "page_fault_count", "context_switch_count"
@@ -79,7 +79,7 @@ def run(tmp_path: Path) -> Run:
 def charged(profile: Profile, metric: str, line_ends: str, program: str) -> tuple[int, float]:
     """Return what a line was charged, and what it was charged at one sample in the mean."""
     (number,) = [at for at, line in enumerate(program.splitlines(), 1) if line.endswith(line_ends)]
-    rows = [row for row in counter_use.by_line(profile)[0] if row.line == number]
+    rows = [row for row in counter_summary.by_line(profile)[0] if row.line == number]
     total = sum(row.counts[metric] for row in rows)
     nodes = profile.query().line(number).nodes()
     samples = sum(int(profile.counts(metric)[node]) for node in nodes)
@@ -134,7 +134,7 @@ for _ in range(40):
     profile, _, _ = run(program, "-q", "--counters", "page-faults,context-switches")
     in_operators = profile.query().kind("operator").total(FAULTS)
     assert in_operators > 0
-    rows, _ = counter_use.by_line(profile)
+    rows, _ = counter_summary.by_line(profile)
     by_line = {row.line: row.counts[FAULTS] for row in rows}
     assert by_line[4] >= in_operators
 
@@ -227,7 +227,7 @@ def test_an_event_that_is_refused_is_named_with_the_reason_and_the_rest_runs(run
 @pytest.mark.skipif(bool(ANSWERS["cycles"] or ANSWERS["instructions"]), reason="no PMU here")
 def test_instructions_per_cycle_are_known_of_a_loop(run: Run) -> None:
     profile, _, _ = run("sum(range(100_000_000))", "-q", "--counters", "cycles,instructions")
-    (line, *_), _ = counter_use.by_line(profile)
+    (line, *_), _ = counter_summary.by_line(profile)
     assert line.instructions_per_cycle is not None
     assert 0.1 < line.instructions_per_cycle < 10
 

@@ -21,7 +21,7 @@ from deepcontext.collectors.python.frames import PythonFrames
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.recording.options import SessionOptions
 from deepcontext.profiler.recording.session import SessionManager
-from deepcontext.profiler.summaries.jax import programs as jax_summary
+from deepcontext.profiler.summaries.jax import programs as jax_programs
 
 pytest.importorskip("jax")
 import jax
@@ -144,10 +144,10 @@ def test_a_kernel_stands_under_the_operation_and_the_lines_it_was_written_on(
     assert {Phase.FORWARD, Phase.BACKWARD} <= {
         Phase(int(profile.tree.phase[n])) for n in kernels.values()
     }
-    function = jax_summary.jitted_functions(profile)[0]
+    function = jax_programs.jitted_functions(profile)[0]
     assert (function.name, function.launches) == ("jit(ranged_step)", 1 + 3)  # one on the CPU
     assert function.device_ns == 3 * len(kernels) * 10_000
-    assert jax_summary.device_accounting(profile).on_user_line == function.device_ns
+    assert jax_programs.device_accounting(profile).on_user_line == function.device_ns
     (report,) = [c for c in profile.trust.collectors if c.name == "jax"]
     assert int(report.details["device_operations"]) == 3 * len(kernels)
     assert int(report.details["device_operations_known"]) == 3 * len(kernels)

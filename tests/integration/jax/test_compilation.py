@@ -13,7 +13,7 @@ import deepcontext
 from deepcontext.analyzers import run_analyzers
 from deepcontext.collectors.jax import compilation as jax_compile
 from deepcontext.profiler.summaries.jax import operations as jax_operations
-from deepcontext.profiler.summaries.jax import programs as jax_summary
+from deepcontext.profiler.summaries.jax import programs as jax_programs
 
 pytest.importorskip("jax")
 import jax
@@ -41,7 +41,7 @@ def test_a_changed_shape_is_named_with_its_argument(record: Record) -> None:
     assert third["reason"] == "arguments"
     assert third["path"][-1][0].endswith("work")
     assert min(first["trace_ns"], first["lower_ns"], first["compile_ns"]) > 0
-    rows = [r for r in jax_summary.recompilations(recording.profile) if r.function == "scaled"]
+    rows = [r for r in jax_programs.recompilations(recording.profile) if r.function == "scaled"]
     assert sum(row.count for row in rows) == 2
 
 

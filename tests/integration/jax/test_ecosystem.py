@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from deepcontext.profiler.format.frame import Phase
-from deepcontext.profiler.summaries.jax import programs as jax_summary
+from deepcontext.profiler.summaries.jax import programs as jax_programs
 
 if TYPE_CHECKING:
     from tests.integration.jax.conftest import Recording, RunScript
@@ -19,7 +19,7 @@ STEPS = 12
 def _check(recording: Recording, function: str) -> None:
     assert recording.launches(function) == STEPS
     # the rest of the program initialises the model, in the library's own lines
-    accounting = jax_summary.device_accounting(recording.profile)
+    accounting = jax_programs.device_accounting(recording.profile)
     assert accounting.on_user_line >= 0.95 * recording.device_ns(function)
     assert {Phase.FORWARD, Phase.BACKWARD} <= recording.phases(function)
     assert recording.detail("executions_without_launch") == 0

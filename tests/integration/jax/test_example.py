@@ -15,7 +15,7 @@ import pytest
 
 import deepcontext
 from deepcontext.profiler.format.frame import FrameKind, Phase
-from deepcontext.profiler.summaries.jax import programs as jax_summary
+from deepcontext.profiler.summaries.jax import programs as jax_programs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,7 +51,7 @@ def test_the_end_of_the_run_shows_the_device_time_as_a_tree(
     run: tuple[deepcontext.Profile, str],
 ) -> None:
     profile, printed = run
-    accounting = jax_summary.device_accounting(profile)
+    accounting = jax_programs.device_accounting(profile)
     share = re.search(r"; ([\d.]+) % of it is on lines of yours", printed)
     assert share is not None
     assert float(share[1]) == pytest.approx(
@@ -67,11 +67,11 @@ def test_the_end_of_the_run_shows_the_device_time_as_a_tree(
 
 
 def test_device_time_lies_on_lines_of_the_example(profile: deepcontext.Profile) -> None:
-    accounting = jax_summary.device_accounting(_without_interruptions(profile))
+    accounting = jax_programs.device_accounting(_without_interruptions(profile))
     assert accounting.total > 0
     assert accounting.on_user_line >= 0.97 * accounting.total
     assert accounting.inserted <= 0.10 * accounting.total  # jax 0.8: 5 to 9 %
-    accounting = jax_summary.device_accounting(profile)
+    accounting = jax_programs.device_accounting(profile)
     assert accounting.below_call_only + accounting.on_user_line == accounting.total
 
 
@@ -85,7 +85,7 @@ def _without_interruptions(profile: deepcontext.Profile) -> deepcontext.Profile:
 
 
 def test_every_launch_of_the_example_is_counted(profile: deepcontext.Profile) -> None:
-    functions = {f.name: f for f in jax_summary.jitted_functions(profile)}
+    functions = {f.name: f for f in jax_programs.jitted_functions(profile)}
     assert functions["jit(train_step)"].launches == 30
     assert functions["jit(evaluate)"].launches == 1
     (report,) = [c for c in profile.trust.collectors if c.name == "jax"]
@@ -105,7 +105,7 @@ def _nodes(profile: deepcontext.Profile, function: str) -> list[int]:
 
 
 def _op_names(profile: deepcontext.Profile) -> Iterator[tuple[str, str]]:
-    for program in (jax_summary.section(profile) or {})["programs"]:
+    for program in (jax_programs.section(profile) or {})["programs"]:
         if program["module"] == "jit_train_step":
             for operation in program["operations"]:
                 yield operation["name"], operation["op_name"]

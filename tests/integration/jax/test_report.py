@@ -14,7 +14,7 @@ from rich.console import Console
 
 import deepcontext
 from deepcontext.profiler.summaries.jax import operations as jax_operations
-from deepcontext.profiler.summaries.jax import programs as jax_summary
+from deepcontext.profiler.summaries.jax import programs as jax_programs
 from deepcontext.ui.report import render_report, render_summary, report_to_dict
 
 pytest.importorskip("jax")
@@ -188,7 +188,7 @@ def _keys(value: object, path: str = "") -> set[str]:
 def test_a_program_without_jax_has_no_such_part(
     make_profile: Any, profile: deepcontext.Profile
 ) -> None:
-    assert jax_summary.device_accounting(profile).total > 0
+    assert jax_programs.device_accounting(profile).total > 0
     plain = make_profile([0], [profile.frame(0)])
     assert report_to_dict(plain, limit=3, metric="host_time_ns")["jax"] is None
     assert "Jitted functions" not in _text(plain)

@@ -218,7 +218,7 @@ def test_nothing_is_left_behind(record: Record) -> None:
 
 
 def test_waits_and_copies_are_shown_by_line(record: Record) -> None:
-    from deepcontext.profiler.summaries.jax import programs as jax_summary
+    from deepcontext.profiler.summaries.jax import programs as jax_programs
 
     def work() -> None:
         x = jnp.ones((64, 64))
@@ -227,7 +227,7 @@ def test_waits_and_copies_are_shown_by_line(record: Record) -> None:
             y.block_until_ready()
             float(y[0, 0])
 
-    rows = jax_summary.transfers(record(work).profile)
+    rows = jax_programs.transfers(record(work).profile)
     waits = [r for r in rows if r.what == "wait for the device" and "work" in r.source.function]
     copies = [r for r in rows if r.what == "copy to host" and "work" in r.source.function]
     assert [row.count for row in waits] == [3]
@@ -235,7 +235,7 @@ def test_waits_and_copies_are_shown_by_line(record: Record) -> None:
 
 
 def test_numpy_arguments_are_shown_at_the_line_that_gives_them(record: Record) -> None:
-    from deepcontext.profiler.summaries.jax import programs as jax_summary
+    from deepcontext.profiler.summaries.jax import programs as jax_programs
 
     @jax.jit
     def summed(x: Any, batch: dict[str, Any], pair: tuple[Any, Any]) -> Any:
@@ -250,10 +250,10 @@ def test_numpy_arguments_are_shown_at_the_line_that_gives_them(record: Record) -
     def make() -> None:
         jnp.asarray(np.ones((16, 16), np.float32))
 
-    rows = jax_summary.transfers(record(work).profile)
+    rows = jax_programs.transfers(record(work).profile)
     given = [row for row in rows if row.what == "NumPy arguments" and "work" in row.source.function]
     assert [(row.count, row.bytes) for row in given] == [(5, 5 * 3 * 4096)]
-    (made,) = jax_summary.transfers(record(make).profile)
+    (made,) = jax_programs.transfers(record(make).profile)
     assert (made.bytes, made.source.function.rpartition(".")[2]) == (1024, "make")
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from deepcontext.profiler.format.frame import FrameKind
-from deepcontext.profiler.summaries import ranks as balance
+from deepcontext.profiler.summaries import ranks as rank_summary
 
 torch = pytest.importorskip("torch")
 
@@ -169,7 +169,7 @@ def test_merged_ranks_show_who_is_slow_and_who_waits(script: Any) -> None:
     for metric in ("host_time_ns", "elapsed_time_ns", "alloc_bytes"):
         total = sum(int(profile.inclusive(metric)[0]) for profile in ranks)
         assert job.inclusive(metric)[0] == total > 0
-    lines = {line.line: line.by_rank for line in balance.uneven_lines(job, 99)}
+    lines = {line.line: line.by_rank for line in rank_summary.uneven_lines(job, 99)}
     text = textwrap.dedent(UNEVEN).splitlines()
     (sleeping,) = (number for number, line in enumerate(text, 1) if "sleep" in line)
     assert lines[sleeping][1] > 900_000_000 > 10 * lines[sleeping][0]

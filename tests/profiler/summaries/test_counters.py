@@ -9,7 +9,7 @@ from deepcontext.profiler.format.counter_names import CYCLES, INSTRUCTIONS
 from deepcontext.profiler.format.frame import Frame, FrameKind
 from deepcontext.profiler.model.metric_rows import MetricRows
 from deepcontext.profiler.model.metric_table import MetricTable
-from deepcontext.profiler.summaries import counters as counter_use
+from deepcontext.profiler.summaries import counters as counter_summary
 
 if TYPE_CHECKING:
     from deepcontext.profiler.format.metric import MetricDescriptor
@@ -49,7 +49,7 @@ def test_a_line_counts_what_no_deeper_line_explains_operators_included(
         rows(CYCLES, {2: 100, 3: 300, 4: 1000}),
         rows(INSTRUCTIONS, {2: 100, 3: 900, 4: 500, 5: 7}),
     )
-    lines, count = counter_use.by_line(profile)
+    lines, count = counter_summary.by_line(profile)
     assert count == 3
     assert [line.line for line in lines] == [7, 3, 9]
     assert [dict(line.counts) for line in lines] == [
@@ -58,16 +58,16 @@ def test_a_line_counts_what_no_deeper_line_explains_operators_included(
         {"cycle_count": 0, "instruction_count": 7},
     ]
     assert [line.instructions_per_cycle for line in lines] == [0.5, 2.5, None]
-    assert len(counter_use.by_line(profile, 1)[0]) == 1
+    assert len(counter_summary.by_line(profile, 1)[0]) == 1
 
 
 def test_without_both_counters_there_is_no_ratio(make_profile: MakeProfile) -> None:
     profile = profile_with(make_profile, rows(CYCLES, {2: 100}))
-    (line,), _ = counter_use.by_line(profile)
+    (line,), _ = counter_summary.by_line(profile)
     assert line.instructions_per_cycle is None
 
 
 def test_a_profile_without_counters_has_no_lines(make_profile: MakeProfile) -> None:
     profile = profile_with(make_profile)
-    assert counter_use.counted(profile) == ()
-    assert counter_use.by_line(profile) == ((), 0)
+    assert counter_summary.counted(profile) == ()
+    assert counter_summary.by_line(profile) == ((), 0)

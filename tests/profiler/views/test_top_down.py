@@ -10,7 +10,7 @@ import pytest
 
 from deepcontext.errors import QueryError
 from deepcontext.profiler.format.frame import Frame, FrameKind, Phase
-from deepcontext.profiler.summaries import ranks as balance
+from deepcontext.profiler.summaries import ranks as rank_summary
 from deepcontext.profiler.views.layers import LAYER_OF_KIND, Layer
 from deepcontext.profiler.views.merge import merge
 from deepcontext.profiler.views.options import Edit, TreeOptions
@@ -148,7 +148,7 @@ def test_the_name_of_a_scope_makes_no_dimension(make_profile: Any, name: str) ->
     ]
     profile = make_profile([0, 0, 1, 2], frames, host_time_ns={3: 3})
     assert pivots(profile) == ("thread", "none", "phase")
-    assert not balance.rank_nodes(profile)
+    assert not rank_summary.rank_nodes(profile)
     shown = paths(TopDown(profile, TreeOptions(pivot="none")))
     assert shown[f"all/{name}/aten::mm"] == 3
 

@@ -1,7 +1,7 @@
 // All that is known of the selected node, and what can be done with it.
 
 import { useEffect, useState } from "preact/hooks";
-import type { FusedKernel, MeasureValue, NodeAnswer, OwnValue } from "../api_types";
+import type { FusedKernel, MeasureValue, MetricValue, NodeAnswer } from "../api_types";
 import { named, treeQuery } from "../model/address";
 import { formatCount, formatShare, formatTime, formatValue } from "../model/format";
 import { type Layout, nodeOfSource, pathTo } from "../model/layout";
@@ -324,7 +324,7 @@ function Fused(props: { kernels: readonly FusedKernel[] }) {
 }
 
 /** Metrics that add up over no tree: a maximum, or what describes a kernel. */
-function Own(props: { rows: readonly OwnValue[] }) {
+function Own(props: { rows: readonly MetricValue[] }) {
   if (!props.rows.length) return null;
   return (
     <section class="parts">
@@ -343,7 +343,7 @@ function Own(props: { rows: readonly OwnValue[] }) {
   );
 }
 
-function ownText(row: OwnValue): string {
+function ownText(row: MetricValue): string {
   if (row.largest !== null) return formatValue(row.largest, row.unit);
   const mean = formatValue(rounded(row.mean), row.unit);
   const { minimum, maximum } = row;

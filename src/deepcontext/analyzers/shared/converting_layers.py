@@ -1,7 +1,7 @@
 """Layers that compute in another type than their input's: they convert there and back in each call.
 
 Does not judge or report (`copies.py`). Types are not recorded; a function of two conversions a call
-is taken for such a layer. The cure is one operator in its place, not one conversion less.
+is taken for such a layer. The cure is one operator in its location, not one conversion less.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from deepcontext.analyzers.shared import source_locations as places
+from deepcontext.analyzers.shared import source_locations
 from deepcontext.analyzers.shared.operator_names import DEVICE_OR_TYPE, POINTWISE
 from deepcontext.profiler.format.metric import HOST_TIME_NS
 from deepcontext.profiler.model.query import Query
@@ -34,8 +34,8 @@ class ConvertingLayer:
     """
 
     function: str
-    conversions: places.Place
-    whole: places.Place
+    conversions: source_locations.Location
+    whole: source_locations.Location
 
 
 def converting_layers(
@@ -53,30 +53,36 @@ def converting_layers(
     tree = profile.tree
     # What has the type already has nothing below it.
     has_children = tree.subtree_end > np.arange(len(tree)) + 1
-    is_conversion = copies.mask() & places.operators(profile, DEVICE_OR_TYPE).mask() & has_children
+    is_conversion = (
+        copies.mask() & source_locations.operators(profile, DEVICE_OR_TYPE).mask() & has_children
+    )
     conversions = [
-        place
-        for place in places.by_function(Query(profile, is_conversion), metric, least)
-        if place.frame is not None and place.frame.name != "<module>"
+        location
+        for location in source_locations.by_function(Query(profile, is_conversion), metric, least)
+        if location.frame is not None and location.frame.name != "<module>"
     ]
     if not conversions:
         return []
-    pointwise = operators.mask() & places.operators(profile, POINTWISE).mask()
+    pointwise = operators.mask() & source_locations.operators(profile, POINTWISE).mask()
     wholes = {
-        _key(place): place
-        for place in places.by_function(Query(profile, is_conversion | pointwise), metric, least)
-        if _conversions_a_call(profile, place, is_conversion) >= _THERE_AND_BACK
+        _key(location): location
+        for location in source_locations.by_function(
+            Query(profile, is_conversion | pointwise), metric, least
+        )
+        if _conversions_a_call(profile, location, is_conversion) >= _THERE_AND_BACK
     }
     return [
-        ConvertingLayer(_key(place)[1], place, wholes[_key(place)])
-        for place in conversions
-        if _key(place) in wholes
+        ConvertingLayer(_key(location)[1], location, wholes[_key(location)])
+        for location in conversions
+        if _key(location) in wholes
     ]
 
 
-def _conversions_a_call(profile: Profile, place: places.Place, is_conversion: places.Mask) -> float:
+def _conversions_a_call(
+    profile: Profile, location: source_locations.Location, is_conversion: source_locations.Mask
+) -> float:
     """Return how many conversions there are for each call of a function's other operators."""
-    nodes = np.array(place.nodes)
+    nodes = np.array(location.nodes)
     converts = is_conversion[nodes]
     if converts.all() or "call_duration_ns" not in profile.metrics:
         return 0.0
@@ -89,5 +95,5 @@ def _conversions_a_call(profile: Profile, place: places.Place, is_conversion: pl
     return float(calls[converts].sum() / max(of_lines[len(of_lines) // 2], 1))
 
 
-def _key(place: places.Place) -> tuple[str, str]:
-    return (place.frame.file, place.frame.name) if place.frame else ("", "")
+def _key(location: source_locations.Location) -> tuple[str, str]:
+    return (location.frame.file, location.frame.name) if location.frame else ("", "")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from deepcontext.analyzers.finding import Finding, Severity
-from deepcontext.analyzers.shared import source_locations as places
+from deepcontext.analyzers.shared import source_locations
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.metric import HOST_TIME_NS
 from deepcontext.profiler.model.query import Query
@@ -31,29 +31,33 @@ _JAX_COMPILING: Final = frozenset({"jax: tracing", "jax: lowering", "jax: compil
 
 def small_launches(profile: Profile) -> list[Finding]:
     """Report functions that launch small programs, whose launches cost more than they compute."""
-    launches = profile.exclusive(places.JAX_LAUNCHES)
-    compiling = places.nodes_named(profile, FrameKind.MARKER, _JAX_COMPILING)
-    whole = places.total(profile, _HOST) - compiling.total(_HOST)
+    launches = profile.exclusive(source_locations.JAX_LAUNCHES)
+    compiling = source_locations.nodes_named(profile, FrameKind.MARKER, _JAX_COMPILING)
+    whole = source_locations.total(profile, _HOST) - compiling.total(_HOST)
     programs = Query(profile, launches >= _LEAST_LAUNCHES).kind(FrameKind.OPERATOR)
     found = []
-    for place in places.by_function(programs, _HOST):
-        nodes = np.array(place.nodes)
+    for location in source_locations.by_function(programs, _HOST):
+        nodes = np.array(location.nodes)
         spent = int(profile.exclusive(_HOST)[nodes].sum())
-        if spent / max(whole, 1) < _LEAST_SHARE or place.frame is None:
+        if spent / max(whole, 1) < _LEAST_SHARE or location.frame is None:
             continue
         computed = _device_time(profile, nodes)
         if computed > spent or not computed:  # not timed: they may compute for long
             continue
-        names = list(dict.fromkeys(profile.frame(node).name for node in place.nodes))
+        names = list(dict.fromkeys(profile.frame(node).name for node in location.nodes))
         if len(names) >= _LEAST_PROGRAMS:
-            found.append(_eager_finding(profile, place, names, spent, spent / whole))
+            found.append(_eager_finding(profile, location, names, spent, spent / whole))
         elif int(launches[nodes].max()) >= _LEAST_LOOPS:
-            found.append(_loop_finding(profile, place, names, spent, spent / whole))
+            found.append(_loop_finding(profile, location, names, spent, spent / whole))
     return found
 
 
-def _device_time(profile: Profile, nodes: places.Ints) -> int:
-    metrics = [each for each in (places.GPU_TIME, places.DEVICE_TIME) if each in profile.metrics]
+def _device_time(profile: Profile, nodes: source_locations.Ints) -> int:
+    metrics = [
+        each
+        for each in (source_locations.GPU_TIME, source_locations.DEVICE_TIME)
+        if each in profile.metrics
+    ]
     return sum(int(profile.inclusive(metric)[nodes].sum()) for metric in metrics)
 
 
@@ -70,11 +74,15 @@ def _evidence(
 
 
 def _eager_finding(
-    profile: Profile, place: places.Place, names: list[str], spent: int, share: float
+    profile: Profile,
+    location: source_locations.Location,
+    names: list[str],
+    spent: int,
+    share: float,
 ) -> Finding:
-    count = int(profile.exclusive(places.JAX_LAUNCHES)[list(place.nodes)].sum())
-    function = place.frame.name if place.frame else ""
-    where = places.place_text(profile, place.frame)
+    count = int(profile.exclusive(source_locations.JAX_LAUNCHES)[list(location.nodes)].sum())
+    function = location.frame.name if location.frame else ""
+    where = source_locations.location_text(profile, location.frame)
     return Finding(
         id="kernel_fusion",
         severity=Severity.of_share(share),
@@ -82,17 +90,17 @@ def _eager_finding(
             f"{count} launches of {len(names)} small programs around {where}, {share:.0%} of the "
             "host's time without compiling"
         ),
-        nodes=place.nodes[:8],
+        nodes=location.nodes[:8],
         evidence=_evidence(names, count, spent, share),
-        gain=places.bound(
+        gain=source_locations.bound(
             profile,
             _HOST,
-            place.value,
+            location.value,
             "one launch of all, and compiling it, cost nothing; computing takes what it took",
         ),
         advice=(
-            f"{places.decorate('@jax.jit', function)}, or on the step that calls it: XLA then fuses these "
-            "operations, and one launch does what these do"
+            f"{source_locations.decorate('@jax.jit', function)}, or on the step that calls it: "
+            "XLA then fuses these operations, and one launch does what these do"
         ),
         misleads=(
             "it runs under jax.disable_jit on purpose; the function takes decisions by values "
@@ -102,10 +110,14 @@ def _eager_finding(
 
 
 def _loop_finding(
-    profile: Profile, place: places.Place, names: list[str], spent: int, share: float
+    profile: Profile,
+    location: source_locations.Location,
+    names: list[str],
+    spent: int,
+    share: float,
 ) -> Finding:
-    count = int(profile.exclusive(places.JAX_LAUNCHES)[list(place.nodes)].sum())
-    where = places.place_text(profile, place.frame)
+    count = int(profile.exclusive(source_locations.JAX_LAUNCHES)[list(location.nodes)].sum())
+    where = source_locations.location_text(profile, location.frame)
     return Finding(
         id="kernel_fusion",
         severity=Severity.of_share(share),
@@ -113,12 +125,12 @@ def _loop_finding(
             f"{count} launches of {names[0]}{' and others' * (len(names) > 1)} around {where} take "
             f"longer than they compute, {share:.0%} of the host's time without compiling"
         ),
-        nodes=place.nodes[:8],
+        nodes=location.nodes[:8],
         evidence=_evidence(names, count, spent, share),
-        gain=places.bound(
+        gain=source_locations.bound(
             profile,
             _HOST,
-            place.value,
+            location.value,
             "the loop is one launch, which costs nothing; computing takes what it took",
         ),
         advice=(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from deepcontext.analyzers.finding import Finding, Severity
-from deepcontext.analyzers.shared import source_locations as places
+from deepcontext.analyzers.shared import source_locations
 from deepcontext.analyzers.shared.operator_names import DRAWS, PRODUCTS
 from deepcontext.analyzers.shared.value_reads import asked_reads
 from deepcontext.profiler.format.frame import FrameKind
@@ -36,15 +36,17 @@ class RecurrentCell:
     """A function that is one.
 
     Attributes:
-        place: its products and gates.
+        location: its products and gates.
         calls_a_step: how often it runs in a training step, or a pass of several in one.
     """
 
-    place: places.Place
+    location: source_locations.Location
     calls_a_step: float
 
 
-def recurrent_cells(profile: Profile, pointwise: Query, own: places.Mask) -> list[RecurrentCell]:
+def recurrent_cells(
+    profile: Profile, pointwise: Query, is_user: source_locations.Mask
+) -> list[RecurrentCell]:
     """Return the cells; `pointwise` are the pointwise operators that Python code calls."""
     steps = step_count(profile)
     if not steps or CALL_DURATION_NS.name not in profile.metrics:
@@ -54,20 +56,22 @@ def recurrent_cells(profile: Profile, pointwise: Query, own: places.Mask) -> lis
     repeated = Query(profile, pointwise.mask() & (calls >= _LEAST_CALLS_A_STEP * steps))
     if not repeated.count():
         return []
-    products = places.operators(profile, PRODUCTS).phase("none", "forward", "other")
+    products = source_locations.operators(profile, PRODUCTS).phase("none", "forward", "other")
     parts = Query(profile, repeated.mask() | products.mask())
-    depends = _dependent(profile, own)
+    depends = _dependent(profile, is_user)
     found = []
-    for place in places.by_function(parts, _HOST, _LEAST_SHARE * places.total(profile, _HOST), own):
-        nodes = np.array(place.nodes)
+    for location in source_locations.by_function(
+        parts, _HOST, _LEAST_SHARE * source_locations.total(profile, _HOST), is_user
+    ):
+        nodes = np.array(location.nodes)
         gates = nodes[repeated.mask()[nodes]]
         # A line that calls an operator, of however many layers of the class.
         frame, parent = profile.tree.frame, profile.tree.parent
         sites = np.unique(np.stack([frame[parent[gates]], frame[gates]]), axis=1).shape[1]
-        if place.frame is not None and len(gates) < len(nodes) and sites >= _LEAST_GATES:
+        if location.frame is not None and len(gates) < len(nodes) and sites >= _LEAST_GATES:
             usual = int(np.sort(calls[gates])[len(gates) // 2])
-            if 2 * depends.get((place.frame.file, place.frame.name), 0) < usual:
-                found.append(RecurrentCell(place, usual / steps))
+            if 2 * depends.get((location.frame.file, location.frame.name), 0) < usual:
+                found.append(RecurrentCell(location, usual / steps))
     return found
 
 
@@ -76,24 +80,24 @@ def _backward_passes(profile: Profile) -> int:
 
     Source: torch/autograd/__init__.py, which makes a gradient of ones for each.
     """
-    made = places.nodes_named(profile, FrameKind.PYTHON, {"_make_grads"})
-    ones = places.operators(profile, {"aten::ones_like"}).under(made).nodes()
+    made = source_locations.nodes_named(profile, FrameKind.PYTHON, {"_make_grads"})
+    ones = source_locations.operators(profile, {"aten::ones_like"}).under(made).nodes()
     return int(profile.counts(CALL_DURATION_NS.name)[ones].sum())
 
 
-def _dependent(profile: Profile, own: places.Mask) -> dict[tuple[str, str], int]:
+def _dependent(profile: Profile, is_user: source_locations.Mask) -> dict[tuple[str, str], int]:
     """Return how often functions, by file and name, draw samples and read values."""
-    draws = places.operators(profile, DRAWS).mask() | asked_reads(profile).mask()
-    found = places.by_function(Query(profile, draws), _HOST, own=own)
+    draws = source_locations.operators(profile, DRAWS).mask() | asked_reads(profile).mask()
+    found = source_locations.by_function(Query(profile, draws), _HOST, is_user=is_user)
     return {(each.frame.file, each.frame.name): each.count for each in found if each.frame}
 
 
 def cell_finding(profile: Profile, cell: RecurrentCell) -> Finding:
     """Report a cell."""
-    place = cell.place
-    share = place.value / places.total(profile, _HOST)
-    where = places.place_text(profile, place.frame)
-    function = place.frame.name if place.frame else ""
+    location = cell.location
+    share = location.value / source_locations.total(profile, _HOST)
+    where = source_locations.location_text(profile, location.frame)
+    function = location.frame.name if location.frame else ""
     return Finding(
         id="kernel_fusion",
         severity=Severity.of_share(share),
@@ -101,15 +105,18 @@ def cell_finding(profile: Profile, cell: RecurrentCell) -> Finding:
             f"a recurrent cell is written out at {where} and runs {cell.calls_a_step:.0f} times a step, "
             f"{share:.0%} of the time in operators"
         ),
-        nodes=place.nodes[:8],
+        nodes=location.nodes[:8],
         evidence={
-            "cell_ns": place.value,
+            "cell_ns": location.value,
             "cell_share": share,
             "calls_per_step": round(cell.calls_a_step, 1),
-            "operators_count": place.count,
+            "operators_count": location.count,
         },
-        gain=places.bound(
-            profile, _HOST, place.value, "this cell costs nothing; in one operator, its products do"
+        gain=source_locations.bound(
+            profile,
+            _HOST,
+            location.value,
+            "this cell costs nothing; in one operator, its products do",
         ),
         advice=(
             "run the whole sequence in one operator (torch.nn.LSTM, GRU, RNN), which multiplies the "

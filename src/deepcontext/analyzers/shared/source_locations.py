@@ -25,7 +25,7 @@ from deepcontext.profiler.format.metric import (
 from deepcontext.profiler.model.query import Query
 from deepcontext.profiler.model.source import is_user_file
 from deepcontext.profiler.model.tree import NO_NODE
-from deepcontext.profiler.summaries.jax import programs as jax_summary
+from deepcontext.profiler.summaries.jax import programs as jax_programs
 from deepcontext.profiler.summaries.steps import STEP_SCOPE
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ LOADER_SCOPE: Final = "enumerate(DataLoader)#"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Location:
     """Nodes that one line or one function of the user's own code stands for.
 
     Attributes:
@@ -109,7 +109,7 @@ def _is_mostly_untimed(profile: Profile) -> bool:
     """Say whether many launches of JAX programs were counted and not timed."""
     if not has_jax(profile):
         return False
-    sampling = (jax_summary.section(profile) or {}).get("sampling", {})
+    sampling = (jax_programs.section(profile) or {}).get("sampling", {})
     untimed = int(sampling.get("unsampled_launches", 0))
     return untimed > _MOST_UNTIMED * total(profile, JAX_LAUNCHES)
 
@@ -143,7 +143,7 @@ def bound_of_copies(profile: Profile, metric: str, copied: int) -> Gain:
 def has_jax(profile: Profile) -> bool:
     """Say whether the profile has a section of JAX's that this build can read."""
     try:
-        return jax_summary.section(profile) is not None
+        return jax_programs.section(profile) is not None
     except ProfileDataError:
         return False
 
@@ -285,66 +285,72 @@ def climb(profile: Profile, nodes: Ints, frames: Mask) -> Ints:
     return at
 
 
-def own_frames(profile: Profile) -> Mask:
-    """Say of each frame whether it is Python code of the user's own, shape (frames,)."""
+def user_frames(profile: Profile) -> Mask:
+    """Say of each frame whether it is a Python frame of the user's code, shape (frames,)."""
     frames = profile.frames
     python = np.flatnonzero(frames.kind == FrameKind.PYTHON)
     files, inverse = np.unique(frames.file[python], return_inverse=True)
-    own = np.array([is_user_file(frames.strings[each]) for each in map(int, files)], np.bool_)
+    is_user = np.array([is_user_file(frames.strings[each]) for each in map(int, files)], np.bool_)
     mask = np.zeros(len(frames), np.bool_)
-    mask[python] = own[inverse] if len(own) else False
+    mask[python] = is_user[inverse] if len(is_user) else False
     return mask
 
 
-def by_line(query: Query, metric: str, least: float = 0, own: Mask | None = None) -> list[Place]:
+def by_line(
+    query: Query, metric: str, least: float = 0, is_user: Mask | None = None
+) -> list[Location]:
     """Group nodes by the line of the user's own code above them, costliest first.
 
     Args:
         query: which nodes; those below others of them are counted in these.
         metric: what they cost, with descendants.
         least: groups that cost less, in the metric's unit, are left out.
-        own: `own_frames`, when it is known already.
+        is_user: `user_frames`, when it is known already.
     """
     frames = query.profile.frames
-    return _places(query, metric, least, (frames.file.astype(np.int64) << 32) | frames.line, own)
+    return _locations(
+        query, metric, least, (frames.file.astype(np.int64) << 32) | frames.line, is_user
+    )
 
 
 def by_function(
-    query: Query, metric: str, least: float = 0, own: Mask | None = None
-) -> list[Place]:
+    query: Query, metric: str, least: float = 0, is_user: Mask | None = None
+) -> list[Location]:
     """Group nodes by the function of the user's own code above them; see `by_line`."""
     frames = query.profile.frames
-    return _places(query, metric, least, (frames.file.astype(np.int64) << 32) | frames.name, own)
+    return _locations(
+        query, metric, least, (frames.file.astype(np.int64) << 32) | frames.name, is_user
+    )
 
 
-def _places(
-    query: Query, metric: str, least: float, key_of_frame: Ints, own: Mask | None
-) -> list[Place]:
+def _locations(
+    query: Query, metric: str, least: float, key_of_frame: Ints, is_user: Mask | None
+) -> list[Location]:
     profile = query.profile
     nodes = outermost(query).nodes()
     if not len(nodes):
         return []
-    owner = climb(profile, nodes, own_frames(profile) if own is None else own)
+    owner = climb(profile, nodes, user_frames(profile) if is_user is None else is_user)
     key = np.where(owner == NO_NODE, -1, key_of_frame[profile.tree.frame[owner]])
     value = profile.inclusive(metric)[nodes]
     order = np.lexsort((nodes, -value, key))
     starts = np.flatnonzero(np.diff(key[order], prepend=key[order[0]] - 1))
     ends = np.append(starts[1:], len(order))
     sums = np.add.reduceat(value[order], starts)
-    places = []
+    locations = []
     for group in np.flatnonzero(sums >= least).tolist():
         members = order[starts[group] : ends[group]]
         top = int(owner[members[0]])
         ids = nodes[members]
-        places.append(
-            Place(
+        locations.append(
+            Location(
                 frame=None if top == NO_NODE else profile.frame(top),
                 nodes=tuple(ids.tolist()),
                 value=int(sums[group]),
                 count=int(_counts(profile, ids).sum()),
             )
         )
-    return sorted(places, key=lambda place: (-place.value, place.nodes))
+    return sorted(locations, key=lambda location: (-location.value, location.nodes))
 
 
 def _counts(profile: Profile, nodes: Ints) -> Ints:
@@ -359,7 +365,7 @@ def python_frames(profile: Profile) -> Mask:
     return np.asarray(profile.frames.kind == FrameKind.PYTHON)
 
 
-def place_text(profile: Profile, frame: Frame | None) -> str:
+def location_text(profile: Profile, frame: Frame | None) -> str:
     """Return ``train.py:31 (train_step)``, the file relative to the run's folder."""
     if frame is None:
         return "code that is not your own"

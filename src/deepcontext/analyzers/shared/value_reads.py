@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from deepcontext.analyzers.shared import source_locations as places
+from deepcontext.analyzers.shared import source_locations
 from deepcontext.analyzers.shared.operator_names import (
     DENSE,
     INDEX_BY_MASK,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 # Library code that reads tensors which stay on the CPU: samplers' indices, the sizes of packed batches,
 # optimizers' step numbers.
 _ON_CPU: Final = re.compile(r"/torch/(utils/data/|nn/utils/rnn\.py$|nn/modules/rnn\.py$|optim/)")
-# Comprehensions and lambdas are frames of their own, and parts of the function around them.
+# Comprehensions and lambdas are separate frames, and parts of the function around them.
 _INNER: Final = re.compile(r"(\.<locals>)?\.?<(listcomp|genexpr|dictcomp|setcomp|lambda)>")
 _NO_FUNCTION: Final = -1
 
@@ -41,8 +41,8 @@ def value_reads(profile: Profile, steps: int) -> Query:
     by functions that run no part of a model, or draw indices about once a step: what they read
     may be an index that was made on the CPU, for NumPy arrays or lists say.
     """
-    asked = places.apart(asked_reads(profile))
-    asked = places.without(asked, Query(profile, _nodes_in(profile, _ON_CPU)))
+    asked = source_locations.apart(asked_reads(profile))
+    asked = source_locations.without(asked, Query(profile, _nodes_in(profile, _ON_CPU)))
     nodes = asked.nodes()
     if not len(nodes):
         return asked
@@ -55,20 +55,20 @@ def value_reads(profile: Profile, steps: int) -> Query:
 
 def asked_reads(profile: Profile) -> Query:
     """Select the reads of tensors' values that Python code asks for, wherever they are."""
-    reads = places.operators(profile, READS_VALUE).phase("none", "forward", "other")
-    reads = places.outermost(reads)
+    reads = source_locations.operators(profile, READS_VALUE).phase("none", "forward", "other")
+    reads = source_locations.outermost(reads)
     return Query(profile, reads.mask() & ~_within_operators(profile))
 
 
-def _within_operators(profile: Profile) -> places.Mask:
+def _within_operators(profile: Profile) -> source_locations.Mask:
     """Say of each node whether an operator called it, but for indexing by a mask, shape (nodes,)."""
     tree = profile.tree
-    masked = places.nodes_named(profile, FrameKind.OPERATOR, INDEX_BY_MASK).mask()
+    masked = source_locations.nodes_named(profile, FrameKind.OPERATOR, INDEX_BY_MASK).mask()
     asker = tree.nearest(~masked)[tree.parent]
     return np.asarray((profile.frames.kind == FrameKind.OPERATOR)[tree.frame[asker]])
 
 
-def _nodes_in(profile: Profile, files: re.Pattern[str]) -> places.Mask:
+def _nodes_in(profile: Profile, files: re.Pattern[str]) -> source_locations.Mask:
     """Say of each node whether its frame is in such a file, shape (nodes,)."""
     frames = profile.frames
     chosen = [
@@ -79,34 +79,38 @@ def _nodes_in(profile: Profile, files: re.Pattern[str]) -> places.Mask:
     return np.asarray(np.isin(frames.file, chosen)[profile.tree.frame])
 
 
-def _functions(profile: Profile) -> places.Ints:
+def _functions(profile: Profile) -> source_locations.Ints:
     """Return a number for the user's own function that each node runs in, shape (nodes,)."""
     frames, tree = profile.frames, profile.tree
-    own = places.own_frames(profile)
+    is_user = source_locations.user_frames(profile)
     numbers: dict[tuple[int, str], int] = {}
     of_frame = np.full(len(frames), _NO_FUNCTION, np.int64)
-    for index in np.flatnonzero(own).tolist():
+    for index in np.flatnonzero(is_user).tolist():
         name = _INNER.sub("", frames.strings[int(frames.name[index])]) or "<module>"
         of_frame[index] = numbers.setdefault((int(frames.file[index]), name), len(numbers))
-    nearest = tree.nearest(own[tree.frame])
+    nearest = tree.nearest(is_user[tree.frame])
     return np.where(nearest == NO_NODE, _NO_FUNCTION, of_frame[tree.frame[nearest]])
 
 
-def _computing(profile: Profile, functions: places.Ints) -> places.Ints:
+def _computing(profile: Profile, functions: source_locations.Ints) -> source_locations.Ints:
     """Return the functions that run modules or products, or are called by a module."""
     tree = profile.tree
     modules = (profile.frames.kind == FrameKind.MODULE)[tree.frame]
-    products = places.nodes_named(profile, FrameKind.OPERATOR, DENSE).mask()
+    products = source_locations.nodes_named(profile, FrameKind.OPERATOR, DENSE).mask()
     is_above = tree.inclusive((modules | products).astype(np.int64)) > 0
-    own = places.own_frames(profile)[tree.frame]
-    return np.unique(functions[own & (is_above | tree.below(modules))])
+    is_user = source_locations.user_frames(profile)[tree.frame]
+    return np.unique(functions[is_user & (is_above | tree.below(modules))])
 
 
-def _drawing(profile: Profile, functions: places.Ints, steps: int) -> places.Ints:
+def _drawing(
+    profile: Profile, functions: source_locations.Ints, steps: int
+) -> source_locations.Ints:
     """Return the functions that draw random indices in half of the steps or more."""
     if CALL_DURATION_NS.name not in profile.metrics:
         return np.zeros(0, np.int64)
-    draws = places.outermost(places.apart(places.operators(profile, MAKES_INDICES))).nodes()
+    draws = source_locations.outermost(
+        source_locations.apart(source_locations.operators(profile, MAKES_INDICES))
+    ).nodes()
     found, inverse = np.unique(functions[draws], return_inverse=True)
     calls = np.zeros(len(found), np.int64)
     np.add.at(calls, inverse, profile.counts(CALL_DURATION_NS.name)[draws])

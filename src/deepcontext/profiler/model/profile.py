@@ -154,8 +154,12 @@ class Profile(ProfileModel):
         Raises:
             QueryError: the profile has no such metric; the message lists those it has.
         """
-        own, whole, counts = self.exclusive(metric), self.inclusive(metric), self.counts(metric)
-        ranking = whole[1:] if inclusive else own[1:]
+        exclusive, whole, counts = (
+            self.exclusive(metric),
+            self.inclusive(metric),
+            self.counts(metric),
+        )
+        ranking = whole[1:] if inclusive else exclusive[1:]
         # Ties in the order of the tree, so that the same profile always gives the same list.
         nodes = 1 + np.argsort(-ranking, kind="stable")[:limit]
         total = int(whole[0]) or 1
@@ -164,7 +168,7 @@ class Profile(ProfileModel):
                 node=node,
                 frames=self.path(node)[1:],
                 count=int(counts[node]),
-                exclusive=int(own[node]),
+                exclusive=int(exclusive[node]),
                 inclusive=int(whole[node]),
                 share=int(ranking[node - 1]) / total,
             )

@@ -144,9 +144,9 @@ def _explained(
     files = [file for file, package in packages.items() if package.origin in origins]
     is_wanted = (frames.kind == FrameKind.PYTHON) & np.isin(frames.file, files)
     nearest = tree.nearest(is_wanted[tree.frame])
-    own = tree.nearest(frames.is_user_code()[tree.frame])
+    nearest_user = tree.nearest(frames.is_user_code()[tree.frame])
     # Ids grow towards the leaves: a package above the user's line only called that line.
-    counts = (values != 0) & (nearest != NO_NODE) & (nearest > own)
+    counts = (values != 0) & (nearest != NO_NODE) & (nearest > nearest_user)
     _, first, group = np.unique(frames.source_line(), return_index=True, return_inverse=True)
     of_line = np.ravel(group)[tree.frame[nearest[counts]]]
     return first, sums(of_line, values[counts], len(first))

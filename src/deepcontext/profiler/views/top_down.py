@@ -49,14 +49,14 @@ class Entries:
         function: function shown.
         source: node of the profile; of a label, the first node below it.
         home: entry that each node's cost goes to, or `OUTSIDE`, shape (nodes,).
-        own: entry that stands for each node itself, or `OUTSIDE`, shape (nodes,).
+        shown_as: entry that stands for each node itself, or `OUTSIDE`, shape (nodes,).
     """
 
     parent: Ints
     function: Ints
     source: Ints
     home: Ints
-    own: Ints
+    shown_as: Ints
 
 
 class TopDown:
@@ -75,7 +75,7 @@ class TopDown:
         entries = entries_of(profile, self.functions, options)
         self._merged: Merged = merge(entries.parent, entries.function)
         self._home = _compose(self._merged.of_entry, entries.home)
-        self._own = _compose(self._merged.of_entry, entries.own)
+        self._shown_as = _compose(self._merged.of_entry, entries.shown_as)
         # The node of the profile that stands for a node of the view.
         self.source: Ints = entries.source[self._merged.first]
 
@@ -108,7 +108,7 @@ class TopDown:
 
     def members(self, node: int) -> Ints:
         """Return the nodes of the profile that a node stands for, ascending."""
-        return np.flatnonzero(self._own == node)
+        return np.flatnonzero(self._shown_as == node)
 
     def exclusive(self, values: Ints) -> Ints:
         """Return what each node costs by itself, shape (nodes,), int64.
@@ -135,7 +135,7 @@ class TopDown:
         rows = self.profile.metrics.get(CALL_DURATION_NS.name)
         if rows is None:
             return None
-        group = self._own[rows.node]
+        group = self._shown_as[rows.node]
         if self.options.phase is not None:
             phase = shown_phase(self.profile.tree)[rows.node]
             group = np.where(phase == self.options.phase, group, NO_GROUP)
@@ -179,14 +179,14 @@ def _joined(profile: Profile, function: Ints, nearest: Ints) -> Entries:
         function=function[source],
         source=source,
         home=home,
-        own=np.where(is_entry & (nearest != OUTSIDE), home, OUTSIDE),
+        shown_as=np.where(is_entry & (nearest != OUTSIDE), home, OUTSIDE),
     )
 
 
 def _split(profile: Profile, function: Ints, nearest: Ints, split: Labels) -> Entries:
-    """Give each label its own copy of the paths that lead to nodes with that label."""
+    """Give each label a copy of the paths that lead to nodes with that label."""
     whole = _joined(profile, function, nearest)
-    home, own = np.full(len(nearest), OUTSIDE), np.full(len(nearest), OUTSIDE)
+    home, shown_as = np.full(len(nearest), OUTSIDE), np.full(len(nearest), OUTSIDE)
     parents, functions, sources = [np.zeros(1, np.int64)], [function[:1]], [np.zeros(1, np.int64)]
     made = 1
     for label in np.unique(split.of_node[nearest != OUTSIDE]).tolist():
@@ -206,9 +206,9 @@ def _split(profile: Profile, function: Ints, nearest: Ints, split: Labels) -> En
         sources.append(whole.source[wanted])
         made += len(wanted)
         home[labelled] = number[whole.home[labelled]]
-        own[labelled] = _compose(number, whole.own[labelled])
+        shown_as[labelled] = _compose(number, whole.shown_as[labelled])
     return Entries(
-        np.concatenate(parents), np.concatenate(functions), np.concatenate(sources), home, own
+        np.concatenate(parents), np.concatenate(functions), np.concatenate(sources), home, shown_as
     )
 
 

@@ -88,12 +88,12 @@ def check_versions() -> list[Check]:
     python = f"{platform.python_version()} {platform.python_implementation()}, {sys.executable}"
     return [
         Check("versions", "python", None, python),
-        Check("versions", "deepcontext", None, _own_version()),
+        Check("versions", "deepcontext", None, _deepcontext_version()),
         *(Check("versions", name, None, _version(name) or "not installed") for name in PACKAGES),
     ]
 
 
-def _own_version() -> str:
+def _deepcontext_version() -> str:
     try:
         from deepcontext import __version__  # noqa: PLC0415  the native core knows it
     except ImportError:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from deepcontext.ui.web.open_profiles import OpenProfiles
 
 _HIGHEST_PORT: Final = 65_535
-_OWN_MACHINE: Final = "127.0.0.1"
+_LOOPBACK: Final = "127.0.0.1"
 
 
 def _parser() -> Parser:
@@ -52,7 +52,7 @@ exit codes:
     )
     parser.option(
         "--host",
-        default=_OWN_MACHINE,
+        default=_LOOPBACK,
         metavar="ADDRESS",
         help="address to listen on (default: 127.0.0.1, this machine only)",
     )
@@ -100,10 +100,10 @@ def _write_html(profiles: OpenProfiles, arguments: argparse.Namespace) -> int:
 
 def _serve(profiles: OpenProfiles, arguments: argparse.Namespace) -> int:
     from deepcontext.ui.web.app import ViewSettings, create_app, warm_up  # noqa: PLC0415
-    from deepcontext.ui.web.guard import new_token, own_names  # noqa: PLC0415
+    from deepcontext.ui.web.guard import machine_names, new_token  # noqa: PLC0415
     from deepcontext.ui.web.serve import address, bind, tunnel  # noqa: PLC0415
 
-    names = () if arguments.host == _OWN_MACHINE else tuple(own_names())
+    names = () if arguments.host == _LOOPBACK else tuple(machine_names())
     settings = ViewSettings(new_token(), names)
     server = bind(create_app(profiles, settings), arguments.host, arguments.port)
     where = address(arguments.host, server.port, settings.token)

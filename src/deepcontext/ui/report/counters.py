@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from deepcontext.profiler.model.source import line_text
-from deepcontext.profiler.summaries import counters as counter_use
+from deepcontext.profiler.summaries import counters as counter_summary
 from deepcontext.ui.format import Elide, format_count, shorten_path
 from deepcontext.ui.report.text_layout import Column
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 def print_counters(layout: TextLayout, view: View) -> None:
     """Print at which lines of the program the counters rose, if any were read."""
     profile = view.profile
-    metrics = counter_use.counted(profile)
-    rows, count = counter_use.by_line(profile, view.limit)
+    metrics = counter_summary.counted(profile)
+    rows, count = counter_summary.by_line(profile, view.limit)
     if not rows:
         return
     shown = "" if len(rows) == count else f" ({len(rows)} of {format_count(count)})"
     note = "read at samples, operators included; what no deeper line of yours explains"
     layout.title(f"Counters{shown}", note)
     has_ratio = any(row.instructions_per_cycle is not None for row in rows)
-    columns = [Column(counter_use.counter_name(metric)) for metric in metrics]
+    columns = [Column(counter_summary.counter_name(metric)) for metric in metrics]
     ratio = [Column("per cycle")] if has_ratio else []
     layout.table(
         (*columns, *ratio, Column("line", Elide.START), Column("source", Elide.END, rank=5)),

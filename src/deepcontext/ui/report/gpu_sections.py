@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from deepcontext.profiler.format.metric import GPU_TIME_NS
 from deepcontext.profiler.summaries.gpu import gpu_use
-from deepcontext.profiler.summaries.jax import programs as jax_summary
+from deepcontext.profiler.summaries.jax import programs as jax_programs
 from deepcontext.ui.format import Elide, format_count, format_ns, format_share
 from deepcontext.ui.report import sections
 from deepcontext.ui.report.text_layout import Column
@@ -35,21 +35,21 @@ def gpu_text(profile: Profile) -> str:
 def print_gpu(layout: TextLayout, view: View) -> None:
     """Print what took the GPU's time, or nothing where JAX's sections say it or there is none."""
     use = gpu_use(view.profile, view.limit)
-    if use is None or jax_summary.section(view.profile) is not None:
+    if use is None or jax_programs.section(view.profile) is not None:
         return
     _print_kernels(layout, use)
     if view.metric != GPU_TIME_NS.name:  # else these are the report's own
         sections.print_lines(
-            page, replace(view, metric=GPU_TIME_NS.name), "Source lines by GPU time"
+            layout, replace(view, metric=GPU_TIME_NS.name), "Source lines by GPU time"
         )
 
 
 def print_gpu_summary(layout: TextLayout, view: View) -> None:
     """Print what the GPU did and for which lines, in the few lines of a run's end."""
-    if jax_summary.section(view.profile) is not None or not (text := gpu_text(view.profile)):
+    if jax_programs.section(view.profile) is not None or not (text := gpu_text(view.profile)):
         return
     layout.prose(f"on the GPU: {text}", "bold", indent="")
-    sections.print_own_lines(layout, replace(view, metric=GPU_TIME_NS.name, limit=_SUMMARY_LINES))
+    sections.print_user_lines(layout, replace(view, metric=GPU_TIME_NS.name, limit=_SUMMARY_LINES))
 
 
 def _print_kernels(layout: TextLayout, use: GpuUse) -> None:

@@ -10,7 +10,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
 from deepcontext.profiler.summaries.jax import operations as jax_operations
-from deepcontext.profiler.summaries.jax import programs as jax_summary
+from deepcontext.profiler.summaries.jax import programs as jax_programs
 from deepcontext.ui.format import (
     Elide,
     format_bytes,
@@ -37,10 +37,10 @@ _SUMMARY_ROWS: Final = 8
 
 def print_jax(layout: TextLayout, view: View) -> None:
     """Print everything about JAX, or nothing for a profile without it."""
-    if jax_summary.section(view.profile) is None:
+    if jax_programs.section(view.profile) is None:
         return
     _print_functions(layout, view)
-    device = replace(view, metric=jax_summary.device_metric(view.profile))
+    device = replace(view, metric=jax_programs.device_metric(view.profile))
     if has_device_time(view):
         if view.metric != device.metric:  # else these are the report's own
             sections.print_phases(layout, device, "Phases of the device time", with_calls=False)
@@ -55,12 +55,14 @@ def print_jax(layout: TextLayout, view: View) -> None:
 
 def print_jax_summary(layout: TextLayout, view: View) -> None:
     """Print what the compiled programs took and where, in the few lines of a run's end."""
-    if jax_summary.section(view.profile) is None or not has_device_time(view):
+    if jax_programs.section(view.profile) is None or not has_device_time(view):
         return
-    functions = [f for f in jax_summary.jitted_functions(view.profile) if f.launches]
+    functions = [f for f in jax_programs.jitted_functions(view.profile) if f.launches]
     launches = sum(function.launches for function in functions)
-    total = jax_summary.device_accounting(view.profile).total
-    device = replace(view, metric=jax_summary.device_metric(view.profile), limit=_SUMMARY_ROWS // 2)
+    total = jax_programs.device_accounting(view.profile).total
+    device = replace(
+        view, metric=jax_programs.device_metric(view.profile), limit=_SUMMARY_ROWS // 2
+    )
     layout.prose(
         f"on the device: {format_ns(total)} in {format_count(launches)} launches of "
         f"{format_count(len(functions))} jitted functions; {_accounting(view)}",
@@ -73,11 +75,11 @@ def print_jax_summary(layout: TextLayout, view: View) -> None:
 
 def has_device_time(view: View) -> bool:
     """Say whether any time inside compiled programs was measured."""
-    return jax_summary.device_accounting(view.profile).total > 0
+    return jax_programs.device_accounting(view.profile).total > 0
 
 
 def _accounting(view: View) -> str:
-    accounting = jax_summary.device_accounting(view.profile)
+    accounting = jax_programs.device_accounting(view.profile)
     text = f"{format_share(accounting.on_user_line / accounting.total)} of it is on lines of yours"
     if not accounting.inserted:
         return text
@@ -86,10 +88,10 @@ def _accounting(view: View) -> str:
 
 
 def _print_functions(layout: TextLayout, view: View) -> None:
-    functions = jax_summary.jitted_functions(view.profile)
+    functions = jax_programs.jitted_functions(view.profile)
     if not functions:
         return
-    total = jax_summary.device_accounting(view.profile).total
+    total = jax_programs.device_accounting(view.profile).total
     layout.title(
         f"Jitted functions{_shown(view, functions)}",
         "device: inside the compiled program, summed over threads; host: in the call itself, "
@@ -192,7 +194,7 @@ def _short(source: Source) -> str:
 
 
 def _print_recompilations(layout: TextLayout, view: View) -> None:
-    rows = jax_summary.recompilations(view.profile)
+    rows = jax_programs.recompilations(view.profile)
     if not rows:
         return
     count, total = sum(row.count for row in rows), sum(row.spent_ns for row in rows)
@@ -210,7 +212,7 @@ def _recompilation(view: View, row: Recompilation) -> str:
 
 
 def _print_transfers(layout: TextLayout, view: View) -> None:
-    rows = jax_summary.transfers(view.profile)
+    rows = jax_programs.transfers(view.profile)
     if not rows:
         return
     layout.title(
@@ -225,7 +227,7 @@ def _print_transfers(layout: TextLayout, view: View) -> None:
     )
     cells = [
         (
-            format_ns(row.host_ns) if row.what != jax_summary.HOST_ARGUMENTS else "in the call",
+            format_ns(row.host_ns) if row.what != jax_programs.HOST_ARGUMENTS else "in the call",
             format_count(row.count),
             format_bytes(row.bytes) if row.bytes else "-",
             row.what,

@@ -12,9 +12,9 @@ from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from deepcontext.profiler.model.source import line_text
-from deepcontext.profiler.summaries import counters as counter_use
+from deepcontext.profiler.summaries import counters as counter_summary
 from deepcontext.profiler.summaries import memory as memory_summary
-from deepcontext.profiler.summaries import ranks as balance
+from deepcontext.profiler.summaries import ranks as rank_summary
 from deepcontext.profiler.summaries import time_between_operators
 from deepcontext.profiler.summaries.compiled_kernels import compiled_kernels, time_metric
 from deepcontext.profiler.summaries.gpu import gpu_use
@@ -190,7 +190,7 @@ def _set_up(profile: Profile) -> dict[str, Any] | None:
 
 
 def _ranks(profile: Profile, limit: int) -> dict[str, object] | None:
-    rows = balance.by_rank(profile)
+    rows = rank_summary.by_rank(profile)
     if not rows:
         return None
     started_ns = profile.run.start_unix_ns or None
@@ -198,17 +198,17 @@ def _ranks(profile: Profile, limit: int) -> dict[str, object] | None:
         "rows": [_plain(row) for row in rows],
         "uneven_lines": [
             {**_place(line, started_ns), "by_rank": list(line.by_rank)}
-            for line in balance.uneven_lines(profile, limit)
+            for line in rank_summary.uneven_lines(profile, limit)
         ],
     }
 
 
 def _counter_use(profile: Profile, limit: int) -> dict[str, object] | None:
-    metrics = counter_use.counted(profile)
+    metrics = counter_summary.counted(profile)
     if not metrics:
         return None
     started_ns = profile.run.start_unix_ns or None
-    rows, count = counter_use.by_line(profile, limit)
+    rows, count = counter_summary.by_line(profile, limit)
     return {
         "totals": {metric.name: int(profile.inclusive(metric.name)[0]) for metric in metrics},
         "lines": {

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from deepcontext.profiler.summaries.jax import memory as jax_memory
 from deepcontext.profiler.summaries.jax import operations as jax_operations
-from deepcontext.profiler.summaries.jax import programs as jax_summary
+from deepcontext.profiler.summaries.jax import programs as jax_programs
 
 if TYPE_CHECKING:
     from deepcontext.profiler.format.frame import Phase
@@ -27,9 +27,9 @@ def jax_to_dict(profile: Profile, limit: int) -> dict[str, object] | None:
         profile: what to report.
         limit: rows of each list.
     """
-    if jax_summary.section(profile) is None:
+    if jax_programs.section(profile) is None:
         return None
-    accounting = jax_summary.device_accounting(profile)
+    accounting = jax_programs.device_accounting(profile)
     operations = jax_operations.operations(profile)
     return {
         "device_time_ns": accounting.total,
@@ -46,7 +46,7 @@ def jax_to_dict(profile: Profile, limit: int) -> dict[str, object] | None:
                 "compilations": row.compilations,
                 "compile_ns": row.compile_ns,
             }
-            for row in jax_summary.jitted_functions(profile)[:limit]
+            for row in jax_programs.jitted_functions(profile)[:limit]
         ],
         "operation_count": len(operations),
         "operations": [_operation(row) for row in operations[:limit]],
@@ -62,7 +62,7 @@ def jax_to_dict(profile: Profile, limit: int) -> dict[str, object] | None:
                 "count": row.count,
                 "spent_ns": row.spent_ns,
             }
-            for row in jax_summary.recompilations(profile)[:limit]
+            for row in jax_programs.recompilations(profile)[:limit]
         ],
         "transfers": [
             {
@@ -72,7 +72,7 @@ def jax_to_dict(profile: Profile, limit: int) -> dict[str, object] | None:
                 "host_ns": row.host_ns,
                 "size_bytes": row.bytes,
             }
-            for row in jax_summary.transfers(profile)[:limit]
+            for row in jax_programs.transfers(profile)[:limit]
         ],
         "arrays": _arrays(profile, limit),
         "programs": [

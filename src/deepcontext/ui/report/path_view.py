@@ -107,11 +107,11 @@ class _TreePrinter:
     def _numbers(self, row: PathRow) -> str:
         """Return what the last node of a row costs: where the row leads is what it is about."""
         total = int(self._inclusive[row.nodes[-1]])
-        own = int(self._exclusive[row.nodes[-1]])
+        exclusive = int(self._exclusive[row.nodes[-1]])
         unit = self._view.unit
         return (
             f"{format_share(total / self._total):>9}{format_value(total, unit):>10}"
-            f"{format_value(own, unit):>10}  "
+            f"{format_value(exclusive, unit):>10}  "
         )
 
     def _chain(self, nodes: Sequence[int], room: int) -> Text:

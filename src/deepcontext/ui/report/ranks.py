@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from deepcontext.profiler.model.source import line_text
-from deepcontext.profiler.summaries import ranks as balance
+from deepcontext.profiler.summaries import ranks as rank_summary
 from deepcontext.ui.format import Elide, format_count, format_ns, shorten_path
 from deepcontext.ui.report.text_layout import Column
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def print_ranks(layout: TextLayout, view: View) -> None:
     """Print what each rank did, and the lines that take some ranks longer than others."""
     profile, run = view.profile, view.profile.run
-    rows = balance.by_rank(profile)
+    rows = rank_summary.by_rank(profile)
     if not rows:
         return
     shown = "" if len(rows) <= view.limit else f" ({view.limit} of {format_count(len(rows))})"
@@ -35,7 +35,7 @@ def print_ranks(layout: TextLayout, view: View) -> None:
             for row in rows[: view.limit]
         ],
     )
-    lines = balance.uneven_lines(profile, view.limit)
+    lines = rank_summary.uneven_lines(profile, view.limit)
     if not lines:
         return
     layout.title("Lines by imbalance", "elapsed time that no deeper line explains, of each rank")

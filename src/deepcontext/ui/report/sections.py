@@ -125,7 +125,7 @@ def print_lines(layout: TextLayout, view: View, title: str = "Source lines of th
     print_line_table(layout, view, table)
 
 
-def print_own_lines(layout: TextLayout, view: View) -> None:
+def print_user_lines(layout: TextLayout, view: View) -> None:
     """Print the lines with the largest exclusive values: where to look first."""
     table = by_line(view.profile, view.metric, view.limit, largest="exclusive")
     columns = (
@@ -147,7 +147,7 @@ def print_own_lines(layout: TextLayout, view: View) -> None:
         layout.table(columns, cells)
 
 
-def print_own_modules(layout: TextLayout, view: View) -> None:
+def print_exclusive_modules(layout: TextLayout, view: View) -> None:
     """Print the classes of modules that cost the most, where lines of the user's say little.
 
     A program that leaves its loop to a library (`Trainer.train()`) has one line with everything.
@@ -171,11 +171,11 @@ def print_own_modules(layout: TextLayout, view: View) -> None:
 
 def print_line_table(layout: TextLayout, view: View, table: GroupTable) -> None:
     """Print rows of `by_line` with the text of each line."""
-    total, own, share, phases = _VALUE_COLUMNS
+    total, exclusive, share, phases = _VALUE_COLUMNS
     shown = 4 if _is_divided(_phase_parts(view)) else 3  # a bar of one filling says nothing
     columns = (
         total,
-        replace(own, rank=6),  # what the line says is worth more than this
+        replace(exclusive, rank=6),  # what the line says is worth more than this
         *(share, phases)[: shown - 2],
         Column("line", Elide.START),
         Column("source", Elide.END, rank=5),

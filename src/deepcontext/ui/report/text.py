@@ -86,8 +86,8 @@ def render_summary(profile: Profile, *, console: Console, path: str | None) -> N
         below.print_below_summary(layout, view)
     else:
         sections.print_phase_bar(layout, view)
-        sections.print_own_lines(layout, view)
-        sections.print_own_modules(layout, view)
+        sections.print_user_lines(layout, view)
+        sections.print_exclusive_modules(layout, view)
         below.print_below_summary(layout, view)
         between.print_between_summary(layout, view)
         jax_sections.print_jax_summary(layout, view)

@@ -190,7 +190,7 @@ class MeasureValue:
 
 
 @dataclass(frozen=True, slots=True)
-class OwnValue:
+class MetricValue:
     """How a metric that adds up over no tree is distributed at one node; None where not recorded.
 
     `largest` is the maximum over the node and all below it, None where the metric is no maximum.
@@ -269,7 +269,7 @@ class NodeAnswer:
     contexts: int
     path: list[PathStep]
     values: list[MeasureValue]
-    own: list[OwnValue]
+    own: list[MetricValue]
     phases: list[PhaseValue]
     lines: list[LineValue]
     fused: list[FusedKernel]

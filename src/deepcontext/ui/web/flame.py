@@ -110,12 +110,12 @@ def _backwards(
     example = turned.example[part.nodes]
     # Only where a chain ends at a thread is there no caller; elsewhere callers are left out.
     is_end = (view.tree.parent[turned.example] == 0) & (turned.example > 0)
-    own = np.where(is_end, turned.value - _sum_of_children(turned.tree, turned.value), 0)
+    exclusive = np.where(is_end, turned.value - _sum_of_children(turned.tree, turned.value), 0)
     nodes = NodeColumns(
         depth=turned.tree.depth[part.nodes].tolist(),
         function=place,
         value=turned.value[part.nodes].tolist(),
-        exclusive=own[part.nodes].tolist(),
+        exclusive=exclusive[part.nodes].tolist(),
         source=view.source[example].tolist(),
         phase=_phase_labels(view.phase[example]),
     )

@@ -56,7 +56,7 @@ class Guard:
 
     def refusal(self, request: Request, token: str) -> tuple[HTTPStatus, str] | None:
         """Return why a request is refused, None when it is not."""
-        if not self._is_own_host(request.headers.get("Host", "")):
+        if not self._is_this_machine(request.headers.get("Host", "")):
             return HTTPStatus.FORBIDDEN, (
                 "this server does not answer under this name; use the address that "
                 "'deepcontext view' printed"
@@ -71,7 +71,7 @@ class Guard:
             )
         return None
 
-    def _is_own_host(self, host: str) -> bool:
+    def _is_this_machine(self, host: str) -> bool:
         name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
         name = name.lower().strip("[]")
         if name in self._names:
@@ -84,7 +84,7 @@ class Guard:
         return True
 
 
-def own_names() -> set[str]:
+def machine_names() -> set[str]:
     """Return the names that this machine goes by."""
     name = socket.gethostname()
     return {name, name.partition(".")[0], socket.getfqdn()}

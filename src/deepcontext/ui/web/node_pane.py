@@ -22,8 +22,8 @@ from deepcontext.ui.web.answers import (
     FusedLine,
     LineValue,
     MeasureValue,
+    MetricValue,
     NodeAnswer,
-    OwnValue,
     PathStep,
     PhaseValue,
 )
@@ -142,7 +142,7 @@ def _values(view: TopDown, place: int) -> list[MeasureValue]:
     return values
 
 
-def _own(view: TopDown, members: Ints) -> list[OwnValue]:
+def _own(view: TopDown, members: Ints) -> list[MetricValue]:
     """Return the metrics that no view can add up, maxima and properties, of a node's contexts."""
     values = []
     for name, rows in view.profile.metrics.items():
@@ -157,7 +157,7 @@ def _own(view: TopDown, members: Ints) -> list[OwnValue]:
         if spread is None and not largest:
             continue
         values.append(
-            OwnValue(
+            MetricValue(
                 name=name,
                 label=metric_label(name),
                 unit=described.unit,

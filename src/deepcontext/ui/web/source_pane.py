@@ -99,20 +99,20 @@ def _lines(profiles: OpenProfiles, opened: OpenProfile, metric: str) -> _Lines:
     if name is None:
         raise QueryError(f"lines show totals of metrics, not '{metric}'; choose another measure")
     # Before the lock of `keep`, which is not taken twice.
-    own = group_table(profiles, opened, "line", metric)
+    by_line = group_table(profiles, opened, "line", metric)
     return profiles.keep(
-        ("lines", opened.version, name), lambda: _all_lines(opened.profile, name, own)
+        ("lines", opened.version, name), lambda: _all_lines(opened.profile, name, by_line)
     )
 
 
-def _all_lines(profile: Profile, metric: str, own: GroupTable) -> _Lines:
+def _all_lines(profile: Profile, metric: str, by_line: GroupTable) -> _Lines:
     """Collect the costs of all lines by file.
 
     A line of the user's own code answers for what libraries did for it (`by_line`); a line
     of a library for what no deeper Python line accounts for.
     """
     of_file: dict[str, list[LineCost]] = {}
-    for group in own.rows:
+    for group in by_line.rows:
         cost = LineCost(group.line, group.name, group.inclusive, group.exclusive)
         of_file.setdefault(group.file, []).append(cost)
     for row in profile.query().table(metric, by="line"):
@@ -120,7 +120,7 @@ def _all_lines(profile: Profile, metric: str, own: GroupTable) -> _Lines:
         if frame is not None and frame.file and not is_user_file(frame.file):
             cost = LineCost(frame.line, frame.name, row.inclusive, row.exclusive)
             of_file.setdefault(frame.file, []).append(cost)
-    return _Lines(of_file, own.total)
+    return _Lines(of_file, by_line.total)
 
 
 def _read(path: str, profile: Profile) -> tuple[list[str], str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from deepcontext.profiler.format.frame import Frame, FrameKind
 from deepcontext.profiler.model.profile import Profile
 from deepcontext.profiler.model.run_info import ALL_RANKS, RunInfo
-from deepcontext.profiler.summaries import ranks as balance
+from deepcontext.profiler.summaries import ranks as rank_summary
 from deepcontext.profiler.views.pivot import pivots
 
 if TYPE_CHECKING:
@@ -28,13 +28,13 @@ def test_ranks_of_an_old_merged_file_are_ranks(make_profile: MakeProfile) -> Non
         run=RunInfo(rank=ALL_RANKS, ranks=2),
     )
     profile = Profile.from_bytes(old.to_bytes())
-    assert balance.rank_nodes(profile) == ((0, 1), (12, 5))
-    assert [row.operator_ns for row in balance.by_rank(profile)] == [5, 8]
+    assert rank_summary.rank_nodes(profile) == ((0, 1), (12, 5))
+    assert [row.operator_ns for row in rank_summary.by_rank(profile)] == [5, 8]
     assert profile.frame(1) == Frame(FrameKind.RANK, "rank 0", line=0)
     assert profile.frame(3) == SCOPE
     assert "rank" in pivots(profile)
     again = Profile.from_bytes(profile.to_bytes())
-    assert balance.rank_nodes(again) == ((0, 1), (12, 5))
+    assert rank_summary.rank_nodes(again) == ((0, 1), (12, 5))
 
 
 def test_other_scopes_below_the_root_stay_what_they_are(make_profile: MakeProfile) -> None:
@@ -44,6 +44,6 @@ def test_other_scopes_below_the_root_stay_what_they_are(make_profile: MakeProfil
         [ROOT, *(Frame(FrameKind.SCOPE, name) for name in names)],
         run=RunInfo(rank=ALL_RANKS, ranks=2),
     )
-    assert not balance.rank_nodes(Profile.from_bytes(old.to_bytes()))
+    assert not rank_summary.rank_nodes(Profile.from_bytes(old.to_bytes()))
     single = make_profile([0, 0], [ROOT, SCOPE], run=RunInfo(rank=3, ranks=4))
-    assert not balance.rank_nodes(Profile.from_bytes(single.to_bytes()))
+    assert not rank_summary.rank_nodes(Profile.from_bytes(single.to_bytes()))

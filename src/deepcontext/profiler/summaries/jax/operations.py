@@ -134,14 +134,14 @@ def _operation(
         )
         for member in content["members"]
     )
-    own = [lines[each] for each in content["lines"] if is_user_file(lines[each].file)]
+    user_lines = [lines[each] for each in content["lines"] if is_user_file(lines[each].file)]
     places = {(m.source.file, m.source.line) for m in members if is_user_file(m.source.file)}
     return Operation(
         program=program,
         name=content["name"],
         opcode=content["opcode"],
         phase=content["phase"],
-        source=own[-1] if own else _NOWHERE,
+        source=user_lines[-1] if user_lines else _NOWHERE,
         members=members,
         source_lines=len(places),
         device_ns=time[1],

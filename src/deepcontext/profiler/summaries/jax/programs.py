@@ -174,19 +174,19 @@ def device_accounting(profile: Profile) -> DeviceAccounting:
         return DeviceAccounting()
     is_jax = np.zeros(len(profile.tree), np.bool_)
     is_jax[list(_jit_nodes(profile))] = True
-    own = np.where(profile.tree.at_or_below(is_jax), profile.exclusive(metric), 0)
+    exclusive = np.where(profile.tree.at_or_below(is_jax), profile.exclusive(metric), 0)
     is_traced = _below_user_line(profile)
     is_inserted = _below(profile, FrameKind.MARKER, INSERTED)
     phases = {
-        phase: int(own[profile.tree.phase == phase].sum())
+        phase: int(exclusive[profile.tree.phase == phase].sum())
         for phase in Phase
-        if own[profile.tree.phase == phase].any()
+        if exclusive[profile.tree.phase == phase].any()
     }
     return DeviceAccounting(
-        total=int(own.sum()),
-        on_user_line=int(own[is_traced].sum()),
-        inserted=int(own[is_traced & is_inserted].sum()),
-        below_call_only=int(own[~is_traced].sum()),
+        total=int(exclusive.sum()),
+        on_user_line=int(exclusive[is_traced].sum()),
+        inserted=int(exclusive[is_traced & is_inserted].sum()),
+        below_call_only=int(exclusive[~is_traced].sum()),
         phases=phases,
     )
 
@@ -202,13 +202,13 @@ def jitted_functions(profile: Profile) -> tuple[JittedFunction, ...]:
         exclusive_or_zeros(profile, PROGRAM_LAUNCH_COUNT.name),
         exclusive_or_zeros(profile, HOST_TIME_NS.name),
     )
-    own = exclusive_or_zeros(profile, device_metric(profile))
+    exclusive = exclusive_or_zeros(profile, device_metric(profile))
     functions = []
     for name, nodes in nodes_of.items():
         phases: dict[Phase, int] = {}
         for node in nodes:
             below = slice(node, int(profile.tree.subtree_end[node]))
-            sums = np.bincount(profile.tree.phase[below], own[below], len(Phase))
+            sums = np.bincount(profile.tree.phase[below], exclusive[below], len(Phase))
             for phase in Phase:
                 if sums[phase]:
                     phases[phase] = phases.get(phase, 0) + int(sums[phase])
