@@ -1,4 +1,4 @@
-"""Processor time of all analyzers, which are one thread, on a profile of a million nodes."""
+"""Processor time of all analyzers, which run on one thread, on a profile of a million nodes."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _with_names(profile: Profile) -> Profile:
 
 
 def _with(profile: Profile, metrics: Sequence[MetricDescriptor], **sections: bytes) -> Profile:
-    """Return the profile with more metrics, so that no analyzer is silent for want of one."""
+    """Return the profile with more metrics, so that every analyzer has what it needs."""
     rows = profile.metrics[HOST_TIME_NS.name]
     # Those of CPU time, with no minimum or maximum: they are sums and counts.
     more = {each.name: MetricRows(each, rows.node, rows.count, rows.total) for each in metrics}
@@ -97,7 +97,7 @@ def table(nodes: int = NODES) -> Table:
     ]
     note = (
         f"A made-up profile of {nodes:,} nodes, whose operators are those that analyzers look for, with "
-        f"the metrics of memory, and then those of a GPU as well; medians of the processor time of "
+        f"the metrics of memory, and then also with those of a GPU; medians of the processor time of "
         f"{ROUNDS} rounds, each on a profile just opened. "
         f"Design: all below {BOUND_MS:.0f} ms. {machine()}."
     )

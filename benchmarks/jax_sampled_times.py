@@ -1,8 +1,8 @@
-"""Whether sampled times of JAX operations are those of tracing all the time, operation by operation.
+"""Compare sampled times of JAX operations with the times of tracing all the time, one by one.
 
 The same program runs in short sections of one process, each a session: sampled, traced all the time,
 and traced all the time once more, in an order drawn anew every round. The machine's drift meets all
-three; what the two exact ones differ by is what no sampling can be better than.
+three; no sampling can be better than the difference between the two exact modes.
 
     python benchmarks/jax_sampled_times.py [--seconds S]
 """
@@ -152,11 +152,11 @@ def tables(seconds: float = SECONDS) -> list[Table]:
             rows,
             [
                 f"A training step, {seconds:.0f} s of each mode in {ROUNDS} sections of one process, "
-                "in an order drawn anew each round. Median and worst: how far the mean time of an "
-                f"operation is off, of the operations with at least {LARGE:.0%} of the device time. "
-                "`exact again / exact` is what the machine alone makes of the same comparison: times "
-                "of operations contain waiting for a processor, so that other work on the machine "
-                "is in them. Wanted: each operation within 10 %, or within what the machine makes. "
+                "in an order drawn anew each round. Median and worst: the error of the mean time of "
+                f"an operation, for operations with at least {LARGE:.0%} of the device time. "
+                "`exact again / exact` is the noise of the machine: times of operations contain "
+                "waiting for a processor, and so depend on other work on the machine. Wanted: each "
+                "operation within 10 %, or within that noise. "
                 f"Load {os.getloadavg()[0]:.1f}. {machine()}."
             ],
         ),

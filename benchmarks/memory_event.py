@@ -21,7 +21,7 @@ BOUND = 0.12
 
 
 def pair_ns() -> float:
-    """CPU time of one allocation and free; the least of many repeats, which no one interrupted."""
+    """CPU time of one allocation and free; the least of many repeats, because nothing interrupted it."""
     best = float("inf")
     empty = torch.empty
     for _ in range(REPEATS):

@@ -46,7 +46,7 @@ def measure(depth: int, requires_grad: bool, rounds: int) -> dict[str, list[floa
 def at_the_end(rounds: int) -> dict[str, float]:
     """What leaving an observer takes for each event it has seen, ns of processor time.
 
-    The slope between two numbers of events: what leaving takes anyway is in neither.
+    The slope between two numbers of events, so that the fixed cost of leaving is in neither.
     """
     left = torch.ones(8, requires_grad=True)
     right = torch.ones(8)

@@ -28,8 +28,8 @@ MODULES = (
 HEAD = """# Benchmarks
 
 Measured on {date} at commit {commit}, each table by the command above it; `make bench` measures all
-and rewrites this page. Ratios against the same program unprofiled, in one interleaved run; absolute
-figures move with the machine.
+tables and rewrites this page. Ratios are against the same program unprofiled, in one interleaved run;
+absolute figures depend on the machine.
 
 """
 

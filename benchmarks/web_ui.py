@@ -187,7 +187,7 @@ def table(nodes: int = NODES) -> Table:
         rows,
         [
             f"Headless Chromium without a GPU, {WIDTH} x {HEIGHT}; server and browser share the "
-            f"machine. Answers: the tree is kept from the question before. {machine()}.",
+            f"machine. Answers: the tree of the previous question is cached. {machine()}.",
         ],
     )
 
