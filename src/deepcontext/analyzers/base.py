@@ -52,8 +52,7 @@ def run(
     Args:
         profile: what to look at.
         analyzers: which to run.
-        min_gain: share of the profile (0 to 1) that a finding must promise at most; findings
-            whose gain the profile cannot bound are kept.
+        min_gain: see `promising`.
 
     Raises:
         UserError: an analyzer failed; the message names it.
@@ -64,10 +63,19 @@ def run(
     kept = [
         each
         for each in found
-        if (each.gain is None or each.gain.upper_bound_share >= min_gain)
-        and not (each.id in places_only and _is_explained(profile, each, reasons))
+        if not (each.id in places_only and _is_explained(profile, each, reasons))
     ]
-    return tuple(sorted(kept, key=lambda finding: finding.order))
+    return tuple(sorted(promising(kept, min_gain), key=lambda finding: finding.order))
+
+
+def promising(findings: Iterable[Finding], min_gain: float) -> tuple[Finding, ...]:
+    """Leave out findings that promise less than `min_gain`, a share of the profile (0 to 1).
+
+    Findings whose gain the profile cannot bound are kept.
+    """
+    return tuple(
+        each for each in findings if each.gain is None or each.gain.upper_bound_share >= min_gain
+    )
 
 
 def _weighed(profile: Profile, analyzers: Sequence[Analyzer]) -> list[Finding]:

@@ -11,6 +11,7 @@ from deepcontext.analyzers.shared.converting_layers import ConvertingLayer, conv
 from deepcontext.analyzers.shared.operator_names import COPIES, DEVICE_OR_TYPE, JOINS
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.metric import HOST_TIME_NS
+from deepcontext.profiler.model.metric_values import total
 from deepcontext.profiler.model.query import Query
 
 if TYPE_CHECKING:
@@ -40,10 +41,10 @@ def _operators(profile: Profile) -> list[Finding]:
     copies = _called(source_locations.operators(profile, COPIES))
     # Products copy their bias and operands; that is part of the product.
     parents = profile.tree.parent.clip(0)
-    is_operator = (profile.frames.kind == FrameKind.OPERATOR)[profile.tree.frame]
+    is_operator = profile.is_kind(FrameKind.OPERATOR)
     by_hand = ~is_operator[parents] | source_locations.operators(profile, _WRAPPERS).mask()[parents]
     copies = Query(profile, copies.mask() & by_hand)
-    least = _LEAST_SHARE * source_locations.total(profile, metric)
+    least = _LEAST_SHARE * total(profile, metric)
     layers = [
         each
         for each in converting_layers(profile, copies, _called(profile.query()), least)
@@ -69,7 +70,7 @@ def _called(operators: Query) -> Query:
 def _joins(profile: Profile) -> list[Finding]:
     """Report functions that spend much of the time on making tensors of others, as growing one does."""
     metric = HOST_TIME_NS.name
-    whole = source_locations.total(profile, metric)
+    whole = total(profile, metric)
     found = []
     for location in source_locations.by_function(
         _called(source_locations.operators(profile, JOINS)), metric, _LEAST_JOINED * whole
@@ -110,7 +111,7 @@ _WRAPPERS: Final = frozenset({"aten::reshape", "aten::flatten", "aten::float", "
 def _operator_finding(profile: Profile, location: source_locations.Location) -> Finding:
     names = {source_locations.base_name(profile.frame(node).name) for node in location.nodes}
     converts = not names.isdisjoint(DEVICE_OR_TYPE)
-    share = location.value / source_locations.total(profile, HOST_TIME_NS.name)
+    share = location.value / total(profile, HOST_TIME_NS.name)
     return Finding(
         id="copies",
         severity=Severity.of_share(share),
@@ -133,7 +134,7 @@ def _operator_finding(profile: Profile, location: source_locations.Location) -> 
 def _layer_finding(profile: Profile, layer: ConvertingLayer) -> Finding:
     """Report a function that converts what it is given, computes, and converts back."""
     location = layer.conversions
-    share = location.value / source_locations.total(profile, HOST_TIME_NS.name)
+    share = location.value / total(profile, HOST_TIME_NS.name)
     by_copies = source_locations.bound_of_copies(profile, HOST_TIME_NS.name, location.value)
     by_operator = source_locations.bound(
         profile,
@@ -185,7 +186,7 @@ def _layout_kernels(profile: Profile) -> list[Finding]:
         lambda name: any(each in name.lower() for each in _LAYOUT_KERNELS),
     )
     value = kernels.total(source_locations.GPU_TIME)
-    share = value / source_locations.total(profile, source_locations.GPU_TIME)
+    share = value / total(profile, source_locations.GPU_TIME)
     if share < _LEAST_SHARE:
         return []
     nodes = [
@@ -213,7 +214,7 @@ def _device_copies(profile: Profile) -> list[Finding]:
     copies = Query(profile).kind(FrameKind.COPY)
     found = []
     for location in source_locations.by_line(copies, source_locations.GPU_TIME):
-        share = location.value / source_locations.total(profile, source_locations.GPU_TIME)
+        share = location.value / total(profile, source_locations.GPU_TIME)
         if share < _LEAST_SHARE:
             break
         names = {profile.frame(node).name for node in location.nodes}
@@ -235,7 +236,7 @@ def _device_copies(profile: Profile) -> list[Finding]:
 def _gpu_finding(
     profile: Profile, nodes: Sequence[int], value: int, title: str, advice: str
 ) -> Finding:
-    share = value / source_locations.total(profile, source_locations.GPU_TIME)
+    share = value / total(profile, source_locations.GPU_TIME)
     return Finding(
         id="copies",
         severity=Severity.of_share(share),

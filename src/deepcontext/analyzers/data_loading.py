@@ -11,6 +11,7 @@ from deepcontext.analyzers.finding import Finding, Severity
 from deepcontext.analyzers.shared import source_locations
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS
+from deepcontext.profiler.model.metric_values import counts_or_zeros, total
 
 if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
@@ -57,7 +58,7 @@ def _start_up_ns(profile: Profile, scopes: Query) -> int:
 
 def _waiting(profile: Profile, scopes: Query, value: int, workers: int) -> Finding:
     location = source_locations.by_line(scopes, HOST_TIME_NS.name)[0]
-    share = value / source_locations.total(profile, HOST_TIME_NS.name)
+    share = value / total(profile, HOST_TIME_NS.name)
     where = source_locations.location_text(profile, location.frame)
     cores = profile.run.cpu_count
     if workers:
@@ -80,9 +81,9 @@ def _waiting(profile: Profile, scopes: Query, value: int, workers: int) -> Findi
         evidence={
             "wait_ns": value,
             "wait_share": share,
-            "batches_count": int(profile.counts("call_duration_ns")[scopes.nodes()].sum())
-            if "call_duration_ns" in profile.metrics
-            else 0,
+            "batches_count": int(
+                counts_or_zeros(profile, CALL_DURATION_NS.name)[scopes.nodes()].sum()
+            ),
             "worker_count": workers,
             "core_count": cores,
         },
@@ -144,9 +145,7 @@ def _workers_per_loader(profile: Profile, scopes: Query) -> int:
         profile, FrameKind.PYTHON, lambda name: name == f"{_WORKERS}.__init__"
     )
     seeds = source_locations.operators(profile, {"aten::random_"}).under(made)
-    if "call_duration_ns" not in profile.metrics:
-        return 0
-    iterators = int(profile.counts("call_duration_ns")[seeds.nodes()].sum())
+    iterators = int(counts_or_zeros(profile, CALL_DURATION_NS.name)[seeds.nodes()].sum())
     return children // iterators if iterators else children
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Gain, Severity
 from deepcontext.analyzers.shared import source_locations
+from deepcontext.profiler.model.metric_values import total
 from deepcontext.profiler.model.query import Query
 
 if TYPE_CHECKING:
@@ -19,8 +20,8 @@ _LEAST_LINE_SHARE: Final = 0.05
 
 def _find(profile: Profile) -> list[Finding]:
     idle, busy = (
-        source_locations.total(profile, _IDLE),
-        source_locations.total(profile, source_locations.GPU_TIME),
+        total(profile, _IDLE),
+        total(profile, source_locations.GPU_TIME),
     )
     # Kernels of several streams overlap, so the device was busy for `busy` at most.
     span = idle + busy

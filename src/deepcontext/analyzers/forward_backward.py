@@ -22,6 +22,7 @@ from deepcontext.analyzers.shared import source_locations
 from deepcontext.analyzers.shared.operator_names import EMBEDDING, EMBEDDING_BY_INDEX, PRODUCTS
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS
+from deepcontext.profiler.model.metric_values import total
 from deepcontext.profiler.model.query import Query
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def _find(profile: Profile) -> list[Finding]:
     parents = _parents(backwards)
     forward = source_locations.forward_inclusive(profile, metric)
     not_judged = _not_judged(profile, backwards, metric)
-    least = _LEAST_INDEX_SHARE * source_locations.total(profile, metric)
+    least = _LEAST_INDEX_SHARE * total(profile, metric)
     found = []
     for is_index in (True, False):
         for location in source_locations.by_line(
@@ -62,7 +63,7 @@ def _find(profile: Profile) -> list[Finding]:
 def _caused_backwards(profile: Profile) -> Query:
     """Select the backward operators right below the forward operators that caused them."""
     tree = profile.tree
-    is_operator = (profile.frames.kind == FrameKind.OPERATOR)[tree.frame]
+    is_operator = profile.is_kind(FrameKind.OPERATOR)
     is_backward = is_operator & (tree.phase == Phase.BACKWARD)
     parent = np.maximum(tree.parent, 0)
     return Query(
@@ -136,7 +137,7 @@ def _judge(
     *,
     is_index: bool,
 ) -> Finding | None:
-    whole = source_locations.total(profile, metric) - cost.not_judged
+    whole = total(profile, metric) - cost.not_judged
     backward = location.value - cost.forward - cost.not_judged
     share, ratio = backward / max(whole, 1), backward / max(cost.forward, 1)
     least_share = _LEAST_INDEX_SHARE if is_index else _LEAST_SHARE

@@ -16,6 +16,7 @@ from deepcontext.analyzers.shared import source_locations
 from deepcontext.analyzers.shared.operator_names import DENSE
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.metric import HOST_TIME_NS
+from deepcontext.profiler.model.metric_values import total
 from deepcontext.profiler.model.query import Query
 from deepcontext.profiler.model.tree import NO_NODE
 from deepcontext.profiler.summaries.jax import operations as jax_operations
@@ -33,10 +34,10 @@ def _find(profile: Profile) -> list[Finding]:
     if not metric:
         return []
     query = _costly(profile, metric)
-    whole = source_locations.total(profile, metric)
+    whole = total(profile, metric)
     unit = "time in operators" if metric == HOST_TIME_NS.name else "device's time"
     findings = []
-    is_user = source_locations.user_frames(profile)
+    is_user = profile.frames.is_user_code()
     for location in _by_line_exclusive(query, metric, is_user):
         share = location.value / whole
         if share < _LEAST_SHARE:
@@ -166,15 +167,13 @@ def _by_line_exclusive(
     owner = source_locations.climb(profile, nodes, is_user)
     frames = profile.frames
     # By file and line: a recursive function's line is one location, whatever its depth.
-    _, line_of_frame = np.unique(
-        (frames.file.astype(np.int64) << 32) | frames.line, return_inverse=True
-    )
+    _, line_of_frame = np.unique(frames.source_line(), return_inverse=True)
     line = np.where(owner == NO_NODE, 0, line_of_frame[profile.tree.frame[owner]] + 1)
     name = frames.name[profile.tree.frame[nodes]]
     _, inverse = np.unique(line * len(frames.strings) + name, return_inverse=True)
     value = np.zeros(int(inverse.max()) + 1, np.int64)
     np.add.at(value, inverse, profile.exclusive(metric)[nodes])
-    whole = source_locations.total(profile, metric)
+    whole = total(profile, metric)
     found = []
     for index in np.flatnonzero(value >= _LEAST_SHARE * whole).tolist():
         members = np.flatnonzero(inverse == index)

@@ -12,6 +12,7 @@ from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Gain, Severity
 from deepcontext.analyzers.shared import source_locations
 from deepcontext.profiler.format.frame import FrameKind, Phase
+from deepcontext.profiler.model.metric_values import total
 from deepcontext.profiler.model.query import Query
 from deepcontext.profiler.model.source import is_user_file
 from deepcontext.profiler.model.tree import NO_NODE
@@ -50,7 +51,7 @@ def _moved(profile: Profile) -> list[Finding]:
     """Report operations that only put values elsewhere, whoever asked for them."""
     moves = _moves(profile)
     value = moves.total(source_locations.DEVICE_TIME)
-    share = value / source_locations.total(profile, source_locations.DEVICE_TIME)
+    share = value / total(profile, source_locations.DEVICE_TIME)
     if share < _LEAST_MOVED:
         return []
     markers = source_locations.nodes_named(profile, FrameKind.MARKER, {jax_programs.INSERTED})
@@ -87,7 +88,7 @@ def _moves(profile: Profile) -> Query:
 
 def _recomputed(profile: Profile) -> list[Finding]:
     value = _done_twice(profile)
-    share = value / source_locations.total(profile, source_locations.DEVICE_TIME)
+    share = value / total(profile, source_locations.DEVICE_TIME)
     if share < _LEAST_RECOMPUTED:
         return []
     nodes = profile.query().phase(Phase.RECOMPUTE).nodes()
@@ -115,7 +116,7 @@ def _done_twice(profile: Profile) -> int:
     XLA merges what is computed twice in one program, and gives the one operation either name: a line
     that ran less often in the forward was not computed twice.
     """
-    is_user = source_locations.user_frames(profile)
+    is_user = profile.frames.is_user_code()
     first = _runs_by_line(profile, Phase.FORWARD, is_user)
     spent = _by_line(
         profile, Phase.RECOMPUTE, is_user, profile.exclusive(source_locations.DEVICE_TIME)
@@ -140,11 +141,10 @@ def _by_line(
 
     Loops lie above what they run, so nodes count without those below them.
     """
-    frames = profile.frames
     nodes = np.flatnonzero((profile.tree.phase == phase) & (values > 0))
     owner = source_locations.climb(profile, nodes, is_user)
     frame = profile.tree.frame[owner]
-    line = (frames.file[frame].astype(np.int64) << 32) | frames.line[frame]
+    line = profile.frames.source_line()[frame]
     lines, number = np.unique(np.where(owner == NO_NODE, -1, line), return_inverse=True)
     sums = np.zeros(len(lines), np.int64)
     np.add.at(sums, number, values[nodes])
@@ -154,7 +154,7 @@ def _by_line(
 def _memory_bound(profile: Profile) -> list[Finding]:
     if not source_locations.has_jax(profile):
         return []
-    whole = source_locations.total(profile, source_locations.DEVICE_TIME)
+    whole = total(profile, source_locations.DEVICE_TIME)
     roof = _Roof.of(jax_operations.operations(profile), whole)
     found = []
     for fusion in jax_operations.fusions(profile):
@@ -208,7 +208,7 @@ def _fusion_finding(profile: Profile, fusion: jax_operations.Operation, roof: _R
     nodes = source_locations.nodes_named(profile, FrameKind.HLO, {fusion.name}).nodes()
     order = (-profile.inclusive(source_locations.DEVICE_TIME)[nodes]).argsort(kind="stable")
     position = min(roof.position(fusion), 1.0)
-    share = fusion.device_ns / source_locations.total(profile, source_locations.DEVICE_TIME)
+    share = fusion.device_ns / total(profile, source_locations.DEVICE_TIME)
     is_far = position < _NEAR_THE_ROOF
     lines = dict.fromkeys(
         f"{Path(member.source.file).name}:{member.source.line}"
@@ -258,7 +258,7 @@ def _fusion_finding(profile: Profile, fusion: jax_operations.Operation, roof: _R
 def _finding(
     profile: Profile, nodes: tuple[int, ...], value: int, title: str, advice: str, gain: Gain
 ) -> Finding:
-    share = value / source_locations.total(profile, source_locations.DEVICE_TIME)
+    share = value / total(profile, source_locations.DEVICE_TIME)
     return Finding(
         id="jax_fusion",
         severity=Severity.of_share(share),

@@ -25,7 +25,8 @@ from deepcontext.analyzers.shared.operator_names import (
 )
 from deepcontext.analyzers.shared.recurrent_cells import cell_finding, recurrent_cells
 from deepcontext.profiler.format.frame import FrameKind, Phase
-from deepcontext.profiler.format.metric import HOST_TIME_NS
+from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS
+from deepcontext.profiler.model.metric_values import counts_or_zeros, total
 from deepcontext.profiler.model.query import Query
 from deepcontext.profiler.model.tree import NO_NODE
 from deepcontext.profiler.summaries.steps import STEP_SCOPE
@@ -50,10 +51,10 @@ _SHORT_KERNEL_NS: Final = 10_000
 
 def _find(profile: Profile) -> list[Finding]:
     found: list[Finding] = []
-    if source_locations.judged_total(profile, _HOST) and not source_locations.total(
+    if source_locations.judged_total(profile, _HOST) and not total(
         profile, source_locations.DEVICE_TIME
     ):
-        is_user = source_locations.user_frames(profile)
+        is_user = profile.frames.is_user_code()
         found += _optimizers(profile)
         attention = _attention(profile, is_user)
         reported = {profile.frame(finding.nodes[0]) for finding in attention}
@@ -64,7 +65,7 @@ def _find(profile: Profile) -> list[Finding]:
         others = pointwise.mask().copy()
         others[[node for cell in cells for node in cell.location.nodes]] = False
         found += _pointwise(profile, Query(profile, others), skip=bool(reported))
-    if source_locations.judged_total(profile, _HOST) and source_locations.total(
+    if source_locations.judged_total(profile, _HOST) and total(
         profile, source_locations.JAX_LAUNCHES
     ):
         found += small_launches(profile)
@@ -75,7 +76,7 @@ def _find(profile: Profile) -> list[Finding]:
 
 def _optimizers(profile: Profile) -> list[Finding]:
     scopes = source_locations.scopes(profile, STEP_SCOPE)
-    whole = source_locations.total(profile, _HOST)
+    whole = total(profile, _HOST)
     found = []
     for scope in scopes:
         # A closure that the step was given is no part of the optimizer.
@@ -87,7 +88,7 @@ def _optimizers(profile: Profile) -> list[Finding]:
         names = {
             source_locations.base_name(profile.frame(node).name) for node in below.nodes().tolist()
         }
-        a_step = int(profile.counts("call_duration_ns")[below.nodes()].sum()) / calls
+        a_step = int(profile.counts(CALL_DURATION_NS.name)[below.nodes()].sum()) / calls
         is_fused = any(name.startswith(("aten::_foreach_", "aten::_fused_")) for name in names)
         if is_fused or a_step < _LEAST_CALLS_A_STEP:
             continue
@@ -97,7 +98,7 @@ def _optimizers(profile: Profile) -> list[Finding]:
 
 def _optimizer_finding(profile: Profile, node: int, value: int, a_step: float) -> Finding:
     name = profile.frame(node).name.removeprefix(STEP_SCOPE).removesuffix(".step")
-    share = value / source_locations.total(profile, _HOST)
+    share = value / total(profile, _HOST)
     return Finding(
         id="kernel_fusion",
         severity=Severity.of_share(share),
@@ -150,7 +151,7 @@ def _attention(profile: Profile, is_user: source_locations.Mask) -> list[Finding
         source_locations.operators(profile, {"aten::linear", "aten::addmm", NATIVE_ATTENTION}),
     )
     found = []
-    whole = source_locations.total(profile, _HOST)
+    whole = total(profile, _HOST)
     for location in source_locations.by_function(
         parts, _HOST, _LEAST_ATTENTION_SHARE * whole, is_user
     ):
@@ -198,7 +199,7 @@ def _called_pointwise(profile: Profile) -> Query:
     operators = source_locations.operators(profile, POINTWISE).phase("none", "forward", "other")
     operators = source_locations.apart(operators)
     # What torch's own operators are made of (a loss, a norm) is theirs: one call of Python's.
-    is_operator = (profile.frames.kind == FrameKind.OPERATOR)[profile.tree.frame]
+    is_operator = profile.is_kind(FrameKind.OPERATOR)
     return Query(profile, operators.mask() & ~is_operator[profile.tree.parent.clip(0)])
 
 
@@ -206,8 +207,8 @@ def _pointwise(profile: Profile, operators: Query, *, skip: bool) -> list[Findin
     """Report functions, the user's own or a library's, that call chains of pointwise operators."""
     softmax = source_locations.operators(profile, SOFTMAX).mask()
     found = []
-    whole = source_locations.total(profile, _HOST)
-    python = source_locations.python_frames(profile)
+    whole = total(profile, _HOST)
+    python = profile.frames.kind == FrameKind.PYTHON
     for location in source_locations.by_function(operators, _HOST, _LEAST_SHARE * whole, python):
         only_attention = skip and any(softmax[node] for node in location.nodes)
         if location.frame is None or only_attention:
@@ -231,7 +232,7 @@ def _distinct(
 def _pointwise_finding(
     profile: Profile, location: source_locations.Location, names: list[str]
 ) -> Finding:
-    share = location.value / source_locations.total(profile, _HOST)
+    share = location.value / total(profile, _HOST)
     function = location.frame.name if location.frame else ""
     where = source_locations.location_text(profile, location.frame)
     caller = _caller_text(profile, location)
@@ -273,7 +274,7 @@ def _pointwise_finding(
 def _caller_text(profile: Profile, location: source_locations.Location) -> str:
     """Return ``, called from train.py:7 (main)`` for a function of a library."""
     owners = source_locations.climb(
-        profile, np.array(location.nodes[:1]), source_locations.user_frames(profile)
+        profile, np.array(location.nodes[:1]), profile.frames.is_user_code()
     )
     caller = None if owners[0] == NO_NODE else profile.frame(int(owners[0]))
     if caller is None or location.frame is None or caller.file == location.frame.file:
@@ -284,7 +285,7 @@ def _caller_text(profile: Profile, location: source_locations.Location) -> str:
 def _short_kernels(profile: Profile) -> list[Finding]:
     metric = source_locations.GPU_TIME
     kernels = Query(profile).kind(FrameKind.KERNEL)
-    whole = source_locations.total(profile, metric)
+    whole = total(profile, metric)
     launches = profile.counts(metric)
     found = []
     for location in source_locations.by_function(kernels, metric, _LEAST_SHARE * whole):
@@ -337,9 +338,7 @@ def _subtree(profile: Profile, node: int) -> source_locations.Mask:
 
 
 def _calls(profile: Profile, node: int) -> int:
-    if "call_duration_ns" not in profile.metrics:
-        return 0
-    return int(profile.counts("call_duration_ns")[node])
+    return int(counts_or_zeros(profile, CALL_DURATION_NS.name)[node])
 
 
 ANALYZER = Analyzer("kernel_fusion", "do many small operators do what one could?", _find)

@@ -11,6 +11,7 @@ from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Severity
 from deepcontext.analyzers.shared import source_locations
 from deepcontext.profiler.format.frame import FrameKind
+from deepcontext.profiler.model.metric_values import total
 from deepcontext.profiler.model.tree import NO_NODE
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def _mean(profile: Profile, metric: str, nodes: source_locations.Ints) -> source
 
 def _small_grid(profile: Profile, node: int, blocks: float, processors: int) -> Finding:
     value = int(profile.exclusive(source_locations.GPU_TIME)[node])
-    share = value / source_locations.total(profile, source_locations.GPU_TIME)
+    share = value / total(profile, source_locations.GPU_TIME)
     where = _where(profile, node)
     gain = None
     if processors:
@@ -94,9 +95,7 @@ def _small_grid(profile: Profile, node: int, blocks: float, processors: int) -> 
 
 
 def _where(profile: Profile, node: int) -> str:
-    owner = int(
-        source_locations.climb(profile, np.array([node]), source_locations.user_frames(profile))[0]
-    )
+    owner = int(source_locations.climb(profile, np.array([node]), profile.frames.is_user_code())[0])
     return source_locations.location_text(
         profile, None if owner == NO_NODE else profile.frame(owner)
     )
@@ -108,9 +107,7 @@ def _odd_block(profile: Profile, node: int, threads: float, warp: int) -> Findin
     idle = 1 - threads / (-(-threads // warp) * warp)
     return Finding(
         id="launch_configuration",
-        severity=Severity.of_share(
-            idle * value / source_locations.total(profile, source_locations.GPU_TIME)
-        ),
+        severity=Severity.of_share(idle * value / total(profile, source_locations.GPU_TIME)),
         title=(
             f"'{profile.frame(node).name}' from {_where(profile, node)} has blocks of {threads:.0f} "
             f"threads, no multiple of the {warp} this GPU runs together"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Gain, Severity
 from deepcontext.analyzers.shared import source_locations
+from deepcontext.profiler.model.metric_values import total
 from deepcontext.profiler.model.query import Query
 from deepcontext.profiler.summaries import memory as memory_summary
 from deepcontext.profiler.summaries.jax import memory as jax_memory
@@ -45,8 +46,8 @@ _LEAST_FED_BACK: Final = 0.5
 def _find(profile: Profile) -> list[Finding]:
     found: list[Finding] = []
     for prefix in memory_summary.prefixes(profile):
-        peak = source_locations.total(profile, f"{prefix}peak_bytes")
-        found += _leaks(profile, prefix, peak or source_locations.total(profile, jax_memory.PEAK))
+        peak = total(profile, f"{prefix}peak_bytes")
+        found += _leaks(profile, prefix, peak or total(profile, jax_memory.PEAK))
         if peak >= _LEAST_PEAK:
             found += _owner(profile, prefix, peak)
             found += _churn(profile, prefix, peak)
@@ -164,7 +165,7 @@ def _is_kept(profile: Profile, prefix: str, location: Location) -> bool:
 
 def _churn(profile: Profile, prefix: str, peak: int) -> list[Finding]:
     metric = f"{prefix}alloc_bytes"
-    allocated = source_locations.total(profile, metric)
+    allocated = total(profile, metric)
     if not allocated or allocated / peak < _LEAST_CHURN:
         return []
     query = Query(profile).where(**{f"{metric}__gt": 0})

@@ -14,6 +14,7 @@ from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Severity
 from deepcontext.analyzers.shared import source_locations
 from deepcontext.profiler.format.frame import FrameKind
+from deepcontext.profiler.model.metric_values import total
 from deepcontext.profiler.model.query import Query
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def _is_slow(name: str, names: tuple[str, ...]) -> bool:
 
 
 def _finding(profile: Profile, nodes: tuple[int, ...], value: int, *, is_double: bool) -> Finding:
-    share = value / source_locations.total(profile, source_locations.GPU_TIME)
+    share = value / total(profile, source_locations.GPU_TIME)
     lines = source_locations.by_line(_products(profile, nodes), source_locations.GPU_TIME)
     kind = "float64" if is_double else "float32 without tensor cores"
     return Finding(

@@ -88,10 +88,10 @@ def _working_ns(profile: Profile) -> source_locations.Ints:
     tree = profile.tree
     values = rank_summary.line_time(profile).copy()
     collective = _nodes_of(profile, _is_collective)
-    values[collective | tree.below(collective)] = 0
+    values[tree.at_or_below(collective)] = 0
     imported = _nodes_of(profile, _is_imported)
-    values[imported | tree.below(imported)] = 0
-    owner = tree.nearest(source_locations.user_frames(profile)[tree.frame])
+    values[tree.at_or_below(imported)] = 0
+    owner = tree.nearest(profile.frames.is_user_code()[tree.frame])
     line = profile.frames.source_line()[tree.frame[owner]]
     meets = (owner != NO_NODE) & np.isin(line, line[collective & (owner != NO_NODE)])
     if SAMPLED_WAIT_TIME_NS.name in profile.metrics:

@@ -8,6 +8,7 @@ from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Severity
 from deepcontext.analyzers.shared import source_locations
 from deepcontext.profiler.format.frame import FrameKind
+from deepcontext.profiler.model.metric_values import total
 
 if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
@@ -40,8 +41,8 @@ _ADVICE: Final = {
 
 
 def _find(profile: Profile) -> list[Finding]:
-    whole = source_locations.total(profile, source_locations.GPU_TIME)
-    if not whole or not source_locations.total(profile, _SAMPLES):
+    whole = total(profile, source_locations.GPU_TIME)
+    if not whole or not total(profile, _SAMPLES):
         return []
     kernels = profile.query().kind(FrameKind.KERNEL).where(gpu_time_ns__inclusive__gt=0)
     samples = profile.exclusive(_SAMPLES)

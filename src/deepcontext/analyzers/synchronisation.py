@@ -16,7 +16,8 @@ from deepcontext.analyzers.finding import Finding, Gain, Severity
 from deepcontext.analyzers.shared import source_locations
 from deepcontext.analyzers.shared.value_reads import value_reads
 from deepcontext.profiler.format.frame import FrameKind
-from deepcontext.profiler.format.metric import HOST_TIME_NS
+from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS
+from deepcontext.profiler.model.metric_values import counts_or_zeros, total
 from deepcontext.profiler.model.query import Query
 from deepcontext.profiler.summaries.steps import step_count
 
@@ -45,7 +46,7 @@ _JAX_ADVICE: Final = (
 
 
 def _find(profile: Profile) -> list[Finding]:
-    if source_locations.total(profile, _WAIT):
+    if total(profile, _WAIT):
         return _waits(profile, Query(profile).where(sync_wait_ns__gt=0), _WAIT)
     if "jax" in profile.sections:
         return _jax_waits(profile)
@@ -59,8 +60,8 @@ def _jax_waits(profile: Profile) -> list[Finding]:
     for kind in (FrameKind.OPERATOR, FrameKind.SCOPE, FrameKind.MARKER, FrameKind.COPY):
         mask |= source_locations.nodes_named(profile, kind, _JAX_WAITS).mask()
     waits = Query(profile, mask)
-    launches = source_locations.total(profile, source_locations.JAX_LAUNCHES)
-    count = int(_counts(profile, waits.nodes()).sum())
+    launches = total(profile, source_locations.JAX_LAUNCHES)
+    count = int(counts_or_zeros(profile, CALL_DURATION_NS.name)[waits.nodes()].sum())
     if launches < _LEAST_STEPS or count <= _MOST_READS_A_STEP * launches:
         return []
     found = _waits(profile, waits, HOST_TIME_NS.name)
@@ -107,7 +108,7 @@ def _reads(profile: Profile) -> list[Finding]:
     if steps < _LEAST_STEPS:
         return []
     reads = value_reads(profile, steps)
-    a_step = float(_counts(profile, reads.nodes()).sum()) / steps
+    a_step = float(counts_or_zeros(profile, CALL_DURATION_NS.name)[reads.nodes()].sum()) / steps
     if a_step <= _MOST_READS_A_STEP:
         return []
     least = max(1.0, _LEAST_PART * a_step) * steps
@@ -157,12 +158,6 @@ def _read_finding(profile: Profile, lines: list[source_locations.Location], step
             "the CPU when the model is on a GPU"
         ),
     )
-
-
-def _counts(profile: Profile, nodes: source_locations.Ints) -> source_locations.Ints:
-    if "call_duration_ns" not in profile.metrics:
-        return np.zeros(len(nodes), np.int64)
-    return np.asarray(profile.counts("call_duration_ns")[nodes])
 
 
 ANALYZER = Analyzer("synchronisation", "where does the host wait for the device?", _find)

@@ -18,6 +18,7 @@ from deepcontext.analyzers.shared import source_locations
 from deepcontext.analyzers.shared.operator_names import INDEX_BY_MASK
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS
+from deepcontext.profiler.model.metric_values import total
 from deepcontext.profiler.model.tree import NO_NODE
 
 if TYPE_CHECKING:
@@ -123,8 +124,8 @@ def _while_compiling(profile: Profile) -> source_locations.Mask:
 
 def _statement(profile: Profile, rows: MetricRows, row: int) -> Finding:
     assert rows.minimum is not None  # noqa: S101  asked by the caller
-    node, count, total = int(rows.node[row]), int(rows.count[row]), int(rows.total[row])
-    share = total / source_locations.total(profile, HOST_TIME_NS.name)
+    node, count, spent = int(rows.node[row]), int(rows.count[row]), int(rows.total[row])
+    share = spent / total(profile, HOST_TIME_NS.name)
     return Finding(
         id="variance",
         severity=Severity.of_share(share / 2),
@@ -134,7 +135,7 @@ def _statement(profile: Profile, rows: MetricRows, row: int) -> Finding:
         gain=source_locations.bound(
             profile,
             HOST_TIME_NS.name,
-            total - count * int(rows.minimum[row]),
+            spent - count * int(rows.minimum[row]),
             "every call takes as long as the shortest",
         ),
         advice=(
@@ -180,9 +181,7 @@ def _question(profile: Profile, rows: MetricRows, nodes: Mapping[int, int]) -> l
 
 def _place(profile: Profile, node: int) -> str:
     """Return ``'aten::mm' at train.py:31 (step)``."""
-    owner = int(
-        source_locations.climb(profile, np.array([node]), source_locations.user_frames(profile))[0]
-    )
+    owner = int(source_locations.climb(profile, np.array([node]), profile.frames.is_user_code())[0])
     where = source_locations.location_text(
         profile, None if owner == NO_NODE else profile.frame(owner)
     )
@@ -193,14 +192,14 @@ def _evidence(profile: Profile, rows: MetricRows, row: int) -> dict[str, int | f
     assert rows.minimum is not None  # noqa: S101  asked by the caller
     assert rows.maximum is not None  # noqa: S101
     deviation, mean = _without_slowest(rows)
-    count, total = int(rows.count[row]), int(rows.total[row])
+    count, spent = int(rows.count[row]), int(rows.total[row])
     return {
         "calls_count": count,
-        "mean_ns": total // count,
+        "mean_ns": spent // count,
         "minimum_ns": int(rows.minimum[row]),
         "maximum_ns": int(rows.maximum[row]),
         "spread_by_mean": round(float(deviation[row] / max(mean[row], 1.0)), 2),
-        "time_share": total / source_locations.total(profile, HOST_TIME_NS.name),
+        "time_share": spent / total(profile, HOST_TIME_NS.name),
     }
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from deepcontext.analyzers.shared import source_locations
 from deepcontext.analyzers.shared.operator_names import DEVICE_OR_TYPE, POINTWISE
-from deepcontext.profiler.format.metric import HOST_TIME_NS
+from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS
 from deepcontext.profiler.model.query import Query
 
 if TYPE_CHECKING:
@@ -84,9 +84,9 @@ def _conversions_a_call(
     """Return how many conversions there are for each call of a function's other operators."""
     nodes = np.array(location.nodes)
     converts = is_conversion[nodes]
-    if converts.all() or "call_duration_ns" not in profile.metrics:
+    if converts.all() or CALL_DURATION_NS.name not in profile.metrics:
         return 0.0
-    calls = profile.counts("call_duration_ns")[nodes]
+    calls = profile.counts(CALL_DURATION_NS.name)[nodes]
     frame, parent = profile.tree.frame, profile.tree.parent
     # A line of a class is one, however many layers there are of the class.
     at = frame[parent[nodes]].astype(np.int64) * len(profile.frames) + frame[nodes]

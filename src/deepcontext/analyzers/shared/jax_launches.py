@@ -14,6 +14,7 @@ from deepcontext.analyzers.finding import Finding, Severity
 from deepcontext.analyzers.shared import source_locations
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.metric import HOST_TIME_NS
+from deepcontext.profiler.model.metric_values import total
 from deepcontext.profiler.model.query import Query
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def small_launches(profile: Profile) -> list[Finding]:
     """Report functions that launch small programs, whose launches cost more than they compute."""
     launches = profile.exclusive(source_locations.JAX_LAUNCHES)
     compiling = source_locations.nodes_named(profile, FrameKind.MARKER, _JAX_COMPILING)
-    whole = source_locations.total(profile, _HOST) - compiling.total(_HOST)
+    whole = total(profile, _HOST) - compiling.total(_HOST)
     programs = Query(profile, launches >= _LEAST_LAUNCHES).kind(FrameKind.OPERATOR)
     found = []
     for location in source_locations.by_function(programs, _HOST):

@@ -18,6 +18,7 @@ from deepcontext.analyzers.shared.operator_names import DRAWS, PRODUCTS
 from deepcontext.analyzers.shared.value_reads import asked_reads
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS
+from deepcontext.profiler.model.metric_values import total
 from deepcontext.profiler.model.query import Query
 from deepcontext.profiler.summaries.steps import step_count
 
@@ -61,7 +62,7 @@ def recurrent_cells(
     depends = _dependent(profile, is_user)
     found = []
     for location in source_locations.by_function(
-        parts, _HOST, _LEAST_SHARE * source_locations.total(profile, _HOST), is_user
+        parts, _HOST, _LEAST_SHARE * total(profile, _HOST), is_user
     ):
         nodes = np.array(location.nodes)
         gates = nodes[repeated.mask()[nodes]]
@@ -95,7 +96,7 @@ def _dependent(profile: Profile, is_user: source_locations.Mask) -> dict[tuple[s
 def cell_finding(profile: Profile, cell: RecurrentCell) -> Finding:
     """Report a cell."""
     location = cell.location
-    share = location.value / source_locations.total(profile, _HOST)
+    share = location.value / total(profile, _HOST)
     where = source_locations.location_text(profile, location.frame)
     function = location.frame.name if location.frame else ""
     return Finding(

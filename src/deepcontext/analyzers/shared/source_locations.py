@@ -17,13 +17,14 @@ from deepcontext.analyzers.finding import Gain
 from deepcontext.errors import ProfileDataError
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.metric import (
+    CALL_DURATION_NS,
     DEVICE_TIME_NS,
     GPU_TIME_NS,
     HOST_TIME_NS,
     PROGRAM_LAUNCH_COUNT,
 )
+from deepcontext.profiler.model.metric_values import counts_or_zeros, total
 from deepcontext.profiler.model.query import Query
-from deepcontext.profiler.model.source import is_user_file
 from deepcontext.profiler.model.tree import NO_NODE
 from deepcontext.profiler.summaries.jax import programs as jax_programs
 from deepcontext.profiler.summaries.steps import STEP_SCOPE
@@ -112,11 +113,6 @@ def _is_mostly_untimed(profile: Profile) -> bool:
     sampling = (jax_programs.section(profile) or {}).get("sampling", {})
     untimed = int(sampling.get("unsampled_launches", 0))
     return untimed > _MOST_UNTIMED * total(profile, JAX_LAUNCHES)
-
-
-def total(profile: Profile, metric: str) -> int:
-    """Return the metric's sum over the profile, 0 where it has no such metric."""
-    return int(profile.exclusive(metric).sum()) if metric in profile.metrics else 0
 
 
 def bound(profile: Profile, metric: str, saved: int, assumption: str) -> Gain:
@@ -225,8 +221,7 @@ def without(query: Query, above: Query) -> Query:
     mask = above.mask()
     if not mask.any():
         return query
-    tree = query.profile.tree
-    return Query(query.profile, query.mask() & ~mask & ~tree.below(mask))
+    return Query(query.profile, query.mask() & ~query.profile.tree.at_or_below(mask))
 
 
 def apart(query: Query) -> Query:
@@ -235,15 +230,9 @@ def apart(query: Query) -> Query:
     What a closure does that an optimizer's step was given is the program's own work and stays.
     """
     profile = query.profile
-    in_step = below(profile, scopes(profile, STEP_SCOPE))
+    in_step = profile.tree.at_or_below(scopes(profile, STEP_SCOPE).mask())
     is_own = in_step & (profile.tree.phase == Phase.OPTIMIZER)
     return without(Query(profile, query.mask() & ~is_own), scopes(profile, LOADER_SCOPE))
-
-
-def below(profile: Profile, query: Query) -> Mask:
-    """Say of each node whether it is selected or below one that is, shape (nodes,)."""
-    mask = query.mask()
-    return np.asarray(mask | profile.tree.below(mask))
 
 
 def outermost(query: Query) -> Query:
@@ -285,17 +274,6 @@ def climb(profile: Profile, nodes: Ints, frames: Mask) -> Ints:
     return at
 
 
-def user_frames(profile: Profile) -> Mask:
-    """Say of each frame whether it is a Python frame of the user's code, shape (frames,)."""
-    frames = profile.frames
-    python = np.flatnonzero(frames.kind == FrameKind.PYTHON)
-    files, inverse = np.unique(frames.file[python], return_inverse=True)
-    is_user = np.array([is_user_file(frames.strings[each]) for each in map(int, files)], np.bool_)
-    mask = np.zeros(len(frames), np.bool_)
-    mask[python] = is_user[inverse] if len(is_user) else False
-    return mask
-
-
 def by_line(
     query: Query, metric: str, least: float = 0, is_user: Mask | None = None
 ) -> list[Location]:
@@ -305,12 +283,9 @@ def by_line(
         query: which nodes; those below others of them are counted in these.
         metric: what they cost, with descendants.
         least: groups that cost less, in the metric's unit, are left out.
-        is_user: `user_frames`, when it is known already.
+        is_user: `FrameTable.is_user_code`, when it is known already.
     """
-    frames = query.profile.frames
-    return _locations(
-        query, metric, least, (frames.file.astype(np.int64) << 32) | frames.line, is_user
-    )
+    return _locations(query, metric, least, query.profile.frames.source_line(), is_user)
 
 
 def by_function(
@@ -330,13 +305,14 @@ def _locations(
     nodes = outermost(query).nodes()
     if not len(nodes):
         return []
-    owner = climb(profile, nodes, user_frames(profile) if is_user is None else is_user)
+    owner = climb(profile, nodes, profile.frames.is_user_code() if is_user is None else is_user)
     key = np.where(owner == NO_NODE, -1, key_of_frame[profile.tree.frame[owner]])
     value = profile.inclusive(metric)[nodes]
     order = np.lexsort((nodes, -value, key))
     starts = np.flatnonzero(np.diff(key[order], prepend=key[order[0]] - 1))
     ends = np.append(starts[1:], len(order))
     sums = np.add.reduceat(value[order], starts)
+    calls = counts_or_zeros(profile, CALL_DURATION_NS.name)
     locations = []
     for group in np.flatnonzero(sums >= least).tolist():
         members = order[starts[group] : ends[group]]
@@ -347,22 +323,10 @@ def _locations(
                 frame=None if top == NO_NODE else profile.frame(top),
                 nodes=tuple(ids.tolist()),
                 value=int(sums[group]),
-                count=int(_counts(profile, ids).sum()),
+                count=int(calls[ids].sum()),
             )
         )
     return sorted(locations, key=lambda location: (-location.value, location.nodes))
-
-
-def _counts(profile: Profile, nodes: Ints) -> Ints:
-    metric = "call_duration_ns"
-    if metric not in profile.metrics:
-        return np.zeros(len(nodes), np.int64)
-    return np.asarray(profile.counts(metric)[nodes])
-
-
-def python_frames(profile: Profile) -> Mask:
-    """Say of each frame whether it is Python code, whoever wrote it, shape (frames,)."""
-    return np.asarray(profile.frames.kind == FrameKind.PYTHON)
 
 
 def location_text(profile: Profile, frame: Frame | None) -> str:

@@ -82,7 +82,7 @@ def _nodes_in(profile: Profile, files: re.Pattern[str]) -> source_locations.Mask
 def _functions(profile: Profile) -> source_locations.Ints:
     """Return a number for the user's own function that each node runs in, shape (nodes,)."""
     frames, tree = profile.frames, profile.tree
-    is_user = source_locations.user_frames(profile)
+    is_user = profile.frames.is_user_code()
     numbers: dict[tuple[int, str], int] = {}
     of_frame = np.full(len(frames), _NO_FUNCTION, np.int64)
     for index in np.flatnonzero(is_user).tolist():
@@ -95,10 +95,10 @@ def _functions(profile: Profile) -> source_locations.Ints:
 def _computing(profile: Profile, functions: source_locations.Ints) -> source_locations.Ints:
     """Return the functions that run modules or products, or are called by a module."""
     tree = profile.tree
-    modules = (profile.frames.kind == FrameKind.MODULE)[tree.frame]
+    modules = profile.is_kind(FrameKind.MODULE)
     products = source_locations.nodes_named(profile, FrameKind.OPERATOR, DENSE).mask()
     is_above = tree.inclusive((modules | products).astype(np.int64)) > 0
-    is_user = source_locations.user_frames(profile)[tree.frame]
+    is_user = profile.frames.is_user_code()[tree.frame]
     return np.unique(functions[is_user & (is_above | tree.below(modules))])
 
 

@@ -9,11 +9,17 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 FORMAT = "deepcontext profile"
 MAJOR = 1
 MINOR = 2
 PACKAGE = "deepcontext.profile.v1"
+# The first field of every file, a string of 19 bytes.
+MAGIC = b"\x0a\x13" + FORMAT.encode()
 
 
 class Shape(enum.Enum):
@@ -42,11 +48,22 @@ class Field:
     shape: Shape = Shape.ONE
 
 
-def _columns(*names: str) -> tuple[Field, ...]:
-    return tuple(Field(name, number, "Column") for number, name in enumerate(names, start=1))
+def _columns(types: Iterable[str], first: int = 1) -> tuple[Field, ...]:
+    return tuple(Field(name, number, "Column") for number, name in enumerate(types, first))
 
 
 COLUMN_TYPES = {"UINT8": 1, "UINT32": 2, "INT32": 3, "UINT64": 4, "INT64": 5, "FLOAT64": 6}
+# Type of each column of a table; of a metric those that follow its descriptor.
+FRAME_TYPES = {"kind": "UINT8", "name": "UINT32", "file": "UINT32", "line": "UINT32"}
+NODE_TYPES = {"parent": "INT32", "frame": "UINT32", "phase": "UINT8", "subtree_end": "INT32"}
+ROW_TYPES = {
+    "node": "UINT32",
+    "count": "UINT64",
+    "total": "INT64",
+    "minimum": "INT64",
+    "maximum": "INT64",
+    "m2": "FLOAT64",
+}
 ENCODINGS = {"RAW": 0, "ZLIB": 1}
 # Enum name -> (message it is nested in, values).
 ENUMS: dict[str, tuple[str, dict[str, int]]] = {
@@ -80,19 +97,14 @@ MESSAGES: dict[str, tuple[Field, ...]] = {
         Field("encoding", 3, "Encoding"),
         Field("data", 4, "bytes"),
     ),
-    "FrameTable": _columns("kind", "name", "file", "line"),
-    "NodeTable": _columns("parent", "frame", "phase", "subtree_end"),
+    "FrameTable": _columns(FRAME_TYPES),
+    "NodeTable": _columns(NODE_TYPES),
     "Metric": (
         Field("name", 1, "string"),
         Field("unit", 2, "string"),
         Field("aggregation", 3, "Aggregation"),
         Field("description", 4, "string"),
-        Field("node", 5, "Column"),
-        Field("count", 6, "Column"),
-        Field("total", 7, "Column"),
-        Field("minimum", 8, "Column"),
-        Field("maximum", 9, "Column"),
-        Field("m2", 10, "Column"),
+        *_columns(ROW_TYPES, first=5),
     ),
     "RunInfo": (
         Field("command", 1, "string", Shape.REPEATED),

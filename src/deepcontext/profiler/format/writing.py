@@ -66,8 +66,7 @@ class FileKind:
         return cls(name, lambda head, _: head.startswith(start))
 
 
-# The first field of every profile, see profiler/model/store/framing.py.
-PROFILE: Final = FileKind.beginning_with("a profile", b"\x0a\x13" + schema.FORMAT.encode())
+PROFILE: Final = FileKind.beginning_with("a profile", schema.MAGIC)
 
 
 def check(path: str | os.PathLike[str], kind: FileKind, *, force: bool = False) -> None:

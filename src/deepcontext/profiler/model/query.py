@@ -143,7 +143,7 @@ class Query:
         )
         frames = matching & (self._profile.frames.kind == FrameKind.MODULE)
         modules = frames[self._profile.tree.frame]
-        return self._keep(modules | self._profile.tree.below(modules))
+        return self._keep(self._profile.tree.at_or_below(modules))
 
     def under(self, *above: str | Query) -> Query:
         """Keep nodes below a frame whose name matches, or below a node of another query.

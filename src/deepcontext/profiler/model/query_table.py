@@ -104,7 +104,7 @@ def _key_numbers(profile: ProfileModel, by: Grouping, holder: Ints) -> Ints:
         case "path":
             return holder
         case "line":
-            key = (frames.file.astype(np.int64) << 32) | frames.line
+            key = frames.source_line()
         case "name" | "module":
             key = (frames.name.astype(np.int64) << 8) | frames.kind
         case unknown:

@@ -14,7 +14,7 @@ import sys
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from deepcontext.profiler.format import metric, wire
+from deepcontext.profiler.format import metric, schema, wire
 from deepcontext.profiler.format.status import ERROR_MARK
 from deepcontext.profiler.recording.rank import current_rank
 
@@ -27,14 +27,6 @@ if TYPE_CHECKING:
     from deepcontext.profiler.recording.collector import PhaseRule
     from deepcontext.profiler.recording.usage import Usage
 
-_COLUMN_TYPES = {
-    "node": "UINT32",
-    "count": "UINT64",
-    "total": "INT64",
-    "minimum": "INT64",
-    "maximum": "INT64",
-    "m2": "FLOAT64",
-}
 # Distributions whose version a reader wants; looked up among the loaded modules only.
 _VERSIONED_MODULES = ("torch", "torchvision", "jax", "jaxlib", "numpy", "triton", "transformers")
 
@@ -231,7 +223,7 @@ def _root_row(steps: StepTimes) -> MetricColumns:
 
 def _metric_message(known: MetricDescriptor, rows: MetricColumns) -> dict[str, Any]:
     columns = {
-        name: wire.column(_COLUMN_TYPES[name], data)
+        name: wire.column(schema.ROW_TYPES[name], data)
         for name, data in rows.items()
         if isinstance(data, bytes)
     }

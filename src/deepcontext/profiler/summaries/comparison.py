@@ -8,22 +8,21 @@ out, add up to no more than the change of the total.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from deepcontext.profiler.model.metric_values import summed
-from deepcontext.profiler.summaries.gpu import by_kernel
 from deepcontext.profiler.summaries.lines import by_line
 from deepcontext.profiler.summaries.measures import default_metric
-from deepcontext.profiler.summaries.modules import by_module
-from deepcontext.profiler.summaries.operators import by_operator
 from deepcontext.profiler.summaries.phases import by_phase
+from deepcontext.profiler.summaries.tables import TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from deepcontext.profiler.model.profile_model import ProfileModel as Profile
-    from deepcontext.profiler.summaries.groups import GroupTable
     from deepcontext.profiler.summaries.phases import PhaseRow
+    from deepcontext.profiler.summaries.tables import Table
 
     Key = tuple[str, str]
     Side = Mapping[Key, tuple[int, int]]
@@ -73,7 +72,8 @@ class Comparison:
         steps: number of steps of each profile that values are divided by; None for whole runs.
         total: all of the metric.
         phases: in the order of `PHASES`, those that are zero in both left out.
-        tables: by "functions", "operators", "modules" and "kernels", the largest change first.
+        tables: by "functions" and the plural of each of `tables.TABLES` that is compared, the largest change
+            first.
     """
 
     metric: str
@@ -113,15 +113,13 @@ def compare(
         return _changes([side(profile) for profile in sides], scales)
 
     least = LEAST_SHARE * max(total.before, total.after)
-    tables = {
-        name: _largest(table(side), least)
-        for name, side in (
-            ("functions", lambda profile: _functions(profile, metric)),
-            ("operators", lambda profile: _groups(by_operator(profile, metric))),
-            ("modules", lambda profile: _groups(by_module(profile, metric))),
-            ("kernels", lambda profile: _groups(by_kernel(profile, metric))),
-        )
+    sides_of: dict[str, Callable[[Profile], Side]] = {
+        "functions": lambda profile: _functions(profile, metric)
     }
+    for each in TABLES.values():
+        if each.is_compared:
+            sides_of[each.plural] = partial(_groups, each, metric)
+    tables = {name: _largest(table(side), least) for name, side in sides_of.items()}
     return Comparison(
         metric=metric,
         unit=after.metrics[metric].descriptor.unit,
@@ -142,9 +140,10 @@ def _functions(profile: Profile, metric: str) -> Side:
     return values
 
 
-def _groups(table: GroupTable) -> Side:
+def _groups(table: Table, metric: str, profile: Profile) -> Side:
     return {
-        (row.name, ""): (row.exclusive, row.calls.count if row.calls else 0) for row in table.rows
+        (row.name, ""): (row.exclusive, row.calls.count if row.calls else 0)
+        for row in table.make(profile, metric, 0).rows
     }
 
 

@@ -16,6 +16,7 @@ from deepcontext.profiler.format.frame import Frame, FrameKind
 from deepcontext.profiler.format.metric import SAMPLED_CPU_TIME_NS, SAMPLED_WAIT_TIME_NS
 from deepcontext.profiler.model import elapsed
 from deepcontext.profiler.model.grouping import NO_GROUP, sums
+from deepcontext.profiler.model.metric_values import exclusive_or_zeros
 from deepcontext.profiler.model.package import Origin, Package, package_of
 from deepcontext.profiler.model.tree import NO_NODE
 from deepcontext.profiler.summaries import time_between_operators
@@ -121,12 +122,8 @@ def _elapsed_ns(profile: Profile) -> Ints:
     """Return elapsed ns of each node, without the idleness of other threads than the main one."""
     values = elapsed.in_operators(profile.frames, profile.tree, profile.metrics)
     on_main = time_between_operators.on_main_threads(profile)
-    for metric in (SAMPLED_CPU_TIME_NS.name, SAMPLED_WAIT_TIME_NS.name):
-        if metric in profile.metrics:
-            sampled = profile.exclusive(metric)
-            is_wait = metric == SAMPLED_WAIT_TIME_NS.name
-            values = values + np.where(on_main, sampled, 0 if is_wait else sampled)
-    return values
+    waited = np.where(on_main, exclusive_or_zeros(profile, SAMPLED_WAIT_TIME_NS.name), 0)
+    return values + exclusive_or_zeros(profile, SAMPLED_CPU_TIME_NS.name) + waited
 
 
 def _packages(profile: Profile) -> dict[int, Package]:

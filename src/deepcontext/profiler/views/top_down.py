@@ -264,7 +264,7 @@ def _apply(
     targets = function == functions.of_frame[edit.target]
     match edit.kind:
         case "focus":
-            counted &= targets | tree.below(targets)
+            counted &= tree.at_or_below(targets)
             shown |= targets
         case "hide":
             shown &= ~targets
@@ -272,7 +272,7 @@ def _apply(
             shown &= ~tree.below(targets)
             shown |= targets & ~tree.below(targets)
         case "drop":
-            counted &= ~(targets | tree.below(targets))
+            counted &= ~tree.at_or_below(targets)
 
 
 def _check_target(target: int, size: int, what: str) -> None:

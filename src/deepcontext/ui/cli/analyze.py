@@ -94,6 +94,7 @@ def _share(text: str) -> float:
 def _run(arguments: argparse.Namespace) -> int:
     # Here, not above: `profile` becomes the program in no more time than its own imports take.
     from deepcontext.analyzers import encode_section, load_plugin, run_analyzers  # noqa: PLC0415
+    from deepcontext.analyzers.base import promising  # noqa: PLC0415
     from deepcontext.analyzers.finding import SECTION  # noqa: PLC0415
     from deepcontext.profiler.model.profile import Profile  # noqa: PLC0415
 
@@ -104,11 +105,7 @@ def _run(arguments: argparse.Namespace) -> int:
     findings = run_analyzers(profile, only=arguments.only, plugins=plugins)
     if arguments.save:
         _save(profile.with_section(SECTION, encode_section(findings, profile)), arguments.file)
-    shown = [
-        each
-        for each in findings
-        if each.gain is None or each.gain.upper_bound_share >= arguments.min_gain
-    ]
+    shown = promising(findings, arguments.min_gain)
     _print(arguments, profile, shown)
     if arguments.fail_on is None:
         return 0

@@ -23,12 +23,7 @@ if TYPE_CHECKING:
 
 FORMAT: Final = "deepcontext diff"
 VERSION: Final = 1
-_TITLES: Final = {
-    "functions": "Functions of the program",
-    "operators": "Operators",
-    "modules": "Modules",
-    "kernels": "Kernels",
-}
+_FUNCTIONS: Final = "functions"
 # Between runs of one program on a shared machine, this much is nothing.
 _STEADY: Final = 0.02
 
@@ -60,8 +55,8 @@ def render_difference(
     for sentence in differing_circumstances(*profiles):
         layout.prose(sentence, "yellow", indent="", hanging="! ")
     _print_table(layout, "Phases", comparison.phases, comparison.unit, sum_known=True)
-    for key, title in _TITLES.items():
-        changes = comparison.tables[key]
+    for name, changes in comparison.tables.items():
+        title = "Functions of the program" if name == _FUNCTIONS else name.capitalize()
         shown = changes[:limit]
         of_all = f" ({len(shown)} of {len(changes)})" if len(shown) < len(changes) else ""
         _print_table(layout, f"{title}{of_all}", shown, comparison.unit)

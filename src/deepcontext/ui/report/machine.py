@@ -21,12 +21,11 @@ from deepcontext.profiler.summaries.gpu import gpu_use
 from deepcontext.profiler.summaries.library_time import library_time
 from deepcontext.profiler.summaries.lines import by_line
 from deepcontext.profiler.summaries.measures import default_metric
-from deepcontext.profiler.summaries.modules import by_module
-from deepcontext.profiler.summaries.operators import by_operator, operator_time
+from deepcontext.profiler.summaries.operators import operator_time
 from deepcontext.profiler.summaries.phases import PHASES, by_phase
-from deepcontext.profiler.summaries.scopes import by_scope
 from deepcontext.profiler.summaries.setup_time import setup_time
 from deepcontext.profiler.summaries.steps import step_times
+from deepcontext.profiler.summaries.tables import TABLES
 from deepcontext.ui.report.machine_jax import jax_to_dict
 
 if TYPE_CHECKING:
@@ -40,6 +39,8 @@ if TYPE_CHECKING:
 
 FORMAT: Final = "deepcontext report"
 VERSION: Final = 1
+# Of these tables the report has more to say than their groups.
+_WITH_SECTIONS: Final = frozenset({"line", "kernel"})
 
 
 def report_to_dict(profile: Profile, *, limit: int, metric: str | None = None) -> dict[str, object]:
@@ -82,9 +83,11 @@ def report_to_dict(profile: Profile, *, limit: int, metric: str | None = None) -
         ],
         "lines": _lines(profile, by_line(profile, metric, limit)),
         "below": _below(profile, limit),
-        "operators": _groups(by_operator(profile, metric, limit)),
-        "modules": _groups(by_module(profile, metric, limit)),
-        "scopes": _groups(by_scope(profile, metric, limit)),
+        **{
+            table.plural: _groups(table.make(profile, metric, limit))
+            for name, table in TABLES.items()
+            if name not in _WITH_SECTIONS
+        },
         "jax": jax_to_dict(profile, limit),
         "gpu": _gpu(profile, limit),
         "compiled_kernels": _compiled_kernels(profile, limit),

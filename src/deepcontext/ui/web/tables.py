@@ -7,36 +7,19 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from deepcontext.errors import QueryError
-from deepcontext.profiler.format.frame import FrameKind
-from deepcontext.profiler.summaries.gpu import by_kernel
-from deepcontext.profiler.summaries.lines import by_line
-from deepcontext.profiler.summaries.modules import by_module
-from deepcontext.profiler.summaries.operators import by_operator
 from deepcontext.profiler.summaries.phases import PHASES
-from deepcontext.profiler.summaries.scopes import by_scope
+from deepcontext.profiler.summaries.tables import TABLES
 from deepcontext.profiler.views.layers import LAYER_OF_KIND
 from deepcontext.ui.measures import measure_named, metric_of
 from deepcontext.ui.web.answers import Calls, TableAnswer, TableRow
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from deepcontext.profiler.model.grouping import Spread
     from deepcontext.profiler.model.profile import Profile
     from deepcontext.profiler.summaries.groups import Group, GroupTable
     from deepcontext.ui.web.open_profiles import OpenProfile, OpenProfiles
 
-    MakeTable = Callable[[Profile, str], GroupTable]
-
 MOST_ROWS: Final = 500
-# Name on the page -> kind of the frames that the rows stand for, and what computes them.
-TABLES: Final[dict[str, tuple[FrameKind, MakeTable]]] = {
-    "operator": (FrameKind.OPERATOR, by_operator),
-    "module": (FrameKind.MODULE, by_module),
-    "line": (FrameKind.PYTHON, by_line),
-    "scope": (FrameKind.SCOPE, by_scope),
-    "kernel": (FrameKind.KERNEL, by_kernel),
-}
 
 
 def tables_of(profile: Profile) -> list[str]:
@@ -45,8 +28,8 @@ def tables_of(profile: Profile) -> list[str]:
     has_user_lines = bool(profile.frames.is_user_code().any())
     return [
         name
-        for name, (kind, _) in TABLES.items()
-        if kind in kinds and (name != "line" or has_user_lines)
+        for name, table in TABLES.items()
+        if table.kind in kinds and (name != "line" or has_user_lines)
     ]
 
 
@@ -73,7 +56,7 @@ def table(profiles: OpenProfiles, file: int, by: str, metric: str, text: str = "
         for row in groups.rows
         if wanted in row.name.casefold() or wanted in f"{row.file}:{row.line}".casefold()
     ]
-    layer = LAYER_OF_KIND[TABLES[by][0]].label
+    layer = LAYER_OF_KIND[TABLES[by].kind].label
     return TableAnswer(
         unit=measure.unit,
         total=groups.total,
@@ -95,8 +78,8 @@ def group_table(profiles: OpenProfiles, opened: OpenProfile, by: str, metric: st
     name = metric_of(measure_named(opened.profile, metric))
     if name is None:
         raise QueryError(f"tables show totals of metrics, not '{metric}'; choose another measure")
-    make = TABLES[by][1]
-    return profiles.keep(("table", opened.version, by, name), lambda: make(opened.profile, name))
+    make = TABLES[by].make
+    return profiles.keep(("table", opened.version, by, name), lambda: make(opened.profile, name, 0))
 
 
 def calls_of(spread: Spread | None) -> Calls | None:
@@ -124,7 +107,7 @@ def _row(group: Group, ids: dict[tuple[str, str, int], int], layer: str) -> Tabl
 
 def _frame_ids(profile: Profile, by: str) -> dict[tuple[str, str, int], int]:
     """Return a frame of each group: by name, or for lines by file and line."""
-    kind = TABLES[by][0]
+    kind = TABLES[by].kind
     ids: dict[tuple[str, str, int], int] = {}
     for index in np.flatnonzero(profile.frames.kind == kind).tolist():
         frame = profile.frames[index]

@@ -19,7 +19,6 @@ from dataclasses import dataclass, field
 from deepcontext.errors import ProfileDataError
 from deepcontext.profiler.format import schema
 
-_MAGIC = b"\x0a\x13" + schema.FORMAT.encode()
 _MAX_VARINT_SIZE = 10
 _NUMBERS = {each.name: each.number for each in schema.MESSAGES["ProfileFile"]}
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
@@ -54,9 +53,9 @@ def open_body(content: bytes, source: str) -> Body:
             f"cannot read '{source}': the file is empty; was the program killed before the profile "
             "was written?"
         )
-    if content[: len(_MAGIC)] != _MAGIC:
+    if content[: len(schema.MAGIC)] != schema.MAGIC:
         # A file cut inside the magic is a profile all the same.
-        if _MAGIC.startswith(content):
+        if schema.MAGIC.startswith(content):
             raise _Walk(content, source).damage(len(content), "the file ends inside the header")
         raise ProfileDataError(f"cannot read '{source}': not a profile; {_hint(source)}")
     walk = _Walk(content, source)

@@ -91,14 +91,14 @@ class _Reader:
 
     def _frames(self) -> FrameTable:
         strings = tuple(self._body.strings)
-        columns = self._table("frames", self._body.frames, _FRAME_TYPES)
+        columns = self._table("frames", self._body.frames, schema.FRAME_TYPES)
         for name in ("name", "file"):
             self._check_below(f"frames.{name}", columns[name], len(strings), "strings")
         columns["kind"] = self._known("frames.kind", columns["kind"], FrameKind, FrameKind.MARKER)
         return FrameTable(**columns, strings=strings)
 
     def _tree(self, frame_count: int) -> Tree:
-        columns = self._table("nodes", self._body.nodes, _NODE_TYPES)
+        columns = self._table("nodes", self._body.nodes, schema.NODE_TYPES)
         self._check_below("nodes.frame", columns["frame"], frame_count, "frames")
         columns["phase"] = self._known("nodes.phase", columns["phase"], Phase, Phase.OTHER)
         try:
@@ -118,7 +118,9 @@ class _Reader:
                     f"{field}.node", f"{metric.node.count} rows for {node_count} nodes"
                 )
             aggregation = self._aggregation(field, metric.aggregation)
-            present = {name: kind for name, kind in _ROW_TYPES.items() if _is_stored(metric, name)}
+            present = {
+                name: kind for name, kind in schema.ROW_TYPES.items() if _is_stored(metric, name)
+            }
             self._check_table(field, metric, present)
             descriptor = MetricDescriptor(name, metric.unit, aggregation, metric.description)
             sources[name] = partial(self._metric_rows, metric, descriptor, present, node_count)
@@ -220,16 +222,6 @@ class _Reader:
         return _damage(self._source, field, what)
 
 
-_FRAME_TYPES = {"kind": "UINT8", "name": "UINT32", "file": "UINT32", "line": "UINT32"}
-_NODE_TYPES = {"parent": "INT32", "frame": "UINT32", "phase": "UINT8", "subtree_end": "INT32"}
-_ROW_TYPES = {
-    "node": "UINT32",
-    "count": "UINT64",
-    "total": "INT64",
-    "minimum": "INT64",
-    "maximum": "INT64",
-    "m2": "FLOAT64",
-}
 _MOST_EVENTS: Final = 2.0**62  # any sum of counts then fits the int64 that views count in
 _ALWAYS_STORED = frozenset({"node", "count", "total"})
 

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from deepcontext.profiler.format import wire
+from deepcontext.profiler.format import schema, wire
 from deepcontext.profiler.model.store.column import DTYPES
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import numpy.typing as npt
 
     from deepcontext.profiler.model.metric_rows import MetricRows
@@ -22,18 +24,8 @@ def encode_profile(profile: ProfileModel) -> bytes:
     frames, tree = profile.frames, profile.tree
     return wire.encode_file({
         "strings": frames.strings,
-        "frames": {
-            "kind": _column("UINT8", frames.kind),
-            "name": _column("UINT32", frames.name),
-            "file": _column("UINT32", frames.file),
-            "line": _column("UINT32", frames.line),
-        },
-        "nodes": {
-            "parent": _column("INT32", tree.parent),
-            "frame": _column("UINT32", tree.frame),
-            "phase": _column("UINT8", tree.phase),
-            "subtree_end": _column("INT32", tree.subtree_end),
-        },
+        "frames": _columns(schema.FRAME_TYPES, frames),
+        "nodes": _columns(schema.NODE_TYPES, tree),
         "metrics": [_metric(rows) for rows in profile.stored_metrics().values()],
         "run": dataclasses.asdict(profile.run),
         "trust": dataclasses.asdict(profile.trust),
@@ -42,17 +34,16 @@ def encode_profile(profile: ProfileModel) -> bytes:
 
 
 def _metric(rows: MetricRows) -> dict[str, Any]:
-    return {
-        **dataclasses.asdict(rows.descriptor),
-        "node": _column("UINT32", rows.node),
-        "count": _column("UINT64", rows.count),
-        "total": _column("INT64", rows.total),
-        "minimum": None if rows.minimum is None else _column("INT64", rows.minimum),
-        "maximum": None if rows.maximum is None else _column("INT64", rows.maximum),
-        "m2": None if rows.m2 is None else _column("FLOAT64", rows.m2),
-    }
+    return {**dataclasses.asdict(rows.descriptor), **_columns(schema.ROW_TYPES, rows)}
 
 
-def _column(type_name: str, values: npt.NDArray[Any]) -> dict[str, Any]:
+def _columns(types: Mapping[str, str], table: object) -> dict[str, Any]:
+    """Return the columns of a table by name; None for one that the table lacks."""
+    return {name: _column(kind, getattr(table, name)) for name, kind in types.items()}
+
+
+def _column(type_name: str, values: npt.NDArray[Any] | None) -> dict[str, Any] | None:
+    if values is None:
+        return None
     little_endian = np.ascontiguousarray(values, DTYPES[type_name])
     return wire.column(type_name, little_endian.tobytes())

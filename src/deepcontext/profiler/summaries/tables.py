@@ -1,0 +1,54 @@
+"""The tables that views show: to add one, write a summary and name it here.
+
+The page, the comparison and the report for programs take their tables from this list.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from deepcontext.profiler.format.frame import FrameKind
+from deepcontext.profiler.summaries.gpu import by_kernel
+from deepcontext.profiler.summaries.lines import by_line
+from deepcontext.profiler.summaries.modules import by_module
+from deepcontext.profiler.summaries.operators import by_operator
+from deepcontext.profiler.summaries.scopes import by_scope
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from deepcontext.profiler.model.profile_model import ProfileModel as Profile
+    from deepcontext.profiler.summaries.groups import GroupTable
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One way to group a profile.
+
+    Attributes:
+        name: in addresses of the page, ``operator``.
+        plural: in JSON and headings, ``operators``.
+        kind: of the frames that the rows stand for.
+        make: computes the rows from a profile, the name of a metric and the number of rows, 0 for all.
+        is_compared: whether two profiles are compared by it.
+    """
+
+    name: str
+    plural: str
+    kind: FrameKind
+    make: Callable[[Profile, str, int], GroupTable]
+    is_compared: bool = True
+
+
+TABLES: Final = {
+    table.name: table
+    for table in (
+        Table("operator", "operators", FrameKind.OPERATOR, by_operator),
+        Table("module", "modules", FrameKind.MODULE, by_module),
+        # An edit moves the lines below it, so functions are compared instead.
+        Table("line", "lines", FrameKind.PYTHON, by_line, is_compared=False),
+        Table("scope", "scopes", FrameKind.SCOPE, by_scope, is_compared=False),
+        Table("kernel", "kernels", FrameKind.KERNEL, by_kernel),
+    )
+}
