@@ -88,6 +88,40 @@ def test_a_profile_of_gpu_work_alone_opens_with_a_picture(
         assert measure.input_value() == "gpu_time_ns"
 
 
+def test_a_kernel_of_torch_compile_names_the_lines_fused_into_it(
+    open_on: OpenOn, make_profile: Any, tmp_path: Path
+) -> None:
+    script = tmp_path / "net.py"
+    script.write_text("one\ntwo\nthree\n")
+    launch = {
+        "file": "/tmp/torchinductor_me/ab/cab.py",
+        "line": 10,
+        "operators": ["aten.sin", "aten.mul"],
+        "source": [[str(script), 2, "forward"]],
+        "is_complete": False,
+    }
+    section = json.dumps({"version": 1, "kernels": {"triton_poi_fused_0": [launch]}}).encode()
+    frames = [
+        Frame(FrameKind.ROOT, ""),
+        Frame(FrameKind.PYTHON, "step", str(script), 3),
+        Frame(FrameKind.OPERATOR, "triton_poi_fused_0"),
+    ]
+    profile = make_profile([0, 0, 1], frames, host_time_ns={2: 24_000_000})
+    profile = profile.with_section("torch_compile", section)
+    path = tmp_path / "compiled.dcprof"
+    profile.save(path)
+    with serving(path) as address, open_on(address, profile) as opened:
+        opened.go()
+        opened.status("24.0 ms")
+        opened.page.mouse.click(*opened.box("triton_poi_fused_0"))
+        opened.page.wait_for_selector(".fused")
+        assert opened.text(".fused").splitlines()[-1].startswith("and other lines: INDUCTOR")
+        assert "aten.sin, aten.mul" in opened.text(".fused")
+        opened.page.click(".fused .link")
+        opened.page.wait_for_selector("text=two")
+        assert "line=2" in opened.page.url
+
+
 def test_boxes_too_narrow_to_draw_are_marked(
     open_on: OpenOn, make_profile: Any, tmp_path: Path
 ) -> None:

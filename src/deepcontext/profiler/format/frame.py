@@ -10,7 +10,16 @@ import enum
 from dataclasses import dataclass
 
 
-class FrameKind(enum.IntEnum):
+class Labelled(enum.IntEnum):
+    """Numbers with names that views show."""
+
+    @property
+    def label(self) -> str:
+        """Lower-case name used in JSON, queries and views."""
+        return self.name.lower()
+
+
+class FrameKind(Labelled):
     """Layer of the program a frame belongs to; the order is that of `native/core/frame_kind.h`."""
 
     ROOT = 0
@@ -30,13 +39,8 @@ class FrameKind(enum.IntEnum):
     MARKER = 14
     RANK = 15
 
-    @property
-    def label(self) -> str:
-        """Lower-case name used in JSON, queries and views."""
-        return self.name.lower()
 
-
-class Phase(enum.IntEnum):
+class Phase(Labelled):
     """What an operator works for; data on a node, never text in a name."""
 
     NONE = 0
@@ -46,11 +50,6 @@ class Phase(enum.IntEnum):
     OPTIMIZER = 4
     DATA_LOADING = 5
     OTHER = 6
-
-    @property
-    def label(self) -> str:
-        """Lower-case name used in JSON, queries and views."""
-        return self.name.lower()
 
 
 @dataclass(frozen=True, slots=True)

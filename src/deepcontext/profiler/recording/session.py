@@ -331,6 +331,12 @@ class SessionManager:
                 call_at_end_of_child(self._at_exit)
             return session
 
+    def _running(self) -> Session:
+        session = self.session
+        if session is None:
+            raise SessionError("no session is running; start one first")
+        return session
+
     def stop(self, reason: str = "exit") -> Capture:
         """Stop the running session and write its file.
 
@@ -338,9 +344,7 @@ class SessionManager:
             SessionError: when none is running.
         """
         with self._lock:
-            session = self.session
-            if session is None:
-                raise SessionError("no session is running; start one first")
+            session = self._running()
             self._session = None
             return session._end(reason)  # noqa: SLF001
 
@@ -351,9 +355,7 @@ class SessionManager:
             SessionError: when none is running.
         """
         with self._lock:
-            session = self.session
-            if session is None:
-                raise SessionError("no session is running; start one first")
+            session = self._running()
             self._session = None
             session._discard()  # noqa: SLF001
 

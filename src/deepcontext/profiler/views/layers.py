@@ -5,18 +5,17 @@ Does not decide what is shown by default. Invariant: each kind is in exactly one
 
 from __future__ import annotations
 
-import enum
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from deepcontext.profiler.format.frame import FrameKind
+from deepcontext.profiler.format.frame import FrameKind, Labelled
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
 
-class Layer(enum.IntEnum):
+class Layer(Labelled):
     """Part of the program a frame belongs to, in the order of a call path."""
 
     ROOT = 0
@@ -28,11 +27,6 @@ class Layer(enum.IntEnum):
     COMPILED = 6
     NATIVE = 7
     GPU = 8
-
-    @property
-    def label(self) -> str:
-        """Lower-case name used in JSON and in addresses of the page."""
-        return self.name.lower()
 
 
 LAYER_OF_KIND: Final = {
