@@ -1,7 +1,7 @@
-"""What a frame of a calling context tree is: one place on a stack.
+"""Frames of a calling context tree: each is one place on a stack.
 
-Does not hold the tree (`tree.py`). The integer values are the file format's and the native core's;
-they never change meaning, new kinds are added at the end.
+Does not hold the tree (`tree.py`). The integer values are part of the file format and of the native
+core: they never change meaning, and new kinds are added at the end.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class FrameKind(Labelled):
 
 
 class Phase(Labelled):
-    """What an operator works for; data on a node, never text in a name."""
+    """What an operator works for; stored at a node, never as text in a name."""
 
     NONE = 0
     FORWARD = 1
@@ -59,8 +59,8 @@ class Frame:
     Attributes:
         kind: layer of the program.
         name: function, module (``Linear 'encoder.fc1'``), operator or kernel name.
-        file: absolute source path, of native code that of the library; "" where a frame has none.
-        line: 1-based source line, or 0 where a frame has none; of a rank its number, from 0.
+        file: absolute path of the source file, for native code of the library; "" for none.
+        line: 1-based source line, 0 for none; for a rank its number, from 0.
     """
 
     kind: FrameKind
@@ -69,7 +69,7 @@ class Frame:
     line: int = 0
 
     def __str__(self) -> str:
-        """Return the frame as views print it: ``name file:line``, of native code ``name file``."""
+        """Return the frame as views print it: ``name file:line``; for native code ``name file``."""
         if not self.file:
             return self.name
         if not self.line:

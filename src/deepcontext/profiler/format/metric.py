@@ -1,7 +1,7 @@
 """Metrics: what is measured at the nodes of a tree, and how values combine.
 
-Does not know where values come from. Invariant: what a `SUM` metric stores is exclusive to the
-node; inclusive values are computed when read (`Profile.inclusive`).
+Does not know where values come from. Invariant: stored values of a `SUM` metric are exclusive to
+their node; inclusive values are computed when read (`Profile.inclusive`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How a collector fared: written by a session, read from a profile's trust report."""
+"""Whether a collector ran, and why not: written by a session, read from a profile's trust report."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-# Notes of an Outcome that begin so make a profile an error under `--strict`.
+# A note of an Outcome that begins with this makes the run fail under `--strict`.
 ERROR_MARK: Final = "error: "
 
 
 class Status(enum.StrEnum):
-    """How a collector fared."""
+    """Whether a collector ran."""
 
     RAN = "ran"
     DEGRADED = "degraded"
@@ -28,11 +28,11 @@ class Outcome:
     """What became of a collector, for the trust report.
 
     Attributes:
-        status: how it fared.
-        reason: why it did not run, or ran in part.
+        status: whether the collector ran.
+        reason: why the collector did not run, or ran only in part.
         details: figures and versions a reader may want, by name.
-        counters: records by what became of them, added to those of the trust report.
-        notes: what a person must know before trusting the figures.
+        counters: numbers of records by what became of them, added to those of the trust report.
+        notes: what a reader must know before trusting the figures.
     """
 
     status: Status

@@ -60,8 +60,8 @@ def encode(message: str, values: Mapping[str, Any]) -> bytes:
     for field in MESSAGES[message]:
         value = values.get(field.name)
         if value is not None:
-            for one in _occurrences(field, value):
-                parts += _field(field, one)
+            for occurrence in _occurrences(field, value):
+                parts += _field(field, occurrence)
     return bytes(parts)
 
 

@@ -1,9 +1,9 @@
-"""Write files without losing one of the user's: every file of deepcontext is written here.
+"""Write files without destroying files of the user. Every file of deepcontext is written here.
 
-An existing file is replaced only where it is empty, of the kind that is to be written there, or
-where the caller insists (`force`). Invariants: a reader sees the old content or the new one, never
-half of it; a write that fails leaves the old file and nothing else behind. Runs inside the program
-under test, hence the standard library only.
+An existing file is replaced only if it is empty, if it is of the kind to be written, or if the
+caller insists (`force`). Invariants: a reader sees the old content or the new content, never a part;
+a failed write leaves the old file, and no other file behind. Runs inside the program under test,
+hence the standard library only.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 HEAD_BYTES: Final = 65_536
 _MOST_LINKS: Final = 40
 _STANDARD_ERROR: Final = 2
-# What another path mends; any other failure is the machine's.
+# Errors that another path avoids; all others are failures of the machine.
 _REQUEST_ERRORS: Final = frozenset({
     errno.EACCES,
     errno.EBADF,
@@ -44,17 +44,17 @@ _numbers = itertools.count(1)
 
 
 class ForeignFileError(UserError):
-    """What lies there may not be replaced."""
+    """The file that exists at a path may not be replaced."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileKind:
-    """What is to be written, and how such a file is told from any other.
+    """A kind of file, and how to recognise it.
 
     Attributes:
-        name: with its article, as messages have it: "a profile".
-        matches: whether a file that begins with these bytes (`HEAD_BYTES` of them at most) and has
-            this name is one.
+        name: with its article, for messages: "a profile".
+        matches: whether a file with these first bytes (at most `HEAD_BYTES`) and this name is of
+            the kind.
     """
 
     name: str
@@ -70,7 +70,7 @@ PROFILE: Final = FileKind.beginning_with("a profile", schema.MAGIC)
 
 
 def check(path: str | os.PathLike[str], kind: FileKind, *, force: bool = False) -> None:
-    """Find out whether `write` could do its work now, before the work for it is done.
+    """Check whether `write` would succeed now, before its content is computed.
 
     Raises:
         ForeignFileError: the file exists and may not be replaced, or is a folder.
@@ -83,7 +83,7 @@ def check(path: str | os.PathLike[str], kind: FileKind, *, force: bool = False) 
         target = Path(os.path.realpath(path))
         if _is_stream(_judged(path, target, kind, force=force)):
             return
-        # Permissions, read-only mounts and file systems such as /proc: all are found by trying.
+        # Only trying finds missing permissions, read-only mounts and file systems such as /proc.
         descriptor, temporary = _new_file(target.parent)
         os.close(descriptor)
         temporary.unlink()
@@ -94,8 +94,8 @@ def write(
 ) -> None:
     """Write a file, replacing one of the same kind in one step.
 
-    Of a symbolic link the file it points to is replaced. The permissions of a replaced file are
-    kept. Devices, pipes and paths such as /dev/stdout are written to directly.
+    At a symbolic link, the file that the link points to is replaced. The permissions of a replaced
+    file are kept. Devices, pipes and paths such as /dev/stdout are written to directly.
 
     Raises:
         ForeignFileError: the file exists and may not be replaced, or is a folder.
@@ -119,7 +119,7 @@ def write(
         descriptor, temporary = _new_file(target.parent)
         try:
             _write_to(descriptor, content, is_file=True)
-            # Again, because writing takes a while.
+            # Check again, because writing takes a while.
             replaced = _judged(path, target, kind, force=force)
             if replaced is not None:
                 _take_over(temporary, replaced)
@@ -137,12 +137,12 @@ def descriptor_of(path: str | os.PathLike[str]) -> int | None:
     others, and renaming over it would replace that file.
     """
     here = Path(os.fsdecode(path))
-    own_folder = f"/proc/{os.getpid()}/fd"
-    # What else is wrong with a path, `check` and `write` say.
+    descriptors = f"/proc/{os.getpid()}/fd"
+    # `check` and `write` report all other errors in a path.
     with contextlib.suppress(OSError, ValueError):
         for _ in range(_MOST_LINKS):
             here = Path(os.path.realpath(here.parent), here.name)
-            if str(here.parent) == own_folder and here.name.isdecimal():
+            if str(here.parent) == descriptors and here.name.isdecimal():
                 return int(here.name)
             if not here.is_symlink():
                 return None
@@ -153,7 +153,7 @@ def descriptor_of(path: str | os.PathLike[str]) -> int | None:
 def _judged(
     path: str | os.PathLike[str], target: Path, kind: FileKind, *, force: bool
 ) -> os.stat_result | None:
-    """Return the status of what is at `target` and may be written to, None for nothing there."""
+    """Return the status of the file at `target`, which may be written to; None for no file."""
     name = os.fsdecode(path)
     try:
         status = target.stat()
@@ -182,7 +182,7 @@ def _reason_to_keep(target: Path, status: os.stat_result, kind: FileKind) -> str
     if not status.st_size:
         return None  # as mktemp leaves it
     try:
-        # Not to wait, should it have become a pipe meanwhile.
+        # Does not block if the file has become a pipe meanwhile.
         descriptor = os.open(target, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         with os.fdopen(descriptor, "rb") as file:
             head = file.read(HEAD_BYTES)
@@ -190,7 +190,7 @@ def _reason_to_keep(target: Path, status: os.stat_result, kind: FileKind) -> str
         return f"the file exists and cannot be read to see what it is ({error.strerror})"
     if not kind.matches(head, target.name):
         return f"the file exists and is not {kind.name}"
-    # Root may write to everything; the bits tell what was meant.
+    # Root may write to every file; the permission bits tell what the owner wants.
     if not status.st_mode & 0o222 or not os.access(target, os.W_OK):
         return "the file exists and is write-protected"
     return None
@@ -209,15 +209,15 @@ def _new_file(folder: Path) -> tuple[int, Path]:
             with _standard_streams_left_alone():
                 return os.open(path, flags, 0o666), path
         except FileExistsError:
-            continue  # left by a killed process, or of a process with the same number elsewhere
+            continue  # left by a killed process, or by another one with the same number
 
 
 @contextlib.contextmanager
 def _standard_streams_left_alone() -> Iterator[None]:
-    """Open files meanwhile under other numbers than 0, 1 and 2, which may be closed.
+    """Keep files that are opened in the block from taking the numbers 0, 1 and 2, if they are free.
 
-    The program, or a library in it, may print to such a number all the same. What stands there in
-    the meantime fails as a closed descriptor does, with EBADF.
+    The program, or a library in it, may still print to such a number. Meanwhile the print fails with
+    EBADF, as on a closed descriptor.
     """
     reserved = []
     try:
@@ -240,8 +240,8 @@ def _write_to(descriptor: int, content: bytes, *, is_file: bool = False) -> None
 
 def _take_over(temporary: Path, replaced: os.stat_result) -> None:
     """Give the new file the permissions of the old one, and its owner where that is allowed."""
-    own = temporary.stat()
-    if (own.st_uid, own.st_gid) != (replaced.st_uid, replaced.st_gid):
+    made = temporary.stat()
+    if (made.st_uid, made.st_gid) != (replaced.st_uid, replaced.st_gid):
         with contextlib.suppress(OSError):
             os.chown(temporary, replaced.st_uid, replaced.st_gid)
     temporary.chmod(replaced.st_mode & 0o777)
@@ -249,7 +249,7 @@ def _take_over(temporary: Path, replaced: os.stat_result) -> None:
 
 @contextlib.contextmanager
 def _explained(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Turn what the operating system says into one of our errors, without temporary names."""
+    """Turn errors of the operating system into those of deepcontext, without temporary names."""
     try:
         yield
     except BrokenPipeError:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 # Distributions whose version a reader wants; looked up among the loaded modules only.
 _VERSIONED_MODULES = ("torch", "torchvision", "jax", "jaxlib", "numpy", "triton", "transformers")
 
-# What a reader is told where one of the counters is not 0.
+# Notes for the reader: each is written if one of its counters is not 0.
 _NOTES = {
     (
         "contexts_refused",
@@ -38,18 +38,19 @@ _NOTES = {
     "call paths were counted one level up; raise it with --node-limit, or node_limit of "
     "deepcontext.start",
     ("names_refused",): "names of scopes and operators have taken 64 MiB: since then, "
-    "{names_refused} events with new names count as '(other names)'; keep what changes from call "
-    "to call out of names",
+    "{names_refused} events with new names count as '(other names)'; do not put values that change "
+    "from call to call into names",
     ("functions_refused",): "names and line tables of functions have taken 64 MiB: "
     "{functions_refused} functions that were made since then count as '(other functions)'",
     ("threads_joined",): "{threads_joined} threads are joined as 'other threads': the records of "
-    "ended threads with other names are at their limit of 64 MiB; give threads of one kind one name",
+    "ended threads with distinct names have reached their limit of 64 MiB; give threads of one kind "
+    "the same name",
     ("levels_refused", "paths_cut"): "very deep stacks: {levels_refused} operators were not "
     "recorded and {paths_cut} Python paths were cut",
     ("lost_events",): "memory ran out: {lost_events} events of the profiler's hooks were not "
     "recorded",
     ("clock_steps_back",): "the processor's clock stepped back {clock_steps_back} times: these "
-    "calls count with 0 ns (its cores' clocks may not be synchronised)",
+    "calls count with 0 ns (the clocks of the cores may not be synchronised)",
     ("backward_links_missed",): "{backward_links_missed} backward operators were not found under "
     "their forward operator (it ran before the session started, or too many were alive at once)",
     ("forked_children",): "{forked_children} forked child processes (data loading workers?) were "
@@ -108,7 +109,7 @@ class Capture:
 
     @property
     def errors(self) -> tuple[str, ...]:
-        """Which figures are missing as a whole, by the collectors' own account."""
+        """Which kinds of figures are missing altogether, as the collectors report."""
         notes = (note for outcome in self.outcomes.values() for note in outcome.notes)
         return tuple(note for note in notes if note.startswith(ERROR_MARK))
 
@@ -237,7 +238,7 @@ def _metric_message(known: MetricDescriptor, rows: MetricColumns) -> dict[str, A
 
 
 def _notes(counters: Mapping[str, int]) -> list[str]:
-    """Return what the counters mean for whoever reads the figures."""
+    """Return what the counters mean for a reader of the figures."""
     return [
         words.format_map(counters)
         for names, words in _NOTES.items()

@@ -1,6 +1,6 @@
 """The end of a child process of `multiprocessing`, which may run no exit handlers.
 
-Does not import `multiprocessing`: a process that has not is none of its children.
+Does not import `multiprocessing`: a process that has not imported it is not one of its children.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Below every priority in the standard library and every sensible one in programs: what they do at
-# the end is measured, too.
+# Below every priority in the standard library and every sensible one in programs, so that what
+# other finalizers do is measured, too.
 _LAST: Final = -1_000_000
 
 

@@ -39,7 +39,7 @@ class PhaseRule:
         kind: kind of the frames.
         name: exact frame name, or its beginning when it ends in ``*``; "" matches every name.
         file: ending of the frame's file; "" matches every file.
-        phase: phase of the frame and of all below it that have none of their own.
+        phase: phase of the frame, and of frames below it that no rule gives another.
     """
 
     kind: FrameKind
@@ -59,7 +59,7 @@ class StepObserver(Protocol):
     """A collector that wants to know when a step of the program's main loop ends."""
 
     def on_step(self) -> None:
-        """Called in the program's own thread: quick, and never raises."""
+        """A step has ended. Runs on the program's thread: must be quick and must not raise."""
         ...
 
 
@@ -87,7 +87,7 @@ class Collector(Protocol):
 
     @property
     def metrics(self) -> Sequence[MetricDescriptor]:
-        """Metrics that this source adds to nodes, by the names the native core knows them by."""
+        """Metrics that this source adds to nodes, under the names that the native core uses."""
         ...
 
     def probe(self) -> Availability:
@@ -103,7 +103,7 @@ class Collector(Protocol):
         ...
 
     def settle(self) -> None:
-        """Finish what must be known before the tree is read (names, late records)."""
+        """Complete names and late records before the tree is read."""
         ...
 
     def outcome(self) -> Outcome:
@@ -111,5 +111,5 @@ class Collector(Protocol):
         ...
 
     def sections(self) -> Mapping[str, bytes]:
-        """Return named payloads for the profile file, JSON by custom; read while it runs, too."""
+        """Return named payloads for the profile file, usually JSON; called while it runs, too."""
         ...

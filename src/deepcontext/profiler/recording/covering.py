@@ -1,7 +1,7 @@
-"""Cover the calls of a decorated function from beginning to end, whatever kind of function it is.
+"""Run each call of a decorated function under a cover, whatever kind of function it is.
 
-A coroutine or generator runs in steps, with others in between: its cover is told of each step. Does
-not know what covers. Invariant: the wrapper is of the same kind as the function.
+A coroutine or generator runs in steps, with other code in between: its cover is told of each step.
+Does not know what a cover does. Invariant: the wrapper is of the same kind as the function.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Cover(Protocol):
 
 
 def cover_calls(function: Any, make_cover: Callable[[], Cover]) -> Any:
-    """Return `function` with a cover of its own for each call.
+    """Return `function` with a new cover for each call.
 
     Raises:
         UserError: `function` is a class.
@@ -120,7 +120,7 @@ def _cover_asynchronous_generator(function: Any, make_cover: Callable[[], Cover]
                 except GeneratorExit:
                     await _awaitable_steps(inner.aclose(), cover)
                     raise
-                except BaseException as error:  # noqa: BLE001  the generator's, to handle or not
+                except BaseException as error:  # noqa: BLE001  the generator may handle it
                     step = inner.athrow(error)
         except BaseException as error:
             cover.end(error)
@@ -133,7 +133,7 @@ def _cover_asynchronous_generator(function: Any, make_cover: Callable[[], Cover]
 def _steps(inner: Any, cover: Cover) -> Generator[Any, Any, Any]:
     """Do what ``yield from inner`` does, with the cover resumed in each step.
 
-    It is not paused after the last step.
+    The cover is not paused after the last step.
     """
     value = error = None
     while True:
@@ -151,7 +151,7 @@ def _steps(inner: Any, cover: Cover) -> Generator[Any, Any, Any]:
             cover.resume()
             inner.close()
             raise
-        except BaseException as thrown:  # noqa: BLE001  the callee's, to handle or not
+        except BaseException as thrown:  # noqa: BLE001  the callee may handle it
             error = thrown
 
 

@@ -1,8 +1,8 @@
-"""Call back when the program has loaded a module, without importing it ourselves.
+"""Call back when the program has loaded a module; never import the module.
 
-Stays on `sys.meta_path` until the module was loaded or the hook is cancelled: programs ask for a
-module's spec, perhaps several times, before they import it, and imports fail and are tried again.
-The module's own loader runs unchanged; its spec and loader are the genuine ones.
+Stays on `sys.meta_path` until the module is loaded or the hook is cancelled, because programs ask
+for a module's spec, perhaps several times, before they import it, and failed imports are tried
+again. The module gets its genuine spec and loader, and the loader runs unchanged.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ class ImportHook:
     def __init__(
         self, module: str, on_import: Callable[[], None], on_failure: Callable[[str], None]
     ) -> None:
-        """Keep whom to tell.
+        """Remember the callbacks.
 
         Args:
             module: name of a top-level module.
-            on_import: what it raises does not reach the program that imports the module.
-            on_failure: told what `on_import` raised: its type and its message.
+            on_import: its exceptions do not reach the program that imports the module.
+            on_failure: called with the type and message of what `on_import` raised.
         """
         self.module = module
         self.is_late = False  # `notice` made the call, not the import
-        self.has_missed = False  # the wait ended with the module loaded and no call made
+        self.has_missed = False  # the module was loaded, but the wait ended without a call
         self._on_import = on_import
         self._on_failure = on_failure
         self._is_waiting = False
@@ -60,10 +60,10 @@ class ImportHook:
         self._loading: set[int] = set()  # threads that load the module
 
     def install(self) -> None:
-        """Wait for the module, or call back now when it is loaded already."""
+        """Wait for the module, or call back now if it is loaded already."""
         self._is_waiting = True
         sys.meta_path.insert(0, self)
-        # Another thread may be past asking for a loader: wait as an import statement would.
+        # Another thread may have asked for the loader already: wait as an import statement would.
         _bootstrap._lock_unlock_module(self.module)  # type: ignore[attr-defined]  # noqa: SLF001
         loaded = sys.modules.get(self.module)
         if loaded is not None and _is_lazy(loaded):
@@ -75,7 +75,7 @@ class ImportHook:
         """Stop waiting for the module.
 
         Args:
-            waits: whether a callback that another thread runs comes to its end before the return.
+            waits: whether to wait for a callback that another thread runs.
         """
         self.has_missed = self.has_missed or self._is_unnoticed()
         self._stop_waiting()
@@ -91,9 +91,9 @@ class ImportHook:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Let the other finders find the module, and watch its loader do its work."""
+        """Let the other finders find the module, and watch its loader."""
         thread = threading.get_ident()
-        # Other finders may ask all finders in turn.
+        # Other finders may ask all finders, this one included.
         if name != self.module or path is not None or thread in self._asking or not self._waits():
             return None
         self._asking.add(thread)
@@ -106,8 +106,8 @@ class ImportHook:
         return spec
 
     def _watch(self, loader: Any) -> None:
-        # A class that is its own loader serves other modules as well. A loader with slots or of C
-        # type takes no attribute. Both are left to `notice`.
+        # A class that is used as a loader serves other modules as well. A loader with slots or of a
+        # C type takes no attribute. Both are left to `notice`.
         load = getattr(loader, "exec_module", None)
         if load is None or isinstance(loader, type) or _is_watched_by(self, load):
             return
@@ -135,30 +135,30 @@ class ImportHook:
         )
 
     def _on_loaded(self) -> None:
-        # A module loaded by hand may not be known to anybody else yet.
+        # A module that the program loads by hand may not be in `sys.modules` yet.
         if self._waits() and sys.modules.get(self.module) is not None:
             self._call_back()
 
     def _call_back(self) -> bool:
-        """Stop waiting and make the call, unless another thread has; return whether it was made."""
+        """Stop waiting and call, unless another thread has; return whether this call did."""
         with self._calling:
             if not self._is_waiting:
                 return False
             self._stop_waiting()
-            # The import machinery says so only after we return, and until then an `import` of the
-            # module on any other thread waits for this one.
+            # importlib marks the module only after the loader returns; until then an `import` of the
+            # module on another thread waits for this thread.
             _mark_loaded(sys.modules[self.module])
             try:
                 self._on_import()
-            except Exception as error:  # noqa: BLE001  a fault of ours is never the program's
+            except Exception as error:  # noqa: BLE001  a fault of the profiler must not reach the program
                 self._on_failure(f"{type(error).__name__}: {error}")
             return True
 
 
 class _WatchedLoad:
-    """`exec_module` of one loader while a hook waits for what it loads.
+    """`exec_module` of one loader while a hook waits for the module.
 
-    An attribute of the loader, which is as it was before the module's first line runs.
+    It is an attribute of the loader, and is removed before the module's first line runs.
     """
 
     def __init__(self, hook: ImportHook, loader: Any, load: Callable[[ModuleType], object]) -> None:
@@ -169,7 +169,7 @@ class _WatchedLoad:
 
     @_left_out_of_tracebacks
     def __call__(self, module: ModuleType) -> None:
-        if getattr(module, "__name__", "") != self.hook.module:  # the loader of many modules
+        if getattr(module, "__name__", "") != self.hook.module:  # a loader of many modules
             self.load(module)
             return
         thread = threading.get_ident()
@@ -193,7 +193,7 @@ class _WatchedLoad:
 
     def _take_back(self) -> None:
         if vars(self._loader).get("exec_module") is not self:
-            return  # somebody has put another over this one
+            return  # another tool has put its own over this one
         if self._previous is None:
             del self._loader.exec_module
         else:
@@ -221,7 +221,7 @@ def _is_being_loaded(module: ModuleType) -> bool:
 
 def _mark_loaded(module: ModuleType) -> None:
     if _is_lazy(module):
-        # Its attributes are behind a lock that this thread holds, and the call may use others.
+        # Reading its attributes takes a lock that this thread holds, and the call may use threads.
         module.__class__ = type(sys)
     spec: Any = getattr(module, "__spec__", None)
     if hasattr(spec, "_initializing"):

@@ -1,4 +1,4 @@
-"""What a session can be asked for. Each option is declared here, once.
+"""The options of a session. Each option is declared here, once.
 
 `deepcontext.start`, the command line, the notebook's magic, the launcher, `deepcontext doctor` and
 the profile file take names, defaults, help texts and rules from here; collectors read the values.
@@ -26,16 +26,16 @@ _FLAG: Final = Flag()
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """What is known of one option.
+    """Declaration of one option.
 
     Attributes:
-        name: the keyword in Python; the command line has it with dashes.
-        default: its value where none is given.
+        name: the keyword in Python; on the command line with dashes.
+        default: the value if none is given.
         rule: which values are allowed.
-        meaning: what it does, one line of help.
-        unit: of its value, as it ends the option's name in the profile file; "" for none.
-        placeholder: what stands for its value in the help of the command line; "" for a flag.
-        collectors: names of those that it belongs to; none where it belongs to the session.
+        meaning: what the option does, one line of help.
+        unit: unit of the value, which ends the option's name in the profile file; "" for none.
+        placeholder: name of the value in the help of the command line; "" for a flag.
+        collectors: names of the collectors that read it; none for an option of the session.
     """
 
     name: str
@@ -69,7 +69,7 @@ class SessionOptions:
     )
     jax_exact: bool = _option(
         default=False,
-        meaning="look into compiled JAX programs all the time instead of 5 % of it, for short "
+        meaning="look into compiled JAX programs all the time instead of 5 % of the time, for short "
         "programs and rare operations: about 10 % slower",
         collectors=("jax",),
     )
@@ -146,7 +146,7 @@ class SessionOptions:
 
 
 class OptionValues(TypedDict, total=False):
-    """The options as keywords of Python: for type checkers, which can read no table."""
+    """The options as Python keywords, for type checkers, which cannot read a table."""
 
     shapes: bool
     gpu_calls: bool
@@ -169,7 +169,7 @@ def checked(name: str, rule: Rule, value: Any) -> Any:
     """Return the value of an option as the session needs it.
 
     Raises:
-        UserError: it is not allowed; the message names the option.
+        UserError: the value is not allowed; the message names the option.
     """
     try:
         return rule.read(value)

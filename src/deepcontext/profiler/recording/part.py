@@ -25,13 +25,13 @@ class ProfiledPart:
     def __init__(
         self, path: Path, start: Callable[[Path], Session], stop: Callable[[str], Profile]
     ) -> None:
-        """Keep what to do.
+        """Remember how to start and stop.
 
         Args:
-            path: file to write to; None keeps a block's profile in memory and writes a function's to
-                ``FUNCTION.dcprof`` in the current folder.
+            path: file to write to; None keeps the profile of a block in memory and writes that of a
+                function to ``FUNCTION.dcprof`` in the current folder.
             start: starts the process's session.
-            stop: stops it, with the reason why it ends.
+            stop: stops the session; called with the reason why it ends.
         """
         self.result: Profile | None = None
         self._path = path
@@ -47,7 +47,7 @@ class ProfiledPart:
         self.result = self._stop("exit" if kind is None else f"exception: {kind.__name__}")
 
     def __call__(self, function: Function) -> Function:
-        """Decorate a function: each call is a session, calls that overlap are one."""
+        """Decorate a function: each call is a session; overlapping calls share one."""
         path = self._path
         if path is None:
             name = getattr(function, "__name__", type(function).__name__).strip("<>")
@@ -82,10 +82,10 @@ class _Call:
             self._has_begun = True
 
     def pause(self) -> None:
-        """The program's other work belongs to the session, too."""
+        """Do nothing: other work of the program belongs to the session, too."""
 
     def end(self, error: BaseException | None) -> None:
         if self._has_begun:
-            # A generator that is left half way is no failure.
+            # A generator that is closed early has not failed.
             is_closed = isinstance(error, GeneratorExit)
             self._part._end_call(None if is_closed else error)  # noqa: SLF001

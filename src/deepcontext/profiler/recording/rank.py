@@ -1,4 +1,4 @@
-"""Which of several processes of one job this is, as launchers tell it.
+"""Which process of a job this is, according to its launcher.
 
 Imports nothing but the standard library: it is loaded into the profiled program.
 """
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-# (rank, number of ranks): torchrun and its kin, Open MPI, MPICH and Intel MPI, Slurm. The launcher
-# that is nearest to the program comes first: torchrun may have been started by Slurm.
+# (rank, number of ranks): torchrun and launchers like it, Open MPI, MPICH and Intel MPI, Slurm. The
+# launcher nearest to the program comes first, because Slurm may have started torchrun.
 _VARIABLES: Final = (
     ("RANK", "WORLD_SIZE"),
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),

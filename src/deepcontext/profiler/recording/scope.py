@@ -1,4 +1,4 @@
-"""Named parts of the program, as frames of their own in the tree."""
+"""Named parts of the program, each a frame of the tree."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Scope:
     """A named part of the program: a block (``with``) or all calls of a function (decorator).
 
     Does nothing while no session runs. A decorated coroutine or generator is inside its scope while
-    it runs, and not while it waits for others.
+    it runs, and not while it is suspended.
     """
 
     def __init__(self, name: str) -> None:

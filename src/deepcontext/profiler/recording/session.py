@@ -96,7 +96,7 @@ class Session:
             _native.start_watcher(self._on_watcher, first, first)
 
     def _abandon(self) -> None:
-        """Take back what the beginning has started, without a last look at it."""
+        """Stop everything that was started, without reading what it recorded."""
         self._is_over = True
         with contextlib.ExitStack() as last_first:
             last_first.callback(_native.end)
@@ -115,7 +115,7 @@ class Session:
                 self._step_observers.append(collector)
 
     def _end(self, reason: str) -> Capture:
-        # Before the lock is taken: it waits for a snapshot under way, and that needs the lock.
+        # Before the lock is taken, because this waits for a running snapshot, which needs the lock.
         _native.stop_watcher()
         with self._lock:
             if self._is_over:
@@ -128,7 +128,7 @@ class Session:
                 collector.stop()
             _native.end()
             capture = self._save(reason)
-            if self._launched_as is None:  # the launcher says it in its own way
+            if self._launched_as is None:  # the launcher prints them itself
                 for note in self.file_notes:
                     _warn(note)
             return capture
@@ -144,7 +144,7 @@ class Session:
     def step(self) -> None:
         """Mark the end of one step of the program's main loop.
 
-        The time of a step is that between two marks; before the first mark the program warms up.
+        A step takes the time between two marks; the time before the first mark is warm-up.
         """
         now = time.perf_counter_ns()
         if self._step_start_ns:
@@ -156,7 +156,7 @@ class Session:
             observer.on_step()
 
     def scope(self, name: str) -> Scope:
-        """Give what runs inside a frame of its own: ``with session.scope("evaluate"): ...``."""
+        """Put what runs inside under a named frame: ``with session.scope("evaluate"): ...``."""
         return Scope(name)
 
     # -- snapshots
@@ -187,16 +187,16 @@ class Session:
         """Write what was recorded so far to the session's file, if it has one."""
         if self._file is None:
             return self._capture(reason)
-        self._file.make_way()  # before the notes are taken, which tell of it
+        self._file.make_way()  # before the capture, whose notes tell about a changed name
         capture = self._capture(reason)
         self._file.write(capture.encode())
         return capture
 
     def _on_watcher(self) -> None:
-        """Called by the native watcher thread; whatever fails here must not reach the program.
+        """Write a snapshot; called by the native watcher thread, so nothing may be raised.
 
-        A program that is killed loses what it did since the last snapshot. While it is young, the
-        interval is its age, so that it loses at most half.
+        A program that is killed loses what it did since the last snapshot. Early in a run the
+        interval is the age of the run, so that at most half of the run is lost.
         """
         begun = time.thread_time()
         try:
@@ -360,7 +360,10 @@ class SessionManager:
             session._discard()  # noqa: SLF001
 
     def _add_process_hooks(self) -> None:
-        """A process with a thread of ours must not look multi-threaded to `os.fork`."""
+        """Register for exit and forks.
+
+        The watcher thread pauses at a fork, because `os.fork` warns about processes with threads.
+        """
         if self._has_process_hooks:
             return
         self._has_process_hooks = True
@@ -381,7 +384,7 @@ class SessionManager:
         _native.resume_watcher()  # also of a session that is about to start on another thread
 
     def _after_fork_in_child(self) -> None:
-        # The native side stopped recording before this; a lock that was held stays held for ever.
+        # The native side has stopped recording. A lock that was held at the fork is never released.
         self._lock = threading.Lock()
         self._session = None
 
@@ -394,7 +397,7 @@ def _working_directory() -> str:
 
 
 def _warn(text: str) -> None:
-    # Not `warnings`: a program may have made errors of them, and the profile is safe.
+    # Not `warnings`: a program may turn them into errors, and the profile is safe.
     import logging  # noqa: PLC0415  hardly ever needed
 
     logging.getLogger("deepcontext").warning("%s", text)

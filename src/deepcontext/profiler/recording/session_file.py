@@ -1,7 +1,7 @@
-"""The file that a session writes, once or again and again.
+"""The file that a session writes, once or repeatedly.
 
-Does not know what is in it. Invariant: a file that the program, or somebody else, puts under the
-session's name meanwhile stays; the profile is then written beside it, and `notes` says so.
+Does not know its content. Invariant: a foreign file that appears under the session's name during
+the run is kept; the profile is then written beside it, and `notes` says so.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class SessionFile:
         self.path = Path(path).absolute()
         self._wanted = self.path
         self._force = force
-        # A device holds one profile after the other, so it gets the last one only.
+        # On a device snapshots would follow one another, so only the last profile is written.
         self.takes_snapshots = not self.path.exists() or self.path.is_file()
 
     @property
@@ -47,13 +47,13 @@ class SessionFile:
         if self.path == self._wanted:
             return ()
         note = (
-            f"'{self._wanted.name}' became something else than a profile while the program ran, and "
+            f"while the program ran, a file that is no profile appeared at '{self._wanted.name}', and "
             f"was left as it is; the profile was written to '{self.path.name}' beside it"
         )
         return (note,)
 
     def make_way(self) -> None:
-        """Go on under another name if what may not be replaced has the present one."""
+        """Choose another name if the file at the present one may not be replaced."""
         try:
             check(self.path, force=self._force)
         except writing.ForeignFileError:
@@ -68,12 +68,12 @@ class SessionFile:
         """
         try:
             writing.write(content, self.path, writing.PROFILE, force=self._force)
-        except writing.ForeignFileError:  # between the two
+        except writing.ForeignFileError:  # it appeared after `make_way`
             self.make_way()
             writing.write(content, self.path, writing.PROFILE, force=self._force)
 
     def remove(self) -> None:
-        """Remove what was written, unless something else has taken its place."""
+        """Remove the profile, unless another file has taken its place."""
         target = Path(os.path.realpath(self.path))
         with contextlib.suppress(OSError):
             with target.open("rb") as file:
@@ -85,11 +85,13 @@ class SessionFile:
         wanted = self._wanted
         for number in range(2, _MOST_NAMES):
             yield wanted.with_name(f"{wanted.stem}.{number}{wanted.suffix}")
-        raise UserError(f"cannot write '{wanted}': it and all names beside it are taken")
+        raise UserError(
+            f"cannot write '{wanted}': it and all numbered names beside it exist; choose another name"
+        )
 
 
 def check(path: str | os.PathLike[str], *, force: bool = False) -> None:
-    """Find out before anything runs whether a session may write its profile to `path`.
+    """Check, before anything runs, that a session may write its profile to `path`.
 
     Raises:
         UserError: it may not or cannot be written there.
@@ -108,4 +110,4 @@ def _is_pipe(name: str) -> bool:
     try:
         return stat.S_ISFIFO(os.stat(name).st_mode)  # noqa: PTH116
     except (OSError, ValueError):
-        return False  # what else is wrong with it, `writing.check` says
+        return False  # `writing.check` reports all other errors

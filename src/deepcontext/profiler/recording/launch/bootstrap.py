@@ -2,7 +2,7 @@
 
 `begin` is called by `path/sitecustomize.py` before the program's first line, `finish` by `atexit`
 after its last. Does not measure and does not render. Invariant: whatever goes wrong here, the
-program runs and ends as it would have.
+program runs and ends as it does without the profiler.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def begin(
     package_root: str,
     begun_ns: int,
 ) -> None:
-    """Start the session and see to it that it ends with the program.
+    """Start the session and make sure that it ends with the program.
 
     Args:
         recorder: starts and stops the session.
@@ -73,7 +73,7 @@ def begin(
         begun_ns: when the profiler's start began, by `time.perf_counter_ns`.
     """
     launch = _Launch(recorder, options, package_root)
-    # Before the session starts, so that it runs after everything that is registered later.
+    # Registered before the session starts, so that `finish` runs after handlers registered later.
     atexit.register(launch.finish)
     try:
         launch.start(begun_ns)
@@ -86,9 +86,9 @@ def begin(
 
 
 def _hide_shadowed(import_folder: str, known_modules: frozenset[str]) -> None:
-    """Let the program import its own `queue.py` although the profiler needed the standard one.
+    """Let the program import a `queue.py` beside it although the profiler has loaded the standard one.
 
-    The module goes out of `sys.modules`; the profiler's code that has imported it goes on using it.
+    The standard module is removed from `sys.modules`; the profiler keeps its references to it.
     """
     is_library = import_folder == str(Path(os.__file__).resolve().parent)
     if sys.flags.safe_path or is_library or not import_folder:
@@ -113,7 +113,7 @@ class _Launch:
         self._options = options
         self._package_root = package_root
         self._pid = os.getpid()
-        # As they are now: the program may change them.
+        # Copied now, because the program may change them.
         self._environment = dict(os.environ)
         self._executable = sys.executable
         self._stderr = StandardError()
@@ -124,12 +124,12 @@ class _Launch:
     def start(self, begun_ns: int) -> None:
         """Start the session."""
         if self._options.strict:
-            _native.set_exit_status(0)  # so early that what registers with atexit still runs
+            _native.set_exit_status(0)  # its handler is registered first, so that it runs last
         self._session = self._recorder.start(self._options)
         self._start_ns = time.perf_counter_ns() - begun_ns
 
     def finish(self) -> None:
-        """Stop the session, write the profile and say where it is; nothing in a forked child."""
+        """Stop the session, write the profile and say where; do nothing in a forked child."""
         if os.getpid() != self._pid:
             return
         try:
@@ -138,14 +138,14 @@ class _Launch:
             else:
                 self._discard()
         except KeyboardInterrupt:
-            self._stderr.say("interrupted while the profile was finished")
+            self._stderr.say("interrupted while the profile was being written")
             self.fail()
         except Exception as error:  # noqa: BLE001  the program's exit status must not change
             self._stderr.say(self._failure(error))
             self.fail()
 
     def fail(self) -> None:
-        """Let the program end with an error if that was asked for, and if it succeeds."""
+        """With --strict, make a program that succeeds end with an error."""
         if self._options.strict:
             _native.set_exit_status(EnvironmentProblem.exit_code)
 
@@ -183,24 +183,24 @@ class _Launch:
             self._stderr.say("no profile written: the program did not begin")
 
     def _written(self) -> tuple[str, str]:
-        """Return the path of the profile, and the same as the person would type it."""
+        """Return the path of the profile, absolute and as the user would type it."""
         path = self._session.path if self._session else None
         if path is None or str(path) == self._options.output:
             return self._options.output, self._options.label
         return str(path), str(Path(self._options.label).with_name(path.name))
 
     def _report(self, output: str) -> None:
-        """Print the short report from a process of its own.
+        """Print the short report from a separate process.
 
-        In this one, the libraries that draw it would have to be loaded among the program's modules,
+        In this process, the libraries that draw the report would run among the program's modules,
         warning filters and replaced streams.
         """
-        if not self._stderr.takes_words():
+        if not self._stderr.has_room():
             return
         environment = {k: v for k, v in self._environment.items() if not k.startswith("PYTHON")}
         python_path = [self._package_root, self._environment.get("PYTHONPATH", "")]
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, python_path))
-        # A handler of the program would be called for a child that is not the program's.
+        # A handler of the program must not be called for a child that the program did not start.
         previous = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         child = os.posix_spawn(
             self._executable,
@@ -220,10 +220,10 @@ class _Launch:
 
 
 def _has_begun() -> bool:
-    """Say whether a line of the program ran: a missing module or a syntax error comes before."""
+    """Return whether a line of the program ran: not so for a missing module or a syntax error."""
     kind = getattr(sys, "last_type", None)
     is_refused = isinstance(kind, type) and issubclass(kind, SyntaxError)
-    # runpy puts the file of the module in the place of "-m" right before it runs the module.
+    # runpy replaces "-m" by the file of the module right before it runs the module.
     if not is_refused and getattr(sys, "argv", [])[:1] != ["-m"]:
         return True
     traceback = getattr(sys, "last_traceback", None)
@@ -251,7 +251,7 @@ def _identity_of(file: str) -> tuple[int, int] | None:
 
 
 def _flush_stdout() -> None:
-    # What the program has printed comes before what the profiler prints. Where this fails, the
-    # interpreter's own flush fails next, and says so.
+    # Output of the program comes before that of the profiler. If this flush fails, the interpreter's
+    # flush fails next and reports it.
     with contextlib.suppress(Exception):
         sys.stdout.flush()

@@ -1,8 +1,8 @@
 """The command that runs a program exactly as plain `python` does, with the profiler inside.
 
-Does not run it. The program gets an interpreter of its own, so `__main__`, `sys.path`, signals,
-exit status and pickling are Python's own work and not an imitation; one folder on PYTHONPATH and
-one variable are all that differs, and `path/sitecustomize.py` takes both back.
+Does not run it. The program gets a fresh interpreter, so Python itself provides `__main__`,
+`sys.path`, signals, exit status and pickling. Only one folder on PYTHONPATH and one variable
+differ, and `path/sitecustomize.py` removes both.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class LaunchCommand:
     """One process to start.
 
     Attributes:
-        argv: its words, the interpreter first.
-        environment: its variables.
+        argv: its arguments, the interpreter first.
+        environment: its environment variables.
     """
 
     argv: tuple[str, ...]
@@ -51,15 +51,15 @@ def profiled_command(program: Program, options: LaunchOptions) -> LaunchCommand:
     """Return the command that runs `program` with a session from before its first line.
 
     Raises:
-        UserError: the interpreter flags of this process keep any PYTHONPATH from being read.
+        UserError: the interpreter flags of this process make Python ignore PYTHONPATH.
     """
     plain = plain_command(program)
     _check_flags(plain)
     environment = plain.environment
-    own = environment.get("PYTHONPATH")
-    note = {"pythonpath": own, "options": asdict(options)}
+    user_path = environment.get("PYTHONPATH")
+    note = {"pythonpath": user_path, "options": asdict(options)}
     # An empty entry would mean the current folder, which an empty PYTHONPATH does not.
-    environment["PYTHONPATH"] = f"{SHIM_FOLDER}{os.pathsep}{own}" if own else str(SHIM_FOLDER)
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, (str(SHIM_FOLDER), user_path)))
     environment[VARIABLE] = json.dumps(note)
     return LaunchCommand(plain.argv, environment)
 
@@ -67,8 +67,8 @@ def profiled_command(program: Program, options: LaunchOptions) -> LaunchCommand:
 def interpreter_flags(orig_argv: tuple[str, ...]) -> tuple[str, ...]:
     """Return the flags before ``-m deepcontext`` on an interpreter's command line.
 
-    Flags of any other start (the ones in a console script's first line) were not chosen by the
-    person who profiles, so there are none then.
+    Flags of any other start (those in a console script's first line) were not chosen by the user,
+    and are not returned.
     """
     index = 1
     while index < len(orig_argv) and orig_argv[index].startswith("-"):

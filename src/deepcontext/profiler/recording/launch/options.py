@@ -1,7 +1,7 @@
 """What the launcher tells the program's interpreter, through one environment variable.
 
 Does not read or change the environment itself (`command.py` writes it, `path/sitecustomize.py`
-takes it away again).
+removes it).
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ class LaunchOptions:
 
     Attributes:
         output: absolute path of the profile file.
-        label: the same path as the person typed it, for messages.
+        label: the same path as the user typed it, for messages.
         session: what is recorded.
-        script: the program as the person typed it, without its arguments.
+        script: the program as the user typed it, without its arguments.
         report: whether a short report is printed when the program ends.
         quiet: whether nothing but a failure of the profiler is printed.
         strict: whether a program that succeeds exits with an error when its profile has one.
-        force: whether the file to write is replaced even where it is no profile.
+        force: whether the output file is replaced even if it is no profile.
         import_folder: what the interpreter will put first on `sys.path`.
-        timings: path of a JSON file that gets what start and stop cost, or "" for none.
+        timings: path of a JSON file for the durations of start and stop, or "" for none.
     """
 
     output: str
@@ -47,5 +47,5 @@ class LaunchOptions:
 
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> LaunchOptions:
-        """Build the options from their fields, as JSON has brought them into the program."""
+        """Build the options from their fields, as read from JSON."""
         return cls(**{**fields, "session": SessionOptions.of(fields["session"])})

@@ -1,7 +1,7 @@
-"""The program a person asks to profile, as its interpreter would be given it.
+"""The program to profile, as arguments of its interpreter.
 
 Does not start anything. Invariant: `arguments` is, word for word, what follows the interpreter's
-own flags on the command line of a plain `python`.
+flags on the command line of a plain `python`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Program:
 
     @property
     def stem(self) -> str:
-        """Name that files about this program carry, without a suffix."""
+        """Name for files about this program, without a suffix."""
         first = self.arguments[0]
         if first.startswith("-m"):
             return first[2:] or self.arguments[1]
@@ -65,7 +65,7 @@ class Program:
         return str(script.parent if _is_source(script) else script)
 
     def check(self) -> None:
-        """Find out before anything runs that there is something to run.
+        """Check that the program exists, before anything runs.
 
         Raises:
             UserError: the script does not exist, cannot be read, or is a folder without
@@ -89,7 +89,7 @@ class Program:
             raise UserError(f"cannot profile '{target}': it may not be read by this user")
 
     def _hint(self) -> str:
-        """Say what to write instead of a word that is no file."""
+        """Suggest what to write instead of a word that names no file."""
         target, *rest = self.arguments
         if _PYTHON.fullmatch(target):
             return f"leave the word out: deepcontext profile {shlex.join(rest) or 'SCRIPT'}"

@@ -1,7 +1,7 @@
-"""Standard error as the program began with it: where the launcher's words go.
+"""Standard error as it was when the program began: where the launcher prints.
 
-Does not use `sys.stderr`, which the program may replace. Invariant: a stream that is closed, full or
-read by nobody costs words and nothing else.
+Does not use `sys.stderr`, which the program may replace. Invariant: if the stream is closed, full or
+read by nobody, the launcher's lines are lost and nothing else.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ _LONGEST_WAIT_MS: Final = 1000
 
 
 class StandardError:
-    """The file that was on descriptor 2 when this was made; none if there was no file."""
+    """The file that was open as descriptor 2 when this object was made, if there was one."""
 
     def __init__(self) -> None:
         self._identity = _identity()
 
-    def takes_words(self) -> bool:
-        """Return whether the same file is there still, and has space for a few lines."""
+    def has_room(self) -> bool:
+        """Return whether descriptor 2 is still that file, with space for a few lines."""
         if self._identity is None or self._identity != _identity():
-            return False  # the program has closed it, and it may be one of its own files now
+            return False  # closed by the program: descriptor 2 may be one of its files now
         poll = select.poll()
         poll.register(_DESCRIPTOR, select.POLLOUT)
         if poll.poll(_LONGEST_WAIT_MS) != [(_DESCRIPTOR, select.POLLOUT)]:
@@ -34,9 +34,9 @@ class StandardError:
 
     def say(self, text: str) -> None:
         """Write one line, marked as the profiler's."""
-        if not self.takes_words():
+        if not self.has_room():
             return
-        # Where the program has restored the signal's default action, it would end the program.
+        # The signal would end a program that has restored its default action.
         earlier = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGPIPE})
         try:
             os.write(_DESCRIPTOR, f"[deepcontext] {text}\n".encode(errors="backslashreplace"))

@@ -1,13 +1,13 @@
 """Start the profiler in a program that `deepcontext profile` launched, then step aside.
 
-The interpreter imports this file because its folder is first on PYTHONPATH. It takes back what the
-launcher added, so that the program and its children see what they would see without it, and ends
-by importing the `sitecustomize` that would have been found, if there is one. Nothing else may lie
-in this folder: it would shadow a module of the program.
+The interpreter imports this file because its folder is first on PYTHONPATH. The file removes what
+the launcher added, so that the program and its children see what they see without the launcher, and
+ends by importing the `sitecustomize` that would have been found, if there is one. No other file may
+be in this folder, because it would shadow a module of the program.
 """
 
 # ruff: noqa: INP001  an entry of sys.path, not a package
-# Only what the interpreter has loaded already is imported before the traces are gone.
+# Until the traces are removed, only modules that the interpreter has loaded already are imported.
 import os
 import sys
 import time
@@ -55,7 +55,7 @@ def _begin(known_modules: frozenset[str], note: str) -> None:
     )
 
 
-def _take_traces_back() -> str | None:
+def _remove_traces() -> str | None:
     folder = __file__.rpartition("/")[0]
     sys.path[:] = [entry for entry in sys.path if entry != folder]
     sys.path_importer_cache.pop(folder, None)
@@ -70,15 +70,15 @@ def _say(text: str) -> None:
 
 
 _known_modules = frozenset(sys.modules)
-_note = _take_traces_back()
+_note = _remove_traces()
 if _note is not None:
     try:
         _begin(_known_modules, _note)
-    except Exception as _error:  # noqa: BLE001  no failure of ours may stop the program
+    except Exception as _error:  # noqa: BLE001  no failure of the profiler may stop the program
         _say(
             "the program runs unprofiled: the profiler did not start: "
             f"{type(_error).__name__}: {_error}"
         )
-# Where there is no other one this fails as a missing sitecustomize does, which site expects.
+# If there is no other one, this fails as a missing sitecustomize does, which `site` expects.
 del sys.modules[__name__]
 __import__("sitecustomize")
