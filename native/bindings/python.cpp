@@ -51,7 +51,7 @@ CodeRule::FileMatch matchOf(const std::string &name) {
   throw nb::value_error("match is not one of exact, prefix, suffix");
 }
 
-nb::list walkOwnFrames() {
+nb::list walkCurrentFrames() {
   nb::list frames;
   for (auto [code, offset] : walkForCheck()) {
     auto *object = reinterpret_cast<PyObject *>(const_cast<PyCodeObject *>(code));
@@ -77,7 +77,7 @@ void bindFrames(nb::module_ &module) {
     return reasonOf([](auto *reason) { return CodeTable::instance().watch(reason); });
   });
   module.def("unwatch_code", [] { CodeTable::instance().unwatch(); });
-  module.def("walk_own_frames", walkOwnFrames);
+  module.def("walk_current_frames", walkCurrentFrames);
   module.def("line_of_instruction", [](nb::bytes table, int first_line, uint32_t offset) {
     return lineOfInstruction({table.c_str(), table.size()}, first_line, offset);
   });
@@ -120,7 +120,7 @@ void bindFrames(nb::module_ &module) {
 }
 
 void bindWatcher(nb::module_ &module) {
-  module.def("start_own_thread", [](nb::callable work) {
+  module.def("start_internal_thread", [](nb::callable work) {
     InternalThreadInheritance inherited;
     nb::module_::import_("_thread").attr("start_new_thread")(work, nb::make_tuple());
   });

@@ -99,7 +99,7 @@ def watch_code() -> str:
     """Return "" or the reason why destroyed code objects cannot be noticed."""
 
 def unwatch_code() -> None: ...
-def walk_own_frames() -> list[tuple[CodeType, int]]: ...
+def walk_current_frames() -> list[tuple[CodeType, int]]: ...
 def line_of_instruction(table: bytes, first_line: int, offset: int) -> int: ...
 def set_module_call(code: CodeType | None) -> None: ...
 def set_module_resolver(resolver: Callable[[list[list[object]]], None] | None) -> None: ...
@@ -121,7 +121,7 @@ def objects_of(*kinds: type) -> list[Any]:
 def clear_modules() -> None: ...
 
 # -- snapshots
-def start_own_thread(work: Callable[[], None]) -> None:
+def start_internal_thread(work: Callable[[], None]) -> None:
     """Run `work` on a Python thread that has our name and takes no signals from its first moment.
 
     Samples leave it out; what it raises is printed as of any `_thread` thread.
@@ -178,7 +178,7 @@ class SamplerCounts(TypedDict):
     unanswered: int
     threads: int
     threads_refused: int
-    own_cpu_ns: int
+    internal_cpu_ns: int
 
 class PerfCounts(TypedDict):
     """What became of the counters of the running or last session."""

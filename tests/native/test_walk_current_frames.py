@@ -32,7 +32,7 @@ def _check() -> int:
 
     The two calls stand on different instructions of this frame, so its own is left out.
     """
-    seen, expected = _native.walk_own_frames(), _expected()
+    seen, expected = _native.walk_current_frames(), _expected()
     assert [code for code, _ in seen] == [code for code, _ in expected]
     assert seen[1:] == expected[1:]
     own = [line for start, end, line in _check.__code__.co_lines() if start <= seen[0][1] < end]

@@ -1,4 +1,4 @@
-"""Sources of measurements, one a file. Listed once, in the order in which they start."""
+"""Sources of measurements, one a file; listed here once, in the order in which they start."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ ALL: tuple[Callable[[], Collector], ...] = (
     PythonFrames,
     NativeFrames,
     TorchOperators,
-    TorchMemory,  # after the operators: their calibration allocates tensors of its own
+    TorchMemory,  # after the operators, whose calibration allocates tensors
     TorchCompile,
     JaxPrograms,
     NvidiaGpu,
     AmdGpu,
     Counters,  # before the sampler, which reads them
-    CpuSampling,  # last to start and first to stop: others' work is not the program's
+    CpuSampling,  # last to start and first to stop: samples must not see the other collectors work
 )

@@ -182,7 +182,7 @@ assert files() == before
 @needs_kernel_events
 @pytest.mark.parametrize(
     ("limit", "reason"),
-    [(0, "more threads at once than are counted"), (60, "too many open files")],
+    [(0, "more threads at once than can be counted"), (60, "too many open files")],
 )
 def test_threads_that_are_not_counted_are_told(run: Run, limit: int, reason: str) -> None:
     program = f"""

@@ -353,8 +353,9 @@ def test_doctor_says_what_amd_needs(amd: FakeGpu, tmp_path: Path) -> None:
 
 
 def test_doctor_says_that_there_are_two_tools(sdk: FakeGpu) -> None:
-    found = doctor(sdk, ROCP_TOOL_LIBRARIES="/opt/rocm/lib/librocprofiler-sdk-tool.so")
-    assert "another ROCm tool is asked for by $ROCP_TOOL_LIBRARIES=" in found
+    tool = "/opt/rocm/lib/librocprofiler-sdk-tool.so"
+    found = doctor(sdk, ROCP_TOOL_LIBRARIES=tool)
+    assert f"$ROCP_TOOL_LIBRARIES={tool} loads another ROCm tool" in found
 
 
 def test_a_tool_that_is_loaded_before_the_program_is_seen(

@@ -199,7 +199,7 @@ def test_a_program_that_is_not_known_keeps_the_names_of_its_operations(
     path = profile.path(_kernels(profile)["kernel_fusion.1"])
     assert [frame.name for frame in path[-2:]] == ["fusion.1", "kernel_fusion.1"]
     (report,) = [c for c in profile.trust.collectors if c.name == "jax"]
-    assert "1 of 1 operations on the GPU are of unknown programs" in report.reason
+    assert "1 of 1 operations on the GPU belong to unknown programs" in report.reason
 
 
 def test_ranges_of_others_and_odd_ones_do_no_harm(nvidia: FakeGpu, client: ctypes.CDLL) -> None:

@@ -139,7 +139,7 @@ def test_a_tool_that_takes_the_records_is_not_passed_over(record: Record, nvidia
     recording = record(work)
     assert recording.counters["gpu_records_matched"] == 10
     notes = " ".join(recording.profile.trust.notes)
-    assert "only 10 records came for 100 launches: another profiler may have taken" in notes
+    assert "only 10 records arrived for 100 launches: another profiler may have taken" in notes
 
 
 def test_a_tool_that_takes_all_records_makes_an_error(record: Record, nvidia: FakeGpu) -> None:

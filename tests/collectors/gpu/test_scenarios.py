@@ -306,6 +306,6 @@ def test_a_launch_that_left_no_record_is_an_error(record: Record, gpu: FakeGpu) 
     recording = record(work)
     assert recording.counters["gpu_errors"] == 1
     assert recording.report.status == "degraded"
-    assert "not one record of it came" in recording.report.reason
+    assert "not one record arrived" in recording.report.reason
     assert recording.profile.trust.notes[0].startswith("error: ")
     assert "3 times" in recording.profile.trust.notes[0]

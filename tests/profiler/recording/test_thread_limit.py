@@ -115,9 +115,9 @@ def test_what_waits_for_the_end_of_a_thread_does_not_wait_for_none(tmp_path: Pat
         tmp_path,
         """
         from deepcontext.collectors.jax.sampling import Sampler
-        from deepcontext.collectors.shared.internal_thread import OwnThread
+        from deepcontext.collectors.shared.internal_thread import InternalThread
         allow_threads(False)
-        thread = OwnThread(lambda: print("never"))
+        thread = InternalThread(lambda: print("never"))
         print(thread.start())
         thread.join()
         sampler = Sampler(None, exact=False)
@@ -126,7 +126,7 @@ def test_what_waits_for_the_end_of_a_thread_does_not_wait_for_none(tmp_path: Pat
         print(*sampler.state.refusals)
         allow_threads(True)
         runs = []
-        thread = OwnThread(lambda: runs.append("once"))
+        thread = InternalThread(lambda: runs.append("once"))
         was_started = thread.start()
         thread.join()
         print(was_started, *runs)

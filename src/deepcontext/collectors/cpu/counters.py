@@ -1,7 +1,7 @@
 """Counters of the processor and the kernel: cycles, cache misses, page faults, ...
 
 The CPU sampler reads them (`native/sampling/perf_counters.h`); this file chooses which, and says
-why the others cannot be. Off unless asked for.
+why others cannot be read. Off unless asked for.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from deepcontext.profiler.recording.options import SessionOptions
 
 _PARANOID_FILE: Final = Path("/proc/sys/kernel/perf_event_paranoid")
-# The kernel's own bound above which an ordinary process may count nothing.
+# Above this level the kernel lets an ordinary process count nothing.
 # Source: https://docs.kernel.org/admin-guide/sysctl/kernel.html#perf-event-paranoid
 _MOST_OPEN_LEVEL: Final = 2
-# Less than this part of the time counted is worth a warning.
+# Warn if counters ran for less than this share of the time.
 _NOTABLE_SHARE: Final = 0.95
 _NO_PMU: Final = (
     "the processor shows no such counter here, as in a virtual machine without a PMU; count on the "
-    "machine itself, or have the host pass its PMU on"
+    "host itself, or let the host pass its PMU through"
 )
 _TOO_MANY_FILES: Final = "too many open files; raise the limit (ulimit -n) or ask for fewer"
 _REASONS: Final = {
@@ -41,13 +41,13 @@ _REASONS: Final = {
     errno.ENODEV: _NO_PMU,
     errno.EOPNOTSUPP: _NO_PMU,
     errno.EPERM: (
-        "perf_event_open is forbidden, as container runtimes do (seccomp); start the container with "
-        "a profile that allows it, or with CAP_PERFMON"
+        "perf_event_open is forbidden, usually by the container runtime (seccomp); start the "
+        "container with a seccomp profile that allows it, or with CAP_PERFMON"
     ),
-    errno.ENOSYS: "this kernel has no perf_event_open, or a container keeps it back (seccomp)",
+    errno.ENOSYS: "this kernel has no perf_event_open, or the container hides it (seccomp)",
     errno.EMFILE: _TOO_MANY_FILES,
     errno.ENFILE: _TOO_MANY_FILES,
-    errno.EBUSY: "another program has the processor's counters to itself",
+    errno.EBUSY: "another program uses the processor's counters exclusively",
 }
 
 
@@ -75,7 +75,7 @@ class Counters:
         return Availability(available=True, reason="; ".join(filter(None, parts)))
 
     def start(self, options: SessionOptions) -> None:
-        """Choose what the sampler, which starts later, is to read.
+        """Choose what the sampler, which starts later, reads.
 
         Raises:
             EnvironmentProblem: with the reason why nothing can be counted.
@@ -85,14 +85,14 @@ class Counters:
             return
         if not options.cpu_rate:
             raise EnvironmentProblem(
-                "counters are read when threads are sampled, and the rate is 0; give --cpu-rate"
+                "counters are read when threads are sampled, and the sampling rate is 0; give --cpu-rate"
             )
         self._answers = _native.choose_perf_events(options.counters)
         if all(error for _, error, _ in self._answers):
             raise EnvironmentProblem(_refusals(self._answers))
 
     def stop(self) -> None:
-        """Leave nothing chosen for the next session."""
+        """Clear the choice, so that the next session begins without one."""
         if self._is_wanted:
             _native.choose_perf_events(())
 
@@ -100,7 +100,7 @@ class Counters:
         """Nothing arrives late."""
 
     def outcome(self) -> Outcome:
-        """Say what was counted, of how many threads, and what could not be."""
+        """Say what was counted, for how many threads, and what could not be counted."""
         if not self._is_wanted:
             return Outcome(Status.OFF, "none asked for; --counters names them")
         counts = _native.perf_counts()
@@ -139,8 +139,9 @@ def _notes(counts: _native.PerfCounts) -> tuple[str, ...]:
     if counts["running_ns"] < _NOTABLE_SHARE * counts["enabled_ns"]:
         share = counts["running_ns"] / counts["enabled_ns"]
         notes.append(
-            f"the processor's counters were shared with others or are too few: they counted "
-            f"{share:.0%} of the time and are scaled to all of it; ask for fewer --counters"
+            "the processor's counters are too few or were shared with other programs: they counted "
+            f"for {share:.0%} of the time, and their values are scaled to all of the time; ask for "
+            "fewer --counters"
         )
     return tuple(notes)
 
@@ -148,7 +149,7 @@ def _notes(counts: _native.PerfCounts) -> tuple[str, ...]:
 def _thread_refusal(counts: _native.PerfCounts) -> str:
     if counts["error"]:
         return _sentence(counts["error"])
-    return "more threads at once than are counted" if counts["threads_refused"] else ""
+    return "more threads at once than can be counted" if counts["threads_refused"] else ""
 
 
 def _user_only(answers: Sequence[tuple[str, int, bool]]) -> str:
@@ -157,7 +158,7 @@ def _user_only(answers: Sequence[tuple[str, int, bool]]) -> str:
 
 
 def _refusals(answers: Sequence[tuple[str, int, bool]]) -> str:
-    """Return why which events cannot be counted, those of one reason together; "" if all can."""
+    """Return which events cannot be counted and why, grouped by reason; "" if all can."""
     names_of: dict[str, list[str]] = {}
     for name, error, _ in answers:
         if error:
@@ -170,13 +171,13 @@ def _sentence(error: int) -> str:
     level = _paranoid()
     if error in {errno.EACCES, errno.EPERM} and level > _MOST_OPEN_LEVEL:
         return (
-            f"perf_event_paranoid is {level}; an administrator allows it with "
-            "'sysctl kernel.perf_event_paranoid=2', or gives the program CAP_PERFMON"
+            f"perf_event_paranoid is {level}; an administrator can allow counting with "
+            "'sysctl kernel.perf_event_paranoid=2', or give the program CAP_PERFMON"
         )
     if error == errno.EACCES:
         return (
-            f"it happens in the kernel, and perf_event_paranoid is {level}; an administrator allows "
-            "it with 'sysctl kernel.perf_event_paranoid=1', or gives the program CAP_PERFMON"
+            f"it happens in the kernel, and perf_event_paranoid is {level}; an administrator can "
+            "allow it with 'sysctl kernel.perf_event_paranoid=1', or give the program CAP_PERFMON"
         )
     return _REASONS.get(error) or f"the kernel refuses: {os.strerror(error)}"
 

@@ -1,8 +1,8 @@
 """Native C and C++ frames between Python, operators and GPU calls; only when asked for.
 
-The walk is native (`native/python/native_merge.h`), and so is the search for names, which happens
-when the profile is written and never on a thread of the program. This file switches it on and says
-how many walks did not reach the operator or Python frame that they were looking for.
+The stack walk is native (`native/python/native_merge.h`), and so is the search for names, which runs
+when the profile is written, never on a thread of the program. This file starts the walks and says
+how many did not reach the operator or Python frame that they were looking for.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from deepcontext.profiler.recording.collector import PhaseRule
     from deepcontext.profiler.recording.options import SessionOptions
 
-# More walks than this part of them ended early is worth a warning.
+# Warn if more than this share of the walks ended early.
 _NOTABLE_LOSS: Final = 0.02
 SECTION: Final = "native_files"
 
@@ -48,10 +48,10 @@ class NativeFrames:
         return Availability(available=True, reason="off by default")
 
     def start(self, options: SessionOptions) -> None:
-        """Begin to walk, if it was asked for.
+        """Begin to walk stacks, if the options ask for it.
 
         Raises:
-            EnvironmentProblem: when this processor's stacks cannot be walked.
+            EnvironmentProblem: when stacks cannot be walked on this processor.
         """
         self._is_wanted = options.native
         if not self._is_wanted:
@@ -69,7 +69,7 @@ class NativeFrames:
         """Nothing arrives late."""
 
     def outcome(self) -> Outcome:
-        """Say how many frames were seen, and which walks ended early, and why."""
+        """Say how many frames were seen, and how many walks ended early and why."""
         if not self._is_wanted:
             return Outcome(Status.OFF, "not asked for (--native)")
         counts = _native.native_counts()
@@ -89,7 +89,7 @@ class NativeFrames:
         )
 
     def sections(self) -> Mapping[str, bytes]:
-        """Return the files that native functions were seen in, with their build ids."""
+        """Return the files of the native functions that were seen, with their build ids."""
         if not self._is_wanted:
             return {}
         return {SECTION: json.dumps(_native.native_files()).encode()}
@@ -102,7 +102,7 @@ def _notes(counts: _native.NativeCounts) -> tuple[str, ...]:
     note = (
         f"{ended} of {counts['walks']} native stacks could not be walked to their operator or "
         f"Python frame: their outer native frames are missing ({counts['no_rule']} in code without "
-        f"unwind information, {counts['bad_stack']} not on the thread's own stack, "
+        f"unwind information, {counts['bad_stack']} not on the thread's stack, "
         f"{counts['too_deep']} too deep)"
     )
     return (note,)

@@ -1,8 +1,8 @@
 """Where threads spend their time between operators, by sampling.
 
 The sampler is native (`native/sampling/sampler.h`) and needs no GIL; this file starts it and says
-what became of its samples. What an operator takes is measured by its own collector and is not
-sampled: the two add up to a thread's elapsed time.
+what became of its samples. Time inside operators is measured by the framework's collector and not
+sampled: the two times add up to a thread's elapsed time.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from deepcontext.profiler.recording.collector import PhaseRule
     from deepcontext.profiler.recording.options import SessionOptions
 
-# More samples than this part of them lost is worth a warning.
+# Warn if more than this share of the samples was lost.
 _NOTABLE_LOSS = 0.02
 
 
@@ -72,7 +72,7 @@ class CpuSampling:
             raise EnvironmentProblem(reason)
 
     def stop(self) -> None:
-        """End, and charge what has not been charged yet."""
+        """Stop sampling, and charge the time that is not charged yet."""
         _native.stop_sampler()
 
     def settle(self) -> None:
@@ -89,7 +89,7 @@ class CpuSampling:
         return Outcome(
             Status.DEGRADED if limitation else Status.RAN,
             limitation,
-            {"rate_hz": self._rate_hz, "internal_cpu_time_ns": counts["own_cpu_ns"]},
+            {"rate_hz": self._rate_hz, "internal_cpu_time_ns": counts["internal_cpu_ns"]},
             {
                 "samples_running": counts["running"],
                 "samples_waiting": counts["waiting"],

@@ -1,8 +1,8 @@
 """AMD GPUs: kernels, copies, waiting and idle time through rocprofiler-sdk, or roctracer before ROCm 7.
 
 The collectors are native (`native/gpu/rocprofiler`, `native/gpu/roctracer`); this file chooses one,
-starts it before the ROCm runtime does, and says what is missing. No AMD hardware has run it yet: it
-conforms to the interfaces' binary layout and passes against fakes.
+starts it before the ROCm runtime starts, and says what is missing. Not yet run on AMD hardware: the
+collectors conform to the binary layout of the interfaces and are tested against fakes.
 """
 
 from __future__ import annotations
@@ -35,25 +35,23 @@ _NO_DRIVER = (
     "no AMD GPU driver on this machine (no /dev/kfd); in a container, give it the GPU with "
     "'--device /dev/kfd --device /dev/dri'"
 )
-_NO_ACCESS = (
-    "/dev/kfd may not be opened by this user; be a member of the groups 'render' and 'video'"
-)
+_NO_ACCESS = "this user may not open /dev/kfd; add the user to the groups 'render' and 'video'"
 _TOOL_VARIABLES = ("ROCP_TOOL_LIBRARIES", "HSA_TOOLS_LIB")
 # Libraries of AMD's own tools, when they are loaded before the program.
 _TOOL_LIBRARIES = ("rocprof", "roctracer", "omnitrace")
 _IN_TIME = (
-    "it must register before the program first uses the GPU, as 'deepcontext profile' does; a "
-    "session that the program begins later gets no kernels, and says so"
+    "the collector must register before the program first uses the GPU, as 'deepcontext profile' "
+    "does; a session that the program begins later gets no kernels, and says so"
 )
 _STALLS = (
-    "stalls (--stalls) are not sampled: AMD's PC sampling is a beta, for which the library wants "
-    "consent ($ROCPROFILER_PC_SAMPLING_BETA_ENABLED) because it can freeze the GPU, and its interface "
-    "differs between releases"
+    "stalls (--stalls) are not sampled: AMD's PC sampling is a beta that can freeze the GPU and that "
+    "must be enabled explicitly ($ROCPROFILER_PC_SAMPLING_BETA_ENABLED), and its interface differs "
+    "between releases"
 )
 
 
 class AmdGpu:
-    """Puts what AMD GPUs did under the call paths that asked for it."""
+    """Puts the work of AMD GPUs under the call paths that launched it."""
 
     name = "amd"
     phase_rules: Sequence[PhaseRule] = ()
@@ -63,7 +61,7 @@ class AmdGpu:
         self._collection = GpuCollection("amd")
 
     def probe(self) -> Availability:
-        """Say which interface can be loaded, and what is missing otherwise."""
+        """Say which interface can be loaded, or what is missing."""
         if not has_amd_driver():
             return Availability(available=False, reason=_NO_DRIVER)
         if os.path.exists("/dev/kfd") and not os.access("/dev/kfd", os.R_OK | os.W_OK):  # noqa: PTH110
@@ -79,7 +77,7 @@ class AmdGpu:
         )
 
     def start(self, options: SessionOptions) -> None:
-        """Register now: when the ROCm runtime is up, it is too late."""
+        """Register now, because it is too late once the ROCm runtime runs."""
         if not has_amd_driver():
             return
         interface, _, reason = _choose()
@@ -89,7 +87,7 @@ class AmdGpu:
             self._collection.begin(interface, options)
 
     def stop(self) -> None:
-        """End, with all that was launched until now."""
+        """Stop, after the records of all that was launched until now."""
         self._collection.end()
 
     def settle(self) -> None:
@@ -97,7 +95,7 @@ class AmdGpu:
         self._collection.flush()
 
     def outcome(self) -> Outcome:
-        """Say what came, and what was lost."""
+        """Say what was recorded, and what was lost."""
         return self._collection.outcome(_NO_DRIVER)
 
     def sections(self) -> Mapping[str, bytes]:
@@ -106,7 +104,7 @@ class AmdGpu:
 
 
 def _choose() -> tuple[Interface | None, str, str]:
-    """Return the interface to use, its version, and why not a better one."""
+    """Return the interface to use, its version, and why no better one is used."""
     hip = find_hip().path
     reasons = []
     if ROCTRACER_VARIABLE not in os.environ or ROCPROFILER_VARIABLE in os.environ:
@@ -137,10 +135,10 @@ def _dotted(version: int, major: int, minor: int) -> str:
 
 
 def _warning() -> str:
-    """Return what may keep records away: another tool, or a runtime that is up already."""
+    """Return what may keep records away: another tool, or a runtime that runs already."""
     warnings = [
-        f"another ROCm tool is asked for by ${variable}={os.environ[variable]}, which may take the "
-        "records; unset it to be sure"
+        f"${variable}={os.environ[variable]} loads another ROCm tool, which may take the records; "
+        "unset it"
         for variable in (*_TOOL_VARIABLES, "LD_PRELOAD")
         if _names_tool(variable, os.environ.get(variable, ""))
     ]

@@ -1,6 +1,6 @@
-"""What the GPU collectors of all vendors share: waiting for a framework, figures, the verdict.
+"""What the GPU collectors of all vendors share: waiting for a framework, figures, the outcome.
 
-Knows no vendor beyond the name of its native interface. Invariant: on a machine without the vendor's
+Knows of a vendor only the name of its native interface. Invariant: on a machine without the vendor's
 driver nothing is opened, hooked or started.
 """
 
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
     from deepcontext._native import GpuDevice
     from deepcontext.profiler.recording.options import SessionOptions
 
-# A vendor's profiler is started when one of these was loaded: a program that uses none of them
-# should not pay for a driver.
+# A vendor's profiler is started once one of these is loaded, so that a program that uses none of
+# them does not pay for a driver.
 GPU_FRAMEWORKS: Final = ("torch", "jax", "cupy", "numba", "triton", "tensorflow")
-# So many launches without one record are no accident of timing.
+# With this many launches, the absence of any record is not a matter of timing.
 _MANY_LAUNCHES: Final = 1000
-# CUPTI fills a buffer for each thread that has records: large ones would use the pool up at once. The
-# other libraries fill one for all, and handing one over costs most where it is small.
+# CUPTI fills a buffer for each thread with records, so large ones would use up the pool at once. The
+# other libraries fill one buffer for all threads; handing over many small ones would cost more.
 _BUFFER_BYTES: Final = {"cupti": 1 << 20, "rocprofiler": 4 << 20, "roctracer": 4 << 20}
 _POOL_BYTES: Final = 64 << 20
 _DEADLINE_S: Final = 10.0
-# Counters of the trust report, by the native figure they show.
+# Counters of the trust report, and the native figures that they show.
 _COUNTERS: Final = {
     "gpu_launches": "launches",
     "gpu_records_received": "received",
@@ -52,7 +52,7 @@ class Interface:
         name: "cupti", "rocprofiler" or "roctracer".
         profiler: library of the interface, for the dynamic linker.
         driver: library of the driver or run time, likewise.
-        warning: what a person should know about the choice of library; "" for nothing.
+        warning: what a user should know about the choice of library; "" for nothing.
     """
 
     name: str
@@ -65,11 +65,11 @@ class FrameworkWatch:
     """Calls back once, when the first GPU framework has been loaded, or at once if one is."""
 
     def __init__(self, on_load: Callable[[str], bool], on_failure: Callable[[str], None]) -> None:
-        """Keep what to call.
+        """Remember the callbacks.
 
         Args:
             on_load: gets the framework's name; returns whether waiting is over.
-            on_failure: told what `on_load` raised.
+            on_failure: called with what `on_load` raised.
         """
         self._on_load = on_load
         self._is_over = False
@@ -99,12 +99,12 @@ class FrameworkWatch:
         if self._is_over or not self._on_load(name):
             return
         self._is_over = True
-        for hook in self._hooks:  # another may be calling, and wait for this one
+        for hook in self._hooks:  # another hook may be calling, and wait for this one
             hook.cancel(waits=False)
 
 
 class GpuCollection:
-    """One native collector over a session: begin, flush, end, and what to say about it."""
+    """One native collector during a session: begin, flush, end and outcome."""
 
     def __init__(self, vendor: str) -> None:
         self._vendor = vendor
@@ -136,7 +136,7 @@ class GpuCollection:
         )
 
     def note(self, problem: str) -> None:
-        """Remember what makes the figures less than whole; "" for nothing."""
+        """Remember what makes the figures incomplete; "" for nothing."""
         if problem and problem not in self._problems:
             self._problems.append(problem)
 
@@ -159,7 +159,7 @@ class GpuCollection:
         """Say how it went.
 
         Args:
-            waiting_for: why nothing was begun, if nothing was.
+            waiting_for: the reason, if nothing was begun.
         """
         if self._interface is None and not self._refusal:
             return Outcome(Status.OFF, waiting_for)
@@ -206,7 +206,7 @@ class GpuCollection:
             return ""
         lost = f"{figures['dropped']} were dropped" if figures["dropped"] else "none was dropped"
         return (
-            f"{ERROR_MARK}the program launched GPU work {launches} times and not one record of it came "
+            f"{ERROR_MARK}the program launched GPU work {launches} times and not one record arrived "
             f"({lost} by the vendor's count), so all GPU times in this profile are missing; another "
             "profiler may have taken the records (torch.profiler, jax.profiler, nsys, rocprof), or "
             "the driver may be older than its profiling library"
@@ -243,13 +243,13 @@ def _notes(figures: dict[str, int]) -> list[str]:
     if figures.get("graphs_out_of_order"):
         notes.append(
             f"{figures['graphs_out_of_order']} graphs ran another number of kernels than was "
-            "captured: which is which is not known, so they are shown under the replay"
+            "captured: the kernels cannot be matched, so they are shown under the replay"
         )
     received, launches = figures["received"], figures["launches"]
     if 0 < received < launches // 2 and figures["graph_nodes_known"] == 0:
         notes.append(
-            f"only {received} records came for {launches} launches: another profiler may have taken "
-            "the rest"
+            f"only {received} records arrived for {launches} launches: another profiler may have "
+            "taken the rest"
         )
     return notes
 

@@ -1,7 +1,7 @@
 """Find the vendors' libraries without loading them.
 
-An environment variable wins; then what the program has mapped already, because a second copy beside
-it would see nothing; then wheels, toolkits, and what the dynamic linker finds.
+An environment variable wins; then a library that the program has loaded already, because a second
+copy would see nothing; then wheels, toolkits, and what the dynamic linker finds.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Library:
     Attributes:
         path: absolute path, or a bare file name for the dynamic linker to find.
         origin: how it was found, for messages.
-        warning: what a person should know about the choice; "" for nothing.
+        warning: what a user should know about the choice; "" for nothing.
     """
 
     path: str
@@ -64,8 +64,8 @@ def cuda_driver() -> str:
 def find_cupti() -> Library:
     """Return the libcupti to open.
 
-    Never fails: the last resort is a bare name that the dynamic linker may not find, and then its
-    message says so.
+    Never fails: the last resort is a bare name. If the dynamic linker cannot find it, its message
+    says so.
     """
     override = os.environ.get(CUPTI_VARIABLE)
     if override:
@@ -90,8 +90,8 @@ def _two_copies(mapped: list[str]) -> str:
 
 def _cuda_majors() -> tuple[int, ...]:
     """Return the majors of CUDA to look for, that of the loaded framework first."""
-    own = _major_of_torch() or _major_of_jax()
-    return _CUDA_MAJORS if not own else (own, *(each for each in _CUDA_MAJORS if each != own))
+    first = _major_of_torch() or _major_of_jax()
+    return (first, *(each for each in _CUDA_MAJORS if each != first)) if first else _CUDA_MAJORS
 
 
 def _major_of_torch() -> int:
@@ -101,7 +101,7 @@ def _major_of_torch() -> int:
 
 
 def _major_of_jax() -> int:
-    """Return that of jax's plugin, which loads its own libcupti only when a device is used."""
+    """Return the major of jax's plugin, which loads its libcupti only when a device is used."""
     if "jax" not in sys.modules:
         return 0
     plugins = (each for each in _CUDA_MAJORS if importlib.util.find_spec(f"jax_cuda{each}_plugin"))
@@ -126,7 +126,7 @@ def _toolkit_files(origin: str, root: Path, majors: Iterable[int]) -> Iterator[t
 
 
 def _namespace_folders(package: str) -> list[Path]:
-    """Return where a namespace package's parts are installed, without importing it."""
+    """Return the folders of a namespace package, without importing it."""
     spec = importlib.util.find_spec(package)
     return [Path(folder) for folder in (spec.submodule_search_locations or ())] if spec else []
 

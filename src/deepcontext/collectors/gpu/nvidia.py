@@ -1,7 +1,7 @@
 """NVIDIA GPUs: kernels, copies, memsets, waiting and idle time through CUPTI.
 
 The collector is native (`native/gpu/cupti`); this file decides when it starts, with which libcupti,
-and what to say when it cannot.
+and what the outcome is if it cannot.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _DRIVER_PARAMETERS = Path("/proc/driver/nvidia/params")
 
 
 class NvidiaGpu:
-    """Puts what NVIDIA GPUs did under the call paths that asked for it."""
+    """Puts the work of NVIDIA GPUs under the call paths that launched it."""
 
     name = "nvidia"
     phase_rules: Sequence[PhaseRule] = ()
@@ -51,7 +51,7 @@ class NvidiaGpu:
         self._copies: list[str] = []  # of libcupti, when the session began
 
     def probe(self) -> Availability:
-        """Say whether CUPTI can be loaded, which one, and what is missing otherwise."""
+        """Say which CUPTI can be loaded, or what is missing."""
         if not has_nvidia_driver():
             return Availability(available=False, reason=_NO_DRIVER)
         cupti = find_cupti()
@@ -91,7 +91,7 @@ class NvidiaGpu:
         self._watch.notice()
 
     def stop(self) -> None:
-        """End, with all that was launched until now."""
+        """Stop, after the records of all that was launched until now."""
         self._watch.cancel()
         self._collection.end()
         if self._collection.has_begun:
@@ -111,7 +111,7 @@ class NvidiaGpu:
         self._collection.flush()
 
     def outcome(self) -> Outcome:
-        """Say what came, and what was lost."""
+        """Say what was recorded, and what was lost."""
         reason = _WAITED_IN_VAIN if has_nvidia_driver() else _NO_DRIVER
         return self._collection.outcome(reason)
 
@@ -130,5 +130,5 @@ def _restriction() -> str:
         return ""
     return (
         "stall sampling (--stalls) needs administrator rights here; the nvidia module's option "
-        "NVreg_RestrictProfilingToAdminUsers=0 opens it to everybody"
+        "NVreg_RestrictProfilingToAdminUsers=0 allows it for all users"
     )

@@ -1,7 +1,7 @@
-"""What a GPU is, as far as analyzers need it: its number of multiprocessors.
+"""Properties of a GPU that analyzers need: its number of multiprocessors.
 
-Asks libraries that the program has loaded and set up, and starts none. Invariant: what they do not
-say is 0, not a guess.
+Asks libraries that the program has loaded and initialised, and starts none. Invariant: a figure that
+they do not know is 0, not a guess.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ def multiprocessors(interface: str, driver: str, device: int) -> int:
     """Return the number of multiprocessors (compute units) of a device, 0 where it is not known.
 
     Args:
-        interface: name of the vendor's profiling interface, as the native core has it.
+        interface: name of the vendor's profiling interface, as the native core names it.
         driver: the vendor's driver library.
         device: number of the device, as the interface counts.
     """
@@ -30,7 +30,7 @@ def _of_cuda(driver: str, device: int) -> int:
     count, handle = ctypes.c_int(0), ctypes.c_int(0)
     try:
         cuda = ctypes.CDLL(driver)
-        # A driver that the program has not set up answers with an error.
+        # A driver that the program has not initialised returns an error.
         if cuda.cuDeviceGet(ctypes.byref(handle), device):
             return 0
         if cuda.cuDeviceGetAttribute(ctypes.byref(count), _MULTIPROCESSOR_COUNT, handle):
@@ -41,7 +41,7 @@ def _of_cuda(driver: str, device: int) -> int:
 
 
 def _of_torch(device: int) -> int:
-    """Ask torch, if the program has set up its GPUs."""
+    """Ask torch, if the program has initialised its GPUs."""
     torch: Any = sys.modules.get("torch")
     try:
         if torch is None or not torch.cuda.is_initialized():

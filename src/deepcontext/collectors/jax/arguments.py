@@ -1,6 +1,6 @@
-"""What the arguments of a jitted call look like to its cache, and how two calls differ.
+"""How the cache of a jitted function sees the arguments of a call, and how two calls differ.
 
-Runs when something was compiled, so it may cost microseconds an argument. Does not keep arguments.
+Runs only after a compilation, so it may cost microseconds an argument. Does not keep arguments.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _SHORT_TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """One call's arguments as far as they choose the program.
+    """What chooses the compiled program among one call's arguments.
 
     Attributes:
         arrays: type by place, ``params['w']`` -> ``f32[8,4]``; what is traced.
         statics: value by name, shortened; what is compiled in.
-        values: values of Python numbers, which are traced, unless they are static after all.
+        values: values of Python numbers, which are traced unless jax treats them as static.
     """
 
     arrays: dict[str, str]
@@ -60,7 +60,7 @@ def describe(function: Any, positional: list[Any], keywords: tuple[str, ...]) ->
 
 
 def differences(before: Arguments, after: Arguments) -> list[str]:
-    """Say what changed, one sentence a change; empty when nothing did."""
+    """Say what changed, one sentence a change; empty if nothing changed."""
     changes = [
         f"static argument '{name}' changed from {old} to {after.statics[name]}"
         for name, old in before.statics.items()
@@ -75,7 +75,7 @@ def differences(before: Arguments, after: Arguments) -> list[str]:
     new = [place for place in after.arrays if place not in before.arrays]
     if gone or new:
         changes.append(
-            f"the structure of the arguments changed: {_places(new)} came, {_places(gone)} went"
+            f"the structure of the arguments changed: added {_places(new)}, removed {_places(gone)}"
         )
     if not changes:
         changes += [
@@ -87,7 +87,7 @@ def differences(before: Arguments, after: Arguments) -> list[str]:
 
 
 def _argument(place: str) -> str:
-    """Return ``argument 'x'``; one without a name, ``argument 0``, is named so already."""
+    """Return ``argument 'x'``, or ``argument 0`` for an argument without a name."""
     return place if place.startswith("argument ") else f"argument '{place}'"
 
 
@@ -112,7 +112,7 @@ def _parameter_names(function: Any, count: int) -> list[str]:
 
 
 def _static_names(function: Any, names: list[str]) -> set[str]:
-    info = getattr(function, "_jit_info", None)  # absent: told apart by their values alone
+    info = getattr(function, "_jit_info", None)  # absent: only changed values tell
     numbers = getattr(info, "static_argnums", ()) or ()
     by_name = getattr(info, "static_argnames", ()) or ()
     return {names[number] for number in numbers if -len(names) <= number < len(names)} | set(
@@ -125,7 +125,7 @@ def _leaves(name: str, value: Any) -> list[tuple[str, Any]]:
     try:
         leaves, _ = trees.tree_flatten_with_path(value)
         return [(name + trees.keystr(path), leaf) for path, leaf in leaves[:_MOST_LEAVES]]
-    except Exception:  # noqa: BLE001  a user's own container may refuse; its type is known still
+    except Exception:  # noqa: BLE001  a user's container may raise; its type is still known
         return [(name, value)]
 
 

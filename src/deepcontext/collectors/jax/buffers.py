@@ -1,9 +1,10 @@
-"""Memory of JAX arrays: which call made those that are alive, by looking from time to time.
+"""Memory of JAX arrays: periodically, which arrays are alive and which call made each.
 
-The native side notes which call made which array; this file asks the backends now and then which
-arrays are alive (`native/jax/live_arrays.cpp`): from a thread of ours, and at the ends of steps, where
-those of the steps before tell what grows. Asking is rationed by its own cost. Does not see what
-compiled programs need while they run: their own statistics say it (`compilation.py`).
+The native side notes which call made which array; this file periodically asks the backends which
+arrays are alive (`native/jax/live_arrays.cpp`): from a thread of the profiler, and at the ends of
+steps, where a comparison with earlier steps shows growth. The cost of asking limits how often it is
+done. Does not see what compiled programs need while they run: their statistics say it
+(`compilation.py`).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from deepcontext import _native
-from deepcontext.collectors.shared.internal_thread import NO_THREAD, OwnThread
+from deepcontext.collectors.shared.internal_thread import NO_THREAD, InternalThread
 from deepcontext.collectors.shared.memory_metrics import GROWTH
 from deepcontext.profiler.format.metric import Aggregation, MetricDescriptor
 
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 
 _EVERY_S: Final = 0.1
 _MOST_COST: Final = 1 / 500  # of the elapsed time
-_FREE_NS: Final = 50_000_000  # beyond it, for the ends of a short program's steps
-_CHUNK: Final = 1000  # arrays weighed at once: others wait for the interpreter meanwhile
+_FREE_NS: Final = 50_000_000  # allowed in addition, for the ends of steps in a short program
+_CHUNK: Final = 1000  # arrays weighed at once, while other threads wait for the GIL
 _PEAK: Final = "peak_bytes_in_use"  # as in jax's Device.memory_stats()
 
 METRICS: Final = (
@@ -39,7 +40,7 @@ METRICS: Final = (
         "jax_peak_bytes",
         "bytes",
         Aggregation.SUM,
-        "buffers of JAX arrays made here that were alive when JAX arrays held the most, of all "
+        "buffers of JAX arrays made here that were alive when JAX arrays held the most, among all "
         "the moments looked at",
     ),
     *GROWTH,
@@ -48,18 +49,18 @@ METRICS: Final = (
 
 @dataclass(slots=True)
 class BufferCounts:
-    """What was seen of the arrays' memory, as it goes into the profile.
+    """Figures about the memory of arrays, as stored in the profile.
 
     Attributes:
-        looks: moments looked at.
-        look_ns: processor time that took.
+        looks: number of times that living arrays were looked at.
+        look_ns: processor time of all looks.
         live_arrays: number of arrays alive at the last look.
-        live_bytes: their size.
-        peak_bytes: the most of all looks.
-        step_looks: ends of steps looked at.
-        growth_since_look: growth is counted from this one of them; 0 where it is not.
-        device_peak_bytes: by device, the allocator's own peak, programs at work included; only of
-            devices whose backend tells.
+        live_bytes: size of these arrays.
+        peak_bytes: the largest size at any look.
+        step_looks: number of looks at ends of steps.
+        growth_since_look: the look at an end of a step since which growth is counted; 0 for none.
+        device_peak_bytes: by device, the peak that its allocator reports, with running programs;
+            only of devices whose backend reports it.
     """
 
     looks: int = 0
@@ -73,13 +74,13 @@ class BufferCounts:
 
 
 class Buffers:
-    """Looks which arrays are alive, from a thread of its own and when told."""
+    """Looks which arrays are alive, from a thread of the profiler and when told."""
 
     def __init__(self, names: Names) -> None:
         self._names = names
         self._lock = threading.Lock()
         self._wake = threading.Event()
-        self._thread = OwnThread(self._run)
+        self._thread = InternalThread(self._run)
         self._is_watching = False
         self._begun = 0.0
         self._last_look = 0.0
@@ -99,7 +100,7 @@ class Buffers:
             return
         self._is_watching = True
         self._begun = time.monotonic()
-        # Before jax's own, which takes the backends away: what was registered last runs first.
+        # Runs before jax's handler, which removes the backends: handlers run last registered first.
         atexit.register(self.look_last)
         if not self._thread.start():
             self.failure = NO_THREAD
@@ -149,7 +150,7 @@ class Buffers:
     def _look(self, *, is_step_end: bool) -> None:
         clients = self._clients()
         if not clients:
-            return  # none yet; or none any more: jax takes them away as the program exits
+            return  # none yet, or no longer: jax removes them when the program exits
         self.counts.looks += 1
         _native.jax_begin_weighing()
         for client in clients:
@@ -163,7 +164,7 @@ class Buffers:
         counts.peak_bytes = max(counts.peak_bytes, counts.live_bytes)
 
     def _ask_devices(self) -> None:
-        """Read the peaks that the devices' allocators keep; the CPU's keeps none."""
+        """Read the peaks that the allocators of devices keep; that of the CPU keeps none."""
         for client in self._clients():
             for device in client.local_devices():
                 try:

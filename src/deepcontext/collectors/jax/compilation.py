@@ -1,7 +1,7 @@
 """Compiled programs: their operations, and when and why each was compiled.
 
-Wraps the one function through which jax compiles; it runs on the stack of the call that needs the
-program. Programs that were compiled before the session are asked of the backend. Does not keep
+Wraps the one function through which jax compiles; that function runs on the stack of the call that
+needs the program. The backend lists programs that were compiled before the session. Does not keep
 executables alive. Runs once a compilation, which takes milliseconds, so it may take microseconds.
 """
 
@@ -29,35 +29,35 @@ _TRACE_EVENT: Final = "/jax/core/compile/jaxpr_trace_duration"
 _LOWER_EVENT: Final = "/jax/core/compile/jaxpr_to_mlir_module_duration"
 _HIT_EVENT: Final = "/jax/compilation_cache/cache_hits"
 _MISS_EVENT: Final = "/jax/compilation_cache/cache_misses"
-_MOST_RECORDS: Final = 1000  # a program that compiles for ever must not fill memory
+_MOST_RECORDS: Final = 1000  # bounds the memory of a program that never stops compiling
 _MOST_PROGRAMS: Final = 2000  # likewise
-# Of the descriptions of operations, some 400 bytes each; as much again as JSON, in the profile.
+# For descriptions of operations, about 400 bytes each; the same again as JSON, in the profile.
 _MOST_PROGRAM_BYTES: Final = 32 << 20
 _MOST_VARIANTS: Final = 64  # argument types remembered for one function
 _MOST_FRAMES: Final = 40
 _MEMORY_PARTS: Final = ("argument", "output", "alias", "temp", "generated_code")
-_OWN_PARTS: Final = ("/deepcontext/collectors/", "/jax/_src/", "/jaxlib/", "/contextlib.py")
+_LIBRARY_PARTS: Final = ("/deepcontext/collectors/", "/jax/_src/", "/jaxlib/", "/contextlib.py")
 
 
 @dataclass(frozen=True, slots=True)
 class Compilation:
-    """One compilation, as it goes into the profile.
+    """One compilation, as stored in the profile.
 
     Attributes:
         function: name of the jitted function.
-        file: where it is defined; "" where that is not known.
+        file: where it is defined; "" if not known.
         line: first line of the definition, 0 where not known.
         module: name of the compiled module.
-        program: number of the program among the profile's, -1 if it could not be read.
+        program: number of the program in the profile, -1 if it could not be read.
         reason: "first", "arguments", "new object", "cache" or "unknown".
-        changes: what differs from the most similar compilation before, one sentence each.
+        changes: what differs from the most similar earlier compilation, one sentence each.
         path: Python frames of the call, outermost first, as [function, file, line].
-        trace_ns: time in Python, tracing; 0 where jax does not tell.
-        lower_ns: time turning the trace into a module; 0 where jax does not tell.
+        trace_ns: time of tracing, in Python; 0 if jax does not report it.
+        lower_ns: time of turning the trace into a module; 0 if jax does not report it.
         compile_ns: time in the compiler, or reading its cache.
-        cached: the program came from the persistent cache: its lines are those of the run that
-            wrote it.
-        is_stale: the program's lines lie outside the function as it is now.
+        cached: whether the program came from the persistent cache: its lines are then those of the
+            run that wrote the cache.
+        is_stale: whether the program's lines lie outside the function as it is now.
     """
 
     function: str
@@ -77,7 +77,7 @@ class Compilation:
 
 @dataclass(slots=True)
 class _Known:
-    """What was compiled of one function so far."""
+    """Earlier compilations of one function."""
 
     objects: list[weakref.ref[Any]] = field(default_factory=list)
     variants: list[Arguments] = field(default_factory=list)
@@ -98,7 +98,7 @@ class _Call:
 
 
 class _Pending(threading.local):
-    """Times of the calling thread's compilation under way, by function name."""
+    """Times of the compilation that the calling thread is running, by function name."""
 
     def __init__(self) -> None:
         self.trace_ns: dict[str, int] = {}
@@ -130,7 +130,7 @@ class CompileHook:
         self.cache_misses = 0
 
     def install(self) -> None:
-        """See compilations from now on, and programs that exist."""
+        """Read compilations from now on, and programs that exist."""
         self._compile = self._names.find("compile")
         if self._compile is not None:
             self._replacement = self._wrapper(self._compile.value)
@@ -143,17 +143,17 @@ class CompileHook:
         self.add_existing()
 
     def uninstall(self) -> None:
-        """Compile as before."""
+        """Remove the hooks."""
         if self._compile is not None:
             self._compile.restore(self._replacement)
         for listeners in ("_event_duration_secs_listeners", "_event_listeners"):
             registered = getattr(self._monitoring, listeners, [])
-            for mine in (self._on_duration, self._on_event):
-                if mine in registered:
-                    registered.remove(mine)
+            for listener in (self._on_duration, self._on_event):
+                if listener in registered:
+                    registered.remove(listener)
 
     def add_existing(self) -> None:
-        """Read programs that are loaded: called once, or again and again without the hook."""
+        """Read programs that are loaded: called once, or repeatedly if there is no hook."""
         backends = self._names.find("backends")
         for client in dict(backends.value if backends else {}).values():
             platform = str(getattr(client, "platform", ""))
@@ -168,7 +168,7 @@ class CompileHook:
             self._add_program(executable, platform, call=None, callers=[])
 
     def payload(self) -> dict[str, Any]:
-        """Return what goes into the profile's section "jax", JSON's types except the programs."""
+        """Return the content of the profile's section "jax" except the programs, in JSON types."""
         with self._lock:
             functions = [
                 {"function": name, "file": file, "line": line, "compilations": known.count,
@@ -183,7 +183,7 @@ class CompileHook:
             }
 
     def programs_json(self) -> bytes:
-        """Return the programs as the text of a JSON list; encoded once each."""
+        """Return the programs as the text of a JSON list; each is encoded once."""
         while (payload := _native.jax_program(self._written)) is not None:
             payload["memory"] = self._memory.pop(self._written, {})
             self._programs_text += b"," if self._written else b"["
@@ -204,7 +204,7 @@ class CompileHook:
             try:
                 backend = arguments[0] if arguments else keywords.get("backend")
                 self._on_compiled(executable, backend, compile_ns, sys._getframe(1))  # noqa: SLF001
-            except Exception as error:  # noqa: BLE001  jax must get its program whatever happens here
+            except Exception as error:  # noqa: BLE001  jax must get its program whatever fails here
                 self._fail(f"a compiled program was not read: {type(error).__name__}: {error}")
             return executable
 
@@ -279,7 +279,7 @@ class CompileHook:
                 _MOST_PROGRAM_BYTES,
             )
             if program < 0:
-                self._fail("a compiled program is no HLO module that this build can read")
+                self._fail("this build cannot read a compiled program: unknown form of HLO module")
             else:
                 self._memory[program] = _memory_of(executable)
         self._on_program(platform)
@@ -315,14 +315,14 @@ class CompileHook:
             self.cache_misses += 1
 
     def reasons(self) -> list[str]:
-        """Say what of the programs is not known, and why."""
+        """Say what is not known about the programs, and why."""
         counts = _native.jax_program_counts()
         hollow = counts["programs_without_operations"]
         if not hollow:
             return self.failures
         reason = (
             f"{hollow} of {counts['programs']} compiled programs have no operations in the "
-            f"profile: those before take {_MOST_PROGRAM_BYTES >> 20} MiB, the most that is kept"
+            f"profile: the earlier ones take {_MOST_PROGRAM_BYTES >> 20} MiB, which is the limit"
         )
         return [*self.failures, reason]
 
@@ -360,13 +360,13 @@ def _waiting_call() -> _Call | None:
     callable_, name, qualified_name, file, first_line, positional, keywords = calls[-1]
     try:
         arguments = jax_arguments.describe(callable_, positional, keywords)
-    except Exception:  # noqa: BLE001  odd signatures; the program is known without
+    except Exception:  # noqa: BLE001  an odd signature; the program is recorded without its arguments
         arguments = None
     return _Call(callable_, name, qualified_name, file, first_line, arguments)
 
 
 def _stack(frame: FrameType | None) -> list[tuple[str, str, int]]:
-    """Return (function, file, line) of the calling thread, outermost first."""
+    """Return (function, file, line) of the frames of the calling thread, outermost first."""
     frames = []
     while frame is not None:
         code = frame.f_code
@@ -376,7 +376,7 @@ def _stack(frame: FrameType | None) -> list[tuple[str, str, int]]:
 
 
 def _user_frames(stack: list[tuple[str, str, int]]) -> list[tuple[str, str, int]]:
-    kept = [line for line in stack if not any(part in line[1] for part in _OWN_PARTS)]
+    kept = [line for line in stack if not any(part in line[1] for part in _LIBRARY_PARTS)]
     return kept[-_MOST_FRAMES:]
 
 
@@ -388,9 +388,9 @@ def _live_executables(client: Any) -> list[Any]:
 
 
 def _memory_of(executable: Any) -> dict[str, int]:
-    """Return what the compiler says that one run needs, in bytes; empty where it does not say.
+    """Return the bytes that one run needs, by the compiler's statistics; empty if it has none.
 
-    Takes some 0.1 ms. Backends that keep sizes of the host's memory apart have those added.
+    Takes some 0.1 ms. Sizes in host memory, which some backends list separately, are added.
     """
     try:
         said = executable.get_compiled_memory_stats()
@@ -409,7 +409,7 @@ def _module_name(executable: Any) -> str:
 
 
 def _is_stale(program: int, call: _Call | None) -> bool:
-    """Say whether the cached program's lines lie outside the function as it is defined now."""
+    """Return whether the cached program's lines lie outside the function as it is defined now."""
     if call is None or not call.file:
         return False
     lines = _definition(call)
@@ -436,7 +436,7 @@ def _definition(call: _Call) -> range | None:
 
 
 def _compact(program: dict[str, Any]) -> dict[str, Any]:
-    """Return the program with each source line once: lines become indices into its "lines"."""
+    """Return the program with each source line stored once, in "lines", and indices elsewhere."""
     index: dict[tuple[str, str, int], int] = {}
     for operation in program["operations"]:
         operation["lines"] = [index.setdefault(tuple(x), len(index)) for x in operation["lines"]]

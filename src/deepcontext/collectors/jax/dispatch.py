@@ -1,8 +1,8 @@
 """Calls of jitted functions: a native hook in the call slot of every `PjitFunction`.
 
-The slot is the vectorcall protocol's; the object keeps its type and identity. Objects that exist
-are found once, new ones come through jax's factory. Where the factory is not to be had, calls are
-seen by `sys.monitoring` (Python 3.12 and newer), else only counted, by jax's own post-call hook.
+The slot is that of the vectorcall protocol; the object keeps its type and identity. Existing objects
+are found once, new ones come from jax's factory. If there is no factory, calls are seen through
+`sys.monitoring` (Python 3.12 and newer), or else only counted, by jax's post-call hook.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from deepcontext.collectors.jax.names import Found, Names
 
 _TOOL_NAME = "deepcontext"
-_LAUNCHER = "_get_jaxpr_as_fun."  # what jax itself jits to run a traced function
+_LAUNCHER = "_get_jaxpr_as_fun."  # jitted by jax itself to run a traced function
 
 
 class DispatchHook:
@@ -40,7 +40,7 @@ class DispatchHook:
         return "none" if self._factory is None else "vectorcall"
 
     def install(self) -> None:
-        """Hook what exists and what will be made."""
+        """Hook the jitted functions that exist and those made later."""
         found_type = self._names.find("jit_type")
         self._type = found_type.value if found_type else _type_of_a_jitted_function()
         self._factory = self._names.find("jit_factory")
@@ -118,10 +118,10 @@ def _is_jit_disabled() -> bool:
 
 
 def _code_of(function: Any) -> CodeType | None:
-    """Return the code of the user's function; None for a callable object, whatever it answers."""
+    """Return the code of the user's function; None for other callable objects."""
     try:
         code = getattr(_innermost(function), "__code__", None)
-    except Exception:  # noqa: BLE001  an attribute of the program's, asked for in its call of jax.jit
+    except Exception:  # noqa: BLE001  an attribute of a user's object may raise anything
         return None
     return code if isinstance(code, CodeType) else None
 
@@ -161,7 +161,7 @@ def _executing(execute: Callable[..., Any]) -> Callable[..., Any]:
     def call(program: Any, *arguments: Any) -> Any:
         if _native.jax_mark_launch():
             return execute(program, *arguments)
-        # Compiled ahead of time, and with callbacks, which no jitted object can launch.
+        # Compiled ahead of time and with callbacks: no jitted object launches such a program.
         _native.jax_begin_call(program, _id_of(str(getattr(program, "name", "program")), None))
         has_failed = True
         try:
@@ -179,7 +179,7 @@ def _type_of_a_jitted_function() -> type:
 
 
 class _MonitoringCalls:
-    """Sees the calls through sys.monitoring: 125 ns on every call of the program."""
+    """Sees calls through sys.monitoring, which adds 125 ns to every call in the program."""
 
     way = "sys.monitoring"
 

@@ -1,7 +1,7 @@
 """Names inside jax and jaxlib that the collector needs, looked up in one place.
 
-jax's own modules are private and move between versions. Each name is found among the modules that
-the program has loaded, never imported, and a missing one is remembered with what is lost by it.
+These modules of jax are private and move between versions. Each name is looked up in modules that
+the program has loaded; none is imported. A missing name is recorded with what the profile loses.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Any, Final
 
 @dataclass(frozen=True, slots=True)
 class PrivateName:
-    """One thing of jax's that may not be there.
+    """A private attribute of jax that may not exist.
 
     Attributes:
         what: short name, as in `Names.find`.
         places: (module, attribute path) to try, newest version first.
-        loss: what the profile lacks without it, as a person reads it.
+        loss: what the profile lacks without it, for the trust report.
     """
 
     what: str
@@ -41,7 +41,7 @@ PRIVATE_NAMES: Final = (
             ("jaxlib._jax", "PjitFunction"),
             ("jaxlib.xla_extension", "PjitFunction"),
         ),
-        "the type of jitted functions is taken from one made for the purpose",
+        "the type of jitted functions is taken from a function jitted for this purpose",
     ),
     PrivateName(
         "infer_params",
@@ -113,18 +113,18 @@ _BY_NAME: Final = {name.what: name for name in PRIVATE_NAMES}
 
 @dataclass(slots=True)
 class Found:
-    """A name that is there: `value` is `getattr(owner, attribute)`."""
+    """A name that exists: `value` is `getattr(owner, attribute)`."""
 
     owner: Any
     attribute: str
     value: Any
 
     def replace(self, value: object) -> None:
-        """Put something else in its place."""
+        """Put `value` in its place."""
         setattr(self.owner, self.attribute, value)
 
     def restore(self, replacement: object) -> None:
-        """Put it back, unless another tool has put something on top of `replacement`."""
+        """Put the original back, unless another tool has replaced `replacement`."""
         if self.owner.__dict__.get(self.attribute) is replacement:
             setattr(self.owner, self.attribute, self.value)
 
@@ -136,7 +136,7 @@ class Names:
     missing: dict[str, str] = field(default_factory=dict)
 
     def find(self, what: str) -> Found | None:
-        """Return the name, or None after noting what is lost without it."""
+        """Return the name; if it is missing, note what is lost and return None."""
         wanted = _BY_NAME[what]
         for module, path in wanted.places:
             owner: Any = sys.modules.get(module)

@@ -1,8 +1,8 @@
 """JAX: jitted calls under their Python path, and what their programs do inside.
 
-Puts together the dispatch hook, the compile hook, the sampler and the transfer hooks; each works
-without the others, and what could not be had is in the outcome. Imports nothing of jax's:
-everything starts when the program has imported it.
+Combines the dispatch hook, the compile hook, the sampler and the transfer hooks; each works without
+the others, and the outcome says what could not be recorded. Imports nothing from jax: everything
+starts when the program has imported it.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class JaxPrograms:
         self._failure = ""
 
     def probe(self) -> Availability:
-        """Say what of the jax in this process could be observed."""
+        """Say which jax of this process would be observed."""
         if "jax" not in sys.modules:
             return Availability(available=True, reason="starts when the program imports jax")
         return Availability(available=True, reason=f"jax {jax_version()}")
@@ -107,13 +107,13 @@ class JaxPrograms:
         self._failure = f"jax {jax_version()} cannot be observed: {error}"
 
     def stop(self) -> None:
-        """Leave jax as it was."""
+        """Remove all hooks from jax."""
         self._hook.cancel()
         if self._parts is not None:
             self._parts.uninstall()
 
     def on_step(self) -> None:
-        """See what arrays hold at the end of a step."""
+        """Look at the memory of arrays at the end of a step."""
         if self._parts is not None:
             self._parts.buffers.on_step()
 
@@ -126,7 +126,7 @@ class JaxPrograms:
             self._written, self._times = _native.jax_write_tree()
 
     def outcome(self) -> Outcome:
-        """Say what was observed, and what was not and why."""
+        """Say what was observed, what was not, and why."""
         if self._failure:
             return Outcome(Status.UNAVAILABLE, self._failure, {"jax": jax_version()})
         if self._parts is None:
@@ -159,7 +159,7 @@ class JaxPrograms:
             "degraded": self._parts.reasons(),
             "sampling": {**self._parts.details(), **self._written},
             "buffers": asdict(self._parts.buffers.counts),
-            "fed_back": _native.jax_fed_back(),  # function, launches looked at, of them fed back
+            "fed_back": _native.jax_fed_back(),  # function, launches looked at, number fed back
             "times": self._times,  # of program, operation: executions, device ns
             **self._parts.compiling.payload(),
         }).encode()
@@ -206,7 +206,7 @@ class _Parts:
         self.sampler.on_program(platform)
 
     def find_programs(self) -> None:
-        """Ask for programs where nothing tells of them, before times are joined with them."""
+        """Ask the backend for programs if there is no hook, before times are joined with them."""
         if "compile" in self.names.missing and _native.is_recording():
             self.compiling.add_existing()
 
@@ -233,15 +233,15 @@ class _Parts:
         if self.sampler.state.pauses:
             reasons.append(
                 "sampling paused while the program used jax.profiler"
-                + (", and is paused still" if self.sampler.is_paused else "")
+                + (", and is still paused" if self.sampler.is_paused else "")
             )
         if self.buffers.failure:
-            reasons.append(f"memory of arrays is not known: {self.buffers.failure}")
+            reasons.append(f"the memory of arrays is not known: {self.buffers.failure}")
         return reasons + self.ranges.reasons() + self.compiling.reasons()
 
 
 def _hide_frames() -> None:
-    """Leave jax's own Python frames out: its operators belong to the line that calls them."""
+    """Leave out jax's Python frames, because its operators belong to the line that calls them."""
     for module in ("jax", "jaxlib"):
         file = getattr(sys.modules.get(module), "__file__", None)
         if file:

@@ -1,9 +1,9 @@
-"""Operations of compiled programs on NVIDIA GPUs: XLA marks each with NVTX, and we listen.
+"""Operations of compiled programs on NVIDIA GPUs, by the NVTX range that XLA puts around each.
 
-The native library is its own NVTX injection library: a copy of NVTX loads what the environment names
-when it is first used. The variable is set from the import of jax until that happened, and only where
-there is a driver and no other tool's. Kernels launched inside a range belong to its operation;
-collecting them is the business of `nvidia.py`.
+The native core is the NVTX injection library: on first use, a copy of NVTX loads the library that an
+environment variable names. The variable is set from the import of jax until then, and only if there
+is a driver and no other tool has set it. Kernels launched inside a range belong to its operation;
+`collectors/gpu/nvidia.py` collects them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class DeviceRanges:
         os.environ[VARIABLE] = self._library
 
     def uninstall(self) -> None:
-        """Offer it no longer."""
+        """Stop offering the library."""
         if self._library and os.environ.get(VARIABLE) == self._library:
             del os.environ[VARIABLE]
 
@@ -44,7 +44,7 @@ class DeviceRanges:
         """A program was compiled for a platform."""
         self._has_device = self._has_device or platform not in {"", "cpu"}
         if _native.jax_is_injected():
-            self.uninstall()  # children of the program need not know
+            self.uninstall()  # so that children of the program do not inherit the variable
 
     def details(self) -> dict[str, int]:
         """Return figures for the trust report."""
@@ -52,10 +52,12 @@ class DeviceRanges:
         return {"device_operations": marked, "device_operations_known": known} if marked else {}
 
     def reasons(self) -> list[str]:
-        """Say why kernels are not shown by operation, if they are not."""
+        """Say why kernels are not shown by operation; empty if they are."""
         marked, known = _native.jax_device_ranges()
         if marked > known:
-            return [f"{marked - known} of {marked} operations on the GPU are of unknown programs"]
+            return [
+                f"{marked - known} of {marked} operations on the GPU belong to unknown programs"
+            ]
         if marked or not self._has_device or not (self._library or self._other_tool):
             return []
         why = (
@@ -63,4 +65,4 @@ class DeviceRanges:
             if self._other_tool
             else "XLA marked no operation; it may have been loaded before the session"
         )
-        return [f"kernels stand under their jitted function, not under its operations: {why}"]
+        return [f"kernels are shown under their jitted function, not under its operations: {why}"]

@@ -1,10 +1,10 @@
 """Time inside compiled programs on the CPU: short windows of XLA's own tracer.
 
-A window is a profiler session of XLA that lasts some 50 ms; what it recorded is reduced at once
+A window is a profiler session of XLA of about 50 ms; its records are reduced at once
 (`native/jax/xspace.cpp`), so that memory does not grow with time. Launches are counted outside of
-windows, too: sampled times are scaled to them. XLA allows one session a process, so windows give
-way to the program's own use of `jax.profiler`. Never opens one on a machine with a GPU backend:
-there it would start XLA's own GPU tracer.
+windows, too, and sampled times are scaled to them. XLA allows one session a process, so windows are
+closed while the program uses `jax.profiler`. With a GPU backend no window is opened, because it
+would start XLA's GPU tracer.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from deepcontext import _native
-from deepcontext.collectors.shared.internal_thread import NO_THREAD, OwnThread
+from deepcontext.collectors.shared.internal_thread import NO_THREAD, InternalThread
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,18 +26,18 @@ DUTY: Final = 0.05  # part of the time in which programs are sampled
 _USUAL_S: Final = 0.05
 _SHORTEST_S: Final = 0.005
 _LONGEST_S: Final = 10.0
-# Whole runs of the program that takes most of a window: with fewer the next is longer, with four
-# times as many shorter. A window's edges cut what takes unusually long, so that few runs in it are
-# the quick ones; where a run has very many events, fewer must do.
+# Target number of complete runs per window, of the program that takes most of it: below it double
+# the window, above four times it halve it. The edges of a window cut long runs, so that a window of
+# few runs is biased to quick ones; for runs with very many events a smaller number has to suffice.
 _FEW_RUNS, _FEW_LARGE_RUNS = 10, 2
 _LARGE_WINDOW: Final = 20_000  # events
 _POLL_S: Final = 0.1
-_TURN_S: Final = 0.05  # looked at again after so long when the allowance is used up
+_TURN_S: Final = 0.05  # until the next check when the allowance is used up
 _IDLE_S: Final = 0.3  # between two windows when nothing is launched
 _EXACT_S: Final = 1.0  # length of one window when they follow each other without a gap
 _GRANT_S: Final = 1.0  # sampled at once when the first program is compiled
-# What an event counts against the time that windows are allowed. A busy training step has 50,000
-# events a second, so that 5 % of its time may be sampled; a loop of small calls has a million.
+# Time that an event uses up of what windows are allowed. A busy training step has 50,000 events a
+# second, so that 5 % of its time may be sampled; a loop of small calls has a million.
 _EVENT_S: Final = 20e-6
 _ENDING: Final = ("stop", "stop_and_export", "stop_and_get_profile_data")
 
@@ -54,7 +54,7 @@ class SamplingState:
 
 
 class Sampler:
-    """Opens and closes windows from a thread of its own."""
+    """Opens and closes windows from a thread of the profiler."""
 
     def __init__(self, names: Names, *, exact: bool) -> None:
         self._names = names
@@ -65,7 +65,7 @@ class Sampler:
         self._exact = exact
         self._lock = threading.RLock()
         self._wake = threading.Event()
-        self._thread = OwnThread(self._run)
+        self._thread = InternalThread(self._run)
         self._session: Any = None
         self._opened = 0.0
         self._begun = self._begun_cpu = 0.0
@@ -83,7 +83,7 @@ class Sampler:
     # -- life
 
     def install(self) -> None:
-        """Find XLA's tracer, and learn when the program uses it itself."""
+        """Find XLA's tracer, and watch for the program's use of it."""
         session = self._names.find("profiler_session")
         options = self._names.find("profiler_options")
         if session is None or options is None:
@@ -113,7 +113,7 @@ class Sampler:
             self._guard.uninstall()
 
     def on_program(self, platform: str) -> None:
-        """A program was compiled or found: sample its first run, if there is time left for it."""
+        """A program was compiled or found: sample its first run, if the allowance permits."""
         if self._make_session is None or not _native.is_recording():
             return  # in a forked child the lock may be held for ever
         with self._lock:
@@ -129,7 +129,7 @@ class Sampler:
         self._wake.set()
 
     def poll(self, find_programs: Callable[[], None]) -> None:
-        """Look for new programs from time to time: nothing tells of them."""
+        """Look for new programs periodically, because no hook reports them."""
         if self._make_session is None:
             return
         self._find_programs = find_programs
@@ -143,7 +143,7 @@ class Sampler:
         self._wake.set()
 
     def pause(self) -> None:
-        """Give way: the program is about to start a session of its own."""
+        """Close windows: the program is about to start a session."""
         if not _native.is_recording():
             return
         with self._lock:
@@ -164,7 +164,7 @@ class Sampler:
 
     @property
     def is_paused(self) -> bool:
-        """Whether the program's own profiler session keeps windows closed."""
+        """Whether a profiler session of the program keeps windows closed."""
         return bool(self._paused_since)
 
     # -- windows
@@ -210,29 +210,30 @@ class Sampler:
             return max(0.001, due_s, self._idle_until - now)
 
     def _allowance_s(self, now: float) -> float:
-        """Seconds that windows may be charged with until now.
+        """Seconds that windows may have used until now.
 
-        Of processor time where the program gets less of it than there is time: on a busy machine
-        windows would otherwise take a larger part of what is left for the program.
+        A share of processor time if the program gets less of that than elapsed time: on a busy
+        machine windows would otherwise take a larger share of what is left for the program.
         """
         spent_s = min(now - self._begun, time.process_time() - self._begun_cpu)
         return self._granted_s + self._duty * spent_s
 
-    def _save_nothing(self) -> None:
-        """From here on windows follow the allowance as it grows.
+    def _drop_excess(self) -> None:
+        """Drop what is left of the allowance, so that later windows follow its growth.
 
-        What was granted for new programs would go to more runs of one that has enough: a step of few
-        events would be traced all the time for the first five seconds, and take 5 % longer.
+        Time granted for new programs would otherwise go to more runs of a program that has enough: a
+        step of few events would be traced continuously for the first five seconds, and take 5 %
+        longer.
         """
         excess_s = self._allowance_s(time.monotonic()) - self.state.charged_s
         self._granted_s -= max(0.0, excess_s)
 
     def _window_s(self) -> float:
-        """What the next window will be charged with."""
+        """What the next window will use of the allowance."""
         return self._length_s * self._charge_rate
 
     def _closing_time(self) -> float:
-        """A window that waits for a new program's first run lasts until it had time to end."""
+        """Return when to close the window: after a new program's first run had time to end."""
         quiet = max(self._opened, self._last_program) + self._length_s
         return min(quiet, self._opened + max(2.0, self._length_s))
 
@@ -264,19 +265,19 @@ class Sampler:
         self._opened = time.monotonic()
 
     def _has_accelerator(self) -> bool:
-        """A GPU backend may have come up without any program compiled for it yet."""
+        """Return whether a GPU backend is loaded, even if no program was compiled for it yet."""
         backends = self._names.find("backends")
         others = [name for name in dict(backends.value) if name != "cpu"] if backends else ["?"]
         for name in others:
             self._refuse(
                 f"backend '{name}' is loaded: XLA's tracer would start its own tracer there"
                 if name != "?"
-                else "whether an accelerator is in use is not known"
+                else "it is not known whether an accelerator is in use"
             )
         return bool(others)
 
     def _close(self, *, keep: bool, reopen: bool = False) -> None:
-        """End the open window; `reopen` begins the next before this one is read."""
+        """Close the open window; with `reopen`, open the next one before this one is read."""
         if self._session is None:
             return
         session, self._session = self._session, None
@@ -285,9 +286,9 @@ class Sampler:
         self.state.charged_s += open_s
         try:
             xspace = self._stop_session(session)
-        except Exception as error:  # noqa: BLE001  another session got in our way
+        except Exception as error:  # noqa: BLE001  for example because another session was started
             _native.jax_close_window()
-            self.state.refusals.append(f"XLA's tracer gave nothing: {error}")
+            self.state.refusals.append(f"XLA's tracer gave no data: {error}")
             return
         notes = _native.jax_close_window()
         if reopen:
@@ -301,7 +302,7 @@ class Sampler:
         if events:
             self._charge_rate = min(1.0, events * _EVENT_S / open_s)
             if not scarce:
-                self._save_nothing()
+                self._drop_excess()
         else:
             self._idle_until = time.monotonic() + _IDLE_S
         few = _FEW_RUNS if events < _LARGE_WINDOW else _FEW_LARGE_RUNS
@@ -316,7 +317,7 @@ def _no_session(_session: Any) -> bytes:
 
 
 class _UserSessions:
-    """Tells when the program starts and ends profiler sessions of its own."""
+    """Calls back when the program starts and ends profiler sessions."""
 
     def __init__(
         self, session: Found, pause: Callable[[], None], resume: Callable[[], None]
@@ -332,7 +333,7 @@ class _UserSessions:
         original, pause = self._found.value, self._pause
 
         class Maker(type):
-            """The class of sessions as the program sees it: calling it makes a genuine one."""
+            """The class of sessions as the program sees it; calling it makes a genuine session."""
 
             def __call__(cls, *arguments: Any, **keywords: Any) -> Any:
                 pause()
@@ -369,6 +370,6 @@ class _UserSessions:
         return stop
 
     def _serve(self, *arguments: Any, **keywords: Any) -> Any:
-        """A server may start a session at any moment: no windows any more."""
+        """No windows from now on, because a server may start a session at any moment."""
         self._pause()
         return self._server(*arguments, **keywords)

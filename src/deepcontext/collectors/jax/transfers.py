@@ -1,7 +1,7 @@
 """Where a jax program waits for the device and copies to and from it, by Python line.
 
-Wraps the few Python-visible functions all of jax goes through. What happens inside a jitted call is
-that call's, and is not told apart, but for the size of its arguments that come from the host.
+Wraps the few Python-visible functions that all of jax uses. Copies inside a jitted call belong to
+the call and are not shown separately, except for the size of its arguments that come from the host.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ class TransferHooks:
         self._array_type: object = None
 
     def install(self) -> None:
-        """Wrap what there is."""
+        """Wrap the functions that exist."""
         value = self._names.find("array_value")
         if value is not None and isinstance(value.value, property):
             self._replace(value, _timed_value(value.value))
         array_type = self._names.find("array_type")
-        if array_type is not None:  # numpy.asarray on the CPU calls no Python of jax's
+        if array_type is not None:  # numpy.asarray on the CPU calls no Python function of jax
             refusal = _native.jax_hook_buffer(array_type.value)
             if refusal:
                 self._names.lose("array_type", refusal)
@@ -47,7 +47,7 @@ class TransferHooks:
         put = self._names.find("device_put")
         if put is not None:
             self._replace(put, _timed_put(put.value))
-        # jax needs numpy, and newer ones wrap its arrays in a type of their own.
+        # jax needs numpy, and newer versions wrap its arrays in another type.
         wrapper = getattr(sys.modules.get("jax._src.literals"), "TypedNdArray", None)
         _native.jax_watch_host_arrays(sys.modules["numpy"].ndarray, wrapper)
         result = self._names.find("put_result")
@@ -109,7 +109,7 @@ def _timed_put(put: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _noted_put(put: Callable[..., Any]) -> Callable[..., Any]:
-    """`jax.device_put` makes new arrays around those that the copy itself returns."""
+    """Note the results of `jax.device_put`, which are new arrays around those of the copy."""
 
     def noted(*arguments: Any, **keywords: Any) -> Any:
         result = put(*arguments, **keywords)
@@ -120,10 +120,10 @@ def _noted_put(put: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _size_bytes(arguments: tuple[Any, ...]) -> int:
-    """Return the size of what is copied; 0 where it does not tell."""
+    """Return the size of what is copied; 0 if it is not known."""
     buffers = arguments[2] if len(arguments) > 2 else ()  # noqa: PLR2004  (aval, sharding, buffers, ..)
     try:
-        # Older jax wraps arrays of the host in a type without a size, whose `val` has one.
+        # Older versions of jax wrap host arrays in a type without a size, whose `val` has one.
         return sum(int(getattr(getattr(buffer, "val", buffer), "nbytes", 0)) for buffer in buffers)
-    except Exception:  # noqa: BLE001  the copy is the program's, and was made
+    except Exception:  # noqa: BLE001  the program's copy has succeeded and must not fail here
         return 0

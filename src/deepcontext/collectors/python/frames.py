@@ -1,7 +1,7 @@
 """Python call paths at operator and scope boundaries.
 
-The walk itself is native and runs without the GIL (`native/python/frame_walk.h`); this file checks
-that it reads this interpreter rightly and says which frames the tree leaves out.
+The frame walk is native and runs without the GIL (`native/python/frame_walk.h`); this file checks
+that the walk reads this interpreter correctly, and says which frames the tree leaves out.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ class PythonFrames:
         if difference:
             return Availability(
                 available=False,
-                reason=f"interpreter frames of Python {sys.version.split()[0]} are laid out in a "
-                f"way this build does not know: {difference}",
+                reason=f"this build does not know the layout of interpreter frames in Python "
+                f"{sys.version.split()[0]}: {difference}",
             )
         return Availability(available=True)
 
     def start(self, options: SessionOptions) -> None:
-        """Hide frames that are not the program's, and watch for code objects that die.
+        """Hide frames that are not the program's, and watch for code objects that are freed.
 
         Raises:
             EnvironmentProblem: when the walk does not fit this interpreter.
@@ -85,7 +85,7 @@ class PythonFrames:
 
 def _expected_walk() -> list[tuple[CodeType, int]]:
     frames = []
-    frame = sys._getframe(1)  # noqa: SLF001  the very thing to compare with
+    frame = sys._getframe(1)  # noqa: SLF001  the reference for the comparison
     while frame is not None:
         frames.append((frame.f_code, frame.f_lasti))
         frame = frame.f_back  # type: ignore[assignment]
@@ -95,16 +95,16 @@ def _expected_walk() -> list[tuple[CodeType, int]]:
 def _walk_difference() -> str:
     """Return "" when both walks agree, or the first place where they do not.
 
-    The two calls stand on different instructions of this frame, so its own offset is left out.
+    The two calls are different instructions of this frame, so the offset in this frame is left out.
     """
-    seen, expected = _native.walk_own_frames(), _expected_walk()
+    seen, expected = _native.walk_current_frames(), _expected_walk()
     if len(seen) != len(expected):
-        return f"{len(seen)} frames seen, {len(expected)} expected"
-    for depth, (mine, theirs) in enumerate(zip(seen, expected, strict=True)):
-        if mine[0] is not theirs[0]:
-            return f"frame {depth} is {mine[0]!r}, expected {theirs[0]!r}"
-        if depth > 0 and mine[1] != theirs[1]:
-            return f"frame {depth} is at byte {mine[1]}, expected {theirs[1]}"
+        return f"expected {len(expected)} frames, found {len(seen)}"
+    for depth, (found, wanted) in enumerate(zip(seen, expected, strict=True)):
+        if found[0] is not wanted[0]:
+            return f"expected {wanted[0]!r} as frame {depth}, found {found[0]!r}"
+        if depth > 0 and found[1] != wanted[1]:
+            return f"expected frame {depth} at byte {wanted[1]}, found it at byte {found[1]}"
     return ""
 
 

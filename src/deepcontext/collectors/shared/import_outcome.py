@@ -1,4 +1,4 @@
-"""What a trust report says when the program's framework was loaded late, unnoticed or not at all.
+"""What the trust report says if a framework was loaded late, unnoticed or not at all.
 
 Does not wait for imports (`profiler/recording/import_hook.py`). Invariant: no collector says "the program did
 not import" of a framework that is loaded.
@@ -20,13 +20,13 @@ def not_started(hook: ImportHook, figures: str) -> Outcome:
 
     Args:
         hook: what waited for the framework.
-        figures: what the profile lacks if the framework was loaded all the same.
+        figures: what the profile lacks if the framework was loaded nevertheless.
     """
     name = hook.module
     if hook.has_missed:
         reason = (
             f"{name} was loaded but the profiler did not notice, so {figures} are missing from this "
-            f"profile; this is a fault of deepcontext, report it with the way the program loads {name}"
+            f"profile; this is a bug in deepcontext: report it, and how the program loads {name}"
         )
         return Outcome(Status.UNAVAILABLE, reason, notes=(f"{ERROR_MARK}{reason}",))
     if sys.modules.get(name) is not None:

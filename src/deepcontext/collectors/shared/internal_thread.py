@@ -1,4 +1,4 @@
-"""Threads of ours: one that runs something once, and one that stays."""
+"""Threads of the profiler: one that runs a function once, and one that stays."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ NO_THREAD: Final = "the process may have no more threads (ulimit -u, or a contai
 Result = TypeVar("Result")
 
 
-def run_in_own_thread(work: Callable[[], Result]) -> Result:
-    """Return what `work` returns, or raise what it raises.
+def run_in_internal_thread(work: Callable[[], Result]) -> Result:
+    """Run `work` on a thread of the profiler; return what it returns or raise what it raises.
 
-    The program's thread keeps its modes, numbers and stack as they are; a thread of `threading`
-    would shift the names of the program's own threads.
+    So the program's thread keeps its modes, numbers and stack. A thread of `threading` would shift
+    the names of the program's threads.
     """
     results: list[Result] = []
     errors: list[Exception] = []
@@ -28,37 +28,37 @@ def run_in_own_thread(work: Callable[[], Result]) -> Result:
     def run() -> None:
         try:
             results.append(work())
-        except Exception as error:  # noqa: BLE001  it is the caller's
+        except Exception as error:  # noqa: BLE001  raised in the caller
             errors.append(error)
         finally:
             done.release()
 
-    _thread.start_new_thread(run, ())  # noqa: TID251  what torch starts here inherits no name
+    _thread.start_new_thread(run, ())  # noqa: TID251  threads that torch starts from here inherit no name
     done.acquire()
     if errors:
         raise errors[0]
     return results[0]
 
 
-class OwnThread:
-    """A thread under our name that takes none of the program's signals; `join` waits for its end."""
+class InternalThread:
+    """A thread under the profiler's name that takes none of the program's signals."""
 
     def __init__(self, work: Callable[[], None]) -> None:
         self._work = work
         self._ended = _thread.allocate_lock()
 
     def start(self) -> bool:
-        """Start it, once; False where the process may have no more threads (`NO_THREAD`)."""
+        """Start the thread, once; False if the process may have no more threads (`NO_THREAD`)."""
         self._ended.acquire()
         try:
-            _native.start_own_thread(self._run)
+            _native.start_internal_thread(self._run)
         except RuntimeError:
             self._ended.release()
             return False
         return True
 
     def join(self) -> None:
-        """Wait for its end; returns at once where it was not started."""
+        """Wait for the end of the thread; return at once if it was not started."""
         with self._ended:
             pass
 

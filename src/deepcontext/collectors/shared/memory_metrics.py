@@ -1,7 +1,7 @@
 """Metrics of memory that frameworks allocate, by the call path that allocated it.
 
-The native core knows them by these names (`native/core/allocation_ledger.cpp`). Each exists twice:
-for the memory of the host, and with the prefix ``gpu_`` for that of devices.
+The native core uses the same names (`native/core/allocation_ledger.cpp`). Each metric exists twice:
+for memory of the host, and with the prefix ``gpu_`` for memory of devices.
 """
 
 from __future__ import annotations
@@ -68,5 +68,5 @@ METRICS: Final = tuple(
     for prefix, place in (("", "host memory"), (GPU_PREFIX, "device memory"))
     for metric in _HOST
 )
-# What only grows is known of JAX's arrays, too.
+# JAX's arrays have these, too.
 GROWTH: Final = tuple(metric for metric in METRICS if metric.name.endswith("growth_bytes"))

@@ -1,19 +1,19 @@
 """Where the kernels of `torch.compile` come from: operators and Python lines of each launch.
 
-Reads what inductor left behind when the profile is written: the generated wrapper files, its map
-from their lines to the traced program and, where the program asked for it, kernel provenance.
-Changes nothing and compiles nothing (docs/decisions/0005-inductor-provenance.md). Every name it
-uses is private to torch: one that is missing makes the result poorer, never an error.
+When the profile is written, reads what inductor left behind: the generated wrapper files, the map
+from their lines to the traced program and, if the program asked for it, kernel provenance. Changes
+nothing and compiles nothing (docs/decisions/0005-inductor-provenance.md). Every name used here is
+private to torch: a missing name makes the result less complete, never an error.
 
 Section `torch_compile`, JSON:
 
     version    1
     kernels    object: kernel name -> launches, each an object:
         file, line   where the generated wrapper launches it (1-based)
-        operators    ATen operators fused into it, ["aten.sin", ...]; empty where not known
-        source       Python frames it computes, [[file, line, function], ...], each operator's
-                     outermost first; empty where not known
-        is_complete  whether `source` names the lines of all its operators, or of one only
+        operators    ATen operators fused into the kernel, ["aten.sin", ...]; empty where not known
+        source       Python frames of these operators, [[file, line, function], ...], the outermost
+                     frame of each operator first; empty where not known
+        is_complete  whether `source` has the lines of all the operators, or of one only
 """
 
 from __future__ import annotations
@@ -65,10 +65,12 @@ class TorchCompile:
     metrics: Sequence[MetricDescriptor] = ()
 
     def __init__(self) -> None:
-        self._files: dict[str, list[tuple[str, _Launch]]] = {}  # they are named by their content
+        self._files: dict[
+            str, list[tuple[str, _Launch]]
+        ] = {}  # never change: named by their content
 
     def probe(self) -> Availability:
-        """Say that it needs nothing."""
+        """Say that the collector can always run."""
         return Availability(available=True, reason="reads what the compiler leaves behind")
 
     def start(self, options: SessionOptions) -> None:
@@ -86,7 +88,7 @@ class TorchCompile:
                 self._files[path] = list(_launches(path, line_map, traces.get(Path(path).stem, {})))
 
     def outcome(self) -> Outcome:
-        """Say how much is known of the kernels."""
+        """Say how much is known about the kernels."""
         if "torch._inductor.codecache" not in sys.modules:
             return Outcome(Status.OFF, "the program compiled nothing")
         if _code_cache() is None:
@@ -155,7 +157,7 @@ def _launches(  # noqa: C901  one pass over the lines of a generated file
     """Yield kernel and launch for every call of a kernel in a generated file."""
     try:
         lines = Path(path).read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:  # the cache was cleaned
+    except OSError:  # the cache was cleared
         return
     defined = {match[1] for line in lines if (match := _DEFINITION.match(line))}
     operators: list[str] = []
@@ -167,14 +169,14 @@ def _launches(  # noqa: C901  one pass over the lines of a generated file
             elif match := _HANDLE.search(line):
                 handle = match[1].strip()
             continue
-        if _STREAM.match(line):  # stands between a Triton kernel and its comments
+        if _STREAM.match(line):  # between a Triton kernel and its comments
             continue
         call = _CALL.match(line)
         kernel = call[1].removesuffix(".run") if call else ""
         if kernel in defined or kernel.startswith(_EXTERNAL):
             stacks = traces.get(handle, [])
             if not stacks and not kernel.startswith("cpp_"):
-                # C++ kernels are put out later than the operators around them: the map is of those.
+                # C++ kernels are written later than the operators around them, which the map names.
                 stacks = _mapped(line_map, number)
             yield (
                 kernel,

@@ -1,10 +1,10 @@
 """Memory that PyTorch allocates, on the host and on devices, by the call path that allocated it.
 
-The hooks are native (`native/torch/memory.cpp`); this file finds out whether they see what the
-torch that the program imported does, and tells the native side which living tensors are parameters,
-gradients and optimizer state. Invariant: hooks that did not see an allocation and its free in a
-trial are taken away again. Devices are watched without a trial: it would start a device that the
-program may not use.
+The hooks are native (`native/torch/memory.cpp`); this file finds out whether they see the
+allocations of the torch that the program imported, and tells the native side which living tensors
+are parameters, gradients and optimizer state. Invariant: hooks that miss an allocation or its free
+in a trial are removed again. Devices are watched without a trial, because a trial would start a
+device that the program may not use.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from deepcontext import _native
 from deepcontext.collectors.shared import memory_metrics
 from deepcontext.collectors.shared.import_outcome import lateness, not_started
-from deepcontext.collectors.shared.internal_thread import run_in_own_thread
+from deepcontext.collectors.shared.internal_thread import run_in_internal_thread
 from deepcontext.errors import EnvironmentProblem
 from deepcontext.profiler.format.status import Outcome, Status
 from deepcontext.profiler.recording.collector import Availability, PhaseRule
@@ -89,7 +89,7 @@ class TorchMemory:
         self._refusal = error
 
     def stop(self) -> None:
-        """Take the hooks away, or stop waiting for torch."""
+        """Remove the hooks, or stop waiting for torch."""
         self._hook.cancel()
         if self._is_on:
             self._was_taken_over = not _native.torch_is_memory_watched()
@@ -100,7 +100,7 @@ class TorchMemory:
         if not self._is_attached:
             return
         try:
-            # The program may be inside a mode of its own that would see our questions.
+            # The program may be inside a torch function mode that would see these calls.
             with sys.modules["torch"]._C.DisableTorchFunction():  # noqa: SLF001
                 _wait_for_backward()
                 known = _known_tensors()
@@ -111,7 +111,7 @@ class TorchMemory:
             self._roles_failure = f"{type(error).__name__}: {error}"
 
     def outcome(self) -> Outcome:
-        """Say what was followed, and what could not be."""
+        """Say what was followed, and what could not be followed."""
         if not self._is_on:
             return Outcome(Status.OFF, "not asked for")
         if not self._is_attached:
@@ -129,7 +129,7 @@ class TorchMemory:
         if self._refusal:
             reason = f"host memory: {self._refusal}"
         if self._was_taken_over:
-            reason = "another tool put hooks of its own over ours: calls may be missing"
+            reason = "another tool replaced the profiler's hooks: calls may be missing"
         return Outcome(
             Status.DEGRADED if reason else Status.RAN,
             reason,
@@ -141,11 +141,11 @@ class TorchMemory:
     def _role_notes(self) -> tuple[str, ...]:
         notes = []
         if self._roles_failure:
-            notes.append(f"what tensors are for is not known of all: {self._roles_failure}")
+            notes.append(f"the roles of some tensors are not known: {self._roles_failure}")
         if self._has_missed_gradients:
             notes.append(
-                "gradients are not told from other memory: backward passes ran all the time that "
-                "they were looked for"
+                "gradients are not told apart from other memory, because a backward pass was running "
+                "whenever they were looked for"
             )
         return tuple(notes)
 
@@ -181,12 +181,12 @@ def _notes(summary: _native.MemorySummary) -> tuple[str, ...]:
 
 
 def _watch_host() -> None:
-    """Hook the host's allocator, and see in a trial that the hooks see it.
+    """Hook the host's allocator, and check in a trial that the hooks see its calls.
 
     Raises:
         EnvironmentProblem: with the reason why this torch's memory cannot be followed.
     """
-    reason = _native.torch_find_host_allocator() or run_in_own_thread(_trial)
+    reason = _native.torch_find_host_allocator() or run_in_internal_thread(_trial)
     if reason:
         version = getattr(sys.modules["torch"], "__version__", "unknown")
         raise EnvironmentProblem(f"torch {version}: {reason}")
@@ -195,7 +195,7 @@ def _watch_host() -> None:
 def _trial() -> str:
     # A storage is what a tensor keeps its values in; making one runs no operator.
     storage: Any = sys.modules["torch"].UntypedStorage
-    # The linker looks functions up when they are called first, and would undo a hook by that.
+    # The linker looks functions up at their first call, which would undo a hook.
     storage(_TRIAL_BYTES)
     address = 0
     _native.torch_begin_host_check()
@@ -211,9 +211,9 @@ def _trial() -> str:
 def _known_tensors() -> dict[int, list[int]]:
     """Return the addresses of living parameters, gradients and optimizer states, by role.
 
-    Gradients are left out while a backward pass runs: PyTorch must not be asked for them then. Runs
-    no operator and no code of the program's: objects are found through the garbage collector and
-    told apart by their exact types.
+    Gradients are left out while a backward pass runs, because PyTorch must not be asked for them
+    then. Runs no operator and no code of the program: objects are found through the garbage
+    collector and told apart by their exact types.
     """
     torch: Any = sys.modules["torch"]
     parameter_type = torch.nn.Parameter
@@ -243,7 +243,7 @@ def _gradient_addresses(parameters: list[Any]) -> list[int] | None:
         torch.Tensor,
         torch.strided,
         torch._C._is_cow_tensor,  # noqa: SLF001  asking for its address would copy it
-        # Every backward pass is inside one of them.
+        # Every backward pass runs inside one of these two.
         torch.autograd.backward.__code__,
         torch.autograd.grad.__code__,
     )
@@ -268,7 +268,7 @@ def _subclasses(kind: type) -> Iterator[type]:
 
 
 def _addresses(torch: Any, values: Iterable[Any]) -> Iterator[int]:
-    """Yield where the memory of plain tensors begins; others may have none, or a lazy one."""
+    """Yield the start of the memory of plain tensors; others may have no memory, or lazy memory."""
     plain = (torch.Tensor, torch.nn.Parameter)
     for value in values:
         if type(value) not in plain or value.layout is not torch.strided:

@@ -1,10 +1,10 @@
 """Names of `torch.nn.Module` instances: ``Linear 'encoder.layers.0.linear1'``.
 
-The native core sees module calls by the `self` in their frame and knows only the type. Soon after
-it meets a new one it hands over the modules that are being called on each thread, outermost first;
-a module's name is its path below the outermost module known to contain it. Holds weak references
-only, and runs no code of the modules: they are told apart by identity, and their parts are read
-from where `torch.nn.Module` keeps them.
+The native core recognises a module call by the `self` in its frame and knows only the type. Soon
+after the first call of a new module it hands over the modules that are being called on each thread,
+outermost first; a module's name is its path below the outermost module known to contain it. Holds
+weak references only, and runs no code of the modules: they are told apart by identity, and their
+parts are read from where `torch.nn.Module` keeps them.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class ModuleNames:
         self._places.clear()
 
     def settle(self) -> None:
-        """Name what is on a stack now, then what is merely alive; forget what is dead."""
+        """Name the modules on a stack, then the other living ones; forget the dead."""
         if not _native.unnamed_modules():
             return
         _native.resolve_modules()
@@ -74,7 +74,7 @@ class ModuleNames:
                     self._name_below(module)
 
     def _name_grown(self, modules: list[object]) -> None:
-        """Name parts that were added to modules after these got their names."""
+        """Name parts that were added to modules after the modules got their names."""
         for outer in modules:
             base = self._places[id(outer)]
             for path, module in _walk(outer):
@@ -105,7 +105,7 @@ class ModuleNames:
 
 
 def _is_a(value: object, kind: type) -> bool:
-    """`isinstance` without asking the value for its `__class__`, which a proxy answers by code."""
+    """`isinstance` without reading the value's `__class__`, for which a proxy runs code."""
     return issubclass(type(value), kind)
 
 
@@ -115,7 +115,7 @@ def _parts(module: object) -> Iterator[tuple[str, object]]:
 
 
 def _walk(root: object) -> Iterator[tuple[str, object]]:
-    """Yield every module below `root` and itself once, with its path, containers first."""
+    """Yield `root` and every module below it once, with its path, containers first."""
     seen: set[int] = set()
     pending: list[tuple[str, object]] = [("", root)]
     while pending:

@@ -1,7 +1,7 @@
 """PyTorch operators, forward and backward, with scopes, optimizer and data loading.
 
-The observer is native (`native/torch/observer.cpp`); this file finds out whether it fits the torch
-that the program imported, and starts it when it has been imported. Invariant: an observer whose
+The observer is native (`native/torch/observer.cpp`); this file finds out whether the observer fits
+the torch that the program imported, and starts it after the import. Invariant: an observer whose
 layout was not verified is never started.
 """
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from deepcontext import _native
 from deepcontext.collectors.shared.import_outcome import lateness, not_started
-from deepcontext.collectors.shared.internal_thread import run_in_own_thread
+from deepcontext.collectors.shared.internal_thread import run_in_internal_thread
 from deepcontext.collectors.torch.modules import ModuleNames
 from deepcontext.errors import EnvironmentProblem
 from deepcontext.profiler.format.frame import FrameKind, Phase
@@ -50,7 +50,8 @@ _COMPILING = (
     ("torch/_inductor/compile_fx.py", "_compile_fx_inner"),
 )
 _COMPILING_MARKER = "torch.compile: compiling"
-# How the dispatcher gets from an operator's entry to its kernel; most of it is template arguments.
+# Functions of the dispatcher between an operator's entry and its kernel; their names are mostly
+# template arguments.
 _NATIVE_PLUMBING = (
     "c10::BoxedKernel",
     "c10::Dispatcher::",
@@ -145,8 +146,8 @@ class TorchOperators:
         has_shapes = self._options.shapes and _native.torch_has_shapes()
         if self._options.shapes and not has_shapes:
             self._shapes_refusal = (
-                f"torch {self._version} cannot be asked for shapes without printing errors of its "
-                "own; operators are recorded without them (torch 2.13 can)"
+                f"torch {self._version} prints errors when it is asked for shapes, so operators are "
+                "recorded without them; torch 2.13 does not"
             )
         _native.torch_start(layout, has_shapes)
 
@@ -203,10 +204,10 @@ def _layout() -> _native.RecordFunctionLayout:
 def _calibrate_in_new_thread() -> tuple[_native.RecordFunctionLayout | None, str]:
     """Calibrate where no other operator runs and torch's thread number is a rare value.
 
-    A thread of its own keeps the program's sequence numbers as they are.
+    On a new thread, so that the program's sequence numbers stay as they are.
     """
     try:
-        return run_in_own_thread(_calibrate)
+        return run_in_internal_thread(_calibrate)
     except Exception as error:  # noqa: BLE001  an odd torch is a reason, never a crash
         return None, f"calibration failed: {type(error).__name__}: {error}"
 
@@ -215,7 +216,7 @@ def _calibrate() -> tuple[_native.RecordFunctionLayout | None, str]:
     torch: Any = sys.modules["torch"]
     tensor = torch.ones(3, requires_grad=True, dtype=torch.float32, device="cpu")
     other = torch.ones(3, dtype=torch.float32, device="cpu")
-    for _ in range(37):  # a sequence number that no other field holds by chance
+    for _ in range(37):  # to a sequence number that no other field holds by chance
         tensor.neg()
     reason = _native.torch_begin_calibration()
     if reason:
