@@ -21,7 +21,7 @@ std::string nameOf(long thread) {
 
 } // namespace
 
-TEST(a_thread_of_ours_has_our_name_and_its_parent_its_own_when_it_begins) {
+TEST(an_internal_thread_has_the_profilers_name_and_its_parent_its_own_when_it_begins) {
   long parent = syscall(SYS_gettid);
   std::string before = nameOf(parent);
   int wrong = 0;
@@ -35,7 +35,7 @@ TEST(a_thread_of_ours_has_our_name_and_its_parent_its_own_when_it_begins) {
   CHECK_EQ(nameOf(parent), before);
 }
 
-TEST(a_thread_of_ours_takes_no_signal_and_its_parent_takes_them_again) {
+TEST(an_internal_thread_takes_no_signal_and_its_parent_takes_them_again) {
   sigset_t before, inside, after;
   pthread_sigmask(SIG_SETMASK, nullptr, &before);
   startInternalThread([&] { pthread_sigmask(SIG_SETMASK, nullptr, &inside); }).join();
