@@ -120,7 +120,7 @@ def test_payloads_of_one_process_are_left_out_and_named(make_rank: MakeRank) -> 
     assert [launch["line"] for launch in kernels["k"]] == [7, 9]
     assert set(job.sections) == {"same", "torch_compile"}
     assert job.trust.notes == (
-        "left out, to be found in the profiles of the ranks: what memory was made of at its peak",
+        "left out, but present in the profiles of the ranks: memory composition at the peak",
     )
 
 
@@ -226,9 +226,9 @@ def test_files_without_a_rank_are_numbered_as_named(files: list[str]) -> None:
         ),
         (
             ["-o", "job.dcprof", "run.rank1.dcprof", "train.dcprof"],
-            "'train.dcprof' is of no rank of a job, others are",
+            "'train.dcprof' has no rank, but other profiles have one",
         ),
-        (["-o", "x", "merged.dcprof", "run.rank1.dcprof"], "'merged.dcprof' is merged already"),
+        (["-o", "x", "merged.dcprof", "run.rank1.dcprof"], "'merged.dcprof' is a merged profile already"),
         (
             ["-o", "./run.rank1.dcprof", "run.rank0.dcprof", "run.rank1.dcprof"],
             "it is a profile that is read",
@@ -256,13 +256,13 @@ def test_what_is_no_job_is_one_line(
 @pytest.mark.parametrize(
     ("changes", "difference"),
     [
-        ({"ranks": 4}, "one of 2 processes, the other of 4"),
+        ({"ranks": 4}, "the first has 2 processes, the second 4"),
         (
             {"script": "generate.py", "command": ("python", "generate.py")},
-            "one ran 'train.py '--run name' 'first try'', the other 'generate.py'",
+            "the first ran 'train.py '--run name' 'first try'', the second 'generate.py'",
         ),
-        ({"start_unix_ns": STARTED_UNIX_NS + 5 * 10**9}, "one had ended 0.8 s before the other"),
-        ({"start_unix_ns": STARTED_UNIX_NS - 10**14}, "one had ended 99,995.8 s before the other"),
+        ({"start_unix_ns": STARTED_UNIX_NS + 5 * 10**9}, "one ended 0.8 s before the other"),
+        ({"start_unix_ns": STARTED_UNIX_NS - 10**14}, "one ended 99,995.8 s before the other"),
     ],
 )
 def test_profiles_that_are_not_of_one_job_need_a_word(

@@ -367,8 +367,8 @@ def test_a_changed_file_is_said_until_the_page_is_loaded_again(
 
 def test_a_vanished_file_is_said(ask: Ask, training_folder: Path) -> None:
     (training_folder / "train.dcprof").unlink()
-    assert "is not there any more" in ask("flame", status=410)["error"]
-    assert "is not there any more" in ask("about", status=410)["error"]
+    assert "does not exist any more" in ask("flame", status=410)["error"]
+    assert "does not exist any more" in ask("about", status=410)["error"]
 
 
 def test_a_file_that_turned_into_something_else_is_said(ask: Ask, training_folder: Path) -> None:

@@ -75,7 +75,7 @@ def test_the_page_is_bounded_and_says_what_it_lacks() -> None:
     profiles = OpenProfiles([OpenProfile.of_memory(random_profile(20_000, depth=20), "large")])
     page = make_page(profiles, Limits(size_bytes=300_000, tree_nodes=10**9))
     assert page.size_bytes < 900_000
-    assert any("less usual combinations" in notice for notice in page.notices)
+    assert any("less common combinations" in notice for notice in page.notices)
     assert recorded(page)["about"]["notices"] == list(page.notices)
     assert "flame" in recorded(page)
 

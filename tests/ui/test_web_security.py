@@ -81,7 +81,7 @@ def test_the_machine_s_own_name_is_answered_when_listening_beyond_it(
 def test_requests_of_other_sites_get_nothing(client: FlaskClient, headers: dict[str, str]) -> None:
     response = client.get("/right-token/api/about", headers=headers)
     assert response.status_code == 403
-    assert "requests of other sites" in response.get_json()["error"]
+    assert "requests from other sites" in response.get_json()["error"]
 
 
 def test_the_page_s_own_requests_are_answered(client: FlaskClient) -> None:
@@ -132,7 +132,7 @@ def test_a_link_in_the_place_of_a_source_file_is_text_or_nothing(
     script.symlink_to("/dev/zero")
     answer = client.get("/right-token/api/source", query_string={"path": str(script)}).get_json()
     assert answer["parts"] == []
-    assert answer["note"] == "the file is no source text"
+    assert answer["note"] == "the file is not source text"
 
 
 @pytest.mark.parametrize("path", PATHS)

@@ -13,7 +13,7 @@ export interface ErrorAnswer {
   error: string;
 }
 
-/** What one collector did; as `CollectorReport`. */
+/** What one collector did; see `CollectorReport`. */
 export interface CollectorAnswer {
   name: string;
   status: string;
@@ -51,7 +51,7 @@ export interface AboutAnswer {
   notices: string[];
 }
 
-/** The functions that the nodes of one answer name; `id` is a frame of the profile, or -1. */
+/** The functions of the nodes of one answer; `id` is a frame of the profile, or -1. */
 export interface FunctionColumns {
   id: number[];
   name: string[];
@@ -62,7 +62,7 @@ export interface FunctionColumns {
   library: boolean[];
 }
 
-/** Nodes in depth-first pre-order, one entry a node in every column that is not empty. `value` is inclusive; `source` is the node of the profile. The columns of single calls are empty where calls are not timed, `before` and `after` where nothing is compared: `value` is then the larger side of each node, summed, so that widths add up. */
+/** Nodes in depth-first pre-order; columns that are not empty have one entry for each node. `value` is inclusive; `source` is the node of the profile. The columns of single calls are empty where calls are not timed, `before` and `after` where nothing is compared. In a comparison `value` is the inclusive sum of each node's larger side, so that widths add up. */
 export interface NodeColumns {
   depth: number[];
   function: number[];
@@ -79,7 +79,7 @@ export interface NodeColumns {
   after: number[];
 }
 
-/** The part of a tree that is worth drawing. `above` leading nodes are the ancestors of the node that was zoomed in to. `left_out` nodes are narrower than half a pixel, or than what fits into an answer: `threshold` is the least value shown. */
+/** The visible part of a tree. The first `above` nodes are the ancestors of the zoomed node. `left_out` nodes are narrower than half a pixel, or did not fit into the answer; `threshold` is the smallest value shown. */
 export interface FlameAnswer {
   unit: string;
   above: number;
@@ -99,7 +99,7 @@ export interface FoundNode {
   value: number;
 }
 
-/** Nodes whose name or file contains a text; `value` counts nested ones once. */
+/** Nodes whose name or file contains a text; `value` counts nested nodes once. */
 export interface FindAnswer {
   count: number;
   value: number;
@@ -107,7 +107,7 @@ export interface FindAnswer {
   nodes: FoundNode[];
 }
 
-/** How the single calls are distributed, in ns; None where not recorded. */
+/** Distribution of single calls, in ns; None where not recorded. */
 export interface Calls {
   count: number;
   mean: number;
@@ -116,7 +116,7 @@ export interface Calls {
   maximum: number | null;
 }
 
-/** One group of a table; as `summary.Group`, with a frame that stands for it. */
+/** One group of a table; see `summaries.groups.Group`; `id` is a frame that represents it. */
 export interface TableRow {
   id: number;
   name: string;
@@ -140,7 +140,7 @@ export interface TableAnswer {
   rows: TableRow[];
 }
 
-/** What one node costs under one measure. */
+/** The cost of one node under one measure. */
 export interface MeasureValue {
   measure: Measure;
   inclusive: number;
@@ -148,7 +148,7 @@ export interface MeasureValue {
   total: number;
 }
 
-/** How a metric that adds up over no tree is distributed at one node; None where not recorded. `largest` is the maximum over the node and all below it, None where the metric is no maximum. */
+/** Distribution at one node of a metric that is not a sum; None where not recorded. `largest` is the maximum over the node and its descendants, None unless the metric is a maximum. */
 export interface MetricValue {
   name: string;
   label: string;
@@ -184,14 +184,14 @@ export interface PhaseValue {
   value: number;
 }
 
-/** A line that a kernel computes; `shown` is the file as a person reads it. */
+/** A line that a kernel computes; `shown` is the file's path shortened for display. */
 export interface FusedLine {
   file: string;
   shown: string;
   line: number;
 }
 
-/** What torch.compile fused into a kernel; `complete` says whether all its lines are known. */
+/** What torch.compile fused into a kernel; `complete` if all lines are known. */
 export interface FusedKernel {
   name: string;
   operators: string[];
@@ -199,7 +199,7 @@ export interface FusedKernel {
   complete: boolean;
 }
 
-/** All that is known of one node. */
+/** Everything known about one node. */
 export interface NodeAnswer {
   source: number;
   id: number;
@@ -218,7 +218,7 @@ export interface NodeAnswer {
   calls: Calls | null;
 }
 
-/** A source file that the profile names, and what its lines cost by themselves. */
+/** A source file named in the profile, and the exclusive cost of its lines. */
 export interface FileRow {
   file: string;
   shown: string;
@@ -226,7 +226,7 @@ export interface FileRow {
   exclusive: number;
 }
 
-/** Source files, the user's own first, the costliest first. */
+/** Source files: user files first, the costliest first. */
 export interface FilesAnswer {
   unit: string;
   total: number;
@@ -239,7 +239,7 @@ export interface TextPart {
   lines: string[];
 }
 
-/** What a line costs. */
+/** The cost of a line. */
 export interface LineCost {
   line: number;
   function: string;
@@ -247,7 +247,7 @@ export interface LineCost {
   exclusive: number;
 }
 
-/** A source file with the cost of its lines; `note` says why the text is missing or doubtful. */
+/** A source file with the cost of its lines; `note`: why the text is missing or may be wrong. */
 export interface SourceAnswer {
   file: string;
   shown: string;
@@ -274,7 +274,7 @@ export interface FindingRow {
   nodes: number[];
 }
 
-/** What the analyzers found; `stored` says whether it was read from the file or found now. */
+/** What the analyzers found; `stored` if the findings were read from the file. */
 export interface FindingsAnswer {
   stored: boolean;
   findings: FindingRow[];

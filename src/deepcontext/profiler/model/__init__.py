@@ -1,4 +1,4 @@
 """What a profile holds: tree, frames, metrics, sections; loading, merging and querying it.
 
-No question of its own: those are `summaries`'.
+Answers no question about a profile: those are in `summaries`.
 """

@@ -1,4 +1,4 @@
-"""What is known of compiled kernels: the Python lines and operators behind each launch.
+"""Compiled kernels: the Python lines and operators behind each launch.
 
 Reads the section that `collectors/torch/compilation.py` writes. Does not know the tree: a caller asks
 with a frame's file and line, or with a kernel's name.
@@ -25,15 +25,15 @@ _GRAPH_PREFIX = re.compile(r"graph_\d+_")
 
 @dataclass(frozen=True, slots=True)
 class KernelLaunch:
-    """One place where generated code launches a kernel.
+    """One line of generated code that launches a kernel.
 
     Attributes:
-        kernel: its name, for example ``triton_poi_fused_add_0``.
+        kernel: the kernel's name, for example ``triton_poi_fused_add_0``.
         file: the generated file.
-        line: 1-based line of the launch in it.
-        operators: ATen operators fused into it; empty where not known.
-        source: lines of the program it computes; empty where not known.
-        is_complete: whether `source` names the lines of all its operators, or of one only.
+        line: 1-based line of the launch in `file`.
+        operators: ATen operators fused into the kernel; empty where unknown.
+        source: lines of the program that the kernel computes; empty where unknown.
+        is_complete: whether `source` names the lines of all operators, not of one operator only.
     """
 
     kernel: str
@@ -45,7 +45,7 @@ class KernelLaunch:
 
     @property
     def is_generated(self) -> bool:
-        """Whether the compiler made the kernel; else it is an operator, ``extern_kernels.mm``."""
+        """Whether the compiler made the kernel; otherwise an operator, ``extern_kernels.mm``."""
         return "." not in self.kernel
 
 
@@ -85,13 +85,13 @@ class CompiledKernels:
             ) from error
 
     def named(self, kernel: str) -> tuple[KernelLaunch, ...]:
-        """Return the launches of a kernel; graphs may give one name to different kernels."""
+        """Return the launches of a kernel; several graphs may use one name for different kernels."""
         name = kernel_name(kernel)
         return tuple(launch for launch in self.launches if launch.kernel == name)
 
 
 def kernel_name(frame: str) -> str:
-    """Return the kernel's name of the name of its frame: without ``graph_0_``."""
+    """Return the kernel's name from its frame's name, without ``graph_0_``."""
     return _GRAPH_PREFIX.sub("", frame, count=1)
 
 

@@ -1,7 +1,7 @@
-"""Elapsed time: what operators took and what was sampled between them, as one metric.
+"""Elapsed time as one metric: time in operators plus sampled time between operators.
 
-Derived when it is asked for, never stored. Invariant: over the nodes of a thread that was sampled
-throughout, it adds up to the time the thread was followed.
+Derived when a caller asks for it, never stored. Invariant: over the nodes of a thread that was
+sampled throughout, the metric adds up to the time the thread was observed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _SAMPLED: Final = (SAMPLED_CPU_TIME_NS.name, SAMPLED_WAIT_TIME_NS.name)
 
 
 def is_sampled(metrics: Mapping[str, MetricRows]) -> bool:
-    """Say whether there are samples of time between operators."""
+    """Return whether the metrics hold samples of time between operators."""
     return any(name in metrics for name in _SAMPLED)
 
 
@@ -48,7 +48,7 @@ def in_operators(
 ) -> npt.NDArray[np.int64]:
     """Return the host time of operators by node, shape (nodes,), int64.
 
-    That of scopes outside of operators is left out: what they do between operators is sampled.
+    Host time of scopes outside operators is left out, because that time is sampled.
     """
     values = np.zeros(len(tree), np.int64)
     rows = metrics.get(HOST_TIME_NS.name)
@@ -59,7 +59,7 @@ def in_operators(
 
 
 def elapsed_rows(frames: FrameTable, tree: Tree, metrics: Mapping[str, MetricRows]) -> MetricRows:
-    """Return the rows of `ELAPSED_TIME_NS`; their count is that of calls and samples."""
+    """Return the rows of `ELAPSED_TIME_NS`; `count` is the number of calls and samples."""
     total = in_operators(frames, tree, metrics)
     count = np.zeros(len(tree), np.uint64)
     for name in (HOST_TIME_NS.name, *_SAMPLED):

@@ -27,7 +27,7 @@ class FrameTable:
         kind: `FrameKind`, uint8.
         name: index into `strings`, uint32.
         file: index into `strings`, uint32; the string is "" where the frame has no file.
-        line: 1-based source line, uint32; 0 where the frame has none; of a rank its number.
+        line: 1-based source line, uint32; 0 where the frame has none; for a rank frame its number.
         strings: each string once.
     """
 
@@ -52,7 +52,7 @@ class FrameTable:
         return (self[index] for index in range(len(self)))
 
     def is_user_code(self) -> npt.NDArray[np.bool_]:
-        """Say of each frame whether it is a Python frame of the user's own code, shape (frames,)."""
+        """Return whether each frame is a Python frame of the user's code, shape (frames,)."""
         is_python = self.kind == FrameKind.PYTHON
         files = np.unique(self.file[is_python])
         user_files = [file for file in map(int, files) if is_user_file(self.strings[file])]

@@ -1,7 +1,7 @@
 """Combine metric values over groups of nodes.
 
 Does not decide what a group is (`query_table.py`, `summaries/groups.py`). A group is a number from 0 up;
-`NO_GROUP` marks what belongs to none.
+`NO_GROUP` marks nodes without a group.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ class Spread:
 
     Attributes:
         count: number of measurements (calls, steps).
-        total: their sum in the metric's unit. A call nested in a call of the same operator is part
-            of both, so this may exceed the group's inclusive value.
+        total: their sum in the metric's unit. A call nested in a call of the same operator counts
+            in both, so the total may exceed the group's inclusive value.
         mean: `total / count`.
-        sd: sample standard deviation, or None when there is only one or it was not recorded.
+        sd: sample standard deviation, None for a single measurement or where not recorded.
         minimum: smallest, or None when not recorded.
         maximum: largest, or None when not recorded.
     """
@@ -71,11 +71,11 @@ class Spreads:
         m2 = minimum = maximum = None
         if rows.m2 is not None:
             # Source: Chan, Golub, LeVeque (1979), "Updating formulae and a pairwise algorithm for
-            # computing sample variances": within the rows plus between their means.
+            # computing sample variances": variance within the rows plus between their means.
             mean = total / np.maximum(calls, 1)
             group_mean = all_total / np.maximum(all_calls, 1)
             between = calls * np.square(mean - group_mean[group])
-            # Without any row bincount counts instead of adding, hence the conversion.
+            # bincount of no rows returns integers, hence the conversion.
             m2 = np.bincount(group, rows.m2[member] + between, count).astype(np.float64)
         if rows.minimum is not None:
             minimum = np.full(count, np.iinfo(np.int64).max)
@@ -86,7 +86,7 @@ class Spreads:
         return cls(all_calls, all_total, m2, minimum, maximum)
 
     def spread(self, index: int) -> Spread | None:
-        """Return one group's, None when nothing was measured."""
+        """Return the spread of one group, None when nothing was measured."""
         count = int(self.count[index])
         if count <= 0:
             return None
@@ -113,11 +113,11 @@ def sums(group: npt.NDArray[Any], values: Ints, count: int) -> Ints:
 
 
 def topmost(tree: Tree, group: Ints) -> Ints:
-    """Return the nodes of any group that have no ancestor in their own group.
+    """Return the nodes of any group that have no ancestor in the same group.
 
-    With the nodes of a group in pre-order, a node lies under an earlier one exactly when it comes
-    before the furthest subtree end so far. Adding `group * (nodes + 1)` keeps groups apart, so that
-    one running maximum serves them all.
+    With the nodes of a group in pre-order, a node lies under an earlier node exactly when it comes
+    before the furthest subtree end so far. Adding `group * (nodes + 1)` separates the groups, so
+    one running maximum serves all groups.
 
     Args:
         tree: the tree.

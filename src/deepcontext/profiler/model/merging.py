@@ -1,7 +1,7 @@
 """One profile of all ranks of a job: their trees side by side, each below a frame of kind rank.
 
-Does not read or write files. Invariant: every sum over the tree of a rank is what it was in its own
-profile; sums over the whole profile are those of the job.
+Does not read or write files. Invariant: every sum over the tree of a rank equals the sum in that
+rank's profile; sums over the whole profile are the job's.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from deepcontext.profiler.model.run_info import RunInfo
 
 _FEWEST: Final = 2
-# Said by the analyzers, who say it again of the whole job.
+# The analyzers write this section, and write it again for the merged profile.
 _FINDINGS: Final = "findings"
-# What a person calls the payloads that are left out.
+# Descriptions of the payloads that are left out.
 _TITLES: Final = {
-    "memory": "what memory was made of at its peak",
+    "memory": "memory composition at the peak",
     "jax": "compiled JAX programs",
     "native_files": "identities of native libraries",
 }
@@ -48,7 +48,7 @@ class Part:
     """One profile to merge.
 
     Attributes:
-        name: what errors call it.
+        name: name of the profile in errors.
         profile: the profile.
         rank: its rank.
     """
@@ -62,16 +62,16 @@ def merge(profiles: Mapping[str, Profile], *, unrelated: bool = False) -> Profil
     """Return one profile of several processes of one job.
 
     Elapsed and processor time, memory and counters are sums over the ranks; the number of steps is
-    that of the rank with most.
+    the maximum over the ranks.
 
     Args:
-        profiles: profiles by what errors call them. Where none knows its rank they are numbered in
-            this order.
-        unrelated: merge them even if they do not look like processes of one job.
+        profiles: profiles by their name in errors. If no profile knows its rank, the ranks are
+            numbered in this order.
+        unrelated: merge profiles that do not look like processes of one job.
 
     Raises:
-        UserError: there are fewer than two, two of the same rank, some without a rank, they are not
-            of one job, or of builds that measure the same name differently.
+        UserError: there are fewer than two profiles, two of the same rank, some without a rank, they
+            are not from one job, or their builds define a metric differently.
     """
     parts = _parts(profiles)
     if not unrelated:
@@ -92,50 +92,57 @@ def merge(profiles: Mapping[str, Profile], *, unrelated: bool = False) -> Profil
 
 def _parts(profiles: Mapping[str, Profile]) -> list[Part]:
     if len(profiles) < _FEWEST:
-        raise UserError(f"cannot merge {len(profiles)} profile; name those of two ranks or more")
+        raise UserError(
+            f"cannot merge {len(profiles)} profile; name the profiles of two or more ranks"
+        )
     ranked = {name: profile.run.ranks > 0 for name, profile in profiles.items()}
     if any(ranked.values()) and not all(ranked.values()):
         name = next(name for name, is_ranked in ranked.items() if not is_ranked)
-        raise UserError(f"'{name}' is of no rank of a job, others are; name profiles of one job")
+        raise UserError(
+            f"'{name}' has no rank, but other profiles have one; name profiles of one job"
+        )
     parts: dict[int, Part] = {}
     for number, (name, profile) in enumerate(profiles.items()):
         rank = profile.run.rank if ranked[name] else number
         if rank == ALL_RANKS:
-            raise UserError(f"'{name}' is merged already; name the profiles of the single ranks")
+            raise UserError(
+                f"'{name}' is a merged profile already; name the profiles of the single ranks"
+            )
         if rank in parts:
             raise UserError(
-                f"'{parts[rank].name}' and '{name}' are both of rank {rank}; name one profile a rank"
+                f"'{parts[rank].name}' and '{name}' are both of rank {rank}; name one profile for "
+                "each rank"
             )
         parts[rank] = Part(name, profile, rank)
     return [parts[rank] for rank in sorted(parts)]
 
 
 def _frames(parts: Sequence[Part]) -> tuple[FrameTable, list[npt.NDArray[np.uint32]]]:
-    """Return the frames of all, and the place of each of a part's frames among them.
+    """Return the frames of all parts, and for each part the new index of each of its frames.
 
-    The first is the root's, the next are those of the ranks.
+    The first frame is the root's, the next frames are the ranks'.
     """
     strings: dict[str, int] = {}
 
-    def place(text: str) -> int:
+    def index_of(text: str) -> int:
         return strings.setdefault(text, len(strings))
 
-    nothing = place("")
+    nothing = index_of("")
     rows = [(int(FrameKind.ROOT), nothing, nothing, 0)]
     rows += [
-        (int(FrameKind.RANK), place(f"rank {part.rank}"), nothing, part.rank) for part in parts
+        (int(FrameKind.RANK), index_of(f"rank {part.rank}"), nothing, part.rank) for part in parts
     ]
     known = {row: number for number, row in enumerate(rows)}
     maps = []
     for part in parts:
         table = part.profile.frames
-        places = [place(text) for text in table.strings]
+        indices = [index_of(text) for text in table.strings]
         columns = (table.kind, table.name, table.file, table.line)
         numbers = np.empty(len(table), np.uint32)
         for index, (kind, name, file, line) in enumerate(
             zip(*(column.tolist() for column in columns), strict=True)
         ):
-            row = (kind, places[name], places[file], line)
+            row = (kind, indices[name], indices[file], line)
             numbers[index] = known.setdefault(row, len(known))
         maps.append(numbers)
     kind, name, file, line = zip(*known, strict=True)
@@ -152,7 +159,7 @@ def _frames(parts: Sequence[Part]) -> tuple[FrameTable, list[npt.NDArray[np.uint
 def _tree(
     parts: Sequence[Part], frame_maps: Sequence[npt.NDArray[np.uint32]], offsets: Sequence[int]
 ) -> Tree:
-    """Return a root with the trees below it, in each of which the rank's frame is the root."""
+    """Return a root with the ranks' trees below it; each rank's frame replaces its tree's root."""
     trees = [part.profile.tree for part in parts]
     nodes = 1 + sum(map(len, trees))
     parent, end = [np.array([NO_NODE])], [np.array([nodes])]
@@ -209,7 +216,7 @@ def _joined(found: Sequence[tuple[str, MetricRows]]) -> MetricRows:
 def _column(
     every: Sequence[MetricRows], column: Callable[[MetricRows], npt.NDArray[Any] | None]
 ) -> npt.NDArray[Any] | None:
-    """Return a column of all rows, None where one of them was not recorded."""
+    """Return a column of all rows, None where a part did not record the column."""
     columns = [values for values in map(column, every) if values is not None]
     return np.concatenate(columns) if len(columns) == len(every) else None
 
@@ -251,7 +258,7 @@ def _trust(parts: Sequence[Part], left_out: Sequence[str]) -> TrustReport:
     if wanted > len(parts):
         told.insert(0, f"{len(parts)} of the job's {wanted} ranks are in this profile")
     if left_out:
-        told.append(f"left out, to be found in the profiles of the ranks: {', '.join(left_out)}")
+        told.append(f"left out, but present in the profiles of the ranks: {', '.join(left_out)}")
     names = dict.fromkeys(c.name for part in parts for c in part.profile.trust.collectors)
     return TrustReport(
         tuple(_collector(name, parts) for name in names),
@@ -262,14 +269,14 @@ def _trust(parts: Sequence[Part], left_out: Sequence[str]) -> TrustReport:
 
 
 def _collector(name: str, parts: Sequence[Part]) -> CollectorReport:
-    """Return what became of a collector on all ranks: the worst, and where ranks differ, whose."""
+    """Return a collector's worst status over all ranks, and the ranks of each reason."""
     reports = [
         (part, report)
         for part in parts
         for report in part.profile.trust.collectors
         if report.name == name
     ]
-    # As `Status` lists them, from "ran" to "off"; what is off for one rank only is no worse.
+    # "off" counts as the mildest: a collector that is off on one rank only is no fault.
     order = ("off", "ran", "degraded", "unavailable")
     status = max((report.status for _, report in reports), key=order.index)
     reasons: dict[str, list[Part]] = {}
@@ -284,14 +291,15 @@ def _collector(name: str, parts: Sequence[Part]) -> CollectorReport:
 
 
 def _ranks(of: Sequence[Part], parts: Sequence[Part]) -> str:
-    """Return ``"rank 1, 3: "``, "" for all."""
+    """Return ``"rank 1, 3: "``, "" for all ranks."""
     return "" if len(of) == len(parts) else f"rank {', '.join(str(p.rank) for p in of)}: "
 
 
 def _sections(parts: Sequence[Part]) -> tuple[dict[str, bytes], list[str]]:
-    """Return the named payloads of all, and the names of those that are left out.
+    """Return the merged payloads, and the descriptions of payloads that are left out.
 
-    Most number nodes or programs of their process, or hold what was at one moment.
+    Most payloads cannot be merged: they number nodes or programs of one process, or describe one
+    moment.
     """
     names = dict.fromkeys(name for part in parts for name in part.profile.sections)
     kept, left_out = {}, []

@@ -1,4 +1,4 @@
-"""The values of one metric, as columns: a row for each node that has any."""
+"""The values of one metric, as columns: one row for each node that has a value."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ class MetricRows:
     maximum: npt.NDArray[np.int64] | None = None
     m2: npt.NDArray[np.float64] | None = None
 
-    def row(self, place: int) -> dict[str, int | float]:
+    def row(self, index: int) -> dict[str, int | float]:
         """Return one row by column name; columns that were not recorded are left out."""
         values: dict[str, int | float] = {
-            "count": int(self.count[place]),
-            "total": int(self.total[place]),
+            "count": int(self.count[index]),
+            "total": int(self.total[index]),
         }
         for name, column in (("minimum", self.minimum), ("maximum", self.maximum)):
             if column is not None:
-                values[name] = int(column[place])
+                values[name] = int(column[index])
         if self.m2 is not None:
-            values["m2"] = float(self.m2[place])
+            values["m2"] = float(self.m2[index])
         return values

@@ -1,6 +1,6 @@
 """The metrics of a profile by name, each decoded when it is first asked for.
 
-Does not combine values over the tree (`model.py`).
+Does not combine values over the tree (`profile_model.py`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class MetricTable(Mapping[str, MetricRows]):
 
     Args:
         sources: rows by metric name, or a function that returns them when called.
-        derived: the same for metrics that follow from others; files do not hold them.
+        derived: functions that compute metrics from other metrics; files do not hold these.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class MetricTable(Mapping[str, MetricRows]):
         return rows if isinstance(rows, MetricTable) else cls(rows)
 
     def stored(self) -> MetricTable:
-        """Return the metrics without those that follow from others."""
+        """Return the metrics without the derived ones."""
         return MetricTable({
             name: source for name, source in self._sources.items() if name not in self._derived
         })
@@ -55,7 +55,7 @@ class MetricTable(Mapping[str, MetricRows]):
             known = ", ".join(sorted(self._sources)) or "none"
             renamed = f" ('{name}' is called '{RENAMED[name]}' now)" if name in RENAMED else ""
             raise QueryError(
-                f"this profile has no metric '{name}'{renamed}; the metrics it has: {known}"
+                f"this profile has no metric '{name}'{renamed}; its metrics: {known}"
             ) from None
         if isinstance(rows, MetricRows):
             return rows
@@ -63,7 +63,7 @@ class MetricTable(Mapping[str, MetricRows]):
         self._sources[name] = decoded
         return decoded
 
-    # `Mapping` builds these two on KeyError, which is never raised here.
+    # `Mapping` implements the next two by catching KeyError, which is never raised here.
     def __contains__(self, name: object) -> bool:
         return name in self._sources
 

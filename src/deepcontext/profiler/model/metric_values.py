@@ -1,7 +1,7 @@
-"""Values of a metric that a profile may not have: zeros and 0 where it has none.
+"""Values of a metric that a profile may lack: zeros where the metric is missing.
 
-`ProfileModel.exclusive` and its neighbours refuse an unknown metric, because a user who names one
-made a mistake. A summary asks for what a run may or may not have measured.
+`ProfileModel.exclusive` raises on an unknown metric, because a user who names one made a mistake.
+A summary asks for metrics that a run may or may not have measured.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ def summed(profile: Profile, metric: str) -> Ints:
             if rows.descriptor.aggregation is Aggregation.SUM
         ]
         raise QueryError(
-            f"metric '{metric}' describes single nodes and does not add up; "
-            f"those that do: {', '.join(sorted(known)) or 'none'}"
+            f"metric '{metric}' describes single nodes and cannot be summed; "
+            f"metrics that can: {', '.join(sorted(known)) or 'none'}"
         )
     return values
 

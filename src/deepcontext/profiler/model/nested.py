@@ -1,6 +1,6 @@
-"""A profile as one nested dictionary of JSON's types, for programs that want it whole.
+"""A profile as one nested dictionary of JSON's types, for programs that read all of it.
 
-Views do not use it: for a million nodes it is some hundred times larger than the columns.
+Views use the columns: for a million nodes this dictionary is about a hundred times larger.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _collector(report: Any) -> dict[str, Any]:
 
 def _tree(profile: ProfileModel) -> dict[str, Any]:
     tree = profile.tree
-    # In pre-order a parent is built before its children: no recursion, however deep.
+    # In pre-order a parent is built before its children, so a deep tree needs no recursion.
     nodes: list[dict[str, Any]] = []
     for node, (parent, phase) in enumerate(
         zip(tree.parent.tolist(), tree.phase.tolist(), strict=True)
@@ -80,5 +80,5 @@ def _tree(profile: ProfileModel) -> dict[str, Any]:
 
 
 def _add_values(nodes: list[dict[str, Any]], rows: MetricRows) -> None:
-    for place, node in enumerate(rows.node.tolist()):
-        nodes[node]["metrics"][rows.descriptor.name] = rows.row(place)
+    for index, node in enumerate(rows.node.tolist()):
+        nodes[node]["metrics"][rows.descriptor.name] = rows.row(index)

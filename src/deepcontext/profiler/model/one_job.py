@@ -1,6 +1,6 @@
-"""Whether profiles are of processes of one job: the same program, at the same time.
+"""Whether profiles come from processes of one job: the same program at the same time.
 
-Does not merge them (`merging.py`). What a profile does not know is no evidence against it.
+Does not merge the profiles (`merging.py`). A fact that a profile lacks is not held against it.
 """
 
 from __future__ import annotations
@@ -25,32 +25,31 @@ def check_one_job(profiles: Mapping[str, Profile]) -> None:
     """Compare all profiles with the first one.
 
     Args:
-        profiles: profiles by what errors call them.
+        profiles: profiles by the name used in errors.
 
     Raises:
-        UserError: one is of another job, of another program or of another time; the message says
-            what differs.
+        UserError: a profile is of another job, program or time; the message says what differs.
     """
     (first_name, first), *others = ((name, profile.run) for name, profile in profiles.items())
     for name, run in others:
         difference = _other_job(first, run) or _other_program(first, run) or _other_time(first, run)
         if difference:
             raise UserError(
-                f"'{first_name}' and '{name}' are not of one job: {difference}; name the profiles of "
-                "one job, or merge any with --unrelated"
+                f"'{first_name}' and '{name}' are not of one job: {difference}; name profiles of "
+                "one job, or merge unrelated profiles with --unrelated"
             )
 
 
 def _other_job(first: RunInfo, second: RunInfo) -> str:
     if first.ranks and second.ranks and first.ranks != second.ranks:
-        return f"one of {first.ranks} processes, the other of {second.ranks}"
+        return f"the first has {first.ranks} processes, the second {second.ranks}"
     return ""
 
 
 def _other_program(first: RunInfo, second: RunInfo) -> str:
-    """Compare scripts, and arguments unless a launcher has counted both among its ranks.
+    """Compare scripts, and arguments too unless a launcher counted both processes as ranks.
 
-    Numbers are left out: each process has its own in "--rank 1" or "pipe_handle=17".
+    Numbers are left out, because they differ by process: "--rank 1", "pipe_handle=17".
     """
     is_same = first.script == second.script
     are_ranks = first.script and first.ranks and second.ranks
@@ -59,7 +58,7 @@ def _other_program(first: RunInfo, second: RunInfo) -> str:
             [_NUMBER.sub("N", word) for word in run.command[1:]] for run in (first, second)
         )
         is_same = one == other
-    return "" if is_same else f"one ran {_called(first)}, the other {_called(second)}"
+    return "" if is_same else f"the first ran {_called(first)}, the second {_called(second)}"
 
 
 def _called(run: RunInfo) -> str:
@@ -69,9 +68,9 @@ def _called(run: RunInfo) -> str:
 
 
 def _other_time(first: RunInfo, second: RunInfo) -> str:
-    """Compare times where they are of one clock."""
+    """Compare times that come from the same clock."""
     if first.hostname != second.hostname or not first.start_unix_ns or not second.start_unix_ns:
         return ""
     early, late = sorted((first, second), key=lambda run: run.start_unix_ns)
     gap_s = (late.start_unix_ns - early.start_unix_ns - early.wall_ns) / 1e9
-    return f"one had ended {gap_s:,.1f} s before the other began" if gap_s > 0 else ""
+    return f"one ended {gap_s:,.1f} s before the other began" if gap_s > 0 else ""

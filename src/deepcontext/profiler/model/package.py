@@ -13,7 +13,7 @@ from deepcontext.profiler.model.source import is_user_file
 _INSTALLED: Final = re.compile(r"/(?:site-packages|dist-packages)/")
 _STANDARD: Final = re.compile(r"/lib(?:64)?/python3(?:\.\d+t?)?/|/lib/python3\d*\.zip/")
 _FROZEN: Final = re.compile(r"<frozen ([\w.]+)>")
-# Their inside is told by operators, modules and programs.
+# Operators, modules and programs describe what happens inside these packages.
 _FRAMEWORKS: Final = frozenset({
     "functorch",
     "jax",
@@ -32,7 +32,7 @@ class Origin(enum.IntEnum):
     INSTALLED = 1
     FRAMEWORK = 2
     STANDARD = 3
-    GENERATED = 4  # and whatever else is nobody's package
+    GENERATED = 4  # also any other file that belongs to no package
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +40,9 @@ class Package:
     """The package a file belongs to.
 
     Attributes:
-        name: what is imported, ``transformers``; "" for files of no package.
+        name: the import name, ``transformers``; "" for files of no package.
         origin: where its code comes from.
-        path: the file below the folder of all packages: ``transformers/trainer.py``.
+        path: the file relative to the folder of packages: ``transformers/trainer.py``.
     """
 
     name: str
@@ -57,13 +57,13 @@ def package_of(file: str) -> Package:
     frozen = _FROZEN.fullmatch(file)
     if frozen:
         return Package(frozen[1].partition(".")[0], Origin.STANDARD, file)
-    place = file.replace("\\", "/")
+    posix_file = file.replace("\\", "/")
     for pattern, origin in ((_INSTALLED, Origin.INSTALLED), (_STANDARD, Origin.STANDARD)):
-        *_, last = [None, *pattern.finditer(place)]
+        *_, last = [None, *pattern.finditer(posix_file)]
         if last is not None:
-            path = place[last.end() :]
+            path = posix_file[last.end() :]
             name = PurePosixPath(path.partition("/")[0]).stem
             is_framework = origin is Origin.INSTALLED and name in _FRAMEWORKS
             return Package(name, Origin.FRAMEWORK if is_framework else origin, path)
-    # What else is no user's file: a checkout of torch, or code that a library generated.
+    # Other files that are not the user's: a checkout of torch, or code that a library generated.
     return Package("", Origin.GENERATED, file)

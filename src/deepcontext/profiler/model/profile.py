@@ -1,6 +1,6 @@
-"""The profile a user holds: load and save it, ask it for hot paths, query it.
+"""The profile as users see it: load, save, hot paths, queries.
 
-The columns and their derived values are `model.py`'s, the file format is `store/`'s.
+Columns and derived values are in `profile_model.py`, the file format is in `store/`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class HotPath:
-    """One call path and what it cost.
+    """One call path and its cost.
 
     Attributes:
         node: id of the path's last node.
@@ -39,7 +39,7 @@ class HotPath:
         count: number of events at the node.
         exclusive: the metric without descendants, in its unit.
         inclusive: the metric with descendants, in its unit.
-        share: the value the paths are ranked by, as a part of the whole profile's, 0 to 1.
+        share: the ranking value as a share of the whole profile, 0 to 1.
     """
 
     node: int
@@ -54,7 +54,8 @@ class Profile(ProfileModel):
     """One calling context tree with its metrics; attributes as in `ProfileModel`.
 
     Attributes:
-        html_view: how a notebook shows a profile; set by the facade, since a page is above this.
+        html_view: makes the page that a notebook shows; set by the facade, because `ui` is above
+            this layer.
     """
 
     html_view: ClassVar[Callable[[Profile], str] | None] = None
@@ -65,7 +66,7 @@ class Profile(ProfileModel):
 
         Raises:
             UserError: there is no such file, or it cannot be opened.
-            ProfileDataError: the file is no profile, is damaged, or is too new for this build.
+            ProfileDataError: the file is not a profile, is damaged, or is too new for this build.
         """
         where = Path(path)
         try:
@@ -86,10 +87,10 @@ class Profile(ProfileModel):
 
         Args:
             content: the whole file.
-            source: what errors call it.
+            source: name of the content in errors.
 
         Raises:
-            ProfileDataError: the content is no profile, is damaged, or is too new for this build.
+            ProfileDataError: the content is not a profile, is damaged, or is too new for this build.
         """
         model = store.read_profile(content, source)
         return cls(model.frames, model.tree, model.metrics, model.run, model.trust, model.sections)
@@ -108,14 +109,14 @@ class Profile(ProfileModel):
         """Write the profile to a file, replacing an older profile in one step.
 
         Args:
-            path: where to; a device or a pipe is written to directly.
-            force: replace a file that is no profile, too.
+            path: file to write; a device or a pipe is written to directly.
+            force: also replace a file that is not a profile.
 
         Raises:
-            UserError: a file that is no profile exists, there is no such folder, or it may not be
-                written to.
-            EnvironmentProblem: the machine failed to write, for example on a full disk; an old file
-                is then still there.
+            UserError: the path holds a file that is not a profile, its folder does not exist, or
+                writing is not permitted.
+            EnvironmentProblem: the machine failed to write, for example because the disk is full;
+                the old file is kept.
         """
         writing.write(self.to_bytes(), path, writing.PROFILE, force=force)
 
@@ -128,11 +129,11 @@ class Profile(ProfileModel):
         return nested.profile_to_dict(self)
 
     def with_section(self, name: str, payload: bytes) -> Self:
-        """Return the same profile with one more named payload, or with that one replaced."""
+        """Return the same profile with a named payload added or replaced."""
         return dataclasses.replace(self, sections={**self.sections, name: payload})
 
     def _repr_html_(self) -> str | None:
-        """Return the page a notebook shows, None where the user interface is not at hand."""
+        """Return the page that a notebook shows, None without the user interface."""
         html_view = type(self).html_view
         return None if html_view is None else html_view(self)
 
@@ -143,16 +144,16 @@ class Profile(ProfileModel):
     def hot_paths(
         self, metric: str = HOST_TIME_NS.name, limit: int = 20, *, inclusive: bool = False
     ) -> tuple[HotPath, ...]:
-        """Return the call paths that cost the most, largest first.
+        """Return the call paths with the largest cost, largest first.
 
         Args:
             metric: metric name.
-            limit: number of paths at most; paths that cost nothing are left out.
-            inclusive: rank by the value with descendants; the path of every ancestor of a costly
-                node is then costly, too.
+            limit: number of paths at most; paths with a cost of 0 are left out.
+            inclusive: rank by the inclusive value; every ancestor of a costly node then ranks high
+                too.
 
         Raises:
-            QueryError: the profile has no such metric; the message lists those it has.
+            QueryError: the profile has no such metric; the message lists its metrics.
         """
         exclusive, whole, counts = (
             self.exclusive(metric),
@@ -160,7 +161,7 @@ class Profile(ProfileModel):
             self.counts(metric),
         )
         ranking = whole[1:] if inclusive else exclusive[1:]
-        # Ties in the order of the tree, so that the same profile always gives the same list.
+        # A stable sort keeps ties in tree order: the same profile always gives the same list.
         nodes = 1 + np.argsort(-ranking, kind="stable")[:limit]
         total = int(whole[0]) or 1
         return tuple(

@@ -39,7 +39,7 @@ class ProfileModel:
         run: what was run.
         trust: how far the numbers can be trusted.
         sections: named payloads that collectors and analyzers add, JSON by custom.
-        source: file that it was read from, "" for one that was made in memory.
+        source: file that the profile was read from, "" for a profile made in memory.
     """
 
     frames: FrameTable
@@ -54,7 +54,7 @@ class ProfileModel:
     )
 
     def __post_init__(self) -> None:
-        # A dict will do for whoever makes a profile; asking for an unknown metric names the known.
+        # Callers may pass a dict; a `MetricTable` lists the known metrics when one is unknown.
         stored = MetricTable.of(self.metrics).stored()
         derived = {}
         if is_sampled(stored):
@@ -72,11 +72,11 @@ class ProfileModel:
             metric: metric name.
 
         Returns:
-            Sum over the node's events, or for a `MAX` metric the largest one, in the metric's unit;
+            Sum over the node's events, or for a `MAX` metric the largest event, in the metric's unit;
             shape (nodes,), int64, read-only; 0 where the node has no row.
 
         Raises:
-            QueryError: the profile has no such metric; the message lists those it has.
+            QueryError: the profile has no such metric; the message lists its metrics.
         """
         key = (metric, "exclusive")
         if key not in self._dense:
@@ -90,8 +90,9 @@ class ProfileModel:
     def inclusive(self, metric: str) -> npt.NDArray[np.int64]:
         """Return the metric of each node with its descendants.
 
-        Summed over the subtree, or for a `MAX` metric its maximum; a `PROPERTY` describes the node
-        alone and is returned as it is. Otherwise as `exclusive`.
+        A `SUM` metric is summed over the subtree, a `MAX` metric gives the subtree's maximum; a
+        `PROPERTY` describes the node alone, so its exclusive value is returned. Otherwise as
+        `exclusive`.
         """
         key = (metric, "inclusive")
         if key not in self._dense:
@@ -122,7 +123,7 @@ class ProfileModel:
         return self.frames[int(self.tree.frame[node])]
 
     def is_kind(self, *kinds: FrameKind) -> npt.NDArray[np.bool_]:
-        """Say of each node whether its frame is of one of these kinds, shape (nodes,), bool."""
+        """Return whether each node's frame is of one of these kinds, shape (nodes,), bool."""
         return np.isin(self.frames.kind, kinds)[self.tree.frame]
 
     def path(self, node: int) -> tuple[Frame, ...]:

@@ -1,9 +1,9 @@
-"""Select nodes of a profile and sum what they cost, in the words of the question.
+"""Select nodes of a profile and sum their metrics, in the words of the question.
 
     profile.query().kind("operator").under("Optimizer.step*").phase("forward").total("host_time_ns")
 
-Does not format. Every call returns a new query that selects fewer nodes; patterns are matched once
-for each distinct string, everything else works on whole columns.
+Does not format values. Every call returns a new query that selects fewer nodes; patterns are
+matched once for each distinct string, everything else works on whole columns.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class NodeView:
     """One node of a profile.
 
     Attributes:
-        profile: the profile the node is of.
+        profile: the node's profile.
         id: the node's id.
     """
 
@@ -59,7 +59,7 @@ class NodeView:
 
     @property
     def frame(self) -> Frame:
-        """The node's own frame."""
+        """The node's frame."""
         return self.profile.frame(self.id)
 
     @property
@@ -69,7 +69,7 @@ class NodeView:
 
     @property
     def phase(self) -> Phase:
-        """What the node works for."""
+        """The phase that the node works for."""
         return Phase(int(self.profile.tree.phase[self.id]))
 
     def value(self, metric: str = HOST_TIME_NS.name, *, inclusive: bool = False) -> int:
@@ -82,12 +82,12 @@ class NodeView:
 class Query:
     """Nodes of a profile, selected step by step; immutable.
 
-    In patterns ``*`` stands for any characters and ``?`` for one; a pattern without them must match
-    the whole text. Several patterns, kinds or phases in one call mean "any of these", several calls
-    "all of these".
+    In patterns ``*`` matches any characters and ``?`` one character; a pattern without wildcards
+    must match the whole text. Several patterns, kinds or phases in one call mean "any of these",
+    several calls "all of these".
 
     Args:
-        profile: what to select from.
+        profile: profile whose nodes are selected.
         mask: which nodes are selected, shape (nodes,); None selects all.
     """
 
@@ -97,7 +97,7 @@ class Query:
 
     @property
     def profile(self) -> ProfileModel:
-        """What is selected from."""
+        """Profile whose nodes are selected."""
         return self._profile
 
     # -- select
@@ -117,7 +117,7 @@ class Query:
         return self._keep_frames(self._named(patterns))
 
     def file(self, *patterns: str) -> Query:
-        """Keep nodes whose frame's file matches: the whole path, or without "/" the last part."""
+        """Keep nodes whose frame's file matches: the whole path, or without "/" the file name."""
         whole = _matcher([pattern for pattern in patterns if "/" in pattern])
         last = _matcher([pattern for pattern in patterns if "/" not in pattern])
         return self._keep_frames(
@@ -132,9 +132,9 @@ class Query:
         return self._keep_frames(np.isin(self._profile.frames.line, lines))
 
     def module(self, *patterns: str) -> Query:
-        """Keep module nodes that match and everything below them.
+        """Keep matching module nodes and everything below them.
 
-        A pattern is matched with the path of the module in its model (``"encoder.*"``), and with
+        A pattern is matched against the module's path in its model (``"encoder.*"``) and against
         the whole name (``"Linear '*'"``).
         """
         matches = _matcher(patterns)
@@ -148,7 +148,7 @@ class Query:
     def under(self, *above: str | Query) -> Query:
         """Keep nodes below a frame whose name matches, or below a node of another query.
 
-        The matching nodes themselves are not kept, unless they lie below another one.
+        The matching nodes themselves are kept only if they lie below another matching node.
         """
         mask = self._named(each for each in above if isinstance(each, str))
         mask = mask[self._profile.tree.frame]
@@ -161,15 +161,15 @@ class Query:
         """Keep nodes by their values.
 
         Args:
-            predicates: called with the ids selected so far, shape (selected,); each says which of
-                them to keep, shape (selected,), bool.
+            predicates: called with the ids selected so far, shape (selected,); each returns which
+                ids to keep, shape (selected,), bool.
             bounds: ``metric__comparison=value`` with gt, ge, lt, le, eq or ne, in the metric's
-                unit: ``host_time_ns__gt=1_000_000``. Compares exclusive values; others are
+                unit: ``host_time_ns__gt=1_000_000``. Compares exclusive values; other values are
                 named in between: ``host_time_ns__inclusive__ge=...``,
                 ``host_time_ns__count__gt=...``.
 
         Raises:
-            QueryError: unknown metric or comparison, or a predicate's answer has another shape.
+            QueryError: unknown metric or comparison, or a predicate returns another shape.
         """
         query = self
         for name, bound in bounds.items():
@@ -202,11 +202,11 @@ class Query:
         return int(np.count_nonzero(self._mask))
 
     def total(self, metric: str = HOST_TIME_NS.name, *, inclusive: bool = False) -> int:
-        """Return the sum of a metric over the selected nodes, of a `MAX` metric the maximum.
+        """Return the sum of a metric over the selected nodes; the maximum of a `MAX` metric.
 
         Args:
             metric: metric name.
-            inclusive: with descendants, each node counted once however the selected ones nest.
+            inclusive: with descendants; each node counts once, even if selected nodes nest.
 
         Raises:
             QueryError: the profile has no such metric.
@@ -226,10 +226,10 @@ class Query:
 
         Args:
             metric: metric name.
-            by: ``name`` of the frame (and kind); ``line`` of source, that of the nearest Python
-                frame at or above the node; ``module`` instance, the nearest at or above; ``path``,
-                each node for itself.
-            limit: number of rows at most; None gives all.
+            by: ``name``: name and kind of the frame; ``line``: source line of the nearest Python
+                frame at or above the node; ``module``: nearest module instance at or above the
+                node; ``path``: one row for each node.
+            limit: number of rows at most; None gives all rows.
 
         Raises:
             QueryError: unknown metric or grouping.
@@ -268,7 +268,7 @@ class Query:
 
 
 def _matcher(patterns: Iterable[str]) -> Callable[[str], bool]:
-    # Not fnmatch: "[" is common in names and must stand for itself.
+    # Not fnmatch, because "[" is common in names and must match literally.
     parts = [re.escape(pattern).replace(r"\*", ".*").replace(r"\?", ".") for pattern in patterns]
     if not parts:
         return lambda _: False

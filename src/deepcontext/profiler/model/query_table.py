@@ -1,7 +1,7 @@
 """Tables of a query: its nodes grouped by name, source line, module or call path.
 
 Invariants: every selected node is in exactly one row, so the exclusive values of the rows add up to
-the query's total; the inclusive value of a row counts a node once, however the group is nested in
+the query's total; the inclusive value of a row counts a node once, even if the group is nested in
 itself (a recursive function, an operator that calls itself).
 """
 
@@ -33,15 +33,15 @@ GROUPINGS: tuple[str, ...] = get_args(Grouping)
 
 @dataclass(frozen=True, slots=True)
 class TableRow:
-    """Selected nodes that have something in common.
+    """Selected nodes with one key.
 
     Attributes:
-        key: what they have in common: a name, ``file:line``, a module, a path with " > " between
-            its frames; "" for nodes that lie in no module, or below no source line.
+        key: what the nodes share: a name, ``file:line``, a module, or a path with " > " between
+            its frames; "" for nodes outside any module, or below no source line.
         frame: the frame that stands for the group, or None where the key is "".
         node: the node of the group with the largest exclusive value.
         nodes: number of nodes.
-        exclusive: sum over the nodes, of a `MAX` metric the maximum, in the metric's unit.
+        exclusive: sum over the nodes, or maximum of a `MAX` metric, in the metric's unit.
         inclusive: the same with descendants, each counted once.
         count: number of events.
         spread: how the single events are distributed, None where the group has no events.
@@ -73,7 +73,7 @@ def table_of(
     group_of_node[nodes] = group
     count = int(group.max()) + 1
     columns = _Columns.of_groups(profile, metric, group_of_node, count)
-    # The costliest node of each group: the last one of its group in this order.
+    # The costliest node of each group is the last node of its group in this order.
     ascending = np.lexsort((-nodes, exclusive[nodes], group))
     last = np.append(group[ascending][1:] != group[ascending][:-1], True)
     best = ascending[last]
@@ -98,7 +98,7 @@ def _holders(profile: ProfileModel, by: Grouping) -> Ints:
 
 
 def _key_numbers(profile: ProfileModel, by: Grouping, holder: Ints) -> Ints:
-    """Return a number for each holder, equal exactly for those of one group."""
+    """Return a number for each holder; holders of one group have equal numbers."""
     frames = profile.frames
     match by:
         case "path":
@@ -123,7 +123,7 @@ class _Columns:
 
     @classmethod
     def of_groups(cls, profile: ProfileModel, metric: str, group: Ints, count: int) -> _Columns:
-        """Combine; `group` is that of each node or `NO_GROUP`, shape (nodes,)."""
+        """Combine by `group`, the group of each node or `NO_GROUP`, shape (nodes,)."""
         rows = profile.metrics[metric]
         is_maximum = rows.descriptor.aggregation is Aggregation.MAX
         members = np.flatnonzero(group != NO_GROUP)

@@ -1,6 +1,6 @@
 """What was run, on what, for how long.
 
-Does not collect these facts (the session does) nor judge them (`trust.py`).
+Does not collect these facts (the session does) or judge them (`trust.py`).
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ ALL_RANKS: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class RunInfo:
-    """One run of a program under the profiler; "" and 0 mean not known.
+    """One run of a program under the profiler; "" and 0 mean unknown.
 
     Attributes:
-        command: the program's own argument vector.
+        command: the program's argument vector.
         script: the script, ``-m module`` or ``-c`` as given; "" for the API in a running program.
-        cwd: working directory at the start, against which views shorten paths.
+        cwd: working directory at the start; views show paths relative to it.
         python: implementation and version, for example ``CPython 3.11.2``.
         platform: operating system, release and machine.
         hostname: name of the machine.
         cpu_model: model name of the processor.
         cpu_count: number of processors the process may use.
-        frameworks: version by framework name, for those the program imported.
+        frameworks: version by framework name, for frameworks that the program imported.
         start_unix_ns: start of the session, ns since 1970-01-01 UTC.
         wall_ns: elapsed time of the session, ns.
         cpu_user_ns: user CPU time of the process during the session, ns.
@@ -36,10 +36,10 @@ class RunInfo:
         pid: process id.
         exit_reason: ``exit``, ``snapshot``, ``exception: ...``.
         steps: number of training or inference steps marked.
-        options: the profiler's own settings by name.
-        rank: which process of its job this was, from 0; `ALL_RANKS` where profiles were merged: times
-            and memory are then sums over the processes.
-        ranks: processes of the job, or those merged; 0 for a program of its own.
+        options: the profiler's settings by name.
+        rank: number of this process in its job, from 0; `ALL_RANKS` in a merged profile, where times
+            and memory are sums over the processes.
+        ranks: processes of the job, or processes merged; 0 for a program outside a job.
     """
 
     command: tuple[str, ...] = ()

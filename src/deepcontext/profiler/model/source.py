@@ -1,7 +1,7 @@
-"""Which source files are the user's own code, and what a line of one says.
+"""Which source files are the user's code, and the text of a source line.
 
-Does not read profiles. Decided by path alone: whether a file is there, and what it holds now, says
-nothing about what it was when the program ran.
+Does not read profiles. Decided by path alone, because whether a file exists and what it holds now
+says nothing about the file at the time the program ran.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import re
 from pathlib import Path
 from typing import Final
 
-# What people put under these is installed, generated or the interpreter's own. A checkout of torch
-# is known by its sub-packages, so that a user's own folder called "torch" stays the user's. Files of
-# torch's Inductor are known by their names in any folder (TORCHINDUCTOR_CACHE_DIR): "c" and a hash,
-# in a folder named after the hash's first two characters. Bazel runs a user's programs from ~/.cache.
+# Files under these paths are installed, generated or part of the interpreter. A checkout of torch is
+# recognised by its sub-packages, so that a user's folder called "torch" stays user code. Files of
+# torch's Inductor are recognised by name in any folder (TORCHINDUCTOR_CACHE_DIR): "c" and a hash, in
+# a folder named after the hash's first two characters. Bazel runs user programs from ~/.cache.
 # Source: torch/_inductor/codecache.py, get_path and code_hash.
 _LIBRARY: Final = re.compile(
     r"""
@@ -31,12 +31,12 @@ _LIBRARY: Final = re.compile(
     """,
     re.VERBOSE,
 )
-# Code that was typed, not generated: `python -c`, standard input, a notebook's cell.
+# Code that a person typed: `python -c`, standard input, a notebook's cell.
 _TYPED: Final = re.compile(r"<(string|stdin|ipython-input-.*)>")
 
 
 def is_user_file(file: str) -> bool:
-    """Say whether the file of a Python frame is the program's own code.
+    """Return whether the file of a Python frame is user code.
 
     Args:
         file: the frame's file: an absolute path, "<string>" or the like, or "" for none.
@@ -49,13 +49,13 @@ def is_user_file(file: str) -> bool:
 
 
 def line_text(file: str, line: int, not_after_ns: int | None = None) -> str:
-    """Return the text of a source line without its indentation, or "" when it cannot be known.
+    """Return the text of a source line without its indentation, or "" when it is unknown.
 
     Args:
         file: path of the source file.
         line: 1-based number.
-        not_after_ns: when the program started, unix ns. A file changed since then may say
-            something else on this line, so its text is not given.
+        not_after_ns: when the program started, unix ns. A file changed since then may hold other
+            text on this line, so "" is returned.
     """
     try:
         changed_ns = Path(file).stat().st_mtime_ns
@@ -68,8 +68,8 @@ def line_text(file: str, line: int, not_after_ns: int | None = None) -> str:
 
 
 def _typed_text(file: str, line: int) -> str:
-    """Return a line of code that never was in a file: the cell of a notebook, in its own process."""
+    """Return a line of code that was never in a file: a notebook's cell, in the same process."""
     entry = linecache.cache.get(file, ())
-    # Entries of files, and of those gone since, carry the time they were changed.
+    # Entries of files, including deleted files, carry a modification time.
     is_typed = len(entry) == 4 and entry[1] is None  # noqa: PLR2004  a loader's entry has 1 field
     return linecache.getline(file, line).strip() if is_typed else ""

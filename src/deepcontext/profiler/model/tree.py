@@ -51,7 +51,7 @@ class Tree:
 
         Args:
             parent: parent of each node, shape (nodes,); a parent precedes its children, node 0 is
-                the root and its own entry is ignored.
+                the root and its entry is ignored.
             frame: index into the frame table, shape (nodes,).
             phase: `Phase` of each node, shape (nodes,).
 
@@ -85,11 +85,11 @@ class Tree:
         phase: npt.NDArray[np.uint8],
         subtree_end: npt.NDArray[np.int32],
     ) -> Tree:
-        """Make a tree of columns that are in pre-order already; see the class for each.
+        """Make a tree from columns that are in pre-order already; the class describes them.
 
         Raises:
-            ValueError: they are not; the message names the column and the row. Frames are not
-                looked at: the frame table is not known here.
+            ValueError: the columns are not in pre-order; the message names column and row. Frame
+                indices are not checked, because the frame table is not known here.
         """
         fault = _find_fault(parent, subtree_end)
         if fault is not None:
@@ -136,8 +136,8 @@ class Tree:
     def inclusive_maximum(self, exclusive: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return the largest value of every subtree, shape (nodes,), int64.
 
-        A sparse table, one power of two at a time: O(nodes log nodes) whatever the shape of the
-        tree, where a walk up level by level costs one pass a level.
+        Uses a sparse table, one power of two at a time: O(nodes log nodes) for any shape of tree.
+        A walk up level by level would cost one pass a level.
         """
         starts = np.arange(len(self))
         size = self.subtree_end - starts
@@ -162,7 +162,7 @@ class Tree:
         return np.cumsum(opened[:-1]) > 0
 
     def at_or_below(self, mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-        """Return which nodes are in `mask` or below one that is; both of shape (nodes,)."""
+        """Return which nodes are in `mask` or below a node in it; both of shape (nodes,)."""
         return mask | self.below(mask)
 
     def nearest(self, mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.intp]:
@@ -193,11 +193,11 @@ def _find_fault(parent: npt.NDArray[np.int32], subtree_end: npt.NDArray[np.int32
     if bad.any():
         return _fault("parent", child, bad, "a parent must precede its child")
     size = subtree_end - nodes
-    # Each node is counted once at its parent, so these sizes are the only ones that agree.
+    # Each node is counted once at its parent, so only the correct sizes satisfy this.
     bad = size != 1 + np.bincount(parent[1:], weights=size[1:], minlength=len(nodes))
     if bad.any():
         return _fault("subtree_end", nodes, bad, "must count the node and its descendants")
-    # With the sizes right, nested ends leave every subtree exactly its own rows.
+    # With correct sizes, nested ends give every subtree exactly its rows.
     bad = subtree_end[1:] > subtree_end[parent[1:]]
     if bad.any():
         return _fault("subtree_end", child, bad, "must not pass the end of the parent's subtree")
@@ -230,7 +230,7 @@ def _checked_parents(
 def _subtree_sizes(parents: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
     """Count the nodes of every subtree by pointer doubling: one round a power of two of depth."""
     nodes = len(parents)
-    # Slot `nodes` stands for "above the root"; it is its own ancestor and counts for nothing.
+    # Slot `nodes` stands for "above the root": its ancestor is itself and its size is 0.
     ancestor = np.append(parents, nodes)
     ancestor[0] = nodes
     size = np.ones(nodes + 1, np.intp)

@@ -1,7 +1,7 @@
-"""The trust report: what was received, matched and lost, and what the profiler itself cost.
+"""The trust report: what was received, matched and lost, and the profiler's overhead.
 
-Does not decide how a view shows it. Every profile carries one; a person must be able to tell from
-it whether a number that looks like zero was measured or missed.
+Does not decide how a view shows the report. Every profile carries a trust report; it must tell a
+reader whether a zero was measured or missed.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ class CollectorReport:
 
     Attributes:
         name: name of the collector, for example ``torch``.
-        status: how it fared.
-        reason: why it did not fully run, as a person reads it; "" where it ran.
+        status: whether the collector ran.
+        reason: why the collector did not fully run, for a reader; "" where it ran.
         details: facts by name, units ending the names.
     """
 
@@ -37,11 +37,11 @@ class TrustReport:
     """How far the numbers of a profile can be trusted.
 
     Attributes:
-        collectors: one report a collector, in the order they started.
-        counters: number of records by what became of them (received, matched, dropped, ...).
-        hook_cost_ns_per_event: what one event cost the program, in ns, measured in this process;
-            None where it was not measured.
-        notes: warnings a person must read, most important first.
+        collectors: one report for each collector, in the order they started.
+        counters: number of records by outcome (received, matched, dropped, ...).
+        hook_cost_ns_per_event: overhead of one event for the program, in ns, measured in this
+            process; None where not measured.
+        notes: warnings a reader must see, most important first.
     """
 
     collectors: tuple[CollectorReport, ...] = ()
@@ -51,7 +51,7 @@ class TrustReport:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What every view shows first: the notes, and which collector saw less than asked for."""
+        """What every view shows first: the notes, and the collectors that did not fully run."""
         lacking = (
             f"{collector.name}: {collector.status}, {collector.reason or 'no reason given'}"
             for collector in self.collectors

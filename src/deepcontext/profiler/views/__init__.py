@@ -1,4 +1,4 @@
-"""Trees made from a profile's tree for looking at: frames left out, siblings merged, turned round.
+"""Trees for display, made from a profile's tree: frames left out, siblings merged, inverted.
 
-Nothing here formats or draws. Start at `options.py` (what can be asked for) and `top_down.py`.
+Nothing here formats or draws. Start at `options.py` (what a view can show) and `top_down.py`.
 """

@@ -1,8 +1,8 @@
-"""The tree turned round: functions, below them who called them, and so on up to the thread.
+"""The inverted tree: functions, below each its callers, and so on up to the thread.
 
-Built level by level and only as far as it is worth showing: written out whole, each node would
-occur once for every one of its ancestors. Invariant: the values of the first level add up to the
-sum of the starting values; a node's children add up to no more than the node.
+Built level by level and only down to a threshold, because in the full tree each node would occur
+once for every one of its ancestors. Invariant: the values of the first level add up to the sum of
+the starting values; a node's children add up to no more than the node.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CallerTree:
-    """Who called what; columns of shape (nodes,).
+    """Functions and their callers; columns of shape (nodes,).
 
     Attributes:
-        tree: its shape; `tree.frame` is the function, that of the root says nothing.
-        value: cost of the starting functions that came through this chain of callers, int64.
-        example: a node of the tree it was made from, the caller's; 0 for the root.
-        left_out: number of chains that were not worth showing.
+        tree: the shape; `tree.frame` is the function, meaningless for the root.
+        value: cost of the starting functions reached through this chain of callers, int64.
+        example: a node of the caller in the original tree; 0 for the root.
+        left_out: number of chains below the threshold.
     """
 
     tree: Tree
@@ -37,13 +37,13 @@ class CallerTree:
 
 
 def callers(tree: Tree, start: Ints, value: Ints, threshold: int) -> CallerTree:
-    """Turn round the part of a tree above some nodes.
+    """Invert the part of a tree above some nodes.
 
     Args:
         tree: a tree of functions.
         start: nodes to start from, ascending, without the root, shape (starts,).
         value: cost of each start, shape (starts,), int64.
-        threshold: least cost of a node that is kept.
+        threshold: smallest cost of a node that is kept.
     """
     function = tree.frame.astype(np.int64)
     width = int(function.max(initial=0)) + 1
@@ -57,7 +57,7 @@ def callers(tree: Tree, start: Ints, value: Ints, threshold: int) -> CallerTree:
         total = sums(number, value, len(first))
         kept = total >= max(threshold, 1)
         left_out += int(np.count_nonzero(~kept))
-        # Largest first: order of appearance means nothing where paths run backwards.
+        # Largest first, because the order of appearance has no meaning in an inverted tree.
         order = np.flatnonzero(kept)[np.argsort(-total[kept], kind="stable")]
         new = np.full(len(first), NO_GROUP)
         new[order] = made + np.arange(len(order))
@@ -69,39 +69,39 @@ def callers(tree: Tree, start: Ints, value: Ints, threshold: int) -> CallerTree:
         at, group = tree.parent[at].astype(np.int64), new[number]
         going = (group != NO_GROUP) & (at > 0)
         at, group, value = at[going], group[going], value[going]
-    turned, order = Tree.from_parents(
+    inverted, order = Tree.from_parents(
         np.concatenate(parents), np.concatenate(functions), np.zeros(made, np.uint8)
     )
     return CallerTree(
-        turned, np.concatenate(values)[order], np.concatenate(examples)[order], left_out
+        inverted, np.concatenate(values)[order], np.concatenate(examples)[order], left_out
     )
 
 
 def bottom_up(tree: Tree, exclusive: Ints, threshold: int) -> CallerTree:
-    """Turn round a whole tree.
+    """Invert a whole tree.
 
     Args:
         tree: a tree of functions.
-        exclusive: cost of each node by itself, shape (nodes,), int64.
-        threshold: least cost of a node that is kept.
+        exclusive: exclusive cost of each node, shape (nodes,), int64.
+        threshold: smallest cost of a node that is kept.
     """
     start = 1 + np.flatnonzero(exclusive[1:] > 0)
     return callers(tree, start, exclusive[start], threshold)
 
 
 def callers_of(tree: Tree, function: int, inclusive: Ints, threshold: int) -> CallerTree:
-    """Return who called a function, by its inclusive cost; recursion counts once.
+    """Return the callers of a function, by its inclusive cost; recursion counts once.
 
     Args:
         tree: a tree of functions.
         function: the function.
-        inclusive: cost of each node with what is below it, shape (nodes,), int64.
-        threshold: least cost of a node that is kept.
+        inclusive: inclusive cost of each node, shape (nodes,), int64.
+        threshold: smallest cost of a node that is kept.
     """
     start = outermost(tree, function)
     return callers(tree, start, inclusive[start], threshold)
 
 
 def outermost(tree: Tree, function: int) -> Ints:
-    """Return the nodes of a function that do not lie below another of them, ascending."""
+    """Return the nodes of a function that lie below no other node of it, ascending."""
     return np.sort(topmost(tree, np.where(tree.frame == function, 0, NO_GROUP)))

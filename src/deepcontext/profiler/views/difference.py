@@ -1,7 +1,7 @@
-"""Two profiles in one tree, so that each node has a value before and a value after.
+"""Two profiles in one tree: each node has a value before and a value after.
 
-Functions are the same when kind, name and file agree; files are compared relative to the folder the
-run began in. Invariant: `inclusive` of the root is each profile's own total.
+Functions are the same when kind, name and file agree; files are compared relative to the run's
+working directory. Invariant: the root's inclusive value on each side is that profile's total.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Difference:
         before: view of the first profile.
         after: view of the second profile, made with the same options.
         tree: the merged shape; `tree.frame` indexes into `functions`.
-        functions: for each function the side whose table it is taken from, the second where both
-            have it, and its number there.
+        functions: for each function the view that describes it (the second where both have it),
+            and its number in that view.
     """
 
     def __init__(self, before: TopDown, after: TopDown) -> None:
@@ -51,7 +51,7 @@ class Difference:
                 column[index] = numbers[identity]
             columns.append(column[view.tree.frame])
         self.functions: tuple[tuple[TopDown, int], ...] = tuple(functions)
-        # The two roots become one, so each later node of the second moves up by one place.
+        # The two roots become one, so each other node of the second tree moves up by one index.
         offset = len(before.tree) - 1
         above = after.tree.parent[1:].astype(np.int64)
         parent = np.append(
@@ -66,8 +66,8 @@ class Difference:
         """Return the exclusive costs of both sides, shape (nodes,) each, int64.
 
         Args:
-            before: cost of each node of the first profile by itself.
-            after: the same of the second.
+            before: exclusive cost of each node of the first profile.
+            after: exclusive cost of each node of the second profile.
         """
         return (
             sums(self._of_before, self.before.exclusive(before), len(self.tree)),
@@ -75,11 +75,11 @@ class Difference:
         )
 
     def sources(self) -> tuple[Ints, Ints]:
-        """Return the node of each profile that stands for a node, or `OUTSIDE`, shape (nodes,)."""
+        """Return the node of each profile that represents a node, or `OUTSIDE`, shape (nodes,)."""
         columns = []
-        for view, place in ((self.before, self._of_before), (self.after, self._of_after)):
+        for view, nodes in ((self.before, self._of_before), (self.after, self._of_after)):
             column = np.full(len(self.tree), OUTSIDE)
-            column[place] = view.source
+            column[nodes] = view.source
             columns.append(column)
         return columns[0], columns[1]
 

@@ -1,7 +1,7 @@
-"""Functions: frames that views merge, because only the line at which they were left differs.
+"""Functions: frames that views merge, because they differ only in the line of the call.
 
-A Python function that calls from two lines has two frames; a flame graph draws one box for it
-unless it is asked to tell the lines apart. Frames of the other kinds are functions by themselves.
+A Python function that calls from two lines has two frames; a flame graph draws one box for the
+function unless it separates the lines. Each frame of another kind is a function.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FunctionTable:
-    """Which frames are one function; columns of shape (functions,) unless said otherwise.
+    """Which frames form one function; columns of shape (functions,) unless stated otherwise.
 
-    The last rows stand for the phases of a program, which have no frame: a tree that is split by
-    phase needs a node for each.
+    The last rows represent the phases of a program, which have no frame: a tree split by phase
+    needs a node for each phase.
 
     Attributes:
         of_frame: function of each frame, shape (frames,), int64.
         example: the first frame of the function; `NO_FRAME` for the phases' rows.
         layer: `Layer`, uint8.
-        is_library: whether it is a Python function outside the user's own code, bool.
-        by_line: whether the lines of a Python function are functions of their own.
+        is_library: whether the function is a Python function outside user code, bool.
+        by_line: whether each line of a Python function is a separate function.
         table: the profile's frames.
     """
 
@@ -51,8 +51,8 @@ class FunctionTable:
         """Make the table of a profile.
 
         Args:
-            profile: whose frames.
-            by_line: keep the lines of a Python function apart.
+            profile: profile with the frames.
+            by_line: separate the lines of a Python function.
         """
         table = profile.frames
         columns: list[npt.NDArray[Any]] = [table.kind, table.name, table.file]
@@ -61,7 +61,7 @@ class FunctionTable:
         _, first, inverse = np.unique(
             np.stack(columns).astype(np.int64), axis=1, return_index=True, return_inverse=True
         )
-        # Numbered by first appearance, so that the numbers are stable and easy to read.
+        # Numbered by first appearance, so that the numbers are stable and readable.
         order = np.argsort(first)
         number = np.empty(len(order), np.int64)
         number[order] = np.arange(len(order))
@@ -83,7 +83,7 @@ class FunctionTable:
         return len(self.example)
 
     def frame(self, function: int) -> Frame:
-        """Return the frame that stands for a function; without a line where lines are merged."""
+        """Return the frame that represents a function; without a line where lines are merged."""
         example = int(self.example[function])
         if example == NO_FRAME:
             phase = Phase(function - len(self) + len(Phase))
@@ -92,7 +92,7 @@ class FunctionTable:
         return frame if self.by_line else Frame(frame.kind, frame.name, frame.file)
 
     def of_phase(self, phase: int) -> int:
-        """Return the function that stands for a phase."""
+        """Return the function that represents a phase."""
         return len(self) - len(Phase) + phase
 
 

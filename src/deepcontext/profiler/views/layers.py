@@ -47,7 +47,7 @@ LAYER_OF_KIND: Final = {
     FrameKind.COPY: Layer.GPU,
     FrameKind.STALL: Layer.GPU,
 }
-# What a person may leave out; the root always stays, threads and ranks are a matter of the pivot.
+# Layers that a view can hide; the root always stays, the pivot decides about threads and ranks.
 OPTIONAL_LAYERS: Final = tuple(layer for layer in Layer if layer not in {Layer.ROOT, Layer.THREAD})
 
 

@@ -1,6 +1,6 @@
 """Merge siblings that are the same function, from the root down.
 
-Knows nothing of metrics or of what is shown (`top_down.py`).
+Does not know metrics, nor what a view shows (`top_down.py`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Merged:
     """A tree of functions.
 
     Attributes:
-        tree: its shape; `tree.frame` is the function of each node.
+        tree: the shape; `tree.frame` is the function of each node.
         of_entry: node of each entry, shape (entries,), int64.
         first: the first entry of each node, shape (nodes,), int64.
     """
@@ -42,7 +42,7 @@ def merge(parent: Ints, function: Ints) -> Merged:
         function: function of each entry, shape (entries,).
 
     Returns:
-        The tree; children are in the order in which the entries name them first.
+        The tree; children are in the order of their first entry.
     """
     levels = _levels(parent)
     of_entry = np.zeros(len(parent), np.int64)
@@ -50,7 +50,7 @@ def merge(parent: Ints, function: Ints) -> Merged:
     made = 1
     width = int(function.max(initial=0)) + 1
     for entries in levels[1:]:
-        # One number for "this function below that node"; both fit 31 bits.
+        # One number for each pair of parent node and function; both fit into 31 bits.
         pair = of_entry[parent[entries]] * width + function[entries]
         _, first, group = np.unique(pair, return_index=True, return_inverse=True)
         by_appearance = np.argsort(first)

@@ -1,7 +1,7 @@
-"""What can be asked of a view of the tree, as one hashable value.
+"""The options of a view of the tree, as one hashable value.
 
-Does not build the view (`top_down.py`, `bottom_up.py`). Ids in edits are those of the profile
-itself, nodes and frames, so they keep their meaning whatever else is left out.
+Does not build the view (`top_down.py`, `bottom_up.py`). Ids in edits are the profile's node and
+frame ids, so they keep their meaning whatever a view leaves out.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ EDITS: Final[tuple[str, ...]] = get_args(EditKind)
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """One change a person made to the tree.
+    """One change that a user made to the tree.
 
     Attributes:
-        kind: ``focus`` keeps what lies below functions like the target's, ``root`` keeps the
-            subtree of one node, ``hide`` merges functions into their callers, ``collapse`` merges
-            what they call into them, ``drop`` leaves them out together with their cost.
+        kind: ``focus`` keeps the target function and everything below it, ``root`` keeps the
+            subtree of one node, ``hide`` merges the function into its callers, ``collapse`` merges
+            its callees into it, ``drop`` removes the function and its cost.
         target: node id for ``root``, otherwise the id of any frame of the function.
     """
 
@@ -33,10 +33,10 @@ class Edit:
 
     @classmethod
     def parse(cls, text: str) -> Edit:
-        """Read ``hide:17``.
+        """Read an edit such as ``hide:17``.
 
         Raises:
-            QueryError: the text is something else.
+            QueryError: the text is not an edit.
         """
         kind, _, target = text.partition(":")
         if kind not in EDITS or not target.isdecimal():
@@ -52,13 +52,13 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class TreeOptions:
-    """Which frames of a profile a view shows, and whose cost it counts.
+    """Which frames of a profile a view shows, and which costs it counts.
 
     Attributes:
         hidden: layers to leave out; their cost goes to the nearest frame shown.
-        library: show Python frames that are not the user's own code.
-        by_line: tell the lines of a Python function apart.
-        phase: count the cost of this phase only; None counts all.
+        library: show Python frames outside user code.
+        by_line: separate the lines of a Python function.
+        phase: count the cost of this phase only; None counts all phases.
         pivot: what the first level shows: ``thread``, ``none``, ``phase``, or the name of
             another dimension (`pivot.py`).
         edits: changes in the order they were made.
@@ -72,5 +72,5 @@ class TreeOptions:
     edits: tuple[Edit, ...] = ()
 
     def shape(self) -> TreeOptions:
-        """Return the options that decide the shape of the tree: all but whose cost is counted."""
+        """Return the options that decide the shape of the tree: all except the counted phase."""
         return replace(self, phase=None)

@@ -1,6 +1,6 @@
-"""Pivots: what may stand on the first level of a tree instead of the threads.
+"""Pivots: what the first level of a tree can show instead of the threads.
 
-Invariant: a node has at most one label under a pivot, so that splitting by it changes no sum.
+Invariant: a node has at most one label under a pivot, so splitting by a pivot changes no sum.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     Ints = npt.NDArray[np.int64]
 
-# Dimensions beside threads and phases; what frames are called makes no dimension.
+# Dimensions besides threads and phases, by the kind of frame; frame names are no dimension.
 DIMENSIONS: Final = {"rank": FrameKind.RANK}
 NO_LABEL: Final = -1
 
@@ -34,7 +34,7 @@ class Labels:
 
     Attributes:
         of_node: index into `functions` or `NO_LABEL`, shape (nodes,), int64.
-        functions: function that stands for each label, shape (labels,), int64.
+        functions: function that represents each label, shape (labels,), int64.
         replaced: functions that must not occur again below their label, shape (functions,), bool.
     """
 
@@ -44,14 +44,14 @@ class Labels:
 
 
 def pivots(profile: Profile) -> tuple[str, ...]:
-    """Return the pivots that this profile can be split by, the default first."""
+    """Return the pivots of this profile, the default first."""
     kinds = profile.frames.kind
     found = (name for name, kind in DIMENSIONS.items() if np.any(kinds == kind))
     return ("thread", "none", "phase", *found)
 
 
 def labels(profile: Profile, functions: FunctionTable, pivot: str) -> Labels | None:
-    """Return the labels of a pivot, None for those that only show or hide the threads.
+    """Return the labels of a pivot, None for pivots that only show or hide the threads.
 
     Raises:
         QueryError: the profile has no such pivot.

@@ -1,10 +1,10 @@
-"""The tree from the root down, as a view asks for it, and what it costs.
+"""The tree from the root down, shaped by a view's options, with its costs.
 
     view = TopDown(profile, TreeOptions(hidden=frozenset({Layer.PYTHON})))
     view.inclusive("host_time_ns")[0]
 
-Invariant: whatever is left out, merged or split, the inclusive value of the root is the sum over
-the profile's nodes, without those that were dropped or lie outside the focus or the phase.
+Invariant: whatever a view leaves out, merges or splits, the root's inclusive value is the sum over
+the profile's nodes, except dropped nodes and nodes outside the focus or the phase.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ class Entries:
     Attributes:
         parent: entry of the parent; a parent precedes its children, entry 0 is the root.
         function: function shown.
-        source: node of the profile; of a label, the first node below it.
-        home: entry that each node's cost goes to, or `OUTSIDE`, shape (nodes,).
-        shown_as: entry that stands for each node itself, or `OUTSIDE`, shape (nodes,).
+        source: node of the profile; for a label, the first node below it.
+        charged_to: entry that receives each node's cost, or `OUTSIDE`, shape (nodes,).
+        shown_as: entry that shows the node itself, or `OUTSIDE`, shape (nodes,).
     """
 
     parent: Ints
     function: Ints
     source: Ints
-    home: Ints
+    charged_to: Ints
     shown_as: Ints
 
 
@@ -63,8 +63,8 @@ class TopDown:
     """A tree of functions made from a profile's tree.
 
     Attributes:
-        profile: what it was made from.
-        options: what was asked for.
+        profile: the profile that the tree was made from.
+        options: what the tree shows and counts.
         functions: the functions; `tree.frame` indexes into them.
     """
 
@@ -74,9 +74,9 @@ class TopDown:
         self.functions = FunctionTable.of_profile(profile, by_line=options.by_line)
         entries = entries_of(profile, self.functions, options)
         self._merged: Merged = merge(entries.parent, entries.function)
-        self._home = _compose(self._merged.of_entry, entries.home)
+        self._charged_to = _compose(self._merged.of_entry, entries.charged_to)
         self._shown_as = _compose(self._merged.of_entry, entries.shown_as)
-        # The node of the profile that stands for a node of the view.
+        # The node of the profile that represents a node of the view.
         self.source: Ints = entries.source[self._merged.first]
 
     @property
@@ -85,53 +85,53 @@ class TopDown:
         return self._merged.tree
 
     def node_of(self, source: int) -> int:
-        """Return the node that shows a node of the profile, or carries its cost.
+        """Return the node that shows a node of the profile, or receives its cost.
 
         Raises:
-            QueryError: there is no such node, or it lies outside what is shown.
+            QueryError: the node does not exist or is not shown.
         """
-        if not 0 <= source < len(self._home):
+        if not 0 <= source < len(self._charged_to):
             raise QueryError(
-                f"no node {source}: this profile has the nodes 0 to {len(self._home) - 1}"
+                f"no node {source}: this profile has the nodes 0 to {len(self._charged_to) - 1}"
             )
-        node = int(self._home[source])
+        node = int(self._charged_to[source])
         if node == OUTSIDE:
-            raise QueryError(f"node {source} is outside of what is shown; undo a focus or a drop")
+            raise QueryError(f"node {source} is not shown; undo a focus or a drop")
         return node
 
     def counting(self, phase: Phase | None) -> TopDown:
-        """Return the same tree with the cost of one phase only, or of all."""
+        """Return the same tree with the cost of one phase only, or of all phases for None."""
         view = copy.copy(self)
         view.__dict__.pop("calls", None)
         view.options = replace(self.options, phase=phase)
         return view
 
     def members(self, node: int) -> Ints:
-        """Return the nodes of the profile that a node stands for, ascending."""
+        """Return the nodes of the profile that a node represents, ascending."""
         return np.flatnonzero(self._shown_as == node)
 
     def exclusive(self, values: Ints) -> Ints:
-        """Return what each node costs by itself, shape (nodes,), int64.
+        """Return the exclusive cost of each node, shape (nodes,), int64.
 
         Args:
-            values: cost of each node of the profile by itself, shape (profile's nodes,), int64.
+            values: exclusive cost of each node of the profile, shape (profile's nodes,), int64.
         """
         counted = self._is_counted()
-        return sums(self._home[counted], values[counted], len(self.tree))
+        return sums(self._charged_to[counted], values[counted], len(self.tree))
 
     def counted(self, values: Ints) -> Ints:
-        """Return `values` with 0 for what the view does not count; both as `exclusive` takes."""
+        """Return `values` with 0 for nodes that the view does not count; shapes as `exclusive`."""
         return np.where(self._is_counted(), values, 0)
 
     def _is_counted(self) -> Mask:
-        counted: Mask = self._home != OUTSIDE
+        counted: Mask = self._charged_to != OUTSIDE
         if self.options.phase is not None:
             counted &= shown_phase(self.profile.tree) == self.options.phase
         return counted
 
     @cached_property
     def calls(self) -> Spreads | None:
-        """Return how the single calls of each node are distributed, None where none are timed."""
+        """Return the distribution of each node's calls, None where no calls were timed."""
         rows = self.profile.metrics.get(CALL_DURATION_NS.name)
         if rows is None:
             return None
@@ -143,12 +143,12 @@ class TopDown:
 
     @cached_property
     def phase(self) -> npt.NDArray[np.uint8]:
-        """Return the phase of the first node that each node stands for, shape (nodes,)."""
+        """Return the phase of the first node that each node represents, shape (nodes,)."""
         return self.profile.tree.phase[self.source]
 
 
 def entries_of(profile: Profile, functions: FunctionTable, options: TreeOptions) -> Entries:
-    """Leave out what is not shown; siblings may still be equal."""
+    """Leave out hidden frames; siblings may still be equal."""
     tree = profile.tree
     function = functions.of_frame[tree.frame]
     shown, counted = _selection(profile, functions, options)
@@ -157,7 +157,7 @@ def entries_of(profile: Profile, functions: FunctionTable, options: TreeOptions)
         shown &= ~split.replaced[function]
     shown[0] = True
     nearest = np.where(counted, tree.nearest(shown & counted), OUTSIDE)
-    # With a focus the nearest frame shown may lie above it: the root takes its place.
+    # With a focus, the nearest shown frame may lie above the focus: the root replaces it.
     nearest[(nearest == OUTSIDE) & counted] = 0
     if split is not None:
         return _split(profile, function, nearest, split)
@@ -171,27 +171,27 @@ def _joined(profile: Profile, function: Ints, nearest: Ints) -> Entries:
     source = np.flatnonzero(is_entry)
     number = np.full(len(nearest), OUTSIDE)
     number[source] = np.arange(len(source))
-    home = _compose(number, nearest)
-    above = home[profile.tree.parent[source]]
+    charged_to = _compose(number, nearest)
+    above = charged_to[profile.tree.parent[source]]
     above[0] = 0
     return Entries(
         parent=np.maximum(above, 0),
         function=function[source],
         source=source,
-        home=home,
-        shown_as=np.where(is_entry & (nearest != OUTSIDE), home, OUTSIDE),
+        charged_to=charged_to,
+        shown_as=np.where(is_entry & (nearest != OUTSIDE), charged_to, OUTSIDE),
     )
 
 
 def _split(profile: Profile, function: Ints, nearest: Ints, split: Labels) -> Entries:
     """Give each label a copy of the paths that lead to nodes with that label."""
     whole = _joined(profile, function, nearest)
-    home, shown_as = np.full(len(nearest), OUTSIDE), np.full(len(nearest), OUTSIDE)
+    charged_to, shown_as = np.full(len(nearest), OUTSIDE), np.full(len(nearest), OUTSIDE)
     parents, functions, sources = [np.zeros(1, np.int64)], [function[:1]], [np.zeros(1, np.int64)]
     made = 1
     for label in np.unique(split.of_node[nearest != OUTSIDE]).tolist():
-        labelled = (split.of_node == label) & (whole.home != OUTSIDE)
-        wanted = np.flatnonzero(_with_ancestors(whole.parent, whole.home[labelled]))[1:]
+        labelled = (split.of_node == label) & (whole.charged_to != OUTSIDE)
+        wanted = np.flatnonzero(_with_ancestors(whole.parent, whole.charged_to[labelled]))[1:]
         below = 0
         if label >= 0:
             parents.append(np.zeros(1, np.int64))
@@ -205,10 +205,14 @@ def _split(profile: Profile, function: Ints, nearest: Ints, split: Labels) -> En
         functions.append(whole.function[wanted])
         sources.append(whole.source[wanted])
         made += len(wanted)
-        home[labelled] = number[whole.home[labelled]]
+        charged_to[labelled] = number[whole.charged_to[labelled]]
         shown_as[labelled] = _compose(number, whole.shown_as[labelled])
     return Entries(
-        np.concatenate(parents), np.concatenate(functions), np.concatenate(sources), home, shown_as
+        np.concatenate(parents),
+        np.concatenate(functions),
+        np.concatenate(sources),
+        charged_to,
+        shown_as,
     )
 
 
@@ -223,7 +227,7 @@ def _with_ancestors(parent: Ints, entries: Ints) -> Mask:
 
 
 def _compose(outer: Ints, inner: Ints) -> Ints:
-    """Return `outer[inner]`, with `OUTSIDE` staying what it is."""
+    """Return `outer[inner]`, keeping `OUTSIDE`."""
     return np.where(inner == OUTSIDE, OUTSIDE, outer[inner])
 
 
@@ -252,7 +256,7 @@ def _apply(
     edit: Edit,
     masks: tuple[Mask, Mask],
 ) -> None:
-    """Carry out one edit on the masks of `_selection`."""
+    """Apply one edit to the masks of `_selection`."""
     tree, (shown, counted) = profile.tree, masks
     if edit.kind == "root":
         _check_target(edit.target, len(tree), "node")

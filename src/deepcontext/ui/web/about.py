@@ -1,4 +1,4 @@
-"""The answer to a page's first question: what is open, and how far it can be trusted."""
+"""The answer to a page's first question: which profiles are open, and how far to trust them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _LARGEST_SECTION: Final = 1_000_000
 
 
 def about(profiles: Sequence[OpenProfile], notices: Sequence[str] = ()) -> AboutAnswer:
-    """Return what is open; `notices` are what a person must know of the page itself."""
+    """Return the open profiles; `notices` tell the reader about limits of the page itself."""
     return AboutAnswer([_profile(opened) for opened in profiles], list(notices))
 
 
@@ -43,7 +43,7 @@ def section(profiles: OpenProfiles, file: int, name: str) -> SectionAnswer:
     """Return a named payload.
 
     Raises:
-        QueryError: there is none of this name, or it is no JSON, or too large for a page.
+        QueryError: the profile has no such payload, or it is not JSON or too large for a page.
     """
     profile = profiles.get(file).profile
     if name not in profile.sections:
@@ -52,7 +52,7 @@ def section(profiles: OpenProfiles, file: int, name: str) -> SectionAnswer:
     payload = profile.sections[name]
     if len(payload) > _LARGEST_SECTION:
         raise QueryError(
-            f"section '{name}' is {format_bytes(len(payload))} large, a page shows up to "
+            f"section '{name}' has {format_bytes(len(payload))}, a page shows up to "
             f"{format_bytes(_LARGEST_SECTION)}; read it with Profile.load(...).sections"
         )
     try:
@@ -99,7 +99,7 @@ def _rank(run: RunInfo) -> str:
 
 
 def _facts(profile: Profile) -> list[list[str]]:
-    """Return what is known of the run as a person reads it: pairs of a name and a text."""
+    """Return the facts about the run for a reader, as pairs of a name and a text."""
     run = profile.run
     versions = ", ".join(f"{name} {version}" for name, version in sorted(run.frameworks.items()))
     cpu_ns = run.cpu_user_ns + run.cpu_system_ns

@@ -1,7 +1,7 @@
-"""What the server tells the page, as dataclasses: the contract with `web/src/api_types.ts`.
+"""The server's answers to the page, as dataclasses: the contract with `web/src/api_types.ts`.
 
-Those types are generated from these classes (`tools/write_web_types.py`), a test holds both
-together. Values are integers in the metric's unit; -1 stands for "not recorded" in columns of
+The TypeScript types are generated from these classes (`tools/write_web_types.py`), and a test
+compares them. Values are integers in the metric's unit; -1 means "not recorded" in columns of
 numbers that are never negative.
 """
 
@@ -22,7 +22,7 @@ class ErrorAnswer:
 
 @dataclass(frozen=True, slots=True)
 class CollectorAnswer:
-    """What one collector did; as `CollectorReport`."""
+    """What one collector did; see `CollectorReport`."""
 
     name: str
     status: str
@@ -66,7 +66,7 @@ class AboutAnswer:
 
 @dataclass(frozen=True, slots=True)
 class FunctionColumns:
-    """The functions that the nodes of one answer name; `id` is a frame of the profile, or -1."""
+    """The functions of the nodes of one answer; `id` is a frame of the profile, or -1."""
 
     id: list[int] = field(default_factory=list)
     name: list[str] = field(default_factory=list)
@@ -79,11 +79,11 @@ class FunctionColumns:
 
 @dataclass(frozen=True, slots=True)
 class NodeColumns:
-    """Nodes in depth-first pre-order, one entry a node in every column that is not empty.
+    """Nodes in depth-first pre-order; columns that are not empty have one entry for each node.
 
-    `value` is inclusive; `source` is the node of the profile. The columns of
-    single calls are empty where calls are not timed, `before` and `after` where nothing is
-    compared: `value` is then the larger side of each node, summed, so that widths add up.
+    `value` is inclusive; `source` is the node of the profile. The columns of single calls are empty
+    where calls are not timed, `before` and `after` where nothing is compared. In a comparison
+    `value` is the inclusive sum of each node's larger side, so that widths add up.
     """
 
     depth: list[int]
@@ -103,11 +103,10 @@ class NodeColumns:
 
 @dataclass(frozen=True, slots=True)
 class FlameAnswer:
-    """The part of a tree that is worth drawing.
+    """The visible part of a tree.
 
-    `above` leading nodes are the ancestors of the node that was zoomed in to. `left_out` nodes are
-    narrower than half a pixel, or than what fits into an answer: `threshold` is the least value
-    shown.
+    The first `above` nodes are the ancestors of the zoomed node. `left_out` nodes are narrower than
+    half a pixel, or did not fit into the answer; `threshold` is the smallest value shown.
     """
 
     unit: str
@@ -132,7 +131,7 @@ class FoundNode:
 
 @dataclass(frozen=True, slots=True)
 class FindAnswer:
-    """Nodes whose name or file contains a text; `value` counts nested ones once."""
+    """Nodes whose name or file contains a text; `value` counts nested nodes once."""
 
     count: int
     value: int
@@ -142,7 +141,7 @@ class FindAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """How the single calls are distributed, in ns; None where not recorded."""
+    """Distribution of single calls, in ns; None where not recorded."""
 
     count: int
     mean: float
@@ -153,7 +152,7 @@ class Calls:
 
 @dataclass(frozen=True, slots=True)
 class TableRow:
-    """One group of a table; as `summary.Group`, with a frame that stands for it."""
+    """One group of a table; see `summaries.groups.Group`; `id` is a frame that represents it."""
 
     id: int
     name: str
@@ -181,7 +180,7 @@ class TableAnswer:
 
 @dataclass(frozen=True, slots=True)
 class MeasureValue:
-    """What one node costs under one measure."""
+    """The cost of one node under one measure."""
 
     measure: Measure
     inclusive: int
@@ -191,9 +190,9 @@ class MeasureValue:
 
 @dataclass(frozen=True, slots=True)
 class MetricValue:
-    """How a metric that adds up over no tree is distributed at one node; None where not recorded.
+    """Distribution at one node of a metric that is not a sum; None where not recorded.
 
-    `largest` is the maximum over the node and all below it, None where the metric is no maximum.
+    `largest` is the maximum over the node and its descendants, None unless the metric is a maximum.
     """
 
     name: str
@@ -238,7 +237,7 @@ class PhaseValue:
 
 @dataclass(frozen=True, slots=True)
 class FusedLine:
-    """A line that a kernel computes; `shown` is the file as a person reads it."""
+    """A line that a kernel computes; `shown` is the file's path shortened for display."""
 
     file: str
     shown: str
@@ -247,7 +246,7 @@ class FusedLine:
 
 @dataclass(frozen=True, slots=True)
 class FusedKernel:
-    """What torch.compile fused into a kernel; `complete` says whether all its lines are known."""
+    """What torch.compile fused into a kernel; `complete` if all lines are known."""
 
     name: str
     operators: list[str]
@@ -257,7 +256,7 @@ class FusedKernel:
 
 @dataclass(frozen=True, slots=True)
 class NodeAnswer:
-    """All that is known of one node."""
+    """Everything known about one node."""
 
     source: int
     id: int
@@ -278,7 +277,7 @@ class NodeAnswer:
 
 @dataclass(frozen=True, slots=True)
 class FileRow:
-    """A source file that the profile names, and what its lines cost by themselves."""
+    """A source file named in the profile, and the exclusive cost of its lines."""
 
     file: str
     shown: str
@@ -288,7 +287,7 @@ class FileRow:
 
 @dataclass(frozen=True, slots=True)
 class FilesAnswer:
-    """Source files, the user's own first, the costliest first."""
+    """Source files: user files first, the costliest first."""
 
     unit: str
     total: int
@@ -305,7 +304,7 @@ class TextPart:
 
 @dataclass(frozen=True, slots=True)
 class LineCost:
-    """What a line costs."""
+    """The cost of a line."""
 
     line: int
     function: str
@@ -315,7 +314,7 @@ class LineCost:
 
 @dataclass(frozen=True, slots=True)
 class SourceAnswer:
-    """A source file with the cost of its lines; `note` says why the text is missing or doubtful."""
+    """A source file with the cost of its lines; `note`: why the text is missing or may be wrong."""
 
     file: str
     shown: str
@@ -348,7 +347,7 @@ class FindingRow:
 
 @dataclass(frozen=True, slots=True)
 class FindingsAnswer:
-    """What the analyzers found; `stored` says whether it was read from the file or found now."""
+    """What the analyzers found; `stored` if the findings were read from the file."""
 
     stored: bool
     findings: list[FindingRow]

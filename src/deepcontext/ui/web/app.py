@@ -1,7 +1,7 @@
-"""The Flask application: routes, status codes, caching. What is answered is computed elsewhere.
+"""The Flask application: routes, status codes, caching. Other modules compute the answers.
 
-Invariant: every answer is a function of the files and the address; the server remembers nothing of
-who asked.
+Invariant: every answer is a function of the files and the address; the server keeps no state about
+its clients.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
     Ask = Callable[[OpenProfiles, Mapping[str, str]], object]
 
 STATIC: Final = Path(__file__).parent / "static"
-# Not `mimetypes`: what it says depends on the machine's settings.
+# Not `mimetypes`, because its answers depend on the machine's settings.
 _STATIC_FILES: Final = {
     "index.html": "text/html",
     "app.js": "text/javascript",
     "app.css": "text/css",
     "icon.svg": "image/svg+xml",
 }
-# Answers that depend on more than the profiles: on what other files hold now.
+# Answers that also depend on the current content of other files.
 _NOT_OF_THE_PROFILE: Final = {"about", "source"}
 _VERSION: Final = deepcontext.__version__
 _LONGEST_ADDRESS: Final = 8_192
@@ -52,11 +52,11 @@ _WORTH_COMPRESSING: Final = 1_400  # one network packet
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ViewSettings:
-    """What a person decided for the page.
+    """Settings of the server.
 
     Attributes:
         token: secret part of the address.
-        names: host names that the server may be asked under.
+        names: host names under which the server answers.
     """
 
     token: str
@@ -68,7 +68,7 @@ def create_app(profiles: OpenProfiles, settings: ViewSettings) -> Flask:
 
     Args:
         profiles: the profiles.
-        settings: what a person decided.
+        settings: settings of the server.
     """
     app = Flask("deepcontext", static_folder=None)
     guard = Guard(settings.token, settings.names)
@@ -100,7 +100,7 @@ def _add_page(app: Flask) -> None:
     @app.get("/<token>/static/<name>")
     def static(token: str, name: str) -> Response:  # noqa: ARG001  the same
         if name not in _STATIC_FILES or name == "index.html":
-            return _error(f"no file '{name}' belongs to this page", HTTPStatus.NOT_FOUND)
+            return _error(f"this page has no file '{name}'", HTTPStatus.NOT_FOUND)
         return _file(name)
 
 
@@ -110,7 +110,7 @@ def _file(name: str) -> Response:
 
 
 def _cached(response: Response, content: bytes, tag: str | None = None) -> Response:
-    """Let the browser keep the response, but ask each time whether it still holds."""
+    """Let the browser cache the response, but revalidate it at each use."""
     response.headers["Cache-Control"] = "private, no-cache"
     response.set_etag(tag or hashlib.sha256(content).hexdigest()[:32])
     response.make_conditional(request)
@@ -129,8 +129,8 @@ def _endpoint(profiles: OpenProfiles, name: str, ask: Ask) -> Callable[..., Resp
 
 
 def _tag(profiles: OpenProfiles) -> str:
-    """Return what changes exactly when the answer to this request does."""
-    versions = [profiles.get(place).version for place in range(len(profiles))]
+    """Return a tag that changes exactly when the answer to this request changes."""
+    versions = [profiles.get(index).version for index in range(len(profiles))]
     encoding = "gzip" if _accepts_gzip() else ""
     seed = "\n".join([_VERSION, encoding, request.full_path, *versions])
     return hashlib.sha256(seed.encode()).hexdigest()[:32]
@@ -141,16 +141,16 @@ def _accepts_gzip() -> bool:
 
 
 def warm_up(profiles: OpenProfiles) -> None:
-    """Answer once what every page asks first, so that it waits for nothing that can be kept."""
-    for place in range(len(profiles)):
-        metric = default_metric(profiles.get(place).profile)
-        if measures(profiles.get(place).profile):
-            QUESTIONS["flame"](profiles, {"file": str(place), "metric": metric})
+    """Compute the answers to a page's first questions, so that they are kept when it asks."""
+    for index in range(len(profiles)):
+        metric = default_metric(profiles.get(index).profile)
+        if measures(profiles.get(index).profile):
+            QUESTIONS["flame"](profiles, {"file": str(index), "metric": metric})
 
 
 def to_json(answer: object) -> str:
     """Return an answer as compact JSON."""
-    # Not `asdict`: it copies every column, number by number.
+    # Not `asdict`, because it copies every column number by number.
     return json.dumps(answer, default=_fields, separators=(",", ":"), allow_nan=False)
 
 
@@ -166,7 +166,7 @@ def _packed(content: bytes, status: HTTPStatus, kind: str) -> Response:
     response = Response(content, status, mimetype=kind)
     response.headers["Vary"] = "Accept-Encoding"
     if len(content) > _WORTH_COMPRESSING and _accepts_gzip():
-        # Without a time in it, so that equal answers stay equal.
+        # Without a time stamp, so that equal answers give equal bytes.
         response.set_data(gzip.compress(content, compresslevel=3, mtime=0))
         response.headers["Content-Encoding"] = "gzip"
     return response
@@ -193,6 +193,6 @@ def _on_http_error(error: HTTPException) -> Response:
     status = HTTPStatus(error.code or HTTPStatus.INTERNAL_SERVER_ERROR)
     messages = {
         HTTPStatus.NOT_FOUND: "there is nothing at this address",
-        HTTPStatus.METHOD_NOT_ALLOWED: "this address is only read, with GET",
+        HTTPStatus.METHOD_NOT_ALLOWED: "this address only accepts GET",
     }
     return _error(messages.get(status, error.description or status.phrase), status)

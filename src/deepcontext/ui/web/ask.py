@@ -1,4 +1,4 @@
-"""Every question a page can ask, by its name in the address: one table for server and file."""
+"""Every question of a page by its name in the address: one table for server and one-file page."""
 
 from __future__ import annotations
 

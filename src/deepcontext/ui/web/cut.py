@@ -1,4 +1,4 @@
-"""Cut a tree to what can be seen, and write it as columns."""
+"""Reduce a tree to its visible part, and return it as columns."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ if TYPE_CHECKING:
     Ints = npt.NDArray[np.int64]
 
 LEAST_PX: Final = 0.5
-# Thousands of these are looked up in an answer; the properties would be called as often.
+# Looked up thousands of times in an answer, so the labels are computed once.
 _KINDS: Final = {kind: kind.label for kind in FrameKind}
 _LAYERS: Final = {int(layer): layer.label for layer in Layer}
-# With every column an answer then stays below 200 kB as it is sent (`benchmarks/web_ui.py`).
+# With every column, an answer then stays below 200 kB on the wire (`benchmarks/web_ui.py`).
 MOST_NODES: Final = 6_000
-# So few nodes are sent whole: one can then zoom in without asking again.
+# Trees with at most this many nodes are sent whole, so that zooming needs no further request.
 FEW_NODES: Final = 1_500
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cut:
-    """What is left of a tree.
+    """The kept part of a tree.
 
     Attributes:
         nodes: ids of the nodes kept, ascending, the ancestors of the zoomed node first.
-        above: number of those ancestors.
+        above: number of these ancestors.
         left_out: number of nodes with a cost that are not kept.
-        threshold: least value kept.
+        threshold: smallest value kept.
     """
 
     nodes: Ints
@@ -55,13 +55,13 @@ def cut(tree: Tree, inclusive: Ints, root: int, px: int, most: int = MOST_NODES)
         tree: the tree.
         inclusive: value of each node with its descendants, shape (nodes,), int64, none negative.
         root: node that fills the width.
-        px: the width.
-        most: number of nodes kept at most; the narrowest go first.
+        px: the width in pixels.
+        most: maximum number of nodes kept; the narrowest nodes are removed first.
     """
     end = int(tree.subtree_end[root])
     values = inclusive[root:end]
     threshold = max(int(np.ceil(values[0] * LEAST_PX / px)), 1)
-    # No child is wider than its parent, so whatever is wide enough has all its ancestors, too.
+    # No child is wider than its parent, so the ancestors of a kept node are kept too.
     if np.count_nonzero(values) <= FEW_NODES:
         threshold = 1
     elif np.count_nonzero(values >= threshold) > most:
@@ -77,13 +77,13 @@ def cut(tree: Tree, inclusive: Ints, root: int, px: int, most: int = MOST_NODES)
 def function_columns(
     functions: FunctionTable, used: npt.NDArray[np.integer[Any]]
 ) -> tuple[FunctionColumns, list[int]]:
-    """Return the functions that nodes name, and for each node its place among them.
+    """Return the functions of the nodes, and for each node the index of its function.
 
     Args:
         functions: all functions.
         used: function of each node, shape (nodes,).
     """
-    distinct, place = np.unique(used, return_inverse=True)
+    distinct, index = np.unique(used, return_inverse=True)
     frames = [functions.frame(each) for each in distinct.tolist()]
     columns = FunctionColumns(
         id=functions.example[distinct].tolist(),
@@ -94,14 +94,14 @@ def function_columns(
         line=[frame.line for frame in frames],
         library=functions.is_library[distinct].tolist(),
     )
-    return columns, np.ravel(place).tolist()
+    return columns, np.ravel(index).tolist()
 
 
 def difference_columns(
     both: Difference, used: npt.NDArray[np.integer[Any]]
 ) -> tuple[FunctionColumns, list[int]]:
-    """Return the same for a difference; ids are frames of the second profile, -1 of the first."""
-    distinct, place = np.unique(used, return_inverse=True)
+    """Return the same for a difference; `id` is a frame of the second profile, -1 without one."""
+    distinct, index = np.unique(used, return_inverse=True)
     sides = [both.functions[each] for each in distinct.tolist()]
     frames = [side.functions.frame(number) for side, number in sides]
     columns = FunctionColumns(
@@ -116,4 +116,4 @@ def difference_columns(
         line=[frame.line for frame in frames],
         library=[bool(side.functions.is_library[number]) for side, number in sides],
     )
-    return columns, np.ravel(place).tolist()
+    return columns, np.ravel(index).tolist()

@@ -19,7 +19,7 @@ def findings(profiles: OpenProfiles, file: int) -> FindingsAnswer:
 
     Raises:
         QueryError: the stored findings cannot be read.
-        UserError: an analyzer of a third party failed; the message names it.
+        UserError: a third-party analyzer failed; the message names the analyzer.
     """
     opened = profiles.get(file)
     profile = opened.profile

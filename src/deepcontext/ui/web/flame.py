@@ -30,15 +30,15 @@ if TYPE_CHECKING:
 
 _ALL: Final = -1
 _NOT_RECORDED: Final = -1
-# Trees that run backwards cannot be asked for again below a node: they are sent finer at once.
+# A page cannot request an inverted tree again below a node, so these trees are sent in finer detail.
 _FINER: Final = 4
 
 
 def flame(profiles: OpenProfiles, question: FlameQuestion) -> FlameAnswer:
-    """Return the part of a tree that is worth drawing.
+    """Return the visible part of a tree.
 
     Raises:
-        QueryError: the question names something that is not there.
+        QueryError: the question names something that does not exist.
     """
     match question.kind:
         case "top_down":
@@ -61,10 +61,10 @@ def _forwards(view: TopDown, question: FlameQuestion, root: int) -> FlameAnswer:
     exclusive = _exclusive(view, question)
     inclusive = view.tree.inclusive(exclusive)
     part = cut(view.tree, inclusive, root, question.px)
-    functions, place = function_columns(view.functions, view.tree.frame[part.nodes])
+    functions, function = function_columns(view.functions, view.tree.frame[part.nodes])
     nodes = NodeColumns(
         depth=view.tree.depth[part.nodes].tolist(),
-        function=place,
+        function=function,
         value=inclusive[part.nodes].tolist(),
         exclusive=exclusive[part.nodes].tolist(),
         source=view.source[part.nodes].tolist(),
@@ -79,8 +79,8 @@ def _bottom_up(profiles: OpenProfiles, question: FlameQuestion) -> FlameAnswer:
     view = profiles.tree(question.tree.file, question.tree.options)
     exclusive = _exclusive(view, question)
     threshold = _fine_threshold(int(exclusive.sum()), question.px)
-    turned = bottom_up(view.tree, exclusive, threshold)
-    return _backwards(view, question, turned, threshold)
+    inverted = bottom_up(view.tree, exclusive, threshold)
+    return _backwards(view, question, inverted, threshold)
 
 
 def _callers(profiles: OpenProfiles, question: FlameQuestion) -> FlameAnswer:
@@ -89,12 +89,12 @@ def _callers(profiles: OpenProfiles, question: FlameQuestion) -> FlameAnswer:
     function = _function(view, question.function)
     whole = int(inclusive[outermost(view.tree, function)].sum())
     threshold = _fine_threshold(whole, question.px)
-    turned = callers_of(view.tree, function, inclusive, threshold)
-    return _backwards(view, question, turned, threshold)
+    inverted = callers_of(view.tree, function, inclusive, threshold)
+    return _backwards(view, question, inverted, threshold)
 
 
 def _callees(profiles: OpenProfiles, question: FlameQuestion) -> FlameAnswer:
-    """Return what a function calls: the tree with the focus on it, and it on top."""
+    """Return a function's callees: the tree focused on the function, with the function on top."""
     options = question.tree.options
     _function(profiles.tree(question.tree.file, options), question.function)
     focused = replace(options, edits=(*options.edits, Edit("focus", question.function)))
@@ -103,18 +103,20 @@ def _callees(profiles: OpenProfiles, question: FlameQuestion) -> FlameAnswer:
 
 
 def _backwards(
-    view: TopDown, question: FlameQuestion, turned: CallerTree, threshold: int
+    view: TopDown, question: FlameQuestion, inverted: CallerTree, threshold: int
 ) -> FlameAnswer:
-    part = cut(turned.tree, turned.value, 0, question.px * _FINER)
-    functions, place = function_columns(view.functions, turned.tree.frame[part.nodes])
-    example = turned.example[part.nodes]
-    # Only where a chain ends at a thread is there no caller; elsewhere callers are left out.
-    is_end = (view.tree.parent[turned.example] == 0) & (turned.example > 0)
-    exclusive = np.where(is_end, turned.value - _sum_of_children(turned.tree, turned.value), 0)
+    part = cut(inverted.tree, inverted.value, 0, question.px * _FINER)
+    functions, function = function_columns(view.functions, inverted.tree.frame[part.nodes])
+    example = inverted.example[part.nodes]
+    # Only a chain that ends at a thread has no further caller; elsewhere callers are left out.
+    is_end = (view.tree.parent[inverted.example] == 0) & (inverted.example > 0)
+    exclusive = np.where(
+        is_end, inverted.value - _sum_of_children(inverted.tree, inverted.value), 0
+    )
     nodes = NodeColumns(
-        depth=turned.tree.depth[part.nodes].tolist(),
-        function=place,
-        value=turned.value[part.nodes].tolist(),
+        depth=inverted.tree.depth[part.nodes].tolist(),
+        function=function,
+        value=inverted.value[part.nodes].tolist(),
         exclusive=exclusive[part.nodes].tolist(),
         source=view.source[example].tolist(),
         phase=_phase_labels(view.phase[example]),
@@ -122,10 +124,10 @@ def _backwards(
     return replace(
         _answer(question, view, part, nodes),
         functions=functions,
-        total=int(turned.value[0]),
-        node_count=len(turned.tree) + turned.left_out,
-        left_out=part.left_out + turned.left_out,
-        threshold=max(part.threshold, threshold if turned.left_out else 0),
+        total=int(inverted.value[0]),
+        node_count=len(inverted.tree) + inverted.left_out,
+        left_out=part.left_out + inverted.left_out,
+        threshold=max(part.threshold, threshold if inverted.left_out else 0),
     )
 
 
@@ -137,17 +139,17 @@ def _difference(profiles: OpenProfiles, question: FlameQuestion) -> FlameAnswer:
     )
     totals = int(before.sum()), int(after.sum())
     if question.normalize and totals[1]:
-        # Each row is rounded by itself: the sum is off by less than one unit a node.
+        # Each row is rounded separately, so the sum is off by less than one unit for each node.
         after = np.rint(after * (totals[0] / totals[1])).astype(np.int64)
-    # The larger side of each node: nothing that is gone or new vanishes, and widths add up.
+    # The larger side of each node, so that removed and new nodes stay visible and widths add up.
     larger = np.maximum(before, after)
     width = both.tree.inclusive(larger)
     part = cut(both.tree, width, 0, question.px * _FINER)
     of_before, of_after = (side[part.nodes] for side in both.sources())
-    functions, place = difference_columns(both, both.tree.frame[part.nodes])
+    functions, function = difference_columns(both, both.tree.frame[part.nodes])
     nodes = NodeColumns(
         depth=both.tree.depth[part.nodes].tolist(),
-        function=place,
+        function=function,
         value=width[part.nodes].tolist(),
         exclusive=larger[part.nodes].tolist(),
         source=np.where(of_after == OUTSIDE, of_before, of_after).tolist(),
@@ -189,7 +191,7 @@ def _function(view: TopDown, frame: int) -> int:
     """Return the function that a frame belongs to.
 
     Raises:
-        QueryError: there is no such frame, or its layer is left out.
+        QueryError: the frame does not exist, or its layer is hidden.
     """
     if frame >= len(view.functions.of_frame):
         raise QueryError(
@@ -198,7 +200,7 @@ def _function(view: TopDown, frame: int) -> int:
     function = int(view.functions.of_frame[frame])
     if not (view.tree.frame == function).any():
         name = view.functions.frame(function).name
-        raise QueryError(f"'{name}' is left out of the tree; show its layer, or undo what hides it")
+        raise QueryError(f"'{name}' is hidden in the tree; show its layer, or undo the edit")
     return function
 
 

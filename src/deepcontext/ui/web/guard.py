@@ -1,9 +1,9 @@
-"""Who may ask the server: holders of the token, under this machine's name, from the page itself.
+"""Which requests the server answers: with the token, under this machine's name, from the page itself.
 
 A profile names files and holds source text, and any page in the same browser can send requests to
-127.0.0.1. Against that: the token is the first part of every path; the Host header must be a name
-of this server, so that a foreign name that is made to point here (DNS rebinding) gets nothing;
-requests that a browser marks as coming from another site are refused.
+127.0.0.1. Three checks protect the profile: the token is the first part of every path; the Host
+header must be a name of this server, so that a foreign name that resolves to this machine (DNS
+rebinding) gets no answer; requests that a browser marks as coming from another site are refused.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from flask import Request, Response
 
 _TOKEN_BYTES: Final = 24
-_OWN_SITES: Final = {"same-origin", "none"}
-# The page needs nothing but itself. Styles are set through the DOM, which "self" allows.
+_SAME_SITE: Final = {"same-origin", "none"}
+# The page loads nothing from elsewhere. It sets styles through the DOM, which "self" allows.
 _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -47,7 +47,7 @@ class Guard:
 
     Args:
         token: the secret part of the address.
-        names: host names that the server may be asked under, besides addresses of this machine.
+        names: host names under which the server answers, besides addresses of this machine.
     """
 
     def __init__(self, token: str, names: Iterable[str] = ()) -> None:
@@ -55,7 +55,7 @@ class Guard:
         self._names = {"localhost", *(name.lower() for name in names)}
 
     def refusal(self, request: Request, token: str) -> tuple[HTTPStatus, str] | None:
-        """Return why a request is refused, None when it is not."""
+        """Return why a request is refused, None for an accepted request."""
         if not self._is_this_machine(request.headers.get("Host", "")):
             return HTTPStatus.FORBIDDEN, (
                 "this server does not answer under this name; use the address that "
@@ -63,8 +63,8 @@ class Guard:
             )
         site = request.headers.get("Sec-Fetch-Site", "none")
         origin = request.headers.get("Origin")
-        if site not in _OWN_SITES or (origin is not None and not _is_same(origin, request)):
-            return HTTPStatus.FORBIDDEN, "requests of other sites are not answered"
+        if site not in _SAME_SITE or (origin is not None and not _is_same(origin, request)):
+            return HTTPStatus.FORBIDDEN, "requests from other sites are not answered"
         if not hmac.compare_digest(token.encode(), self._token):
             return HTTPStatus.FORBIDDEN, (
                 "the address lacks the right token; use the address that 'deepcontext view' printed"
@@ -77,7 +77,7 @@ class Guard:
         if name in self._names:
             return True
         try:
-            # Rebinding needs a name; who has the address already talks to this machine.
+            # Rebinding needs a name; a client with an address already talks to this machine.
             ipaddress.ip_address(name)
         except ValueError:
             return False
@@ -85,13 +85,13 @@ class Guard:
 
 
 def machine_names() -> set[str]:
-    """Return the names that this machine goes by."""
+    """Return the host names of this machine."""
     name = socket.gethostname()
     return {name, name.partition(".")[0], socket.getfqdn()}
 
 
 def protect(response: Response) -> Response:
-    """Add the headers that keep other pages from framing, reading or feeding this one."""
+    """Add headers that keep other pages from framing, reading or sending data to this page."""
     for name, value in _HEADERS.items():
         response.headers.setdefault(name, value)
     return response

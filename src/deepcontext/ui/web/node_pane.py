@@ -1,4 +1,4 @@
-"""Answers about single nodes: all that is known of one, and those whose name contains a text."""
+"""Answers about single nodes: the details of a node, and nodes whose name contains a text."""
 
 from __future__ import annotations
 
@@ -45,16 +45,16 @@ _MOST_KERNELS: Final = 5
 
 
 def node(profiles: OpenProfiles, question: TreeQuestion, source: int) -> NodeAnswer:
-    """Return all that is known of the node that shows a node of the profile.
+    """Return everything known about the view's node that shows node `source` of the profile.
 
     Raises:
-        QueryError: there is no such node, or it is not shown.
+        QueryError: the node does not exist, or is not shown.
     """
     view = profiles.tree(question.file, question.options)
-    place = view.node_of(source)
-    step = _step(view, place)
-    frame = view.functions.frame(int(view.tree.frame[place]))
-    members = view.members(place)
+    index = view.node_of(source)
+    step = _step(view, index)
+    frame = view.functions.frame(int(view.tree.frame[index]))
+    members = view.members(index)
     return NodeAnswer(
         source=step.source,
         id=step.id,
@@ -64,31 +64,31 @@ def node(profiles: OpenProfiles, question: TreeQuestion, source: int) -> NodeAns
         file=frame.file,
         line=frame.line,
         contexts=len(members),
-        path=[_step(view, each) for each in view.tree.path(place)[1:]],
-        values=_values(view, place),
-        own=_own(view, members),
-        phases=_phases(view, place, question.metric),
+        path=[_step(view, each) for each in view.tree.path(index)[1:]],
+        values=_values(view, index),
+        own=_other_metrics(view, members),
+        phases=_phases(view, index, question.metric),
         lines=_lines(view, members, question.metric),
         fused=_fused(view.profile, members),
-        calls=None if view.calls is None else calls_of(view.calls.spread(place)),
+        calls=None if view.calls is None else calls_of(view.calls.spread(index)),
     )
 
 
 def find(profiles: OpenProfiles, question: TreeQuestion, text: str) -> FindAnswer:
-    """Return the nodes whose name or file contains a text, in lower or upper case."""
+    """Return the nodes whose name or file contains a text, ignoring case."""
     view = profiles.tree(question.file, question.options)
     exclusive = view.exclusive(values_of(view.profile, question.metric))
     inclusive = view.tree.inclusive(exclusive)
     found = _matching(view, text)[view.tree.frame] & (inclusive > 0)
     found[0] = False
     outermost = found & ~view.tree.below(found)
-    places = np.flatnonzero(found)
-    shown = places
-    if len(places) > MOST_FOUND:
-        largest = np.argpartition(-inclusive[places], MOST_FOUND)[:MOST_FOUND]
-        shown = np.sort(places[largest])
+    nodes = np.flatnonzero(found)
+    shown = nodes
+    if len(nodes) > MOST_FOUND:
+        largest = np.argpartition(-inclusive[nodes], MOST_FOUND)[:MOST_FOUND]
+        shown = np.sort(nodes[largest])
     return FindAnswer(
-        count=len(places),
+        count=len(nodes),
         value=int(inclusive[outermost].sum()),
         total=int(inclusive[0]),
         nodes=[
@@ -101,7 +101,7 @@ def find(profiles: OpenProfiles, question: TreeQuestion, text: str) -> FindAnswe
 
 
 def _matching(view: TopDown, text: str) -> npt.NDArray[np.bool_]:
-    """Return which functions have a name or a file that contains a text, shape (functions,)."""
+    """Return which functions have a text in their name or file, shape (functions,)."""
     wanted = text.casefold()
     strings = view.profile.frames.strings
     contains = np.fromiter(
@@ -113,11 +113,11 @@ def _matching(view: TopDown, text: str) -> npt.NDArray[np.bool_]:
     return matches
 
 
-def _step(view: TopDown, place: int) -> PathStep:
-    function = int(view.tree.frame[place])
+def _step(view: TopDown, index: int) -> PathStep:
+    function = int(view.tree.frame[index])
     frame = view.functions.frame(function)
     return PathStep(
-        source=int(view.source[place]),
+        source=int(view.source[index]),
         id=int(view.functions.example[function]),
         name=frame.name,
         layer=Layer(int(view.functions.layer[function])).label,
@@ -126,8 +126,8 @@ def _step(view: TopDown, place: int) -> PathStep:
     )
 
 
-def _values(view: TopDown, place: int) -> list[MeasureValue]:
-    inside = slice(place, int(view.tree.subtree_end[place]))
+def _values(view: TopDown, index: int) -> list[MeasureValue]:
+    inside = slice(index, int(view.tree.subtree_end[index]))
     values = []
     for measure in measures(view.profile):
         exclusive = view.exclusive(values_of(view.profile, measure.key))
@@ -135,15 +135,15 @@ def _values(view: TopDown, place: int) -> list[MeasureValue]:
             MeasureValue(
                 measure,
                 inclusive=int(exclusive[inside].sum()),
-                exclusive=int(exclusive[place]),
+                exclusive=int(exclusive[index]),
                 total=int(exclusive.sum()),
             )
         )
     return values
 
 
-def _own(view: TopDown, members: Ints) -> list[MetricValue]:
-    """Return the metrics that no view can add up, maxima and properties, of a node's contexts."""
+def _other_metrics(view: TopDown, members: Ints) -> list[MetricValue]:
+    """Return the metrics of a node that cannot be summed: maxima and properties."""
     values = []
     for name, rows in view.profile.metrics.items():
         described = rows.descriptor
@@ -173,9 +173,9 @@ def _own(view: TopDown, members: Ints) -> list[MetricValue]:
     return values
 
 
-def _phases(view: TopDown, place: int, metric: str) -> list[PhaseValue]:
+def _phases(view: TopDown, index: int, metric: str) -> list[PhaseValue]:
     values = values_of(view.profile, metric)
-    inside = slice(place, int(view.tree.subtree_end[place]))
+    inside = slice(index, int(view.tree.subtree_end[index]))
     wanted = view.options.phase
     rows = []
     for phase in PHASES:
@@ -186,7 +186,7 @@ def _phases(view: TopDown, place: int, metric: str) -> list[PhaseValue]:
 
 
 def _fused(profile: Profile, members: Ints) -> list[FusedKernel]:
-    """Return what torch.compile fused into the kernels that a node stands for."""
+    """Return what torch.compile fused into the kernels that a node represents."""
     return [
         FusedKernel(
             name=kernel.name,
@@ -202,7 +202,7 @@ def _fused(profile: Profile, members: Ints) -> list[FusedKernel]:
 
 
 def _lines(view: TopDown, members: Ints, metric: str) -> list[LineValue]:
-    """Split a Python function's inclusive cost by the line it was left at."""
+    """Split a Python function's inclusive cost by the line of the call."""
     profile = view.profile
     if not len(members) or profile.frame(int(members[0])).kind is not FrameKind.PYTHON:
         return []

@@ -1,7 +1,7 @@
 """Write the page as one HTML file that needs neither server nor network.
 
-The file holds the page's script, its style and recorded answers to the questions it is likely to
-ask (`recording.py`). Invariant: the answers are those the server gives; nothing is computed twice.
+The file holds the page's script, its style and recorded answers to likely questions
+(`recording.py`). Invariant: the answers equal the server's; nothing is computed twice.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ _GENERATOR: Final = '<meta name="generator" content="deepcontext">'
 # The head of the template is shorter than this.
 _HEAD_BYTES: Final = 1000
 KIND: Final = FileKind("a page of deepcontext", lambda head, _: _is_page(head))
-# Making one tree of a million nodes takes about a second; this much work takes about half a minute.
+# A tree of a million nodes takes about a second to make; this limit allows about half a minute.
 _MOST_TREE_NODES: Final = 30_000_000
 _SWITCHED_OFF: Final = (
-    "this file holds recorded answers: two switches at most can differ from the start, and focus, "
-    "hide, collapse and drop need 'deepcontext view'"
+    "this file holds recorded answers: at most two switches can differ from their initial position, "
+    "and focus, hide, collapse and drop need 'deepcontext view'"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How large a page may become.
+    """The maximum size of a page.
 
     Attributes:
-        size_bytes: most bytes of compressed answers, as they are written.
-        tree_nodes: most nodes of trees to make, summed over the trees.
+        size_bytes: maximum number of bytes of compressed answers, as written.
+        tree_nodes: maximum number of nodes of all trees made.
     """
 
     size_bytes: int = MOST_BYTES
@@ -63,7 +63,7 @@ class Page:
 
     Attributes:
         text: the HTML.
-        notices: what was left out, as a person reads it.
+        notices: what was left out, for a reader.
     """
 
     text: str
@@ -80,13 +80,13 @@ def make_page(profiles: OpenProfiles, limits: Limits = Limits()) -> Page:
 
     Args:
         profiles: the profiles.
-        limits: how large it may become.
+        limits: the maximum size of the page.
     """
     answers, notices = _record(profiles, recording.questions(profiles), limits)
     if not profiles.source_text:
         notices = (*notices, NO_TEXT)
     answers["about"] = to_json(about(profiles.refresh(), notices))
-    # Written by hand from texts that are JSON already: a large page holds each answer once.
+    # Joined from texts that are JSON already, so that memory holds each large answer once.
     body = ",".join(f"{json.dumps(key)}:{text}" for key, text in answers.items())
     packed = gzip.compress(f"{{{body}}}".encode(), compresslevel=9, mtime=0)
     return Page(_fill(base64.b64encode(packed).decode()), notices)
@@ -108,12 +108,12 @@ def _record(
         try:
             text, missing = _answer(profiles, question)
         except DeepContextError:
-            continue  # the page asks, and is told why, only of what it is offered
+            continue  # the page offers only recorded answers, and explains what is missing
         answers[key] = text
         cut = max(cut, missing) if question.px else cut
-        # Base64 makes four bytes of three.
+        # Base64 turns three bytes into four.
         size += len(zlib.compress(text.encode(), 1)) * 4 // 3
-        nodes += len(profiles.get(_place(question)).profile.tree) if question.is_tree else 0
+        nodes += len(profiles.get(_file_of(question)).profile.tree) if question.is_tree else 0
     return answers, _notices(cut, left_out, limits)
 
 
@@ -124,7 +124,7 @@ def _answer(profiles: OpenProfiles, question: Recorded) -> tuple[str, int]:
     return to_json(answer), int(getattr(answer, "left_out", 0))
 
 
-def _place(question: Recorded) -> int:
+def _file_of(question: Recorded) -> int:
     return FlameQuestion.of_query({"file": question.query.get("file", "")}).tree.file
 
 
@@ -137,8 +137,8 @@ def _notices(cut: int, left_out: int, limits: Limits) -> tuple[str, ...]:
         )
     if left_out:
         notices.append(
-            f"{format_count(left_out)} less usual combinations of switches are left out to keep "
-            f"the file below {format_bytes(limits.size_bytes)} and quick to write"
+            f"{format_count(left_out)} less common combinations of switches are left out to keep "
+            f"the file below {format_bytes(limits.size_bytes)} and the writing time short"
         )
     return tuple(notices)
 

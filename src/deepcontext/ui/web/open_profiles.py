@@ -1,7 +1,7 @@
-"""The profiles that a page shows, and the trees made from them that are worth keeping.
+"""The profiles that a page shows, and a cache of the trees made from them.
 
-Invariant: an answer is of the version of the file that the page was told about; when the file
-changes or goes, that is said instead.
+Invariant: an answer describes the version of the file that the page loaded; after the file changed
+or disappeared, the answer is an error.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ Kept = TypeVar("Kept")
 
 
 class ChangedFileError(DeepContextError):
-    """The file is not what it was when the page was loaded."""
+    """The file changed after the page was loaded."""
 
 
 class GoneFileError(DeepContextError):
-    """The file is not there any more."""
+    """The file does not exist any more."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenProfile:
-    """A profile and where it comes from.
+    """A profile and its file.
 
     Attributes:
         profile: the profile.
-        name: what the page calls it.
+        name: name of the profile on the page.
         version: hash of the content.
         path: its file, or None for a profile in memory.
-        stamp: size and time of the file's last change, as it was read.
+        stamp: size and modification time of the file when it was read.
     """
 
     profile: Profile
@@ -59,26 +59,27 @@ class OpenProfile:
         """Read a file.
 
         Raises:
-            UserError: it cannot be read.
-            ProfileDataError: it is no profile.
+            UserError: the file cannot be read.
+            ProfileDataError: the file is not a profile.
         """
-        # Taken before: a file replaced meanwhile is read again. A missing one is `load`'s to say.
+        # Taken before reading, so that a file replaced meanwhile is read again. `load` reports a
+        # missing file.
         stamp = _stamp(path) if path.exists() else (0, 0)
         profile = Profile.load(path)
         return cls(profile, path.name, _version(path.read_bytes()), path, stamp)
 
     @classmethod
     def of_memory(cls, profile: Profile, name: str) -> OpenProfile:
-        """Take a profile that has no file."""
+        """Open a profile that has no file."""
         return cls(profile, name, _version(profile.to_bytes()))
 
 
 class OpenProfiles:
-    """Profiles in the order they were named.
+    """Profiles in the order of the command line.
 
     Args:
-        profiles: what to show.
-        source_text: whether the source files that they name may be read.
+        profiles: the profiles to show.
+        source_text: whether source files named in the profiles may be read.
     """
 
     def __init__(self, profiles: Sequence[OpenProfile], *, source_text: bool = True) -> None:
@@ -94,8 +95,8 @@ class OpenProfiles:
         """Read files.
 
         Raises:
-            UserError: one cannot be read.
-            ProfileDataError: one is no profile.
+            UserError: a file cannot be read.
+            ProfileDataError: a file is not a profile.
         """
         profiles = [OpenProfile.read(Path(path)) for path in paths]
         return cls(profiles, source_text=source_text)
@@ -104,38 +105,38 @@ class OpenProfiles:
         return len(self._profiles)
 
     def refresh(self) -> list[OpenProfile]:
-        """Read again what has changed, and return all.
+        """Read changed files again, and return all profiles.
 
         Raises:
-            GoneFileError: a file is not there any more.
+            GoneFileError: a file does not exist any more.
         """
         with self._lock:
-            for place, opened in enumerate(self._profiles):
+            for index, opened in enumerate(self._profiles):
                 if opened.path is not None and self._seen(opened) != opened.stamp:
-                    self._profiles[place] = OpenProfile.read(opened.path)
+                    self._profiles[index] = OpenProfile.read(opened.path)
                     self._kept.clear()
             return list(self._profiles)
 
-    def get(self, place: int) -> OpenProfile:
-        """Return a profile as the page knows it.
+    def get(self, index: int) -> OpenProfile:
+        """Return a profile in the version that the page loaded.
 
         Raises:
-            QueryError: there is none at this place.
-            ChangedFileError: its file has changed since it was read.
-            GoneFileError: its file is not there any more.
+            QueryError: no profile has this index.
+            ChangedFileError: the file has changed since it was read.
+            GoneFileError: the file does not exist any more.
         """
-        if place >= len(self._profiles):
-            raise QueryError(f"no profile {place}: {len(self._profiles)} are open, counted from 0")
-        opened = self._profiles[place]
+        if index >= len(self._profiles):
+            raise QueryError(f"no profile {index}: {len(self._profiles)} are open, counted from 0")
+        opened = self._profiles[index]
         if opened.path is not None and self._seen(opened) != opened.stamp:
             raise ChangedFileError(
                 f"'{opened.path.name}' has changed since this page was loaded; reload the page"
             )
         return opened
 
-    def tree(self, place: int, options: TreeOptions) -> TopDown:
-        """Return a tree of a profile; those asked for last are kept."""
-        opened = self.get(place)
+    def tree(self, index: int, options: TreeOptions) -> TopDown:
+        """Return a tree of a profile; the last trees are kept."""
+        opened = self.get(index)
         shape = options.shape()
         view = self.keep(("tree", opened.version, shape), lambda: TopDown(opened.profile, shape))
         if options.phase is None:
@@ -143,7 +144,7 @@ class OpenProfiles:
         return self.keep(("tree", opened.version, options), lambda: view.counting(options.phase))
 
     def difference(self, options: TreeOptions) -> Difference:
-        """Return the trees of the first two profiles in one.
+        """Return the merged trees of the first two profiles.
 
         Raises:
             QueryError: only one profile is open.
@@ -155,7 +156,7 @@ class OpenProfiles:
         return self.keep(key, lambda: Difference(before, after))
 
     def keep(self, key: Hashable, make: Callable[[], Kept]) -> Kept:
-        """Return what was made under a key, making it when it is not kept."""
+        """Return the value kept under a key, making it if it is missing."""
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)
@@ -173,7 +174,7 @@ class OpenProfiles:
             return _stamp(path)
         except OSError as error:
             raise GoneFileError(
-                f"'{path.name}' is not there any more ({error.strerror}); put it back and reload "
+                f"'{path.name}' does not exist any more ({error.strerror}); restore it and reload "
                 "the page"
             ) from error
 

@@ -1,7 +1,7 @@
-"""What the page can ask, read from the query part of an address, and written back to it.
+"""The page's questions, read from the query part of an address, and written back to it.
 
-Invariant: `to_query` leaves out what has its default and sorts the rest, so that one question has
-one spelling: a one-file page finds its recorded answers by it (`web/src/model/question.ts`).
+Invariant: `to_query` leaves out defaults and sorts the rest, so that each question has exactly one
+spelling, under which a one-file page finds its recorded answers (`web/src/model/question.ts`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class TreeQuestion:
     """Which tree of which profile, and which cost.
 
     Attributes:
-        file: place of the profile among those opened.
+        file: index of the profile among the open profiles.
         metric: key of a measure.
         options: what the tree shows.
     """
@@ -46,11 +46,11 @@ class TreeQuestion:
         """Read the question.
 
         Raises:
-            QueryError: a value is not one of those that exist.
+            QueryError: a value does not exist.
         """
         edits = [edit for edit in query.get("edits", "").split(",") if edit]
         if len(edits) > _MOST_EDITS:
-            raise QueryError(f"{len(edits)} edits are more than the {_MOST_EDITS} that may be made")
+            raise QueryError(f"found {len(edits)} edits, at most {_MOST_EDITS} are possible")
         return cls(
             file=number(query, "file", 0),
             metric=query.get("metric", HOST_TIME_NS.name),
@@ -67,7 +67,7 @@ class TreeQuestion:
         )
 
     def to_query(self) -> dict[str, str]:
-        """Return what differs from the defaults."""
+        """Return the parameters that differ from their defaults."""
         options = self.options
         values = {
             "file": str(self.file) if self.file else "",
@@ -88,9 +88,9 @@ class FlameQuestion:
 
     Attributes:
         tree: which tree.
-        kind: from which side.
-        root: node of the profile to zoom in to, or -1 for all.
-        function: frame whose callers or callees are asked for, or -1.
+        kind: direction of the tree.
+        root: node of the profile to zoom in to, or -1 for the whole tree.
+        function: frame of the function whose callers or callees are wanted, or -1.
         normalize: scale the second profile of a difference to the total of the first.
         px: width of the drawing in pixels.
     """
@@ -107,7 +107,7 @@ class FlameQuestion:
         """Read the question.
 
         Raises:
-            QueryError: a value is not one of those that exist.
+            QueryError: a value does not exist.
         """
         wanted = query.get("kind", "top_down")
         kind = next((each for each in get_args(FlameKind) if each == wanted), None)
@@ -126,7 +126,7 @@ class FlameQuestion:
         )
 
     def to_query(self) -> dict[str, str]:
-        """Return what differs from the defaults; without the width, which is no part of it."""
+        """Return the parameters that differ from their defaults, without the width."""
         values = {
             "kind": "" if self.kind == "top_down" else self.kind,
             "root": "" if self.root == _NOT_GIVEN else str(self.root),
@@ -146,7 +146,7 @@ def number(query: Mapping[str, str], name: str, default: int) -> int:
     """Return a whole number of at least 0 (or the default).
 
     Raises:
-        QueryError: it is something else.
+        QueryError: the text is not a whole number.
     """
     text = query.get(name, "")
     if not text:

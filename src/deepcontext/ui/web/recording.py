@@ -1,7 +1,7 @@
 """Which questions a one-file page answers, most useful first.
 
-Every combination of switches cannot be recorded; what is missing is switched off in the page, and
-said. Invariant: no question is yielded twice.
+Not every combination of switches can be recorded; the page disables the missing combinations and
+says so. Invariant: no question is yielded twice.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     Change = Callable[[TreeQuestion], TreeQuestion]
 
-# How many switches may differ from the start at once.
+# How many switches may differ from their initial position at once.
 COMBINED: Final = 2
 FINE_PX: Final = 16_384
 _SANDWICHES: Final = 60
@@ -48,8 +48,8 @@ class Recorded:
     Attributes:
         what: the question's name.
         query: its parameters, without defaults.
-        is_tree: whether a tree has to be made for it, which takes time in a large profile.
-        px: width to draw at; more than a screen has, where one must be able to zoom in.
+        is_tree: whether the answer needs a new tree, which takes time in a large profile.
+        px: width to draw at; wider than a screen where the page must be able to zoom in.
     """
 
     what: str
@@ -59,12 +59,12 @@ class Recorded:
 
 
 def questions(profiles: OpenProfiles) -> Iterator[Recorded]:
-    """Yield what a page may ask about all profiles, most useful first."""
+    """Yield the questions of a page about all profiles, most useful first."""
     starts = [
-        TreeQuestion(file=place, metric=default_metric(profiles.get(place).profile))
-        for place in range(len(profiles))
+        TreeQuestion(file=index, metric=default_metric(profiles.get(index).profile))
+        for index in range(len(profiles))
     ]
-    # What the page opens with comes before all that may fill the file.
+    # The views that the page opens with come first, because the file has a maximum size.
     for start in starts:
         yield from _trees(start, _changes(profiles.get(start.file).profile), 0)
         yield from _tables(profiles, start)
@@ -96,16 +96,16 @@ def _tables(profiles: OpenProfiles, start: TreeQuestion) -> Iterator[Recorded]:
 def _plain(profiles: OpenProfiles, start: TreeQuestion) -> Iterator[Recorded]:
     """Yield findings and sections."""
     profile = profiles.get(start.file).profile
-    place = {"file": str(start.file)} if start.file else {}
-    yield Recorded("findings", place)
+    file = {"file": str(start.file)} if start.file else {}
+    yield Recorded("findings", file)
     for name in profile.sections:
-        yield Recorded("section", {**place, "name": name})
+        yield Recorded("section", {**file, "name": name})
 
 
 def _trees(
     start: TreeQuestion, changes: list[tuple[str, Change]], combined: int
 ) -> Iterator[Recorded]:
-    """Yield both directions of the tree with so many switches changed."""
+    """Yield both directions of the tree with `combined` switches changed."""
     for chosen in itertools.combinations(changes, combined):
         names = [name for name, _ in chosen]
         if len(set(names)) < len(names):
@@ -120,7 +120,7 @@ def _trees(
 
 
 def _changes(profile: Profile) -> list[tuple[str, Change]]:
-    """Return every switch's other positions, with a name of the switch."""
+    """Return every switch's other positions, with the name of the switch."""
     layers = set(np.unique(layer_of_frame(profile.frames.kind)).tolist())
     phases = set(np.unique(shown_phase(profile.tree)).tolist())
     return [
@@ -150,7 +150,7 @@ def _differences(profiles: OpenProfiles, start: TreeQuestion) -> Iterator[Record
 
 
 def _nodes(profiles: OpenProfiles, start: TreeQuestion) -> Iterator[Recorded]:
-    """Yield the details of the nodes that cost the most."""
+    """Yield the details of the costliest nodes."""
     profile = profiles.get(start.file).profile
     view = profiles.tree(start.file, TreeOptions())
     inclusive = view.tree.inclusive(view.exclusive(values_of(profile, start.metric)))

@@ -1,4 +1,4 @@
-"""Run the page's server until it is interrupted."""
+"""Run the page's server until the user interrupts it."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _EVERYWHERE: Final = {"0.0.0.0", "::", ""}  # noqa: S104  compared with, not bou
 
 
 class _QuietHandler(WSGIRequestHandler):
-    """Does not print a line a request."""
+    """Does not print a line for each request."""
 
-    protocol_version = "HTTP/1.1"  # keeps the connection open: a page asks many small questions
+    protocol_version = "HTTP/1.1"  # keeps the connection open for a page's many small requests
 
     def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
         """Print nothing."""
@@ -38,15 +38,15 @@ def bind(app: Flask, host: str, port: int) -> BaseWSGIServer:
         EnvironmentProblem: the port is taken, or the address is not one of this machine.
     """
     try:
-        # werkzeug ends the process when a port is taken; an own socket says so instead.
+        # werkzeug ends the process when a port is taken, so the socket is made here.
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         listener = socket.create_server((host, port), family=family)
     except (OSError, OverflowError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        # Without what Python adds, "(while attempting to bind on address ...)".
+        # Without Python's suffix "(while attempting to bind on address ...)".
         reason = str(reason).partition(" (while ")[0]
         raise EnvironmentProblem(
-            f"cannot listen on {host} port {port}: {reason}; choose another with --port or --host"
+            f"cannot listen on {host} port {port}: {reason}; choose others with --port or --host"
         ) from error
     with listener:
         server = make_server(
@@ -65,10 +65,10 @@ def address(host: str, port: int, token: str) -> str:
 
 
 def tunnel(port: int) -> str | None:
-    """Return the command that makes the page reachable from where a person is logged in from.
+    """Return the command that makes the page reachable from the machine of a remote user.
 
     Returns:
-        None when this is no remote shell.
+        None outside a remote shell.
     """
     connection = os.environ.get("SSH_CONNECTION", "").split()
     if not connection:

@@ -1,6 +1,6 @@
-"""Answers with source text: files that the profile names, and what their lines cost.
+"""Answers with source text: files that the profile names, and the cost of their lines.
 
-Invariant: no other file is ever read, whatever a request asks for.
+Invariant: no request can make the server read any other file.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from deepcontext.profiler.summaries.groups import GroupTable
     from deepcontext.ui.web.open_profiles import OpenProfile, OpenProfiles
 
-NO_TEXT: Final = "source text is left out, as asked for with --no-source"
+NO_TEXT: Final = "source text is left out because of --no-source"
 _MOST_FILES: Final = 500
-# A longer file is sent only around the lines that cost something.
+# Of a longer file, only text around lines with a cost is sent.
 _WHOLE_LINES: Final = 2_000
 _AROUND: Final = 30
 _LONGEST_LINE: Final = 400
@@ -34,7 +34,7 @@ _MOST_BYTES: Final = 16 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class _Lines:
-    """Costs of all source lines, and of each file the sum of what its lines cost by themselves."""
+    """Costs of all source lines by file, and the sum of their exclusive costs."""
 
     of_file: dict[str, list[LineCost]]
     total: int
@@ -67,17 +67,17 @@ def source(profiles: OpenProfiles, file: int, path: str, metric: str) -> SourceA
 
     Args:
         profiles: the profiles.
-        file: place of the profile.
-        path: a file that the profile names, exactly as it names it.
+        file: index of the profile.
+        path: a file, spelled exactly as in the profile.
         metric: key of a measure.
 
     Raises:
-        QueryError: unknown measure, or the profile names no such file.
+        QueryError: unknown measure, or a file that the profile does not name.
     """
     opened = profiles.get(file)
     lines = _lines(profiles, opened, metric)
     if path not in lines.of_file:
-        raise QueryError("this profile names no such source file; open one from the list")
+        raise QueryError("this profile names no such source file; open a file from the list")
     costs = sorted(lines.of_file[path], key=lambda cost: cost.line)
     content, note = _read(path, opened.profile) if profiles.source_text else ([], NO_TEXT)
     if content and costs[-1].line > len(content):
@@ -98,7 +98,7 @@ def _lines(profiles: OpenProfiles, opened: OpenProfile, metric: str) -> _Lines:
     name = metric_of(measure)
     if name is None:
         raise QueryError(f"lines show totals of metrics, not '{metric}'; choose another measure")
-    # Before the lock of `keep`, which is not taken twice.
+    # Made here, because `keep` holds a lock that cannot be taken twice.
     by_line = group_table(profiles, opened, "line", metric)
     return profiles.keep(
         ("lines", opened.version, name), lambda: _all_lines(opened.profile, name, by_line)
@@ -108,8 +108,8 @@ def _lines(profiles: OpenProfiles, opened: OpenProfile, metric: str) -> _Lines:
 def _all_lines(profile: Profile, metric: str, by_line: GroupTable) -> _Lines:
     """Collect the costs of all lines by file.
 
-    A line of the user's own code answers for what libraries did for it (`by_line`); a line
-    of a library for what no deeper Python line accounts for.
+    A line of user code includes the cost of libraries it calls (`by_line`); a line of a library
+    excludes costs that a deeper Python line accounts for.
     """
     of_file: dict[str, list[LineCost]] = {}
     for group in by_line.rows:
@@ -124,12 +124,12 @@ def _all_lines(profile: Profile, metric: str, by_line: GroupTable) -> _Lines:
 
 
 def _read(path: str, profile: Profile) -> tuple[list[str], str]:
-    """Return the lines of a file, and why they are missing or may be others than the program's."""
+    """Return the lines of a file, and why they are missing or may differ from the program's."""
     where = Path(path)
     try:
         status = where.stat()
         if not where.is_file() or status.st_size > _MOST_BYTES:
-            return [], "the file is no source text"
+            return [], "the file is not source text"
         content = where.read_text("utf-8", "replace").splitlines()
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
@@ -141,7 +141,7 @@ def _read(path: str, profile: Profile) -> tuple[list[str], str]:
 
 
 def _parts(content: list[str], lines: list[int]) -> list[TextPart]:
-    """Return the whole text, of a long file only what lies around some lines."""
+    """Return the whole text; of a long file only the text around the given lines."""
     if not content:
         return []
     shown = np.zeros(len(content), np.bool_)

@@ -1,4 +1,4 @@
-"""Answers with a table: what `profiler/summaries` computed, with a frame to go to for each row."""
+"""Answers with a table: what `profiler/summaries` computed, with a frame for each row's link."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def table(profiles: OpenProfiles, file: int, by: str, metric: str, text: str = "
 
     Args:
         profiles: the profiles.
-        file: place of the profile.
+        file: index of the profile.
         by: name of the table.
         metric: key of a measure that is a metric's total.
-        text: only rows whose name or file contains this, in lower or upper case.
+        text: only rows whose name or file contains this text, ignoring case.
 
     Raises:
         QueryError: unknown table or measure.
@@ -83,7 +83,7 @@ def group_table(profiles: OpenProfiles, opened: OpenProfile, by: str, metric: st
 
 
 def calls_of(spread: Spread | None) -> Calls | None:
-    """Return the distribution of single calls as it is sent."""
+    """Return the distribution of single calls for an answer."""
     if spread is None:
         return None
     return Calls(spread.count, spread.mean, spread.sd, spread.minimum, spread.maximum)

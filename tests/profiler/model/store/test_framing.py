@@ -33,7 +33,7 @@ def test_a_foreign_file_is_refused_without_its_content(content: bytes) -> None:
     if content == b"\x0a":  # that might be the beginning of a profile
         assert "at offset 1 of 1 bytes: the file ends inside the header" in text
     else:
-        assert "not a profile; name a file that 'deepcontext profile' or" in text
+        assert "not a profile; name a file written by 'deepcontext profile' or" in text
         assert "\\x" not in text
 
 

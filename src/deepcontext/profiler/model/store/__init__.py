@@ -1,7 +1,7 @@
-"""The profile file: from bytes to the model and back. The format itself is `profile.proto`'s.
+"""The profile file: from bytes to the model and back. `profile.proto` defines the format.
 
-The session writes with the same encoder (`wire.py`) but without this package: numpy and protobuf
-must not be imported into the program under test.
+The session writes with the same encoder (`wire.py`) but without this package, because numpy and
+protobuf must not be imported into the program under test.
 """
 
 from deepcontext.profiler.model.store.reader import read_profile

@@ -1,7 +1,7 @@
 """Decode a `Column` message: an array of numbers.
 
-Invariant: memory is asked for only after the declared size was checked against what the table
-needs and against the bytes that are there.
+Invariant: memory is allocated only after the declared size was checked against the table's rows
+and against the number of stored bytes.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ DTYPES: dict[str, np.dtype[Any]] = {
     "FLOAT64": np.dtype("<f8"),
 }
 _TYPE_NAMES = {number: name for name, number in schema.COLUMN_TYPES.items()}
-# The columns of a table never compress better than this together: one of them holds ascending ids,
-# in which deflate finds little to repeat. Measured on the most regular tables: 10 to 1 for a tree,
-# 31 to 1 for a metric. A bomb needs far more; zeros alone reach 1032 to 1.
+# Together, the columns of a table never compress better than this, because one column holds
+# ascending ids, in which deflate finds few repetitions. Measured on the most regular tables: 10 to 1
+# for a tree, 31 to 1 for a metric. A decompression bomb needs far more; zeros alone reach 1032 to 1.
 MAX_EXPANSION = 128
 
 
 class ColumnError(ValueError):
-    """A column does not hold what it must; the message begins with the field's name."""
+    """A column has invalid content; the message begins with the field's name."""
 
 
 def check_table(columns: Mapping[str, Any], types: Mapping[str, str], rows: int) -> None:
-    """Check that every column has the type and the rows of its table, without decoding any.
+    """Check that every column has the type and number of rows of its table, without decoding.
 
     Args:
         columns: `Column` messages by field name.
@@ -87,10 +87,10 @@ def decode_column(name: str, column: Any) -> npt.NDArray[Any]:
 
 
 def _inflate(name: str, data: bytes, size: int) -> bytes:
-    """Decompress to exactly `size` bytes; give a longer stream up at the first byte too many."""
+    """Decompress to exactly `size` bytes; stop a longer stream at the first byte too many."""
     inflater = zlib.decompressobj()
     try:
-        # One more than allowed: 0 would mean "no limit", and the stream's end must be reached.
+        # One byte more than allowed: 0 would mean "no limit", and the stream's end must be reached.
         inflated = inflater.decompress(data, size + 1)
     except zlib.error as error:
         raise ColumnError(f"'{name}': the compressed data is damaged ({error})") from error

@@ -1,4 +1,4 @@
-"""The outer message of a profile file: is it one, is it whole, can this build read it.
+"""The outer message of a profile file: whether it is a profile, complete, and readable by this build.
 
     OFFSET  SIZE    DESCRIPTION
     0       2       0a 13: field 1 (`format`), 19 bytes long
@@ -6,8 +6,8 @@
     21      varies  fields of `ProfileFile`, each a tag and a value in protobuf's wire format:
                     2 `major`, 3 `minor`, 4 `body_crc32`, 5 `body`; unknown ones are skipped
 
-Walked by hand, so that an error can name the offset. Does not look into the body. Invariant: the
-version is judged before the checksum, and the checksum before anybody parses the body.
+Parsed by hand, so that an error can name the offset. Does not look into the body. Invariant: the
+version is checked before the checksum, and the checksum before the body is parsed.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _FIXED_SIZES = {_FIXED64: 8, _FIXED32: 4}
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """The inner message of a file whose checksum holds.
+    """The inner message of a file whose checksum matches.
 
     Attributes:
         content: a serialised `ProfileBody`.
-        is_newer: a newer minor version wrote it, so values unknown here are no damage.
+        is_newer: a newer minor version wrote the file, so unknown values are not damage.
     """
 
     content: bytes
@@ -39,14 +39,14 @@ class Body:
 
 
 def open_body(content: bytes, source: str) -> Body:
-    """Check the frame of a profile file and return what it holds.
+    """Check the outer message of a profile file and return the inner one.
 
     Args:
         content: the whole file.
-        source: what errors call the file.
+        source: name of the file in errors.
 
     Raises:
-        ProfileDataError: it is no profile, is cut short or damaged, or is too new.
+        ProfileDataError: the file is not a profile, is truncated or damaged, or is too new.
     """
     if not content:
         raise ProfileDataError(
@@ -54,7 +54,7 @@ def open_body(content: bytes, source: str) -> Body:
             "was written?"
         )
     if content[: len(schema.MAGIC)] != schema.MAGIC:
-        # A file cut inside the magic is a profile all the same.
+        # A file truncated inside the magic is still a profile.
         if schema.MAGIC.startswith(content):
             raise _Walk(content, source).damage(len(content), "the file ends inside the header")
         raise ProfileDataError(f"cannot read '{source}': not a profile; {_hint(source)}")
@@ -76,10 +76,10 @@ def open_body(content: bytes, source: str) -> Body:
 
 
 def _hint(source: str) -> str:
-    """Say what to do with a file that is no profile."""
+    """Return what to do with a file that is not a profile."""
     if source.endswith((".py", ".pyc")):
         return f"to profile a script: deepcontext profile {shlex.quote(source)}"
-    return "name a file that 'deepcontext profile' or deepcontext.start() has written (*.dcprof)"
+    return "name a file written by 'deepcontext profile' or deepcontext.start() (*.dcprof)"
 
 
 def _checked_version(fields: dict[int, int | slice], source: str) -> int:
@@ -106,7 +106,7 @@ class _Walk:
     offset: int = field(default=0)
 
     def fields(self) -> dict[int, int | slice]:
-        """Return the last value of each field: a number, or where its bytes are."""
+        """Return the last value of each field: a number, or the slice of its bytes."""
         fields: dict[int, int | slice] = {}
         while self.offset < len(self.content):
             start = self.offset
@@ -115,7 +115,7 @@ class _Walk:
         return fields
 
     def damage(self, offset: int, what: str) -> ProfileDataError:
-        """Return the error that says `what` is wrong at `offset`."""
+        """Return the error for damage `what` at `offset`."""
         return ProfileDataError(
             f"cannot read '{self.source}': the file is damaged or cut short at offset {offset} of "
             f"{len(self.content)} bytes: {what}; record the profile again, or copy the file again"
@@ -141,7 +141,7 @@ class _Walk:
         start, value = self.offset, 0
         for position, byte in enumerate(self.content[start : start + _MAX_VARINT_SIZE]):
             value |= (byte & 0x7F) << (7 * position)
-            if byte < 0x80:  # noqa: PLR2004  the top bit says that more follow
+            if byte < 0x80:  # noqa: PLR2004  the top bit marks that more bytes follow
                 self.offset = start + position + 1
                 return value
         raise self.damage(start, "a number does not end")

@@ -1,6 +1,6 @@
 """Message classes of the profile file, made from the table in `schema.py`.
 
-Made at run time in a pool of our own: generated code would be tied to one major version of
+Made at run time in a private pool, because generated code would be tied to one major version of
 protobuf, and the default pool is shared with every other package in the process.
 """
 
@@ -36,7 +36,7 @@ def message_class(name: str) -> type[Message]:
 
 
 def file_descriptor() -> descriptor_pb2.FileDescriptorProto:
-    """Return what compiling `profile.proto` gives, without its comments."""
+    """Return the same descriptor as compiling `profile.proto`, without comments."""
     file = descriptor_pb2.FileDescriptorProto(
         name="profile.proto", package=schema.PACKAGE, syntax="proto3"
     )
@@ -67,7 +67,7 @@ def _add_field(message: descriptor_pb2.DescriptorProto, field: Field) -> None:
         case Shape.MAP:
             _add_map(message, field)
         case Shape.OPTIONAL:
-            # How proto3 spells presence: a group of its own for the one field.
+            # proto3 expresses presence as a oneof group that holds only this field.
             message.oneof_decl.add(name=f"_{field.name}")
             index = len(message.oneof_decl) - 1
             added = message.field.add(oneof_index=index, proto3_optional=True)

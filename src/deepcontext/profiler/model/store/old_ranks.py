@@ -1,7 +1,7 @@
-"""Ranks of merged profiles of format 1.0, where each was a scope "rank N" below the root.
+"""Ranks of merged profiles of format 1.0, where each rank was a scope "rank N" below the root.
 
-Merging put nothing else below the root, so no scope of a program is taken for a rank. Of a newer
-profile nothing changes.
+Merging put nothing else below the root, so no scope of a program is mistaken for a rank. Newer
+profiles are not changed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def with_ranks(frames: FrameTable, tree: Tree) -> tuple[FrameTable, Tree]:
     if not old:
         return frames, tree
     rows = tree.frame[old]
-    # Rows of their own: a scope of the program may share the old one.
+    # New rows, because a scope of the program may share the old row.
     frame_of = tree.frame.copy()
     frame_of[old] = len(frames) + np.arange(len(old))
     numbers = [int(frames[int(row)].name.removeprefix(_PREFIX)) for row in rows]

@@ -1,8 +1,8 @@
 """From the bytes of a profile file to the model.
 
-Invariants: every index is checked against the table it points into before anybody uses it; whatever
-the bytes are, either a sound model comes out or a `ProfileDataError` that names file and field. The
-tree and the frames are decoded at once, a metric when it is first asked for.
+Invariants: every index is checked against its table before use; any bytes give either a valid
+model or a `ProfileDataError` that names file and field. The tree and the frames are decoded at
+once, a metric at its first use.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ def read_profile(content: bytes, source: str) -> ProfileModel:
 
     Args:
         content: the whole file.
-        source: what errors call the file.
+        source: name of the file in errors.
 
     Raises:
-        ProfileDataError: the content is no profile, is damaged, or is too new for this build.
+        ProfileDataError: the content is not a profile, is damaged, or is too new for this build.
     """
     body = open_body(content, source)
     try:
@@ -61,13 +61,14 @@ def read_profile(content: bytes, source: str) -> ProfileModel:
 
 def _damage(source: str, field: str, what: str) -> ProfileDataError:
     return ProfileDataError(
-        f"cannot read '{source}': field {field}: {what}; the checksum holds, so the file was "
-        "written like this: report it to whoever wrote it, and record the profile again"
+        f"cannot read '{source}': field {field}: {what}; the checksum matches, so the file was "
+        "written with this error: report the error to the file's author, and record the profile "
+        "again"
     )
 
 
 class _Reader:
-    """Reads one `ProfileBody`; `is_newer` says that a newer minor version wrote it."""
+    """Reads one `ProfileBody`; `is_newer` if a newer minor version wrote the file."""
 
     def __init__(self, source: str, body: Any, *, is_newer: bool) -> None:
         self._source = source
@@ -153,7 +154,7 @@ class _Reader:
             return Aggregation(value)
         except ValueError:
             if self._is_newer:
-                return Aggregation.PROPERTY  # the one that combines nothing
+                return Aggregation.PROPERTY  # the aggregation that combines nothing
             raise self._damage(f"{field}.aggregation", f"unknown value {value}") from None
 
     def _trust(self) -> TrustReport:
@@ -209,7 +210,7 @@ class _Reader:
     def _known(
         self, field: str, values: Array, known: type[enum.IntEnum], stand_in: enum.IntEnum
     ) -> Array:
-        """Return the values, those that a newer minor version added as `stand_in`."""
+        """Return the values, with `stand_in` for values that a newer minor version added."""
         unknown = ~np.isin(values, list(known))
         if not unknown.any():
             return values
@@ -222,7 +223,7 @@ class _Reader:
         return _damage(self._source, field, what)
 
 
-_MOST_EVENTS: Final = 2.0**62  # any sum of counts then fits the int64 that views count in
+_MOST_EVENTS: Final = 2.0**62  # any sum of counts then fits into the int64 of the views
 _ALWAYS_STORED = frozenset({"node", "count", "total"})
 
 
@@ -231,7 +232,7 @@ def _is_stored(metric: Any, column: str) -> bool:
 
 
 def _plain_fields(message: Any, name: str) -> dict[str, Any]:
-    """Return the fields of a message, of the schema's `name`, as the model holds them."""
+    """Return the fields of a message, called `name` in the schema, as the model holds them."""
     values: dict[str, Any] = {}
     for field in schema.MESSAGES[name]:
         value = getattr(message, field.name)
@@ -249,5 +250,5 @@ def _plain_fields(message: Any, name: str) -> dict[str, Any]:
 
 
 def _sorted_map(value: Any) -> dict[str, Any]:
-    # A map has no order on the wire; sorted, the same file always reads the same.
+    # A map has no order on the wire; sorting makes every read of a file return the same order.
     return {name: value[name] for name in sorted(value)}

@@ -1,4 +1,4 @@
-"""From the model to the bytes of a profile file; the encoding itself is `wire.py`'s."""
+"""From the model to the bytes of a profile file; `wire.py` does the encoding."""
 
 from __future__ import annotations
 
