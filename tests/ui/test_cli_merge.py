@@ -228,7 +228,10 @@ def test_files_without_a_rank_are_numbered_as_named(files: list[str]) -> None:
             ["-o", "job.dcprof", "run.rank1.dcprof", "train.dcprof"],
             "'train.dcprof' has no rank, but other profiles have one",
         ),
-        (["-o", "x", "merged.dcprof", "run.rank1.dcprof"], "'merged.dcprof' is a merged profile already"),
+        (
+            ["-o", "x", "merged.dcprof", "run.rank1.dcprof"],
+            "'merged.dcprof' is a merged profile already",
+        ),
         (
             ["-o", "./run.rank1.dcprof", "run.rank0.dcprof", "run.rank1.dcprof"],
             "it is a profile that is read",
