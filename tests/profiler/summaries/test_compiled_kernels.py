@@ -105,6 +105,13 @@ def test_an_operator_that_generated_code_calls_is_no_kernel_of_the_compiler(
     assert compiled_kernels(profile) == ()
 
 
+def test_of_a_library_s_model_the_library_s_lines_are_named(with_kernels: Any) -> None:
+    frames = [_line(10), _kernel("triton_poi_fused_0", FrameKind.KERNEL)]
+    profile = with_kernels(frames, [0, 1], {2: 5}, {"triton_poi_fused_0": [_launch(10, [])]})
+    (kernel,) = compiled_kernels(profile)
+    assert [str(line) for line in kernel.lines] == [f"linear {LIBRARY}:1"]
+
+
 def test_a_finding_about_a_kernel_says_what_was_fused_into_it(with_kernels: Any) -> None:
     frames = [_line(10), _kernel("triton_poi_fused_0")]
     profile = with_kernels(frames, [0, 1], {2: 5}, {"triton_poi_fused_0": [_launch(10, [8, 7])]})

@@ -92,7 +92,7 @@ def _holders(profile: ProfileModel, by: Grouping) -> Ints:
             has_line = (frames.kind == FrameKind.PYTHON) & (frames.line > 0)
             return tree.nearest(has_line[tree.frame])
         case "module":
-            return tree.nearest((frames.kind == FrameKind.MODULE)[tree.frame])
+            return tree.nearest(profile.is_kind(FrameKind.MODULE))
         case "name" | "path":
             return np.arange(len(tree))
 

@@ -38,7 +38,8 @@ class CompiledKernel:
 
     Attributes:
         name: of the kernel, for example ``triton_poi_fused_add_0``.
-        lines: lines of the program's own files that it computes; empty where not known.
+        lines: lines that it computes: of the program's own files, or of libraries where none of them
+            is the program's (a library's model was compiled); empty where not known.
         operators: ATen operators fused into it; empty where not known.
         is_complete: whether `lines` are all of them; else some, or none.
         time_ns: time of the kernel in `metric`; 0 where it was not measured.
@@ -101,9 +102,10 @@ def time_metric(profile: Profile) -> str:
 
 
 def _kernel(launch: KernelLaunch, time_ns: int, calls: int) -> CompiledKernel:
+    user_lines = tuple(frame for frame in launch.source if is_user_file(frame.file))
     return CompiledKernel(
         name=launch.kernel,
-        lines=tuple(frame for frame in launch.source if is_user_file(frame.file)),
+        lines=user_lines or launch.source,
         operators=launch.operators,
         is_complete=launch.is_complete,
         time_ns=time_ns,
