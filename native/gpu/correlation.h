@@ -2,8 +2,7 @@
 // Maps the vendor's number of an API call to the call path it was made on.
 #include <atomic>
 #include <cstdint>
-
-#include "core/lazy_array.h"
+#include <memory>
 
 namespace deepcontext::gpu {
 
@@ -24,7 +23,7 @@ public:
   static constexpr uint32_t kMaxRecorders = 1u << 16;
   static constexpr uint32_t kTickBits = 48;
 
-  explicit CorrelationTable(uint32_t slots = kDefaultSlots) : mask_(slots - 1), slots_(slots) {}
+  explicit CorrelationTable(uint32_t slots = kDefaultSlots);
 
   /// False when the recorder's index does not fit (its calls stay unmatched).
   bool set(uint32_t id, uint32_t recorder, uint32_t node, uint64_t ticks) {
@@ -53,6 +52,7 @@ public:
   }
 
   void prefetch(uint32_t id) const { __builtin_prefetch(&slots_[id & mask_]); }
+  uint32_t slots() const { return mask_ + 1; }
   /// Forget all calls. No other thread may be using the table.
   void clear();
 
@@ -72,8 +72,11 @@ private:
     std::atomic<uint64_t> key;
     std::atomic<uint64_t> value;
   };
+  struct Release {
+    void operator()(Slot *slots) const;
+  };
   uint32_t mask_;
-  LazyArray<Slot> slots_;
+  std::unique_ptr<Slot[], Release> slots_; // zeroed pages, touched as ids come by
 };
 
 } // namespace deepcontext::gpu

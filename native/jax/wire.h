@@ -11,7 +11,6 @@
 #include <cstring>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace deepcontext::jax {
 
@@ -125,27 +124,17 @@ inline std::string textOf(std::string_view bytes) {
   return text;
 }
 
-/// Call `visit` with each field of a message. False when the bytes are damaged.
-template <typename Visit> bool forEachField(std::string_view bytes, Visit visit) {
-  WireReader reader(bytes);
-  WireField field;
-  while (reader.next(&field)) {
-    visit(field);
-  }
-  return !reader.isDamaged();
-}
-
-/// Append the numbers of a repeated field, packed or not.
-inline void appendNumbers(const WireField &field, std::vector<int64_t> *numbers) {
+/// Calls `take` with each number of a repeated field, packed or not.
+template <typename Take> void forEachNumber(const WireField &field, Take take) {
   if (field.type != 2) {
-    numbers->push_back(static_cast<int64_t>(field.number));
+    take(field.number);
     return;
   }
   WireReader reader(field.bytes);
   while (!reader.atEnd() && !reader.isDamaged()) {
     uint64_t value = reader.varint();
     if (!reader.isDamaged()) {
-      numbers->push_back(static_cast<int64_t>(value));
+      take(value);
     }
   }
 }

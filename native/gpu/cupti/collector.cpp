@@ -241,7 +241,7 @@ std::string CuptiCollector::stop() {
       "cuptiPCSamplingStop", [](CuptiCollector &self, Result *) { self.stalls_.stop(); });
   std::string waiting = callWithDeadline(
       "waiting for the GPU", [](CuptiCollector &self, Result *) { self.synchronizeContexts(); });
-  problem = joined(problem, waiting);
+  problem += problem.empty() || waiting.empty() ? waiting : "; " + waiting;
   std::string flushing =
       callWithDeadline("cuptiActivityFlushAll", [](CuptiCollector &self, Result *result) {
         // Complete buffers first, because a forced flush also delivers incomplete records.
@@ -249,12 +249,12 @@ std::string CuptiCollector::stop() {
         *result = self.library_.ActivityFlushAll(abi::cupti::kFlushForced);
         self.countDropped(nullptr, 0);
       });
-  problem = joined(problem, flushing);
+  problem += problem.empty() || flushing.empty() ? flushing : "; " + flushing;
   buffers_.waitUntilRead(options_.deadline_s); // before unsubscribing, which reading needs
   is_running_.store(false);
   std::string ending =
       callWithDeadline("cuptiUnsubscribe", [](CuptiCollector &self, Result *) { self.disable(); });
-  problem = joined(problem, ending);
+  problem += problem.empty() || ending.empty() ? ending : "; " + ending;
   buffers_.stop();
   noteStalls(true);
   publish(true);

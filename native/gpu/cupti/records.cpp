@@ -6,34 +6,36 @@ namespace deepcontext::gpu::cupti {
 namespace {
 
 /// Fields that copies, peer copies and memsets have in common.
-template <typename Record>
-void addTransfer(Attribution &attribution, ActivityKind kind, uint32_t name, const Record &record) {
-  Activity &activity = attribution.next();
-  activity.kind = kind;
-  activity.name = name;
-  activity.correlation = record.correlation;
-  activity.device = record.device;
-  activity.stream = record.stream;
-  activity.start_ns = record.start;
-  activity.end_ns = record.end;
-  activity.bytes = record.bytes;
-  activity.graph_node = record.graph_node;
-  activity.captured_node = 0;
-  activity.shape = LaunchShape();
-  Counters::bump(kind == ActivityKind::kCopy ? attribution.counters.copies
-                                             : attribution.counters.memsets);
+template <typename Record> void fillTransfer(Activity *activity, const Record &record) {
+  activity->correlation = record.correlation;
+  activity->device = record.device;
+  activity->stream = record.stream;
+  activity->start_ns = record.start;
+  activity->end_ns = record.end;
+  activity->bytes = record.bytes;
+  activity->graph_node = record.graph_node;
+  activity->captured_node = 0;
+  activity->shape = LaunchShape();
 }
 
 } // namespace
 
 void CuptiCollector::read(const FilledBuffer &buffer) {
-  std::unique_lock<std::mutex> lock = beginBuffer([this] {
-    uint64_t now = 0;
-    Result result = is_second_family_ ? library_.GetTimestamp_v2(subscriber_, &now)
-                                      : library_.GetTimestamp(&now);
-    return result == abi::cupti::kSuccess ? now : 0;
-  });
+  DeviceClock clock;
+  clock.pair(
+      [this] {
+        uint64_t now = 0;
+        Result result = is_second_family_ ? library_.GetTimestamp_v2(subscriber_, &now)
+                                          : library_.GetTimestamp(&now);
+        return result == abi::cupti::kSuccess ? now : 0;
+      },
+      RecorderRegistry::instance().clock().nsPerTick());
+  std::lock_guard<std::mutex> lock(attribution_.mutex());
+  if (clock.isKnown()) {
+    attribution_.clock = clock;
+  }
   names_.age();
+  Counters::bump(attribution_.counters.buffers);
   abi::cupti::Activity *record = nullptr;
   while (true) {
     Result result = is_second_family_
@@ -60,17 +62,31 @@ void CuptiCollector::decode(const abi::cupti::Activity &record) {
     break;
   case abi::cupti::kKindMemcpy: {
     auto &copy = reinterpret_cast<const abi::cupti::Memcpy &>(record);
-    addTransfer(attribution_, ActivityKind::kCopy, copyName(copy.copy_kind), copy);
+    Activity &activity = attribution_.next();
+    activity.kind = ActivityKind::kCopy;
+    activity.name = copyName(copy.copy_kind);
+    fillTransfer(&activity, copy);
+    Counters::bump(counters.copies);
     break;
   }
-  case abi::cupti::kKindMemcpyPeer:
-    addTransfer(attribution_, ActivityKind::kCopy, copyName(abi::cupti::kMemcpyPeerToPeer),
-                reinterpret_cast<const abi::cupti::MemcpyPeer &>(record));
+  case abi::cupti::kKindMemcpyPeer: {
+    auto &copy = reinterpret_cast<const abi::cupti::MemcpyPeer &>(record);
+    Activity &activity = attribution_.next();
+    activity.kind = ActivityKind::kCopy;
+    activity.name = copyName(abi::cupti::kMemcpyPeerToPeer);
+    fillTransfer(&activity, copy);
+    Counters::bump(counters.copies);
     break;
-  case abi::cupti::kKindMemset:
-    addTransfer(attribution_, ActivityKind::kMemset, memset_name_,
-                reinterpret_cast<const abi::cupti::Memset &>(record));
+  }
+  case abi::cupti::kKindMemset: {
+    auto &set = reinterpret_cast<const abi::cupti::Memset &>(record);
+    Activity &activity = attribution_.next();
+    activity.kind = ActivityKind::kMemset;
+    activity.name = memset_name_;
+    fillTransfer(&activity, set);
+    Counters::bump(counters.memsets);
     break;
+  }
   case abi::cupti::kKindOverhead: {
     auto &overhead = reinterpret_cast<const abi::cupti::Overhead &>(record);
     Counters::bump(counters.overhead_ns,

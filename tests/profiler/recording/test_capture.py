@@ -29,6 +29,7 @@ def capture_with(**counters: int) -> Profile:
         steps=0,
         step_times=StepTimes(),
         forked_children=0,
+        unrecorded_children=0,
         options={},
     )
     return Profile.from_bytes(capture.encode())

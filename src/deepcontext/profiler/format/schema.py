@@ -127,6 +127,8 @@ MESSAGES: dict[str, tuple[Field, ...]] = {
         Field("options", 18, "string", Shape.MAP),
         Field("rank", 19, "int64"),
         Field("ranks", 20, "int64"),
+        Field("parent_pid", 21, "int64"),
+        Field("process_name", 22, "string"),
     ),
     "TrustReport": (
         Field("collectors", 1, "CollectorReport", Shape.REPEATED),

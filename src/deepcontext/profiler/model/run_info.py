@@ -40,6 +40,8 @@ class RunInfo:
         rank: number of this process in its job, from 0; `ALL_RANKS` in a merged profile, where times
             and memory are sums over the processes.
         ranks: processes of the job, or processes merged; 0 for a program outside a job.
+        parent_pid: process id of the process that started this one.
+        process_name: name that `multiprocessing` gave the process; "" where it did not start it.
     """
 
     command: tuple[str, ...] = ()
@@ -62,3 +64,5 @@ class RunInfo:
     options: Mapping[str, str] = field(default_factory=dict)
     rank: int = 0
     ranks: int = 0
+    parent_pid: int = 0
+    process_name: str = ""

@@ -53,8 +53,10 @@ _NOTES = {
     "calls count with 0 ns (the clocks of the cores may not be synchronised)",
     ("backward_links_missed",): "{backward_links_missed} backward operators were not found under "
     "their forward operator (it ran before the session started, or too many were alive at once)",
-    ("forked_children",): "{forked_children} forked child processes (data loading workers?) were "
-    "not recorded",
+    (
+        "unrecorded_children",
+    ): "{unrecorded_children} forked child processes (data loading workers?) "
+    "were not recorded: --children frameworks records them",
 }
 
 
@@ -82,7 +84,8 @@ class Capture:
         exit_reason: why the capture was taken: "exit", "snapshot", a signal's name.
         steps: number of step marks.
         step_times: durations between two step marks.
-        forked_children: processes forked by the program, which are not recorded.
+        forked_children: processes forked by the program.
+        unrecorded_children: those of them that record nothing.
         options: how the session was set up.
         script: what the launcher was asked to run; "" when the program started the session itself.
         cwd: working directory at the start.
@@ -100,6 +103,7 @@ class Capture:
     steps: int
     step_times: StepTimes
     forked_children: int
+    unrecorded_children: int
     options: Mapping[str, object]
     script: str = ""
     cwd: str = ""
@@ -162,6 +166,8 @@ class Capture:
             "options": {name: str(value) for name, value in self.options.items()},
             "rank": rank.number if rank else 0,
             "ranks": rank.of if rank else 0,
+            "parent_pid": os.getppid(),
+            "process_name": _process_name(),
             **asdict(self.usage),
         }
 
@@ -188,7 +194,7 @@ class Capture:
             "notes": [
                 *self.notes,
                 *(note for outcome in self.outcomes.values() for note in outcome.notes),
-                *_notes(counters),
+                *_notes(counters | {"unrecorded_children": self.unrecorded_children}),
             ],
         }
 
@@ -244,6 +250,14 @@ def _notes(counters: Mapping[str, int]) -> list[str]:
         for names, words in _NOTES.items()
         if any(counters[name] for name in names)
     ]
+
+
+def _process_name() -> str:
+    """Return the name that `multiprocessing` gave this process, "" where it did not start it."""
+    process = sys.modules.get("multiprocessing.process")
+    if process is None or process.parent_process() is None:
+        return ""
+    return str(process.current_process().name)
 
 
 def _versions() -> dict[str, str]:

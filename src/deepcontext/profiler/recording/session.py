@@ -60,6 +60,7 @@ class Session:
         self._step_start_ns = 0
         self._step_durations = _StepDurations()
         self._forked_children = 0
+        self.records_children = False  # of `multiprocessing`: they have profiles of their own
         self._begun_s = 0.0  # of time.monotonic()
         self._failed_snapshots = 0
         self._last_failure = ""
@@ -221,6 +222,7 @@ class Session:
             steps=self._steps,
             step_times=self._step_durations.summary(),
             forked_children=self._forked_children,
+            unrecorded_children=0 if self.records_children else self._forked_children,
             notes=self._all_notes(),
             metrics=(*KNOWN_METRICS, *(m for c in self._collectors for m in c.metrics)),
             sections={k: v for c in self._started for k, v in c.sections().items()},
@@ -278,6 +280,7 @@ class SessionManager:
         self._has_process_hooks = False
         self._child_with_hook = 0
         self._stops_at_exit = False
+        self._gives_way = False
 
     @property
     def session(self) -> Session | None:
@@ -292,6 +295,7 @@ class SessionManager:
         *,
         force: bool = False,
         launched_as: str | None = None,
+        gives_way: bool = False,
     ) -> Session:
         """Start the process's session.
 
@@ -302,6 +306,7 @@ class SessionManager:
             force: whether the file is replaced even where it is no profile.
             launched_as: what the launcher was asked to run: it stops the session itself. None where
                 the program starts the session, which then ends with the interpreter at the latest.
+            gives_way: end the session, and write its profile, where the program starts one of its own.
 
         Raises:
             SessionError: when a session is running.
@@ -310,7 +315,10 @@ class SessionManager:
         """
         with self._lock:
             running = self.session
-            if running is not None:
+            if running is not None and self._gives_way:
+                self._session = None
+                running._end("the program started a session of its own")  # noqa: SLF001
+            elif running is not None:
                 raise SessionError(
                     f"a session is already running and writes to {_target(running.path)}; "
                     "stop it before another is started"
@@ -325,6 +333,7 @@ class SessionManager:
                 session._abandon()  # noqa: SLF001
                 raise
             self._stops_at_exit = launched_as is None
+            self._gives_way = gives_way
             self._session = session
             if self._child_with_hook != self._pid:
                 self._child_with_hook = self._pid

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from deepcontext.errors import UserError
 from deepcontext.profiler.format.writing import ForeignFileError
 from deepcontext.ui.cli.command import Command, Parser
+from deepcontext.ui.cli.inputs import load_one
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -96,11 +97,10 @@ def _run(arguments: argparse.Namespace) -> int:
     from deepcontext.analyzers import encode_section, load_plugin, run_analyzers  # noqa: PLC0415
     from deepcontext.analyzers.base import promising  # noqa: PLC0415
     from deepcontext.analyzers.finding import SECTION  # noqa: PLC0415
-    from deepcontext.profiler.model.profile import Profile  # noqa: PLC0415
 
     if arguments.save and arguments.only:
         raise UserError("--save stores the findings of all analyzers; leave out --only")
-    profile = Profile.load(arguments.file)
+    profile = load_one(arguments.file)
     plugins = [each for file in arguments.plugin for each in load_plugin(Path(file))]
     findings = run_analyzers(profile, only=arguments.only, plugins=plugins)
     if arguments.save:

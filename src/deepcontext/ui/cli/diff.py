@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from deepcontext.errors import LimitExceededError, UserError
 from deepcontext.ui.cli.command import Command, Parser, positive_float, positive_int
+from deepcontext.ui.cli.inputs import load_one
 
 if TYPE_CHECKING:
     import argparse
@@ -67,14 +68,13 @@ def _run(arguments: argparse.Namespace) -> int:
     # Here, not above: `profile` becomes the program in no more time than its own imports take.
     from rich.console import Console  # noqa: PLC0415
 
-    from deepcontext.profiler.model.profile import Profile  # noqa: PLC0415
     from deepcontext.profiler.summaries.comparison import compare  # noqa: PLC0415
     from deepcontext.ui.report.difference import (  # noqa: PLC0415
         difference_to_dict,
         render_difference,
     )
 
-    profiles = (Profile.load(arguments.before), Profile.load(arguments.after))
+    profiles = (load_one(arguments.before), load_one(arguments.after))
     comparison = compare(*profiles, arguments.metric, _steps(profiles, arguments.per))
     if arguments.json:
         content = difference_to_dict(comparison, arguments.limit)

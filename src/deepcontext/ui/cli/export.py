@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from deepcontext.errors import UserError
 from deepcontext.ui import export
 from deepcontext.ui.cli.command import Command, Parser
+from deepcontext.ui.cli.inputs import load_one
 from deepcontext.ui.cli.output import Output, add_force_option
 
 if TYPE_CHECKING:
@@ -56,7 +57,6 @@ exit codes:
 
 def _run(arguments: argparse.Namespace) -> int:
     # Here, not above: `profile` becomes the program in no more time than its own imports take.
-    from deepcontext.profiler.model.profile import Profile  # noqa: PLC0415
     from deepcontext.ui.export import formats  # noqa: PLC0415
     from deepcontext.ui.format import format_bytes  # noqa: PLC0415
 
@@ -67,7 +67,7 @@ def _run(arguments: argparse.Namespace) -> int:
         raise UserError(
             f"format '{arguments.format}' has room for one metric, found {len(metrics)}; choose one"
         )
-    profile = Profile.load(arguments.file)
+    profile = load_one(arguments.file)
     output.check([arguments.file])
     exported = formats.export(profile, wanted, metrics)
     for notice in exported.notices:

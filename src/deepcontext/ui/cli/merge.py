@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from deepcontext.errors import UserError
 from deepcontext.profiler.format.writing import PROFILE
 from deepcontext.ui.cli.command import Command, Parser
+from deepcontext.ui.cli.inputs import files_of
 from deepcontext.ui.cli.output import Output, add_force_option
 
 if TYPE_CHECKING:
@@ -57,9 +58,10 @@ def _run(arguments: argparse.Namespace) -> int:
     from deepcontext.profiler.model.profile import Profile  # noqa: PLC0415
 
     output = Output(arguments.output, PROFILE, arguments.force)
-    output.check(arguments.file)
-    profiles = {name: Profile.load(name) for name in arguments.file}
-    _check_distinct(arguments.file)
+    files = files_of(arguments.file)
+    output.check(files)
+    profiles = {name: Profile.load(name) for name in files}
+    _check_distinct(files)
     merged = merge(profiles, unrelated=arguments.unrelated)
     output.write(merged.to_bytes())
     if not output.is_stdout:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from deepcontext.errors import EnvironmentProblem, UserError
-from deepcontext.profiler.recording.launch.command import profiled_command
+from deepcontext.profiler.format import run_directory
+from deepcontext.profiler.recording.launch.command import create_run_directory, profiled_command
 from deepcontext.profiler.recording.launch.options import LaunchOptions
 from deepcontext.profiler.recording.launch.program import Program
 from deepcontext.profiler.recording.rank import Rank, current_rank
@@ -49,6 +51,7 @@ examples:
   deepcontext profile train.py --epochs 1
   deepcontext profile -o base.dcprof --no-report train.py
   deepcontext profile -m package.train --epochs 1
+  deepcontext profile --children frameworks train.py      the processes it starts, too
   torchrun --nproc-per-node 2 -m deepcontext profile train.py      every rank, a file each
   python -X utf8 -m deepcontext profile train.py      flags before -m deepcontext reach the program
 
@@ -66,6 +69,14 @@ exit codes:
         "processes (torchrun, mpirun, srun) writes one file a rank, FILE.rankN.dcprof",
     )
     add_force_option(parser)
+    parser.option(
+        "--children",
+        choices=("none", "frameworks"),
+        default="none",
+        help="which processes that the program starts are recorded, too: those that import torch or "
+        "jax (frameworks), or none, which is the default; what is written is then a folder, "
+        f"a run directory with the suffix {run_directory.SUFFIX} and a profile for each process",
+    )
     add_session_options(parser)
     add_program_options(parser)
     parser.option(
@@ -94,12 +105,15 @@ def _run(arguments: argparse.Namespace) -> int:
         raise UserError(
             "cannot write the profile to '-': standard output is the program's; name a file with -o"
         )
-    label = _named_for(arguments.output or f"{program.stem}{SUFFIX}", rank)
+    run = _run_directory(arguments, program, rank)
+    label = str(run or _named_for(arguments.output or f"{program.stem}{SUFFIX}", rank))
     output = Path(label).absolute()
-    check_output(label, force=arguments.force)
+    if run is None:
+        check_output(label, force=arguments.force)
     options = LaunchOptions(
         output=str(output),
         label=label,
+        run="" if run is None else str(output),
         session=session_options(arguments),
         script=program.label,
         # One report a job: those of the ranks would be printed through each other.
@@ -109,6 +123,9 @@ def _run(arguments: argparse.Namespace) -> int:
         force=arguments.force,
         import_folder=program.import_folder(),
     )
+    if run is not None:
+        create_run_directory(options)
+        options = replace(options, output=str(run_directory.profile_path(output)))
     command = profiled_command(program, options)
     sys.stdout.flush()
     sys.stderr.flush()
@@ -116,6 +133,27 @@ def _run(arguments: argparse.Namespace) -> int:
         os.execve(command.argv[0], command.argv, command.environment)  # noqa: S606  Python itself
     except OSError as error:
         raise EnvironmentProblem(f"cannot start '{command.argv[0]}': {error.strerror}") from error
+
+
+def _run_directory(
+    arguments: argparse.Namespace, program: Program, rank: Rank | None
+) -> Path | None:
+    """Return the run directory to write, None for a single profile."""
+    output = arguments.output
+    is_wanted = arguments.children != "none" or (output or "").endswith(run_directory.SUFFIX)
+    if not is_wanted:
+        return None
+    if rank is not None:
+        raise UserError(
+            "cannot record children of one rank of a job: all ranks would write the same folder; "
+            "leave --children out, or profile the launcher itself"
+        )
+    if output is not None and not output.endswith(run_directory.SUFFIX):
+        raise UserError(
+            f"cannot write the profiles of several processes to '{output}': they are a folder; give "
+            f"it a name that ends in {run_directory.SUFFIX}"
+        )
+    return Path(output or f"{program.stem}{run_directory.SUFFIX}")
 
 
 def _named_for(label: str, rank: Rank | None) -> str:

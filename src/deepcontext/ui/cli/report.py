@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Final
 
 from deepcontext.ui.cli.command import Command, Parser, positive_int
+from deepcontext.ui.cli.inputs import busiest, load_all
 
 if TYPE_CHECKING:
     import argparse
@@ -55,14 +56,17 @@ def _run(arguments: argparse.Namespace) -> int:
     # Here, not above: `profile` becomes the program in no more time than its own imports take.
     from rich.console import Console  # noqa: PLC0415
 
-    from deepcontext.profiler.model.profile import Profile  # noqa: PLC0415
     from deepcontext.ui.report import (  # noqa: PLC0415
+        print_processes,
         render_report,
         render_summary,
         report_to_dict,
     )
 
-    profile = Profile.load(arguments.file)
+    processes = load_all(arguments.file)
+    if len(processes) > 1 and not (arguments.json or arguments.summary):
+        print_processes(processes, console=Console())
+    profile = busiest(processes, arguments.file)
     if arguments.json:
         content = report_to_dict(profile, limit=arguments.limit or 15, metric=arguments.metric)
         print(json.dumps(content, indent=2, allow_nan=False))

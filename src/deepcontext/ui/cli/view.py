@@ -10,6 +10,7 @@ import webbrowser
 from typing import TYPE_CHECKING, Final
 
 from deepcontext.ui.cli.command import Command, Parser
+from deepcontext.ui.cli.inputs import files_of
 from deepcontext.ui.cli.output import Output, add_force_option
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def _run(arguments: argparse.Namespace) -> int:
     # Here, not above: `profile` becomes the program in no more time than its own imports take.
     from deepcontext.ui.web.open_profiles import OpenProfiles  # noqa: PLC0415
 
-    profiles = OpenProfiles.open(arguments.file, source_text=not arguments.no_source)
+    profiles = OpenProfiles.open(files_of(arguments.file), source_text=not arguments.no_source)
     if arguments.html is not None:
         return _write_html(profiles, arguments)
     return _serve(profiles, arguments)

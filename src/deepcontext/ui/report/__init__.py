@@ -4,6 +4,7 @@ Nothing is computed here that another view would need: see `deepcontext.profiler
 """
 
 from deepcontext.ui.report.machine import report_to_dict
+from deepcontext.ui.report.processes import print_processes
 from deepcontext.ui.report.text import render_report, render_summary
 
-__all__ = ["render_report", "render_summary", "report_to_dict"]
+__all__ = ["print_processes", "render_report", "render_summary", "report_to_dict"]

@@ -9,28 +9,29 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import importlib.machinery
 import json
 import os
 import shlex
 import signal
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from deepcontext import _native
 from deepcontext.errors import EnvironmentProblem
-from deepcontext.profiler.format import writing
+from deepcontext.profiler.format import run_directory, writing
 from deepcontext.profiler.recording.launch.options import LaunchOptions
+from deepcontext.profiler.recording.launch.shadowing import hide_shadowed
 from deepcontext.profiler.recording.launch.standard_error import StandardError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from types import TracebackType
 
     from deepcontext.profiler.recording.capture import Capture
+    from deepcontext.profiler.recording.collector import Collector
     from deepcontext.profiler.recording.session import Session
 
 __all__ = ["LaunchOptions", "Recorder", "begin"]  # what the shim needs
@@ -48,11 +49,13 @@ class Recorder:
         stop: stops it, with the reason why the program ended, and writes its profile. It loads
             nothing that the program has not loaded.
         discard: stops it and removes what it has written.
+        collectors: makers of the sources that sessions of forked children start.
     """
 
     start: Callable[[LaunchOptions], Session]
     stop: Callable[[str], Capture]
     discard: Callable[[], None]
+    collectors: Sequence[Callable[[], Collector]]
 
 
 def begin(
@@ -77,32 +80,13 @@ def begin(
     atexit.register(launch.finish)
     try:
         launch.start(begun_ns)
+        launch.follow_children()
     except BaseException:
         atexit.unregister(launch.finish)
         launch.fail()
         raise
     finally:
-        _hide_shadowed(options.import_folder, known_modules)
-
-
-def _hide_shadowed(import_folder: str, known_modules: frozenset[str]) -> None:
-    """Let the program import a `queue.py` beside it although the profiler has loaded the standard one.
-
-    The standard module is removed from `sys.modules`; the profiler keeps its references to it.
-    """
-    is_library = import_folder == str(Path(os.__file__).resolve().parent)
-    if sys.flags.safe_path or is_library or not import_folder:
-        return  # no folder comes before the standard library
-    loaded = {name.partition(".")[0] for name in sys.modules.keys() - known_modules}
-    shadowed = {
-        name
-        for name in loaded - {"deepcontext"} - set(sys.builtin_module_names)
-        if (spec := importlib.machinery.PathFinder.find_spec(name, [import_folder])) is not None
-        and spec.loader is not None
-    }
-    for name in list(sys.modules.keys() - known_modules):
-        if name.partition(".")[0] in shadowed:
-            del sys.modules[name]
+        hide_shadowed(options.import_folder, known_modules)
 
 
 class _Launch:
@@ -127,6 +111,16 @@ class _Launch:
             _native.set_exit_status(0)  # its handler is registered first, so that it runs last
         self._session = self._recorder.start(self._options)
         self._start_ns = time.perf_counter_ns() - begun_ns
+
+    def follow_children(self) -> None:
+        """Record the children that `multiprocessing` forks; others find the run directory alone."""
+        if self._options.run:
+            from deepcontext.profiler.recording.launch import children  # noqa: PLC0415  if asked for
+
+            note = {"run": self._options.run, "session": asdict(self._options.session)}
+            children.ChildFollower(note, self._recorder.collectors).install()
+            if self._session is not None:
+                self._session.records_children = True
 
     def finish(self) -> None:
         """Stop the session, write the profile and say where; do nothing in a forked child."""
@@ -172,7 +166,14 @@ class _Launch:
         if self._options.quiet:
             return
         output, label = self._written()
-        self._stderr.say(f"profile written to '{label}'")
+        if self._options.run:
+            count = len(run_directory.profiles(Path(self._options.run)))
+            label = self._options.label
+            self._stderr.say(
+                f"profiles of {count} process{'es' * (count != 1)} written to '{label}'"
+            )
+        else:
+            self._stderr.say(f"profile written to '{label}'")
         if self._options.report:
             self._report(output)
         self._stderr.say(f"next: deepcontext report {shlex.quote(label)}")

@@ -15,12 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from deepcontext.errors import EnvironmentProblem, UserError
+from deepcontext.profiler.format import run_directory
 from deepcontext.profiler.recording.launch.options import VARIABLE, LaunchOptions
 
 if TYPE_CHECKING:
     from deepcontext.profiler.recording.launch.program import Program
 
 SHIM_FOLDER: Final = Path(__file__).resolve().parent / "path"
+CHILDREN_SHIM: Final = SHIM_FOLDER.with_name("children_path") / "sitecustomize.py"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +58,35 @@ def profiled_command(program: Program, options: LaunchOptions) -> LaunchCommand:
     plain = plain_command(program)
     _check_flags(plain)
     environment = plain.environment
-    user_path = environment.get("PYTHONPATH")
-    note = {"pythonpath": user_path, "options": asdict(options)}
-    # An empty entry would mean the current folder, which an empty PYTHONPATH does not.
-    environment["PYTHONPATH"] = os.pathsep.join(filter(None, (str(SHIM_FOLDER), user_path)))
+    python_path = environment.get("PYTHONPATH")
+    if options.run:
+        python_path = _before(run_directory.launch_folder(Path(options.run)), python_path)
+    note = {"pythonpath": python_path, "options": asdict(options)}
+    environment["PYTHONPATH"] = _before(SHIM_FOLDER, python_path)
     environment[VARIABLE] = json.dumps(note)
     return LaunchCommand(plain.argv, environment)
+
+
+def create_run_directory(options: LaunchOptions) -> None:
+    """Make the run directory that the options name.
+
+    Raises:
+        UserError: it cannot or may not be made there.
+        EnvironmentProblem: the machine fails to.
+    """
+    note = {
+        "run": options.run,
+        "session": asdict(options.session),
+        "package_root": str(SHIM_FOLDER.parents[4]),
+    }
+    run_directory.create(
+        Path(options.run), program=options.script, shim=CHILDREN_SHIM, options=note
+    )
+
+
+def _before(folder: Path, python_path: str | None) -> str:
+    # An empty entry would mean the current folder, which an empty PYTHONPATH does not.
+    return f"{folder}{os.pathsep}{python_path}" if python_path else str(folder)
 
 
 def interpreter_flags(orig_argv: tuple[str, ...]) -> tuple[str, ...]:

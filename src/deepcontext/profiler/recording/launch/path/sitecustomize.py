@@ -47,6 +47,7 @@ def _begin(known_modules: frozenset[str], note: str) -> None:
             ),
             manager.stop,
             manager.discard,
+            ALL,
         ),
         bootstrap.LaunchOptions.of(fields["options"]),
         known_modules=known_modules,

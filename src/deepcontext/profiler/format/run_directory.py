@@ -1,0 +1,133 @@
+"""The folder that a job of several processes writes: a profile for each process.
+
+    train.dcrun/                 private to the user
+      job.json                   what was run; tells a run directory from any other folder
+      .launch/                   on PYTHONPATH of the children: sitecustomize.py, options.json
+      HOST/PID-START.dcprof      HOST without characters that mean something to a shell or a path
+
+Standard library only: processes of the job use it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import socket
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from deepcontext.errors import EnvironmentProblem, UserError
+from deepcontext.profiler.format import writing
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SUFFIX: Final = ".dcrun"
+OPTIONS: Final = "options.json"
+_JOB: Final = "job.json"
+_LAUNCH: Final = ".launch"
+_FORMAT: Final = "deepcontext run"
+_VERSION: Final = 1
+_PRIVATE: Final = 0o700
+_UNSAFE: Final = re.compile(r"[^A-Za-z0-9_.-]")
+_LONGEST_NAME: Final = 64
+_KIND: Final = writing.FileKind.beginning_with(
+    "a job's description", b'{"format": "deepcontext run"'
+)
+
+
+def is_run(path: str | os.PathLike[str]) -> bool:
+    """Return whether `path` is a run directory."""
+    return _description(Path(path)) is not None
+
+
+def create(path: Path, *, program: str, shim: Path, options: Mapping[str, Any]) -> None:
+    """Make a run directory, replacing an older one.
+
+    Args:
+        path: the folder, whose parent exists.
+        program: what is run, as the person typed it.
+        shim: the `sitecustomize.py` that children import first.
+        options: what the shim reads, of JSON's types.
+
+    Raises:
+        UserError: something else has that name, or it may not be written there.
+        EnvironmentProblem: the machine fails to write there.
+    """
+    try:
+        if path.exists() or path.is_symlink():
+            _clear(path)
+        path.mkdir(mode=_PRIVATE, exist_ok=True)
+        path.chmod(_PRIVATE)
+        launch = launch_folder(path)
+        launch.mkdir(mode=_PRIVATE)
+        shutil.copyfile(shim, launch / shim.name)
+        (launch / OPTIONS).write_text(json.dumps(options), encoding="utf-8")
+        description = {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "program": program,
+            "start_unix_ns": time.time_ns(),
+        }
+        (path / _JOB).write_text(json.dumps(description), encoding="utf-8")
+    except (PermissionError, FileNotFoundError, NotADirectoryError) as error:
+        raise UserError(
+            f"cannot write '{path}': {error.strerror}; choose a folder that exists and may be "
+            "written to"
+        ) from error
+    except OSError as error:
+        raise EnvironmentProblem(
+            f"cannot write '{path}': {error.strerror}; free some space, or choose another disk"
+        ) from error
+
+
+def launch_folder(run: Path) -> Path:
+    """Return the folder that children have on PYTHONPATH."""
+    return run / _LAUNCH
+
+
+def profile_path(run: Path) -> Path:
+    """Return where this process writes its profile; its folder is made."""
+    host = _UNSAFE.sub("_", socket.gethostname()).lstrip(".")[:_LONGEST_NAME] or "host"
+    folder = run / host
+    folder.mkdir(mode=_PRIVATE, exist_ok=True)
+    # Process numbers are used again.
+    return folder / f"{os.getpid():07}-{time.time_ns() // 1_000_000:x}.dcprof"
+
+
+def profiles(run: Path) -> list[Path]:
+    """Return the profiles in a run directory, in the order in which the processes began to record."""
+    found = [path for path in run.glob("*/*.dcprof") if path.is_file()]
+    return sorted(found, key=lambda path: (path.stem.rpartition("-")[2].zfill(16), path.name))
+
+
+def _description(run: Path) -> dict[str, Any] | None:
+    try:
+        content = json.loads((run / _JOB).read_bytes())
+    except (OSError, ValueError):
+        return None
+    is_ours = isinstance(content, dict) and content.get("format") == _FORMAT
+    return content if is_ours else None
+
+
+def _clear(path: Path) -> None:
+    """Remove what an older run left in its directory; refuse any other folder that holds something."""
+    if not path.is_dir():
+        raise UserError(f"cannot write '{path}': it is no folder; choose another name")
+    entries = list(path.iterdir())
+    if entries and not is_run(path):
+        raise UserError(
+            f"cannot write '{path}': the folder exists and is no run directory, so it is not replaced; "
+            "choose another name"
+        )
+    for profile in profiles(path):
+        profile.unlink()
+    shutil.rmtree(launch_folder(path), ignore_errors=True)
+    (path / _JOB).unlink(missing_ok=True)
+    for folder in (each for each in entries if each.is_dir() and each.name != _LAUNCH):
+        with contextlib.suppress(OSError):  # the person keeps files of their own there
+            folder.rmdir()

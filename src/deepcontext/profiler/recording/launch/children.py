@@ -1,0 +1,99 @@
+"""Record the children of a profiled program: those that import a framework, and forks of such ones.
+
+A child that another program starts (`subprocess`, spawn, a shell) is found by
+`children_path/sitecustomize.py`; a child that `multiprocessing` forks begins a session when its
+`Process` does. A bare `os.fork` stays unrecorded: a daemon or a server may never end. Invariant:
+whatever goes wrong here, the child runs and ends as it would have.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from deepcontext.profiler.format import run_directory
+from deepcontext.profiler.recording.launch.shadowing import hide_shadowed
+from deepcontext.profiler.recording.launch.standard_error import StandardError
+from deepcontext.profiler.recording.options import SessionOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from deepcontext.profiler.recording.collector import Collector
+
+    CollectorMaker = Callable[[], Collector]
+
+FRAMEWORKS: Final = ("torch", "jax")
+# Of one process; what comes after is counted in the trust report as a forked child without a profile.
+_MOST_FORKED_CHILDREN: Final = 64
+# A driver of a GPU does not survive a fork, and JAX's threads do not either.
+_NOT_IN_FORKED_CHILDREN: Final = frozenset({"nvidia", "amd", "jax"})
+
+
+def begin_in_child(
+    note: Mapping[str, Any], collectors: Sequence[CollectorMaker], known_modules: frozenset[str]
+) -> None:
+    """Begin to record in a process that was started by a profiled program.
+
+    Args:
+        note: what the run directory's `options.json` says.
+        collectors: makers of the sources to start, in this order.
+        known_modules: names that were in `sys.modules` before the profiler loaded anything.
+    """
+    try:
+        follower = ChildFollower(note, collectors)
+        follower.start_session(is_forked=False)
+        follower.install()
+    finally:
+        hide_shadowed(sys.path[0] if sys.path else "", known_modules)
+
+
+class ChildFollower:
+    """Begins sessions in the children that `multiprocessing` forks from this process."""
+
+    def __init__(self, note: Mapping[str, Any], collectors: Sequence[CollectorMaker]) -> None:
+        """Keep what children are told; see `begin_in_child`."""
+        self._collectors = collectors
+        self._run = Path(note["run"])
+        self._options = SessionOptions.of(note["session"])
+        self._forked = 0
+
+    def install(self) -> None:
+        """Watch the forks of this process from now on."""
+        os.register_at_fork(after_in_parent=self._count, after_in_child=self._after_fork)
+
+    def start_session(self, *, is_forked: bool) -> None:
+        """Begin this process's session, unless one runs."""
+        import deepcontext  # noqa: PLC0415
+
+        manager = deepcontext._MANAGER  # noqa: SLF001  one package
+        if manager.session is not None:
+            return
+        makers = [
+            make
+            for make in self._collectors
+            if not (is_forked and make().name in _NOT_IN_FORKED_CHILDREN)
+        ]
+        path = run_directory.profile_path(self._run)
+        manager.start(path, self._options, makers, gives_way=True).records_children = True
+
+    def _count(self) -> None:
+        self._forked += 1
+
+    def _after_fork(self) -> None:
+        """Arrange for `multiprocessing` to call back where its child begins: never before an exec."""
+        util = sys.modules.get("multiprocessing.util")
+        is_wanted = any(name in sys.modules for name in FRAMEWORKS)
+        if util is not None and is_wanted and self._forked < _MOST_FORKED_CHILDREN:
+            util.register_after_fork(self, ChildFollower._begin_in_forked_child)
+        self._forked = 0
+
+    def _begin_in_forked_child(self) -> None:
+        try:
+            self.start_session(is_forked=True)
+        except Exception as error:  # noqa: BLE001  the child's work must not fail
+            StandardError().say(
+                f"process {os.getpid()} runs unprofiled: {type(error).__name__}: {error}"
+            )

@@ -1,0 +1,67 @@
+"""Wait in a child of a profiled program for a framework; begin to record when one is imported.
+
+A copy of this file lies in the run directory's folder `.launch`, which children have first on
+PYTHONPATH. A child that imports no framework pays for this file and for one finder that answers
+"not mine". Ends by importing the `sitecustomize` that would have been found, if there is one.
+"""
+
+# ruff: noqa: INP001  an entry of sys.path, not a package
+# Only what the interpreter has loaded already is imported before a framework is.
+import os
+import sys
+
+
+class _FrameworkWatch:
+    """A finder that finds nothing, and begins to record when the program asks for a framework."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+
+    def find_spec(self, name: str, path: object = None, _target: object = None) -> None:
+        """Begin to record if `name` is a framework; other finders find the module."""
+        if name not in {"torch", "jax"} or path is not None:
+            return
+        try:
+            sys.meta_path.remove(self)
+        except ValueError:
+            return  # another thread has begun
+        _begin(self._folder)
+
+
+def _begin(folder: str) -> None:
+    known_modules = frozenset(sys.modules)
+    try:
+        import json  # noqa: PLC0415
+
+        with open(f"{folder}/options.json", encoding="utf-8") as file:  # noqa: PTH123
+            note = json.load(file)
+        try:
+            from deepcontext.profiler.recording.launch import children  # noqa: PLC0415
+        except ModuleNotFoundError as error:
+            if error.name != "deepcontext":
+                raise
+            # The launcher found the package through a folder that is only on its own sys.path.
+            sys.path.insert(0, note["package_root"])
+            try:
+                from deepcontext.profiler.recording.launch import children  # noqa: PLC0415
+            finally:
+                sys.path.remove(note["package_root"])
+        from deepcontext.collectors import ALL  # noqa: PLC0415  the native core
+
+        children.begin_in_child(note, ALL, known_modules)
+    except Exception as error:  # noqa: BLE001  no failure of the profiler's may stop the program
+        text = f"[deepcontext] process {os.getpid()} runs unprofiled: {type(error).__name__}: {error}\n"
+        import contextlib  # noqa: PLC0415  not before it is needed
+
+        with contextlib.suppress(OSError):  # closed or full
+            os.write(2, text.encode(errors="backslashreplace"))
+
+
+_folder = __file__.rpartition("/")[0]
+sys.path[:] = [entry for entry in sys.path if entry != _folder]
+sys.path_importer_cache.pop(_folder, None)
+# The program itself is recorded from its first line, by the launcher's own sitecustomize.
+if "deepcontext.profiler.recording.session" not in sys.modules:
+    sys.meta_path.insert(0, _FrameworkWatch(_folder))
+del sys.modules[__name__]
+__import__("sitecustomize")

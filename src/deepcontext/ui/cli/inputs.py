@@ -1,0 +1,75 @@
+"""What a command reads: profiles, or a run directory with a profile of each process."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from deepcontext.errors import UserError
+from deepcontext.profiler.format import run_directory
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deepcontext.profiler.model.profile import Profile
+
+
+def files_of(names: Sequence[str]) -> list[str]:
+    """Return the files that the words of a command line name: of a run directory all profiles.
+
+    Raises:
+        UserError: a run directory holds no profile.
+    """
+    return [file for name in names for file in (_files_in(name) or [name])]
+
+
+def load_all(name: str) -> list[Profile]:
+    """Return the profile of a file, or all of a run directory.
+
+    Raises:
+        UserError: there is no such file, or the run directory holds no profile.
+        ProfileDataError: a file is no profile, is damaged, or is too new for this build.
+    """
+    from deepcontext.profiler.model.profile import Profile  # noqa: PLC0415  imports numpy
+
+    return [Profile.load(file) for file in files_of([name])]
+
+
+def busiest(profiles: Sequence[Profile], name: str) -> Profile:
+    """Return the profile of the process that used the processor most; say so where there are more.
+
+    Args:
+        profiles: at least one.
+        name: where they come from, as the person typed it.
+    """
+    chosen = max(profiles, key=lambda each: each.run.cpu_user_ns + each.run.cpu_system_ns)
+    if len(profiles) > 1:
+        print(
+            f"[deepcontext] '{name}' holds the profiles of {len(profiles)} processes; what follows is "
+            f"process {chosen.run.pid}, which used the processor most ('{chosen.source}')",
+            file=sys.stderr,
+        )
+    return chosen
+
+
+def load_one(name: str) -> Profile:
+    """Return the profile of a file; of a run directory that of its busiest process.
+
+    Raises:
+        UserError: there is no such file, or the run directory holds no profile.
+        ProfileDataError: a file is no profile, is damaged, or is too new for this build.
+    """
+    return busiest(load_all(name), name)
+
+
+def _files_in(name: str) -> list[str]:
+    run = Path(name)
+    if not run_directory.is_run(run):
+        return []
+    files = [str(path) for path in run_directory.profiles(run)]
+    if not files:
+        raise UserError(
+            f"cannot read '{name}': the run directory holds no profile; the program may not have begun"
+        )
+    return files

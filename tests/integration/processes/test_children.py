@@ -1,0 +1,247 @@
+"""Children of a profiled program: who has a profile, how it ended, and that nothing changed for them."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+
+from deepcontext.profiler.format import run_directory
+from deepcontext.profiler.model.profile import Profile
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PROFILE = (sys.executable, "-m", "deepcontext", "profile", "-q", "--children", "frameworks")
+# Each child says who it is, in its own way: by the name of an operator's scope.
+STARTS = """
+import multiprocessing, os, subprocess, sys
+from concurrent.futures import ProcessPoolExecutor
+
+CODE = "import torch, deepcontext\\nwith deepcontext.scope({!r}): torch.ones(2).sum()"
+
+def work(name):
+    import torch, deepcontext
+    with deepcontext.scope(name):
+        torch.ones(2).sum()
+
+def start(name, *words, **options):
+    subprocess.run([sys.executable, *words, "-c", CODE.format(name)], check=True, **options)
+
+def main():
+    work("program")
+    for method in ("fork", "spawn", "forkserver"):
+        child = multiprocessing.get_context(method).Process(target=work, args=(method,))
+        child.start()
+        child.join()
+        assert child.exitcode == 0, method
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        pool.submit(work, "pool").result()
+    start("subprocess")
+    start("grandchild of a shell", shell=False)
+    code = CODE.format("shell").replace("\\n", "; exec('''") + "''')"
+    subprocess.run(f'cd / && "{sys.executable}" -c "{code}"', shell=True, check=True)
+    subprocess.run([sys.executable, "-c", "print('no framework')"], check=True)
+    start("isolated", "-I")
+    start("without environment", env={})
+    pid = os.fork()
+    if pid == 0:
+        work("bare fork")
+        os._exit(0)
+    assert os.waitpid(pid, 0)[1] == 0
+    subprocess.run([sys.executable, "-c", "import sys; assert '.launch' not in str(sys.path)"], check=True)
+
+if __name__ == "__main__":
+    main()
+"""
+ENDS = """
+import os, signal, subprocess, sys, time
+
+def start(code):
+    words = "import torch, os, sys, time\\n" + code
+    return subprocess.Popen([sys.executable, "-c", words], stdout=subprocess.PIPE)
+
+SLEEP = "time.sleep(1); print('ready', flush=True); time.sleep(600)"
+ends = {
+    "returns": start(""),
+    "exits": start("sys.exit(3)"),
+    "raises": start("sys.stderr = open(os.devnull, 'w'); raise KeyError('x')"),
+    "_exit": start("time.sleep(1); os._exit(4)"),
+    "SIGTERM": start(SLEEP),
+    "SIGKILL": start(SLEEP),
+}
+for name in ("SIGTERM", "SIGKILL"):
+    ends[name].stdout.readline()
+    ends[name].send_signal(getattr(signal, name))
+print({name: child.wait() for name, child in ends.items()})
+"""
+
+
+def run(
+    folder: Path, program: str, *options: str, **variables: str
+) -> tuple[subprocess.CompletedProcess[str], Path]:
+    (folder / "job.py").write_text(program, encoding="utf-8")
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
+    done = subprocess.run(
+        [*PROFILE, *options, "job.py"],
+        cwd=folder,
+        env={**environment, "OMP_NUM_THREADS": "1", **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    return done, folder / "job.dcrun"
+
+
+def scopes(run: Path) -> dict[str, Profile]:
+    """Return the profiles by the scope that each process gave itself."""
+    found = {}
+    for path in run_directory.profiles(run):
+        profile = Profile.load(path)
+        names = {
+            profile.frame(node).name for node in profile.query().kind("scope").nodes().tolist()
+        }
+        found[", ".join(sorted(names))] = profile
+    return found
+
+
+def test_children_that_use_a_framework_have_profiles(tmp_path: Path) -> None:
+    done, run_ = run(tmp_path, STARTS)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "no framework\n"
+    found = scopes(run_)
+    assert found.keys() == {
+        *("program", "fork", "spawn", "forkserver", "pool", "subprocess"),
+        *("grandchild of a shell", "shell"),
+    }
+    for profile in found.values():
+        assert profile.run.exit_reason == "exit"
+        assert profile.trust.notes == ()
+        assert profile.query().name("aten::sum").total("host_time_ns") > 0
+    assert found["fork"].run.process_name == "ForkProcess-1"
+    assert found["subprocess"].run.parent_pid == found["program"].run.pid
+    assert stat.S_IMODE(run_.stat().st_mode) == 0o700
+
+
+def test_however_a_child_ends_its_profile_is_there(tmp_path: Path) -> None:
+    done, run_ = run(tmp_path, ENDS)
+    assert done.stderr == ""
+    ends = {"returns": 0, "exits": 3, "raises": 1, "_exit": 4, "SIGTERM": -15, "SIGKILL": -9}
+    assert json.loads(done.stdout.replace("'", '"')) == ends
+    found = Counter(Profile.load(path).run.exit_reason for path in run_directory.profiles(run_))
+    assert found == {"exit": 4, "snapshot": 3}  # the program is one of the four
+
+
+def test_a_child_may_record_itself(tmp_path: Path) -> None:
+    code = (
+        "import torch, deepcontext\n"
+        "with deepcontext.profile('own.dcprof'): torch.ones(2).sum()\n"
+        "with deepcontext.profile('again.dcprof'): torch.ones(2).sum()"
+    )
+    done, run_ = run(
+        tmp_path,
+        f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {code!r}], check=True)\n",
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    for name in ("own", "again"):
+        assert (
+            Profile
+            .load(tmp_path / f"{name}.dcprof")
+            .query()
+            .name("aten::sum")
+            .total("host_time_ns")
+            > 0
+        )
+    ends = Counter(Profile.load(path).run.exit_reason for path in run_directory.profiles(run_))
+    assert ends == {"exit": 1, "the program started a session of its own": 1}
+
+
+def test_children_see_the_program_s_own_pythonpath_and_sitecustomize(tmp_path: Path) -> None:
+    folder = tmp_path / "site"
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(
+        "import sys\nsys.is_customised = True\n", encoding="utf-8"
+    )
+    child = "import sys; print(sys.is_customised, sys.path.count(sys.argv[1]))"
+    words = f"[sys.executable, '-c', {child!r}, {str(folder)!r}]"
+    program = f"import subprocess, sys\nsubprocess.run({words}, check=True)\n"
+    done, _ = run(tmp_path, program, PYTHONPATH=str(folder))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "True 1\n", "")
+
+
+def test_a_child_that_cannot_record_runs_on(tmp_path: Path) -> None:
+    child = "import torch; print(torch.ones(2).sum().item())"
+    program = (
+        "import pathlib, subprocess, sys\n"
+        "pathlib.Path('job.dcrun/.launch/options.json').write_text('{')\n"
+        f"subprocess.run([sys.executable, '-c', {child!r}], check=True)\n"
+    )
+    done, _ = run(tmp_path, program)
+    assert (done.returncode, done.stdout) == (0, "2.0\n")
+    assert "runs unprofiled: JSONDecodeError" in done.stderr
+
+
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_what_is_no_run_directory_is_not_replaced(tmp_path: Path, kind: str) -> None:
+    target = tmp_path / "job.dcrun"
+    if kind == "file":
+        target.write_text("mine", encoding="utf-8")
+    else:
+        target.mkdir()
+        (target / "mine").write_text("mine", encoding="utf-8")
+    done, _ = run(tmp_path, "print('ran')\n")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "cannot write 'job.dcrun'" in done.stderr or str(target) in done.stderr
+    assert (target if kind == "file" else target / "mine").read_text(encoding="utf-8") == "mine"
+
+
+def test_an_older_run_is_replaced_and_foreign_files_in_it_stay(tmp_path: Path) -> None:
+    run(tmp_path, "print('ran')\n")
+    (first,) = run_directory.profiles(tmp_path / "job.dcrun")
+    (first.parent / "notes.txt").write_text("mine", encoding="utf-8")
+    run(tmp_path, "print('ran')\n")
+    (second,) = run_directory.profiles(tmp_path / "job.dcrun")
+    assert first != second
+    assert (first.parent / "notes.txt").read_text(encoding="utf-8") == "mine"
+
+
+@pytest.mark.parametrize(
+    ("options", "variables", "message"),
+    [
+        (("-o", "job.dcprof"), {}, "give it a name that ends in .dcrun"),
+        ((), {"RANK": "1", "WORLD_SIZE": "2"}, "cannot record children of one rank"),
+    ],
+)
+def test_what_cannot_be_is_refused(
+    tmp_path: Path, options: tuple[str, ...], variables: dict[str, str], message: str
+) -> None:
+    done, _ = run(tmp_path, "print('ran')\n", *options, **variables)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in done.stderr
+
+
+def test_commands_take_a_run_directory(tmp_path: Path) -> None:
+    _, run_ = run(tmp_path, "import torch\ntorch.ones(2).sum()\n")
+    other = run_directory.profiles(run_)[0]
+    (other.parent / "0000001-1.dcprof").write_bytes(other.read_bytes())
+    for words in (
+        ["report"],
+        ["report", "--json"],
+        ["analyze"],
+        ["export", "--format", "collapsed", "-o", "-"],
+    ):
+        done = subprocess.run(
+            [sys.executable, "-m", "deepcontext", *words, str(run_)],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert "holds the profiles of 2 processes" in done.stderr
+        assert ("Processes (2)" in done.stdout) == (words == ["report"])
