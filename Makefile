@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 DEMO_PROFILE := demo.dcprof
 # Tests here kill processes, race threads and measure: on a shared machine one of two thousand may
-# fail for want of processor time. It is run once more, and named; RERUNS=0 to look for such tests.
+# fail for lack of processor time. It is run once more and named; RERUNS=0 turns this off.
 RERUNS ?= 1
 
 .PHONY: help demo quick quick-check quick-test test check fmt develop native-test web pictures browser compat fuzz soak ecosystem gains gpu sanitize sanitize-soak bench clean
@@ -88,16 +88,16 @@ web: ## check the page's sources, and that the committed bundle is their build (
 browser: $(VENV)/.installed ## Chromium for the browser tests
 	tools/setup_browser.sh $(BIN)/python
 
-compat: $(VENV)/.installed ## other versions of Python and of the frameworks, each in its environment
+compat: $(VENV)/.installed ## other versions of Python and of the frameworks, each in an environment
 	$(BIN)/python -m pytest -q -m compat tests/compat
 
 fuzz: $(VENV)/.installed ## five minutes of random input to the profile reader
 	$(BIN)/python -m pytest -q -m fuzz tests/fuzz --timeout 900
 
-soak: $(VENV)/.installed ## ten thousand steps, and half an hour of random sessions: nothing grows, nothing is lost
+soak: $(VENV)/.installed ## ten thousand steps, and half an hour of random sessions: no growth, no loss
 	$(BIN)/python -m pytest -q -m soak --timeout 3600
 
-ecosystem: $(VENV)/.installed ## programs nobody here wrote
+ecosystem: $(VENV)/.installed ## third-party programs and libraries
 	$(BIN)/python -m pip install -q "transformers>=4.50" accelerate lightning diffusers datasets torchmetrics \
 	  sentence-transformers peft torch_geometric gpytorch captum skorch einops tensordict pytorch-ignite \
 	  torchdiffeq flax optax equinox dm-haiku numpyro jaxtyping

@@ -46,7 +46,7 @@ def measure(content: bytes, rounds: int = ROUNDS) -> dict[str, list[float]]:
     """Return the processor ms of every analyzer of every round."""
     figures: dict[str, list[float]] = {}
     for _ in range(rounds):
-        # A profile keeps what it computed, so every round opens it anew.
+        # A profile caches what it computed, so every round opens it anew.
         profile = Profile.from_bytes(content)
         begun_all = time.process_time_ns()
         for analyzer in ALL:

@@ -1,4 +1,4 @@
-"""What draining and attributing one record of GPU work costs, against only stepping over it.
+"""What draining and attributing one record of GPU work costs, compared with only stepping over it.
 
 No GPU: the fake vendor libraries of `tests/fakes` deliver a million kernel records in buffers, and
 the collector's own thread reads them. Bounds: at 20,000 call paths at most 3 times the bare walk with
@@ -76,7 +76,7 @@ def table(folder: Path, vendors: tuple[kit.Vendor, ...], rounds: int = ROUNDS) -
     gpus = [kit.FakeGpu(folder, vendor) for vendor in vendors]
     rows = []
     for contexts in CONTEXTS:
-        # The vendors take turns, so that a busy machine troubles them alike.
+        # The vendors take turns, so that a busy machine affects all of them equally.
         turns = [[one_round(gpu, contexts) for gpu in gpus] for _ in range(rounds)]
         for place, vendor in enumerate(vendors):
             figures = [turn[place] for turn in turns]

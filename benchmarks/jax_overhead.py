@@ -88,7 +88,7 @@ def call_loop(x: jax.Array, calls: int, function=small) -> float:
 
 
 def hooked_calls(rounds: int) -> Table:
-    """Two functions alike in one session, of which one is left alone: noise meets both."""
+    """Time two equal functions in one session, only one of them hooked: noise affects both."""
     x, rows = jnp.ones(4), []
     for depth in DEPTHS:
         hooked, alone = jax.jit(lambda x: x + 1), jax.jit(lambda x: x + 1)

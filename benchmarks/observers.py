@@ -25,7 +25,7 @@ def empty_observer() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def ours(**options: object) -> Iterator[None]:
+def deepcontext_session(**options: object) -> Iterator[None]:
     deepcontext.start(None, **options)
     try:
         yield
@@ -59,9 +59,11 @@ class _PassingMode(TorchDispatchMode):
 OBSERVERS: dict[str, Callable[[], AbstractContextManager[object]]] = {
     "off": contextlib.nullcontext,
     "empty observer": empty_observer,
-    "deepcontext": ours,
-    "deepcontext operators only": lambda: ours(memory=False, cpu_rate=0),
-    "deepcontext operators, shapes": lambda: ours(memory=False, cpu_rate=0, shapes=True),
+    "deepcontext": deepcontext_session,
+    "deepcontext operators only": lambda: deepcontext_session(memory=False, cpu_rate=0),
+    "deepcontext operators, shapes": lambda: deepcontext_session(
+        memory=False, cpu_rate=0, shapes=True
+    ),
     "torch.profiler": torch_profiler,
     "torch.profiler with_stack": lambda: torch_profiler(with_stack=True),
     "torch.profiler all": lambda: torch_profiler(

@@ -56,7 +56,7 @@ def measure(nodes: int, rounds: int = ROUNDS) -> tuple[dict[str, list[float]], i
         figures: dict[str, list[float]] = {}
         for _ in range(rounds):
             figures.setdefault("save", []).append(timed(made.save, path)[1])
-            # A profile keeps what it computed, so every round opens the file anew.
+            # A profile caches what it computed, so every round opens the file anew.
             profile, load_ms = timed(Profile.load, path)
             figures.setdefault("load", []).append(load_ms)
             for name, ask in QUESTIONS.items():

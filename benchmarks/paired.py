@@ -15,7 +15,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Table:
-    """What one benchmark found; `notes` say what was run and what the design asks for."""
+    """Results of one benchmark; `notes` say what was run and what the design asks for."""
 
     title: str
     columns: Sequence[str]
@@ -79,7 +79,7 @@ def machine() -> str:
 
 @contextmanager
 def quiet_descriptors():
-    """Send what libraries write to descriptor 2 to nowhere (torch.profiler's USDT lines)."""
+    """Discard what libraries write to descriptor 2 (torch.profiler's USDT lines)."""
     saved = os.dup(2)
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 2)

@@ -35,7 +35,7 @@ absolute figures depend on the machine.
 
 
 def measure(name: str) -> str:
-    """Run one benchmark in a process of its own: none finds what another has loaded."""
+    """Run one benchmark in a new process, so that none finds what another has loaded."""
     command = [sys.executable, str(Path(__file__).resolve()), name]
     return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
 

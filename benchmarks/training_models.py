@@ -1,4 +1,4 @@
-"""Three small training steps: a multi-layer perceptron, a transformer encoder, a conv net."""
+"""Three small training steps: a multi-layer perceptron, a transformer encoder, a convolutional net."""
 
 from __future__ import annotations
 

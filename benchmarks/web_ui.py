@@ -1,7 +1,8 @@
 """A profile of a million nodes in the browser: first paint, zooming, search, size of answers.
 
-Runs `deepcontext view` as a process of its own and a headless Chromium without a GPU against it:
-what a person waits for on a small machine. Needs playwright and chromium (tools/setup_browser.sh).
+Runs `deepcontext view` in a separate process, and a headless Chromium without a GPU against it, to
+measure what a user waits for on a small machine. Needs playwright and chromium
+(tools/setup_browser.sh).
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ sys.meta_path = [f for f in sys.meta_path if "editable" not in type(f).__module_
 END
 }
 
-# The tests must not run an extension that no sanitizer has seen.
+# The tests must not run an extension that was built without sanitizers.
 check_extension() { # PYTHON
   run_sanitized "$1" -c "
 import deepcontext._native, pathlib, sys

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Install what the browser tests need: Debian's chromium and Python's playwright (without the
-# browsers it would download itself). As anybody but root it says what to ask an administrator for;
-# the tests are skipped then, with the same words.
+# Install what the browser tests need: Debian's chromium, and playwright for Python (without the
+# browsers that playwright would download). A user other than root is told what to ask an
+# administrator for; the browser tests are then skipped with the same message.
 set -euo pipefail
 python=${1:-python3}
 "$python" -m pip install -q "playwright>=1.49"

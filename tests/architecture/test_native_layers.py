@@ -90,7 +90,7 @@ def test_a_folder_includes_what_its_row_says(folder: str) -> None:
 
 
 def _tangled(graph: dict[str, set[str]]) -> list[str]:
-    """What is left when everything that reaches nothing more is taken away, again and again."""
+    """Return the nodes on cycles and above them: repeatedly remove nodes without arrows."""
     while done := {node for node, targets in graph.items() if not targets}:
         graph = {node: targets - done for node, targets in graph.items() if node not in done}
     return sorted(graph)

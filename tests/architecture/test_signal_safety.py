@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 NATIVE = Path(__file__).parents[2] / "native"
-# The signal handler's own file, and what it calls of ours that is not inline.
+# The signal handler's file, and the one with the functions that it calls and that are not inline.
 FILES = ("sampling/signal_handler.cpp", "core/memory_reader.cpp")
 # Source: signal-safety(7); the two of CPython read thread-local storage and one global, and take no
-# lock (Python/pystate.c). Data of ours is plain atomics; Recorder::view is loads only.
+# lock (Python/pystate.c). The profiler's data are plain atomics; Recorder::view only loads.
 ALLOWED = {
     "sigaction",
     "sigemptyset",

@@ -1,4 +1,4 @@
-"""Our declarations of the GPU vendors' interfaces against the vendors' true headers.
+"""The native declarations of GPU vendors' interfaces, compared with the vendors' headers.
 
 The headers come from PyPI wheels and are never kept. Triton's wheel, which carries AMD's, has some
 270 MB: it is checked only when DEEPCONTEXT_CHECK_ROCM is set.

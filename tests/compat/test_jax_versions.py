@@ -1,4 +1,4 @@
-"""A wheel of ours works with the oldest jax supported, the pinned one and the newest on PyPI.
+"""The wheel works with the oldest jax supported, the pinned one and the newest on PyPI.
 
 Each jax gets an environment of its own under $DEEPCONTEXT_COMPAT_DIR (default: a folder that goes
 away with the test), with the newest Python that it and this machine have, and the integration tests
@@ -80,6 +80,6 @@ def test_integration_tests_pass(folder: Path, tmp_path: Path, version: str) -> N
         ROOT / "tests" / "integration" / "jax",
         ROOT / "tests" / "collectors" / "test_jax_hlo.py",
     )
-    # Warnings of other versions are theirs; test_torch_and_jax.py skips itself without torch.
+    # Warnings of other versions of jax are ignored; test_torch_and_jax.py is skipped without torch.
     options = ("-q", "-p", "no:cacheprovider", "-W", "ignore")
     assert " passed" in run(python, "-m", "pytest", *options, *tests)

@@ -1,4 +1,4 @@
-"""One wheel of ours works with the oldest torch supported, the pinned one and the newest on PyPI.
+"""One wheel works with the oldest torch supported, the pinned one and the newest on PyPI.
 
 Each torch gets an environment of its own under $DEEPCONTEXT_COMPAT_DIR (default: a folder that goes
 away with the test), where the integration tests run against the installed wheel. An environment is
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.compat, pytest.mark.timeout(3600)]
 
 ROOT = Path(__file__).resolve().parents[2]
 VERSIONS = ("2.6.0", "2.13.0", "newest")
-OWN_NEEDS = ("numpy", "protobuf", "rich", "flask", "pytest", "pytest-timeout")
+PACKAGE_NEEDS = ("numpy", "protobuf", "rich", "flask", "pytest", "pytest-timeout")
 # What holds for every torch; test_paths_mlp.py is about the operators that one version runs.
 CORE = (
     "test_backward.py",
@@ -73,7 +73,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Our wheel, built from the checkout as it is."""
+    """The wheel, built from the checkout as it is."""
     target = tmp_path_factory.mktemp("wheel")
     run(
         sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation",
@@ -88,7 +88,7 @@ def environment(folder: Path, version: str) -> Path:
     python = folder / f"torch-{version}" / "bin" / "python"
     if not python.exists():
         run(sys.executable, "-m", "venv", python.parents[1])
-        pip(python, "--upgrade", "pip", "packaging", *OWN_NEEDS)
+        pip(python, "--upgrade", "pip", "packaging", *PACKAGE_NEEDS)
     wanted = "torch" if version == "newest" else f"torch=={version}"
     pip(python, "--upgrade", "--no-deps", wanted)
     needs = json.loads(run(python, "-c", _LIST_NEEDS))

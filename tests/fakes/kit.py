@@ -120,7 +120,7 @@ class FakeGpu:
         return {key: str(self._folder / file) for key, file in self.vendor.variables.items()}
 
     def use(self) -> None:
-        """Let this process use the device."""
+        """Make this process use the device."""
         os.environ.update(self.environment())
 
     def reset(self) -> None:
@@ -147,7 +147,7 @@ class FakeGpu:
         self._library.fake_start_runtime()
 
     def buffer_records(self, most: int) -> None:
-        """Let the library hand over its records in such small portions."""
+        """Make the library hand over its records in such small portions."""
         self._library.fake_set_buffer_records(ctypes.c_uint64(most))
 
     def range_push(self, message: str) -> None:

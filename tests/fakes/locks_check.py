@@ -28,7 +28,7 @@ def build(folder: Path) -> Path:
 
 
 class LocksCheck:
-    """From its making on, the process is aborted where the rule is broken."""
+    """Aborts the process when the rule is broken, from the construction on."""
 
     def __init__(self, library: str | Path) -> None:
         self._library = ctypes.PyDLL(str(library))
@@ -38,5 +38,5 @@ class LocksCheck:
         )
 
     def count(self) -> int:
-        """How often Python's memory was used since."""
+        """Return how often Python's memory was used since the construction."""
         return int(self._library.locks_check_count())

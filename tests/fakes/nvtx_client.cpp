@@ -1,5 +1,5 @@
-// A program that marks ranges with NVTX, as XLA does on a GPU. By default it brings the loader of
-// NVTX 3 in our own words; with REAL_NVTX it uses NVIDIA's headers (tests/compat/test_abi_gpu.py).
+// A program that marks ranges with NVTX, as XLA does on a GPU. By default it has a rewritten loader
+// of NVTX 3; with REAL_NVTX it uses NVIDIA's headers (tests/compat/test_abi_gpu.py).
 #ifdef REAL_NVTX
 #include <nvtx3/nvToolsExt.h>
 #else

@@ -1,6 +1,6 @@
-"""The simulated GPU as the programs of `cases/gpu_*.py` use it: what frameworks do, said by hand.
+"""The simulated GPU for the programs of `cases/gpu_*.py`, which make the calls of frameworks.
 
-All are functions of a C library, so that they are no frames of the program. Times are ns.
+All calls are functions of a C library, so that they add no frames to the program. Times are ns.
 """
 
 from __future__ import annotations

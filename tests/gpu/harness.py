@@ -73,7 +73,7 @@ class Outcome:
         return found
 
     def total(self, metric: str, *, below: str = "", leaf: str = "") -> int:
-        """Sum of a metric's own values, below a function, of leaves whose name begins so."""
+        """Sum of a metric's exclusive values, at frames below a function, by beginning of the name."""
         assert self.profile is not None
         profile, found = self.profile, 0
         rows = profile.metrics[metric]
@@ -149,7 +149,7 @@ def report(**values):
 
 
 def assert_all_attributed(outcome: Outcome, least: int) -> None:
-    """Every record came, and under a call path of the program."""
+    """Assert that every record arrived, and under a call path of the program."""
     counters = outcome.counters
     assert counters["gpu_records_received"] >= least
     assert counters["gpu_records_unmatched"] == 0

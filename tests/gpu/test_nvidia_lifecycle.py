@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.gpu, pytest.mark.needs("torch")]
 
-# A session of the program's own, and what became of the collector.
-OWN_SESSION = """
+# A session that the program starts, and the outcome of the collector.
+USER_SESSION = """
 import torch, deepcontext
 x = torch.randn(256, 256, device="cuda")
 torch.cuda.synchronize()
@@ -27,7 +27,7 @@ def outcome(profile):
 
 def test_the_library_that_torch_uses_is_the_one_opened(bench: Bench) -> None:
     outcome = bench.run(
-        OWN_SESSION
+        USER_SESSION
         + """
 deepcontext.start()
 work(10)
@@ -47,7 +47,7 @@ report(mapped=len(mapped), is_it=float(any(found.details["library"] in one for o
 def test_sessions_in_a_row(bench: Bench) -> None:
     """Correlation ids start over with each subscription."""
     outcome = bench.run(
-        OWN_SESSION
+        USER_SESSION
         + """
 totals = []
 for count in (100, 250):
@@ -65,7 +65,7 @@ report(first=totals[0][0], second=totals[1][0], unmatched=totals[0][1] + totals[
 
 def test_a_flush_after_a_synchronisation_leaves_nothing_pending(bench: Bench) -> None:
     outcome = bench.run(
-        OWN_SESSION
+        USER_SESSION
         + """
 from deepcontext import _native
 deepcontext.start()
@@ -83,7 +83,7 @@ report(received=figures["received"], launches=figures["launches"])
 
 def test_nothing_is_slower_after_the_stop(bench: Bench) -> None:
     outcome = bench.run(
-        OWN_SESSION
+        USER_SESSION
         + """
 def cost():
     begun = time.perf_counter_ns()
@@ -129,7 +129,7 @@ report(before=before, after=after)
 def test_another_tool_in_the_way_is_loud(bench: Bench, tool: str, hold: str, release: str) -> None:
     """The CPU profile is complete, and the GPU part is there or said to be missing."""
     outcome = bench.run(
-        OWN_SESSION
+        USER_SESSION
         + hold
         + """
 work(10)

@@ -18,7 +18,7 @@ _VTABLE = re.compile(
 
 
 def _compile(folder: Path, include: Path) -> subprocess.CompletedProcess[str]:
-    """Compile the checks with our declarations from `include`; the class dump lands in `folder`."""
+    """Compile the checks with the declarations in `include`; the class dump lands in `folder`."""
     compiler = shutil.which("g++")
     if compiler is None:
         pytest.skip("no g++")
@@ -57,7 +57,7 @@ def test_declarations_equal_the_headers(tmp_path: Path) -> None:
         for name, entries, body in _VTABLE.findall(dump.read_text(encoding="utf-8"))
     }
     # Offset to the top, type information, complete and deleting destructor: no other virtual
-    # function, in the true class or in ours.
+    # function, in the true class or in the declared one.
     expected = (4, ["ObserverContext", "ObserverContext"])
     assert tables == {
         "at::ObserverContext": expected,

@@ -117,7 +117,7 @@ def test_a_fork_that_python_does_not_know_of(in_subprocess: Callable[[str], str]
             print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
             child = ctypes.PyDLL(None).fork()
             if child == 0:
-                os.kill(os.getpid(), signal.SIGTERM)  # dies of it, as without us
+                os.kill(os.getpid(), signal.SIGTERM)  # dies of it, as without the profiler
                 signal.pause()
             print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
             _native.stop_watcher()
@@ -158,7 +158,7 @@ def test_threads_that_fork_at_once_while_sessions_begin_and_end(
             except OSError:  # the thread has ended meanwhile
                 return ""
 
-        def own_threads():
+        def internal_threads():
             folders = list(Path("/proc/self/task").iterdir())
             return sum(name_of(folder) == "deepcontext" for folder in folders)
 
@@ -175,8 +175,8 @@ def test_threads_that_fork_at_once_while_sessions_begin_and_end(
         for thread in threads:
             thread.join()
         end = time.monotonic() + 60
-        while own_threads() and time.monotonic() < end:
+        while internal_threads() and time.monotonic() < end:
             time.sleep(0.01)
-        print(statuses, own_threads())
+        print(statuses, internal_threads())
     """)
     assert output.strip() == "{7} 0"

@@ -1,4 +1,4 @@
-"""No lock of the profiler's is held where Python may run: another thread waits for it with the GIL."""
+"""The profiler holds no lock while Python code may run: another thread may wait with the GIL held."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_python_allocates_nothing_while_a_lock_is_held(
 
 
 def test_locks_are_of_the_kind_that_is_counted() -> None:
-    """Except where Python is never seen: there a lock cannot be held around an object of Python's."""
+    """Layers that never see Python are exempt: they cannot hold a lock around a Python object."""
     own = ROOT / "native" / "core" / "mutex.h"
     for path in sorted((ROOT / "native").rglob("*.[ch]*")):
         text = _code(path)

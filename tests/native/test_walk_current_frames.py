@@ -30,7 +30,7 @@ def _expected() -> list[tuple[CodeType, int]]:
 def _check() -> int:
     """Compare both walks; return the number of frames.
 
-    The two calls stand on different instructions of this frame, so its own is left out.
+    The two calls are different instructions of this frame, so the offset in it is left out.
     """
     seen, expected = _native.walk_current_frames(), _expected()
     assert [code for code, _ in seen] == [code for code, _ in expected]

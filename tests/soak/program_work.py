@@ -1,5 +1,6 @@
-"""What the threads of the session soak do: work that checks its own results, each thing again and
-again until it is told to stop, in the ways that make a profiler's life hard.
+"""The work of the threads in the session soak.
+
+Each function repeats work that is hard to profile and checks the results, until told to stop.
 """
 
 from __future__ import annotations
@@ -147,7 +148,7 @@ def marks() -> None:
 
 
 def processes() -> None:
-    """Programs that are started have no handler of ours, and nothing else of ours either."""
+    """Started programs have neither a signal handler of the profiler nor any other trace of it."""
     code = "import signal, sys; sys.exit(signal.getsignal(signal.SIGURG) != signal.SIG_DFL)"
     assert subprocess.run([sys.executable, "-S", "-c", code], check=False).returncode == 0
     time.sleep(0.2)
@@ -291,8 +292,8 @@ hangs_in_sanitizer: list[str] = []  # stacks
 def _report_hang(child: int) -> None:
     """Kill a child that hangs, and say where it did.
 
-    GCC's AddressSanitizer takes a lock of its allocator's that its fork() does not: see
-    CONTRIBUTING.md. Such a child counts as none of ours, if its stack says so; any other fails.
+    GCC's AddressSanitizer has a lock in its allocator that its fork() does not take: see
+    CONTRIBUTING.md. A child whose stack shows that is not a failure; any other is.
     """
     words = ["gdb", "-p", str(child), "-batch", "-ex", "thread apply all bt 25"]
     plainly = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}

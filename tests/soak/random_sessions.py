@@ -2,7 +2,7 @@
 
 Run by `test_random_sessions.py`: ``random_sessions.py SECONDS SEED FOLDER``. Prints what it did.
 After each session: its profile can be read, what it charged adds up, what was lost is in the trust
-report, no thread of ours is left and signals are as they were.
+report, no thread of the profiler is left and signals are as they were.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 # Nothing takes that long, however busy the machine is: a hang shows all stacks and ends the soak.
 HANG_S = 300.0
 COUNTED = "counted"
-OWN_THREAD_NAME = "deepcontext"
+INTERNAL_THREAD_NAME = "deepcontext"
 _TENSOR_BYTES = 4 * 1031
 
 
@@ -133,7 +133,7 @@ def one_session(soak: Soak) -> None:
     _vary(soak, path)
     profile = _stop(soak.random)
     elapsed_ns = time.monotonic_ns() - begun_ns
-    _wait_for_own_threads()
+    _wait_for_internal_threads()
     assert _signals() == before, (options, before, _signals())
     if is_taken:
         signal.signal(signal.SIGURG, signal.SIG_DFL)
@@ -211,20 +211,20 @@ def _stop(choice: random.Random) -> Profile:
 # -- what must hold
 
 
-def _own_threads() -> list[str]:
+def _internal_threads() -> list[str]:
     names = []
     for folder in Path("/proc/self/task").iterdir():
         try:
             names.append((folder / "comm").read_text(encoding="utf-8").strip())
         except OSError:  # it has ended
             continue
-    return [name for name in names if name == OWN_THREAD_NAME]
+    return [name for name in names if name == INTERNAL_THREAD_NAME]
 
 
-def _wait_for_own_threads() -> None:
+def _wait_for_internal_threads() -> None:
     """The kernel lists a thread for a moment after it has been joined."""
     end = time.monotonic() + HANG_S / 4
-    while _own_threads():
+    while _internal_threads():
         assert time.monotonic() < end, "a thread of the profiler's outlives its session"
         time.sleep(0.001)
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.skipif(
     not _native.native_is_supported(), reason="native frames are collected on x86-64 only"
 )
-OURS = "libnative_chain"
+CHAIN = "libnative_chain"
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def marks(profile: deepcontext.Profile, name: str = "mark") -> list[list[str]]:
     found = []
     for node in range(len(profile.tree)):
         if profile.frame(node).kind is FrameKind.MARKER and profile.frame(node).name == name:
-            path = native_chain.path(profile, node, OURS)
+            path = native_chain.path(profile, node, CHAIN)
             found.append(path[path.index("python recorded") + 1 :])
     return found
 
@@ -218,7 +218,7 @@ def test_a_library_unloaded_and_another_in_its_place(tmp_path: Path) -> None:
     rows = profile.metrics["call_duration_ns"]
     right = 0
     for node, count in zip(rows.node.tolist(), rows.count.tolist(), strict=True):
-        path = native_chain.path(profile, node, OURS)
+        path = native_chain.path(profile, node, CHAIN)
         if path[-6:-2] == native_chain.native(native_chain.OUTER):
             right += count
     assert len(set(places)) < turns  # else this shows nothing
@@ -315,7 +315,7 @@ def test_threads_recursion_generators_and_forks(library: Path, tmp_path: Path) -
     profile = deepcontext.Profile.load(output)
     rows = profile.metrics["call_duration_ns"]
     marked = [
-        (native_chain.path(profile, node, OURS), count)
+        (native_chain.path(profile, node, CHAIN), count)
         for node, count in zip(rows.node.tolist(), rows.count.tolist(), strict=True)
         if profile.frame(node).name == "mark"
     ]

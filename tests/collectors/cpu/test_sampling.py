@@ -108,8 +108,8 @@ def within(found_ns: int, expected_s: float, whole_s: float) -> bool:
     return abs(found_ns / 1e9 - expected_s) <= 4 * sd + 2 * PERIOD_S
 
 
-def test_the_main_thread_is_never_taken_for_one_of_ours(tmp_path: Path) -> None:
-    """It has their name for the moment in which it starts one of them; here for good."""
+def test_the_main_thread_is_never_taken_for_an_internal_one(tmp_path: Path) -> None:
+    """The main thread has an internal thread's name while it starts one; here it keeps the name."""
     program = """
 import ctypes, time
 import deepcontext

@@ -1,4 +1,4 @@
-"""The sampler against programs that make its life hard: they run as without it, to the last byte.
+"""The sampler against programs that are hard to sample: they behave as without it, byte for byte.
 
 Seconds each by default; the soak runs everything for half an hour at ten times the usual rate.
 """

@@ -206,7 +206,7 @@ def test_the_stop_waits_for_every_device_in_use(record: Record, amd: FakeGpu) ->
 
 
 def test_the_run_time_is_told_which_library_to_load(sdk: FakeGpu) -> None:
-    """It would end a program whose search path has another copy of the library, or none."""
+    """Otherwise it ends a program whose search path has another copy of the library, or none."""
     source = """
         deepcontext.start()
         import ctypes
@@ -265,7 +265,7 @@ def test_a_captured_copy_from_the_host_is_no_kernel(record: Record, sdk: FakeGpu
 def test_a_graph_that_runs_other_kernels_loses_its_nodes(record: Record, sdk: FakeGpu) -> None:
     recording = graph_kernels(sdk, record, lambda: sdk.copy("DtoD", 64))
     kernels = recording.kernels()
-    # Until the first replay has ended, nobody knows.
+    # The difference is not known until the first replay has ended.
     assert sum(captures_of(recording).values()) == 2
     unknown = [path for path in kernels if "graph replay (captured before profiling)" in path]
     assert sum(kernels[path] for path in unknown) == 7

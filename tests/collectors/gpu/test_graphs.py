@@ -90,7 +90,7 @@ def test_a_graph_captured_before_the_session_stays_under_its_replay(
 def test_a_graph_that_is_only_instantiated_in_the_session_was_not_captured_in_it(
     record: Record, nvidia: FakeGpu
 ) -> None:
-    """CUPTI tells of the clone's nodes as of new ones: where they were cloned captured nothing."""
+    """CUPTI reports a clone's nodes as new ones, but the code that cloned them captured nothing."""
     nvidia.capture_begin()
     nvidia.launch("old", us=4)
     graph = nvidia.capture_end()
@@ -106,7 +106,7 @@ def test_a_graph_that_is_only_instantiated_in_the_session_was_not_captured_in_it
 
 
 def test_a_session_may_end_while_a_graph_is_captured(record: Record, nvidia: FakeGpu) -> None:
-    """CUDA breaks a capture off when anybody waits for the context meanwhile."""
+    """CUDA aborts a capture if any thread waits for the context meanwhile."""
 
     def work() -> None:
         nvidia.launch("before", us=1)

@@ -1,6 +1,6 @@
 """Kernels of a compiled program under its operations: ranges of XLA's through NVTX, a fake device.
 
-The program is a real one, compiled for the CPU; that it runs on a device is what the fake says.
+The program is real, but compiled for the CPU; the fake pretends that it runs on a device.
 """
 
 from __future__ import annotations

@@ -145,7 +145,7 @@ def test_a_forked_child_neither_records_nor_hangs(gpu: FakeGpu) -> None:
 
 
 def test_a_fork_while_records_are_read_does_not_hang(nvidia: FakeGpu) -> None:
-    """The fork waits for the reading thread, which meets a new name: a lock that a fork takes, too."""
+    """The fork waits for the reading thread, which meets a new name and takes a lock of the fork."""
     output = run(
         nvidia,
         """

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.skipif(
     not _native.native_is_supported(), reason="native frames are collected on x86-64 only"
 )
-OURS = "libnative_chain"
+CHAIN = "libnative_chain"
 COLLECTORS = (PythonFrames, NativeFrames, NvidiaGpu, AmdGpu)
 NS = 5_000
 
@@ -58,7 +58,7 @@ def test_native_frames_lead_to_the_launch(record: Record, gpu: FakeGpu, chain: c
         gpu.deliver()
 
     recording = record(work, collectors=COLLECTORS, native=True)
-    found = kernels(recording.profile, OURS)
+    found = kernels(recording.profile, CHAIN)
     api = [frame for frame in found["from C++"] if frame.startswith("gpu_api ")]
     assert found["from C++"] == [
         "python work",

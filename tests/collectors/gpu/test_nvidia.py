@@ -127,13 +127,13 @@ def test_a_tool_of_the_newer_functions_is_joined_there(
 
 
 def test_a_tool_that_takes_the_records_is_not_passed_over(record: Record, nvidia: FakeGpu) -> None:
-    """Buffers belong to the process: torch.profiler may register its own over ours."""
+    """Buffers belong to the process: torch.profiler may replace those of deepcontext."""
 
     def work() -> None:
-        nvidia.launch("ours", us=1, count=10)
+        nvidia.launch("recorded", us=1, count=10)
         nvidia.deliver()
         nvidia.take_over()
-        nvidia.launch("theirs", us=1, count=90)
+        nvidia.launch("taken", us=1, count=90)
         nvidia.deliver()
 
     recording = record(work)
@@ -145,7 +145,7 @@ def test_a_tool_that_takes_the_records_is_not_passed_over(record: Record, nvidia
 def test_a_tool_that_takes_all_records_makes_an_error(record: Record, nvidia: FakeGpu) -> None:
     def work() -> None:
         nvidia.take_over()
-        nvidia.launch("theirs", us=1, count=90)
+        nvidia.launch("taken", us=1, count=90)
         nvidia.deliver()
 
     recording = record(work)
@@ -273,7 +273,7 @@ def test_forty_threads_have_a_buffer_each(record: Record, nvidia: FakeGpu) -> No
 
 
 @pytest.mark.parametrize("version", [26, 28])
-def test_only_a_library_that_can_take_a_no_is_told_no(
+def test_only_a_library_that_survives_it_is_refused_a_buffer(
     record: Record, nvidia: FakeGpu, monkeypatch: pytest.MonkeyPatch, version: int
 ) -> None:
     """Before 12.9 (API 27), CUPTI crashes when it is given no buffer."""

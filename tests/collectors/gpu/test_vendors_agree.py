@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
     from tests.collectors.gpu.conftest import Recording
 
-# What is a vendor's own, as (NVIDIA, AMD). AMD sets memory by a kernel of its run time, and tells
+# Where vendors differ, as (NVIDIA, AMD). AMD sets memory by a kernel of its run time, and reports
 # that kernel's shape instead of the bytes.
-OWN = (
+DIFFERENCES = (
     ("api cuMemcpyDtoH:", "api hipMemcpy:"),
     ("api cuCtxSynchronize:", "api hipDeviceSynchronize:"),
     (
@@ -162,11 +162,11 @@ def tree_of(recording: Recording) -> list[str]:
 
 
 def as_nvidia(lines: list[str]) -> list[str]:
-    """Put NVIDIA's words for AMD's own."""
+    """Replace AMD's words by NVIDIA's."""
     text = "\n".join(lines)
-    for theirs, own in OWN:
-        assert own in text
-        text = text.replace(own, theirs)
+    for nvidia, amd in DIFFERENCES:
+        assert amd in text
+        text = text.replace(amd, nvidia)
     return text.split("\n")
 
 
@@ -193,8 +193,8 @@ def test_cuda_and_hip_give_the_same_tree(
 
 
 def test_roctracer_differs_in_what_it_is_not_told(trees: dict[str, list[str]]) -> None:
-    """It tells neither which kernel of a graph a record is of, nor how kernels are shaped, nor what
-    memory a fill has set.
+    """It reports neither the kernel of a graph for a record, nor the shape of kernels, nor the size
+    of a fill.
     """
 
     def reduced(lines: list[str]) -> set[str]:

@@ -1,4 +1,4 @@
-"""What wraps jax's functions stays silent whatever the program's objects answer. Needs no jax."""
+"""Wrappers of jax's functions raise nothing, whatever the program's objects do. Needs no jax."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from deepcontext.collectors.jax import transfers as jax_transfers
 
 
 class Refusing:
-    """Raises for each attribute, as a property of the program's may."""
+    """Raises for every attribute, as a user's property may."""
 
     def __getattr__(self, name: str) -> object:
         raise RuntimeError(f"'{name}' is not for you")
 
 
 class Obliging:
-    """Has each attribute, as a proxy may."""
+    """Has every attribute, as a proxy may."""
 
     def __getattr__(self, name: str) -> object:
         return self
@@ -47,7 +47,7 @@ def test_an_array_without_the_private_field_has_its_value() -> None:
 
 
 def test_a_call_whose_end_was_not_told_ends_with_its_session() -> None:
-    """As a session may stop while another thread is inside of a call that sys.monitoring shows."""
+    """A session may stop while another thread is inside a call that sys.monitoring reports."""
     function = _native.jax_function("step", "step", "train.py", 1)
     first, second = Refusing(), Refusing()
     for callable_object in (first, second):

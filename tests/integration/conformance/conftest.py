@@ -1,7 +1,7 @@
 """Run a program under plain `python` and under `deepcontext profile`, and compare.
 
-The fixture `same_as_python` is the whole of it: it asserts equal exit status, standard output and
-standard error (apart from lines of ours), and that a readable profile is left.
+The fixture `same_as_python` asserts equal exit status, standard output and standard error (apart
+from lines of the profiler), and that a readable profile is left.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Outcome:
 
 @dataclass
 class Conformance:
-    """One program in a folder of its own."""
+    """One program in an empty folder."""
 
     folder: Path
     profile_path: Path
@@ -108,7 +108,7 @@ class Conformance:
 
         Args:
             command: its words.
-            is_profiled: whether lines of ours are taken out of its standard error.
+            is_profiled: whether lines of the profiler are removed from its standard error.
             stdin: what it can read.
             environment: variables on top of this process's, in which no PYTHON... is set.
             action: done to the process once it has printed the line "ready" (and, when profiled,

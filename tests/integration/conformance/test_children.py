@@ -68,7 +68,7 @@ def test_forked_child(same_as_python: Any, source: str) -> None:
     assert profile.run.exit_reason != "snapshot"
 
 
-def test_fork_warns_no_more_than_without_us(same_as_python: Any) -> None:
+def test_fork_warns_no_more_than_without_the_profiler(same_as_python: Any) -> None:
     same_as_python(
         "import logging, os, random, time\n"  # two of them have fork hooks of their own
         "time.sleep(0.5)\n"  # a snapshot has been written

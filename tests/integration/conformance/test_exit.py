@@ -162,7 +162,7 @@ folder = tempfile.mkdtemp(); os.chdir(folder); os.rmdir(folder); print('gone')
     ),
 }
 
-# These give no exit handler a chance; what is left is the last snapshot.
+# Here no exit handler runs, so the last snapshot is left.
 CRASHES: dict[str, tuple[int, str]] = {
     "os._exit": (4, "os._exit(4)"),
     "os.abort": (-signal.SIGABRT, "os.abort()"),
@@ -182,7 +182,7 @@ def test_program_with_a_syntax_error(same_as_python: Any) -> None:
     same_as_python.without_beginning("print('never')\ndef (:\n", status=1)
 
 
-def test_file_of_the_program_on_descriptor_2_gets_nothing_of_ours(
+def test_file_of_the_program_on_descriptor_2_gets_no_line_of_the_profiler(
     same_as_python: Any,
 ) -> None:
     same_as_python(ENDS["another file on descriptor 2"][1])
@@ -223,9 +223,9 @@ def test_faulthandler_prints_the_same_stack(same_as_python: Any) -> None:
 
 
 def _without_extension_modules(stderr: str) -> str:
-    # The list of loaded extension modules is the one place where ours is told to exist.
+    # The list of loaded extension modules names the profiler's.
     lines = [line for line in stderr.splitlines() if not line.startswith("Extension modules:")]
-    # The other is the stack of our thread, where it happens to write a snapshot: the program has one.
+    # The stack of the profiler's thread is shown if it is writing a snapshot; the program has one.
     blocks = "\n".join(lines).strip().split("\n\n")
     return "\n\n".join(block for block in blocks if not block.startswith("Thread "))
 

@@ -198,7 +198,7 @@ def test_sitecustomize_of_the_user_runs(same_as_python: Any, statement: str) -> 
     )
 
 
-def test_modules_named_like_ours_beside_the_script(same_as_python: Any) -> None:
+def test_modules_named_like_the_profilers_beside_the_script(same_as_python: Any) -> None:
     names = ["profiler", "ui", "collectors", "analyzers", "launch", "bootstrap", "cli", "report"]
     same_as_python(
         "".join(f"import {name}\nprint({name}.__file__)\n" for name in names),
@@ -218,7 +218,7 @@ def test_modules_named_like_the_standard_library_are_the_script_s(
     )
 
 
-def test_modules_named_like_the_standard_library_are_not_run_by_us(
+def test_modules_named_like_the_standard_library_are_not_run_by_the_profiler(
     same_as_python: Any,
 ) -> None:
     same_as_python(

@@ -31,7 +31,7 @@ BLOCKED: dict[str, str] = {
     "read from stdin": "import sys\n" + READY + "sys.stdin.read()\n",
     "C call that holds the GIL": "import ctypes\n" + READY + "ctypes.PyDLL(None).sleep(60)\n",
 }
-OWN_HANDLERS: dict[str, tuple[int, str]] = {
+USER_HANDLERS: dict[str, tuple[int, str]] = {
     "handler that exits": (9, "lambda number, frame: sys.exit(9)"),
     "handler that goes on": (0, "lambda number, frame: print('handled', number)"),
     "ignored": (0, "signal.SIG_IGN"),
@@ -101,7 +101,7 @@ def test_ctrl_c_that_the_program_catches(same_as_python: Any) -> None:
     )
 
 
-@pytest.mark.parametrize(("status", "handler"), OWN_HANDLERS.values(), ids=OWN_HANDLERS)
+@pytest.mark.parametrize(("status", "handler"), USER_HANDLERS.values(), ids=USER_HANDLERS)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_handler_of_the_program_is_the_one_that_counts(
     same_as_python: Any, number: int, status: int, handler: str

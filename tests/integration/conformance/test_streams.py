@@ -1,4 +1,4 @@
-"""A closed or full standard stream costs the profiler's words, and never the program."""
+"""At a closed or full standard stream the profiler's lines are lost, and the program is unharmed."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_standard_error_that_nobody_reads_any_more(same_as_python: Any, action: 
 
 
 def test_standard_error_that_is_read_when_the_program_has_ended(same_as_python: Any) -> None:
-    """The pipe is full: whoever writes one byte more into it waits for ever."""
+    """The pipe is full: writing one more byte into it waits for ever."""
     (same_as_python.folder / "program.py").write_text("""
 import os
 os.set_blocking(2, False)

@@ -1,4 +1,4 @@
-"""Run programs of others under `deepcontext profile`, unmodified."""
+"""Run third-party programs under `deepcontext profile`, unmodified."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TIMEOUT_S = 900.0
 
 @dataclass(frozen=True)
 class Program:
-    """A program in a folder of its own."""
+    """A program in an empty folder."""
 
     folder: Path
 
@@ -49,5 +49,5 @@ class Program:
 
 @pytest.fixture
 def program(tmp_path: Path) -> Program:
-    """A program of others."""
+    """A third-party program."""
     return Program(tmp_path)

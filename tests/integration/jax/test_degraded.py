@@ -1,4 +1,4 @@
-"""Each private name of jax's removed in turn: less is recorded, and it is said what and why."""
+"""Each private name of jax is removed in turn: less is recorded, and the outcome says what and why."""
 
 from __future__ import annotations
 

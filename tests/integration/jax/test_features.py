@@ -394,7 +394,7 @@ def test_callbacks_into_python(record: Record) -> None:
 
 
 def test_arguments_that_are_taken_away_while_they_are_looked_at(run_script: RunScript) -> None:
-    """Looking runs code of the program's: here it empties the list that the arguments are in."""
+    """Looking at arguments runs user code, which here empties the list that they are in."""
     recording = run_script(
         """
         import time

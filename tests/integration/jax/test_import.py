@@ -77,7 +77,9 @@ def test_a_jax_that_was_loaded_unnoticed_is_observed_from_the_next_snapshot(
     assert "did not notice until the next snapshot" in collector.reason
 
 
-def test_a_jax_that_was_loaded_unnoticed_to_the_end_is_an_error_of_ours(profiled: Profiled) -> None:
+def test_a_jax_that_was_loaded_unnoticed_to_the_end_is_a_fault_of_the_profiler(
+    profiled: Profiled,
+) -> None:
     profile, collector, stderr = profiled(f"""
     import sys
     from deepcontext import _native

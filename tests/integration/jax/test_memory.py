@@ -116,7 +116,7 @@ def test_an_address_that_is_used_again_does_not_keep_its_maker(tmp_path: Path) -
     def work(look: Callable[[], None]) -> object:
         for _ in range(50):
             doubled(jnp.ones((16, 16)))
-        # Made of buffers that exist, in no call: by nobody who is seen.
+        # Made from existing buffers, outside of any call that is seen.
         part = jnp.ones((16, 16))
         whole = [
             jax.make_array_from_single_device_arrays((16, 16), part.sharding, [part])

@@ -91,12 +91,12 @@ def test_operation_times_agree_with_jax_profile_data_of_the_same_run(
     reference = _spans(trace)
     profile = recording.profile
     rows = profile.metrics["device_time_ns"]
-    ours = dict(zip(rows.node.tolist(), zip(rows.count, rows.total, strict=True), strict=True))
+    found = dict(zip(rows.node.tolist(), zip(rows.count, rows.total, strict=True), strict=True))
     (jit,) = recording.nodes(FrameKind.OPERATOR, "jit(step)")
     checked = 0
     for name, spans in reference.items():
-        nodes = [n for n in recording.nodes(FrameKind.HLO, name) if n in ours and n > jit]
-        count, total = (sum(int(ours[n][i]) for n in nodes) for i in (0, 1))
+        nodes = [n for n in recording.nodes(FrameKind.HLO, name) if n in found and n > jit]
+        count, total = (sum(int(found[n][i]) for n in nodes) for i in (0, 1))
         assert count == 60
         if sum(spans) > 60 * 2000:  # shorter ones are within the clock's steps
             assert total / count == pytest.approx(sum(spans) / len(spans), rel=0.05)
@@ -242,10 +242,10 @@ def test_numpy_arguments_are_shown_at_the_line_that_gives_them(record: Record) -
         return x.sum() + batch["b"].sum() + pair[0].sum()
 
     def work() -> None:
-        ours, theirs = jnp.ones((64, 64)), np.ones((32, 32), np.float32)
+        device, host = jnp.ones((64, 64)), np.ones((32, 32), np.float32)
         for _ in range(5):
-            summed(theirs, {"b": theirs}, (theirs, ours))
-        summed(ours, {"b": ours}, (ours, ours))
+            summed(host, {"b": host}, (host, device))
+        summed(device, {"b": device}, (device, device))
 
     def make() -> None:
         jnp.asarray(np.ones((16, 16), np.float32))
@@ -257,10 +257,10 @@ def test_numpy_arguments_are_shown_at_the_line_that_gives_them(record: Record) -
     assert (made.bytes, made.source.function.rpartition(".")[2]) == (1024, "make")
 
 
-def test_our_own_thread_is_not_in_the_profile_and_takes_no_signals(run_script: Any) -> None:
+def test_internal_threads_are_not_in_the_profile_and_take_no_signals(run_script: Any) -> None:
     recording = run_script("""
         import pathlib, time
-        def own_threads():
+        def internal_threads():
             return [
                 int(line.split()[1], 16)
                 for task in pathlib.Path("/proc/self/task").iterdir()
@@ -268,14 +268,14 @@ def test_our_own_thread_is_not_in_the_profile_and_takes_no_signals(run_script: A
                 for line in (task / "status").read_text().splitlines()
                 if line.startswith("SigBlk")
             ]
-        before = own_threads()
+        before = internal_threads()
         import jax, jax.numpy as jnp
         step = jax.jit(lambda x: jnp.sin(x @ x).sum())
         x = jnp.ones((64, 64))
         until = time.monotonic() + 1
         while time.monotonic() < until:
             step(x).block_until_ready()
-        after = own_threads()
+        after = internal_threads()
         assert len(after) == len(before) + 2, (before, after)  # windows, memory
         assert all(mask >> 14 & 1 for mask in after)  # SIGTERM
     """)

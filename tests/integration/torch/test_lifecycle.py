@@ -115,7 +115,9 @@ def test_a_torch_that_was_loaded_unnoticed_is_observed_from_the_next_snapshot(sc
     assert any("all operators before" in note for note in recording.profile.trust.notes)
 
 
-def test_a_torch_that_was_loaded_unnoticed_to_the_end_is_an_error_of_ours(script: Any) -> None:
+def test_a_torch_that_was_loaded_unnoticed_to_the_end_is_a_fault_of_the_profiler(
+    script: Any,
+) -> None:
     script.run("""
         import sys, deepcontext
         finders = list(sys.meta_path)
@@ -349,7 +351,7 @@ def test_a_session_of_a_forked_child_counts_no_time_twice(script: Any) -> None:
     assert operators + running + waiting < 1.1
 
 
-def test_a_fault_of_ours_while_torch_is_imported_is_a_reason_and_not_the_programs(
+def test_a_fault_of_the_profiler_while_torch_is_imported_does_not_reach_the_program(
     script: Any,
 ) -> None:
     script.run("""

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.skipif(
     not _native.native_is_supported(), reason="native frames are collected on x86-64 only"
 )
-OURS = "libnative_chain"
-TORCH = ("libtorch", OURS)
+CHAIN = "libnative_chain"
+TORCH = ("libtorch", CHAIN)
 
 
 @pytest.fixture(scope="module")
@@ -233,7 +233,7 @@ def test_many_threads(record: Record, library: Path) -> None:
 
     recording = record(workload, native=True)
     assert recording.calls("aten::zero_") == recording.calls("aten::mm") == 50 * 20
-    for path in paths(recording, "aten::zero_", OURS):
+    for path in paths(recording, "aten::zero_", CHAIN):
         assert path[-6:] == [
             "python work",
             *native_chain.native(native_chain.OUTER),

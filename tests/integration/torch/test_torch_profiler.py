@@ -48,9 +48,9 @@ def arguments() -> tuple[Any, ...]:
 
 
 def profiled(record: Any, arguments: tuple[Any, ...], steps: int) -> tuple[Any, Any]:
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as theirs:
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as reference:
         recording = record(train, *arguments, steps)
-    return recording, theirs
+    return recording, reference
 
 
 def counts_of(recording: Any) -> Counter[str]:
@@ -63,9 +63,9 @@ def counts_of(recording: Any) -> Counter[str]:
 
 def test_every_operator_is_counted_as_often(record: Any, arguments: tuple[Any, ...]) -> None:
     """All names, apart from the engine's wrapper, which is part of the operator it wraps."""
-    recording, theirs = profiled(record, arguments, 3)
+    recording, reference = profiled(record, arguments, 3)
     # As recorded: `events()` leaves out an operator whose only child has its name.
-    names = [event.name() for event in theirs.profiler.kineto_results.events()]
+    names = [event.name() for event in reference.profiler.kineto_results.events()]
     expected = Counter(name for name in names if not name.startswith(_WRAPPER))
     assert counts_of(recording) == expected
     assert expected.total() > 1000
@@ -81,18 +81,18 @@ def exclusive_times(recording: Any) -> Counter[str]:
 
 def test_sums_of_exclusive_times_agree(record: Any, arguments: tuple[Any, ...]) -> None:
     """Within 5 %, over operators of 20 us and more; the wrapper's time is its operator's."""
-    recording, theirs = profiled(record, arguments, 8)
-    ours = exclusive_times(recording)
+    recording, reference = profiled(record, arguments, 8)
+    recorded = exclusive_times(recording)
     expected: Counter[str] = Counter()
     calls: Counter[str] = Counter()
-    for event in theirs.events():
+    for event in reference.events():
         expected[event.name.removeprefix(_WRAPPER)] += int(event.self_cpu_time_total * 1000)
         calls[event.name] += 1
     long = {name for name in expected if expected[name] >= _FEWEST_NS * calls[name] > 0}
     assert {"aten::addmm", "aten::mkldnn_convolution"} <= long
-    assert sum(ours[name] for name in long) == pytest.approx(
+    assert sum(recorded[name] for name in long) == pytest.approx(
         sum(expected[name] for name in long), rel=0.05
     )
     for name in long:
         if expected[name] > 0.05 * expected.total():
-            assert ours[name] == pytest.approx(expected[name], rel=0.1), name
+            assert recorded[name] == pytest.approx(expected[name], rel=0.1), name
