@@ -1,4 +1,4 @@
-// What the page knows and what a person looks at. Views read these signals; `go` changes the place.
+// What the page knows and what the user looks at. Views read these signals; `go` changes the place.
 
 import { batch, computed, effect, signal } from "@preact/signals";
 import { Refusal, type Source } from "./api";
@@ -38,7 +38,7 @@ export const measure = computed(() => {
 /** The part that all questions about a tree have in common. */
 export const tree = computed(() => treeQuery(place.value, measure.value?.key ?? ""));
 
-/** Look at something else. A step that a person may want to undo goes into the history. */
+/** Look at something else. A step that the user may want to undo goes into the history. */
 export function go(change: Partial<Place>, history: "push" | "replace" = "push"): void {
   const next = { ...place.value, ...change };
   const hash = toHash(next);
@@ -48,7 +48,7 @@ export function go(change: Partial<Place>, history: "push" | "replace" = "push")
     if (history === "push") window.history.pushState(null, "", address);
     else window.history.replaceState(null, "", address);
   } catch {
-    // In a notebook's frame the page has no address of its own.
+    // In a notebook's frame the page has no address.
   }
   place.value = next;
 }
@@ -60,7 +60,7 @@ export function addEdit(kind: Edit["kind"], target: number, label: string): void
   go({ edits: [...place.value.edits, edit], zoom: START.zoom, view: editView() });
 }
 
-/** Lead to a node of the profile: with lines and library frames each has a box of its own. */
+/** Go to a node of the profile. Lines and library frames are shown, so that every node has a box. */
 export function showNode(node: number): void {
   selected.value = { node, func: -1, layout: -1 };
   const { file, metric } = place.value;

@@ -42,7 +42,7 @@ test("what cannot be read keeps its start value", () => {
   expect(place.edits.map((edit) => `${edit.kind}:${edit.target}`)).toEqual(["drop:2"]);
 });
 
-test("a question names layers in their order, and CPU time not at all", () => {
+test("a question names layers in their order, and leaves out host time", () => {
   expect(treeQuery(PLACE, "host_time_ns")).toEqual({
     file: "1",
     metric: "gpu_time_ns",

@@ -23,7 +23,7 @@ export interface Viewport {
   readonly scroll: number;
 }
 
-/** What a picture shows besides the layout. */
+/** What is drawn besides the layout. */
 export interface Scene {
   readonly layout: Layout;
   readonly fills: (node: number) => string;
@@ -35,7 +35,7 @@ export interface Scene {
   readonly same: number;
   readonly palette: Palette;
   readonly upward: boolean;
-  /** Level that is drawn first: a root that says nothing may be left out. */
+  /** Level that is drawn first: a root without information may be left out. */
   readonly first: number;
 }
 
@@ -118,7 +118,7 @@ export class FlamePainter {
       const x = (layout.restLeft[node] - viewport.from) * scale;
       const right = Math.min(x + width, this.width);
       const y = scene.upward ? boxes[index + 2] - STUB : boxes[index + 2] + ROW;
-      // On a grid of the canvas, so that neighbours look like one mark.
+      // Aligned to a grid of the canvas, so that neighbouring marks look like one.
       const first = Math.max(Math.ceil(Math.max(x, 0) / STROKE) * STROKE, 0);
       for (let stroke = first; stroke < right; stroke += STROKE) {
         context.fillRect(stroke, y, STROKE / 2, STUB);

@@ -1,4 +1,4 @@
-// Labels that fit. Measuring text is the dearest part of drawing, so each character is measured once.
+// Labels that fit. Measuring text is the slowest part of drawing, so each character is measured once.
 
 import { shorterForms } from "../model/labels";
 

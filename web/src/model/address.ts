@@ -1,4 +1,4 @@
-// What a person looks at, as the part of the address after "#": it can be kept, sent and undone.
+// What the user looks at, as the part of the address after "#": it can be kept, sent and undone.
 
 export type View =
   | "flame"
@@ -156,7 +156,7 @@ function readEdit(text: string): Edit[] {
   return [{ kind: known, target: Number(target), label: name }];
 }
 
-/** Return the questions' common part: which tree of which profile, and whose cost. */
+/** Return the common part of the questions: which tree of which profile, and which cost. */
 export function treeQuery(place: Place, defaultMetric: string): Record<string, string> {
   return {
     file: place.file ? String(place.file) : "",
@@ -170,7 +170,7 @@ export function treeQuery(place: Place, defaultMetric: string): Record<string, s
   };
 }
 
-/** The server takes CPU time when no metric is named; anything else must be said. */
+/** The server uses host time when no metric is named; any other metric must be named. */
 export function named(metric: string): string {
   return metric === SERVER_METRIC ? "" : metric;
 }

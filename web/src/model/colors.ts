@@ -104,8 +104,8 @@ export function mix(from: string, to: string, part: number): string {
   return `rgb(${at(0)},${at(1)},${at(2)})`;
 }
 
-// Neighbours of one layer differ a little, so that they can be told apart; the more a shade moves
-// the less calm the picture.
+// Neighbours of one layer differ a little, so that they can be told apart. Larger differences would
+// make the picture restless.
 const SHADES = 5;
 const SHADE = 0.035;
 

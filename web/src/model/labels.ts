@@ -23,7 +23,7 @@ export function shorterForms(name: string): readonly string[] {
   return forms;
 }
 
-// These kernels are told apart by their template's argument alone.
+// Only the template argument tells these kernels apart.
 const CUTLASS = /\bcutlass::Kernel2?<([\w:]+)/;
 
 /**

@@ -3,7 +3,7 @@
 
 import type { FlameAnswer, FunctionColumns } from "../api_types";
 
-/** Less than this part of the whole is what adding up floating point numbers leaves. */
+/** Parts of the whole below this are rounding errors of floating point sums. */
 const REST_PART = 1e-9;
 
 export type Order = "program" | "size";
@@ -104,7 +104,7 @@ export function layOut(answer: FlameAnswer, order: Order): Layout {
 }
 
 /**
- * Put a finer answer for one node in the place of what is known below it.
+ * Replace what is known below a node by a finer answer for that node.
  *
  * The finer answer begins with the node's ancestors, which are dropped.
  */

@@ -17,7 +17,7 @@ export function pathText(layout: Layout, node: number): string {
   return `${lines.join("\n")}\n`;
 }
 
-/** Put the path of the selected node on the clipboard when a person copies and has marked nothing. */
+/** Put the path of the selected node on the clipboard if the user copies without a selection. */
 export function useCopiedPath(layout: Layout, node: number): void {
   useEffect(() => {
     if (node <= 0 || node >= layout.count) return;
@@ -33,7 +33,7 @@ export function useCopiedPath(layout: Layout, node: number): void {
   }, [layout, node]);
 }
 
-/** Copy without keys: the old command works where a page may not use the clipboard itself. */
+/** Copy without keys: the old command also works where a page may not use the clipboard. */
 export function copyPath(): boolean {
   document.getSelection()?.removeAllRanges();
   return document.execCommand("copy");

@@ -54,7 +54,7 @@ export function Details(props: DetailsProps) {
 
 function Overview(props: { layout: Layout }) {
   const { layout } = props;
-  // The root of a tree that was changed may be no node that the next tree has.
+  // The next tree may not have the root of a changed tree.
   // The answer holds every measure: it is asked for once, whichever is shown.
   const first = profile.value?.measures[0]?.key ?? "";
   const query = { ...treeQuery({ ...place.value, metric: "" }, first), source: "0" };
@@ -285,7 +285,7 @@ function Known(props: { answer: NodeAnswer }) {
   );
 }
 
-/** Leave out what is nothing here, and how often a metric was read: calls say how often it ran. */
+/** Leave out zeros, and how often a metric was read: calls say how often the node ran. */
 function isTold(value: MeasureValue): boolean {
   const { key } = value.measure;
   return value.inclusive !== 0 && (!key.endsWith(".count") || key === CALLS);
@@ -323,7 +323,7 @@ function Fused(props: { kernels: readonly FusedKernel[] }) {
   );
 }
 
-/** Metrics that add up over no tree: a maximum, or what describes a kernel. */
+/** Metrics that do not add up over a tree: a maximum, or a property of a kernel. */
 function Own(props: { rows: readonly MetricValue[] }) {
   if (!props.rows.length) return null;
   return (

@@ -1,4 +1,4 @@
-// What the analyzers found: what to change, why, and the way to the node.
+// What the analyzers found: what to change, why, and a link to the node.
 
 import type { FindingRow } from "../api_types";
 import { profile, showNode, tree } from "../state";

@@ -1,4 +1,4 @@
-// A flame graph one can move about in: the canvas, its mouse and keys, zoom and scrolling.
+// A flame graph to navigate in: the canvas, its mouse and keys, zoom and scrolling.
 
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { FlamePainter, ROW, type Scene } from "../draw/flame_painter";
@@ -6,7 +6,7 @@ import { type Layout, nodeAt, nodeOfSource } from "../model/layout";
 import { type Direction, neighbour } from "../model/move";
 import { Tooltip } from "./tooltip";
 
-/** What the surroundings may do with a graph on screen. */
+/** What other views may do with a graph on screen. */
 export interface FlameHandle {
   zoomTo(node: number): void;
   select(node: number): void;
@@ -254,7 +254,7 @@ export function FlameCanvas(props: FlameCanvasProps) {
 
   useEffect(() => {
     const element = box.current;
-    // Preact's listeners are passive where the browser says so; this one must be able to zoom.
+    // Browsers may make Preact's listeners passive; this one must be able to prevent scrolling.
     element?.addEventListener("wheel", onWheel, { passive: false });
     return () => element?.removeEventListener("wheel", onWheel);
   }, []);

@@ -30,7 +30,7 @@ import { useAnswer } from "./use_answer";
 
 const WIDTHS = 256;
 
-/** Return the width to ask for: rounded up, so that a small change of the window asks nothing new. */
+/** Return the width to ask for, rounded up, so that a small change of the window sends no question. */
 export function askedWidth(): string {
   return String(Math.ceil(window.innerWidth / WIDTHS) * WIDTHS);
 }
@@ -103,7 +103,7 @@ function Flame(props: { answer: FlameAnswer; backwards: boolean; query: Record<s
     const node = nodeOfSource(layout, zoom);
     if (node > 0) {
       handle.current?.zoomTo(node);
-      // After a reload, or by a link: what fills the width is what was looked at.
+      // After a reload or from a link, zoom in to what filled the width.
       if (selected.value.node < 0) choose(node);
     } else answer.refine(zoom, Number(props.query.px));
   }, [layout]);
@@ -201,7 +201,7 @@ export function onNodeKey(
 }
 
 function graphLabel(layout: Layout, backwards: boolean): string {
-  const what = backwards ? "functions by their own cost, callers below" : "from the root down";
+  const what = backwards ? "functions by self cost, callers below" : "from the root down";
   return (
     `Flame graph ${what}: ${formatValue(layout.total, layout.unit)} in ${layout.count} boxes. ` +
     "Arrow keys move, Enter zooms, the key v shows the same as a table."
@@ -230,7 +230,7 @@ function StatusLine(props: { layout: Layout }) {
   );
 }
 
-/** Ask for finer answers where a person has zoomed in, and put them into the coarse one. */
+/** Ask for finer answers where the user has zoomed in, and insert them into the coarse one. */
 function useRefined(coarse: FlameAnswer, query: Record<string, string>, backwards: boolean) {
   const [answer, setAnswer] = useState(coarse);
   const base = useRef(coarse);

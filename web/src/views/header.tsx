@@ -12,7 +12,7 @@ const DETAILED: readonly View[] = ["flame", "bottom-up", "sandwich", "compare"];
 
 export function Header() {
   const views = useRef<HTMLElement>(null);
-  // On a narrow screen the views are a line that is pushed aside: the chosen one is in sight.
+  // On a narrow screen the views are a line that scrolls sideways; scroll to the chosen view.
   useEffect(() => {
     const chosen = views.current?.querySelector("[aria-current]");
     chosen?.scrollIntoView({ block: "nearest", inline: "center" });

@@ -8,7 +8,7 @@ const KEYS: readonly (readonly [string, readonly (readonly [string, string])[]])
     "Everywhere",
     [
       ["1 … 9", "views"],
-      ["/", "search; Enter and Shift Enter go on"],
+      ["/", "search; Enter and Shift Enter for the next and previous match"],
       ["n  N", "next and previous match"],
       ["v", "graph or tree"],
       ["h", "hide or show library frames"],

@@ -1,4 +1,4 @@
-// What is said of a node beside the mouse, and to a screen reader.
+// The description of a node beside the mouse, and for a screen reader.
 
 import { formatCount, formatShare, formatTime, formatValue } from "../model/format";
 import type { Layout } from "../model/layout";

@@ -1,4 +1,4 @@
-// A function with who calls it above and what it calls below.
+// A function with its callers above and its callees below.
 
 import { useMemo, useState } from "preact/hooks";
 import type { FlameAnswer } from "../api_types";
@@ -134,11 +134,7 @@ function Half(props: {
   const matches = useMemo(() => matching(layout.functions, text), [layout.functions, text]);
   const [hovered, setHovered] = useState(-1);
   if (layout.deepest < props.first) {
-    return (
-      <p class="muted note">
-        {props.upward ? "Nothing calls it." : "It calls nothing that is shown."}
-      </p>
-    );
+    return <p class="muted note">{props.upward ? "No callers." : "No callees are shown."}</p>;
   }
   if (shape === "tree") {
     return (

@@ -11,7 +11,7 @@ import { graph } from "./graph_handle";
 import { useAnswer } from "./use_answer";
 
 const DELAY_MS = 60;
-/** Which of the matches was gone to last; -1 for none. */
+/** The match that was visited last; -1 for none. */
 const at = signal(-1);
 /** Nodes of the profile that match, in the order of the tree. */
 const sources = signal<readonly number[]>([]);

@@ -1,5 +1,5 @@
-// Payloads that collectors added to the file (memory, recompilations, ...), as far as JSON says.
-// Knows no section: units and places are read off the names of the fields.
+// Payloads that collectors added to the file (memory, recompilations, ...), shown from their JSON.
+// Knows no section: units and source locations are derived from the names of the fields.
 
 import type { ComponentChildren } from "preact";
 import { formatCount, formatValue } from "../model/format";
@@ -12,7 +12,7 @@ const LONG_TEXT = 160;
 /** Ending of a field's name: unit of its values, and what they are multiplied by for it. */
 const UNITS = { _ns: ["ns", 1], _s: ["ns", 1e9], _bytes: ["bytes", 1] } as const;
 
-/** Sections that have no view of their own. */
+/** Sections without another view. */
 export function otherSections(): string[] {
   return (profile.value?.sections ?? []).filter((name) => name !== "findings");
 }
@@ -96,7 +96,7 @@ function Value(props: { name: string; value: unknown; depth: number }) {
   );
 }
 
-/** What needs more than a line: with a heading at the top, folded below. */
+/** A value that needs more than a line: with a heading at the top level, folded below it. */
 function Part(props: { name: string; value: unknown; depth: number }) {
   const { name, value, depth } = props;
   const size = Array.isArray(value) ? value.length : Object.keys(value as Fields).length;
@@ -122,7 +122,7 @@ function Part(props: { name: string; value: unknown; depth: number }) {
 
 function Records(props: { rows: readonly Fields[]; depth: number }) {
   const names = [...new Set(props.rows.flatMap((row) => Object.keys(row)))];
-  // The line of a file stands with the file.
+  // The line number is shown with its file.
   const columns = names.filter((name) => name !== "line" || !names.includes("file"));
   const numeric = new Set(
     columns.filter((name) => props.rows.every((row) => isNumberOrNothing(row[name]))),

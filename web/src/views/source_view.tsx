@@ -53,7 +53,7 @@ function isListed(file: FileRow): boolean {
   return !file.library || file.exclusive > 0;
 }
 
-/** Library files that cost nothing by this measure: they stay within reach, out of the way. */
+/** Library files without cost under this measure, folded. */
 function Costless(props: { answer: FilesAnswer; path: string; files: readonly FileRow[] }) {
   if (!props.files.length) return null;
   return (
@@ -82,7 +82,7 @@ function File(props: { answer: FilesAnswer; path: string; file: FileRow }) {
   );
 }
 
-/** The file's own name first: it is what one looks for, and what must not be cut off. */
+/** The name of the file comes first, because users look for it and it must not be cut off. */
 function FileName(props: { file: string }) {
   const at = props.file.lastIndexOf("/");
   return (

@@ -1,4 +1,4 @@
-// The second line: what the graph shows, and the legend, which is the same thing.
+// The second line: what the graph shows; its switches are also the legend.
 
 import type { Measure } from "../api_types";
 import type { ColorBy } from "../model/address";
@@ -106,14 +106,13 @@ function Measures(props: { label: string; measures: readonly Measure[] }) {
   );
 }
 
-/** Say whether the boxes have a colour to choose: in a difference it says what changed. */
+/** Return whether the user chooses the colour of boxes: in a difference the change does. */
 function isColored(): boolean {
   const { view, sides, shape } = place.value;
   return shape === "graph" && !(view === "compare" && sides === "difference");
 }
 
-/** Say whether the page can show the tree with this change; a file holds only what was recorded. */
-/** Say whether the page can show the tree after a change of its switches. */
+/** Return whether the page can show the tree with this change; a file holds only recorded answers. */
 export function possible(change: Record<string, string>): boolean {
   const { view } = place.value;
   const kind = view === "bottom-up" ? "bottom_up" : view === "compare" ? "difference" : "";

@@ -1,4 +1,4 @@
-// The same nodes as the graph, as a table one can read line by line: the graph's text equivalent.
+// The nodes of the graph as a table to read line by line: the graph's text equivalent.
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { formatCount, formatTime, formatValue } from "../model/format";
@@ -13,7 +13,7 @@ interface TreeTableProps {
   readonly matches: Uint8Array | null;
   readonly onSelect: (node: number) => void;
   readonly backwards: boolean;
-  /** Node of the first row: a root that says nothing may be left out. */
+  /** Node of the first row: a root without information may be left out. */
   readonly first?: number;
   readonly label?: string;
   readonly onKey?: (event: KeyboardEvent, node: number) => boolean;
@@ -23,7 +23,7 @@ const ROW_HEIGHT = 26;
 const INDENT = 14;
 /** What every name has, however deep it stands and however narrow the window is. */
 const NAME_WIDTH = 180;
-// Open at first: the path along the largest child, and all that is at least this part of the whole.
+// Open at first: the path along the largest child, and nodes of at least this part of the whole.
 const OPEN_PART = 0.3;
 
 export function TreeTable(props: TreeTableProps) {
@@ -83,7 +83,7 @@ export function TreeTable(props: TreeTableProps) {
     }
   }
 
-  // Callers have neither a self cost nor calls of their own.
+  // In a tree of callers, rows have neither self cost nor calls.
   const isLean = backwards && !layout.before && !layout.calls;
   return (
     <div

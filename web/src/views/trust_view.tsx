@@ -6,7 +6,7 @@ import { words } from "./parts";
 
 const MANY_FACTS = 4;
 
-/** What a collector worked with; much of it only for who wants to know. */
+/** Details of a collector, folded because few readers need them. */
 function Facts(props: { facts: Readonly<Record<string, string>> }) {
   const facts = Object.entries(props.facts);
   const text = facts.map(([name, value]) => `${name} ${value}`).join("; ");
