@@ -130,6 +130,18 @@ def test_children_that_use_a_framework_have_profiles(tmp_path: Path) -> None:
     assert stat.S_IMODE(run_.stat().st_mode) == 0o700
 
 
+def test_a_child_that_uses_jax_has_a_profile(tmp_path: Path) -> None:
+    code = "import jax\nf = jax.jit(lambda x: (x @ x).sum())\nfor _ in range(20): f(jax.numpy.ones((9, 9)))"
+    done, run_ = run(
+        tmp_path,
+        f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {code!r}], check=True)\n",
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    _, child = (Profile.load(path) for path in run_directory.profiles(run_))
+    assert child.trust.notes == ()
+    assert int(child.exclusive("program_launch_count").sum()) >= 20
+
+
 def test_however_a_child_ends_its_profile_is_there(tmp_path: Path) -> None:
     done, run_ = run(tmp_path, ENDS)
     assert done.stderr == ""

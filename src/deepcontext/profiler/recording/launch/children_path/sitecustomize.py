@@ -10,22 +10,28 @@ PYTHONPATH. A child that imports no framework pays for this file and for one fin
 import os
 import sys
 
+TYPE_CHECKING = False  # as type checkers know it; `typing` is not loaded
+if TYPE_CHECKING:
+    from typing import Any
+
 
 class _FrameworkWatch:
-    """A finder that finds nothing, and begins to record when the program asks for a framework."""
+    """A finder that begins to record when the program asks for a framework, and finds nothing else."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
 
-    def find_spec(self, name: str, path: object = None, _target: object = None) -> None:
-        """Begin to record if `name` is a framework; other finders find the module."""
+    def find_spec(self, name: str, path: object = None, target: object = None) -> "Any":
+        """Begin to record if `name` is a framework, and let the other finders find the module."""
         if name not in {"torch", "jax"} or path is not None:
-            return
+            return None
         try:
             sys.meta_path.remove(self)
         except ValueError:
-            return  # another thread has begun
+            return None  # another thread has begun
         _begin(self._folder)
+        # Asked anew: the loop over the finders that led here passes over those that were added.
+        return sys.modules["_frozen_importlib"]._find_spec(name, path, target)  # noqa: SLF001
 
 
 def _begin(folder: str) -> None:
