@@ -2,7 +2,19 @@
 // Entry points of the binding, one function a layer; the only code that sees nanobind.
 #include <nanobind/nanobind.h>
 
+#include <string>
+
 namespace deepcontext {
+
+/// "" where `attempt(&reason)` succeeds, else the reason.
+template <typename Attempt> std::string reasonOf(const Attempt &attempt) {
+  std::string reason;
+  return attempt(&reason) ? std::string() : reason;
+}
+/// The object, or null for None.
+inline PyObject *orNull(nanobind::handle object) {
+  return object.is_none() ? nullptr : object.ptr();
+}
 
 void bindSession(nanobind::module_ &module);
 void bindPython(nanobind::module_ &module);

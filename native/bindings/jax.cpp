@@ -300,15 +300,14 @@ void bindDispatch(nb::module_ &module) {
     return FunctionTable::instance().add(name, qualified_name, file, first_line).id;
   });
   module.def("jax_hook", [](nb::object callable, uint32_t function) {
-    std::string reason;
-    return hook(callable.ptr(), function, &reason) ? std::string() : reason;
+    return reasonOf([&](auto *reason) { return hook(callable.ptr(), function, reason); });
   });
   module.def("jax_unhook", [](nb::object callable) { unhook(callable.ptr()); });
   module.def("jax_is_hooked", [](nb::object callable) { return isHooked(callable.ptr()); });
   module.def(
       "jax_set_marks",
       [](bool are_told, nb::object is_jit_disabled) {
-        setMarks(are_told, is_jit_disabled.is_none() ? nullptr : is_jit_disabled.ptr());
+        setMarks(are_told, orNull(is_jit_disabled));
       },
       nb::arg("are_told"), nb::arg("is_jit_disabled").none());
   module.def("jax_mark_slow", markSlow);
@@ -326,14 +325,10 @@ void bindDispatch(nb::module_ &module) {
   module.def("jax_leave_span", leaveSpan);
   module.def(
       "jax_watch_host_arrays",
-      [](nb::object type, nb::object other) {
-        watchHostArrays(type.is_none() ? nullptr : type.ptr(),
-                        other.is_none() ? nullptr : other.ptr());
-      },
+      [](nb::object type, nb::object other) { watchHostArrays(orNull(type), orNull(other)); },
       nb::arg("array_type").none(), nb::arg("other").none());
   module.def("jax_hook_buffer", [](nb::object type) {
-    std::string reason;
-    return hookBuffer(type.ptr(), &reason) ? std::string() : reason;
+    return reasonOf([&](auto *reason) { return hookBuffer(type.ptr(), reason); });
   });
   module.def("jax_unhook_buffer", [](nb::object type) { unhookBuffer(type.ptr()); });
 }
@@ -342,10 +337,8 @@ void bindArrays(nb::module_ &module) {
   module.def(
       "jax_watch_arrays",
       [](nb::object type, nb::object nodes) {
-        std::string reason;
-        bool is_watching =
-            watchArrays(type.ptr(), nodes.is_none() ? nullptr : nodes.ptr(), &reason);
-        return is_watching ? std::string() : reason;
+        return reasonOf(
+            [&](auto *reason) { return watchArrays(type.ptr(), orNull(nodes), reason); });
       },
       nb::arg("array_type"), nb::arg("nodes").none());
   module.def("jax_search_arrays", [](nb::object result) {

@@ -51,11 +51,6 @@ nb::dict summary() {
   return values;
 }
 
-/// "", or the reason for a failure.
-std::string reasonOf(bool is_good, const std::string &reason) {
-  return is_good ? std::string() : reason;
-}
-
 } // namespace
 
 void bindMemory(nb::module_ &module) {
@@ -69,14 +64,10 @@ void bindMemory(nb::module_ &module) {
     AllocationLedger::instance().setRole(addresses, static_cast<TensorRole>(role));
   });
   module.def("memory_summary", summary);
-  module.def("torch_find_host_allocator", [] {
-    std::string reason;
-    return reasonOf(torch::findHostAllocator(&reason), reason);
-  });
+  module.def("torch_find_host_allocator", [] { return reasonOf(torch::findHostAllocator); });
   module.def("torch_begin_host_check", torch::beginHostCheck);
   module.def("torch_finish_host_check", [](uintptr_t address, uint64_t bytes) {
-    std::string reason;
-    return reasonOf(torch::finishHostCheck(address, bytes, &reason), reason);
+    return reasonOf([&](auto *reason) { return torch::finishHostCheck(address, bytes, reason); });
   });
   module.def("torch_watch_devices", torch::watchDevices);
   module.def("torch_is_memory_watched", torch::isMemoryWatched);

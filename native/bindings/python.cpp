@@ -74,8 +74,7 @@ void bindFrames(nb::module_ &module) {
     CodeTable::instance().addRule({matchOf(match), file, qualified_name, roleOf(role), marker});
   });
   module.def("watch_code", [] {
-    std::string reason;
-    return CodeTable::instance().watch(&reason) ? std::string() : reason;
+    return reasonOf([](auto *reason) { return CodeTable::instance().watch(reason); });
   });
   module.def("unwatch_code", [] { CodeTable::instance().unwatch(); });
   module.def("walk_current_frames", walkCurrentFrames);
@@ -88,9 +87,7 @@ void bindFrames(nb::module_ &module) {
   });
   module.def(
       "set_module_resolver",
-      [](nb::object resolver) {
-        ModuleTable::instance().start(resolver.is_none() ? nullptr : resolver.ptr());
-      },
+      [](nb::object resolver) { ModuleTable::instance().start(orNull(resolver)); },
       nb::arg("resolver").none());
   module.def("resolve_modules", [] { ModuleTable::instance().resolve(); });
   module.def("name_module", [](uintptr_t address, std::string label) {

@@ -36,16 +36,10 @@ abi::RecordFunctionLayout fromDict(const nb::dict &values) {
 } // namespace
 
 void bindTorch(nb::module_ &module) {
-  module.def("torch_load", [] {
-    std::string reason;
-    return torch::Library::load(&reason) ? std::string() : reason;
-  });
+  module.def("torch_load", [] { return reasonOf(torch::Library::load); });
   module.def("torch_has_shapes", [] { return torch::Library::instance().hasShapes(); });
   module.def("torch_thread", [] { return torch::Library::instance().current_thread(); });
-  module.def("torch_begin_calibration", [] {
-    std::string reason;
-    return torch::beginCalibration(&reason) ? std::string() : reason;
-  });
+  module.def("torch_begin_calibration", [] { return reasonOf(torch::beginCalibration); });
   module.def("torch_finish_calibration", [] {
     abi::RecordFunctionLayout layout;
     std::string reason;

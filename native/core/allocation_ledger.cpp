@@ -86,37 +86,33 @@ void AllocationLedger::freeze() {
   table_.clear();
 }
 
-MemoryPool *AllocationLedger::pool(uint16_t key, const char *kind) {
+MemoryPool *AllocationLedger::findPool(uint16_t key) const {
   for (size_t i = 0; i < kMaxPools; ++i) {
     MemoryPool *known = pool_of_[i].load(std::memory_order_acquire);
-    if (!known) {
-      break;
-    }
-    if (pool_keys_[i] == key) {
+    if (!known || pool_keys_[i] == key) {
       return known;
-    }
-  }
-  Guard guard(lock_);
-  if (session_.load(std::memory_order_relaxed) == 0) {
-    return nullptr;
-  }
-  for (size_t i = 0; i < kMaxPools; ++i) {
-    MemoryPool *known = pool_of_[i].load(std::memory_order_relaxed);
-    if (known && pool_keys_[i] == key) {
-      return known;
-    }
-    if (!known) {
-      MemoryPool &fresh = pools_[i];
-      pool_count_ = i + 1;
-      fresh.is_device = key != 0;
-      fresh.name = fresh.is_device ? kind + (":" + std::to_string(key & 0xff)) : kind;
-      fresh.growth.pass(steps_, 0);
-      pool_keys_[i] = key;
-      pool_of_[i].store(&fresh, std::memory_order_release);
-      return &fresh;
     }
   }
   return nullptr;
+}
+
+MemoryPool *AllocationLedger::pool(uint16_t key, const char *kind) {
+  if (MemoryPool *known = findPool(key)) {
+    return known;
+  }
+  Guard guard(lock_);
+  MemoryPool *known = findPool(key); // another thread may have made it
+  bool is_recording = session_.load(std::memory_order_relaxed) != 0;
+  if (!is_recording || known || pool_count_ == kMaxPools) {
+    return is_recording ? known : nullptr;
+  }
+  MemoryPool &fresh = pools_[pool_count_];
+  fresh.is_device = key != 0;
+  fresh.name = fresh.is_device ? kind + (":" + std::to_string(key & 0xff)) : kind;
+  fresh.growth.pass(steps_, 0);
+  pool_keys_[pool_count_] = key;
+  pool_of_[pool_count_++].store(&fresh, std::memory_order_release);
+  return &fresh;
 }
 
 void AllocationLedger::allocated(const Recorder &recorder, Node *node, MemoryPool *pool,

@@ -127,6 +127,7 @@ public:
   void unlockAfterFork() { lock_.unlock(); }
 
 private:
+  MemoryPool *findPool(uint16_t key) const;
   AllocationSite *siteOf(const Recorder &recorder, Node *node, MemoryPool *pool);
   AllocationSite *makeSite(const Recorder &recorder, Node *node, MemoryPool *pool, Stage stage);
   /// Call before a site changes.

@@ -22,27 +22,18 @@ public:
   uint16_t id(std::string_view name, bool is_ticks = false) { return add(name, is_ticks, false); }
   /// As `id`, of a metric that is a reading, not a sum over events: its rows have no spread.
   uint16_t gauge(std::string_view name) { return add(name, false, true); }
-  std::string name(uint16_t id) const {
-    std::lock_guard<Mutex> lock(mutex_);
-    return metrics_[id].name;
-  }
-  bool isTicks(uint16_t id) const {
-    std::lock_guard<Mutex> lock(mutex_);
-    return metrics_[id].is_ticks;
-  }
-  bool isGauge(uint16_t id) const {
-    std::lock_guard<Mutex> lock(mutex_);
-    return metrics_[id].is_gauge;
-  }
-  Mutex &forkLock() { return mutex_; }
-
-private:
   struct Metric {
     std::string name;
     bool is_ticks;
     bool is_gauge;
   };
+  Metric metric(uint16_t id) const {
+    std::lock_guard<Mutex> lock(mutex_);
+    return metrics_[id];
+  }
+  Mutex &forkLock() { return mutex_; }
 
+private:
   uint16_t add(std::string_view name, bool is_ticks, bool is_gauge) {
     std::lock_guard<Mutex> lock(mutex_);
     for (size_t i = 0; i < metrics_.size(); ++i) {

@@ -54,13 +54,13 @@ void Recorder::closeUnderneath(uint32_t position, uint64_t now) {
   // nested level began belongs to the nested level, and is charged to the parent when that level
   // closes.
   uint64_t elapsed = now - std::min(levels_[position].start_ticks, now);
-  uint64_t goes_on = now - std::min(levels_[position + 1].start_ticks, now);
-  goes_on = std::min(goes_on, elapsed); // no more than the parent is charged with
+  uint64_t nested = now - std::min(levels_[position + 1].start_ticks, now);
+  nested = std::min(nested, elapsed); // no more than the parent is charged with
   uint32_t common_path = levels_[position].path_length;
-  levels_[position].nested_ticks += goes_on;
+  levels_[position].nested_ticks += nested;
   closeAt(position, now);
   if (position > 0) {
-    levels_[position - 1].nested_ticks -= goes_on;
+    levels_[position - 1].nested_ticks -= nested;
   }
   --level_count_;
   for (uint32_t i = position; i < level_count_; ++i) {

@@ -49,15 +49,6 @@ Attribution::Attribution(const CorrelationTable &table)
   unseen_replay_name_ = interner.intern("graph replay (captured before profiling)");
 }
 
-void Counters::reset() {
-  for (auto *counter :
-       {&kernels, &copies, &memsets, &matched, &unmatched, &dropped, &unknown_records, &bad_times,
-        &early_starts, &after_stop, &graph_captured, &graph_launched, &buffers, &broken_buffers,
-        &declined_buffers, &overhead_ns, &late_idle_ns}) {
-    counter->store(0, std::memory_order_relaxed);
-  }
-}
-
 void Attribution::begin(Recorder &recorder) {
   recorder_ = &recorder;
   count_ = 0;
@@ -66,7 +57,8 @@ void Attribution::begin(Recorder &recorder) {
   graph_parents_.clear();
   host_locations_.clear();
   graphs.clear();
-  counters.reset();
+  counters.forEach(
+      [](const char *, auto &counter) { counter.store(0, std::memory_order_relaxed); });
   stalls.take();
   waiting_stalls_.clear();
   idle_.clear();

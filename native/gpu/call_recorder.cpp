@@ -1,8 +1,5 @@
 #include "gpu/call_recorder.h"
 
-#include <cstdlib>
-#include <new>
-
 #include "core/metric_registry.h"
 
 namespace deepcontext::gpu {
@@ -25,21 +22,10 @@ Node *currentContext(Recorder &recorder) {
   return level ? level->node : recorder.tree.root();
 }
 
-void CallRecorder::Release::operator()(Lane *lanes) const {
-  std::free(lanes);
-}
-
 CallRecorder::CallRecorder(uint32_t slots)
     : table(slots), wait_metric_(MetricRegistry::instance().id("sync_wait_ns", true)),
       time_metric_(MetricRegistry::instance().id("gpu_api_ns", true)),
-      allocation_metric_(MetricRegistry::instance().id("driver_alloc_bytes")) {
-  size_t bytes = kLanes * sizeof(Lane);
-  void *memory = std::aligned_alloc(alignof(Lane), bytes);
-  if (!memory) {
-    throw std::bad_alloc();
-  }
-  lanes_.reset(new (memory) Lane[kLanes]());
-}
+      allocation_metric_(MetricRegistry::instance().id("driver_alloc_bytes")) {}
 
 uint32_t CallRecorder::nextInternalId() {
   constexpr uint32_t kBlock = 256;
@@ -67,25 +53,25 @@ void CallRecorder::noteCall(uint32_t id) {
   table.set(id, recorder.index(), currentContext(recorder)->id, ticks());
 }
 
-void CallRecorder::noteWait(uint32_t name, uint64_t start_ticks) {
+bool CallRecorder::addTime(uint16_t metric, uint32_t name, uint64_t start_ticks) {
   uint64_t now = ticks();
   if (!RecorderRegistry::isRecording()) {
-    return;
+    return false;
   }
   Recorder &recorder = RecorderRegistry::current();
   Node *call = recorder.tree.child(currentContext(recorder), FrameKind::kGpuApi, name, 0);
-  recorder.tree.metric(call, wait_metric_).add(recorder.ticksSince(start_ticks, now));
-  bump(laneOf(recorder).waits);
+  recorder.tree.metric(call, metric).add(recorder.ticksSince(start_ticks, now));
+  return true;
+}
+
+void CallRecorder::noteWait(uint32_t name, uint64_t start_ticks) {
+  if (addTime(wait_metric_, name, start_ticks)) {
+    bump(laneOf(RecorderRegistry::current()).waits);
+  }
 }
 
 void CallRecorder::noteTime(uint32_t name, uint64_t start_ticks) {
-  uint64_t now = ticks();
-  if (!RecorderRegistry::isRecording()) {
-    return;
-  }
-  Recorder &recorder = RecorderRegistry::current();
-  Node *call = recorder.tree.child(currentContext(recorder), FrameKind::kGpuApi, name, 0);
-  recorder.tree.metric(call, time_metric_).add(recorder.ticksSince(start_ticks, now));
+  addTime(time_metric_, name, start_ticks);
 }
 
 void CallRecorder::noteAllocation(uint64_t bytes) {
@@ -96,18 +82,10 @@ void CallRecorder::noteAllocation(uint64_t bytes) {
   recorder.tree.metric(currentContext(recorder), allocation_metric_).add(bytes);
 }
 
-uint64_t CallRecorder::launches() const {
+uint64_t CallRecorder::sum(std::atomic<uint64_t> Lane::*counter) const {
   uint64_t sum = 0;
   for (uint32_t i = 0; i < kLanes; ++i) {
-    sum += lanes_[i].launches.load(std::memory_order_relaxed);
-  }
-  return sum;
-}
-
-uint64_t CallRecorder::waits() const {
-  uint64_t sum = 0;
-  for (uint32_t i = 0; i < kLanes; ++i) {
-    sum += lanes_[i].waits.load(std::memory_order_relaxed);
+    sum += (lanes_[i].*counter).load(std::memory_order_relaxed);
   }
   return sum;
 }

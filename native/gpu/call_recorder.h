@@ -2,8 +2,8 @@
 // The launching thread's part: which call path an API call was made on.
 #include <atomic>
 #include <cstdint>
-#include <memory>
 
+#include "core/lazy_array.h"
 #include "core/recorder.h"
 #include "gpu/correlation.h"
 
@@ -52,8 +52,8 @@ public:
   /// Memory was taken from the driver.
   void noteAllocation(uint64_t bytes);
 
-  uint64_t launches() const;
-  uint64_t waits() const;
+  uint64_t launches() const { return sum(&Lane::launches); }
+  uint64_t waits() const { return sum(&Lane::waits); }
   /// Forget calls and counts; no call may be in progress.
   void clear();
 
@@ -74,10 +74,9 @@ private:
     // Atomic, because two threads share a lane past 4,096 recorders.
     counter.fetch_add(1, std::memory_order_relaxed);
   }
-  struct Release {
-    void operator()(Lane *lanes) const;
-  };
-  std::unique_ptr<Lane[], Release> lanes_;
+  LazyArray<Lane> lanes_{kLanes};
+  uint64_t sum(std::atomic<uint64_t> Lane::*counter) const;
+  bool addTime(uint16_t metric, uint32_t name, uint64_t start_ticks);
   uint16_t wait_metric_, time_metric_, allocation_metric_;
 };
 

@@ -24,30 +24,10 @@ Collector::Collector() : attribution_(calls_.table) {
 }
 
 std::map<std::string, uint64_t> Collector::figures() {
-  Counters &counters = attribution_.counters;
   std::map<std::string, uint64_t> all;
-  const std::pair<const char *, const std::atomic<uint64_t> *> counted[] = {
-      {"kernels", &counters.kernels},
-      {"copies", &counters.copies},
-      {"memsets", &counters.memsets},
-      {"matched", &counters.matched},
-      {"unmatched", &counters.unmatched},
-      {"dropped", &counters.dropped},
-      {"unknown_records", &counters.unknown_records},
-      {"bad_times", &counters.bad_times},
-      {"early_starts", &counters.early_starts},
-      {"after_stop", &counters.after_stop},
-      {"graph_captured", &counters.graph_captured},
-      {"graph_launched", &counters.graph_launched},
-      {"buffers", &counters.buffers},
-      {"broken_buffers", &counters.broken_buffers},
-      {"declined_buffers", &counters.declined_buffers},
-      {"overhead_ns", &counters.overhead_ns},
-      {"late_idle_ns", &counters.late_idle_ns},
-  };
-  for (const auto &[name, counter] : counted) {
-    all[name] = counter->load(std::memory_order_relaxed);
-  }
+  attribution_.counters.forEach([&](const char *name, const auto &counter) {
+    all[name] = counter.load(std::memory_order_relaxed);
+  });
   all["received"] = all["kernels"] + all["copies"] + all["memsets"];
   all["launches"] = calls_.launches();
   all["waits"] = calls_.waits();
@@ -95,7 +75,7 @@ std::string Collector::callWithDeadline(const char *library, const char *what,
   if (!runWithDeadline([problem, work = std::move(work)] { *problem = work(); },
                        options_.deadline_s)) {
     is_stuck_.store(true);
-    return std::string(what) + " did not come back within " +
+    return std::string(what) + " did not return within " +
            std::to_string(static_cast<int>(options_.deadline_s)) +
            " s; records it held are missing, and " + library + " is not called again";
   }

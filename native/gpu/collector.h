@@ -73,6 +73,27 @@ protected:
   std::string callWithDeadline(const char *library, const char *what,
                                std::function<std::string()> work);
 
+  /// Begin to read a buffer: pair the clocks, then lock the attribution for as long as the returned
+  /// lock exists. `device_now()` returns ns, or 0 on failure.
+  template <typename DeviceNow> std::unique_lock<std::mutex> beginBuffer(DeviceNow device_now) {
+    DeviceClock clock;
+    clock.pair(device_now, RecorderRegistry::instance().clock().nsPerTick());
+    std::unique_lock<std::mutex> lock(attribution_.mutex());
+    if (clock.isKnown()) {
+      attribution_.clock = clock;
+    }
+    Counters::bump(attribution_.counters.buffers);
+    return lock;
+  }
+  /// Why `library` is not started again: one of its calls hangs.
+  static std::string stuckIn(const std::string &library) {
+    return "a call of " + library +
+           " from an earlier session has not returned; restart the program";
+  }
+  /// Both problems as one text; either may be "".
+  static std::string joined(const std::string &problem, const std::string &further) {
+    return problem + (problem.empty() || further.empty() ? "" : "; ") + further;
+  }
   bool isTiming() const { return is_timing_.load(std::memory_order_relaxed); }
 
   CollectorOptions options_;

@@ -2,7 +2,8 @@
 // Maps the vendor's number of an API call to the call path it was made on.
 #include <atomic>
 #include <cstdint>
-#include <memory>
+
+#include "core/lazy_array.h"
 
 namespace deepcontext::gpu {
 
@@ -23,7 +24,7 @@ public:
   static constexpr uint32_t kMaxRecorders = 1u << 16;
   static constexpr uint32_t kTickBits = 48;
 
-  explicit CorrelationTable(uint32_t slots = kDefaultSlots);
+  explicit CorrelationTable(uint32_t slots = kDefaultSlots) : mask_(slots - 1), slots_(slots) {}
 
   /// False when the recorder's index does not fit (its calls stay unmatched).
   bool set(uint32_t id, uint32_t recorder, uint32_t node, uint64_t ticks) {
@@ -52,7 +53,6 @@ public:
   }
 
   void prefetch(uint32_t id) const { __builtin_prefetch(&slots_[id & mask_]); }
-  uint32_t slots() const { return mask_ + 1; }
   /// Forget all calls. No other thread may be using the table.
   void clear();
 
@@ -72,11 +72,8 @@ private:
     std::atomic<uint64_t> key;
     std::atomic<uint64_t> value;
   };
-  struct Release {
-    void operator()(Slot *slots) const;
-  };
   uint32_t mask_;
-  std::unique_ptr<Slot[], Release> slots_; // zeroed pages, touched as ids come by
+  LazyArray<Slot> slots_;
 };
 
 } // namespace deepcontext::gpu

@@ -2,6 +2,7 @@
 // What a GPU collector counts, so that a measured zero differs from a missing measurement.
 #include <atomic>
 #include <cstdint>
+#include <utility>
 
 namespace deepcontext::gpu {
 
@@ -31,7 +32,30 @@ struct Counters {
   static void bumpShared(std::atomic<uint64_t> &counter, uint64_t by = 1) {
     counter.fetch_add(by, std::memory_order_relaxed);
   }
-  void reset();
+  /// Every counter and its name in the trust report.
+  template <typename Visit> void forEach(Visit visit) {
+    const std::pair<const char *, std::atomic<uint64_t> *> all[] = {
+        {"kernels", &kernels},
+        {"copies", &copies},
+        {"memsets", &memsets},
+        {"matched", &matched},
+        {"unmatched", &unmatched},
+        {"dropped", &dropped},
+        {"unknown_records", &unknown_records},
+        {"bad_times", &bad_times},
+        {"early_starts", &early_starts},
+        {"after_stop", &after_stop},
+        {"graph_captured", &graph_captured},
+        {"graph_launched", &graph_launched},
+        {"buffers", &buffers},
+        {"broken_buffers", &broken_buffers},
+        {"declined_buffers", &declined_buffers},
+        {"overhead_ns", &overhead_ns},
+        {"late_idle_ns", &late_idle_ns}};
+    for (const auto &[name, counter] : all) {
+      visit(name, *counter);
+    }
+  }
 };
 
 } // namespace deepcontext::gpu

@@ -27,7 +27,6 @@ public:
       }
     }
     ns_per_tick_ = ns_per_tick;
-    width_ns_ = static_cast<double>(narrowest) * ns_per_tick;
   }
 
   bool isKnown() const { return is_known_; }
@@ -36,14 +35,12 @@ public:
     double since = static_cast<double>(CorrelationTable::ticksBetween(ticks_, ticks));
     return static_cast<int64_t>(device_ns_) + static_cast<int64_t>(since * ns_per_tick_);
   }
-  double widthNs() const { return width_ns_; }
 
 private:
   bool is_known_ = false;
   uint64_t ticks_ = 0;
   uint64_t device_ns_ = 0;
   double ns_per_tick_ = 1;
-  double width_ns_ = 0;
 };
 
 } // namespace deepcontext::gpu

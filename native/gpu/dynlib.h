@@ -13,8 +13,6 @@ public:
   bool open(const std::string &path, std::string *reason);
   /// Use `path` only if the process has mapped it already.
   bool openMapped(const std::string &path);
-  bool isOpen() const { return handle_ != nullptr; }
-  const std::string &path() const { return path_; }
   void *symbol(const char *name) const;
 
   /// Point `function` to `name`; false when the library lacks it.

@@ -1,7 +1,8 @@
 #include "jax/hlo_cost.h"
 
+#include <algorithm>
+#include <iterator>
 #include <string_view>
-#include <unordered_set>
 
 namespace deepcontext::jax {
 
@@ -12,44 +13,46 @@ constexpr int kMaxFusionDepth = 16; // a damaged module may call itself
 /// One operation an element. Transcendental functions, which XLA counts separately, count as one,
 /// too.
 /// Source: xla/service/hlo_cost_analysis.cc, HandleElementwiseOp.
+constexpr std::string_view kElementwise[] = {"add",
+                                             "subtract",
+                                             "multiply",
+                                             "divide",
+                                             "maximum",
+                                             "minimum",
+                                             "remainder",
+                                             "compare",
+                                             "select",
+                                             "negate",
+                                             "abs",
+                                             "power",
+                                             "and",
+                                             "or",
+                                             "xor",
+                                             "not",
+                                             "sign",
+                                             "floor",
+                                             "ceil",
+                                             "sqrt",
+                                             "rsqrt",
+                                             "cbrt",
+                                             "clamp",
+                                             "exponential",
+                                             "exponential-minus-one",
+                                             "log",
+                                             "log-plus-one",
+                                             "tanh",
+                                             "logistic",
+                                             "sine",
+                                             "cosine",
+                                             "tan",
+                                             "erf",
+                                             "atan2",
+                                             "round-nearest-afz",
+                                             "round-nearest-even"};
+
 bool isElementwise(std::string_view opcode) {
-  static const std::unordered_set<std::string_view> opcodes = {"add",
-                                                               "subtract",
-                                                               "multiply",
-                                                               "divide",
-                                                               "maximum",
-                                                               "minimum",
-                                                               "remainder",
-                                                               "compare",
-                                                               "select",
-                                                               "negate",
-                                                               "abs",
-                                                               "power",
-                                                               "and",
-                                                               "or",
-                                                               "xor",
-                                                               "not",
-                                                               "sign",
-                                                               "floor",
-                                                               "ceil",
-                                                               "sqrt",
-                                                               "rsqrt",
-                                                               "cbrt",
-                                                               "clamp",
-                                                               "exponential",
-                                                               "exponential-minus-one",
-                                                               "log",
-                                                               "log-plus-one",
-                                                               "tanh",
-                                                               "logistic",
-                                                               "sine",
-                                                               "cosine",
-                                                               "tan",
-                                                               "erf",
-                                                               "atan2",
-                                                               "round-nearest-afz",
-                                                               "round-nearest-even"};
-  return opcodes.count(opcode) > 0;
+  return std::find(std::begin(kElementwise), std::end(kElementwise), opcode) !=
+         std::end(kElementwise);
 }
 
 const HloShape *operandShape(const HloComputation &computation, const HloInstruction &instruction,

@@ -53,52 +53,43 @@ uint64_t primitiveBits(uint32_t type) {
 
 /// LayoutProto.element_size_in_bits.
 uint32_t readElementBits(std::string_view layout) {
-  WireReader reader(layout);
-  WireField field;
   uint32_t bits = 0;
-  while (reader.next(&field)) {
+  forEachField(layout, [&](const WireField &field) {
     bits = field.id == 7 ? static_cast<uint32_t>(field.number) : bits;
-  }
+  });
   return bits;
 }
 
 HloShape readShape(std::string_view bytes, uint32_t depth = 0) {
   HloShape shape;
-  WireReader reader(bytes);
-  WireField field;
-  while (reader.next(&field)) {
+  forEachField(bytes, [&](const WireField &field) {
     if (field.id == 2) {
       shape.element_type = static_cast<uint32_t>(field.number);
     } else if (field.id == 3) {
-      forEachNumber(field,
-                    [&](uint64_t size) { shape.dimensions.push_back(static_cast<int64_t>(size)); });
+      appendNumbers(field, &shape.dimensions);
     } else if (field.id == 4 && depth < kMaxTupleDepth) {
       shape.parts.push_back(readShape(field.bytes, depth + 1));
     } else if (field.id == 5) {
       shape.element_bits = readElementBits(field.bytes);
     }
-  }
+  });
   return shape;
 }
 
 void readMetadata(std::string_view bytes, HloInstruction *instruction) {
-  WireReader reader(bytes);
-  WireField field;
-  while (reader.next(&field)) {
+  forEachField(bytes, [&](const WireField &field) {
     if (field.id == 2) {
       instruction->op_name = textOf(field.bytes);
     } else if (field.id == 15) {
       instruction->stack_frame = static_cast<uint32_t>(field.number);
     }
-  }
+  });
 }
 
 HloInstruction readInstruction(std::string_view bytes) {
   namespace id = instruction_field;
   HloInstruction instruction;
-  WireReader reader(bytes);
-  WireField field;
-  while (reader.next(&field)) {
+  forEachField(bytes, [&](const WireField &field) {
     switch (field.id) {
     case id::kName:
       instruction.name = textOf(field.bytes);
@@ -119,53 +110,41 @@ HloInstruction readInstruction(std::string_view bytes) {
       instruction.custom_call_target = textOf(field.bytes);
       break;
     case id::kDot: {
-      WireReader dot(field.bytes);
-      WireField part;
-      while (dot.next(&part)) {
+      forEachField(field.bytes, [&](const WireField &part) {
         if (part.id == 1) {
-          forEachNumber(part, [&](uint64_t dimension) {
-            instruction.lhs_contracting.push_back(static_cast<int64_t>(dimension));
-          });
+          appendNumbers(part, &instruction.lhs_contracting);
         }
-      }
+      });
       break;
     }
     case id::kConvolution: {
-      WireReader convolution(field.bytes);
-      WireField part;
       instruction.kernel_output_feature = 0; // proto3 leaves a zero out
-      while (convolution.next(&part)) {
+      forEachField(field.bytes, [&](const WireField &part) {
         if (part.id == 4) {
           instruction.kernel_output_feature = static_cast<int64_t>(part.number);
         }
-      }
+      });
       break;
     }
     case id::kId:
       instruction.id = static_cast<int64_t>(field.number);
       break;
     case id::kOperands:
-      forEachNumber(field, [&](uint64_t operand) {
-        instruction.operands.push_back(static_cast<int64_t>(operand));
-      });
+      appendNumbers(field, &instruction.operands);
       break;
     case id::kCalled:
-      forEachNumber(field, [&](uint64_t called) {
-        instruction.called.push_back(static_cast<int64_t>(called));
-      });
+      appendNumbers(field, &instruction.called);
       break;
     default:
       break;
     }
-  }
+  });
   return instruction;
 }
 
 HloComputation readComputation(std::string_view bytes) {
   HloComputation computation;
-  WireReader reader(bytes);
-  WireField field;
-  while (reader.next(&field)) {
+  forEachField(bytes, [&](const WireField &field) {
     if (field.id == computation_field::kInstructions) {
       computation.instructions.push_back(readInstruction(field.bytes));
     } else if (field.id == computation_field::kId) {
@@ -173,7 +152,7 @@ HloComputation readComputation(std::string_view bytes) {
     } else if (field.id == computation_field::kRoot) {
       computation.root = static_cast<int64_t>(field.number);
     }
-  }
+  });
   for (size_t i = 0; i < computation.instructions.size(); ++i) {
     computation.by_id.emplace(computation.instructions[i].id, i);
   }
@@ -191,18 +170,14 @@ std::vector<HloFrame> readFrames(std::string_view bytes) {
   std::vector<std::string_view> files, functions;
   std::vector<Location> locations;
   std::vector<std::pair<uint32_t, uint32_t>> frames; // location, parent
-  WireReader reader(bytes);
-  WireField field;
-  while (reader.next(&field)) {
+  forEachField(bytes, [&](const WireField &field) {
     uint32_t numbers[5] = {};
     if (field.id == 3 || field.id == 4) {
-      WireReader part(field.bytes);
-      WireField number;
-      while (part.next(&number)) {
+      forEachField(field.bytes, [&](const WireField &number) {
         if (number.id < 5) {
           numbers[number.id] = static_cast<uint32_t>(number.number);
         }
-      }
+      });
     }
     switch (field.id) {
     case 1:
@@ -220,7 +195,7 @@ std::vector<HloFrame> readFrames(std::string_view bytes) {
     default:
       break;
     }
-  }
+  });
   auto resolve = [](const std::vector<std::string_view> &texts, uint32_t id) {
     return Interner::instance().intern(id > 0 && id <= texts.size() ? textOf(texts[id - 1])
                                                                     : std::string());
@@ -239,11 +214,7 @@ std::vector<HloFrame> readFrames(std::string_view bytes) {
 
 uint64_t countAliases(std::string_view bytes) {
   uint64_t count = 0;
-  WireReader reader(bytes);
-  WireField field;
-  while (reader.next(&field)) {
-    count += field.id == 1;
-  }
+  forEachField(bytes, [&](const WireField &field) { count += field.id == 1; });
   return count;
 }
 
@@ -294,9 +265,7 @@ std::string HloShape::text() const {
 
 bool readHloModule(std::string_view bytes, HloModule *module) {
   namespace id = module_field;
-  WireReader reader(bytes);
-  WireField field;
-  while (reader.next(&field)) {
+  bool is_intact = forEachField(bytes, [&](const WireField &field) {
     switch (field.id) {
     case id::kName:
       module->name = textOf(field.bytes);
@@ -319,11 +288,11 @@ bool readHloModule(std::string_view bytes, HloModule *module) {
     default:
       break;
     }
-  }
+  });
   for (size_t i = 0; i < module->computations.size(); ++i) {
     module->by_id.emplace(module->computations[i].id, i);
   }
-  return !reader.isDamaged() && module->find(module->entry) != nullptr;
+  return is_intact && module->find(module->entry) != nullptr;
 }
 
 } // namespace deepcontext::jax

@@ -92,7 +92,7 @@ std::map<uint32_t, FedBack> &fedBackOf() {
   return *known;
 }
 
-/// Looks for arrays in whatever a jitted function may take or return: tuples, lists, dicts, and
+/// Looks for arrays in what a jitted function may take or return: tuples, lists, dicts, and
 /// types that were registered as containers with jax. Other objects hold no arrays that jax knows
 /// of: a train state keeps its model's bound method, through which the whole model would be found.
 template <typename OnArray> class Finder {

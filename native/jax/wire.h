@@ -11,6 +11,7 @@
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace deepcontext::jax {
 
@@ -124,17 +125,27 @@ inline std::string textOf(std::string_view bytes) {
   return text;
 }
 
-/// Calls `take` with each number of a repeated field, packed or not.
-template <typename Take> void forEachNumber(const WireField &field, Take take) {
+/// Call `visit` with each field of a message. False when the bytes are damaged.
+template <typename Visit> bool forEachField(std::string_view bytes, Visit visit) {
+  WireReader reader(bytes);
+  WireField field;
+  while (reader.next(&field)) {
+    visit(field);
+  }
+  return !reader.isDamaged();
+}
+
+/// Append the numbers of a repeated field, packed or not.
+inline void appendNumbers(const WireField &field, std::vector<int64_t> *numbers) {
   if (field.type != 2) {
-    take(field.number);
+    numbers->push_back(static_cast<int64_t>(field.number));
     return;
   }
   WireReader reader(field.bytes);
   while (!reader.atEnd() && !reader.isDamaged()) {
     uint64_t value = reader.varint();
     if (!reader.isDamaged()) {
-      take(value);
+      numbers->push_back(static_cast<int64_t>(value));
     }
   }
 }

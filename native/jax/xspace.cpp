@@ -37,9 +37,7 @@ struct Stat {
 
 Stat readStat(std::string_view bytes) {
   Stat stat;
-  WireReader reader(bytes);
-  WireField field;
-  while (reader.next(&field)) {
+  forEachField(bytes, [&](const WireField &field) {
     if (field.id == 1) {
       stat.metadata = field.number;
     } else if (field.type == 2) {
@@ -48,7 +46,7 @@ Stat readStat(std::string_view bytes) {
       stat.is_reference = field.id == 7;
       stat.number = field.number;
     }
-  }
+  });
   return stat;
 }
 
@@ -56,21 +54,17 @@ Stat readStat(std::string_view bytes) {
 void readNamed(std::string_view bytes, std::unordered_map<uint64_t, std::string_view> *names) {
   uint64_t key = 0;
   std::string_view name;
-  WireReader reader(bytes);
-  WireField field;
-  while (reader.next(&field)) {
+  forEachField(bytes, [&](const WireField &field) {
     if (field.id == 1) {
       key = field.number;
     } else if (field.id == 2) {
-      WireReader inner(field.bytes);
-      WireField part;
-      while (inner.next(&part)) {
+      forEachField(field.bytes, [&](const WireField &part) {
         if (part.id == 2) {
           name = part.bytes;
         }
-      }
+      });
     }
-  }
+  });
   names->emplace(key, name);
 }
 
@@ -84,9 +78,7 @@ struct Plane {
 };
 
 bool readPlane(std::string_view bytes, Plane *plane) {
-  WireReader reader(bytes);
-  WireField field;
-  while (reader.next(&field)) {
+  return forEachField(bytes, [&](const WireField &field) {
     switch (field.id) {
     case plane_field::kName:
       plane->name = field.bytes;
@@ -106,8 +98,7 @@ bool readPlane(std::string_view bytes, Plane *plane) {
     default:
       break;
     }
-  }
-  return !reader.isDamaged();
+  });
 }
 
 /// Reads the host plane's events. Operations that end on another thread are joined with their end
@@ -188,9 +179,7 @@ private:
     int64_t line = 0;
     uint64_t start_ns = 0;
     std::vector<std::string_view> events;
-    WireReader reader(bytes);
-    WireField field;
-    while (reader.next(&field)) {
+    forEachField(bytes, [&](const WireField &field) {
       if (field.id == line_field::kId) {
         line = static_cast<int64_t>(field.number);
       } else if (field.id == line_field::kTimestampNs) {
@@ -198,7 +187,7 @@ private:
       } else if (field.id == line_field::kEvents) {
         events.push_back(field.bytes);
       }
-    }
+    });
     for (std::string_view event : events) {
       take(readEvent(event, start_ns * 1000), line);
     }
@@ -207,9 +196,7 @@ private:
 
   Event readEvent(std::string_view bytes, uint64_t line_start_ps) const {
     Event event;
-    WireReader reader(bytes);
-    WireField field;
-    while (reader.next(&field)) {
+    forEachField(bytes, [&](const WireField &field) {
       if (field.id == event_field::kMetadata) {
         event.metadata = field.number;
       } else if (field.id == event_field::kOffsetPs) {
@@ -219,7 +206,7 @@ private:
       } else if (field.id == event_field::kStats) {
         addStat(readStat(field.bytes), &event);
       }
-    }
+    });
     if (event.start_ps == 0) {
       event.start_ps = line_start_ps; // proto3 leaves an offset of zero out
     }
@@ -294,8 +281,6 @@ private:
       auto end = ends_.find(operation.producer);
       if (end != ends_.end()) {
         operation.end_ps = std::max(operation.end_ps, end->second);
-      } else if (!ends_.empty()) {
-        ++window_.unfinished_operations;
       }
       Run &run = window_.runs[operation.run];
       run.end_ns = std::max(run.end_ns, operation.end_ps / 1000);
@@ -342,12 +327,10 @@ void readEnvironment(const Plane &plane, TraceWindow *window) {
 } // namespace
 
 bool readTraceWindow(std::string_view xspace, TraceWindow *window) {
-  WireReader reader(xspace);
-  WireField field;
   bool is_whole = true;
-  while (reader.next(&field)) {
+  bool is_intact = forEachField(xspace, [&](const WireField &field) {
     if (field.id != 1) {
-      continue;
+      return;
     }
     Plane plane;
     is_whole = readPlane(field.bytes, &plane) && is_whole;
@@ -356,7 +339,7 @@ bool readTraceWindow(std::string_view xspace, TraceWindow *window) {
     } else if (plane.name == "Task Environment") {
       readEnvironment(plane, window);
     }
-  }
+  });
   for (Run &run : window->runs) {
     run.start_ns += window->start_ns;
     run.end_ns += window->start_ns;
@@ -368,7 +351,7 @@ bool readTraceWindow(std::string_view xspace, TraceWindow *window) {
   auto earlier = [](const auto &left, const auto &right) { return left.start_ns < right.start_ns; };
   std::stable_sort(window->runs.begin(), window->runs.end(), earlier);
   std::stable_sort(window->executions.begin(), window->executions.end(), earlier);
-  return is_whole && !reader.isDamaged();
+  return is_whole && is_intact;
 }
 
 } // namespace deepcontext::jax

@@ -52,7 +52,6 @@ struct TraceWindow {
   uint64_t end_ns = 0;
   uint64_t events = 0;
   uint64_t operation_events = 0;
-  uint64_t unfinished_operations = 0; // asynchronous ones without an end in the window
 };
 
 /// Read a serialised XSpace. False when the bytes are not one; what was read until then is kept.

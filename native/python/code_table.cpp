@@ -145,7 +145,8 @@ void CodeTable::applyRules(CodeInfo *info) const {
 
 CodeEntry CodeTable::entry(const PyCodeObject *code) {
   std::lock_guard<Mutex> lock(mutex_);
-  return entryLocked(code);
+  auto known = by_address_.find(code);
+  return known != by_address_.end() ? known->second : store(code, describe(code));
 }
 
 std::optional<CodeEntry> CodeTable::entrySince(const void *code, uint64_t since,
@@ -173,14 +174,6 @@ bool CodeTable::mayHaveDied(const void *code, uint64_t since) const {
     }
   }
   return false;
-}
-
-CodeEntry CodeTable::entryLocked(const PyCodeObject *code) {
-  auto known = by_address_.find(code);
-  if (known != by_address_.end()) {
-    return known->second;
-  }
-  return store(code, describe(code));
 }
 
 CodeEntry CodeTable::store(const void *code, CodeInfo info) {

@@ -110,7 +110,6 @@ private:
   static constexpr uint64_t kRecentDeaths = 1024;
   static constexpr size_t kCodeBytes = 256; // of memory, besides the texts
 
-  CodeEntry entryLocked(const PyCodeObject *code);
   CodeEntry store(const void *code, CodeInfo info);
   bool mayHaveDied(const void *code, uint64_t since) const;
 

@@ -13,7 +13,7 @@ inline const void *scopeOwner(uint64_t token) {
   return reinterpret_cast<const void *>(token);
 }
 
-/// Open a scope that goes on inside the frame `top`. False when too many levels are open.
+/// Open a scope that continues inside the frame `top`. False when too many levels are open.
 bool openScope(Recorder &recorder, const InterpreterFrame *top, FrameKind kind, uint32_t name,
                const void *owner);
 
@@ -23,7 +23,7 @@ uint64_t enterPythonScope(Recorder &recorder, FrameKind kind, uint32_t name);
 
 /// Open a scope of the program; 0 when nothing is recorded.
 uint64_t enterScope(const std::string &name);
-/// Close a scope until its function goes on, which opens another; returns the ticks it was open.
+/// Close a scope until its function is resumed, which opens another. Returns the ticks it was open.
 uint64_t pauseScope(uint64_t token);
 /// Close a scope whose earlier steps took `earlier_ticks`.
 void leaveScope(uint64_t token, uint64_t earlier_ticks);
@@ -34,7 +34,7 @@ void countEvent(const std::string &name);
 
 /// The node of the calling thread's call path.
 Node *currentCallContext(Recorder &recorder);
-/// A range goes on in the frame that was running when it was opened, like a scope.
+/// Open a range, which continues in the running frame, like a scope.
 void openRange(Recorder &recorder, FrameKind kind, uint32_t name, const void *owner);
 
 } // namespace deepcontext

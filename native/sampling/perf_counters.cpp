@@ -91,11 +91,10 @@ std::vector<PerfAnswer> askForPerfEvents(const std::vector<std::string> &names) 
 }
 
 void PerfCounts::clear() {
-  threads.store(0, std::memory_order_relaxed);
-  threads_refused.store(0, std::memory_order_relaxed);
+  for (auto *count : {&threads, &threads_refused, &enabled_ns, &running_ns}) {
+    count->store(0, std::memory_order_relaxed);
+  }
   error.store(0, std::memory_order_relaxed);
-  enabled_ns.store(0, std::memory_order_relaxed);
-  running_ns.store(0, std::memory_order_relaxed);
 }
 
 int PerfCounters::open(int thread, const std::vector<PerfAnswer> &events) {

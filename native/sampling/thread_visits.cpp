@@ -15,6 +15,10 @@ constexpr uint64_t kRoundsBetweenMaskChecks = 100;
 constexpr uint32_t kMostRoundsBetweenVisits = 8;
 constexpr uint32_t kStillVisitsBeforeRarer = 16;
 
+LevelView levelsOf(const SampledThread &thread) {
+  return thread.recorder ? thread.recorder->view(ticks()) : LevelView();
+}
+
 } // namespace
 
 ThreadVisits::ThreadVisits(VisitParts parts) : parts_(parts) {}
@@ -29,7 +33,7 @@ void ThreadVisits::begin(const Senses &senses, SampledThread &thread, bool is_ol
   identify(senses, thread);
   if (is_old && thread.recorder) {
     ThreadClocks start = thread.account.last();
-    start.operator_ns = toNs(thread.recorder->view(ticks()).operator_ticks);
+    start.operator_ns = toNs(levelsOf(thread).operator_ticks);
     thread.account = ThreadAccount(start);
   }
 }
@@ -229,7 +233,7 @@ void ThreadVisits::stayWaiting(SampledThread &thread, uint64_t cpu_ns) {
   now.wall_ns = monotonicNs();
   now.cpu_ns = cpu_ns;
   if (thread.recorder) {
-    now.operator_ns = toNs(thread.recorder->view(ticks()).operator_ticks);
+    now.operator_ns = toNs(levelsOf(thread).operator_ticks);
   }
   charges_.charge(thread, thread.place,
                   thread.waits_in_operator ? SampleKind::kInOperator : SampleKind::kWaiting, now,
@@ -245,7 +249,7 @@ void ThreadVisits::chargeWithoutPlace(SampledThread &thread, uint64_t cpu_ns) {
   parts_.counted.read(thread);
   charges_.chargeCounters(thread, charges_.nodeOf(thread), false);
   if (thread.is_identified) {
-    LevelView levels = thread.recorder ? thread.recorder->view(ticks()) : LevelView();
+    LevelView levels = levelsOf(thread);
     now = {wall_ns, toNs(levels.operator_ticks), cpu_ns};
     charges_.charge(thread, charges_.nodeOf(thread),
                     levels.is_in_operator ? SampleKind::kInOperator : SampleKind::kRunning, now,
@@ -261,7 +265,7 @@ void ThreadVisits::finish(SampledThread &thread) {
   std::optional<uint64_t> cpu_ns = KernelThreads::cpuNs(thread.number);
   if (cpu_ns) {
     uint64_t now = monotonicNs();
-    LevelView levels = thread.recorder ? thread.recorder->view(ticks()) : LevelView();
+    LevelView levels = levelsOf(thread);
     ThreadClocks clocks{now, toNs(levels.operator_ticks), *cpu_ns};
     bool was_waiting = thread.is_waiting && *cpu_ns == thread.seen_cpu_ns;
     charges_.charge(thread, thread.place,

@@ -82,14 +82,14 @@ NodeTable TreeReading::nodes(const std::vector<uint8_t> &frame_phase) const {
   nodes.tree = orderTree(tree_, frame_phase);
   nodes.metrics.push_back(exclusiveTimes(nodes.tree, ns_per_tick_));
   nodes.metrics.push_back(durations(nodes.tree, ns_per_tick_));
-  const MetricRegistry &registry = MetricRegistry::instance();
-  for (auto &[metric, rows] : nodes.tree.metrics) {
-    if (registry.isTicks(metric)) {
+  for (auto &[id, rows] : nodes.tree.metrics) {
+    MetricRegistry::Metric metric = MetricRegistry::instance().metric(id);
+    if (metric.is_ticks) {
       for (auto &[node, values] : rows) {
         values = toNs(values, ns_per_tick_);
       }
     }
-    nodes.metrics.push_back({registry.name(metric), !registry.isGauge(metric), std::move(rows)});
+    nodes.metrics.push_back({metric.name, !metric.is_gauge, std::move(rows)});
   }
   nodes.tree.metrics.clear();
   return nodes;

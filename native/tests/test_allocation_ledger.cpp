@@ -47,7 +47,7 @@ public:
   uint64_t sum(const char *metric) {
     uint64_t total = 0;
     for (const ForeignRow &row : ledger.rows(RecorderRegistry::generation())) {
-      total += MetricRegistry::instance().name(row.metric) == metric ? row.values.total : 0;
+      total += MetricRegistry::instance().metric(row.metric).name == metric ? row.values.total : 0;
     }
     return total;
   }
@@ -58,7 +58,7 @@ private:
     uint32_t recorder = RecorderRegistry::current().index();
     for (const ForeignRow &row : ledger.rows(RecorderRegistry::generation())) {
       if (row.recorder == recorder && row.node == node &&
-          MetricRegistry::instance().name(row.metric) == metric) {
+          MetricRegistry::instance().metric(row.metric).name == metric) {
         return row.values;
       }
     }

@@ -17,7 +17,6 @@ struct Candidates {
   uint64_t sequence = (1ull << kWords) - 1;
   uint64_t thread = (1ull << kWords) - 1;
   uint64_t inputs = (1ull << (kWords - 1)) - 1;
-  bool is_scope_plausible = true;
   int samples = 0;
 };
 

@@ -26,7 +26,7 @@ ProbeResult CuptiCollector::probe(const Libraries &libraries) {
 
 std::string CuptiCollector::start(const Libraries &libraries, const CollectorOptions &options) {
   if (is_stuck_.load()) {
-    return "a call of CUPTI from an earlier session has not come back; start the program anew";
+    return stuckIn("CUPTI");
   }
   std::string reason = library_.load(libraries.profiler, libraries.driver);
   if (!reason.empty()) {
@@ -241,7 +241,7 @@ std::string CuptiCollector::stop() {
       "cuptiPCSamplingStop", [](CuptiCollector &self, Result *) { self.stalls_.stop(); });
   std::string waiting = callWithDeadline(
       "waiting for the GPU", [](CuptiCollector &self, Result *) { self.synchronizeContexts(); });
-  problem += problem.empty() || waiting.empty() ? waiting : "; " + waiting;
+  problem = joined(problem, waiting);
   std::string flushing =
       callWithDeadline("cuptiActivityFlushAll", [](CuptiCollector &self, Result *result) {
         // Complete buffers first, because a forced flush also delivers incomplete records.
@@ -249,12 +249,12 @@ std::string CuptiCollector::stop() {
         *result = self.library_.ActivityFlushAll(abi::cupti::kFlushForced);
         self.countDropped(nullptr, 0);
       });
-  problem += problem.empty() || flushing.empty() ? flushing : "; " + flushing;
+  problem = joined(problem, flushing);
   buffers_.waitUntilRead(options_.deadline_s); // before unsubscribing, which reading needs
   is_running_.store(false);
   std::string ending =
       callWithDeadline("cuptiUnsubscribe", [](CuptiCollector &self, Result *) { self.disable(); });
-  problem += problem.empty() || ending.empty() ? ending : "; " + ending;
+  problem = joined(problem, ending);
   buffers_.stop();
   noteStalls(true);
   publish(true);

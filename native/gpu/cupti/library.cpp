@@ -107,7 +107,7 @@ std::string Library::bind(const std::string &cupti_path, const std::string &driv
   }
   std::string missing;
   if (!bindRequired(&missing)) {
-    return "'" + cupti_path + "' is no CUPTI that can be used: it lacks " + missing +
+    return "'" + cupti_path + "' cannot be used as CUPTI: it lacks " + missing +
            "; CUDA 11.1 or newer is needed";
   }
   bindOptional();

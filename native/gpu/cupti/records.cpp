@@ -6,36 +6,34 @@ namespace deepcontext::gpu::cupti {
 namespace {
 
 /// Fields that copies, peer copies and memsets have in common.
-template <typename Record> void fillTransfer(Activity *activity, const Record &record) {
-  activity->correlation = record.correlation;
-  activity->device = record.device;
-  activity->stream = record.stream;
-  activity->start_ns = record.start;
-  activity->end_ns = record.end;
-  activity->bytes = record.bytes;
-  activity->graph_node = record.graph_node;
-  activity->captured_node = 0;
-  activity->shape = LaunchShape();
+template <typename Record>
+void addTransfer(Attribution &attribution, ActivityKind kind, uint32_t name, const Record &record) {
+  Activity &activity = attribution.next();
+  activity.kind = kind;
+  activity.name = name;
+  activity.correlation = record.correlation;
+  activity.device = record.device;
+  activity.stream = record.stream;
+  activity.start_ns = record.start;
+  activity.end_ns = record.end;
+  activity.bytes = record.bytes;
+  activity.graph_node = record.graph_node;
+  activity.captured_node = 0;
+  activity.shape = LaunchShape();
+  Counters::bump(kind == ActivityKind::kCopy ? attribution.counters.copies
+                                             : attribution.counters.memsets);
 }
 
 } // namespace
 
 void CuptiCollector::read(const FilledBuffer &buffer) {
-  DeviceClock clock;
-  clock.pair(
-      [this] {
-        uint64_t now = 0;
-        Result result = is_second_family_ ? library_.GetTimestamp_v2(subscriber_, &now)
-                                          : library_.GetTimestamp(&now);
-        return result == abi::cupti::kSuccess ? now : 0;
-      },
-      RecorderRegistry::instance().clock().nsPerTick());
-  std::lock_guard<std::mutex> lock(attribution_.mutex());
-  if (clock.isKnown()) {
-    attribution_.clock = clock;
-  }
+  std::unique_lock<std::mutex> lock = beginBuffer([this] {
+    uint64_t now = 0;
+    Result result = is_second_family_ ? library_.GetTimestamp_v2(subscriber_, &now)
+                                      : library_.GetTimestamp(&now);
+    return result == abi::cupti::kSuccess ? now : 0;
+  });
   names_.age();
-  Counters::bump(attribution_.counters.buffers);
   abi::cupti::Activity *record = nullptr;
   while (true) {
     Result result = is_second_family_
@@ -62,31 +60,17 @@ void CuptiCollector::decode(const abi::cupti::Activity &record) {
     break;
   case abi::cupti::kKindMemcpy: {
     auto &copy = reinterpret_cast<const abi::cupti::Memcpy &>(record);
-    Activity &activity = attribution_.next();
-    activity.kind = ActivityKind::kCopy;
-    activity.name = copyName(copy.copy_kind);
-    fillTransfer(&activity, copy);
-    Counters::bump(counters.copies);
+    addTransfer(attribution_, ActivityKind::kCopy, copyName(copy.copy_kind), copy);
     break;
   }
-  case abi::cupti::kKindMemcpyPeer: {
-    auto &copy = reinterpret_cast<const abi::cupti::MemcpyPeer &>(record);
-    Activity &activity = attribution_.next();
-    activity.kind = ActivityKind::kCopy;
-    activity.name = copyName(abi::cupti::kMemcpyPeerToPeer);
-    fillTransfer(&activity, copy);
-    Counters::bump(counters.copies);
+  case abi::cupti::kKindMemcpyPeer:
+    addTransfer(attribution_, ActivityKind::kCopy, copyName(abi::cupti::kMemcpyPeerToPeer),
+                reinterpret_cast<const abi::cupti::MemcpyPeer &>(record));
     break;
-  }
-  case abi::cupti::kKindMemset: {
-    auto &set = reinterpret_cast<const abi::cupti::Memset &>(record);
-    Activity &activity = attribution_.next();
-    activity.kind = ActivityKind::kMemset;
-    activity.name = memset_name_;
-    fillTransfer(&activity, set);
-    Counters::bump(counters.memsets);
+  case abi::cupti::kKindMemset:
+    addTransfer(attribution_, ActivityKind::kMemset, memset_name_,
+                reinterpret_cast<const abi::cupti::Memset &>(record));
     break;
-  }
   case abi::cupti::kKindOverhead: {
     auto &overhead = reinterpret_cast<const abi::cupti::Overhead &>(record);
     Counters::bump(counters.overhead_ns,

@@ -18,8 +18,7 @@ std::string HipCollector::stop() {
   std::string problem = flushWithDeadline(); // its records say which devices to wait for
   if (problem.empty()) {
     problem = hip_.synchronize(usedDevices(), options_.deadline_s);
-    std::string flushing = flushWithDeadline();
-    problem += problem.empty() || flushing.empty() ? flushing : "; " + flushing;
+    problem = joined(problem, flushWithDeadline());
   }
   is_running_.store(false);
   if (!is_stuck_.load()) {

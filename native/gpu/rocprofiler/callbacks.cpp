@@ -165,21 +165,12 @@ void RocprofilerCollector::onBuffer(Id, Id, abi::rocprofiler::RecordHeader **hea
     Counters::bumpShared(counters.after_stop);
     return;
   }
-  DeviceClock clock;
-  clock.pair(
-      [&self] {
-        uint64_t now = 0;
-        Status status = self.library_.get_timestamp(&now);
-        return status == abi::rocprofiler::kSuccess ? now : 0;
-      },
-      RecorderRegistry::instance().clock().nsPerTick());
-  std::lock_guard<std::mutex> lock(self.attribution_.mutex());
+  std::unique_lock<std::mutex> lock = self.beginBuffer([&self] {
+    uint64_t now = 0;
+    return self.library_.get_timestamp(&now) == abi::rocprofiler::kSuccess ? now : 0;
+  });
   std::lock_guard<std::mutex> kernels_lock(self.kernels_mutex_);
   std::lock_guard<std::mutex> devices_lock(self.devices_mutex_);
-  if (clock.isKnown()) {
-    self.attribution_.clock = clock;
-  }
-  Counters::bump(counters.buffers);
   Counters::bumpShared(counters.dropped, dropped);
   constexpr size_t kAhead = 20;
   for (size_t i = 0; i < count; ++i) {

@@ -32,8 +32,7 @@ ProbeResult RocprofilerCollector::probe(const Libraries &libraries) {
 std::string RocprofilerCollector::start(const Libraries &libraries,
                                         const CollectorOptions &options) {
   if (is_stuck_.load()) {
-    return "a call of rocprofiler-sdk from an earlier session has not come back; start the program "
-           "anew";
+    return stuckIn("rocprofiler-sdk");
   }
   options_ = options;
   if (is_registered_) {

@@ -14,7 +14,7 @@ std::string Library::load(const std::string &path) {
 #define BIND(name)                                                                                 \
   if (!sdk_.bind(&name, "rocprofiler_" #name)) {                                                   \
     return "'" + path +                                                                            \
-           "' is no rocprofiler-sdk that can be used: it lacks rocprofiler_" #name                 \
+           "' cannot be used as rocprofiler-sdk: it lacks rocprofiler_" #name                      \
            "; version 1.0 or newer (ROCm 7) is needed";                                            \
   }
   BIND(force_configure)

@@ -15,45 +15,43 @@ namespace {
 
 /// Functions that launch device work or wait for it; those that the installed ROCm lacks are
 /// skipped.
-constexpr const char *kFunctions[] = {
-    "hipLaunchKernel",
-    "hipExtLaunchKernel",
-    "hipModuleLaunchKernel",
-    "hipExtModuleLaunchKernel",
-    "hipHccModuleLaunchKernel",
-    "hipLaunchCooperativeKernel",
-    "hipLaunchCooperativeKernelMultiDevice",
-    "hipModuleLaunchCooperativeKernel",
-    "hipGraphLaunch",
-    "hipMemcpy",
-    "hipMemcpyWithStream",
-    "hipMemcpyAsync",
-    "hipMemcpyHtoD",
-    "hipMemcpyHtoDAsync",
-    "hipMemcpyDtoH",
-    "hipMemcpyDtoHAsync",
-    "hipMemcpyDtoD",
-    "hipMemcpyDtoDAsync",
-    "hipMemcpy2D",
-    "hipMemcpy2DAsync",
-    "hipMemcpy3D",
-    "hipMemcpy3DAsync",
-    "hipMemcpyPeer",
-    "hipMemcpyPeerAsync",
-    "hipMemset",
-    "hipMemsetAsync",
-    "hipMemsetD8",
-    "hipMemsetD8Async",
-    "hipMemsetD16",
-    "hipMemsetD16Async",
-    "hipMemsetD32",
-    "hipMemsetD32Async",
-    "hipMemset2D",
-    "hipMemset2DAsync",
-    "hipDeviceSynchronize",
-    "hipStreamSynchronize",
-    "hipEventSynchronize",
-};
+constexpr const char *kFunctions[] = {"hipLaunchKernel",
+                                      "hipExtLaunchKernel",
+                                      "hipModuleLaunchKernel",
+                                      "hipExtModuleLaunchKernel",
+                                      "hipHccModuleLaunchKernel",
+                                      "hipLaunchCooperativeKernel",
+                                      "hipLaunchCooperativeKernelMultiDevice",
+                                      "hipModuleLaunchCooperativeKernel",
+                                      "hipGraphLaunch",
+                                      "hipMemcpy",
+                                      "hipMemcpyWithStream",
+                                      "hipMemcpyAsync",
+                                      "hipMemcpyHtoD",
+                                      "hipMemcpyHtoDAsync",
+                                      "hipMemcpyDtoH",
+                                      "hipMemcpyDtoHAsync",
+                                      "hipMemcpyDtoD",
+                                      "hipMemcpyDtoDAsync",
+                                      "hipMemcpy2D",
+                                      "hipMemcpy2DAsync",
+                                      "hipMemcpy3D",
+                                      "hipMemcpy3DAsync",
+                                      "hipMemcpyPeer",
+                                      "hipMemcpyPeerAsync",
+                                      "hipMemset",
+                                      "hipMemsetAsync",
+                                      "hipMemsetD8",
+                                      "hipMemsetD8Async",
+                                      "hipMemsetD16",
+                                      "hipMemsetD16Async",
+                                      "hipMemsetD32",
+                                      "hipMemsetD32Async",
+                                      "hipMemset2D",
+                                      "hipMemset2DAsync",
+                                      "hipDeviceSynchronize",
+                                      "hipStreamSynchronize",
+                                      "hipEventSynchronize"};
 constexpr size_t kPoolBytes = 2u << 20;
 
 } // namespace
@@ -71,7 +69,7 @@ std::string RoctracerCollector::load(const std::string &path) {
   }
 #define BIND(name)                                                                                 \
   if (!library_.bind(&name, "roctracer_" #name)) {                                                 \
-    return "'" + path + "' is no roctracer that can be used: it lacks roctracer_" #name;           \
+    return "'" + path + "' cannot be used as roctracer: it lacks roctracer_" #name;                \
   }
   BIND(version_major)
   BIND(version_minor)
@@ -105,7 +103,7 @@ ProbeResult RoctracerCollector::probe(const Libraries &libraries) {
 
 std::string RoctracerCollector::start(const Libraries &libraries, const CollectorOptions &options) {
   if (is_stuck_.load()) {
-    return "a call of roctracer from an earlier session has not come back; start the program anew";
+    return stuckIn("roctracer");
   }
   std::string reason = load(libraries.profiler);
   if (!reason.empty()) {
@@ -257,19 +255,11 @@ void RoctracerCollector::onBuffer(const char *begin, const char *end, void *user
     Counters::bumpShared(counters.after_stop);
     return;
   }
-  DeviceClock clock;
-  clock.pair(
-      [&self] {
-        uint64_t now = 0;
-        return self.get_timestamp(&now) == abi::roctracer::kSuccess ? now : 0;
-      },
-      RecorderRegistry::instance().clock().nsPerTick());
-  std::lock_guard<std::mutex> lock(self.attribution_.mutex());
-  if (clock.isKnown()) {
-    self.attribution_.clock = clock;
-  }
+  std::unique_lock<std::mutex> lock = self.beginBuffer([&self] {
+    uint64_t now = 0;
+    return self.get_timestamp(&now) == abi::roctracer::kSuccess ? now : 0;
+  });
   self.names_.age();
-  Counters::bump(counters.buffers);
   auto *record = reinterpret_cast<const abi::roctracer::Record *>(begin);
   auto *last = reinterpret_cast<const abi::roctracer::Record *>(end);
   while (record < last) {

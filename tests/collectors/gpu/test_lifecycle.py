@@ -115,7 +115,7 @@ def test_a_hanging_flush_ends_with_the_deadline(gpu: FakeGpu) -> None:
         DEEPCONTEXT_GPU_DEADLINE_S="0.5",
     )
     assert output.startswith("True\n")
-    assert "did not come back within" in output
+    assert "did not return within" in output
 
 
 def test_a_forked_child_neither_records_nor_hangs(gpu: FakeGpu) -> None:

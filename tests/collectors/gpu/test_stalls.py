@@ -246,4 +246,4 @@ def test_a_hanging_stop_ends_with_the_deadline(nvidia: FakeGpu) -> None:
         DEEPCONTEXT_GPU_DEADLINE_S="0.5",
     )
     assert output.startswith("True\n")
-    assert "did not come back within" in output
+    assert "did not return within" in output
