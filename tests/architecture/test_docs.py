@@ -32,6 +32,9 @@ PAGES = [
 ]
 # No import of a framework: a page about the command line costs no more than the command line.
 TRAIN = "import sys\nprint('epochs', sys.argv[1:])\n"
+PACKAGE = ROOT / "src" / "deepcontext"
+_BASES = (ROOT, PACKAGE, PACKAGE / "profiler", ROOT / "native", ROOT / "web" / "src")
+_FOLDERS = {folder.name for base in _BASES for folder in base.iterdir() if folder.is_dir()}
 BLOCK = re.compile(r"^(?:<!-- tested: (\S+) -->\n)?```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 OPTIONS = {
     command.name: {name for action in command.parser().actions for name in action.option_strings}
@@ -184,6 +187,19 @@ def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text):
         if "://" not in target:
             assert (page.parent / target).exists(), f"{page.name}: broken link to '{target}'"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_relative)
+def test_paths_in_the_text_exist(page: Path) -> None:
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for name in re.findall(r"`([a-z]\w*/[\w./*]*)`", text):
+        # A file that a reader is told to write, or a path that is not of this repository.
+        if re.search(r"[A-Z]{4}", name) or name.partition("/")[0] not in _FOLDERS:
+            continue
+        bases = (*_BASES, page.parent)
+        # Sources of C++ are named without their ending where there is a header, too.
+        found = [path for base in bases for end in ("", ".*") for path in base.glob(f"{name}{end}")]
+        assert found, f"{page.name}: there is no '{name}'"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=_relative)
