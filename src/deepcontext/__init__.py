@@ -67,7 +67,7 @@ def stop(reason: str = "exit") -> Profile:
 
 
 def scope(name: str) -> Scope:
-    """Give what runs inside a frame of its own: ``with deepcontext.scope("evaluate"): ...``.
+    """Put what runs inside under a named frame: ``with deepcontext.scope("evaluate"): ...``.
 
     As a decorator, ``@deepcontext.scope("evaluate")``, it does so for each call of a function, which
     may be a coroutine or a generator. Does nothing while no session is running, so that it may stay in
@@ -86,7 +86,7 @@ def step() -> None:
 
 
 def __getattr__(name: str) -> object:
-    """Load what needs numpy, the native core or the table of options when it is asked for."""
+    """Load names that need numpy, the native core or the table of options on first use."""
     match name:
         case "start" | "profile":
             from deepcontext import session_start  # noqa: PLC0415
@@ -108,7 +108,7 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    """List what completion is to offer; not `Profile`, as whoever looks at each would load numpy."""
+    """List names for completion; not `Profile`, because looking at it would load numpy."""
     return sorted({*globals(), "profile", "start"})
 
 
@@ -122,7 +122,7 @@ def load_ipython_extension(shell: object) -> None:
 def _profile_class() -> type[Profile]:
     from deepcontext.profiler.model.profile import Profile  # noqa: PLC0415  imports numpy
 
-    # How a notebook shows a profile is the user interface's matter, which the profiler may not know.
+    # The user interface decides how a notebook shows a profile; the profiler may not import it.
     Profile.html_view = staticmethod(_html_of)
     return Profile
 

@@ -8,7 +8,7 @@
     +-- EnvironmentProblem  this machine or an installed package lacks something   exit 4
     +-- ProfileDataError    a profile file is damaged, foreign or too new    exit 5
 
-Anything else that escapes is a bug of ours (exit 70). Messages say what failed, on what, what was
+Anything else that escapes is a bug in deepcontext (exit 70). Messages say what failed, on what, what was
 found against expected, and what to do; the command line adds the "error:" prefix.
 """
 

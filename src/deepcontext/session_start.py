@@ -1,7 +1,7 @@
 """`deepcontext.start` and `deepcontext.profile`: begin a session with options given as keywords.
 
-Part of the facade; a file of its own so that a program that only marks its scopes does not load the
-options. The keywords are those of `profiler/recording/options.py`.
+Part of the facade; a separate file, so that a program that only marks its scopes does not load the
+options. `profiler/recording/options.py` declares the keywords.
 """
 
 from __future__ import annotations

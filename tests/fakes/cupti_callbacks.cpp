@@ -1,4 +1,4 @@
-// The callbacks of the fake CUPTI: on the launching thread, to whoever subscribes.
+// The callbacks of the fake CUPTI: on the launching thread, to the subscriber.
 #include "cupti_device.h"
 #include "cupti_stalls.h"
 

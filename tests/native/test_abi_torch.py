@@ -67,14 +67,14 @@ def test_declarations_equal_the_headers(tmp_path: Path) -> None:
 
 def test_differences_are_noticed(tmp_path: Path) -> None:
     text = _DECLARATIONS.read_text(encoding="utf-8")
-    for ours, wrong in (
+    for declared, wrong in (
         ("kTensorTag = 1", "kTensorTag = 2"),
         ("{200, 88, 96, 304, 208}", "{200, 88, 96, 296, 208}"),
         ("{176, 88, 96, 280, 184}", "{176, 88, 96, 272, 184}"),
         ("bool needs_inputs = false;", ""),
     ):
-        assert text.count(ours) == 1
-        text = text.replace(ours, wrong)
+        assert text.count(declared) == 1
+        text = text.replace(declared, wrong)
     (tmp_path / "abi").mkdir()
     (tmp_path / "abi" / "torch.h").write_text(text, encoding="utf-8")
     done = _compile(tmp_path, tmp_path)

@@ -104,7 +104,7 @@ PROGRAM_LAUNCH_COUNT = MetricDescriptor(
     Aggregation.SUM,
     "executions of compiled programs launched from here",
 )
-# What the program's metrics are called and mean; collectors add theirs to a profile by descriptor.
+# Metrics of every session; a collector adds its metrics to a profile by descriptor.
 KNOWN_METRICS: tuple[MetricDescriptor, ...] = (HOST_TIME_NS, CALL_DURATION_NS, STEP_TIME_NS)
 # Names that metrics had in older profiles, with the names they have now. Before format 1.2 the elapsed
 # time of operators was called processor time.

@@ -50,12 +50,12 @@ def create(path: Path, *, program: str, shim: Path, options: Mapping[str, Any]) 
 
     Args:
         path: the folder, whose parent exists.
-        program: what is run, as the person typed it.
+        program: what is run, as the user typed it.
         shim: the `sitecustomize.py` that children import first.
-        options: what the shim reads, of JSON's types.
+        options: what the shim reads, in JSON types.
 
     Raises:
-        UserError: something else has that name, or it may not be written there.
+        UserError: a file or another folder has that name, or the place may not be written to.
         EnvironmentProblem: the machine fails to write there.
     """
     try:
@@ -91,11 +91,11 @@ def launch_folder(run: Path) -> Path:
 
 
 def profile_path(run: Path) -> Path:
-    """Return where this process writes its profile; its folder is made."""
+    """Return where this process writes its profile, after making the folder."""
     host = _UNSAFE.sub("_", socket.gethostname()).lstrip(".")[:_LONGEST_NAME] or "host"
     folder = run / host
     folder.mkdir(mode=_PRIVATE, exist_ok=True)
-    # Process numbers are used again.
+    # The start time is in the name because process numbers are reused.
     return folder / f"{os.getpid():07}-{time.time_ns() // 1_000_000:x}.dcprof"
 
 
@@ -110,14 +110,14 @@ def _description(run: Path) -> dict[str, Any] | None:
         content = json.loads((run / _JOB).read_bytes())
     except (OSError, ValueError):
         return None
-    is_ours = isinstance(content, dict) and content.get("format") == _FORMAT
-    return content if is_ours else None
+    is_known = isinstance(content, dict) and content.get("format") == _FORMAT
+    return content if is_known else None
 
 
 def _clear(path: Path) -> None:
-    """Remove what an older run left in its directory; refuse any other folder that holds something."""
+    """Remove the files of an older run from its directory; refuse any other folder with content."""
     if not path.is_dir():
-        raise UserError(f"cannot write '{path}': it is no folder; choose another name")
+        raise UserError(f"cannot write '{path}': it exists and is no folder; choose another name")
     entries = list(path.iterdir())
     if entries and not is_run(path):
         raise UserError(
@@ -129,5 +129,5 @@ def _clear(path: Path) -> None:
     shutil.rmtree(launch_folder(path), ignore_errors=True)
     (path / _JOB).unlink(missing_ok=True)
     for folder in (each for each in entries if each.is_dir() and each.name != _LAUNCH):
-        with contextlib.suppress(OSError):  # the person keeps files of their own there
+        with contextlib.suppress(OSError):  # the user keeps files there
             folder.rmdir()

@@ -85,7 +85,7 @@ class Capture:
         steps: number of step marks.
         step_times: durations between two step marks.
         forked_children: processes forked by the program.
-        unrecorded_children: those of them that record nothing.
+        unrecorded_children: number of these that record nothing.
         options: how the session was set up.
         script: what the launcher was asked to run; "" when the program started the session itself.
         cwd: working directory at the start.
@@ -253,7 +253,7 @@ def _notes(counters: Mapping[str, int]) -> list[str]:
 
 
 def _process_name() -> str:
-    """Return the name that `multiprocessing` gave this process, "" where it did not start it."""
+    """Return the name of this process in `multiprocessing`; "" if it was started otherwise."""
     process = sys.modules.get("multiprocessing.process")
     if process is None or process.parent_process() is None:
         return ""

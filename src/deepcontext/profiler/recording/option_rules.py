@@ -38,7 +38,7 @@ class Rule(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Flag(Rule):
-    """True, False, 1 or 0; not "no", which Python takes for true."""
+    """True, False, 1 or 0; not "no", which is true in Python."""
 
     def read(self, value: Any) -> bool:
         """Return the value as a truth value."""
@@ -58,8 +58,8 @@ class Range(Rule):
     Attributes:
         least: the smallest.
         most: the largest.
-        meaning: what is counted, as a message has it: "samples a second".
-        is_whole: whether only whole numbers are meant.
+        meaning: what is counted, for messages: "samples a second".
+        is_whole: whether only whole numbers are allowed.
     """
 
     least: float
@@ -68,7 +68,7 @@ class Range(Rule):
     is_whole: bool = False
 
     def read(self, value: Any) -> float:
-        """Return the value as a number, a whole one where the rule says so."""
+        """Return the value as a number: an integer if the rule wants whole numbers."""
         number = self._number(value)
         if self.least <= number <= self.most:  # nothing is comparable to nan
             return int(number) if self.is_whole else number
@@ -77,9 +77,9 @@ class Range(Rule):
         raise NotAllowedError(f"expected {kind} {bounds}, found {_shown(value)}")
 
     def read_text(self, text: str) -> float:
-        """Return the number that the text says."""
+        """Return the number that the text represents."""
         value: float | str = text
-        for kind in (float, int):  # the last that can read it: "1001" is shown as it was typed
+        for kind in (float, int):  # int wins, so that a message shows "1001" as it was typed
             with contextlib.suppress(ValueError):
                 value = kind(text)
         return self.read(value)
@@ -96,11 +96,11 @@ class Range(Rule):
 
 @dataclass(frozen=True, slots=True)
 class Names(Rule):
-    """Names out of a list: a sequence, or one text with commas between the names.
+    """Names from a list, given as a sequence or as one text with commas between the names.
 
     Attributes:
-        noun: what is named: "counter".
-        known: the names.
+        noun: what the names stand for: "counter".
+        known: the names that are allowed.
     """
 
     noun: str

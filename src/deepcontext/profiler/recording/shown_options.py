@@ -15,7 +15,7 @@ _SUMMARY: Final = "        options: the options of the session.\n"
 
 
 def shows_options(function: _Function) -> _Function:
-    """Put the options in the place of ``**options``, in the signature and in the docstring."""
+    """Replace ``**options`` by the single options, in the signature and in the docstring."""
     signature = inspect.signature(function)
     parameters = list(signature.parameters.values())[:-1]
     parameters += [

@@ -1,7 +1,7 @@
 """The options of a session as options of a command line.
 
-`profile`, `overhead` and the notebook's magic share them, so that overhead is measured at the
-settings one profiles with. Which options there are is `recording/options.py`'s.
+`profile`, `overhead` and the notebook's magic share them, so that overhead is measured with the
+settings of a profile. `recording/options.py` declares the options.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def add_session_options(parser: Parser) -> None:
     """Add the options that shape a session."""
     for option in OPTIONS:
-        meaning = option.meaning.replace("%", "%%")  # argparse fills in what follows a "%"
+        meaning = option.meaning.replace("%", "%%")  # argparse formats the text with "%"
         if isinstance(option.default, bool):
             parser.option(
                 word_of(option),

@@ -113,7 +113,7 @@ class _Launch:
         self._start_ns = time.perf_counter_ns() - begun_ns
 
     def follow_children(self) -> None:
-        """Record the children that `multiprocessing` forks; others find the run directory alone."""
+        """Record children that `multiprocessing` forks; others find the run directory themselves."""
         if self._options.run:
             from deepcontext.profiler.recording.launch import children  # noqa: PLC0415  if asked for
 

@@ -1,9 +1,9 @@
-"""Record the children of a profiled program: those that import a framework, and forks of such ones.
+"""Record the children of a profiled program that import a framework, and forks of such processes.
 
-A child that another program starts (`subprocess`, spawn, a shell) is found by
-`children_path/sitecustomize.py`; a child that `multiprocessing` forks begins a session when its
-`Process` does. A bare `os.fork` stays unrecorded: a daemon or a server may never end. Invariant:
-whatever goes wrong here, the child runs and ends as it would have.
+In a child that is started as a new program (`subprocess`, spawn, a shell),
+`children_path/sitecustomize.py` begins; a child that `multiprocessing` forks begins a session when
+its `Process` begins. A bare `os.fork` stays unrecorded, because a daemon or a server may never end.
+Invariant: whatever goes wrong here, the child runs and ends as it does without the profiler.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     CollectorMaker = Callable[[], Collector]
 
 FRAMEWORKS: Final = ("torch", "jax")
-# Of one process; what comes after is counted in the trust report as a forked child without a profile.
+# Of one process; the trust report counts further ones as forked children without a profile.
 _MOST_FORKED_CHILDREN: Final = 64
-# A driver of a GPU does not survive a fork, and JAX's threads do not either.
+# Neither the driver of a GPU nor JAX's threads survive a fork.
 _NOT_IN_FORKED_CHILDREN: Final = frozenset({"nvidia", "amd", "jax"})
 
 
@@ -54,7 +54,7 @@ class ChildFollower:
     """Begins sessions in the children that `multiprocessing` forks from this process."""
 
     def __init__(self, note: Mapping[str, Any], collectors: Sequence[CollectorMaker]) -> None:
-        """Keep what children are told; see `begin_in_child`."""
+        """Remember what children need; see `begin_in_child`."""
         self._collectors = collectors
         self._run = Path(note["run"])
         self._options = SessionOptions.of(note["session"])
@@ -65,7 +65,7 @@ class ChildFollower:
         os.register_at_fork(after_in_parent=self._count, after_in_child=self._after_fork)
 
     def start_session(self, *, is_forked: bool) -> None:
-        """Begin this process's session, unless one runs."""
+        """Begin the session of this process, unless one is running."""
         import deepcontext  # noqa: PLC0415
 
         manager = deepcontext._MANAGER  # noqa: SLF001  one package
@@ -83,7 +83,7 @@ class ChildFollower:
         self._forked += 1
 
     def _after_fork(self) -> None:
-        """Arrange for `multiprocessing` to call back where its child begins: never before an exec."""
+        """Let `multiprocessing` call back when its child begins, which is never before an exec."""
         util = sys.modules.get("multiprocessing.util")
         is_wanted = any(name in sys.modules for name in FRAMEWORKS)
         if util is not None and is_wanted and self._forked < _MOST_FORKED_CHILDREN:

@@ -71,8 +71,8 @@ def create_run_directory(options: LaunchOptions) -> None:
     """Make the run directory that the options name.
 
     Raises:
-        UserError: it cannot or may not be made there.
-        EnvironmentProblem: the machine fails to.
+        UserError: the directory cannot or may not be made.
+        EnvironmentProblem: the machine fails to make the directory.
     """
     note = {
         "run": options.run,

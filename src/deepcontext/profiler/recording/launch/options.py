@@ -31,7 +31,7 @@ class LaunchOptions:
         strict: whether a program that succeeds exits with an error when its profile has one.
         force: whether the output file is replaced even if it is no profile.
         import_folder: what the interpreter will put first on `sys.path`.
-        run: absolute path of the run directory, where children are recorded; "" where not.
+        run: absolute path of the run directory, if children are recorded; "" if not.
         timings: path of a JSON file for the durations of start and stop, or "" for none.
     """
 

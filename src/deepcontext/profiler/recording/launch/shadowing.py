@@ -1,4 +1,4 @@
-"""Modules of the standard library that the profiler has loaded, and the program has under the same name."""
+"""Modules of the standard library that the profiler has loaded and that the program replaces."""
 
 from __future__ import annotations
 

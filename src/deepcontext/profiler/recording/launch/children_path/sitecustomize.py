@@ -1,12 +1,12 @@
 """Wait in a child of a profiled program for a framework; begin to record when one is imported.
 
-A copy of this file lies in the run directory's folder `.launch`, which children have first on
-PYTHONPATH. A child that imports no framework pays for this file and for one finder that answers
-"not mine". Ends by importing the `sitecustomize` that would have been found, if there is one.
+A copy of this file is in the run directory's folder `.launch`, which children have first on
+PYTHONPATH. A child that imports no framework pays for this file and for one finder that finds
+nothing. Ends by importing the `sitecustomize` that would have been found, if there is one.
 """
 
 # ruff: noqa: INP001  an entry of sys.path, not a package
-# Only what the interpreter has loaded already is imported before a framework is.
+# Until a framework is imported, only modules that the interpreter has loaded already are imported.
 import os
 import sys
 
@@ -55,7 +55,7 @@ def _begin(folder: str) -> None:
         from deepcontext.collectors import ALL  # noqa: PLC0415  the native core
 
         children.begin_in_child(note, ALL, known_modules)
-    except Exception as error:  # noqa: BLE001  no failure of the profiler's may stop the program
+    except Exception as error:  # noqa: BLE001  no failure of the profiler may stop the program
         text = f"[deepcontext] process {os.getpid()} runs unprofiled: {type(error).__name__}: {error}\n"
         import contextlib  # noqa: PLC0415  not before it is needed
 
@@ -66,7 +66,7 @@ def _begin(folder: str) -> None:
 _folder = __file__.rpartition("/")[0]
 sys.path[:] = [entry for entry in sys.path if entry != _folder]
 sys.path_importer_cache.pop(_folder, None)
-# The program itself is recorded from its first line, by the launcher's own sitecustomize.
+# The program itself is recorded from its first line, by the launcher's sitecustomize.
 if "deepcontext.profiler.recording.session" not in sys.modules:
     sys.meta_path.insert(0, _FrameworkWatch(_folder))
 del sys.modules[__name__]
