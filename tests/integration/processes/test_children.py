@@ -239,6 +239,22 @@ def test_what_cannot_be_is_refused(
     assert message in done.stderr
 
 
+def test_merging_a_run_leaves_out_what_is_no_rank(tmp_path: Path) -> None:
+    child = "[sys.executable, '-c', 'import torch; torch.ones(2).sum()']"
+    variables = "{**os.environ, 'RANK': str(rank), 'WORLD_SIZE': '2'}"
+    start = f"subprocess.run({child}, check=True, env={variables})"
+    _, run_ = run(tmp_path, f"import os, subprocess, sys\nfor rank in range(2): {start}\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "deepcontext", "merge", "-o", "job.dcprof", str(run_)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stderr == "[deepcontext] left out: 1 processes that are no ranks\n"
+    assert Profile.load(tmp_path / "job.dcprof").run.ranks == 2
+
+
 def test_commands_take_a_run_directory(tmp_path: Path) -> None:
     _, run_ = run(tmp_path, "import torch\ntorch.ones(2).sum()\n")
     other = run_directory.profiles(run_)[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +17,8 @@ from deepcontext.ui.cli.output import Output, add_force_option
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
+
+    from deepcontext.profiler.model.profile import Profile
 
 
 def _parser() -> Parser:
@@ -55,19 +58,33 @@ exit codes:
 def _run(arguments: argparse.Namespace) -> int:
     # Here, not above: `profile` becomes the program in no more time than its own imports take.
     from deepcontext.profiler.model.merging import merge  # noqa: PLC0415
-    from deepcontext.profiler.model.profile import Profile  # noqa: PLC0415
+    from deepcontext.profiler.model.profile import Profile  # noqa: PLC0415  imports numpy
 
     output = Output(arguments.output, PROFILE, arguments.force)
     files = files_of(arguments.file)
     output.check(files)
     profiles = {name: Profile.load(name) for name in files}
     _check_distinct(files)
+    if files != arguments.file:
+        profiles = _ranks_of(profiles)
     merged = merge(profiles, unrelated=arguments.unrelated)
     output.write(merged.to_bytes())
     if not output.is_stdout:
         next_ = f"deepcontext report {shlex.quote(output.name)}"
         print(f"written to '{output.name}', {merged.run.ranks} ranks; next: {next_}")
     return 0
+
+
+def _ranks_of(profiles: dict[str, Profile]) -> dict[str, Profile]:
+    """Return those of a run's profiles that know their rank, all where none does.
+
+    A run directory holds the launcher and the workers of a loader, too, which are no ranks.
+    """
+    ranks = {name: profile for name, profile in profiles.items() if profile.run.ranks}
+    left_out = len(profiles) - len(ranks)
+    if ranks and left_out:
+        print(f"[deepcontext] left out: {left_out} processes that are no ranks", file=sys.stderr)
+    return ranks or profiles
 
 
 def _check_distinct(names: Sequence[str]) -> None:
