@@ -242,8 +242,12 @@ def test_what_cannot_be_is_refused(
 def test_merging_a_run_leaves_out_what_is_no_rank(tmp_path: Path) -> None:
     child = "[sys.executable, '-c', 'import torch; torch.ones(2).sum()']"
     variables = "{**os.environ, 'RANK': str(rank), 'WORLD_SIZE': '2'}"
-    start = f"subprocess.run({child}, check=True, env={variables})"
-    _, run_ = run(tmp_path, f"import os, subprocess, sys\nfor rank in range(2): {start}\n")
+    program = (
+        "import os, subprocess, sys\n"
+        f"ranks = [subprocess.Popen({child}, env={variables}) for rank in range(2)]\n"
+        "assert not any(rank.wait() for rank in ranks)\n"
+    )
+    _, run_ = run(tmp_path, program)
     done = subprocess.run(
         [sys.executable, "-m", "deepcontext", "merge", "-o", "job.dcprof", str(run_)],
         cwd=tmp_path,
