@@ -43,7 +43,7 @@ CASES = [
     ("variance", "variance", "--shapes"),
     ("shapes", "variance", "the same shapes"),
     ("workers", "data_loading", "no more workers than cores"),
-    ("memory", "memory", "a list they are appended to"),
+    ("memory", "memory", "a list of tensors"),
     ("serving", "memory", "smaller scope"),
     ("ranks", "rank_imbalance", "shards of equal size"),
     # The published case studies.
@@ -60,17 +60,17 @@ CASES = [
     ("gpu_fusion", "kernel_fusion", "CUDA graph"),
     ("gpu_copies", "copies", "pin_memory"),
     ("gpu_synchronisation", "synchronisation", "on the device"),
-    ("gpu_stall", "stall_reasons", "cache of constants"),
+    ("gpu_stall", "stall_reasons", "constant cache"),
     # JAX
     ("jax_recompute", "jax_fusion", "dots_saveable"),
     ("jax_retrace", "recompilation", "pad"),
-    ("jax_waits", "synchronisation", "every many steps"),
+    ("jax_waits", "synchronisation", "only once in many steps"),
     ("jax_layout", "jax_fusion", "layout"),
     ("jax_carry", "jax_fusion", "loop state"),
     ("jax_eager", "kernel_fusion", "@jax.jit"),
-    ("jax_growing", "memory", "appended"),
+    ("jax_growing", "memory", "a list of tensors"),
     ("jax_loop", "kernel_fusion", "jax.lax.scan"),
-    ("jax_roofline", "jax_fusion", "fold it into the product"),
+    ("jax_roofline", "jax_fusion", "fold the fusion into the product"),
 ]
 # Programs without a twin that has the problem.
 HEALTHY = [

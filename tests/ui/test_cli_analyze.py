@@ -116,7 +116,7 @@ def test_an_analyzer_that_fails_does_not_cost_the_report(
     monkeypatch.setattr(analyzers, "installed", lambda: (broken,))
     assert app.main(["report", str(sorting)]) == 0
     out = " ".join(capsys.readouterr().out.split())
-    assert "not known: analyzer 'broken' failed: ZeroDivisionError" in out
+    assert "unknown: analyzer 'broken' failed: ZeroDivisionError" in out
     assert "aten::sort" in out
 
 

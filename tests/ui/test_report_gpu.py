@@ -41,7 +41,7 @@ def test_kernels_are_listed_whatever_launched_them(
 
 def test_without_operators_no_advice_to_import_a_framework(make_profile: Any) -> None:
     text = "\n".join(_report(gpu_profile(make_profile, with_operator=False)))
-    assert "what the GPU did is shown" in text
+    assert "the report shows the GPU's work" in text
     assert "imports PyTorch" not in text
 
 

@@ -208,7 +208,7 @@ def test_nothing_to_show_has_its_cause(make_profile: Any) -> None:
 
     assert "--cpu-rate 0" in told(Status.OFF, 10**9)
     assert "! cpu sampling: unavailable, x" in told(Status.UNAVAILABLE, 10**9)
-    assert "ended before it was sampled" in told(Status.RAN, 10**6)
+    assert "ended before the first sample" in told(Status.RAN, 10**6)
     assert "ended" not in told(Status.RAN, 10**10)
 
 

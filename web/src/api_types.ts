@@ -1,6 +1,6 @@
 // Generated from src/deepcontext/ui/web/answers.py by tools/write_web_types.py; do not edit.
 
-/** Something whose cost can be shown: the total of a metric, or the number of its events. */
+/** A quantity that a view can show: the total of a metric, or the number of its events. */
 export interface Measure {
   key: string;
   label: string;

@@ -1,8 +1,8 @@
-"""Questions to a profile, one a file; each answers with findings. Listed once, here.
+"""Questions about a profile, one in each file, answered with findings. This file lists them once.
 
     findings = run_analyzers(Profile.load("train.dcprof"), min_gain=0.01)
 
-Analyzers return data; they never print. What they know of a profile they ask of `Profile.query()`.
+Analyzers return data and never print. They read a profile through `Profile.query()`.
 """
 
 from __future__ import annotations
@@ -75,29 +75,29 @@ def run_analyzers(
     min_gain: float = 0.0,
     plugins: Sequence[Analyzer] = (),
 ) -> tuple[Finding, ...]:
-    """Ask a profile all questions: the built-in ones, those of installed packages, and `plugins`.
+    """Run the built-in analyzers, the analyzers of installed packages, and `plugins`.
 
     Args:
-        profile: what to look at.
+        profile: the profile.
         only: ids of the analyzers to run; empty runs all.
-        min_gain: share of the profile (0 to 1) that a finding must promise at most.
-        plugins: further analyzers, for example those of `load_plugin`.
+        min_gain: drop findings whose maximum gain is below this share of the profile (0 to 1).
+        plugins: more analyzers, for example from `load_plugin`.
 
     Returns:
-        What was found, largest possible gain first.
+        The findings, largest possible gain first.
 
     Raises:
-        UserError: an unknown id, or an analyzer that fails.
+        UserError: an id is unknown, or an analyzer failed.
     """
     analyzers = select((*ALL, *installed(), *plugins), only)
     return run(profile, analyzers, min_gain=min_gain)
 
 
 def known_findings(profile: Profile) -> Findings:
-    """Return the findings stored in a profile, else what all analyzers find now.
+    """Return the findings stored in a profile, or run all analyzers if none are stored.
 
     Raises:
         QueryError: the stored findings cannot be read.
-        UserError: an analyzer failed; the message names it.
+        UserError: an analyzer failed; the message names the analyzer.
     """
     return stored_or(profile, run_analyzers)

@@ -1,7 +1,7 @@
-"""What an analyzer is, how those of third parties are found, and how all are run.
+"""What an analyzer is, how third-party analyzers are found, and how analyzers are run.
 
-Does not know the built-in analyzers (`deepcontext.analyzers.ALL`). Invariant: a fault in a third
-party's analyzer is an error that names it, never a lost report without a word.
+Does not know the built-in analyzers (`deepcontext.analyzers.ALL`). Invariant: a fault in a
+third-party analyzer is an error that names the analyzer, never a silently lost report.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ ENTRY_POINTS: Final = "deepcontext.analyzers"
 
 @dataclass(frozen=True, slots=True)
 class Analyzer:
-    """One question to a profile.
+    """One question about a profile.
 
     Attributes:
-        id: lower-case words joined by "_"; findings carry it.
-        question: what it asks, one line.
-        find: answers it; a pure function.
-        names_place_only: it says where time goes and not what is wrong there; its findings are
-            left out where another analyzer that ran has one on the same call path, and where the
-            share of the run makes them "info".
+        id: lower-case words joined by "_"; findings carry this id.
+        question: the question, one line.
+        find: pure function that answers the question.
+        names_place_only: the analyzer says where time goes, not what is wrong there; its findings
+            are dropped if another analyzer that ran has a finding on the same call path, or if
+            their share of the run makes them "info".
     """
 
     id: str
@@ -47,15 +47,15 @@ class Analyzer:
 def run(
     profile: Profile, analyzers: Sequence[Analyzer], *, min_gain: float = 0.0
 ) -> tuple[Finding, ...]:
-    """Run analyzers and return their findings, those that promise most first.
+    """Run analyzers and return their findings, largest possible gain first.
 
     Args:
-        profile: what to look at.
-        analyzers: which to run.
+        profile: the profile.
+        analyzers: analyzers to run.
         min_gain: see `promising`.
 
     Raises:
-        UserError: an analyzer failed; the message names it.
+        UserError: an analyzer failed; the message names the analyzer.
     """
     found = _weighed(profile, analyzers)
     places_only = {analyzer.id for analyzer in analyzers if analyzer.names_place_only}
@@ -69,9 +69,9 @@ def run(
 
 
 def promising(findings: Iterable[Finding], min_gain: float) -> tuple[Finding, ...]:
-    """Leave out findings that promise less than `min_gain`, a share of the profile (0 to 1).
+    """Drop findings whose maximum gain is below `min_gain`, a share of the profile (0 to 1).
 
-    Findings whose gain the profile cannot bound are kept.
+    Findings without a bound are kept.
     """
     return tuple(
         each for each in findings if each.gain is None or each.gain.upper_bound_share >= min_gain
@@ -79,7 +79,7 @@ def promising(findings: Iterable[Finding], min_gain: float) -> tuple[Finding, ..
 
 
 def _weighed(profile: Profile, analyzers: Sequence[Analyzer]) -> list[Finding]:
-    """Return all findings, weighed; places are left out that are next to nothing of the run."""
+    """Return all findings, weighed, without bare locations that are a tiny part of the run."""
     weigh = weighing(profile)
     found = []
     for analyzer in analyzers:
@@ -92,7 +92,7 @@ def _weighed(profile: Profile, analyzers: Sequence[Analyzer]) -> list[Finding]:
 
 
 def _is_explained(profile: Profile, finding: Finding, reasons: Sequence[Finding]) -> bool:
-    """Say whether a finding's costliest node is above or below one of another finding."""
+    """Return whether a finding's costliest node is above or below a node of another finding."""
     end = profile.tree.subtree_end
     return any(
         low <= high < int(end[low])
@@ -103,10 +103,10 @@ def _is_explained(profile: Profile, finding: Finding, reasons: Sequence[Finding]
 
 
 def select(analyzers: Sequence[Analyzer], only: Sequence[str]) -> tuple[Analyzer, ...]:
-    """Return those whose ids are in `only`, all when it is empty.
+    """Return the analyzers whose ids are in `only`, or all analyzers when `only` is empty.
 
     Raises:
-        UserError: there is no such analyzer.
+        UserError: `only` names an unknown analyzer.
     """
     known = [analyzer.id for analyzer in analyzers]
     for name in only:
@@ -119,7 +119,7 @@ def installed() -> tuple[Analyzer, ...]:
     """Return the analyzers that installed packages register as entry points.
 
     Raises:
-        UserError: one of them cannot be loaded, or is no analyzer.
+        UserError: an entry point cannot be loaded, or is not an analyzer.
     """
     found: list[Analyzer] = []
     for entry in importlib.metadata.entry_points(group=ENTRY_POINTS):
@@ -135,12 +135,12 @@ def installed() -> tuple[Analyzer, ...]:
 
 
 def load_plugin(path: Path) -> tuple[Analyzer, ...]:
-    """Return the analyzers of a Python file: its list `ANALYZERS`, or its one `ANALYZER`.
+    """Return the analyzers of a Python file: its list `ANALYZERS`, or its single `ANALYZER`.
 
     Raises:
-        UserError: there is no such file, it fails, or has neither.
+        UserError: the file does not exist, fails, or has neither name.
     """
-    # A path without the suffix of Python source has no loader, whatever is in the file.
+    # A path without the suffix of Python source has no loader, whatever the file contains.
     spec = importlib.util.spec_from_file_location(f"deepcontext_plugin_{path.stem}", path)
     if not path.is_file() or spec is None or spec.loader is None:
         raise UserError(f"cannot read plug-in '{path}': expected a Python file (*.py)")
@@ -172,5 +172,5 @@ def _findings(analyzer: Analyzer, profile: Profile) -> list[Finding]:
     except Exception as error:
         raise UserError(
             f"analyzer '{analyzer.id}' failed: {type(error).__name__}: {error}; "
-            "leave it out with --only, and report it to whoever wrote it"
+            "leave it out with --only, and report the error to its author"
         ) from error

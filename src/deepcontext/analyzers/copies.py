@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
 
 _LEAST_SHARE: Final = 0.08
-# Joining skip connections or tokens is part of many models; more than this is not.
+# Joining skip connections or tokens is part of many models, but does not take more than this.
 _LEAST_JOINED: Final = 0.25
-# One conversion before the first step is what the advice asks for.
+# The advice itself leads to one conversion before the first step.
 _LEAST_CALLS: Final = 5
 # Source: names of cuDNN's and MIOpen's transposing kernels, as profilers show them.
 _LAYOUT_KERNELS: Final = ("nchwtonhwc", "nhwctonchw", "nchw2nhwc", "nhwc2nchw", "batched_transpose")
@@ -63,12 +63,12 @@ def _operators(profile: Profile) -> list[Finding]:
 
 
 def _called(operators: Query) -> Query:
-    """Leave out the backward, the optimizer and the loader, of which other analyzers speak."""
+    """Leave out the backward, the optimizer and the loader, which other analyzers judge."""
     return source_locations.apart(operators.phase("none", "forward", "other"))
 
 
 def _joins(profile: Profile) -> list[Finding]:
-    """Report functions that spend much of the time on making tensors of others, as growing one does."""
+    """Report functions that spend much of the time on joining tensors, for example in a loop."""
     metric = HOST_TIME_NS.name
     whole = total(profile, metric)
     found = []
@@ -94,17 +94,17 @@ def _joins(profile: Profile) -> list[Finding]:
                 },
                 gain=source_locations.bound_of_copies(profile, HOST_TIME_NS.name, location.value),
                 advice=(
-                    "a tensor that grows by cat in a loop is copied whole every time: write into a "
-                    "preallocated one (cache[:, step] = value), or keep the parts in a list and "
+                    "a tensor that grows by cat in a loop is copied completely every time: write into "
+                    "a preallocated tensor (cache[:, step] = value), or keep the parts in a list and "
                     "join them once after the loop"
                 ),
-                misleads="parts of a fixed size that a model joins once a layer (skip connections)",
+                misleads="a model joins parts of a fixed size once in each layer (skip connections)",
             )
         )
     return found
 
 
-# What Python code writes that is nothing but a copy, and dispatches to one.
+# Operators that Python code calls and that do nothing but dispatch to a copy.
 _WRAPPERS: Final = frozenset({"aten::reshape", "aten::flatten", "aten::float", "aten::type_as"})
 
 
@@ -124,15 +124,15 @@ def _operator_finding(profile: Profile, location: source_locations.Location) -> 
         gain=source_locations.bound_of_copies(profile, HOST_TIME_NS.name, location.value),
         advice=_CONVERSION_ADVICE if converts else _LAYOUT_ADVICE,
         misleads=(
-            "the operator after it is so much faster on the copy that the copy pays; most "
-            "of the bound is for caches, which tensors larger than them do not use; types are not recorded, "
-            "so a change of type and one of device look alike"
+            "the next operator is so much faster on the copy that the copy pays off; most of the "
+            "bound is cache effects, which do not apply to tensors larger than the caches; types are "
+            "not recorded, so changes of type and of device look alike"
         ),
     )
 
 
 def _layer_finding(profile: Profile, layer: ConvertingLayer) -> Finding:
-    """Report a function that converts what it is given, computes, and converts back."""
+    """Report a function that converts its inputs, computes, and converts back."""
     location = layer.conversions
     share = location.value / total(profile, HOST_TIME_NS.name)
     by_copies = source_locations.bound_of_copies(profile, HOST_TIME_NS.name, location.value)
@@ -140,8 +140,8 @@ def _layer_finding(profile: Profile, layer: ConvertingLayer) -> Finding:
         profile,
         HOST_TIME_NS.name,
         layer.whole.value,
-        "one operator in the place of this function's conversions and pointwise operators costs "
-        "nothing; it still reads and writes once",
+        "one operator that replaces this function's conversions and pointwise operators costs "
+        "nothing; in fact it still reads and writes once",
     )
     return Finding(
         id="copies",
@@ -159,18 +159,18 @@ def _layer_finding(profile: Profile, layer: ConvertingLayer) -> Finding:
         },
         gain=max(by_operator, by_copies, key=lambda gain: gain.upper_bound),
         advice=(
-            "make the layer one operator: torch's own (rms_norm, layer_norm) converts as it "
-            "computes, and so does the function compiled (torch.compile)"
+            "make the layer one operator: torch's operators (rms_norm, layer_norm) and compiled "
+            "functions (torch.compile) convert while they compute"
         ),
         misleads=(
-            "the function is no layer, and its conversions have nothing to do with one another; "
-            "torch's operator rounds elsewhere than the function does"
+            "the function is not a layer, and its conversions are unrelated; torch's operator rounds "
+            "at other points than the function"
         ),
     )
 
 
 _CONVERSION_ADVICE: Final = (
-    "convert once, outside the step, or create the tensor with the type and device it is needed in"
+    "convert once, outside the step, or create the tensor with the needed type on the needed device"
 )
 _LAYOUT_ADVICE: Final = (
     "leave out the copy: views (transpose, expand, slicing) need no contiguous() before "
@@ -221,9 +221,9 @@ def _device_copies(profile: Profile) -> list[Finding]:
         is_host = any("HtoD" in name or "DtoH" in name for name in names)
         advice = (
             "copy from pinned memory (pin_memory=True in the loader, tensor.pin_memory()) with "
-            "non_blocking=True, so that it overlaps with kernels; copy less, or less often"
+            "non_blocking=True, so that the copy overlaps with kernels; copy less, or less often"
             if is_host
-            else "work in location, or keep one buffer; avoid cat and clone of large tensors"
+            else "work in place, or keep one buffer; avoid cat and clone of large tensors"
         )
         title = (
             f"{', '.join(sorted(names))} from {source_locations.location_text(profile, location.frame)}: "

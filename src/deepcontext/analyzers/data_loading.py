@@ -1,4 +1,4 @@
-"""Data loading: the step waits for its batch, or more workers were started than there are cores."""
+"""Data loading: the step waits for its batch, or there are more workers than cores."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
     from deepcontext.profiler.model.query import Query
 
-# What a loader in the same process takes is computing, and may be all a small model needs.
+# A loader in the same process computes, which may be most of a small model's work.
 _LEAST_SHARE: Final = 0.25
-# With workers the wait should vanish, so a smaller one is worth a look.
+# With workers the wait should vanish, so a smaller wait is already worth reporting.
 _LEAST_SHARE_WITH_WORKERS: Final = 0.15
 _WORKERS: Final = "_MultiProcessingDataLoaderIter"
 
@@ -37,8 +37,8 @@ def _find(profile: Profile) -> list[Finding]:
     least = _LEAST_SHARE_WITH_WORKERS if workers else _LEAST_SHARE
     findings = []
     crowded = source_locations.crowded_ns(profile)
-    # Workers are processes of their own. Where other programs took this process's cores, they took
-    # those of the workers, too, and the wait says nothing about the loader.
+    # Workers are separate processes. If other programs took this process's cores, they also took the
+    # workers' cores, and the wait says nothing about the loader.
     if share >= least and not (workers and crowded):
         findings.append(_waiting(profile, scopes, value, workers))
     if workers > profile.run.cpu_count > 0 and (share >= least or crowded):
@@ -47,7 +47,7 @@ def _find(profile: Profile) -> list[Finding]:
 
 
 def _start_up_ns(profile: Profile, scopes: Query) -> int:
-    """Return what the longest call of each loader took beyond the others' mean: workers start once."""
+    """Return the start-up time of workers: each loader's longest call minus the mean of the others."""
     rows = profile.metrics.get(CALL_DURATION_NS.name)
     if rows is None or rows.maximum is None:
         return 0
@@ -69,9 +69,9 @@ def _waiting(profile: Profile, scopes: Query, value: int, workers: int) -> Findi
         )
     else:
         advice = (
-            f"load in the background: {_advised_workers(cores)}, persistent_workers=True; for samples "
-            "that are cheap, fetch whole batches at once (__getitems__, or slices of one tensor) "
-            "instead of collating samples"
+            f"load in the background: {_advised_workers(cores)}, persistent_workers=True; if samples "
+            "are cheap, fetch whole batches at once (__getitems__, or slices of one tensor) instead "
+            "of collating samples"
         )
     return Finding(
         id="data_loading",
@@ -88,12 +88,12 @@ def _waiting(profile: Profile, scopes: Query, value: int, workers: int) -> Findi
             "core_count": cores,
         },
         gain=source_locations.bound(
-            profile, HOST_TIME_NS.name, value, "every batch is there when it is asked for"
+            profile, HOST_TIME_NS.name, value, "every batch is ready when it is needed"
         ),
         advice=f"{advice}; with a GPU also pin_memory=True and .to(device, non_blocking=True)",
         misleads=(
-            "the program does little else, as a benchmark of the loader or a very short run does; "
-            "the cores are busy with the model already, so that workers take them from it"
+            "the program does little else, as in a benchmark of the loader or a very short run; the "
+            "model already keeps the cores busy, so workers would take cores from it"
         ),
     )
 
@@ -124,7 +124,7 @@ def _oversubscribed(profile: Profile, scopes: Query, lost: int, workers: int) ->
             profile,
             HOST_TIME_NS.name,
             lost,
-            "every batch is there when it is asked for, and the training loop always has its core",
+            "every batch is ready when it is needed, and the training loop always has its core",
         ),
         advice=f"start no more workers than cores ({cores}), and leave one for the training loop",
         misleads="the workers sleep most of the time, waiting for a disk or a network",
@@ -132,10 +132,10 @@ def _oversubscribed(profile: Profile, scopes: Query, lost: int, workers: int) ->
 
 
 def _workers_per_loader(profile: Profile, scopes: Query) -> int:
-    """Return the forked processes per iterator with workers, 0 where there is none.
+    """Return the forked processes per iterator with workers, 0 without workers.
 
-    The number of workers is not recorded; the children the process forked and the iterators it made
-    are. An iterator draws its seed once, with `random_` below its constructor.
+    The number of workers is not recorded, but forked children and iterators are. An iterator draws
+    its seed once, with `random_` below its constructor.
     """
     names = [profile.frame(node).name for node in scopes.nodes().tolist()]
     if not any(_WORKERS in name for name in names):

@@ -1,4 +1,4 @@
-"""Device starvation: the GPU has nothing to do, and the path the host was on meanwhile."""
+"""Device starvation: time in which the GPU is idle, by the host's call path at that time."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def _finding(
             "non_blocking=True"
             if loads_data
             else "give the GPU more work at once: larger batches, torch.compile with "
-            "mode='reduce-overhead' or CUDA graphs, no waiting for values (see synchronisation); "
-            "move work of this line out of the step"
+            "mode='reduce-overhead' or CUDA graphs, no reads of values (see synchronisation); move "
+            "this line's work out of the step"
         ),
         misleads="another process uses the same GPU; the profile covers start-up more than steps",
     )

@@ -1,4 +1,4 @@
-"""What an analyzer says: one thing to change, where, on what evidence, for what gain at most.
+"""What an analyzer returns: one thing to change, its location, the evidence, the maximum gain.
 
 Does not format numbers (`ui/`). Invariant: a finding is data; the same profile always gives the same
 findings in the same order.
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 SECTION: Final = "findings"
 _LAYOUT: Final = 1
-# A finding from this share of the profile's cost on is worth an hour, or a day, of somebody's time.
+# A finding of at least this share of the profile's cost is worth an hour, or a day, of work.
 _WARNING_SHARE: Final = 0.05
 _HIGH_SHARE: Final = 0.25
 
 
 class Severity(enum.StrEnum):
-    """How much a finding matters, least first."""
+    """How much a finding matters, in ascending order."""
 
     INFO = "info"
     WARNING = "warning"
@@ -32,12 +32,12 @@ class Severity(enum.StrEnum):
 
     @property
     def rank(self) -> int:
-        """0 for the least."""
+        """Position in ascending order, 0 for the lowest severity."""
         return list(Severity).index(self)
 
     @classmethod
     def of_share(cls, share: float) -> Severity:
-        """Return the severity of something that costs this share (0 to 1) of the profile."""
+        """Return the severity of a cost of this share (0 to 1) of the profile."""
         if share >= _HIGH_SHARE:
             return cls.HIGH
         return cls.WARNING if share >= _WARNING_SHARE else cls.INFO
@@ -45,16 +45,16 @@ class Severity(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """What a change saves at most.
+    """The maximum saving of a change.
 
     Attributes:
-        metric: what is saved, for example ``host_time_ns``.
-        upper_bound: the most that can be saved, in the metric's unit.
-        upper_bound_share: the same as a part of the profile's total of the metric, 0 to 1. Time
-            outside operators is not in that total, so the share of the elapsed time is smaller.
-        assumption: under which this is the bound; one sentence.
-        run_share: for time, the same as a part of the elapsed time of the run, 0 to 1; None where
-            that says nothing. `analyzers.run_analyzers` fills it in.
+        metric: the saved metric, for example ``host_time_ns``.
+        upper_bound: maximum saving, in the metric's unit.
+        upper_bound_share: the same as a share of the profile's total of the metric, 0 to 1. This
+            total excludes time outside operators, so the share of the elapsed time is smaller.
+        assumption: assumption under which the bound holds; one sentence.
+        run_share: for time, the same as a share of the elapsed time of the run, 0 to 1; None where
+            such a share has no meaning. `analyzers.run_analyzers` fills it in.
     """
 
     metric: str
@@ -70,11 +70,11 @@ class Finding:
 
     Attributes:
         id: id of the analyzer.
-        severity: how much it matters.
-        title: one line that names the place and the problem.
-        nodes: ids of the nodes that show it, the costliest first.
+        severity: how much the finding matters.
+        title: one line that names the location and the problem.
+        nodes: ids of the nodes that show the problem, the costliest first.
         evidence: measured values by name; a unit ends the name, shares (0 to 1) end in ``_share``.
-        gain: what a change saves at most, or None where the profile cannot bound it.
+        gain: maximum saving of a change, or None where the profile gives no bound.
         advice: what to do.
         misleads: when the advice is wrong.
     """
@@ -90,7 +90,7 @@ class Finding:
 
     @property
     def order(self) -> tuple[float, int, str, tuple[int, ...]]:
-        """Sorts findings by what they promise of the run, largest first."""
+        """Key that sorts findings by their maximum gain for the run, largest first."""
         gain = 0.0
         if self.gain is not None:
             share = self.gain.run_share

@@ -1,11 +1,11 @@
 """Forward/backward imbalance: a backward that takes many times its forward.
 
 The backward of a matrix product is two products, so twice the forward is expected. Indexing with a
-tensor is singled out: its backward adds up rows one by one, or sorts the indices on a GPU.
+tensor is judged separately: its backward adds up rows one by one, or sorts the indices on a GPU.
 
-The longest call of each backward counts as one of the others: a first one loads libraries, or compiles
-the backward of a `torch.compile` region. A backward's own backward (gradients of gradients) was asked
-for, and is left out.
+The longest call of each backward counts as an average call, because the first call loads libraries, or
+compiles the backward of a `torch.compile` region. The backward of a backward (gradients of gradients)
+is intended and left out.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from deepcontext.profiler.model.query import Query
 if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
 
-# Twice is the rule for products; writing gradients, sums over broadcast dimensions add to it.
+# Products take twice the forward; writing gradients and sums over broadcast dimensions add to this.
 _LEAST_RATIO: Final = 6.0
 _LEAST_SHARE: Final = 0.10
-# Its forward is dear, too, on a CPU; what is advised replaces both.
+# On a CPU the forward is expensive too; the advised operator replaces both.
 _LEAST_INDEX_RATIO: Final = 0.25
 _LEAST_INDEX_SHARE: Final = 0.05
 _AUTOGRAD_NODE: Final = re.compile(r"Backwards?\d*$")
-# Those of the former add up rows, dearer than reading them; those of a product of few rows write a
-# gradient as large as its weights. Neither has a form with a cheaper backward.
+# The backward of index_select and gather adds up rows, which costs more than reading them; the backward
+# of a product of few rows writes a gradient as large as its weights. Neither has a cheaper form.
 _NO_CHEAPER: Final = frozenset({"aten::index_select", "aten::gather"}) | PRODUCTS
 
 
@@ -79,7 +79,7 @@ def _parents(query: Query) -> Query:
 
 
 def _not_judged(profile: Profile, backwards: Query, metric: str) -> source_locations.Ints:
-    """Return what is no part of an ordinary backward: first calls, and backwards of backwards.
+    """Return costs that are no part of an ordinary backward: first calls, backwards of backwards.
 
     Returns:
         the metric, in its unit, with descendants, shape (nodes,).
@@ -91,10 +91,10 @@ def _not_judged(profile: Profile, backwards: Query, metric: str) -> source_locat
 
 
 def _first_calls(backwards: Query, metric: str) -> source_locations.Ints:
-    """Return what the longest call of each took beyond the mean of the others, shape (nodes,).
+    """Return by how much each node's longest call exceeds the mean of the others, shape (nodes,).
 
     Returns:
-        ns; 0 where calls are not timed one by one in this metric.
+        ns; 0 where calls are not timed individually in this metric.
     """
     profile = backwards.profile
     extra = np.zeros(len(profile.tree), np.int64)
@@ -123,7 +123,7 @@ def _named_apart(parents: Query, *, index: bool) -> Query:
 
 @dataclass(frozen=True, slots=True)
 class _Cost:
-    """Parts of what a place cost: its forward, and what is no part of an ordinary backward."""
+    """Parts of a location's cost: its forward, and costs outside an ordinary backward."""
 
     forward: int
     not_judged: int
@@ -182,21 +182,21 @@ def _judge(
 
 _ADVICE: Final = (
     "look at the operators of the backward below this node: a large zero-filled gradient, a sort, "
-    "or a sum over a broadcast dimension can often be avoided by another forward"
+    "or a sum over a broadcast dimension can often be avoided by a different forward"
 )
 _MISLEADS: Final = (
-    "the forward is a cheap view or reduction whose backward must write a full tensor; few calls, "
-    "the first of which sets up the backward's libraries"
+    "the forward is a cheap view or reduction whose backward must write a full tensor; there are few "
+    "calls, and the first call sets up the backward's libraries"
 )
 
 
 _CPU_EMBEDDING_ADVICE: Final = (
     "on a CPU gather rows with table.index_select(0, index.flatten()): its backward adds whole "
-    "rows at once, that of embedding walks through the indices; sparse=True avoids the table-sized "
-    "gradient"
+    "rows at once, while the backward of embedding walks through the indices; sparse=True avoids the "
+    "table-sized gradient"
 )
 _CPU_EMBEDDING_MISLEADS: Final = (
-    "the model is trained on GPUs, where the backward of embedding is the fast one; "
+    "the model is trained on GPUs, where the backward of embedding is faster; "
     "padding_idx and max_norm have no counterpart in index_select"
 )
 
@@ -204,18 +204,18 @@ _CPU_EMBEDDING_MISLEADS: Final = (
 def _advice(profile: Profile) -> tuple[str, str]:
     advice = (
         "gather rows with torch.index_select or torch.nn.functional.embedding instead of "
-        "table[index]: their backward adds rows directly, the one of indexing sorts or serialises "
-        "them; sparse=True avoids the table-sized gradient"
+        "table[index]: their backward adds rows directly, while the backward of indexing sorts or "
+        "serialises them; sparse=True avoids the table-sized gradient"
     )
     misleads = (
-        "index_select adds with atomics on GPUs: with many duplicate indices, or on AMD GPUs, that "
-        "can be slower than the sort; measure with your own index distribution. A table-sized "
+        "index_select adds with atomics on GPUs, which can be slower than the sort with many "
+        "duplicate indices or on AMD GPUs; measure with your index distribution. A table-sized "
         "gradient is filled with zeros either way"
     )
     if "amd" in source_locations.vendors(profile):
         advice = (
-            "compare table[index], index_select and embedding on this AMD GPU with your own "
-            "indices before changing; for skewed indices sum duplicates first (torch.unique with "
+            "compare table[index], index_select and embedding on this AMD GPU with your indices "
+            "before changing; for skewed indices sum duplicates first (torch.unique with "
             "return_inverse, then index_add)"
         )
     return advice, misleads

@@ -1,7 +1,7 @@
 """Hotspot: one operator of one line, other than dense mathematics, that takes much of the time.
 
-Matrix products and convolutions are what a model is for and are left out here: a model whose time
-they take is healthy, and `precision` looks at them.
+Matrix products and convolutions are the purpose of a model and are left out: a model that spends its
+time on them is healthy, and `precision` judges them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from deepcontext.profiler.summaries.jax import operations as jax_operations
 if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
 
-# Below a third, making it free makes the program less than 1.5 times as fast.
+# Below a third, removing the whole cost makes the program less than 1.5 times as fast.
 _LEAST_SHARE: Final = 1 / 3
 _DENSE_KERNELS: Final = ("gemm", "conv", "cutlass", "nvjet", "xmma", "flash", "cijk_", "fmha")
 
@@ -56,23 +56,22 @@ def _find(profile: Profile) -> list[Finding]:
                 ),
                 advice=_advice(name),
                 misleads=(
-                    "the line is the work the program exists for; then only a better algorithm or "
-                    "kernel helps"
+                    "the line is the program's purpose; then only a better algorithm or kernel helps"
                 ),
             )
         )
     return findings
 
 
-# By a part of the operator's name; the first that fits. What is advised keeps the result the same,
-# or says what it changes.
+# By a part of the operator's name; the first match counts. The advice keeps the result, or says what
+# changes.
 _ADVICE: Final = {
     ("sort", "topk", "unique", "kthvalue", "median"): (
-        "sort only what changed since the last step, only as many as are needed (topk instead of "
-        "sort), or once before the loop"
+        "sort only values that changed since the last step, only as many as are needed (topk "
+        "instead of sort), or once before the loop"
     ),
     ("rand", "bernoulli", "normal_", "uniform_", "dropout", "multinomial"): (
-        "draw random numbers for many steps at once, in the shape and on the device they are needed"
+        "draw random numbers for many steps at once, in the needed shape and on the needed device"
     ),
     ("index", "gather", "scatter", "embedding", "take"): (
         "move fewer elements: gather each row once (unique indices), keep rows wide and contiguous, "
@@ -100,7 +99,8 @@ _ADVICE: Final = {
         "compile the function around it (torch.compile), which vectorises and fuses it"
     ),
     ("norm", "var", "std", "mean", "sum"): (
-        "reduce once what is reduced several times, along the dimension that is contiguous in memory"
+        "avoid repeated reductions of the same values, and reduce along the dimension that is "
+        "contiguous in memory"
     ),
 }
 
@@ -134,10 +134,10 @@ def _costly(profile: Profile, metric: str) -> Query:
         carrying = Query(profile, profile.exclusive(metric) > 0)
         return source_locations.without(carrying, Query(profile, products))
     others = source_locations.operators(profile, lambda name: name not in DENSE)
-    # Other analyzers speak of the optimizer and the loader.
+    # Other analyzers judge the optimizer and the loader.
     mask = source_locations.apart(others).mask()
-    # A dense operator's backward work lies below it under its own names: `mm` below AddmmBackward0.
-    # Compiling inside a compiled region is the region's own time; `recompilation` speaks of it.
+    # A dense operator's backward lies below it under other names: `mm` below AddmmBackward0. Compiling
+    # inside a compiled region counts as the region's exclusive time; `recompilation` judges it.
     marked = source_locations.compiling(profile).mask().astype(np.int64)
     is_compiling = profile.tree.inclusive(marked) > 0
     return Query(profile, mask & ~is_compiling & (profile.exclusive(metric) > 0))
@@ -148,7 +148,7 @@ def _is_dense_hlo(name: str) -> bool:
 
 
 def _dense_fusions(profile: Profile) -> set[str]:
-    """Return the names of fusions around a product, whose own name need not say so."""
+    """Return the names of fusions around a product, which the names may not show."""
     if not source_locations.has_jax(profile):
         return set()
     fusions = jax_operations.fusions(profile)

@@ -28,15 +28,15 @@ _LEAST_MOVED: Final = 0.10
 # XLA names a fusion after its operations: "transpose_copy_fusion".
 _MOVES: Final = ("copy", "transpose")
 _LEAST_RECOMPUTED: Final = 0.10
-# Of the runs of a line in the recomputation; both are sampled.
+# Runs in the forward divided by runs in the recomputation, for one line; both are sampled.
 _LEAST_COMPUTED_BEFORE: Final = 0.8
 _LEAST_FUSION: Final = 0.15
-# Of the device time; a shorter operation's rate is noise.
+# Share of the device time; the rate of a shorter operation is noise.
 _LEAST_TIMED: Final = 0.01
 _NEAR_THE_ROOF: Final = 0.5
-# Device time that is less of the elapsed time is not what the program waits for.
+# With a smaller share of the elapsed time, the program does not wait for the device.
 _LEAST_BUSY: Final = 0.05
-# Flop a byte at which no CPU or GPU of today is limited by arithmetic.
+# Flop per byte below which arithmetic limits no current CPU or GPU.
 _MEMORY_BOUND: Final = 1.0
 
 
@@ -48,7 +48,7 @@ def _find(profile: Profile) -> list[Finding]:
 
 
 def _moved(profile: Profile) -> list[Finding]:
-    """Report operations that only put values elsewhere, whoever asked for them."""
+    """Report operations that only move values, whether written by the user or inserted by XLA."""
     moves = _moves(profile)
     value = moves.total(source_locations.DEVICE_TIME)
     share = value / total(profile, source_locations.DEVICE_TIME)
@@ -66,10 +66,10 @@ def _moved(profile: Profile) -> list[Finding]:
             "of it inserted by XLA), most of it for "
             f"{source_locations.location_text(profile, found[0].frame)}",
             (
-                "let the layout of the result be that of its use: keep one order of dimensions "
-                "(NHWC for convolutions on a CPU, batch dimensions first for products), so that "
-                "nothing is transposed around this line; read the old value of loop state before "
-                "it is overwritten, and donate arguments that are (donate_argnums)"
+                "give the result the layout of its use: keep one order of dimensions (NHWC for "
+                "convolutions on a CPU, batch dimensions first for products), so that nothing is "
+                "transposed around this line; read the old value of loop state before it is "
+                "overwritten, and donate arguments that are overwritten (donate_argnums)"
             ),
             source_locations.bound_of_copies(profile, source_locations.DEVICE_TIME, value),
         )
@@ -77,7 +77,7 @@ def _moved(profile: Profile) -> list[Finding]:
 
 
 def _moves(profile: Profile) -> Query:
-    """Select copies, transposes, and fusions that are named so and compute nothing."""
+    """Select copies, transposes, and fusions with such names that compute nothing."""
     named = source_locations.nodes_named(
         profile, FrameKind.HLO, lambda name: any(each in name for each in _MOVES)
     )
@@ -111,10 +111,10 @@ def _recomputed(profile: Profile) -> list[Finding]:
 
 
 def _done_twice(profile: Profile) -> int:
-    """Return the device time of what was computed again, ns, where it had been computed before.
+    """Return the device time of values that were computed twice, ns.
 
-    XLA merges what is computed twice in one program, and gives the one operation either name: a line
-    that ran less often in the forward was not computed twice.
+    XLA merges equal computations of one program and gives the operation either name, so a line that
+    ran less often in the forward was not computed twice.
     """
     is_user = profile.frames.is_user_code()
     first = _runs_by_line(profile, Phase.FORWARD, is_user)
@@ -137,9 +137,9 @@ def _runs_by_line(profile: Profile, phase: Phase, is_user: source_locations.Mask
 def _by_line(
     profile: Profile, phase: Phase, is_user: source_locations.Mask, values: source_locations.Ints
 ) -> dict[int, int]:
-    """Return the sum of values over operations of a phase, by line of the user's own code.
+    """Return the sum of values over operations of a phase, by line of user code.
 
-    Loops lie above what they run, so nodes count without those below them.
+    Loops lie above their operations, so nodes count without their descendants.
     """
     nodes = np.flatnonzero((profile.tree.phase == phase) & (values > 0))
     owner = source_locations.climb(profile, nodes, is_user)
@@ -168,9 +168,9 @@ def _memory_bound(profile: Profile) -> list[Finding]:
 
 @dataclass(frozen=True, slots=True)
 class _Roof:
-    """The best rates of a profile's own operations: a roofline that needs no table of devices.
+    """The best rates of the profile's operations: a roofline that needs no table of devices.
 
-    The device's true roof is at or above it, so a position below it is at most too good.
+    The device's true roof is at or above this roof, so a position below it is at most too good.
 
     Attributes:
         bytes_per_second: the highest bandwidth of one operation.
@@ -182,7 +182,7 @@ class _Roof:
 
     @classmethod
     def of(cls, operations: Sequence[jax_operations.Operation], whole_ns: int) -> _Roof:
-        """Return the roof of operations, those too short to time left out."""
+        """Return the roof of the operations that are long enough to time."""
         timed = [each for each in operations if each.device_ns >= _LEAST_TIMED * whole_ns]
         return cls(
             max((each.bytes_per_second for each in timed), default=0.0),
@@ -190,11 +190,11 @@ class _Roof:
         )
 
     def is_memory_bound(self, fusion: jax_operations.Operation) -> bool:
-        """Say whether the roof above a fusion is that of the memory."""
+        """Return whether memory bandwidth limits a fusion."""
         return fusion.intensity * self.bytes_per_second <= self.flops_per_second
 
     def position(self, fusion: jax_operations.Operation) -> float:
-        """Return what a fusion attained of what is attainable at its intensity, 0 to 1.
+        """Return a fusion's rate as a share of the attainable rate at its intensity, 0 to 1.
 
         Source: Williams, Waterman and Patterson, "Roofline", CACM 52(4), 2009: attainable flop/s
         is the smaller of peak flop/s and bandwidth times flop/byte.
@@ -238,19 +238,19 @@ def _fusion_finding(profile: Profile, fusion: jax_operations.Operation, roof: _R
             profile,
             source_locations.DEVICE_TIME,
             saved,
-            "it ran at the roofline" if is_far else "its values never left the registers",
+            "the fusion runs at the roofline" if is_far else "its values never leave the registers",
         ),
         advice=(
-            "it is far from what this device's memory gave other operations: look at its layout "
-            "(transposes, strided slices) and size (vmap or batch small arrays), or whether its "
-            "functions (exp, tanh, random bits) are arithmetic that is not counted as such"
+            "other operations got a much higher memory bandwidth: check the fusion's layout "
+            "(transposes, strided slices), its size (vmap or batch small arrays), and whether its "
+            "functions (exp, tanh, random bits) need more arithmetic than is counted"
             if is_far
-            else "it is near what memory allows: keep values in a narrower type (bfloat16), or pass "
-            "over the data fewer times (fold it into the product before or after it)"
+            else "the fusion is near the memory bandwidth: keep values in a narrower type (bfloat16), "
+            "or pass over the data fewer times (fold the fusion into the product before or after it)"
         ),
         misleads=(
-            "the roofline is made of the best rates in this profile, which operations on small, "
-            "cached arrays raise; transcendental functions cost more than the flop they count as"
+            "the roofline consists of the best rates in this profile, which operations on small, "
+            "cached arrays raise; transcendental functions cost more than their counted flop"
         ),
     )
 
@@ -268,10 +268,10 @@ def _finding(
         gain=gain,
         advice=advice,
         misleads=(
-            "device times of short programs are sampled; what is recomputed saves memory that the "
-            "program may need"
+            "device times of short programs are sampled; recomputing saves memory that the program "
+            "may need"
         ),
     )
 
 
-ANALYZER = Analyzer("jax_fusion", "what do XLA's own operations and fusions cost?", _find)
+ANALYZER = Analyzer("jax_fusion", "what do operations and fusions of XLA cost?", _find)

@@ -1,9 +1,8 @@
-"""Kernel fusion: many small operators where one would do.
+"""Kernel fusion: many small operators where one operator would suffice.
 
-Regions that are known: an optimizer that walks over parameters one by one, attention written out, a
-recurrent cell (`recurrent_cells.py`), and chains of pointwise operators in one function. With a GPU,
-short kernels below one function; with JAX, functions outside of `jit` that launch a program for each
-operation.
+Recognises an optimizer that walks over parameters one by one, hand-written attention, a recurrent cell
+(`recurrent_cells.py`), and chains of pointwise operators in one function. With a GPU, short kernels
+below one function; with JAX, functions outside of `jit` that launch a program for each operation.
 """
 
 from __future__ import annotations
@@ -38,8 +37,8 @@ _HOST: Final = HOST_TIME_NS.name
 _LEAST_SHARE: Final = 0.15
 _LEAST_ATTENTION_SHARE: Final = 0.05
 _LEAST_OPERATORS: Final = 5
-# A step of a foreach or fused optimizer calls a dozen operators however many parameters there are;
-# Adam calls about ten for each, so this is a model of ten parameters.
+# A step of a foreach or fused optimizer calls a dozen operators for any number of parameters; Adam
+# calls about ten for each parameter, so this limit is a model of ten parameters.
 _LEAST_CALLS_A_STEP: Final = 100
 # Source: https://docs.pytorch.org/docs/2.13/optim.html#algorithms
 _WITH_FUSED: Final = frozenset({"Adagrad", "Adam", "AdamW", "SGD"})
@@ -79,7 +78,7 @@ def _optimizers(profile: Profile) -> list[Finding]:
     whole = total(profile, _HOST)
     found = []
     for scope in scopes:
-        # A closure that the step was given is no part of the optimizer.
+        # A closure passed to the step is no part of the optimizer.
         inside = Query(profile, _subtree(profile, scope.id)).phase("optimizer")
         value, calls = inside.total(_HOST), _calls(profile, scope.id)
         if value / whole < _LEAST_SHARE or not calls:
@@ -113,8 +112,8 @@ def _optimizer_finding(profile: Profile, node: int, value: int, a_step: float) -
         gain=source_locations.bound(profile, _HOST, value, "the optimizer costs nothing"),
         advice=_optimizer_advice(name),
         misleads=(
-            "few large parameters: then the operators are not small, and fusing saves memory "
-            "traffic only; foreach=True needs more memory for its temporaries"
+            "there are few large parameters, so the operators are not small, and fusing only saves "
+            "memory traffic; foreach=True needs more memory for its temporaries"
         ),
     )
 
@@ -123,16 +122,16 @@ def _optimizer_advice(name: str) -> str:
     if name in _WITHOUT_FOREACH:
         return (
             f"torch has no form of {name} that updates all parameters at once: use another "
-            "optimizer, or let it do less a step (LBFGS: max_iter, history_size)"
+            "optimizer, or reduce its work in a step (LBFGS: max_iter, history_size)"
         )
     if name in _WITH_FUSED:
         return (
-            f"make it torch.optim.{name}(..., fused=True), which updates all parameters in a few "
-            "operators, on CPUs, too"
+            f"use torch.optim.{name}(..., fused=True), which updates all parameters in a few "
+            "operators, on CPUs too"
         )
     return (
         f"give {name} the argument foreach=True, which updates all parameters in a few operators; "
-        "an optimizer that is not torch's own may have a fused form under another name"
+        "an optimizer from another package may have a fused form under another name"
     )
 
 
@@ -168,7 +167,7 @@ def _attention(profile: Profile, is_user: source_locations.Mask) -> list[Finding
                 id="kernel_fusion",
                 severity=Severity.of_share(share),
                 title=(
-                    "attention is written out as products and a softmax at "
+                    "hand-written attention (products and a softmax) at "
                     f"{source_locations.location_text(profile, location.frame)}"
                 ),
                 nodes=location.nodes[:8],
@@ -182,11 +181,11 @@ def _attention(profile: Profile, is_user: source_locations.Mask) -> list[Finding
                 ),
                 advice=(
                     "use torch.nn.functional.scaled_dot_product_attention (is_causal=True for a "
-                    "causal mask): one operator that never writes the matrix of scores"
+                    "causal mask), one operator that never writes the matrix of scores"
                 ),
                 misleads=(
-                    "the scores are needed themselves, or changed in a way that "
-                    "scaled_dot_product_attention has no argument for (then: flex_attention); at "
+                    "the program needs the scores, or changes them in a way that "
+                    "scaled_dot_product_attention has no argument for (flex_attention may have); at "
                     "short lengths both cost the same"
                 ),
             )
@@ -195,16 +194,16 @@ def _attention(profile: Profile, is_user: source_locations.Mask) -> list[Finding
 
 
 def _called_pointwise(profile: Profile) -> Query:
-    """Select the pointwise operators that Python code calls, the optimizer's and the loader's left out."""
+    """Select the pointwise operators that Python code calls, except in optimizer and loader."""
     operators = source_locations.operators(profile, POINTWISE).phase("none", "forward", "other")
     operators = source_locations.apart(operators)
-    # What torch's own operators are made of (a loss, a norm) is theirs: one call of Python's.
+    # Operators inside an operator (a loss, a norm) belong to it, because Python called it once.
     is_operator = profile.is_kind(FrameKind.OPERATOR)
     return Query(profile, operators.mask() & ~is_operator[profile.tree.parent.clip(0)])
 
 
 def _pointwise(profile: Profile, operators: Query, *, skip: bool) -> list[Finding]:
-    """Report functions, the user's own or a library's, that call chains of pointwise operators."""
+    """Report functions of the user or a library that call chains of pointwise operators."""
     softmax = source_locations.operators(profile, SOFTMAX).mask()
     found = []
     whole = total(profile, _HOST)
@@ -257,16 +256,16 @@ def _pointwise_finding(
             profile,
             _HOST,
             location.value,
-            "these operators and their backward cost nothing; fused, they still read and write once",
+            "these operators and their backward cost nothing; even fused, they read and write once",
         ),
         advice=(
-            f"{source_locations.decorate('@torch.compile', function)}, which makes chains of such operators "
-            "one kernel, or use the operator that torch has for it (layer_norm, rms_norm, gelu, "
-            "cross_entropy with label_smoothing)"
+            f"{source_locations.decorate('@torch.compile', function)}, which fuses chains of such "
+            "operators into one kernel, or use torch's operator for the computation (layer_norm, "
+            "rms_norm, gelu, cross_entropy with label_smoothing)"
         ),
         misleads=(
-            "shapes change from call to call, so that compiling costs more than it saves; the "
-            "operators do not follow one another, as in a function that only calls others"
+            "shapes change from call to call, so compiling costs more than it saves; the operators "
+            "do not follow one another, as in a function that only calls other functions"
         ),
     )
 
@@ -313,7 +312,7 @@ def _short_kernels(profile: Profile) -> list[Finding]:
                     profile,
                     metric,
                     location.value,
-                    "these kernels cost nothing; fused, they still read and write once",
+                    "these kernels cost nothing; even fused, they read and write once",
                 ),
                 advice=(
                     "make the optimizer fused (fused=True) or foreach"
@@ -321,7 +320,7 @@ def _short_kernels(profile: Profile) -> list[Finding]:
                     else "compile the function (torch.compile, jax.jit), or replay it as a CUDA "
                     "graph (torch.compile with mode='reduce-overhead')"
                 ),
-                misleads="the kernels run while a longer one runs on another stream",
+                misleads="the kernels run while a longer kernel runs on another stream",
             )
         )
     return found
@@ -341,4 +340,4 @@ def _calls(profile: Profile, node: int) -> int:
     return int(counts_or_zeros(profile, CALL_DURATION_NS.name)[node])
 
 
-ANALYZER = Analyzer("kernel_fusion", "do many small operators do what one could?", _find)
+ANALYZER = Analyzer("kernel_fusion", "could one operator replace many small ones?", _find)

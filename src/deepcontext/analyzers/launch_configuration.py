@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 _GRID: Final = "grid_block_count"
 _BLOCK: Final = "block_thread_count"
 _LEAST_SHARE: Final = 0.05
-# Where the profile does not say how many multiprocessors the GPU has: few for any GPU, so that the
-# finding holds, but not by how much.
+# Used if the profile does not record the GPU's multiprocessors: too few for any GPU, so the finding is
+# right, but has no bound.
 _FEW_BLOCKS: Final = 16
 _WARP: Final = {"nvidia": 32, "amd": 64}
 
@@ -46,7 +46,7 @@ def _find(profile: Profile) -> list[Finding]:
 
 
 def _multiprocessors(profile: Profile) -> int:
-    """Return the least number of multiprocessors of the GPUs recorded, 0 where it is not known."""
+    """Return the smallest number of multiprocessors of the recorded GPUs, 0 where unknown."""
     counts: list[int] = []
     for vendor in source_locations.vendors(profile):
         try:
@@ -73,7 +73,7 @@ def _small_grid(profile: Profile, node: int, blocks: float, processors: int) -> 
             profile,
             source_locations.GPU_TIME,
             round(value * (1 - blocks / processors)),
-            f"all {processors} multiprocessors of the GPU shared its work evenly",
+            f"all {processors} multiprocessors of the GPU share its work evenly",
         )
     return Finding(
         id="launch_configuration",
@@ -90,7 +90,9 @@ def _small_grid(profile: Profile, node: int, blocks: float, processors: int) -> 
         },
         gain=gain,
         advice="work on larger batches or split the reduction, so that there are more blocks",
-        misleads="the kernel runs beside others on another stream; blocks are large and few on purpose",
+        misleads=(
+            "the kernel runs beside kernels of another stream; the blocks are large and few on purpose"
+        ),
     )
 
 
@@ -103,14 +105,14 @@ def _where(profile: Profile, node: int) -> str:
 
 def _odd_block(profile: Profile, node: int, threads: float, warp: int) -> Finding:
     value = int(profile.exclusive(source_locations.GPU_TIME)[node])
-    # Threads of the last warp of a block that do nothing.
+    # Share of idle threads in the last warp of a block.
     idle = 1 - threads / (-(-threads // warp) * warp)
     return Finding(
         id="launch_configuration",
         severity=Severity.of_share(idle * value / total(profile, source_locations.GPU_TIME)),
         title=(
             f"'{profile.frame(node).name}' from {_where(profile, node)} has blocks of {threads:.0f} "
-            f"threads, no multiple of the {warp} this GPU runs together"
+            f"threads, not a multiple of the {warp} threads that this GPU runs together"
         ),
         nodes=(node,),
         evidence={"block_threads_count": round(threads, 1), "warp_threads_count": warp},
@@ -118,13 +120,13 @@ def _odd_block(profile: Profile, node: int, threads: float, warp: int) -> Findin
             profile,
             source_locations.GPU_TIME,
             round(value * idle),
-            "idle threads of a warp did its work",
+            "idle threads of a warp share the work",
         ),
         advice=(
             f"use blocks of a multiple of {warp} threads; a kernel written for warps of 32 leaves "
             "half of a 64-wide wavefront idle on AMD GPUs"
         ),
-        misleads="the kernel waits for memory: then idle threads cost nothing",
+        misleads="the kernel waits for memory, so idle threads cost nothing",
     )
 
 

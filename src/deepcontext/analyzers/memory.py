@@ -1,7 +1,7 @@
-"""Memory: which line only grows, which holds memory at the peak, which allocates again and again.
+"""Memory: lines that only grow, lines that hold memory at the peak, lines that allocate repeatedly.
 
-Needs the metrics `growth_bytes`, `peak_bytes` and `alloc_bytes`, for devices with the prefix
-``gpu_``; of JAX what the compiler says of its programs. Silent in profiles that have none.
+Needs the metrics `growth_bytes`, `peak_bytes` and `alloc_bytes`, for devices with the prefix ``gpu_``;
+for JAX the compiler's figures about programs. Profiles without these give no finding.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ if TYPE_CHECKING:
     from deepcontext.profiler.summaries.jax.memory import ProgramMemory
 
 _MIB: Final = 1 << 20
-# Less than this at the peak is no one's worry.
+# A smaller peak is no problem.
 _LEAST_PEAK: Final = 64 * _MIB
-# Below, activations fit every device that anybody trains on.
+# Smaller activations fit into every device used for training.
 _LEAST_ACTIVATIONS: Final = 1024 * _MIB
 _LEAST_SHARE: Final = 0.50
-# Allocated over the run by what was held at once, and allocations at one line.
+# Bytes allocated in the run divided by bytes held at once, and allocations at one line.
 _LEAST_CHURN: Final = 100.0
 _LEAST_ALLOCATIONS: Final = 1000
-# Allocated over the run by what was held at the peak.
+# Bytes allocated in the run divided by bytes held at the peak.
 _ALLOCATED_ONCE: Final = 1.05
-# What has to be added over the steps looked at, in itself and by what is held at the peak.
+# Minimum growth over the observed steps, in bytes and as a share of the peak.
 _LEAST_GROWTH: Final = _MIB
 _LEAST_GROWTH_SHARE: Final = 0.01
-# What grows in every step is no cache that fills; it is judged by what a training run would add.
+# Memory that grows in every step is not a filling cache; it is judged by its growth in a training run.
 _STEPS_OF_A_RUN: Final = 10_000
 _LEAST_STEPS: Final = 5
-# Of what a compiled program uses while it runs, and of its launches that were looked at.
+# Share of the memory that a running compiled program uses, and share of its observed launches.
 _LEAST_DONATED: Final = 0.20
 _LEAST_FED_BACK: Final = 0.5
 
@@ -83,7 +83,7 @@ def _leaks(profile: Profile, prefix: str, peak: int) -> list[Finding]:
                     id="memory",
                     severity=Severity.WARNING,
                     title=f"{_memory(prefix)} allocated at {source_locations.location_text(profile, frame)} "
-                    f"grew in {grown.grown_steps} of {grown.steps} steps and was not given back",
+                    f"grew in {grown.grown_steps} of {grown.steps} steps and was not freed",
                     nodes=location.nodes[:8],
                     evidence={
                         metric: location.value,
@@ -91,8 +91,8 @@ def _leaks(profile: Profile, prefix: str, peak: int) -> list[Finding]:
                         "grown_steps_count": grown.grown_steps,
                     },
                     advice=(
-                        "look for what keeps the tensors of past steps: a list they are appended "
-                        "to, a loss that is summed without .item(), float() or .detach()"
+                        "look for code that keeps the tensors of past steps: a list of tensors, or a "
+                        "loss that is summed without .item(), float() or .detach()"
                     ),
                     misleads="the program collects its results on purpose",
                 )
@@ -112,14 +112,14 @@ def _owner(profile: Profile, prefix: str, peak: int) -> list[Finding]:
     held = Query(profile).where(**{f"{metric}__gt": 0})
     holders = source_locations.by_line(held, metric, _LEAST_SHARE * peak)
     if not holders or holders[0].value == peak:
-        return []  # one line, and nothing else, says nothing
+        return []  # a single line with all the memory carries no information
     share = holders[0].value / peak
     if _is_mostly(profile, prefix, "parameter", holders[0]):
-        return []  # fewer of them are another program
+        return []  # a model with fewer parameters is another program
     if peak < _LEAST_ACTIVATIONS and _is_mostly(profile, prefix, "activation", holders[0]):
         return []  # a small model in training keeps them for its backward
     if _is_kept(profile, prefix, holders[0]):
-        return []  # a pool of a server, weights, a table of data: what the program works on
+        return []  # data that the program works on: a server's pool, weights, a table
     where = source_locations.location_text(profile, holders[0].frame)
     return [
         Finding(
@@ -128,18 +128,18 @@ def _owner(profile: Profile, prefix: str, peak: int) -> list[Finding]:
             title=f"{share:.0%} of the {_memory(prefix)} in use at the peak was allocated at {where}",
             nodes=holders[0].nodes[:8],
             evidence={metric: holders[0].value, "peak_share": share},
-            gain=Gain(metric, holders[0].value, share, "nothing of this line is held at the peak"),
+            gain=Gain(metric, holders[0].value, share, "this line holds nothing at the peak"),
             advice=(
-                "free it before the peak (del, smaller scope), recompute it "
-                "(torch.utils.checkpoint), or keep it in a narrower type"
+                "free this memory before the peak (del, smaller scope), recompute the tensors "
+                "(torch.utils.checkpoint), or keep them in a narrower type"
             ),
-            misleads="the program needs it all at once: then only a smaller batch helps",
+            misleads="the program needs all of it at once, so only a smaller batch helps",
         )
     ]
 
 
 def _is_mostly(profile: Profile, prefix: str, role: str, location: Location) -> bool:
-    """Say whether most of what a line holds has a role."""
+    """Return whether most of a line's memory has a role."""
     metric = f"{prefix}peak_{role}_bytes"
     if metric not in profile.metrics:
         return False
@@ -148,10 +148,10 @@ def _is_mostly(profile: Profile, prefix: str, role: str, location: Location) -> 
 
 
 def _is_kept(profile: Profile, prefix: str, location: Location) -> bool:
-    """Say whether a line allocated a few times, and all of it was held at the peak.
+    """Return whether a line allocated only a few times, and all its memory was held at the peak.
 
-    What steps allocate anew comes to more than was held at one time; what a program gathers, to more
-    pieces. Whether the rest is needed, and how long, a profile does not say.
+    Memory that every step allocates adds up to more than was held at once; memory that a program
+    collects has more pieces. A profile does not record whether and how long the rest is needed.
     """
     metric = f"{prefix}alloc_bytes"
     if metric not in profile.metrics:
@@ -185,13 +185,13 @@ def _churn(profile: Profile, prefix: str, peak: int) -> list[Finding]:
             nodes=location.nodes[:8],
             evidence={metric: location.value, "alloc_share": share, "allocations_count": count},
             advice="allocate a buffer once and write into it (out=, in-place operators)",
-            misleads="a caching allocator serves them from freed memory at little cost",
+            misleads="a caching allocator reuses freed memory at little cost",
         )
     ]
 
 
 def _not_donated(profile: Profile, program: ProgramMemory) -> list[Finding]:
-    """State that goes in and comes out, while both the old and the new are kept."""
+    """Report state that a program takes and returns, while old and new values are both kept."""
     saved = min(program.argument_bytes, program.output_bytes) - program.alias_bytes
     share = saved / program.run_bytes
     if share < _LEAST_DONATED or program.fed_back_share < _LEAST_FED_BACK:
@@ -200,7 +200,7 @@ def _not_donated(profile: Profile, program: ProgramMemory) -> list[Finding]:
         Finding(
             id="memory",
             severity=Severity.WARNING,
-            title=f"{program.program} is given what it returned, and keeps the old beside the new",
+            title=f"{program.program} takes its previous results and keeps old and new values at once",
             nodes=_calls_of(profile, program),
             evidence={
                 "argument_bytes": program.argument_bytes,
@@ -212,9 +212,9 @@ def _not_donated(profile: Profile, program: ProgramMemory) -> list[Finding]:
                 "memory_in_use_bytes",
                 saved,
                 share,
-                "all results take the place of arguments",
+                "all results replace arguments in place",
             ),
-            advice="donate the arguments that are replaced: jax.jit(..., donate_argnums=...)",
+            advice="donate the replaced arguments: jax.jit(..., donate_argnums=...)",
             misleads="the old values are needed after the call",
         )
     ]
@@ -228,17 +228,17 @@ def _temporary(profile: Profile, program: ProgramMemory) -> list[Finding]:
         Finding(
             id="memory",
             severity=Severity.INFO,
-            title=f"{share:.0%} of what {program.program} uses while it runs is temporary",
+            title=f"{share:.0%} of the memory of {program.program} while it runs is temporary",
             nodes=_calls_of(profile, program),
             evidence={"temp_bytes": program.temp_bytes, "run_bytes": program.run_bytes},
             gain=Gain(
                 "memory_in_use_bytes", program.temp_bytes, share, "no intermediate value is kept"
             ),
             advice=(
-                "keep less for the backward (jax.checkpoint around the layers), loop over a part of "
-                "the batch at a time (jax.lax.map, scan), or compute in a narrower type"
+                "keep less for the backward (jax.checkpoint around the layers), process the batch in "
+                "parts (jax.lax.map, scan), or compute in a narrower type"
             ),
-            misleads="everything fits: memory that is there costs nothing",
+            misleads="everything fits, so using the memory costs nothing",
         )
     ]
 
@@ -254,7 +254,7 @@ def _calls_of(profile: Profile, program: ProgramMemory) -> tuple[int, ...]:
 
 
 def _allocations(profile: Profile, metric: str, location: Location) -> int:
-    """Return how many allocations lie at and below the nodes of a place."""
+    """Return how many allocations lie at and below the nodes of a location."""
     inclusive = profile.tree.inclusive(profile.counts(metric))
     return int(inclusive[list(location.nodes)].sum())
 
@@ -264,5 +264,5 @@ def _memory(prefix: str) -> str:
 
 
 ANALYZER = Analyzer(
-    "memory", "who holds memory at the peak, who allocates all the time, what only grows?", _find
+    "memory", "which lines hold memory at the peak, allocate all the time, or only grow?", _find
 )

@@ -1,6 +1,6 @@
 """Precision: matrix products in float32 without tensor cores.
 
-Types are known from the names of GPU kernels only; a profile without GPU says nothing here.
+Only the names of GPU kernels reveal types, so a profile without a GPU gives no finding.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _finding(profile: Profile, nodes: tuple[int, ...], value: int, *, is_double:
             "on, or torch.autocast with bfloat16; in JAX jax_default_matmul_precision"
         ),
         misleads=(
-            "the computation needs the digits (TF32 keeps 10 bits of the mantissa, bfloat16 7); "
+            "the computation needs the precision (TF32 keeps 10 bits of the mantissa, bfloat16 7); "
             "the GPU has no tensor cores"
         ),
     )

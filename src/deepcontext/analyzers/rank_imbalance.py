@@ -1,8 +1,8 @@
-"""Rank imbalance: lines that take one rank of a job longer, while the others wait for it.
+"""Rank imbalance: lines that take longer on one rank of a job, while the other ranks wait.
 
-Asked of merged profiles (`deepcontext merge`); of one process it says nothing. Processes are compared
-that run the same program and meet in collectives: the frontend, the engine and the workers of a server
-have different work, and a line of one is none of the others'.
+Needs a merged profile (`deepcontext merge`). Compares only processes that run the same program and meet
+in collectives, because the frontend, the engine and the workers of a server do different work in
+different lines.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     Ranks = Sequence[tuple[int, int]]
 
 _MOST: Final = 5
-# Of the elapsed time of a rank: starting and importing differ by less between processes alike.
+# Share of a rank's elapsed time; starting and importing differ by less between equal processes.
 _LEAST_SHARE: Final = 0.05
 _LEAST_NS: Final = 100_000_000
 # Where ranks wait for each other: operators, scopes of the back ends, kernels, operations of XLA.
@@ -81,9 +81,9 @@ def _peers(profile: Profile, ranks: Ranks) -> list[Ranks]:
 
 
 def _working_ns(profile: Profile) -> source_locations.Ints:
-    """Return the time of each node that is the rank's own doing, shape (nodes,), int64.
+    """Return the time of each node in which its rank works, shape (nodes,), int64.
 
-    Left out are collectives, what was waited at lines that have some, and imports.
+    Left out are collectives, waits at lines with collectives, and imports.
     """
     tree = profile.tree
     values = rank_summary.line_time(profile).copy()
@@ -105,7 +105,7 @@ def _is_collective(frame: Frame) -> bool:
 
 
 def _is_program(frame: Frame) -> bool:
-    """Say whether a frame may be the body of the script, which is the first such of a process."""
+    """Return whether a frame may be the script's body: the first such frame of a process."""
     return frame.name == "<module>" and is_user_file(frame.file)
 
 
@@ -114,7 +114,7 @@ def _is_imported(frame: Frame) -> bool:
 
 
 def _nodes_of(profile: Profile, accepts: Callable[[Frame], bool]) -> source_locations.Mask:
-    """Return which nodes have such a frame, shape (nodes,), bool."""
+    """Return which nodes have an accepted frame, shape (nodes,), bool."""
     return np.array([accepts(frame) for frame in profile.frames], np.bool_)[profile.tree.frame]
 
 
@@ -142,7 +142,7 @@ def _finding(profile: Profile, ranks: Ranks, line: UnevenLine, elapsed_ns: int) 
             metric="elapsed time",
             upper_bound=excess * len(ranks),
             upper_bound_share=min(1.0, excess / elapsed_ns),
-            assumption="the line takes every rank its mean, and all ranks wait for the slowest",
+            assumption="the line takes the mean time on every rank, and all ranks wait for the slowest",
         ),
         advice=(
             "give the ranks equal work: shards of equal size, batches of equal length (bucket by "
@@ -150,8 +150,8 @@ def _finding(profile: Profile, ranks: Ranks, line: UnevenLine, elapsed_ns: int) 
             "programs"
         ),
         misleads=(
-            "one rank has work that others need not do (logging, validation, checkpoints); nothing "
-            "waits for the slowest rank"
+            "one rank has extra work (logging, validation, checkpoints); nothing waits for the "
+            "slowest rank"
         ),
     )
 

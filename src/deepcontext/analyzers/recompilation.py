@@ -20,12 +20,12 @@ from deepcontext.profiler.summaries.setup_time import setup_time
 if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
 
-# torch names the n-th compilation of its m-th piece of code so.
+# torch's name for the n-th compilation of the m-th piece of code.
 _REGION: Final = re.compile(r"Torch-Compiled Region: (?:\d+/)?(\d+)/(\d+)$")
-# The first change of a size makes that size dynamic; that is how torch.compile is meant to work.
+# The first change of a size makes this size dynamic, as torch.compile intends.
 _LEAST_RECOMPILATIONS: Final = 2
 _LEAST_JAX_SHARE: Final = 0.05
-# The weights of a model have a handful of shapes, and each is made by functions of JAX's own.
+# The weights of a model have a few shapes, and functions of JAX create each weight.
 _LEAST_OF_LIBRARY: Final = 8
 _STATIC: Final = "static argument"
 
@@ -83,9 +83,9 @@ def _torch(profile: Profile) -> list[Finding]:
                     "sizes, and pass numbers that change as tensors"
                 ),
                 misleads=(
-                    "a handful of shapes, each used many times: compiling each once can be the "
-                    "fastest; the bound has the first compilation in it, and leaves out what was "
-                    "compiled inside a region that was running"
+                    "there are few shapes, each used many times: compiling each shape once can be "
+                    "the fastest; the bound includes the first compilation, and excludes "
+                    "compilations inside a running region"
                 ),
             )
         )
@@ -93,14 +93,14 @@ def _torch(profile: Profile) -> list[Finding]:
 
 
 def _graph_breaks(profile: Profile) -> list[Finding]:
-    """Report compiled regions that run below another one: what follows a graph break."""
+    """Report compiled regions that run below another region, because they follow a graph break."""
     regions = _regions(profile)
     all_nodes = [node for each in regions.values() for nodes in each.values() for node in nodes]
     if not all_nodes:
         return []
     query = _query(profile, all_nodes)
     inner = Query(profile, query.mask() & profile.tree.below(query.mask()))
-    # A piece is below the one before it, so each level is asked alone for its lines.
+    # Each piece is below the previous piece, so lines are collected for each node separately.
     lines: dict[tuple[str, int], list[int]] = {}
     owners = source_locations.climb(profile, inner.nodes(), profile.frames.is_user_code())
     for node, owner in zip(inner.nodes().tolist(), owners.tolist(), strict=True):
@@ -119,7 +119,7 @@ def _graph_breaks(profile: Profile) -> list[Finding]:
             nodes=location.nodes[:8],
             evidence={"calls_count": location.count},
             advice=(
-                "remove what cannot be traced at that line (print, .item(), data-dependent "
+                "remove code that cannot be traced at that line (print, .item(), data-dependent "
                 "'if', calls of C extensions); TORCH_LOGS=graph_breaks prints the reason, and "
                 "torch.compile(fullgraph=True) turns breaks into errors"
             ),
@@ -130,7 +130,7 @@ def _graph_breaks(profile: Profile) -> list[Finding]:
 
 
 def _by_line(profile: Profile, nodes: list[int]) -> source_locations.Location:
-    """Return the nodes of one line as a place; calls of pieces below pieces count once each."""
+    """Return the nodes of one line as a location; calls of nested pieces count once each."""
     (location, *_) = source_locations.by_line(_query(profile, nodes), HOST_TIME_NS.name)
     return location
 
@@ -178,7 +178,7 @@ def _jax_finding(
                 dict.fromkeys(change for row in rows[:3] for change in row.changes[:1])
             ),
         },
-        gain=Gain("elapsed time", spent, min(share, 1.0), "it is compiled only once"),
+        gain=Gain("elapsed time", spent, min(share, 1.0), "the function is compiled only once"),
         advice=_jax_advice(rows),
         misleads="every shape is used often enough to pay for its compilation",
     )
@@ -192,18 +192,18 @@ def _jax_advice(rows: list[jax_programs.Recompilation]) -> str:
         return (
             f"make the jitted function once, outside the loop (name = jax.jit(...) above it): a "
             "lambda, a functools.partial or an inner function made in the loop is a new function "
-            f"each time, and so are jax.numpy calls on new shapes; where '{function}' is no "
-            "function of yours, make that array once, or put the line under jax.jit"
+            f"each time, and so are jax.numpy calls on new shapes; if '{function}' is not your "
+            "function, make the array once, or put the line under jax.jit"
         )
     if not rows[0].is_of_user:
         return (
-            f"put the lines that call '{function}' under one jax.jit: outside of it, each operation "
-            "is a program of its own for every new shape"
+            f"put the lines that call '{function}' under one jax.jit: outside of jit, each operation "
+            "becomes a separate program for every new shape"
         )
     if all(change.startswith(_STATIC) for row in rows for change in row.changes):
         return (
-            "pass what changes (evidence: 'changes') as an array: leave it out of static_argnames "
-            "and static_argnums; where it must be static, keep it to a few values"
+            "pass the changing argument (evidence: 'changes') as an array, not in static_argnames or "
+            "static_argnums; if the argument must be static, keep it to a few values"
         )
     return (
         "pad the changed arguments (evidence: 'changes') to a few shapes; pass numbers that change "
@@ -212,7 +212,7 @@ def _jax_advice(rows: list[jax_programs.Recompilation]) -> str:
 
 
 def _jit_nodes(profile: Profile, function: str, at: jax_programs.Source | None) -> tuple[int, ...]:
-    """Return the calls of a jitted function, those from the line `at` where there are some."""
+    """Return the calls of a jitted function, only calls from the line `at` if there are any."""
     query = source_locations.nodes_named(
         profile, FrameKind.OPERATOR, {f"jit({function})", function}
     )

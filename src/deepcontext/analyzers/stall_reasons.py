@@ -22,21 +22,21 @@ _NO_STALLS: Final = ("selected", "not_selected")
 # Source: NVIDIA, "Nsight Compute, Kernel Profiling Guide", section "Warp Stall Reasons".
 _ADVICE: Final = {
     "long_scoreboard": (
-        "it waits for global memory: make accesses contiguous and wider (vectorised loads), fuse "
-        "the kernel with its neighbours so that values stay in registers"
+        "the kernel waits for global memory: make accesses contiguous and wider (vectorised loads), "
+        "fuse the kernel with its neighbours so that values stay in registers"
     ),
-    "short_scoreboard": "it waits for shared memory or special functions: avoid bank conflicts",
-    "math_pipe": "its arithmetic unit is full: use a cheaper type or tensor cores",
+    "short_scoreboard": "the kernel waits for shared memory or special functions: avoid bank conflicts",
+    "math_pipe": "an arithmetic unit is fully used: use a cheaper type or tensor cores",
     "imc": (
-        "it misses the cache of constants: read parameters once, index constants by values that "
-        "are the same in a warp; conversions of types with vector instructions need fewer"
+        "the kernel misses the constant cache: read parameters once, index constants by values that "
+        "are equal within a warp; type conversions with vector instructions need fewer constants"
     ),
-    "lg_throttle": "it issues too many memory instructions: load wider values, fewer times",
-    "mio_throttle": "it issues too many shared-memory instructions: load wider values",
-    "barrier": "its threads wait for one another: use smaller blocks, or less work between barriers",
-    "wait": "it waits for fixed latencies: unroll, so that more instructions are independent",
-    "no_instruction": "it waits for its own code: the kernel is too large for the cache, or tiny",
-    "branch_resolving": "it jumps too often: take decisions per warp, not per thread",
+    "lg_throttle": "the kernel issues too many memory instructions: load wider values, less often",
+    "mio_throttle": "the kernel issues too many shared-memory instructions: load wider values",
+    "barrier": "threads wait for one another: use smaller blocks, or less work between barriers",
+    "wait": "the kernel waits for fixed latencies: unroll, so that more instructions are independent",
+    "no_instruction": "the kernel waits for its instructions: its code is too large for the cache, or tiny",
+    "branch_resolving": "the kernel branches too often: decide per warp, not per thread",
 }
 
 
@@ -87,8 +87,8 @@ def _finding(
         ),
         advice=advice or "see the vendor's description of this stall reason",
         misleads=(
-            "samples say what warps wait for, not whether the kernel would be faster without: a "
-            "kernel at the limit of the memory's bandwidth waits for memory whatever is done"
+            "samples show what warps wait for, not whether the kernel would be faster without the "
+            "wait: a kernel at the limit of the memory bandwidth always waits for memory"
         ),
     )
 

@@ -1,6 +1,6 @@
-"""The findings of a profile: those stored in its file, else what the analyzers find now.
+"""The findings of a profile: read from its file if stored, otherwise computed.
 
-Report, page and whoever else shows findings ask here, so that all show the same. Does not write:
+Every view gets its findings here, so that all views show the same findings. Does not write:
 `deepcontext analyze --save` does.
 """
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What is known to be worth changing.
+    """The findings of a profile.
 
     Attributes:
-        found: the findings, those that promise most first.
-        is_stored: whether they are from the file, and not just made.
+        found: the findings, largest possible gain first.
+        is_stored: whether the findings were read from the file.
     """
 
     found: tuple[Finding, ...]
@@ -34,7 +34,7 @@ class Findings:
 
 
 def stored_or(profile: Profile, find: Callable[[Profile], Sequence[Finding]]) -> Findings:
-    """Return the stored findings of a profile, without any those that `find` returns.
+    """Return the stored findings of a profile, or the result of `find` if none are stored.
 
     Raises:
         QueryError: the stored findings cannot be read.
@@ -45,7 +45,7 @@ def stored_or(profile: Profile, find: Callable[[Profile], Sequence[Finding]]) ->
 
 
 def _decoded(profile: Profile) -> tuple[Finding, ...]:
-    """Read the section; rows of third parties may lack or add fields."""
+    """Read the section; rows of third-party analyzers may lack or add fields."""
     try:
         content = json.loads(profile.sections[SECTION])
         rows = content["findings"] if isinstance(content, dict) else content

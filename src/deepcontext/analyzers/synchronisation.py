@@ -1,7 +1,7 @@
-"""Synchronisation: lines at which the host waits for the device, or would with a GPU.
+"""Synchronisation: lines at which the host waits for the device, or would wait with a GPU.
 
-Which values a program without a GPU reads, and where they would be, is decided in `value_reads.py`.
-Invariant: of a program that ran on CPUs alone there is at most one finding, of severity "info".
+`value_reads.py` decides which values a program without a GPU reads, and where they would be.
+Invariant: a program that ran only on CPUs has at most one finding, of severity "info".
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ if TYPE_CHECKING:
 
 _WAIT: Final = "sync_wait_ns"
 _JAX_WAITS: Final = frozenset({"jax: wait for the device", "jax: copy to host"})
-# One read of the loss a step is what most programs do, and costs a GPU program little.
+# Most programs read the loss once a step, which costs a GPU program little.
 _MOST_READS_A_STEP: Final = 2.0
-# Of all reads of a step; a line with fewer is not the one to change.
+# Share of all reads of a step; changing a line with fewer reads helps little.
 _LEAST_PART: Final = 0.1
 _LEAST_STEPS: Final = 5
 _LEAST_WAIT_SHARE: Final = 0.05
-_NO_WAIT: Final = "nothing is waited for at this line, and the device has other work meanwhile"
+_NO_WAIT: Final = "this line never waits, and the device has other work meanwhile"
 _ADVICE: Final = (
-    "keep the value on the device: add it up in a tensor and read it once every many steps, use "
+    "keep the value on the device: add it up in a tensor and read it only once in many steps, use "
     "torch.where or masks instead of 'if' and nonzero, print from a copy made with "
     "non_blocking=True"
 )
 _JAX_ADVICE: Final = (
-    "keep the values on the device: add them up in an array and read it once every many steps, read "
-    "several with one jax.device_get, use jnp.where or jax.lax.cond instead of 'if', start copies "
-    "early with copy_to_host_async()"
+    "keep the values on the device: add them up in an array and read it only once in many steps, read "
+    "several values with one jax.device_get, use jnp.where or jax.lax.cond instead of 'if', start "
+    "copies early with copy_to_host_async()"
 )
 
 
@@ -50,12 +50,12 @@ def _find(profile: Profile) -> list[Finding]:
         return _waits(profile, Query(profile).where(sync_wait_ns__gt=0), _WAIT)
     if "jax" in profile.sections:
         return _jax_waits(profile)
-    # With a GPU, waits are measured: there are none.
+    # With a GPU, waits are measured, and the profile has none.
     return [] if source_locations.vendors(profile) else _reads(profile)
 
 
 def _jax_waits(profile: Profile) -> list[Finding]:
-    """Report the lines of a JAX program that wait, where there are more waits than launches."""
+    """Report the lines of a JAX program that wait, if there are more waits than launches."""
     mask = np.zeros(len(profile.tree), np.bool_)
     for kind in (FrameKind.OPERATOR, FrameKind.SCOPE, FrameKind.MARKER, FrameKind.COPY):
         mask |= source_locations.nodes_named(profile, kind, _JAX_WAITS).mask()
@@ -67,12 +67,12 @@ def _jax_waits(profile: Profile) -> list[Finding]:
     found = _waits(profile, waits, HOST_TIME_NS.name)
     if source_locations.has_device(profile):
         return found
-    # What is waited for is computing on these cores.
+    # Without a device, the awaited work computes on these cores.
     return [dataclasses.replace(each, severity=Severity.INFO) for each in found[:1]]
 
 
 def _waits(profile: Profile, query: Query, metric: str) -> list[Finding]:
-    """Report lines by the time the host waited there, against the elapsed time of the run."""
+    """Report lines by the time that the host waited, as a share of the run's elapsed time."""
     elapsed = profile.run.wall_ns
     found = []
     for location in source_locations.by_line(query, metric):
@@ -94,8 +94,8 @@ def _waits(profile: Profile, query: Query, metric: str) -> list[Finding]:
                 gain=Gain("elapsed time", location.value, min(share, 1.0), _NO_WAIT),
                 advice=_JAX_ADVICE if metric == HOST_TIME_NS.name else _ADVICE,
                 misleads=(
-                    "the device is busy all the while: then the wait only moves elsewhere; the one "
-                    "wait at the end of a measurement is wanted"
+                    "the device is busy all the time, so the wait only moves elsewhere; a single wait "
+                    "at the end of a measurement is intended"
                 ),
             )
         )
@@ -134,8 +134,8 @@ def _read_finding(profile: Profile, lines: list[source_locations.Location], step
         severity=Severity.INFO,
         title=(
             f"{source_locations.location_text(profile, lines[0].frame)}{more} values from tensors "
-            f"{'once' if round(a_step, 1) == 1.0 else f'{a_step:.3g} times'} a step: where these are "
-            "on a GPU, each read waits for it"
+            f"{'once' if round(a_step, 1) == 1.0 else f'{a_step:.3g} times'} a step: if the tensors "
+            "are on a GPU, each read waits for the GPU"
         ),
         nodes=tuple([line.nodes[0] for line in lines] + list(lines[0].nodes[1:]))[:8],
         evidence={
@@ -150,7 +150,7 @@ def _read_finding(profile: Profile, lines: list[source_locations.Location], step
             profile,
             HOST_TIME_NS.name,
             value,
-            "the reads cost nothing; on the CPU that was recorded nothing is waited for",
+            "the reads cost nothing; in this run on a CPU, no read waits",
         ),
         advice=_ADVICE,
         misleads=(

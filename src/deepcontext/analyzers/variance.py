@@ -1,9 +1,9 @@
-"""Variance: calls on one path that mostly are quick and sometimes very slow.
+"""Variance: calls on one path that are usually quick and sometimes very slow.
 
-The slowest call is left out before judging: it is the first one, in nearly every program. Durations do
-not tell why calls differ: inputs of two sizes, as of prefill and decode, look like stalls. So it is a
-statement only where the calls are alike (same shapes) or the program waits for each (a loader);
-else it is one question for the whole program, without a gain.
+The slowest call is left out before judging, because in nearly every program the first call is the
+slowest. Durations do not tell why calls differ: inputs of two sizes, as in prefill and decode, look like
+stalls. The analyzer therefore makes a statement only about calls with the same shapes, or calls that
+the program waits for (a loader); otherwise it asks one question for the whole program, without a gain.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
 
 _LEAST_CALLS: Final = 20
-# Workers wait for a core as operators do; a loader without workers may wait for a disk or a network.
+# Workers wait for a core like operators; a loader without workers may wait for a disk or a network.
 _LOADS_HERE: Final = f"{source_locations.LOADER_SCOPE}_SingleProcess"
 _LEAST_SHARE: Final = 0.15
-# Standard deviation by mean. One call of ten at ten times the rest has 1.4.
+# Standard deviation divided by mean; 1.4 if one call of ten takes ten times as long as the others.
 _LEAST_SPREAD: Final = 1.25
-# A call that loses its core waits for a few slices of the scheduler, some ms each: that is no fault of
-# the program, so less than this is not judged.
+# A call that loses its core waits for a few scheduler slices of some ms each, which is no fault of the
+# program, so smaller deviations are not judged.
 _LEAST_DEVIATION_NS: Final = 10_000_000
-# In the names of operators that were told apart by the shapes of their inputs.
+# Occurs in names of operators that include the shapes of their inputs.
 _SHAPES: Final = "(["
 
 
@@ -62,7 +62,7 @@ def _find(profile: Profile) -> list[Finding]:
 
 
 def _innermost(profile: Profile, rows: MetricRows, uneven: source_locations.Mask) -> dict[int, int]:
-    """Return node and row of the innermost paths that are uneven: callers are through them."""
+    """Return node and row of the innermost uneven paths, because these make their callers uneven."""
     found, covered = {}, np.zeros(len(profile.tree), np.bool_)
     for row in np.flatnonzero(uneven)[::-1].tolist():
         node = int(rows.node[row])
@@ -73,14 +73,14 @@ def _innermost(profile: Profile, rows: MetricRows, uneven: source_locations.Mask
 
 
 def _is_shaped(profile: Profile, node: int) -> bool:
-    """Say whether all calls had the shapes that are in the operator's name (``--shapes``)."""
+    """Return whether all calls had the shapes in the operator's name (``--shapes``)."""
     name = profile.frame(node).name
-    # The tensors that index another are a list, which has no shapes.
+    # Index tensors are passed as a list, whose shapes are not recorded.
     return _SHAPES in name and source_locations.base_name(name) not in INDEX_BY_MASK
 
 
 def _has_shapes(profile: Profile) -> bool:
-    """Say whether shapes were recorded; operators without any in their names then have no tensors."""
+    """Return whether shapes were recorded; operators without shapes then have no tensor inputs."""
     frames = profile.frames
     names = np.unique(frames.name[frames.kind == FrameKind.OPERATOR]).tolist()
     return any(_SHAPES in frames.strings[name] for name in names)
@@ -92,12 +92,12 @@ def _is_loading(profile: Profile, node: int) -> bool:
 
 
 def _waited_ns(profile: Profile) -> int:
-    """Return the time in which the process had no processor, whatever it waited for."""
+    """Return the time in which the process had no processor, for any reason."""
     return profile.run.wall_ns - profile.run.cpu_user_ns - profile.run.cpu_system_ns
 
 
 def _excess(rows: MetricRows) -> source_locations.Ints:
-    """Return what the calls took beyond the shortest, ns, shape (rows,)."""
+    """Return by how much the calls exceed the shortest call in total, ns, shape (rows,)."""
     assert rows.minimum is not None  # noqa: S101  asked by the caller
     return np.asarray(rows.total - rows.count * rows.minimum)
 
@@ -136,11 +136,11 @@ def _statement(profile: Profile, rows: MetricRows, row: int) -> Finding:
             profile,
             HOST_TIME_NS.name,
             spent - count * int(rows.minimum[row]),
-            "every call takes as long as the shortest",
+            "every call takes as long as the shortest call",
         ),
         advice=(
-            "some batches take longer to make than others: prepare them ahead, or with workers and "
-            "a larger prefetch_factor"
+            "some batches take longer than others: prepare them ahead, or use workers and a larger "
+            "prefetch_factor"
             if _is_loading(profile, node)
             else "find what differs in the slow calls, whose input tensors have the same shapes: "
             "values and numbers that decide how much is computed, denormal numbers, other programs on "
@@ -168,8 +168,8 @@ def _question(profile: Profile, rows: MetricRows, nodes: Mapping[int, int]) -> l
             evidence=_evidence(profile, rows, nodes[node]),
             advice=(
                 "record again with --shapes: calls of different sizes (prefill and decode, a last "
-                "batch, evaluation) become operators of their is_user, and what is still reported varies "
-                "at the same sizes"
+                "batch, evaluation) become separate operators, and calls that are still reported "
+                "vary at the same sizes"
             ),
             misleads=(
                 "large and small inputs alternate on purpose; work is done every n-th step; the "

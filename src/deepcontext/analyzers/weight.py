@@ -1,8 +1,8 @@
-"""How much a finding matters to the run, whatever the metric its analyzer judged by.
+"""How much a finding matters to the run, for any metric that its analyzer used.
 
-An analyzer's shares are of what it looked at: 90 % of the time in operators can be 4 % of a run that
-mostly waits. Does not look for anything. Invariants: a finding's severity is never raised; a program
-that did next to no work has no finding of severity "high", whichever analyzer made it.
+An analyzer's shares refer to the time it looked at: 90 % of the time in operators can be 4 % of a run
+that mostly waits. Does not search for findings. Invariants: a finding's severity is never raised; a
+program that did almost no work has no finding of severity "high".
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
     from deepcontext.profiler.summaries.setup_time import SetupTime
 
-# Metrics in ns of which saving one saves at most one of the elapsed time, and shares of that itself.
+# Metrics in ns where saving 1 ns saves at most 1 ns of elapsed time, and names for elapsed time itself.
 _TIMES: Final = frozenset(each.name for each in (HOST_TIME_NS, DEVICE_TIME_NS, GPU_TIME_NS))
 _ELAPSED: Final = frozenset({"elapsed time", "elapsed GPU time"})
 # First calls of operators, filling caches and growing heaps take tenths of a second in any program, so
-# the shares of a run that worked for less than this are no evidence of a program worth changing.
+# shares of a run that worked for less than this do not show that the program is worth changing.
 _LEAST_WORK_NS: Final = 1_000_000_000
 
 
 def weighing(profile: Profile) -> Callable[[Finding], Finding]:
-    """Return a function that gives a finding its share of the run, and lowers its severity to it.
+    """Return a function that adds a finding's share of the run, and lowers its severity to match.
 
-    The severity is judged without imports and compiling: a trial of a few steps is mostly those. Of
-    the gains that are elapsed time, compiling can be a part.
+    The severity is judged without imports and compiling, because a trial of a few steps consists
+    mostly of both. A gain in elapsed time can include compiling.
     """
     time = setup_time(profile)
     wall_ns = profile.run.wall_ns
@@ -42,7 +42,7 @@ def weighing(profile: Profile) -> Callable[[Finding], Finding]:
     def weigh(finding: Finding) -> Finding:
         gain = finding.gain
         worked_ns = _worked_ns(time, is_elapsed=gain is not None and gain.metric in _ELAPSED)
-        # Without samples, the elapsed time is the most that the program can have worked.
+        # Without samples, the elapsed time is an upper bound of the time worked.
         most_ns = wall_ns if worked_ns is None else worked_ns
         if wall_ns > 0 and most_ns < _LEAST_WORK_NS * processes:
             finding = _lowered(finding, Severity.WARNING)
@@ -57,7 +57,7 @@ def weighing(profile: Profile) -> Callable[[Finding], Finding]:
 
 
 def _worked_ns(time: SetupTime | None, *, is_elapsed: bool) -> int | None:
-    """Return what a gain is a share of, ns; None where the time between operators is unknown."""
+    """Return the time that a gain is divided by, ns; None where time between operators is unknown."""
     if time is None:
         return None
     return time.working_ns + (time.compiling_ns if is_elapsed else 0)

@@ -1,4 +1,4 @@
-"""What a finding says, in words that the report, the page and Markdown share. Does not draw."""
+"""The texts of a finding, shared by the report, the page and Markdown. Does not draw."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
 
 _FRAMES_SHOWN: Final = 4
-# Two shares that differ by less are one to a reader.
+# Two shares that differ by less look equal to a reader.
 _NEARLY: Final = 0.95
 
 
 def texts_of(profile: Profile, finding: Finding) -> list[tuple[str, str]]:
-    """Return what a finding says besides its title: pairs of a name and a text."""
+    """Return the texts of a finding besides its title: pairs of a name and a text."""
     texts = []
     if finding.nodes:
         frames = profile.path(finding.nodes[0])[1:][-_FRAMES_SHOWN:]
@@ -44,7 +44,7 @@ def texts_of(profile: Profile, finding: Finding) -> list[tuple[str, str]]:
 
 
 def gain_text(finding: Finding) -> str:
-    """Return what a finding promises at most: ``12.3 % of host time (4.0 % of the run)``."""
+    """Return a finding's maximum gain: ``12.3 % of host time (4.0 % of the run)``."""
     if finding.gain is None:
         return "-"
     metric = metric_label(finding.gain.metric)

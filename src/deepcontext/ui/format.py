@@ -1,8 +1,8 @@
-"""Turn numbers and names into the words of a terminal or a page.
+"""Format numbers and names for a terminal or a page.
 
-The one place where integers of ns and bytes get a unit. Does not measure or aggregate. Invariant:
-a number keeps three significant digits and its text never grows past eight characters, so that
-columns stay aligned ("999 us" is followed by "1.00 ms", never by "1000 us").
+Only this module adds units to integers of ns and bytes. Does not measure or aggregate. Invariant:
+a number keeps three significant digits and its text has at most eight characters, so that columns
+stay aligned ("999 us" is followed by "1.00 ms", never by "1000 us").
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _BYTE_UNITS: Final = tuple(
 )
 _COUNT_UNITS: Final = ((1.0, ""), (1e3, "k"), (1e6, "M"), (1e9, "G"), (1e12, "T"), (1e15, "P"))
 _EXACT_COUNT_BELOW: Final = 1_000_000
-# These kernels are told apart by their template's argument alone.
+# The names of these kernels differ only in the template's argument.
 _CUTLASS: Final = re.compile(r"\bcutlass::Kernel2?<([\w:]+)")
 _MINUTE_S: Final = 60
 _HOUR_S: Final = 3600
@@ -33,9 +33,9 @@ _HOUR_S: Final = 3600
 
 @dataclass(frozen=True, slots=True)
 class Glyphs:
-    """The few characters that have an ASCII stand-in for terminals that cannot show them.
+    """Characters with an ASCII replacement for terminals that cannot show them.
 
-    `bars` fills the parts of a divided bar; the fillings differ so that no colour is needed.
+    `bars` fills the parts of a divided bar; the fillings differ, so colour is not needed.
     """
 
     ellipsis: str = "…"
@@ -72,7 +72,7 @@ def format_bytes(size_bytes: float | None) -> str:
 
 
 def format_count(count: float | None) -> str:
-    """Return a count as ``"12,345"``, and from a million on as ``"1.23 M"``."""
+    """Return a count as ``"12,345"``, from a million on as ``"1.23 M"``."""
     if count is None:
         return "-"
     if abs(count) < _EXACT_COUNT_BELOW and float(count).is_integer():
@@ -81,11 +81,11 @@ def format_count(count: float | None) -> str:
 
 
 def format_share(share: float | None) -> str:
-    """Return a fraction of the whole as ``"12.3 %"``; small ones as ``"< 0.1 %"``."""
+    """Return a fraction of the whole as ``"12.3 %"``; a small fraction as ``"< 0.1 %"``."""
     if share is None or not math.isfinite(share):
         return "-"
     percent = 100.0 * share
-    if 0.0 < percent < 0.05:  # noqa: PLR2004  what would be rounded to 0.0
+    if 0.0 < percent < 0.05:  # noqa: PLR2004  would be rounded to 0.0
         return "< 0.1 %"
     return f"{percent:.1f} %" if round(percent, 1) < 100.0 else f"{percent:.0f} %"  # noqa: PLR2004
 
@@ -109,9 +109,9 @@ def format_mean_sd(mean_ns: float | None, sd_ns: float | None, glyphs: Glyphs = 
 
 
 def printable(text: str, encoding: str = "utf-8") -> str:
-    """Return `text` safe to print: control characters and what `encoding` lacks are escaped.
+    """Return `text` with control characters, and characters that `encoding` lacks, escaped.
 
-    Names come from the profiled program; an escape sequence in one must not drive the terminal.
+    Names come from the profiled program; an escape sequence in a name must not control the terminal.
     """
     shown = "".join(
         character if character.isprintable() else character.encode("unicode_escape").decode()
@@ -124,14 +124,14 @@ class Elide(enum.Enum):
     """Where a text that is too long is shortened."""
 
     START = enum.auto()  # paths: the file's name is at the end
-    MIDDLE = enum.auto()  # names: both ends tell "Linear 'encoder.layers.0.linear1'" from others
-    END = enum.auto()  # source code: it is read from the left
+    MIDDLE = enum.auto()  # names: both ends of "Linear 'encoder.layers.0.linear1'" identify it
+    END = enum.auto()  # source code is read from the left
 
 
 def elide(text: str, width: int, glyphs: Glyphs = UNICODE, where: Elide = Elide.MIDDLE) -> str:
-    """Return `text` in at most `width` terminal columns; a mark stands for what is left out.
+    """Return `text` in at most `width` terminal columns; a mark replaces the removed part.
 
-    A C++ function's template arguments and parameters go before anything of its name.
+    Template arguments and parameters of a C++ function are removed before any part of its name.
     """
     if cell_len(text) > width and where is Elide.MIDDLE:
         text = plain_cpp_name(text)
@@ -147,7 +147,7 @@ def elide(text: str, width: int, glyphs: Glyphs = UNICODE, where: Elide = Elide.
 def plain_cpp_name(name: str) -> str:
     """Return ``at::native::kernel`` for ``void at::native::(anonymous namespace)::kernel<4>(int*)``.
 
-    A name that is no C++ signature is returned as it is; `plainCppName` of the page does the same.
+    A name that is not a C++ signature is returned unchanged; `plainCppName` of the page does the same.
     """
     is_signature = name.endswith((")", ">", ") const")) and ("::" in name or name[:5] == "void ")
     if not is_signature or "operator" in name or " > " in name:
@@ -175,7 +175,7 @@ def _scaled(value: float, units: tuple[tuple[float, str], ...]) -> str:
     for factor, unit in units:
         scaled = value / factor
         digits = 0 if factor == 1.0 and float(value).is_integer() else _decimals(scaled)
-        # Compare what will be printed: 999.96 is printed as 1000 and belongs to the next unit.
+        # Compare the printed number: 999.96 is printed as 1000 and belongs to the next unit.
         if round(abs(scaled), digits) < 1000 or unit == units[-1][1]:  # noqa: PLR2004
             return f"{scaled:.{digits}f} {unit}".rstrip()
     raise AssertionError  # the last unit returns
@@ -194,13 +194,13 @@ def _clock(duration_s: float) -> str:
 
 
 def shorten_path(file: str, folder: str) -> str:
-    """Return `file` relative to `folder` where it lies inside it, else as it is."""
+    """Return `file` relative to `folder` if the file lies in the folder, otherwise unchanged."""
     prefix = folder.rstrip("/") + "/"
     return file[len(prefix) :] if folder and file.startswith(prefix) else file
 
 
 def frame_label(frame: Frame) -> str:
-    """Return a frame in a few words: the name, and the file's name and line where it has them."""
+    """Return a frame's name, with file name and line where the frame has them."""
     if not frame.file:
         return frame.name or "(unnamed)"
     if not frame.line:

@@ -1,7 +1,7 @@
-"""Names of metrics, measures and figures as a person reads them.
+"""Names of metrics, measures and figures for a reader.
 
 Names in files end with their unit (``host_time_ns``); here the unit moves to the value. Does not know
-a profile. Invariant: a name that is not known here keeps its words.
+a profile. Invariant: an unknown name keeps its words.
 """
 
 from __future__ import annotations
@@ -68,8 +68,9 @@ def figure(name: str, value: str) -> tuple[str, str]:
     """Return a name and a value with its unit: ``("internal CPU time", "208 ms")``.
 
     Args:
-        name: its unit ends it (``internal_cpu_time_ns``, ``rate_hz``, ``paused_s``), or it has none.
-        value: as it was written down; what is no number stays as it is.
+        name: a name that ends with its unit (``internal_cpu_time_ns``, ``rate_hz``, ``paused_s``), or
+            has none.
+        value: the recorded text; text that is not a number is returned unchanged.
     """
     label, _, unit = name.rpartition("_")
     try:
@@ -84,7 +85,7 @@ def figure(name: str, value: str) -> tuple[str, str]:
 
 
 def figures(details: dict[str, str]) -> dict[str, str]:
-    """Return facts with units and words; what was counted and never happened is left out."""
+    """Return facts with units and words, without counts of 0."""
     return dict(figure(name, value) for name, value in details.items() if value not in {"0", "0.0"})
 
 

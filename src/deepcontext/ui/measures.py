@@ -1,4 +1,4 @@
-"""Measures: the quantities a view can display; a metric's total, or how often it was measured.
+"""Measures: the quantities a view can display: a metric's total, or its number of events.
 
 Serves the page and the exports.
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
 
 _COUNT: Final = ".count"
-# Of these the number of events says how often the profiler looked, not what the program did.
+# The number of events of these metrics says how often the profiler looked, not what the program did.
 _SAMPLED: Final = ("sampled_", "peak_", "gpu_peak_", "jax_peak_")
 _EVENTS: Final = {
     "alloc_bytes": "allocations",
@@ -33,7 +33,7 @@ _EVENTS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """Something whose cost can be shown: the total of a metric, or the number of its events."""
+    """A quantity that a view can show: the total of a metric, or the number of its events."""
 
     key: str
     label: str
@@ -42,7 +42,7 @@ class Measure:
 
 
 def measures(profile: Profile) -> list[Measure]:
-    """Return what can be shown of a profile; only what adds up over a tree, the default first."""
+    """Return the measures of a profile that add up over a tree, the default first."""
     summed = summed_metrics(profile)
     totals = [
         Measure(each.name, metric_label(each.name), each.unit, each.description) for each in summed
@@ -87,7 +87,7 @@ def measure_named(profile: Profile, key: str) -> Measure:
 
 
 def values_of(profile: Profile, key: str) -> npt.NDArray[np.int64]:
-    """Return what each node costs by itself, shape (nodes,), int64.
+    """Return the exclusive value of each node, shape (nodes,), int64.
 
     Raises:
         QueryError: the profile has no such measure.
@@ -99,5 +99,5 @@ def values_of(profile: Profile, key: str) -> npt.NDArray[np.int64]:
 
 
 def metric_of(measure: Measure) -> str | None:
-    """Return the metric whose total a measure is, None for a number of events."""
+    """Return the metric of a measure that is a total, None for a number of events."""
     return None if measure.key.endswith(_COUNT) else measure.key

@@ -21,7 +21,7 @@ from deepcontext.ui.web.open_profiles import OpenProfile, OpenProfiles
 if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
 
-# A notebook is saved with its output, so the page is kept smaller than a file of its own.
+# A notebook is saved with its output, so the page is kept smaller than a separate file.
 _LIMITS: Final = Limits(size_bytes=1_000_000, tree_nodes=10_000_000)
 _HEIGHT_PX: Final = 640
 
@@ -30,8 +30,8 @@ def profile_html(profile: Profile, name: str = "profile") -> str:
     """Return a frame that shows the page of a profile.
 
     Args:
-        profile: what to show.
-        name: what the page calls it.
+        profile: the profile.
+        name: name of the profile on the page.
     """
     page = make_page(OpenProfiles([OpenProfile.of_memory(profile, name)]), _LIMITS)
     # In ASCII, so that the page's security policy recognises its script under any encoding.
@@ -53,7 +53,7 @@ def load_ipython_extension(shell: Any) -> None:
 
 
 class CellMagic:
-    """Profiles the cell it stands above and shows the page below it.
+    """Profiles a cell and shows the page below the cell.
 
     Args:
         shell: IPython's `InteractiveShell`.
@@ -65,9 +65,9 @@ class CellMagic:
     def run(self, line: str, cell: str) -> None:
         """Profile a cell: ``%%deepcontext [options] [-o FILE [--force]] [--var NAME]``.
 
-        The options are those of `deepcontext profile` that shape a session, such as ``--shapes``.
-        ``-o`` writes the profile to a file, too, with ``--force`` over any other; ``--var`` keeps
-        it in a variable of this name. What the cell prints and raises is shown as without the magic.
+        Takes the session options of `deepcontext profile`, such as ``--shapes``. ``-o`` also writes
+        the profile to a file, with ``--force`` replacing any other file; ``--var`` keeps the profile
+        in a variable of this name. The cell's output and exceptions appear as without the magic.
         """
         from IPython.core.error import UsageError  # noqa: PLC0415  only notebooks have it
         from IPython.display import display  # noqa: PLC0415  the same
@@ -76,9 +76,9 @@ class CellMagic:
             options = _parser().parse(shlex.split(line))
             wanted = asdict(session_options(options))
             deepcontext.start(options.output, force=options.force, **wanted)
-        except SystemExit:  # argparse ends so after it has printed a help text
+        except SystemExit:  # argparse exits after it printed a help text
             return
-        except (UserError, ValueError) as error:  # ValueError: a quote that is not closed
+        except (UserError, ValueError) as error:  # ValueError: an unclosed quote
             raise UsageError(str(error)) from error
         reason = "exit"
         try:
@@ -99,8 +99,8 @@ def _parser() -> Parser:
         description="Profile this cell and show where its time went.",
         epilog="",
     )
-    parser.option("-o", "--output", metavar="FILE", help="write the profile to a file, too")
-    parser.option("--force", action="store_true", help="replace a file that is no profile, too")
+    parser.option("-o", "--output", metavar="FILE", help="also write the profile to a file")
+    parser.option("--force", action="store_true", help="also replace a file that is not a profile")
     parser.option("--var", metavar="NAME", help="keep the profile in this variable")
     add_session_options(parser)
     return parser

@@ -257,7 +257,7 @@ def test_the_end_of_a_run_without_a_framework_names_the_lines_that_ran(tmp_path:
     done = subprocess.run(
         words, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=240
     )
-    assert "running  waiting  line of yours" in done.stderr
+    assert "running  waiting  your line" in done.stderr
     assert "total += number * number" in done.stderr
 
 

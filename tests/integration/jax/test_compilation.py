@@ -89,7 +89,7 @@ def test_the_advice_is_about_what_changed(record: Record) -> None:
     advice = {
         f.title.split("'")[1]: f.advice for f in run_analyzers(profile, only=["recompilation"])
     }
-    assert "leave it out of static_argnames" in advice["stepped"]
+    assert "not in static_argnames" in advice["stepped"]
     assert "under one jax.jit" in advice["multiply"]
 
 

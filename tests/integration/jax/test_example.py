@@ -52,7 +52,7 @@ def test_the_end_of_the_run_shows_the_device_time_as_a_tree(
 ) -> None:
     profile, printed = run
     accounting = jax_programs.device_accounting(profile)
-    share = re.search(r"; ([\d.]+) % of it is on lines of yours", printed)
+    share = re.search(r"; ([\d.]+) % of it is on your lines", printed)
     assert share is not None
     assert float(share[1]) == pytest.approx(
         100 * accounting.on_user_line / accounting.total, abs=0.1

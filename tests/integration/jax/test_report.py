@@ -84,7 +84,7 @@ def test_jitted_functions_with_launches_and_compilations(profile: deepcontext.Pr
     (shaped_row,) = [line for line in lines if line.endswith("jit(shaped)")]
     assert re.search(r"%\s+20 .* 1x \d", trained_row)
     assert re.search(r"%\s+7 .* 2x \d", shaped_row)
-    assert "on lines of yours" in lines[-1]
+    assert "on your lines" in lines[-1]
 
 
 def test_phases_and_lines_of_the_device_time(profile: deepcontext.Profile) -> None:

@@ -1,1 +1,1 @@
-"""What several analyzers ask of a profile. No analyzer of its own: those lie one folder up."""
+"""Code that several analyzers share. The analyzers themselves lie one folder up."""

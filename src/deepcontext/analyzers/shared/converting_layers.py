@@ -1,7 +1,7 @@
-"""Layers that compute in another type than their input's: they convert there and back in each call.
+"""Layers that compute in another type than their input's: each call converts there and back.
 
-Does not judge or report (`copies.py`). Types are not recorded; a function of two conversions a call
-is taken for such a layer. The cure is one operator in its location, not one conversion less.
+Does not judge or report (`copies.py`). Types are not recorded, so a function with two conversions a
+call counts as such a layer. The remedy is one operator instead of the layer, not one conversion less.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class ConvertingLayer:
     """One function, over all its calls.
 
     Attributes:
-        function: its name.
-        conversions: what converts.
-        whole: the same with the function's pointwise operators.
+        function: name of the function.
+        conversions: the conversions.
+        whole: the conversions and the function's pointwise operators.
     """
 
     function: str
@@ -44,14 +44,14 @@ def converting_layers(
     """Return the functions that convert there and back, the costliest conversions first.
 
     Args:
-        profile: what to look at.
-        copies: the copies that Python code asked for.
-        operators: the operators that are the model's own work.
-        least: functions whose conversions took less are left out, ns.
+        profile: the profile.
+        copies: copies called by Python code.
+        operators: operators that are part of the model's work.
+        least: functions whose conversions took less time are left out, ns.
     """
     metric = HOST_TIME_NS.name
     tree = profile.tree
-    # What has the type already has nothing below it.
+    # A conversion to the type that a tensor already has calls nothing.
     has_children = tree.subtree_end > np.arange(len(tree)) + 1
     is_conversion = (
         copies.mask() & source_locations.operators(profile, DEVICE_OR_TYPE).mask() & has_children
@@ -88,7 +88,7 @@ def _conversions_a_call(
         return 0.0
     calls = profile.counts(CALL_DURATION_NS.name)[nodes]
     frame, parent = profile.tree.frame, profile.tree.parent
-    # A line of a class is one, however many layers there are of the class.
+    # A line of a class counts once, even if the model has many layers of the class.
     at = frame[parent[nodes]].astype(np.int64) * len(profile.frames) + frame[nodes]
     _, line = np.unique(at[~converts], return_inverse=True)
     of_lines = np.sort(np.bincount(line, calls[~converts]))

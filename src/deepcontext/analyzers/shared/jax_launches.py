@@ -1,7 +1,7 @@
-"""JAX programs so small that launching them takes longer than they compute.
+"""JAX programs so small that launching takes longer than computing.
 
-Two forms: a function outside of `jit` that launches a program for each operation, and a loop of Python's
-that launches one program over and over. Device time is sampled; where there is none, neither is found.
+Two forms: a function outside of `jit` that launches a program for each operation, and a Python loop
+that launches one program repeatedly. Without sampled device time, neither form is found.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 _HOST: Final = HOST_TIME_NS.name
 _LEAST_SHARE: Final = 0.15
 _LEAST_PROGRAMS: Final = 5
-# Launches of one program; what prepares arrays before the loop runs once.
+# Launches of one program; code that prepares arrays before the loop runs once.
 _LEAST_LAUNCHES: Final = 10
-# A loop of fewer launches is over before it is worth a line.
+# A loop with fewer launches is too short to report.
 _LEAST_LOOPS: Final = 1000
 _JAX_COMPILING: Final = frozenset({"jax: tracing", "jax: lowering", "jax: compiling"})
 
 
 def small_launches(profile: Profile) -> list[Finding]:
-    """Report functions that launch small programs, whose launches cost more than they compute."""
+    """Report functions whose small programs take longer to launch than to compute."""
     launches = profile.exclusive(source_locations.JAX_LAUNCHES)
     compiling = source_locations.nodes_named(profile, FrameKind.MARKER, _JAX_COMPILING)
     whole = total(profile, _HOST) - compiling.total(_HOST)
@@ -43,7 +43,7 @@ def small_launches(profile: Profile) -> list[Finding]:
         if spent / max(whole, 1) < _LEAST_SHARE or location.frame is None:
             continue
         computed = _device_time(profile, nodes)
-        if computed > spent or not computed:  # not timed: they may compute for long
+        if computed > spent or not computed:  # programs without device time may compute for long
             continue
         names = list(dict.fromkeys(profile.frame(node).name for node in location.nodes))
         if len(names) >= _LEAST_PROGRAMS:
@@ -97,15 +97,16 @@ def _eager_finding(
             profile,
             _HOST,
             location.value,
-            "one launch of all, and compiling it, cost nothing; computing takes what it took",
+            "one launch of all operations, and compiling them, costs nothing; computing takes as long "
+            "as before",
         ),
         advice=(
             f"{source_locations.decorate('@jax.jit', function)}, or on the step that calls it: "
-            "XLA then fuses these operations, and one launch does what these do"
+            "XLA then fuses these operations and launches them as one program"
         ),
         misleads=(
-            "it runs under jax.disable_jit on purpose; the function takes decisions by values "
-            "(jax.lax.cond and while_loop are their form under jit)"
+            "the function runs under jax.disable_jit on purpose; the function branches on values "
+            "(under jit, branches need jax.lax.cond and while_loop)"
         ),
     )
 
@@ -132,14 +133,14 @@ def _loop_finding(
             profile,
             _HOST,
             location.value,
-            "the loop is one launch, which costs nothing; computing takes what it took",
+            "the loop is one launch that costs nothing; computing takes as long as before",
         ),
         advice=(
-            "put the loop under jit: jax.lax.scan or fori_loop where a step needs the one before, "
-            "jax.vmap where it does not"
+            "put the loop under jit: jax.lax.scan or fori_loop if a step needs the previous step, "
+            "otherwise jax.vmap"
         ),
         misleads=(
-            "each launch waits for something outside of JAX (a batch, an environment), so that there "
-            "is no loop to compile"
+            "each launch waits for something outside of JAX (a batch, an environment), so the loop "
+            "cannot be compiled"
         ),
     )

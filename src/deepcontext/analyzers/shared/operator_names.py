@@ -1,14 +1,14 @@
-"""Names of operators that analyzers know by what they do.
+"""Names of operators by their function, for the analyzers.
 
-Does not select nodes (`source_locations.py`). Names are those of ATen without shapes; an operator that is in
-no list here is no less counted, it is only not recognised.
+Does not select nodes (`source_locations.py`). Names are ATen's, without shapes; an operator
+in no list is counted like any other, but not recognised.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-# Multiply and add: what the hardware is for. Source: the operators of torch.utils.flop_counter.
+# Multiply and add, which the hardware does best. Source: the operators of torch.utils.flop_counter.
 DENSE: Final = frozenset(
     f"aten::{name}"
     for name in [
@@ -58,15 +58,15 @@ DENSE: Final = frozenset(
 MATRIX_PRODUCTS: Final = frozenset(
     f"aten::{name}" for name in ["matmul", "bmm", "baddbmm", "einsum", "mm"]
 )
-# Their backward is two products of the same size, and cannot be made another one.
+# Their backward is two products of the same size, which cannot be avoided.
 PRODUCTS: Final = MATRIX_PRODUCTS | frozenset(
     f"aten::{name}" for name in ["addmm", "addbmm", "linear", "dot", "mv", "addmv"]
 )
 SOFTMAX: Final = frozenset({"aten::softmax", "aten::_softmax", "aten::_safe_softmax"})
 FUSED_ATTENTION: Final = "aten::scaled_dot_product_attention"
-# Products and a softmax below it are torch's own form of a whole layer.
+# Products and a softmax below this operator are torch's implementation of a whole layer.
 NATIVE_ATTENTION: Final = "aten::_native_multi_head_attention"
-# One result element from one element of each operand, or a reduction: a compiler fuses chains.
+# One result element from one element of each operand, or a reduction; a compiler fuses chains of them.
 _POINTWISE: Final = [
     "add",
     "sub",
@@ -179,15 +179,15 @@ READS_VALUE: Final = frozenset(
         "repeat_interleave",
     ]
 )
-# They ask `nonzero` for the places in a mask.
+# These operators call `nonzero` to find the positions in a mask.
 INDEX_BY_MASK: Final = frozenset({"aten::index", "aten::index_put_", "aten::_index_put_impl_"})
 MAKES_INDICES: Final = frozenset({"aten::randint", "aten::randperm"})
-# Draw from what was computed; dropout has operators of its own.
+# Draw samples from computed values; dropout has separate operators.
 DRAWS: Final = frozenset({"aten::multinomial", "aten::bernoulli", "aten::normal", "aten::poisson"})
 COPIES: Final = frozenset(
     f"aten::{name}" for name in ["to", "_to_copy", "contiguous", "clone", "copy_", "pin_memory"]
 )
-# New tensors of all elements of others.
+# Make a new tensor of all elements of other tensors.
 JOINS: Final = frozenset({"aten::cat", "aten::concat", "aten::stack"})
 DEVICE_OR_TYPE: Final = frozenset({"aten::to", "aten::_to_copy"})
 EMBEDDING_BY_INDEX: Final = "aten::index"

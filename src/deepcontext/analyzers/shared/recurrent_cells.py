@@ -1,8 +1,8 @@
-"""Recurrent cells written by hand: a function of products and gates that runs for each step of a sequence.
+"""Recurrent cells written by hand: a function of products and gates for each step of a sequence.
 
-Does not judge chains of operators that run once a step (`kernel_fusion.py`). How often a function runs
-in a training step needs steps; where there are none (inference), no cell is found. Nor is one where
-each run draws a sample or reads a value: the next then depends on more (playing by a policy).
+Does not judge chains of operators that run once a step (`kernel_fusion.py`). Counting runs in a
+training step needs steps, so without steps (inference) no cell is found. A function that draws a
+sample or reads a value in each run is no cell either, because the next run depends on it (a policy).
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
 _HOST: Final = HOST_TIME_NS.name
 _LEAST_SHARE: Final = 0.15
 _LEAST_GATES: Final = 5
-# In one training step (of several backward passes: in one), by one call path; layers are other paths.
+# Runs on one call path in a training step, or in one of its backward passes; layers are other paths.
 _LEAST_CALLS_A_STEP: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
 class RecurrentCell:
-    """A function that is one.
+    """A function that is a recurrent cell.
 
     Attributes:
-        location: its products and gates.
-        calls_a_step: how often it runs in a training step, or a pass of several in one.
+        location: the cell's products and gates.
+        calls_a_step: runs in a training step, or in one backward pass if a step has several.
     """
 
     location: source_locations.Location
@@ -66,7 +66,7 @@ def recurrent_cells(
     ):
         nodes = np.array(location.nodes)
         gates = nodes[repeated.mask()[nodes]]
-        # A line that calls an operator, of however many layers of the class.
+        # Lines that call an operator; layers of the same class share their lines.
         frame, parent = profile.tree.frame, profile.tree.parent
         sites = np.unique(np.stack([frame[parent[gates]], frame[gates]]), axis=1).shape[1]
         if location.frame is not None and len(gates) < len(nodes) and sites >= _LEAST_GATES:
@@ -103,7 +103,7 @@ def cell_finding(profile: Profile, cell: RecurrentCell) -> Finding:
         id="kernel_fusion",
         severity=Severity.of_share(share),
         title=(
-            f"a recurrent cell is written out at {where} and runs {cell.calls_a_step:.0f} times a step, "
+            f"a hand-written recurrent cell at {where} runs {cell.calls_a_step:.0f} times a step, "
             f"{share:.0%} of the time in operators"
         ),
         nodes=location.nodes[:8],
@@ -117,15 +117,15 @@ def cell_finding(profile: Profile, cell: RecurrentCell) -> Finding:
             profile,
             _HOST,
             location.value,
-            "this cell costs nothing; in one operator, its products do",
+            "this cell costs nothing; in one operator, its products still have a cost",
         ),
         advice=(
             "run the whole sequence in one operator (torch.nn.LSTM, GRU, RNN), which multiplies the "
-            "inputs of all its steps at once; for a cell of another kind put @torch.compile on "
+            "inputs of all steps at once; for a cell of another kind put @torch.compile on "
             f"'{function}', and multiply the inputs before the loop"
         ),
         misleads=(
-            "a step needs more than the result of the one before (attention), so that the sequence "
-            "cannot be run as a whole"
+            "a step needs more than the previous step's result (attention), so the sequence cannot "
+            "run as a whole"
         ),
     )

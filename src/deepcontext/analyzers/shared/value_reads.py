@@ -1,7 +1,7 @@
-"""Reads of tensors' values that a program asks for, of tensors that a GPU would hold.
+"""Reads of values from tensors that would be on a GPU.
 
-A profile does not say where a tensor came from. What is left out where that is not known: a read that
-is missed costs the reader nothing, a false one costs trust. Does not judge how many are too many.
+A profile does not record where a tensor came from. Uncertain reads are left out, because a missed
+read costs nothing, but a false report costs trust. Does not judge how many reads are too many.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from deepcontext.profiler.model.tree import NO_NODE
 if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
 
-# Library code that reads tensors which stay on the CPU: samplers' indices, the sizes of packed batches,
-# optimizers' step numbers.
+# Library code that reads tensors on the CPU: samplers' indices, sizes of packed batches, optimizers'
+# step numbers.
 _ON_CPU: Final = re.compile(r"/torch/(utils/data/|nn/utils/rnn\.py$|nn/modules/rnn\.py$|optim/)")
 # Comprehensions and lambdas are separate frames, and parts of the function around them.
 _INNER: Final = re.compile(r"(\.<locals>)?\.?<(listcomp|genexpr|dictcomp|setcomp|lambda)>")
@@ -35,11 +35,11 @@ _NO_FUNCTION: Final = -1
 
 
 def value_reads(profile: Profile, steps: int) -> Query:
-    """Select the reads that stop a program whose model is on a GPU.
+    """Select the reads that block a program whose model is on a GPU.
 
-    Left out are reads by operators of torch's own C++ code, by code whose tensors stay on the CPU, and
-    by functions that run no part of a model, or draw indices about once a step: what they read
-    may be an index that was made on the CPU, for NumPy arrays or lists say.
+    Left out are reads by operators of torch's C++ code, by code whose tensors stay on the CPU, and by
+    functions that run no part of a model or draw indices about once a step, because these may read an
+    index made on the CPU, for example for NumPy arrays or lists.
     """
     asked = source_locations.apart(asked_reads(profile))
     asked = source_locations.without(asked, Query(profile, _nodes_in(profile, _ON_CPU)))
@@ -54,14 +54,14 @@ def value_reads(profile: Profile, steps: int) -> Query:
 
 
 def asked_reads(profile: Profile) -> Query:
-    """Select the reads of tensors' values that Python code asks for, wherever they are."""
+    """Select the reads of tensors' values by Python code, on any device."""
     reads = source_locations.operators(profile, READS_VALUE).phase("none", "forward", "other")
     reads = source_locations.outermost(reads)
     return Query(profile, reads.mask() & ~_within_operators(profile))
 
 
 def _within_operators(profile: Profile) -> source_locations.Mask:
-    """Say of each node whether an operator called it, but for indexing by a mask, shape (nodes,)."""
+    """Return which nodes an operator called, except for indexing by a mask, shape (nodes,)."""
     tree = profile.tree
     masked = source_locations.nodes_named(profile, FrameKind.OPERATOR, INDEX_BY_MASK).mask()
     asker = tree.nearest(~masked)[tree.parent]
@@ -69,7 +69,7 @@ def _within_operators(profile: Profile) -> source_locations.Mask:
 
 
 def _nodes_in(profile: Profile, files: re.Pattern[str]) -> source_locations.Mask:
-    """Say of each node whether its frame is in such a file, shape (nodes,)."""
+    """Return which nodes have a frame in a matching file, shape (nodes,)."""
     frames = profile.frames
     chosen = [
         each
@@ -80,7 +80,7 @@ def _nodes_in(profile: Profile, files: re.Pattern[str]) -> source_locations.Mask
 
 
 def _functions(profile: Profile) -> source_locations.Ints:
-    """Return a number for the user's own function that each node runs in, shape (nodes,)."""
+    """Return a number for the user's function that each node runs in, shape (nodes,)."""
     frames, tree = profile.frames, profile.tree
     is_user = profile.frames.is_user_code()
     numbers: dict[tuple[int, str], int] = {}

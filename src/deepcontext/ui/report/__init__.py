@@ -1,6 +1,6 @@
 """Text reports of a profile, and the same content for programs.
 
-Nothing is computed here that another view would need: see `deepcontext.profiler.summaries`.
+Only lays out results: `deepcontext.profiler.summaries` computes everything that other views share.
 """
 
 from deepcontext.ui.report.machine import report_to_dict

@@ -1,4 +1,4 @@
-"""The part of a report about what packages do below the one line of the user's that has it all."""
+"""The part of a report about packages below the one line of user code that includes all the time."""
 
 from __future__ import annotations
 
@@ -20,20 +20,18 @@ _LEAST_SHARE: Final = 0.01
 
 
 def print_below(layout: TextLayout, view: View) -> None:
-    """Print the packages below the one line of the user's and their lines, if there is such a line."""
+    """Print the packages and their lines below the one line of user code, if there is such a line."""
     found = library_time(view.profile, view.limit)
     if found is None:
         return
     shown = "" if len(found.lines) == found.line_count else f" ({_shown(found)})"
-    layout.title(
-        f"Lines of packages{shown}", "elapsed time that no deeper line of a package explains"
-    )
+    layout.title(f"Lines of packages{shown}", "elapsed time without deeper lines of packages")
     layout.prose(_packages(view.profile, found))
     _print_lines(layout, view, found)
 
 
 def print_below_summary(layout: TextLayout, view: View) -> None:
-    """Print the same in the few lines of a run's end."""
+    """Print the same for the summary at a run's end."""
     found = library_time(view.profile, view.limit)
     if found is not None:
         layout.prose(_packages(view.profile, found), "bold", indent="")
@@ -47,7 +45,7 @@ def _shown(found: LibraryTime) -> str:
 def _packages(profile: Profile, found: LibraryTime) -> str:
     """Return ``"below train.py:12, 7.10 s: transformers 83.1 %, accelerate 12.0 %"``."""
     line = found.line
-    where = "outside your own code"
+    where = "outside your code"
     if line is not None:
         where = f"below {shorten_path(line.file, profile.run.cwd)}:{line.line}"
     shares = [(name, time_ns / found.time_ns) for name, time_ns in found.packages]

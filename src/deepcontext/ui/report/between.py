@@ -1,4 +1,4 @@
-"""The part of a report about time between operators: which threads, which lines, doing what."""
+"""The part of a report about time between operators, by thread and by line."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from deepcontext.ui.report.sections import View
     from deepcontext.ui.report.text_layout import TextLayout
 
-_LEAST_SHARE = 0.05  # of the elapsed time, to be named at a run's end
-_LEAST_SHARE_OF_ALL = 0.01  # the same of a program without operators
+_LEAST_SHARE = 0.05  # of the elapsed time, for a line of the summary
+_LEAST_SHARE_OF_ALL = 0.01  # the same for a program without operators
 _TIME_COLUMNS = (
     Column("running"),
     Column("with GIL", rank=3),
@@ -40,7 +40,7 @@ def print_between_lines(layout: TextLayout, view: View) -> None:
 
 
 def _print_threads(layout: TextLayout, view: View) -> bool:
-    """Print what threads did; say whether any called operators."""
+    """Print what threads did; return whether any thread called operators."""
     profile = view.profile
     threads = time_between_operators.by_thread(profile)[: view.limit]
     has_operators = any(row.operator_ns for row in threads)
@@ -70,7 +70,7 @@ def _print_lines(layout: TextLayout, view: View, *, has_operators: bool) -> None
     if not rows:
         return
     shown = "" if len(rows) == count else f" ({len(rows)} of {format_count(count)})"
-    note = "running on any thread, waiting on the main thread; what no deeper line explains"
+    note = "running on any thread, waiting on the main thread; without deeper lines"
     layout.title(f"{'Between operators' if has_operators else 'Running and waiting'}{shown}", note)
     run = profile.run
     layout.table(
@@ -87,7 +87,7 @@ def _print_lines(layout: TextLayout, view: View, *, has_operators: bool) -> None
 
 
 def print_between_summary(layout: TextLayout, view: View) -> None:
-    """Print the lines that take a good part of the elapsed time outside operators, if any do."""
+    """Print the lines with a large share of the elapsed time outside operators, if any."""
     profile, run = view.profile, view.profile.run
     rows, _ = (
         time_between_operators.by_line(profile, view.limit)
@@ -141,7 +141,7 @@ def print_elapsed_summary(layout: TextLayout, view: View) -> None:
                 Column("of run"),
                 Column("running", rank=3),
                 Column("waiting", rank=2),
-                Column("line of yours", Elide.START),
+                Column("your line", Elide.START),
                 Column("source", Elide.END, rank=1),
             ),
             cells,

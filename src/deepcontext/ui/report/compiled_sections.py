@@ -1,4 +1,4 @@
-"""The table of a report about `torch.compile`: its kernels, and the lines that each computes."""
+"""The table of a report about `torch.compile`: its kernels, and the lines fused into each."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from deepcontext.ui.report.text_layout import TextLayout
 
 _MOST_ROWS: Final = 5
-_HOW: Final = "INDUCTOR_PROVENANCE=1 tells the lines of every kernel; torch then compiles again"
+_HOW: Final = "INDUCTOR_PROVENANCE=1 gives the lines of every kernel; torch then compiles again"
 
 
 def print_compiled(layout: TextLayout, view: View) -> None:
-    """Print the kernels of `torch.compile`, and the lines fused into each; nothing without any."""
+    """Print the kernels of `torch.compile` and the lines fused into each; nothing without kernels."""
     kernels = compiled_kernels(view.profile)
     if not kernels:
         return
@@ -36,7 +36,7 @@ def print_compiled(layout: TextLayout, view: View) -> None:
     if rows:
         layout.table(*_table(view, rows))
     else:
-        layout.prose(f"{len(kernels)} kernels, neither their times nor their lines are known")
+        layout.prose(f"{len(kernels)} kernels; their times and lines are unknown")
     if not all(each.is_complete for each in kernels):
         layout.prose(_HOW, "dim")
 
@@ -44,7 +44,7 @@ def print_compiled(layout: TextLayout, view: View) -> None:
 def _table(
     view: View, rows: Sequence[CompiledKernel]
 ) -> tuple[Sequence[Column], Sequence[Sequence[str]]]:
-    """Return columns and cells, without columns of which nothing is known."""
+    """Return columns and cells, without empty columns."""
     profile, metric = view.profile, time_metric(view.profile)
     whole = total(profile, metric)
     columns: list[tuple[Column, list[str]]] = []

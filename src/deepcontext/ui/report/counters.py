@@ -1,4 +1,4 @@
-"""The part of a report about counters of the processor and the kernel, line by line."""
+"""The part of a report about counters of the processor and the kernel, by line."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 def print_counters(layout: TextLayout, view: View) -> None:
-    """Print at which lines of the program the counters rose, if any were read."""
+    """Print the lines of the program at which the counters rose, if any counters were read."""
     profile = view.profile
     metrics = counter_summary.counted(profile)
     rows, count = counter_summary.by_line(profile, view.limit)
     if not rows:
         return
     shown = "" if len(rows) == count else f" ({len(rows)} of {format_count(count)})"
-    note = "read at samples, operators included; what no deeper line of yours explains"
+    note = "read at samples, including operators; without deeper lines of your code"
     layout.title(f"Counters{shown}", note)
     has_ratio = any(row.instructions_per_cycle is not None for row in rows)
     columns = [Column(counter_summary.counter_name(metric)) for metric in metrics]

@@ -1,4 +1,4 @@
-"""What `deepcontext diff` prints and what it gives to programs; `profiler.comparison` computes it."""
+"""The output of `deepcontext diff`, as text and JSON; `profiler.summaries.comparison` computes it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 FORMAT: Final = "deepcontext diff"
 VERSION: Final = 1
 _FUNCTIONS: Final = "functions"
-# Between runs of one program on a shared machine, this much is nothing.
+# Runs of one program on a shared machine differ by this much without any change.
 _STEADY: Final = 0.02
 
 
@@ -39,10 +39,10 @@ def render_difference(
     """Print what changed, the largest change of each table first.
 
     Args:
-        comparison: what to print.
-        profiles: the profiles it is of.
-        names: their files as the person calls them.
-        console: where to; its width, colours and encoding are respected.
+        comparison: the comparison.
+        profiles: the compared profiles.
+        names: their files as the user named them.
+        console: console to print to; its width, colours and encoding are respected.
         limit: rows of each table.
     """
     layout = TextLayout(console)
@@ -61,7 +61,7 @@ def render_difference(
         of_all = f" ({len(shown)} of {len(changes)})" if len(shown) < len(changes) else ""
         _print_table(layout, f"{title}{of_all}", shown, comparison.unit)
     layout.line()
-    layout.line("one run each: repeat both before you believe a small change", "dim")
+    layout.line("one run each: repeat both before trusting a small change", "dim")
 
 
 def difference_to_dict(comparison: Comparison, limit: int) -> dict[str, object]:
@@ -107,7 +107,7 @@ def _verdict(comparison: Comparison) -> str:
     if ratio is None:
         return words
     if abs(ratio - 1) < _STEADY:
-        return f"{words}, {ratio:.3f} times as much: no change to speak of"
+        return f"{words}, {ratio:.3f} times as much: practically unchanged"
     return f"{words}, {ratio:.2f} times as much"
 
 
@@ -116,7 +116,7 @@ def _print_table(
 ) -> None:
     if not changes:
         return
-    note = "" if sum_known else "self: without what deeper ones of the same table account for"
+    note = "" if sum_known else "self: without deeper functions of the program"
     layout.title(title, note if title.startswith("Functions") else "")
     has_calls = any(change.calls_before or change.calls_after for change in changes)
     columns = [
@@ -132,14 +132,14 @@ def _print_table(
 
 def _row(change: Change, unit: str, *, has_calls: bool) -> list[str | Text]:
     calls = [_calls(change.calls_before), _calls(change.calls_after)] if has_calls else []
-    place = f"{change.name}  {change.file}" if change.file else change.name
+    name = f"{change.name}  {change.file}" if change.file else change.name
     return [
         Text(_signed(change.difference, unit), "red" if change.difference > 0 else "green"),
         format_value(change.before, unit),
         format_value(change.after, unit),
         _ratio(change),
         *calls,
-        place,
+        name,
     ]
 
 

@@ -1,4 +1,4 @@
-"""What the analyzers found, as text for a terminal and as Markdown for a pull request.
+"""The analyzers' findings, as text for a terminal and as Markdown for a pull request.
 
 Does not analyze (`deepcontext.analyzers`).
 """
@@ -25,18 +25,18 @@ _STYLES = {Severity.HIGH: "red", Severity.WARNING: "yellow", Severity.INFO: "dim
 
 
 def print_summary(layout: TextLayout, profile: Profile) -> None:
-    """Print the titles of a profile's findings, a line each; nothing where nothing was found."""
+    """Print the titles of a profile's findings, one line each; nothing without findings."""
     try:
         findings = known_findings(profile).found
-    except UserError as error:  # an analyzer of another package must not cost the report
+    except UserError as error:  # a failed third-party analyzer must not prevent the report
         layout.title("Findings")
-        layout.prose(f"not known: {error}", "yellow")
+        layout.prose(f"unknown: {error}", "yellow")
         return
     if not findings:
         return
-    layout.title("Findings", "what to change; 'deepcontext analyze' says why and how")
+    layout.title("Findings", "what to change; 'deepcontext analyze' explains why and how")
     for finding in findings:
-        gain = f"up to {gain_text(finding)}" if finding.gain else "gain not known"
+        gain = f"up to {gain_text(finding)}" if finding.gain else "gain unknown"
         layout.prose(f"{gain}: {finding.title}", _STYLES[finding.severity], hanging="- ")
 
 

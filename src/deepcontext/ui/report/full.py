@@ -1,4 +1,4 @@
-"""The report with every section, in the order in which they are read."""
+"""The report with every section, in reading order."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def print_full(layout: TextLayout, view: View, warnings: Sequence[str]) -> None:
-    """Print everything a profile says, tables with `view.limit` rows."""
+    """Print all sections of a profile, with `view.limit` rows in each table."""
     header.print_header(layout, view.profile, view.metric)
     header.print_all_warnings(layout, warnings)
     findings.print_summary(layout, view.profile)

@@ -1,6 +1,6 @@
-"""The tables of a report about work on a GPU: kernels, and the lines that caused them.
+"""The tables of a report about work on a GPU: kernels, and the lines that launched them.
 
-JAX's own sections say the same of its programs (`jax_sections`); theirs are printed instead.
+For a JAX program `jax_sections` prints the same facts, so these tables are left out.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ def gpu_text(profile: Profile) -> str:
 
 
 def print_gpu(layout: TextLayout, view: View) -> None:
-    """Print what took the GPU's time, or nothing where JAX's sections say it or there is none."""
+    """Print what used the GPU's time; nothing without GPU time or where JAX's sections show it."""
     use = gpu_use(view.profile, view.limit)
     if use is None or jax_programs.section(view.profile) is not None:
         return
     _print_kernels(layout, use)
-    if view.metric != GPU_TIME_NS.name:  # else these are the report's own
+    if view.metric != GPU_TIME_NS.name:  # otherwise the report shows these lines already
         sections.print_lines(
             layout, replace(view, metric=GPU_TIME_NS.name), "Source lines by GPU time"
         )
 
 
 def print_gpu_summary(layout: TextLayout, view: View) -> None:
-    """Print what the GPU did and for which lines, in the few lines of a run's end."""
+    """Print what the GPU did and for which lines, for the summary at a run's end."""
     if jax_programs.section(view.profile) is not None or not (text := gpu_text(view.profile)):
         return
     layout.prose(f"on the GPU: {text}", "bold", indent="")

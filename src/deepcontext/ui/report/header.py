@@ -1,4 +1,4 @@
-"""The parts of a report that say what was run and what its numbers are worth."""
+"""The parts of a report about the run, and about how far to trust its numbers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _WARNING = "yellow"
 LEAST_SHARE_SAID = 0.05
 _END = {
     "exit": "ran to its end",
-    "snapshot": "not over when this was written (or killed afterwards)",
+    "snapshot": "still running when this was written (or killed afterwards)",
 }
 _STATUS_STYLE = {
     Status.RAN: "",
@@ -49,12 +49,12 @@ _STATUS_STYLE = {
 
 
 def print_short_header(layout: TextLayout, profile: Profile, metric: str) -> None:
-    """Print what was run, for how long, how much of it was in operators, and the metric."""
+    """Print the program, the elapsed time, the share of operators, and the metric."""
     _print_facts(layout, _facts(layout, profile, metric, is_full=False))
 
 
 def print_header(layout: TextLayout, profile: Profile, metric: str) -> None:
-    """Print the same, and on what it was run."""
+    """Print the same facts, and the machine and versions."""
     _print_facts(layout, _facts(layout, profile, metric, is_full=True))
 
 
@@ -85,25 +85,25 @@ def _print_facts(layout: TextLayout, facts: Sequence[tuple[str, str]]) -> None:
 
 
 def print_warnings(layout: TextLayout, warnings: Sequence[str]) -> None:
-    """Print what a person must know before believing the numbers."""
+    """Print what a reader must know before trusting the numbers."""
     for warning in warnings:
         layout.prose(warning, _WARNING, indent="", hanging="! ")
 
 
 def print_all_warnings(layout: TextLayout, warnings: Sequence[str]) -> None:
-    """Print the warnings as a part of their own, where there are any."""
+    """Print the warnings, if any, as a separate part."""
     if warnings:
         layout.line()
         print_warnings(layout, warnings)
 
 
 def print_trust_summary(layout: TextLayout, trust: TrustReport) -> None:
-    """Print which collectors ran, and which did not, without their reasons."""
+    """Print which collectors ran and which did not, without the reasons."""
     named = {
         status: [each.name for each in trust.collectors if each.status is status]
         for status in _STATUS_STYLE
     }
-    layout.title("Trust", "--full says why, what was counted, and what was lost")
+    layout.title("Trust", "--full shows reasons, counts and losses")
     for status, names in named.items():
         if names:
             layout.prose(", ".join(names), _STATUS_STYLE[status], hanging=f"{status:<11} ")
@@ -111,7 +111,7 @@ def print_trust_summary(layout: TextLayout, trust: TrustReport) -> None:
 
 def print_trust(layout: TextLayout, trust: TrustReport) -> None:
     """Print the whole trust report, warnings first."""
-    layout.title("Trust", "what was collected, what was lost, what collecting cost")
+    layout.title("Trust", "what was collected and lost, and the overhead of collecting")
     print_warnings(layout, trust.warnings)
     facts = [
         (collector.name, _collector(collector), _STATUS_STYLE[collector.status])
@@ -131,13 +131,13 @@ def print_trust(layout: TextLayout, trust: TrustReport) -> None:
 
 
 def wall_share(profile: Profile) -> str:
-    """Return which share of the run went by in operators, or "" when the run time is not known."""
+    """Return operators' share of the elapsed time, or "" when the elapsed time is unknown."""
     wall_ns = profile.run.wall_ns
     return format_share(operator_time(profile) / wall_ns) if wall_ns > 0 else ""
 
 
 def set_up_shares(profile: Profile) -> str:
-    """Return ``", 72 % compiling, 18 % importing"``, what is small left out, "" where not known."""
+    """Return ``", 72 % compiling, 18 % importing"``, without small shares; "" where unknown."""
     time = setup_time(profile)
     if time is None or not time.elapsed_ns:
         return ""
@@ -205,7 +205,7 @@ def _operators(profile: Profile) -> str:
     share = wall_share(profile)
     if not share:
         return text
-    return f"{text}, {share} of the elapsed time (the rest is Python and what it waits for)"
+    return f"{text}, {share} of the elapsed time (the rest is Python code and waiting)"
 
 
 def _set_up(profile: Profile) -> str:

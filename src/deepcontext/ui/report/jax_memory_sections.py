@@ -1,6 +1,6 @@
-"""The tables of a report about memory that JAX uses: arrays by line, programs by what they need.
+"""The tables of a report about memory that JAX uses: arrays by line, and needs of programs.
 
-`deepcontext.profiler.summaries.jax.memory` computes what they say.
+`deepcontext.profiler.summaries.jax.memory` computes the values.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def print_jax_memory(layout: TextLayout, view: View) -> None:
-    """Print what arrays held at the peak, by line, and what programs need."""
+    """Print the memory of arrays at the peak by line, and the memory that programs need."""
     arrays = jax_memory.array_memory(view.profile)
     if arrays is not None and arrays.peak_bytes:
         _print_arrays(layout, view, arrays)
@@ -33,7 +33,7 @@ def print_jax_memory(layout: TextLayout, view: View) -> None:
 
 
 def _print_arrays(layout: TextLayout, view: View, arrays: ArrayMemory) -> None:
-    layout.title("Memory of JAX arrays", "held when they held the most, by the line that made them")
+    layout.title("Memory of JAX arrays", "held at their peak, by the line that created them")
     layout.prose(_arrays_text(arrays))
     table = jax_memory.held_at_peak(view.profile, view.limit)
     rows = [row for row in table.rows if row.exclusive] if table else []
@@ -49,7 +49,7 @@ def _print_arrays(layout: TextLayout, view: View, arrays: ArrayMemory) -> None:
     ]
     if arrays.unknown_peak_bytes:
         share = format_share(arrays.unknown_peak_bytes / arrays.peak_bytes)
-        cells.append((format_bytes(arrays.unknown_peak_bytes), share, "made where nobody saw", ""))
+        cells.append((format_bytes(arrays.unknown_peak_bytes), share, "not observed", ""))
     if cells:
         layout.table(
             (
@@ -65,7 +65,7 @@ def _print_arrays(layout: TextLayout, view: View, arrays: ArrayMemory) -> None:
 def _arrays_text(arrays: ArrayMemory) -> str:
     facts = [
         f"{format_bytes(arrays.peak_bytes)} at most in {format_count(arrays.looks)} looks",
-        f"{format_bytes(arrays.live_bytes)} in {format_count(arrays.live_arrays)} arrays at the last",
+        f"{format_bytes(arrays.live_bytes)} in {format_count(arrays.live_arrays)} arrays at the last look",
     ]
     facts += [
         f"{device}: {format_bytes(size)} at most by its allocator, running programs included"

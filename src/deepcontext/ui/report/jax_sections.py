@@ -1,6 +1,6 @@
-"""The tables of a report about JAX, one function a section.
+"""The tables of a report about JAX, one function for each section.
 
-`deepcontext.profiler.summaries.jax.programs` and `jax_operations` compute what they say.
+`deepcontext.profiler.summaries.jax.programs` and `operations` compute the values.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ _SUMMARY_ROWS: Final = 8
 
 
 def print_jax(layout: TextLayout, view: View) -> None:
-    """Print everything about JAX, or nothing for a profile without it."""
+    """Print everything about JAX, or nothing for a profile without JAX."""
     if jax_programs.section(view.profile) is None:
         return
     _print_functions(layout, view)
     device = replace(view, metric=jax_programs.device_metric(view.profile))
     if has_device_time(view):
-        if view.metric != device.metric:  # else these are the report's own
+        if view.metric != device.metric:  # otherwise the report shows these tables already
             sections.print_phases(layout, device, "Phases of the device time", with_calls=False)
             sections.print_lines(layout, device, "Source lines by device time")
         _print_operations(layout, view)
@@ -54,7 +54,7 @@ def print_jax(layout: TextLayout, view: View) -> None:
 
 
 def print_jax_summary(layout: TextLayout, view: View) -> None:
-    """Print what the compiled programs took and where, in the few lines of a run's end."""
+    """Print the device time of the compiled programs by path, for the summary at a run's end."""
     if jax_programs.section(view.profile) is None or not has_device_time(view):
         return
     functions = [f for f in jax_programs.jitted_functions(view.profile) if f.launches]
@@ -74,17 +74,17 @@ def print_jax_summary(layout: TextLayout, view: View) -> None:
 
 
 def has_device_time(view: View) -> bool:
-    """Say whether any time inside compiled programs was measured."""
+    """Return whether any time inside compiled programs was measured."""
     return jax_programs.device_accounting(view.profile).total > 0
 
 
 def _accounting(view: View) -> str:
     accounting = jax_programs.device_accounting(view.profile)
-    text = f"{format_share(accounting.on_user_line / accounting.total)} of it is on lines of yours"
+    text = f"{format_share(accounting.on_user_line / accounting.total)} of it is on your lines"
     if not accounting.inserted:
         return text
     inserted = format_share(accounting.inserted / accounting.total)
-    return f"{text} ({inserted} inserted by the compiler, shown with the operation it serves)"
+    return f"{text} ({inserted} inserted by the compiler, shown with the operation they serve)"
 
 
 def _print_functions(layout: TextLayout, view: View) -> None:
@@ -95,7 +95,7 @@ def _print_functions(layout: TextLayout, view: View) -> None:
     layout.title(
         f"Jitted functions{_shown(view, functions)}",
         "device: inside the compiled program, summed over threads; host: in the call itself, "
-        "compilation left out",
+        "without compilation",
     )
     columns = (
         Column("device"),
@@ -108,7 +108,7 @@ def _print_functions(layout: TextLayout, view: View) -> None:
     )
     rows = [
         (
-            # A function that never ran whole while sampled was counted, not timed.
+            # A function that never ran completely during a sampled window was counted, not timed.
             format_ns(row.device_ns or None),
             format_share(row.device_ns / total if row.device_ns else None),
             format_count(row.launches),
@@ -177,7 +177,7 @@ def _print_fusions(layout: TextLayout, view: View) -> None:
 
 
 def _members(members: Sequence[Member]) -> str:
-    """Return ``layers.py:8 mul, add 3x; layers.py:12 sub``: members in their order, by line."""
+    """Return ``layers.py:8 mul, add 3x; layers.py:12 sub``: members in order, by line."""
     by_line: dict[Source, dict[str, int]] = {}
     for member in members:
         counts = by_line.setdefault(member.source, {})
@@ -198,7 +198,7 @@ def _print_recompilations(layout: TextLayout, view: View) -> None:
     if not rows:
         return
     count, total = sum(row.count for row in rows), sum(row.spent_ns for row in rows)
-    layout.title(f"Recompilations: {format_count(count)}, {format_ns(total)}", "dearest first")
+    layout.title(f"Recompilations: {format_count(count)}, {format_ns(total)}", "longest first")
     for row in rows[: view.limit]:
         layout.prose(_recompilation(view, row), hanging=f"{row.function}: ")
     if len(rows) > view.limit:
@@ -206,8 +206,8 @@ def _print_recompilations(layout: TextLayout, view: View) -> None:
 
 
 def _recompilation(view: View, row: Recompilation) -> str:
-    where = _place(view, row.path[-1]) if row.path else "no line of yours"
-    why = "; ".join(row.changes) or "the reason is not known"
+    where = _place(view, row.path[-1]) if row.path else "no line of your code"
+    why = "; ".join(row.changes) or "the reason is unknown"
     return f"{format_count(row.count)}x, {format_ns(row.spent_ns)}, needed at {where}: {why}"
 
 
@@ -216,7 +216,7 @@ def _print_transfers(layout: TextLayout, view: View) -> None:
     if not rows:
         return
     layout.title(
-        f"Waits and copies{_shown(view, rows)}", "host: how long the line held the program up"
+        f"Waits and copies{_shown(view, rows)}", "host: how long the line blocked the program"
     )
     columns = (
         Column("host"),
@@ -240,7 +240,7 @@ def _print_transfers(layout: TextLayout, view: View) -> None:
 
 def _place(view: View, source: Source) -> str:
     if not source.file:
-        return "no line of yours"
+        return "no line of your code"
     return f"{shorten_path(source.file, view.profile.run.cwd)}:{source.line}"
 
 

@@ -44,15 +44,15 @@ _WITH_SECTIONS: Final = frozenset({"line", "kernel"})
 
 
 def report_to_dict(profile: Profile, *, limit: int, metric: str | None = None) -> dict[str, object]:
-    """Return what `render_report` prints, as a dict of JSON's types without NaN or infinity.
+    """Return the content of `render_report`, as a dict of JSON's types without NaN or infinity.
 
     Args:
-        profile: what to report.
+        profile: the profile.
         limit: rows of each table.
         metric: the metric the tables are ordered by; None for `default_metric`.
 
     Raises:
-        QueryError: the profile has no such metric; the message lists those it has.
+        QueryError: the profile has no such metric; the message lists its metrics.
     """
     metric = metric or default_metric(profile)
     phases = by_phase(profile, metric)

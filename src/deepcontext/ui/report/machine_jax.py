@@ -1,7 +1,7 @@
-"""The part of the report for programs that is about JAX.
+"""The part of the report for programs about JAX.
 
-Its keys are documented in docs/reference/report-json.md. Unlike the tables of the text report it
-lists the members of every fusion it lists.
+Its keys are documented in docs/reference/report-json.md. Unlike the text report, it lists the
+members of every fusion.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 def jax_to_dict(profile: Profile, limit: int) -> dict[str, object] | None:
-    """Return what a profile says about JAX as JSON's types, None for one without JAX.
+    """Return the facts about JAX as JSON's types, None for a profile without JAX.
 
     Args:
-        profile: what to report.
+        profile: the profile.
         limit: rows of each list.
     """
     if jax_programs.section(profile) is None:

@@ -1,4 +1,4 @@
-"""The part of a report about memory: the peak and what it was made of, and what grows."""
+"""The part of a report about memory: the peak and its composition, and growth."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from deepcontext.profiler.summaries.memory import Growth, MemoryUse, Pool
     from deepcontext.ui.report.text_layout import TextLayout
 
-_ROLE_NAMES: Final = {"optimizer": "optimizer state", "unknown": "not known"}
+_ROLE_NAMES: Final = {"optimizer": "optimizer state", "unknown": "unknown"}
 _ROLE_STYLES: Final = {
     "parameter": "cyan",
     "gradient": "magenta",
@@ -38,18 +38,16 @@ _BAR_WIDTH: Final = 60
 
 
 def print_memory(layout: TextLayout, profile: Profile, limit: int) -> None:
-    """Print each memory's peak by role and by line of the user's own code, and what grew."""
+    """Print each memory's peak by role and by line of user code, and the lines that grew."""
     use = memory_summary.memory_use(profile)
     pools = [pool for pool in use.pools if pool.allocations] if use else []
     prefixes = memory_summary.prefixes(profile)
     if use is None or not (pools or any(memory_summary.growth(profile, p) for p in prefixes)):
         return
     if pools:
-        layout.title(
-            "Memory", "of tensors; what is held at the peak, by the line that allocated it"
-        )
+        layout.title("Memory", "of tensors; held at the peak, by the allocating line")
     else:
-        layout.title("Memory that grew", "held at the ends of steps, by the line that made it")
+        layout.title("Memory that grew", "held at the ends of steps, by the allocating line")
     for pool in pools:
         _print_pool(layout, pool, use)
     for prefix in prefixes:

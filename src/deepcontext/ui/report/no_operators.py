@@ -1,7 +1,7 @@
-"""What a report says about a program that called no operators, before the time it spent.
+"""Notes of a report about a program that called no operators.
 
-Collectors that nothing in the program or on the machine called for (no GPU, jax not imported) are
-named in the trust report and by `doctor`, not here.
+Collectors that had nothing to record (no GPU, jax not imported) are named in the trust report and by
+`doctor`, not here.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _LAUNCHERS: Final = frozenset({
 })
 
 _LAUNCHER_ADVICE: Final = (
-    "starts the program in processes of its own, and those are not profiled. Put deepcontext "
-    "inside, each process then writes its profile: torchrun --nproc-per-node N -m deepcontext "
+    "starts the program in new processes, which are not profiled. Put deepcontext inside the "
+    "launch, so that each process writes its profile: torchrun --nproc-per-node N -m deepcontext "
     "profile train.py"
 )
 
 
 def notes(profile: Profile) -> tuple[str, ...]:
-    """Return what a person may have expected to find in the profile, and what to do."""
+    """Return what a user may have expected to find in the profile, and what to do."""
     launcher = profile.run.script.removeprefix("-m ").rpartition("/")[2]
     if launcher in _LAUNCHERS:
         return (f"{launcher} {_LAUNCHER_ADVICE}",)
@@ -46,7 +46,7 @@ def notes(profile: Profile) -> tuple[str, ...]:
     found = []
     if gpu_text(profile):
         found.append(
-            "The program called no operators of PyTorch or JAX; what the GPU did is shown."
+            "The program called no operators of PyTorch or JAX; the report shows the GPU's work."
         )
     loaded = [name for name in _FRAMEWORKS if status.get(name) is Status.RAN]
     if loaded:
@@ -55,11 +55,12 @@ def notes(profile: Profile) -> tuple[str, ...]:
             "profiled."
         )
     if any(status.get(name) is Status.UNAVAILABLE for name in _FRAMEWORKS):
-        found.append("Run 'deepcontext doctor': it says what can be measured on this machine.")
+        found.append("Run 'deepcontext doctor' to see what can be measured on this machine.")
     if profile.run.exit_reason == "snapshot":
         found.append(
-            "This is a snapshot, written while the program ran. If the program is over, it ended "
-            "without an exit (a signal, os._exit, abort, exec): --snapshot-interval writes more often."
+            "This is a snapshot, written while the program ran. If the program has ended, it ended "
+            "without an exit (a signal, os._exit, abort, exec); a shorter --snapshot-interval "
+            "writes more often."
         )
     elif not _has_values(profile):
         found.append(
@@ -70,7 +71,7 @@ def notes(profile: Profile) -> tuple[str, ...]:
 
 
 def _has_values(profile: Profile) -> bool:
-    """Say whether anything was measured below the level of threads."""
+    """Return whether anything was measured below the level of threads."""
     kinds = profile.frames.kind[profile.tree.frame]
     is_inner = ~np.isin(kinds, (FrameKind.ROOT, FrameKind.RANK, FrameKind.THREAD))
     return bool(profile.exclusive(default_metric(profile))[is_inner].any())
@@ -80,7 +81,7 @@ def _why_not_sampled(status: Status | None, wall_ns: int) -> str:
     if status is Status.OFF:
         return "sampling was switched off (--cpu-rate 0)"
     if status is Status.UNAVAILABLE:
-        return "it could not be sampled"
+        return "the program could not be sampled"
     if wall_ns < _SHORT_NS:
-        return "it ended before it was sampled"
+        return "the program ended before the first sample"
     return "no sample could be attributed to a line of code"

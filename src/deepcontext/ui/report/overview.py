@@ -1,7 +1,7 @@
 """The report on one or two screens: the sections that decide what to look at next.
 
-Invariants: at most `MOST_LINES` lines, where the warnings and findings leave any room at all; what is
-left out is named at the end.
+Invariants: at most `MOST_LINES` lines, unless the warnings and findings alone are longer; sections
+left out are named at the end.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
     Printer = Callable[[TextLayout, View], None]
 
 MOST_LINES: Final = 80
-# A blank line, sections and columns that are left out, and what to type next.
+# A blank line, names of the sections and columns left out, and the suggested commands.
 _CLOSING_LINES: Final = 6
-# Rows of a table that are tried until all sections fit.
+# Numbers of rows in a table, tried until all sections fit.
 _ROWS: Final = (8, 7, 6, 5)
 _FEWEST_ROWS: Final = 3
-# The sections below the findings by name, each with the number of its rows beyond those tried.
+# The sections below the findings by name, each with rows to add to (or remove from) the tried number.
 _SECTIONS: Final[dict[str, tuple[Printer, int]]] = {
     "JAX": (jax_sections.print_jax, -1),
     "GPU": (gpu_sections.print_gpu, 0),
@@ -56,7 +56,7 @@ _SECTIONS: Final[dict[str, tuple[Printer, int]]] = {
     "memory": (lambda layout, view: memory.print_memory(layout, view.profile, view.limit), -2),
     "memory of JAX": (jax_memory_sections.print_jax_memory, -2),
 }
-# Where the fewest rows are too many, sections are left out in this order.
+# If even the fewest rows do not fit, sections are left out in this order.
 _DISPENSABLE: Final = (
     "counters",
     "time between operators",
@@ -76,7 +76,7 @@ _DISPENSABLE: Final = (
 
 
 def print_overview(layout: TextLayout, view: View, warnings: Sequence[str]) -> None:
-    """Print what matters most of a profile; the rows of tables are as many as fit."""
+    """Print the most important sections of a profile; tables have as many rows as fit."""
     top = _printed(layout, lambda: _print_top(layout, view, warnings))
     trust = _printed(layout, lambda: header.print_trust_summary(layout, view.profile.trust))
     room = MOST_LINES - len(top) - len(trust) - _CLOSING_LINES
@@ -111,7 +111,7 @@ def _section(layout: TextLayout, view: View, name: str, rows: int) -> list[str]:
 
 
 def _printed(layout: TextLayout, print_part: Callable[[], None]) -> list[str]:
-    """Return the lines that a part prints, with their ends."""
+    """Return the lines that a part prints, with their line ends."""
     with layout.console.capture() as captured:
         print_part()
     return captured.get().splitlines(keepends=True)

@@ -1,4 +1,4 @@
-"""Print call paths as an indented tree; which ones is decided in `paths.py`."""
+"""Print call paths as an indented tree; `paths.py` chooses the paths."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _BETWEEN: Final = " > "
 
 
 def print_paths(layout: TextLayout, view: View) -> None:
-    """Print the call paths whose ends cost the most by themselves."""
+    """Print the call paths to the nodes with the largest exclusive values."""
     tree = exclusive_paths(view.profile, view.metric, view.limit)
     if not tree.rows:
         return
@@ -48,7 +48,7 @@ def print_paths(layout: TextLayout, view: View) -> None:
 
 
 def print_total_paths(layout: TextLayout, view: View, title: str = "Call paths by total") -> bool:
-    """Print the call paths that cost the most, from the top; say whether there are any."""
+    """Print the costliest call paths from the top; return whether there are any."""
     tree = inclusive_paths(view.profile, view.metric, 2 * view.limit)
     if not tree.rows:
         return False
@@ -61,7 +61,7 @@ def print_total_paths(layout: TextLayout, view: View, title: str = "Call paths b
 
 
 def print_tree(layout: TextLayout, view: View) -> None:
-    """Print the call paths that cost the most without a title, some `view.limit` rows twice."""
+    """Print the costliest call paths without a title, in at most about twice `view.limit` rows."""
     printer = _TreePrinter(layout, view)
     tree = inclusive_paths(view.profile, view.metric, 2 * view.limit)
     printer.print_rows(tree)
@@ -69,7 +69,7 @@ def print_tree(layout: TextLayout, view: View) -> None:
 
 
 class _TreePrinter:
-    """Prints rows of nodes with what they cost."""
+    """Prints rows of nodes with their costs."""
 
     def __init__(self, layout: TextLayout, view: View) -> None:
         profile = view.profile
@@ -78,7 +78,7 @@ class _TreePrinter:
         self._exclusive = profile.exclusive(view.metric)
         self._inclusive = profile.inclusive(view.metric)
         self._total = int(self._inclusive[0])
-        # The inside of a library says little about the program, and it makes paths long.
+        # Frames inside a library say little about the program and make paths long.
         python = profile.frames.kind == FrameKind.PYTHON
         self._is_unnamed = python & ~profile.frames.is_user_code()
 
@@ -93,19 +93,19 @@ class _TreePrinter:
             layout.line(Text.assemble(numbers, (rails, "dim"), label))
 
     def print_hidden(self, tree: PathTree) -> None:
-        """Say how much the rows do not show."""
+        """Print how much the rows leave out."""
         if not tree.hidden_nodes:
             return
         text = f"  not shown: {format_count(tree.hidden_nodes)} smaller path"
         text += "" if tree.hidden_nodes == 1 else "s"
-        # Above, what hides below a shown path is part of its total: only the count says something.
+        # With a threshold, hidden values are part of a shown path's total, so only their count helps.
         if not tree.threshold:
             value = format_value(tree.hidden_value, self._view.unit)
             text += f", {value} self, {format_share(tree.hidden_value / self._total)}"
         self._layout.line(text, "dim")
 
     def _numbers(self, row: PathRow) -> str:
-        """Return what the last node of a row costs: where the row leads is what it is about."""
+        """Return the costs of a row's last node, because a row is about the node it leads to."""
         total = int(self._inclusive[row.nodes[-1]])
         exclusive = int(self._exclusive[row.nodes[-1]])
         unit = self._view.unit
@@ -115,9 +115,10 @@ class _TreePrinter:
         )
 
     def _chain(self, nodes: Sequence[int], room: int) -> Text:
-        """Return the frames of a row from top to bottom; what does not fit is counted inside.
+        """Return the frames of a row from top to bottom; frames that do not fit are counted.
 
-        The last frames tell most, so they are the last to go; the first says where a row begins.
+        The last frames are the most informative, so they stay longest; the first frame stays too,
+        because it shows where the row begins.
         """
         frame_of = self._view.profile.tree.frame
         named = [node for node in nodes if not self._is_unnamed[frame_of[node]]] or nodes[-1:]
@@ -135,7 +136,7 @@ class _TreePrinter:
         """Return the labels of as many of the last nodes as fit side by side."""
         tail: list[Text] = []
         taken = -len(_BETWEEN)
-        # From the end, and no further than they fit: a chain may be thousands of frames long.
+        # From the end, stopping at the width, because a chain may be thousands of frames long.
         for node in reversed(nodes):
             label = self._label(node)
             taken += len(_BETWEEN) + label.cell_len
@@ -145,7 +146,7 @@ class _TreePrinter:
         return tail[::-1]
 
     def _squeezed(self, first: Text, last: Text, count: int, room: int) -> Text:
-        """Return the ends of `count` frames where they do not fit whole: the last is shortened."""
+        """Return the first and last of `count` frames, with the last shortened to fit."""
         glyphs = self._layout.glyphs
         head = Text()
         if count > 1:
@@ -155,7 +156,7 @@ class _TreePrinter:
         return head.append(elide(last.plain, max(room - head.cell_len, 4), glyphs), last.style)
 
     def _joined(self, first: Text | None, missing: int, tail: Sequence[Text]) -> Text:
-        """Return labels with the number of those left out between them."""
+        """Return labels with the number of labels left out between them."""
         gap = Text(f"{self._layout.glyphs.ellipsis} {missing} more", "dim")
         head = [] if first is None else [first]
         return Text(_BETWEEN).join([*head, *([gap] if missing else []), *tail])
@@ -166,13 +167,13 @@ class _TreePrinter:
 
 
 def _rails(layout: TextLayout, row: PathRow, room: int) -> str:
-    """Return the lines that lead from a row's parent to it; the outer ones give way."""
+    """Return the lines that lead from a row's parent to the row; outer lines are cut first."""
     if not row.rails:
         return ""
     glyphs = layout.glyphs
     outer = "".join(glyphs.trunk if more_follow else "  " for more_follow in row.rails[:-1])
-    own = glyphs.branch if row.rails[-1] else glyphs.last_branch
-    if len(outer) + len(own) <= max(room, len(own)):
-        return outer + own
-    kept = max(room - len(own) - len(glyphs.ellipsis), 0) // 2 * 2
-    return glyphs.ellipsis + outer[len(outer) - kept :] + own
+    branch = glyphs.branch if row.rails[-1] else glyphs.last_branch
+    if len(outer) + len(branch) <= max(room, len(branch)):
+        return outer + branch
+    kept = max(room - len(branch) - len(glyphs.ellipsis), 0) // 2 * 2
+    return glyphs.ellipsis + outer[len(outer) - kept :] + branch

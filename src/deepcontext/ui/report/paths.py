@@ -1,7 +1,7 @@
-"""Choose which call paths of a tree to show, and fold them into rows a person can read.
+"""Choose which call paths of a tree to show, and fold them into readable rows.
 
-Does not print. A row is a chain of nodes that lead nowhere else: paths of forty frames become a few
-rows of indentation. Invariant: what folding and pruning leave out is counted.
+Does not print. A row is a chain of nodes without shown branches, so paths of forty frames become a
+few rows of indentation. Invariant: nodes left out by folding and pruning are counted.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _THRESHOLDS: Final = (0.005, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2)
 
 @dataclass(frozen=True, slots=True)
 class PathRow:
-    """A chain of nodes, each the only one shown below the one before.
+    """A chain of nodes, each the only shown child of the node before.
 
     Attributes:
         nodes: node ids from top to bottom.
-        rails: of each level of indentation, whether more rows follow on it; the last is the row's
-            own level. Empty for a row at the left edge.
+        rails: for each level of indentation, whether more rows follow on this level; the last entry
+            is the row's level. Empty for a row at the left edge.
     """
 
     nodes: tuple[int, ...]
@@ -41,10 +41,10 @@ class PathTree:
     """Rows in the order of the tree, largest first among siblings.
 
     Attributes:
-        rows: what to show.
-        hidden_nodes: number of nodes with a value of their own that are not shown.
+        rows: the rows to show.
+        hidden_nodes: number of nodes with an exclusive value that are not shown.
         hidden_value: sum of these values, in the metric's unit.
-        threshold: smallest share of the total that is shown; 0.0 where rows were not chosen by it.
+        threshold: smallest share of the total that is shown; 0.0 where no threshold was used.
     """
 
     rows: tuple[PathRow, ...]
@@ -56,7 +56,7 @@ class PathTree:
 def inclusive_paths(profile: Profile, metric: str, most_rows: int) -> PathTree:
     """Show every node above a share of the total.
 
-    The share is the lowest of a few that gives at most `most_rows` rows, or else the highest.
+    The share is the lowest threshold that gives at most `most_rows` rows, or else the highest.
     """
     exclusive, inclusive = profile.exclusive(metric), profile.inclusive(metric)
     total = int(inclusive[0])
@@ -74,13 +74,13 @@ def inclusive_paths(profile: Profile, metric: str, most_rows: int) -> PathTree:
 
 
 def exclusive_paths(profile: Profile, metric: str, limit: int) -> PathTree:
-    """Show the `limit` nodes with the largest exclusive values, and how the program came there."""
+    """Show the paths to the `limit` nodes with the largest exclusive values."""
     exclusive = profile.exclusive(metric)
     largest = np.argsort(-exclusive, kind="stable")[:limit]
     largest = largest[exclusive[largest] > 0]
     ends = np.zeros(len(exclusive), np.bool_)
     ends[largest] = True
-    # A node is on the way to an end exactly when its subtree holds one.
+    # A node is on the path to an end exactly when its subtree holds an end.
     shown = np.asarray(profile.tree.inclusive(ends.astype(np.int64)) > 0)
     return _fold(profile, metric, shown, ends, 0.0)
 
@@ -91,7 +91,7 @@ def _fold(profile: Profile, metric: str, shown: Mask, ends: Mask, threshold: flo
     children = _children(profile, shown, inclusive)
     loss = threshold * int(inclusive[0])
     rows: list[PathRow] = []
-    # The root says nothing; its children are the rows at the left edge.
+    # The root carries no information; its children are the rows at the left edge.
     pending: list[tuple[int, tuple[bool, ...]]] = [
         (child, ()) for child in reversed(children.get(0, []))
     ]

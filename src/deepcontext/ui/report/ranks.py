@@ -1,4 +1,4 @@
-"""The part of a report about the ranks of a merged profile: which did what, and where they differ."""
+"""The part of a report about the ranks of a merged profile: their work, and where they differ."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def print_ranks(layout: TextLayout, view: View) -> None:
-    """Print what each rank did, and the lines that take some ranks longer than others."""
+    """Print what each rank did, and the lines that take longer on some ranks than on others."""
     profile, run = view.profile, view.profile.run
     rows = rank_summary.by_rank(profile)
     if not rows:
@@ -38,7 +38,7 @@ def print_ranks(layout: TextLayout, view: View) -> None:
     lines = rank_summary.uneven_lines(profile, view.limit)
     if not lines:
         return
-    layout.title("Lines by imbalance", "elapsed time that no deeper line explains, of each rank")
+    layout.title("Lines by imbalance", "elapsed time of each rank, without deeper lines")
     layout.table(
         (
             Column("mean"),

@@ -1,4 +1,4 @@
-"""The tables of a report, one function a section; `deepcontext.profiler.summaries` computes them."""
+"""The tables of a report: one function for each section; `profiler.summaries` computes the values."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _LEAST_CLASSES: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What a report shows: a profile by one metric, so many rows a table."""
+    """What a report shows: a profile by one metric, with at most `limit` rows in a table."""
 
     profile: Profile
     metric: str
@@ -73,7 +73,7 @@ class View:
 def print_phases(
     layout: TextLayout, view: View, title: str = "Phases", *, with_calls: bool = True
 ) -> None:
-    """Print how the metric divides into forward, backward, optimizer, ..., where it does."""
+    """Print the metric's split into forward, backward, optimizer, ..., if phases are known."""
     parts = _phase_parts(view)
     if not _is_divided(parts):
         return
@@ -99,7 +99,7 @@ def print_phases(
 
 
 def print_phase_bar(layout: TextLayout, view: View, title: str = "") -> None:
-    """Print the split by phase as one bar, and what its fillings mean, where it is split."""
+    """Print the split by phase as one bar with a legend, if phases are known."""
     parts = _phase_parts(view)
     if not _is_divided(parts):
         return
@@ -115,12 +115,12 @@ def print_phase_bar(layout: TextLayout, view: View, title: str = "") -> None:
 
 
 def print_lines(layout: TextLayout, view: View, title: str = "Source lines of the program") -> None:
-    """Print the lines of the user's own code that cost the most, with what they call."""
+    """Print the costliest lines of user code, including everything they call."""
     table = by_line(view.profile, view.metric, view.limit)
     if not table.rows:
         return
-    called = "all it calls and its backward" if _is_divided(_phase_parts(view)) else "all it calls"
-    note = f"total: with {called}; self: what no deeper line of yours explains"
+    called = "its calls and its backward" if _is_divided(_phase_parts(view)) else "its calls"
+    note = f"total: with {called}; self: without deeper lines of your code"
     layout.title(f"{title}{_shown(table)}", note)
     print_line_table(layout, view, table)
 
@@ -131,7 +131,7 @@ def print_user_lines(layout: TextLayout, view: View) -> None:
     columns = (
         Column("self"),
         Column("share"),
-        Column("line of yours", Elide.START),
+        Column("your line", Elide.START),
         Column("source", Elide.END, rank=1),
     )
     cells = [
@@ -148,9 +148,9 @@ def print_user_lines(layout: TextLayout, view: View) -> None:
 
 
 def print_exclusive_modules(layout: TextLayout, view: View) -> None:
-    """Print the classes of modules that cost the most, where lines of the user's say little.
+    """Print the costliest classes of modules, if one line of user code includes everything.
 
-    A program that leaves its loop to a library (`Trainer.train()`) has one line with everything.
+    A program that leaves its loop to a library (`Trainer.train()`) has only one such line.
     """
     values = summed(view.profile, view.metric)
     if one_line(UserLines.of(view.profile), values) is None:
@@ -172,10 +172,10 @@ def print_exclusive_modules(layout: TextLayout, view: View) -> None:
 def print_line_table(layout: TextLayout, view: View, table: GroupTable) -> None:
     """Print rows of `by_line` with the text of each line."""
     total, exclusive, share, phases = _VALUE_COLUMNS
-    shown = 4 if _is_divided(_phase_parts(view)) else 3  # a bar of one filling says nothing
+    shown = 4 if _is_divided(_phase_parts(view)) else 3  # a bar of one phase carries no information
     columns = (
         total,
-        replace(exclusive, rank=6),  # what the line says is worth more than this
+        replace(exclusive, rank=6),  # the line's text is more useful than this column
         *(share, phases)[: shown - 2],
         Column("line", Elide.START),
         Column("source", Elide.END, rank=5),
@@ -189,7 +189,7 @@ def print_line_table(layout: TextLayout, view: View, table: GroupTable) -> None:
 def print_operators(layout: TextLayout, view: View) -> None:
     """Print the operators with the largest exclusive values."""
     table = by_operator(view.profile, view.metric, view.limit)
-    note = "self: without nested operators; a call: elapsed time of one call, nested ones included"
+    note = "self: without nested operators; a call: elapsed time of one call with nested operators"
     _print_timed(layout, view, "Operators", table, note)
 
 
@@ -200,7 +200,7 @@ def print_scopes(layout: TextLayout, view: View) -> None:
 
 
 def print_modules(layout: TextLayout, view: View) -> None:
-    """Print the modules that cost the most, with the modules inside them."""
+    """Print the costliest modules, including nested modules."""
     table = by_module(view.profile, view.metric, view.limit)
     if not table.rows:
         return
@@ -220,7 +220,7 @@ def _values(layout: TextLayout, view: View, row: Group, total: int) -> tuple[str
 
 
 def _place(view: View, row: Group) -> tuple[str, str]:
-    """Return where a source line is and what it says."""
+    """Return the path and number of a source line, and its text."""
     run = view.profile.run
     text = line_text(row.file, row.line, run.start_unix_ns or None)
     return f"{shorten_path(row.file, run.cwd)}:{row.line}", text
@@ -233,7 +233,7 @@ def _phase_parts(view: View) -> list[tuple[PhaseRow, float]]:
 
 
 def _is_divided(parts: list[tuple[PhaseRow, float]]) -> bool:
-    """Say whether any phase is known: that all of it is "other" says nothing."""
+    """Return whether any phase other than "other" has a value."""
     return any(row.value and row.phase is not Phase.OTHER for row, _ in parts)
 
 
@@ -244,7 +244,7 @@ def _phase_bar(layout: TextLayout, parts: list[tuple[PhaseRow, float]]) -> Text:
 
 
 def phase_mix(layout: TextLayout, values: Sequence[int]) -> Text:
-    """Return values by phase, in the order of `PHASE_NAMES`, as a small bar filled like the large."""
+    """Return values by phase, in the order of `PHASE_NAMES`, as a small bar like the large one."""
     total = sum(values)
     parts = [
         (value / total if total else 0.0, _PHASE_STYLES[phase])
@@ -254,7 +254,7 @@ def phase_mix(layout: TextLayout, values: Sequence[int]) -> Text:
 
 
 def _print_timed(layout: TextLayout, view: View, title: str, table: GroupTable, note: str) -> None:
-    """Print groups whose calls are timed one by one."""
+    """Print groups whose calls are timed individually."""
     if not table.rows:
         return
     layout.title(f"{title}{_shown(table)}", note)

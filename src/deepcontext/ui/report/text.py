@@ -1,4 +1,4 @@
-"""The reports a person reads: of `deepcontext report`, and the short one of a run's end."""
+"""The text reports: `deepcontext report`, and the summary at a run's end."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ def render_report(
     metric: str | None = None,
     full: bool = False,
 ) -> None:
-    """Print what a profile says, largest first.
+    """Print the report of a profile, largest values first.
 
     Args:
-        profile: what to print.
-        console: where to; its width, colours and encoding are respected.
-        limit: rows of each table; None for 15 in the full report, and for as many as fit on 80 lines
-            in the other.
+        profile: the profile.
+        console: console to print to; its width, colours and encoding are respected.
+        limit: rows of each table; None for 15 rows in the full report, otherwise for as many as
+            fit on 80 lines.
         metric: the metric the tables are ordered by; None for `default_metric`.
         full: print every section, with every table.
 
     Raises:
-        QueryError: the profile has no such metric; the message lists those it has.
+        QueryError: the profile has no such metric; the message lists its metrics.
     """
     layout = TextLayout(console)
     view = View(profile, metric or default_metric(profile), limit or _FULL_ROWS)
@@ -68,13 +68,13 @@ def render_report(
 
 
 def render_summary(profile: Profile, *, console: Console, path: str | None) -> None:
-    """Print the short report of a run's end.
+    """Print the summary at a run's end.
 
     Args:
-        profile: what to print.
-        console: where to; its width, colours and encoding are respected.
-        path: the profile's file as the person calls it, for the commands to type next; None when
-            it is in no file.
+        profile: the profile.
+        console: console to print to; its width, colours and encoding are respected.
+        path: the profile's file as the user named it, for the suggested commands; None for a
+            profile without a file.
     """
     layout, view = TextLayout(console), View(profile, default_metric(profile), _SUMMARY_LINES)
     calls = _operator_calls(profile)

@@ -1,7 +1,7 @@
 """Lay text out on a terminal of any width: titles, tables, divided bars.
 
-Does not know what a profile is. Invariants: no line is wider than the console; whatever is left out
-for lack of width is marked or named; nothing but ASCII reaches a terminal that is not UTF-8.
+Does not know what a profile is. Invariants: no line is wider than the console; text left out for
+lack of width is marked or named; a terminal that is not UTF-8 receives only ASCII.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class Column:
 
     Attributes:
         title: heading.
-        elide: where its texts are shortened. A column that has this takes what width the others
-            leave and is aligned to the left; one that has not is never shortened.
-        rank: order in which columns are given up on a narrow terminal, the highest first; 0 never.
+        elide: where texts are shortened. A column with this value uses the width left by the others
+            and is aligned to the left; a column without it is never shortened.
+        rank: order in which a narrow terminal drops columns, the highest first; 0 is never dropped.
     """
 
     title: str
@@ -41,13 +41,13 @@ class Column:
 
     @property
     def is_flexible(self) -> bool:
-        """Whether its width is what the others leave."""
+        """Whether the column uses the width left by the others."""
         return self.elide is not None
 
 
 @dataclass(slots=True)
 class TextLayout:
-    """A console, and what was left out on it for lack of width."""
+    """A console, and the columns left out for lack of width."""
 
     console: Console
     glyphs: Glyphs = field(init=False)
@@ -62,17 +62,17 @@ class TextLayout:
         return self.console.width
 
     def clean(self, text: str) -> str:
-        """Return `text` as this terminal can show it."""
+        """Return `text` with only characters that this terminal can show."""
         return printable(text, "ascii" if self.glyphs is ASCII else "utf-8")
 
     def line(self, text: str | Text = "", style: str = "") -> None:
-        """Print one line, shortened in the middle where it is too long."""
+        """Print one line; a string that is too long is shortened at its end."""
         if isinstance(text, str):
             text = Text(elide(self.clean(text), self.width, self.glyphs, Elide.END), style)
         self.console.print(text, no_wrap=True, overflow="crop", highlight=False)
 
     def prose(self, text: str, style: str = "", indent: str = "  ", hanging: str = "") -> None:
-        """Print a sentence over as many lines as it needs, after `hanging` in the first."""
+        """Print a sentence over as many lines as needed; the first line begins with `hanging`."""
         room = max(self.width - cell_len(indent) - cell_len(hanging), 20)
         lead = indent + hanging
         for row in Text(self.clean(text)).wrap(self.console, room):
@@ -92,7 +92,7 @@ class TextLayout:
             self.prose(note, "dim")
 
     def flow(self, items: Sequence[Text]) -> None:
-        """Print items side by side, on as many lines as they need."""
+        """Print items side by side, on as many lines as needed."""
         line = Text(" " * (_MARGIN - _GAP))
         for item in items:
             if line.cell_len > _MARGIN and line.cell_len + _GAP + item.cell_len > self.width:
@@ -120,7 +120,7 @@ class TextLayout:
         Args:
             parts: share of the whole, 0 to 1, and rich style of each part; part i is filled with
                 the i-th of `Glyphs.bars`.
-            width: columns the whole takes.
+            width: columns of the whole bar.
         """
         bar = Text()
         filled, reached = 0, 0.0
@@ -160,7 +160,7 @@ class TextLayout:
         return shown, self._share_out(columns, need, shown)
 
     def _room(self, columns: Sequence[Column], need: list[int], shown: list[int]) -> int:
-        """Return the width that is left for the flexible columns."""
+        """Return the width left for the flexible columns."""
         fixed = sum(need[index] for index in shown if not columns[index].is_flexible)
         return self.width - _MARGIN - fixed - _GAP * (len(shown) - 1)
 
@@ -170,13 +170,13 @@ class TextLayout:
         )
 
     def _share_out(self, columns: Sequence[Column], need: list[int], shown: list[int]) -> list[int]:
-        """Give each flexible column what it needs, or an equal part of what is left."""
+        """Give each flexible column the width it needs, or an equal part of the rest."""
         widths = list(need)
         room = self._room(columns, need, shown)
         flexible = sorted(
             (index for index in shown if columns[index].is_flexible), key=lambda index: need[index]
         )
-        for place, index in enumerate(flexible):
-            widths[index] = max(1, min(need[index], room // (len(flexible) - place)))
+        for served, index in enumerate(flexible):
+            widths[index] = max(1, min(need[index], room // (len(flexible) - served)))
             room -= widths[index]
         return widths
