@@ -30,7 +30,7 @@ _HOST: Final = (
         "own_peak_bytes",
         "bytes",
         Aggregation.MAX,
-        "the most bytes that were held at one time of those allocated here",
+        "the most bytes allocated here that were held at one time",
     ),
     MetricDescriptor(
         "growth_bytes",
