@@ -29,7 +29,7 @@ def load_all(name: str) -> list[Profile]:
 
     Raises:
         UserError: there is no such file, or the run directory holds no profile.
-        ProfileDataError: a file is no profile, is damaged, or is too new for this build.
+        ProfileDataError: a file is not a profile, is damaged, or is too new for this build.
     """
     from deepcontext.profiler.model.profile import Profile  # noqa: PLC0415  imports numpy
 
@@ -58,7 +58,7 @@ def load_one(name: str) -> Profile:
 
     Raises:
         UserError: there is no such file, or the run directory holds no profile.
-        ProfileDataError: a file is no profile, is damaged, or is too new for this build.
+        ProfileDataError: a file is not a profile, is damaged, or is too new for this build.
     """
     return busiest(load_all(name), name)
 

@@ -228,7 +228,7 @@ def jitted_functions(profile: Profile) -> tuple[JittedFunction, ...]:
 
 
 def recompilations(profile: Profile) -> tuple[Recompilation, ...]:
-    """List why functions were compiled more than once, dearest first."""
+    """List why functions were compiled more than once, largest first."""
     groups: dict[tuple[str, str, tuple[str, ...], tuple[Source, ...], bool], list[int]] = {}
     for record in (section(profile) or {}).get("compilations", ()):
         if record["reason"] == "first":
