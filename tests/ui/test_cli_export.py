@@ -193,7 +193,7 @@ def test_a_profile_without_anything_is_exported_too(in_folder: Path, name: str) 
         (["train.dcprof", "--format", "pprof", "-o", "."], "cannot write '.': "),
         (
             ["train.dcprof", "--format", "pprof", "-o", "./train.dcprof"],
-            "it is a profile that is read",
+            "the file is an input of this command",
         ),
         (["lost.dcprof", "--format", "pprof"], "cannot read 'lost.dcprof'"),
         (

@@ -234,7 +234,7 @@ def test_files_without_a_rank_are_numbered_as_named(files: list[str]) -> None:
         ),
         (
             ["-o", "./run.rank1.dcprof", "run.rank0.dcprof", "run.rank1.dcprof"],
-            "it is a profile that is read",
+            "the file is an input of this command",
         ),
         (["-o", "none/job.dcprof", "run.rank0.dcprof", "run.rank1.dcprof"], "none/job.dcprof"),
     ],

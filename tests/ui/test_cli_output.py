@@ -95,7 +95,7 @@ def test_the_profile_that_is_read_is_never_written_to(
     Path("link").symlink_to("train.dcprof")
     for name in ("train.dcprof", "./train.dcprof", "link"):
         assert app.main([*words, name, "--force"]) == 2
-        assert "it is a profile that is read" in capsys.readouterr().err
+        assert "the file is an input of this command" in capsys.readouterr().err
     assert Path("train.dcprof").read_bytes() == before
 
 

@@ -78,7 +78,7 @@ def test_only_a_lower_bound_above_the_limit_fails() -> None:
     assert raised.value.exit_code == 3
     assert str(raised.value) == (
         "the overhead is above the limit: wall time ratio 1.214, 95 % interval 1.187 to 1.239 "
-        "over 20 pairs, limit 1.100; the lower bound counts"
+        "over 20 pairs, limit 1.100; the lower bound decides"
     )
 
 

@@ -1,4 +1,4 @@
-"""Words for the kernels of `torch.compile`, which report, findings and page share."""
+"""Text about the kernels of `torch.compile`, shared by report, findings and page."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 
 
 def lines_text(kernel: CompiledKernel, folder: str) -> str:
-    """Return the lines that a kernel computes: ``net.py:7, 8; loss.py:3``, "" where not known.
+    """Return the lines that a kernel computes: ``net.py:7, 8; loss.py:3``; "" if unknown.
 
     Args:
         kernel: the kernel.
-        folder: where the run began; files are relative to it.
+        folder: folder where the run began; files are shown relative to the folder.
     """
     lines: dict[str, set[int]] = {}
     for frame in kernel.lines:
@@ -25,5 +25,5 @@ def lines_text(kernel: CompiledKernel, folder: str) -> str:
 
 
 def operators_text(kernel: CompiledKernel) -> str:
-    """Return the operators fused into a kernel: ``sin, mul, relu``, "" where not known."""
+    """Return the operators fused into a kernel: ``sin, mul, relu``; "" if unknown."""
     return ", ".join(name.removeprefix("aten.") for name in kernel.operators)

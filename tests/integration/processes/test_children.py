@@ -255,7 +255,7 @@ def test_merging_a_run_leaves_out_what_is_no_rank(tmp_path: Path) -> None:
         text=True,
         check=True,
     )
-    assert done.stderr == "[deepcontext] left out: 1 processes that are no ranks\n"
+    assert done.stderr == "[deepcontext] left out: 1 processes that are not ranks\n"
     assert Profile.load(tmp_path / "job.dcprof").run.ranks == 2
 
 

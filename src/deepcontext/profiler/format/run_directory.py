@@ -1,11 +1,11 @@
 """The folder that a job of several processes writes: a profile for each process.
 
     train.dcrun/                 private to the user
-      job.json                   what was run; tells a run directory from any other folder
+      job.json                   the program; distinguishes a run directory from other folders
       .launch/                   on PYTHONPATH of the children: sitecustomize.py, options.json
-      HOST/PID-START.dcprof      HOST without characters that mean something to a shell or a path
+      HOST/PID-START.dcprof      HOST without characters that are special in a shell or a path
 
-Standard library only: processes of the job use it.
+Standard library only, because processes of the job import this module.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ def create(path: Path, *, program: str, shim: Path, options: Mapping[str, Any]) 
 
     Args:
         path: the folder, whose parent exists.
-        program: what is run, as the user typed it.
+        program: the program, as the user typed it.
         shim: the `sitecustomize.py` that children import first.
         options: what the shim reads, in JSON types.
 
     Raises:
-        UserError: a file or another folder has that name, or the place may not be written to.
+        UserError: a file or another folder has this name, or the folder may not be written.
         EnvironmentProblem: the machine fails to write there.
     """
     try:
@@ -91,7 +91,7 @@ def launch_folder(run: Path) -> Path:
 
 
 def profile_path(run: Path) -> Path:
-    """Return where this process writes its profile, after making the folder."""
+    """Return the path of this process's profile; create its folder."""
     host = _UNSAFE.sub("_", socket.gethostname()).lstrip(".")[:_LONGEST_NAME] or "host"
     folder = run / host
     folder.mkdir(mode=_PRIVATE, exist_ok=True)
@@ -100,7 +100,7 @@ def profile_path(run: Path) -> Path:
 
 
 def profiles(run: Path) -> list[Path]:
-    """Return the profiles in a run directory, in the order in which the processes began to record."""
+    """Return the profiles in a run directory, ordered by the start of recording."""
     found = [path for path in run.glob("*/*.dcprof") if path.is_file()]
     return sorted(found, key=lambda path: (path.stem.rpartition("-")[2].zfill(16), path.name))
 
@@ -117,11 +117,13 @@ def _description(run: Path) -> dict[str, Any] | None:
 def _clear(path: Path) -> None:
     """Remove the files of an older run from its directory; refuse any other folder with content."""
     if not path.is_dir():
-        raise UserError(f"cannot write '{path}': it exists and is no folder; choose another name")
+        raise UserError(
+            f"cannot write '{path}': it exists and is not a folder; choose another name"
+        )
     entries = list(path.iterdir())
     if entries and not is_run(path):
         raise UserError(
-            f"cannot write '{path}': the folder exists and is no run directory, so it is not replaced; "
+            f"cannot write '{path}': the folder exists and is not a run directory, so it is not replaced; "
             "choose another name"
         )
     for profile in profiles(path):

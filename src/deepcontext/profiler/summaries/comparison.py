@@ -1,8 +1,8 @@
 """What changed between two profiles of one program: by phase, function, operator, module, kernel.
 
 Functions are compared, not lines: an edit moves every line below it. Files are taken relative to
-the folder each run began in. Invariant: the changes of one table, with those that its limit leaves
-out, add up to no more than the change of the total.
+the folder each run began in. Invariant: the changes of one table, including the rows that the limit
+leaves out, add up to at most the change of the total.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ if TYPE_CHECKING:
     Key = tuple[str, str]
     Side = Mapping[Key, tuple[int, int]]
 
-# A table leaves out changes below this part of the larger total.
+# A table leaves out changes below this share of the larger total.
 LEAST_SHARE: Final = 0.001
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One thing before and after; 0 where it was not there.
+    """One row of a comparison, before and after; 0 on the side that lacks the row.
 
     Attributes:
         name: phase, function, operator, module or kernel.
         file: source file of a function, relative to the run's folder; "" for the others.
         before: exclusive value of the metric, in its unit, per step where steps are compared.
-        after: the same of the second profile.
+        after: the same for the second profile.
         calls_before: operator calls per step or run; 0 where calls are not counted.
-        calls_after: the same of the second profile.
+        calls_after: the same for the second profile.
     """
 
     name: str
@@ -53,27 +53,27 @@ class Change:
 
     @property
     def difference(self) -> int:
-        """What the second has more, in the metric's unit."""
+        """Increase from the first profile to the second, in the metric's unit."""
         return self.after - self.before
 
     @property
     def ratio(self) -> float | None:
-        """After by before; None where there was nothing before."""
+        """`after` divided by `before`; None where `before` is 0."""
         return self.after / self.before if self.before else None
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two profiles by one metric.
+    """Two profiles, compared by one metric.
 
     Attributes:
         metric: name of the metric.
         unit: its unit.
-        steps: number of steps of each profile that values are divided by; None for whole runs.
-        total: all of the metric.
-        phases: in the order of `PHASES`, those that are zero in both left out.
-        tables: by "functions" and the plural of each of `tables.TABLES` that is compared, the largest change
-            first.
+        steps: number of steps of each profile, by which values are divided; None for whole runs.
+        total: sum of the metric over the profile.
+        phases: in the order of `PHASES`, without phases that are zero in both profiles.
+        tables: keyed by "functions" and the plural name of each compared table of `tables.TABLES`;
+            largest change first.
     """
 
     metric: str
@@ -93,15 +93,15 @@ def compare(
     """Compare two profiles.
 
     Args:
-        before: the profile that differences are counted from.
-        after: the other one.
-        metric: name of a metric that both have and that adds up over nodes; None for
-            `default_metric`.
-        steps: number of steps of each, both above 0, to compare steps; None to compare runs.
+        before: the baseline.
+        after: the profile to compare with the baseline.
+        metric: name of a summed metric that both profiles have; None for `default_metric`.
+        steps: number of steps of each profile, both above 0, to compare steps; None to compare
+            whole runs.
 
     Raises:
-        QueryError: a profile has no such metric, or it does not add up; the message names those
-            that do.
+        QueryError: a profile has no such metric, or the metric is not summed; the message names
+            the summed metrics.
     """
     metric = metric or default_metric(before, after)
     scales = (1.0, 1.0) if steps is None else (1.0 / steps[0], 1.0 / steps[1])
@@ -131,7 +131,7 @@ def compare(
 
 
 def _functions(profile: Profile, metric: str) -> Side:
-    """Return what no deeper function of the user's own accounts for."""
+    """Return values of functions of the user's code, without deeper functions of the user's code."""
     folder = profile.run.cwd.rstrip("/") + "/" if profile.run.cwd else ""
     values: dict[Key, tuple[int, int]] = {}
     for row in by_line(profile, metric, largest="exclusive").rows:
@@ -173,7 +173,7 @@ def _changes(sides: list[Side], scales: tuple[float, float]) -> tuple[Change, ..
 
 
 def _largest(changes: tuple[Change, ...], least: float) -> tuple[Change, ...]:
-    """Return the changes that matter, the largest first, names in order where they are equal."""
+    """Return the changes above `least`, largest first; equal changes are ordered by name."""
     return tuple(
         sorted(
             (change for change in changes if abs(change.difference) > least),
@@ -183,7 +183,7 @@ def _largest(changes: tuple[Change, ...], least: float) -> tuple[Change, ...]:
 
 
 def differing_circumstances(before: Profile, after: Profile) -> tuple[str, ...]:
-    """Return in words what else differs than the program: machine, versions, settings."""
+    """Describe differences other than the program's: machine, versions, settings."""
     found = []
     runs = (before.run, after.run)
     for name, values in (

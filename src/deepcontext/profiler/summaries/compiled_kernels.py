@@ -1,10 +1,10 @@
-"""Which kernels `torch.compile` made, what each cost, and the Python lines fused into it.
+"""Which kernels `torch.compile` generated, what each cost, and the Python lines fused into it.
 
-Joins the launches that the collector found in generated code with the tree. A launch is known by the
-line of generated code that made it; where that line is not on the call path (a replayed CUDA graph),
-by the kernel's name, if one launch alone has it. Calls of ATen operators from generated code are no
-kernels of the compiler: they are operators of the tree.
-Invariant: a node counts for one launch at most.
+Joins the launches that the collector found in generated code with the tree. A launch is identified
+by its line of generated code. Where that line is not on the call path (a replayed CUDA graph), the
+launch is identified by the kernel's name, provided that no other launch has the same name. Calls of
+ATen operators from generated code are not kernels of the compiler, but operators of the tree.
+Invariant: a node counts for at most one launch.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CompiledKernel:
-    """A kernel, at one place that launches it.
+    """A kernel at one of its launch sites.
 
     Attributes:
-        name: of the kernel, for example ``triton_poi_fused_add_0``.
-        lines: lines that it computes: of the program's own files, or of libraries where none of them
-            is the program's (a library's model was compiled); empty where not known.
-        operators: ATen operators fused into it; empty where not known.
-        is_complete: whether `lines` are all of them; else some, or none.
-        time_ns: time of the kernel in `metric`; 0 where it was not measured.
-        calls: how often it ran; 0 where that was not measured.
+        name: name of the kernel, for example ``triton_poi_fused_add_0``.
+        lines: lines that the kernel computes: lines of the user's code, or of libraries where no line
+            is the user's (a library's model was compiled); empty if unknown.
+        operators: ATen operators fused into the kernel; empty if unknown.
+        is_complete: whether `lines` has all source lines of the kernel.
+        time_ns: time of the kernel in the metric of `time_metric`; 0 if not measured.
+        calls: number of executions; 0 if not measured.
     """
 
     name: str
@@ -56,18 +56,18 @@ class CompiledKernel:
 
 @dataclass(frozen=True, slots=True)
 class _Kernels:
-    """The launches of generated kernels, and which of them the nodes of the tree are."""
+    """The launches of generated kernels, and the launch that each kernel node belongs to."""
 
     launches: tuple[KernelLaunch, ...]
     of_node: Mapping[int, int]
 
 
-# Kept as long as the profile lives: a page asks for one node at a time.
+# Kept as long as the profile lives, because the page asks for one node at a time.
 _KERNELS: Final[weakref.WeakKeyDictionary[Profile, _Kernels]] = weakref.WeakKeyDictionary()
 
 
 def compiled_kernels(profile: Profile) -> tuple[CompiledKernel, ...]:
-    """Return the kernels, those that took longest first; see `time_metric`.
+    """Return the kernels, slowest first; see `time_metric`.
 
     Raises:
         ProfileDataError: the section is damaged, or newer than this build.
@@ -86,7 +86,7 @@ def compiled_kernels(profile: Profile) -> tuple[CompiledKernel, ...]:
 
 
 def fused_at(profile: Profile, nodes: Iterable[int]) -> tuple[CompiledKernel, ...]:
-    """Return the kernels that some nodes stand for, each once; their times are left at 0.
+    """Return the kernels that the nodes represent, each once, with times and calls of 0.
 
     Raises:
         ProfileDataError: the section is damaged, or newer than this build.
@@ -97,7 +97,7 @@ def fused_at(profile: Profile, nodes: Iterable[int]) -> tuple[CompiledKernel, ..
 
 
 def time_metric(profile: Profile) -> str:
-    """Return the metric of `CompiledKernel.time_ns`: the GPU's time where there is any."""
+    """Return the metric of `CompiledKernel.time_ns`: GPU time where the profile has some."""
     return (GPU_TIME_NS if total(profile, GPU_TIME_NS.name) else HOST_TIME_NS).name
 
 
@@ -122,7 +122,7 @@ def _kernels(profile: Profile) -> _Kernels:
 
 
 def _launch_of_node(profile: Profile, launches: Sequence[KernelLaunch]) -> dict[int, int]:
-    """Return the place in `launches` of each node that is a kernel of one."""
+    """Return the index in `launches` for each node that is a kernel of a launch."""
     if not launches:
         return {}
     by_name: dict[str, list[int]] = {}
@@ -134,7 +134,7 @@ def _launch_of_node(profile: Profile, launches: Sequence[KernelLaunch]) -> dict[
     is_named = np.array([kernel_name(text) in by_name for text in frames.strings], np.bool_)
     is_kernel = is_named[frames.name] & np.isin(frames.kind, (FrameKind.KERNEL, FrameKind.OPERATOR))
     nodes = np.flatnonzero(is_kernel[tree.frame])
-    # Not the nearest line of Python: what launches a Triton kernel is called by that line.
+    # Not the nearest Python line, because the launch site calls Triton's launcher, itself Python.
     site = tree.nearest(_is_site(profile, by_site)[tree.frame])[nodes]
     found = {}
     for node, above in zip(nodes.tolist(), site.tolist(), strict=True):

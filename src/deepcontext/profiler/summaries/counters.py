@@ -1,7 +1,7 @@
-"""What counters of the processor and the kernel rose by, at which lines.
+"""By how much counters of the processor and the kernel increased, by source line.
 
-Knows the counters by name; whether they can be read is the collector's to find out. Invariant: what
-the lines are charged is part of the metrics' totals over the tree.
+Knows the counters by name; the collector finds out whether they can be read. Invariant: the counts
+of all lines add up to at most the metrics' totals over the tree.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LineCounts:
-    """What counters rose by at one line of the program's own files and in what it calls there.
+    """Increase of the counters at one line of the user's code, including what the line calls.
 
     Attributes:
         function: name of the function the line is in.
         file: source file.
         line: 1-based.
-        counts: by name of the metric; what no deeper line of the program's own explains.
+        counts: by name of the metric, without deeper lines of the user's code.
     """
 
     function: str
@@ -39,7 +39,7 @@ class LineCounts:
 
     @property
     def instructions_per_cycle(self) -> float | None:
-        """How busy the processor was kept; None where not both were counted."""
+        """Instructions per cycle; None unless both counters were recorded."""
         cycles = self.counts.get(CYCLES.name)
         instructions = self.counts.get(INSTRUCTIONS.name)
         return instructions / cycles if cycles and instructions is not None else None
@@ -51,21 +51,21 @@ def counted(profile: Profile) -> tuple[MetricDescriptor, ...]:
 
 
 def counter_name(metric: MetricDescriptor) -> str:
-    """Return what the counter of a metric is called on the command line."""
+    """Return the name of a metric's counter on the command line."""
     return next(name for name, each in COUNTERS.items() if each.name == metric.name)
 
 
 def by_line(profile: Profile, limit: int = 0) -> tuple[tuple[LineCounts, ...], int]:
-    """Return what rose at which line of the program, and how many such lines there are.
+    """Return the counts of each line of the user's code, and the number of such lines.
 
-    Ordered by the first counter there is, in the order of `COUNTERS`; `limit` 0 gives all.
+    Ordered by the first recorded counter, in the order of `COUNTERS`; `limit` 0 returns all lines.
     """
     metrics = counted(profile)
     if not metrics:
         return (), 0
     lines = UserLines.of(profile)
     columns = [lines.sums(profile.exclusive(metric.name)) for metric in metrics]
-    # The last key is the first to be compared.
+    # `lexsort` compares the last key first.
     order = np.lexsort((lines.frame, *(-column for column in reversed(columns))))
     order = order[np.any([column[order] > 0 for column in columns], axis=0)]
     rows = []

@@ -1,4 +1,4 @@
-"""What a GPU did, by kernel: data for the report. Prints nothing.
+"""Time and launches of GPU work by kernel: data for the report. Prints nothing.
 
 Invariant: the kernels' times add up to the profile's GPU time.
 """
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """A kernel, copy or memset, of all places that launch it.
+    """A kernel, copy or memset, summed over all launch sites.
 
     Attributes:
-        name: as the driver says it.
+        name: as reported by the driver.
         gpu_time_ns: time on the device.
-        launches: how often it ran.
+        launches: number of executions.
         phases: `gpu_time_ns` by phase, in the order of `PHASES`.
     """
 
@@ -36,7 +36,7 @@ class Kernel:
 
     @property
     def mean_ns(self) -> float | None:
-        """Time of one launch; None where launches were not counted."""
+        """Mean time of a launch; None where launches were not counted."""
         return self.gpu_time_ns / self.launches if self.launches else None
 
 
@@ -46,9 +46,9 @@ class GpuUse:
 
     Attributes:
         time_ns: sum over kernels, copies and memsets.
-        launches: number of them.
-        kernels: those that took the most, largest first.
-        kernel_count: number of different ones, shown or not.
+        launches: number of kernels, copies and memsets that ran.
+        kernels: the kernels with the most GPU time, largest first.
+        kernel_count: number of distinct kernels, shown or not.
     """
 
     time_ns: int
@@ -58,12 +58,12 @@ class GpuUse:
 
 
 def by_kernel(profile: Profile, metric: str, limit: int = 0) -> GroupTable:
-    """Aggregate by kernel name, largest exclusive value first; `limit` 0 gives all."""
+    """Aggregate by kernel name, largest exclusive value first; `limit` 0 returns all."""
     return groups_by_name(profile, FrameKind.KERNEL, metric, limit, largest="exclusive")
 
 
 def gpu_use(profile: Profile, limit: int = 0) -> GpuUse | None:
-    """Return what the GPU did, or None where nothing was measured; `limit` 0 gives all kernels."""
+    """Return the GPU's work, None if none was measured; `limit` 0 returns all kernels."""
     time_ns = total(profile, GPU_TIME_NS.name)
     if not time_ns:
         return None

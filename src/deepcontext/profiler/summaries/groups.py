@@ -1,12 +1,12 @@
 """Tables of groups: all frames of one operator, module, scope or kernel, or of one source line.
 
-What every view shows as a table is computed here and nowhere else; nothing is formatted or printed.
-What a group is, `operators.py`, `modules.py`, `scopes.py`, `gpu.py` and `lines.py` say. Works on whole
-columns: a profile of a million nodes takes well under a second a table.
+The only place that computes the tables of all views; nothing is formatted or printed. `operators.py`,
+`modules.py`, `scopes.py`, `gpu.py` and `lines.py` define the groups. Works on whole columns: for a
+profile of a million nodes, a table takes well under a second.
 
 Invariants: the `inclusive` of a group counts a node once, however often the group is nested in
 itself (a recursive function, a module inside the same module); the `exclusive` values of the groups
-of one table and what lies outside all of them add up to the profile's total.
+of one table, plus the value outside all groups, add up to the profile's total.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ class Group:
     """All frames of one name (operator, module, scope), or all visits to one source line.
 
     Attributes:
-        name: operator, module or scope; for a source line the function it belongs to.
+        name: operator, module or scope; for a source line its function.
         file: source file of a line, "" for the other groups.
         line: 1-based line, 0 for the other groups.
-        inclusive: the metric with everything below, each node once; the backward operators that a
-            forward operator caused are below it.
-        exclusive: the metric without what a nested group of the same table accounts for.
+        inclusive: the metric with all descendants, each node once; backward operators are
+            descendants of their forward operator.
+        exclusive: the metric without nested groups of the same table.
         phases: `inclusive` by phase, in the order of `PHASES`; sums to `inclusive`.
         contexts: number of nodes of the tree.
         calls: elapsed ns per call, or None where calls are not timed (modules, lines).
@@ -65,8 +65,8 @@ class GroupTable:
 
     Attributes:
         rows: largest first.
-        row_count: number of groups there are, shown or not.
-        total: the metric's sum over the whole profile, what shares are shares of.
+        row_count: number of groups, shown or not.
+        total: the metric's sum over the whole profile, the denominator of shares.
     """
 
     rows: tuple[Group, ...]
@@ -114,15 +114,15 @@ def group_table(
     *,
     only_with_value: bool = False,
 ) -> GroupTable:
-    """Return what each group took.
+    """Return the value of each group.
 
     Args:
         profile: what to aggregate.
         groups: which frames form which group.
         metric: name of a summed metric.
         limit: number of rows, 0 for all.
-        largest: what the rows are ordered by, "inclusive" or "exclusive".
-        only_with_value: leave out groups that have nothing of the metric.
+        largest: the value that rows are ordered by, "inclusive" or "exclusive".
+        only_with_value: leave out groups whose inclusive value is 0.
     """
     count = len(groups.example)
     group = groups.of_frame[profile.tree.frame]
@@ -131,7 +131,7 @@ def group_table(
     phases = _phase_sums(profile.tree, group, exclusive, count)
     inclusive = phases.sum(axis=0)
     ranking = inclusive if largest == "inclusive" else exclusive_sums
-    # Descending; ties in the order in which the program came to them.
+    # Descending; ties in the order in which the program reached the groups.
     order = np.lexsort((groups.example, -ranking))
     if only_with_value:
         order = order[inclusive[order] != 0]

@@ -1,8 +1,9 @@
-"""What packages do below the one line of the user's that has nearly all of the time.
+"""Time of packages below the one user line that has nearly all of the time.
 
-A program that leaves its work to a library (`trainer.train()`, `llm.generate(...)`), or was started
-by one, has one line that says nothing. Its time is then given to the lines of the packages below.
-Invariant: the time of each node belongs to one line of one package, or to none.
+Where a program leaves its work to a library (`trainer.train()`, `llm.generate(...)`), or a library
+started the program, one line has nearly all of the time and explains nothing. Its time is then
+attributed to the lines of the packages below.
+Invariant: the time of each node belongs to at most one line of one package.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ if TYPE_CHECKING:
     Ints = npt.NDArray[np.int64]
     Mask = npt.NDArray[np.bool_]
 
-# From this share on the line says that the program runs, not where.
+# From this share on, the line does not say where in the program the time goes.
 ONE_LINE_SHARE: Final = 2 / 3
-# A program that did next to nothing but import is told so elsewhere.
+# Below this share the program mostly imports libraries, which `setup_time` reports.
 _LEAST_WORK: Final = 0.1
-# Packages must explain this part of the line's time to be worth a table.
+# Packages must account for this share of the line's time to justify a table.
 _LEAST_EXPLAINED: Final = 0.1
 
 
@@ -45,8 +46,8 @@ class PackageLine:
 
     Attributes:
         frame: the function, its file and the line.
-        path: the file below the folder of all packages.
-        time_ns: elapsed time that no deeper line of a package explains.
+        path: the file, relative to the folder of all packages.
+        time_ns: elapsed time, without deeper lines of packages.
     """
 
     frame: Frame
@@ -56,14 +57,14 @@ class PackageLine:
 
 @dataclass(frozen=True, slots=True)
 class LibraryTime:
-    """Where the time of one line goes.
+    """How the time of one line splits into packages.
 
     Attributes:
-        line: the user's line; None where no line of the user's is on the call paths.
-        time_ns: elapsed time of the line with all it calls, imports left out.
+        line: the user line; None where no user line is on the call paths.
+        time_ns: elapsed time of the line including everything it calls, without imports.
         packages: name and time of each package, largest first.
-        lines: their lines, largest first.
-        line_count: number of lines there are, shown or not.
+        lines: lines of the packages, largest first.
+        line_count: number of lines, shown or not.
     """
 
     line: Frame | None
@@ -74,28 +75,28 @@ class LibraryTime:
 
 
 def one_line(lines: UserLines, values: Ints) -> int | None:
-    """Return the line of `UserLines` that has nearly all of the values, `NO_GROUP` for no line at all.
+    """Return the user line that has nearly all of the values, `NO_GROUP` for nodes without a line.
 
     Args:
-        lines: the lines of the program.
+        lines: the user lines of the profile.
         values: exclusive value of each node, shape (nodes,).
 
     Returns:
-        None where several lines share the values, or there are none.
+        None where several lines share the values, or all values are 0.
     """
     total = int(values.sum())
-    owned = np.append(lines.sums(values), values[lines.of_node == NO_GROUP].sum())
-    largest = int(np.argmax(owned))
-    if not total or owned[largest] < ONE_LINE_SHARE * total:
+    by_line = np.append(lines.sums(values), values[lines.of_node == NO_GROUP].sum())
+    largest = int(np.argmax(by_line))
+    if not total or by_line[largest] < ONE_LINE_SHARE * total:
         return None
     return largest if largest < len(lines.frame) else NO_GROUP
 
 
 def library_time(profile: Profile, limit: int = 0) -> LibraryTime | None:
-    """Return where the time of the one line goes, None where there is no such line or package.
+    """Return the packages below the one line, None where there is no such line or package.
 
     Args:
-        profile: what to look at.
+        profile: the profile to summarize.
         limit: number of lines, 0 for all.
     """
     values, lines = _elapsed_ns(profile), UserLines.of(profile)
@@ -107,7 +108,7 @@ def library_time(profile: Profile, limit: int = 0) -> LibraryTime | None:
     values = np.where(lines.of_node == line, values, 0)
     has_operators = bool(elapsed.in_operators(profile.frames, profile.tree, profile.metrics).any())
     packages = _packages(profile)
-    # Operators and modules say what frameworks do. Where there are none, any library says something.
+    # Operators and modules describe what frameworks do. Without operators, any library is informative.
     tiers = [{Origin.INSTALLED}] if has_operators else [{Origin.INSTALLED}, set(Origin)]
     for origins in tiers:
         wanted = origins - {Origin.USER, Origin.GENERATED}
@@ -119,7 +120,7 @@ def library_time(profile: Profile, limit: int = 0) -> LibraryTime | None:
 
 
 def _elapsed_ns(profile: Profile) -> Ints:
-    """Return elapsed ns of each node, without the idleness of other threads than the main one."""
+    """Return elapsed ns of each node, without waiting of threads other than the main thread."""
     values = elapsed.in_operators(profile.frames, profile.tree, profile.metrics)
     on_main = time_between_operators.on_main_threads(profile)
     waited = np.where(on_main, exclusive_or_zeros(profile, SAMPLED_WAIT_TIME_NS.name), 0)
@@ -127,7 +128,7 @@ def _elapsed_ns(profile: Profile) -> Ints:
 
 
 def _packages(profile: Profile) -> dict[int, Package]:
-    """Return the package of each file of Python frames, by the number of its string."""
+    """Return the package of each file of Python frames, by the index of the file's string."""
     frames = profile.frames
     files = np.unique(frames.file[frames.kind == FrameKind.PYTHON])
     return {int(file): package_of(frames.strings[int(file)]) for file in files}
@@ -142,7 +143,7 @@ def _explained(
     is_wanted = (frames.kind == FrameKind.PYTHON) & np.isin(frames.file, files)
     nearest = tree.nearest(is_wanted[tree.frame])
     nearest_user = tree.nearest(frames.is_user_code()[tree.frame])
-    # Ids grow towards the leaves: a package above the user's line only called that line.
+    # Node ids increase towards the leaves: a package above the user line only called that line.
     counts = (values != 0) & (nearest != NO_NODE) & (nearest > nearest_user)
     _, first, group = np.unique(frames.source_line(), return_index=True, return_inverse=True)
     of_line = np.ravel(group)[tree.frame[nearest[counts]]]

@@ -1,6 +1,6 @@
-"""Which lines of the program's own files take the most, and which of them each node belongs to.
+"""Which lines of the user's code take the most, and the line that each node belongs to.
 
-A node belongs to the innermost line of the program's own at or above it.
+A node belongs to the innermost line of the user's code at or above the node.
 """
 
 from __future__ import annotations
@@ -31,28 +31,28 @@ def by_line(
     *,
     largest: str = "inclusive",
 ) -> GroupTable:
-    """Aggregate by line of the user's own source files (`is_user_file`).
+    """Aggregate by line of the user's code (`is_user_file`).
 
     Args:
         profile: what to aggregate.
         metric: name of a summed metric.
         limit: number of rows, 0 for all.
-        largest: what the rows are ordered by, "inclusive" or "exclusive". The exclusive value of a
-            line is what no deeper line of the user's own code accounts for.
+        largest: the value that rows are ordered by, "inclusive" or "exclusive". The exclusive value
+            of a line excludes deeper lines of the user's code.
     """
     frames = profile.frames
     groups = FrameGroups.of_frames(frames.is_user_code(), frames.source_line())
-    # A line that was only sampled has nothing of this metric.
+    # A line that was only sampled has no value of this metric.
     return group_table(profile, groups, metric, limit, largest, only_with_value=True)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UserLines:
-    """The lines of the program's own files, and which of them each node belongs to.
+    """The lines of the user's code, and the line that each node belongs to.
 
     Attributes:
         frame: the first frame of each line, ascending, shape (lines,), int64.
-        of_node: line of each node or `NO_GROUP`, shape (nodes,), int64.
+        of_node: index of each node's line or `NO_GROUP`, shape (nodes,), int64.
     """
 
     frame: Ints
@@ -80,9 +80,9 @@ class UserLines:
         """Return the sum of a value over the nodes of each line, shape (lines,).
 
         Args:
-            values: value of each node alone, shape (nodes,).
-            within: nodes that count, shape (nodes,); all if None.
+            values: exclusive value of each node, shape (nodes,).
+            within: nodes to include, shape (nodes,); all if None.
         """
-        owned = self.of_node != NO_GROUP
-        mask = owned if within is None else owned & within
+        has_line = self.of_node != NO_GROUP
+        mask = has_line if within is None else has_line & within
         return sums(self.of_node[mask], values[mask], len(self.frame))

@@ -1,4 +1,4 @@
-"""Which metrics a view can show, and which of them it shows when a person names none.
+"""Which metrics a view can show, and which metric is the default.
 
 One rule for the report, the comparison, the page and the exports. Does not label or format metrics.
 """
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from deepcontext.profiler.format.metric import MetricDescriptor
     from deepcontext.profiler.model.profile_model import ProfileModel as Profile
 
-# What a person asks for first, in this order; the rest follows as it was recorded.
+# The most useful metrics, in this order; others follow in the order of the profile.
 _FIRST: Final[tuple[str, ...]] = (
     HOST_TIME_NS.name,
     GPU_TIME_NS.name,
@@ -30,7 +30,7 @@ _FIRST: Final[tuple[str, ...]] = (
 
 
 def summed_metrics(profile: Profile) -> tuple[MetricDescriptor, ...]:
-    """Return the metrics that add up over the tree, the one to begin with first."""
+    """Return the metrics that add up over the tree, the default metric first."""
     summed = [
         rows.descriptor
         for rows in profile.metrics.values()
@@ -43,10 +43,10 @@ def summed_metrics(profile: Profile) -> tuple[MetricDescriptor, ...]:
 
 
 def default_metric(*profiles: Profile) -> str:
-    """Return the metric to begin with: the first, in the order of `_FIRST`, that says something.
+    """Return the first metric, in the order of `_FIRST`, that has a value other than 0.
 
-    `HOST_TIME_NS` comes first only where operators ran: a program that opened nothing but scopes has
-    its time in `ELAPSED_TIME_NS`. Of several profiles, all must have the metric, and one a value.
+    `HOST_TIME_NS` is a candidate only where operators ran: the time of a program that opened only
+    scopes is in `ELAPSED_TIME_NS`. All profiles must have the metric, and at least one a value.
     """
     shared = [
         name

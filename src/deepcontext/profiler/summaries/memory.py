@@ -1,8 +1,8 @@
-"""What a profile says about memory, as tables; nothing is formatted or printed.
+"""Summaries of memory; nothing is formatted or printed.
 
-Reads the section "memory" and the metrics that the collector of memory wrote; of JAX's arrays, whose
-other tables are in `jax_memory`, what grows. Invariant: the roles of a pool, the unknown part with
-them, sum to its peak.
+Reads the section "memory" and the metrics of the memory collector. For JAX's arrays only growth is
+here; `summaries/jax/memory.py` has the rest. Invariant: the roles of a pool, including "unknown", add
+up to the pool's peak.
 """
 
 from __future__ import annotations
@@ -28,28 +28,29 @@ if TYPE_CHECKING:
 SECTION: Final = "memory"
 GPU_PREFIX: Final = "gpu_"
 _LAYOUT: Final = 1
-# A cache that fills, or a buffer that is grown, does so a few times; a leak goes on.
+# A cache or a buffer grows a few times; a leak keeps growing.
 _FEWEST_GROWN: Final = 3
 _LEAST_SHARE: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """One memory: the host's, or that of one device.
+    """The memory of the host or of one device.
 
     Attributes:
         name: "cpu", "cuda:0", ...
-        is_device: not the host's.
+        is_device: False for the host's memory.
         allocations: number of allocations.
-        alloc_bytes: allocated over the run.
-        live_bytes: held when the profile was written.
-        peak_bytes: held when the most was held.
-        peak_after_ns: from the session's start to that moment.
-        peak_step: steps that had ended by then.
-        growth_bytes: held at the end of the last step beyond the end of the step that growth is
-            counted from; below 0 when less is held.
-        reserved_peak_bytes: what the framework's cache took from the driver at most; 0: not told.
-        peak_role_bytes: the peak by what the memory was for; "unknown" among them.
+        alloc_bytes: bytes allocated over the run.
+        live_bytes: bytes held when the profile was written.
+        peak_bytes: most bytes held at any time.
+        peak_after_ns: time from the session's start to the peak.
+        peak_step: number of steps that had ended before the peak.
+        growth_bytes: bytes held at the end of the last step minus bytes held at the end of the step
+            that growth is counted from; negative if memory shrank.
+        reserved_peak_bytes: most bytes that the framework's cache reserved from the driver; 0 if
+            unknown.
+        peak_role_bytes: the peak by purpose of the memory, including "unknown".
     """
 
     name: str
@@ -67,13 +68,13 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class MemoryUse:
-    """What a profile's program allocated.
+    """What the profiled program allocated.
 
     Attributes:
-        steps: steps that were marked; of JAX's arrays, those at whose end they were looked at.
-        growth_since_step: growth is counted from the end of this one; 0 where it is not.
-        untracked_bytes: allocated while too many allocations were alive to follow more.
-        pools: the memories, the host's first; none of JAX.
+        steps: number of marked steps; for JAX, steps at whose end arrays were inspected.
+        growth_since_step: the step from whose end growth is counted; 0 if growth is not counted.
+        untracked_bytes: bytes allocated while too many allocations were alive to track more.
+        pools: the memories, the host's first; empty for JAX.
     """
 
     steps: int
@@ -83,20 +84,20 @@ class MemoryUse:
 
     @property
     def growth_steps(self) -> int:
-        """Number of steps that growth is counted over."""
+        """Number of steps over which growth is counted."""
         return self.steps - self.growth_since_step if self.growth_since_step else 0
 
 
 @dataclass(frozen=True, slots=True)
 class GrownLine:
-    """What grew under a line of the user's own code.
+    """Memory growth under a line of the user's code.
 
     Attributes:
-        file: of the line.
-        line: its number.
-        size_bytes: by how much it grew.
-        grown_steps: steps in which it grew: the most of one context below it.
-        steps: steps looked at.
+        file: source file.
+        line: 1-based.
+        size_bytes: growth in bytes.
+        grown_steps: number of steps with growth; the largest number of any context below the line.
+        steps: number of inspected steps.
     """
 
     file: str
@@ -107,18 +108,18 @@ class GrownLine:
 
     @property
     def is_steady(self) -> bool:
-        """Whether it looks like a leak: it grew in many steps, not once or twice."""
+        """Whether the growth looks like a leak: memory grew in many steps, not once or twice."""
         return _is_steady(self.grown_steps, self.steps)
 
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """A line of the user's own code under which memory grows from step to step.
+    """A line of the user's code under which memory grows from step to step.
 
     Attributes:
-        line: where; its `exclusive` is the growth in bytes.
-        grown_steps: steps in which it grew.
-        steps: steps looked at.
+        line: the source line; `exclusive` is the growth in bytes.
+        grown_steps: number of steps with growth.
+        steps: number of inspected steps.
     """
 
     line: Group
@@ -127,7 +128,7 @@ class Growth:
 
     @property
     def is_steady(self) -> bool:
-        """Whether it looks like a leak: it grew in many steps, not once or twice."""
+        """Whether the growth looks like a leak: memory grew in many steps, not once or twice."""
         return _is_steady(self.grown_steps, self.steps)
 
 
@@ -136,7 +137,7 @@ def _is_steady(grown_steps: int, steps: int) -> bool:
 
 
 def memory_use(profile: Profile) -> MemoryUse | None:
-    """Return what was recorded of PyTorch's memory, else of JAX's, None where neither was.
+    """Return the record of PyTorch's memory, else of JAX's; None if neither was recorded.
 
     Raises:
         ProfileDataError: the section is damaged, or newer than this build.
@@ -159,7 +160,7 @@ def memory_use(profile: Profile) -> MemoryUse | None:
 
 
 def arrays_use(profile: Profile) -> MemoryUse | None:
-    """Return what was looked at of JAX's arrays at the ends of steps, None where that was none."""
+    """Return the steps at whose ends JAX's arrays were inspected; None without such steps."""
     counts = (section(profile) or {}).get("buffers", {})
     if not counts.get("step_looks"):  # an older profile has none
         return None
@@ -179,7 +180,7 @@ def _read(content: Mapping[str, Any]) -> MemoryUse:
 
 
 def prefixes(profile: Profile) -> tuple[str, ...]:
-    """Return the prefixes of the kinds of memory that the profile has: "", "gpu_"."""
+    """Return the metric prefixes of the recorded kinds of memory: "", "gpu_"."""
     return tuple(
         prefix
         for prefix in ("", GPU_PREFIX)
@@ -188,12 +189,12 @@ def prefixes(profile: Profile) -> tuple[str, ...]:
 
 
 def held_at_peak(profile: Profile, prefix: str = "", limit: int = 0) -> GroupTable | None:
-    """Return the lines of the user's own code by what they held at the peak, None for no memory."""
+    """Return the bytes that each line of the user's code held at the peak; None if not recorded."""
     return _by_line(profile, f"{prefix}peak_bytes", limit)
 
 
 def growth(profile: Profile, prefix: str = "", limit: int = 0) -> tuple[Growth, ...]:
-    """Return the lines under which memory grew over the last steps, most first."""
+    """Return the lines under which memory grew over the last steps, largest growth first."""
     use, metric = memory_use(profile), f"{prefix}growth_bytes"
     table = _by_line(profile, metric, limit)
     if table is None or use is None:
@@ -213,19 +214,19 @@ def _by_line(profile: Profile, metric: str, limit: int) -> GroupTable | None:
 
 
 def grown_lines(profile: Profile, prefix: str = "") -> list[GrownLine]:
-    """Return what grew by line, in no order: what `growth` says, without a table's other columns."""
+    """Return growth by line, unordered: like `growth`, without the other columns of a table."""
     use, metric = memory_use(profile), f"{prefix}growth_bytes"
     if use is None or metric not in profile.metrics:
         return []
     tree, rows, frames = profile.tree, profile.metrics[metric], profile.frames
-    owner = tree.nearest(profile.frames.is_user_code()[tree.frame])[rows.node]
-    owned = owner != NO_NODE
-    of_row = tree.frame[owner[owned]]
+    nearest = tree.nearest(profile.frames.is_user_code()[tree.frame])[rows.node]
+    has_line = nearest != NO_NODE
+    of_row = tree.frame[nearest[has_line]]
     lines = frames.source_line()[of_row]
     found, first, line = np.unique(lines, return_index=True, return_inverse=True)
-    sizes = sums(line, rows.total[owned], len(found))
+    sizes = sums(line, rows.total[has_line], len(found))
     counts = np.zeros(len(found), np.int64)
-    np.maximum.at(counts, line, rows.count[owned])
+    np.maximum.at(counts, line, rows.count[has_line])
     return [
         GrownLine(
             frames.strings[int(frames.file[frame])],

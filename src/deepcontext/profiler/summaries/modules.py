@@ -1,4 +1,4 @@
-"""Which modules take the most, one by one and by class."""
+"""Which modules take the most, by instance and by class."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class ModuleClass:
     """All modules of one class.
 
     Attributes:
-        name: of the class, ``Linear``.
-        instances: how many of them were called.
-        exclusive: the metric in them, without modules inside them.
+        name: name of the class, ``Linear``.
+        instances: number of instances that were called.
+        exclusive: value of the metric, without nested modules.
     """
 
     name: str
@@ -30,7 +30,7 @@ class ModuleClass:
 
 
 def by_module(profile: Profile, metric: str = HOST_TIME_NS.name, limit: int = 0) -> GroupTable:
-    """Aggregate by module instance, largest inclusive value first; `limit` 0 gives all."""
+    """Aggregate by module instance, largest inclusive value first; `limit` 0 returns all."""
     return groups_by_name(profile, FrameKind.MODULE, metric, limit, largest="inclusive")
 
 

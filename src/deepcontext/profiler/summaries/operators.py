@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def by_operator(profile: Profile, metric: str = HOST_TIME_NS.name, limit: int = 0) -> GroupTable:
-    """Aggregate by operator name, largest exclusive value first; `limit` 0 gives all."""
+    """Aggregate by operator name, largest exclusive value first; `limit` 0 returns all."""
     return groups_by_name(profile, FrameKind.OPERATOR, metric, limit, largest="exclusive")
 
 

@@ -1,4 +1,4 @@
-"""What each phase took: forward, backward, recompute, optimizer, data loading, the rest.
+"""The metric and operator calls of each phase: forward, backward, recompute, optimizer, ...
 
 Invariant: each node is counted under exactly one phase, so the values add up to the metric's total.
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from deepcontext.profiler.model.profile_model import ProfileModel as Profile
     from deepcontext.profiler.model.tree import Tree
 
-# The order in which views list the phases; what has no phase is shown as `OTHER`.
+# The order in which views list the phases; nodes without a phase count as `OTHER`.
 PHASES: Final = (
     Phase.FORWARD,
     Phase.BACKWARD,
@@ -34,7 +34,7 @@ PHASES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class PhaseRow:
-    """What one phase of the program took.
+    """One phase of the program.
 
     Attributes:
         phase: never `Phase.NONE`.
@@ -48,7 +48,7 @@ class PhaseRow:
 
 
 def shown_phase(tree: Tree) -> npt.NDArray[np.uint8]:
-    """Return the phase each node is counted under, shape (nodes,), uint8; see `PHASES`."""
+    """Return the phase that each node is counted under, shape (nodes,), uint8; see `PHASES`."""
     return np.where(tree.phase == Phase.NONE, np.uint8(Phase.OTHER), tree.phase)
 
 

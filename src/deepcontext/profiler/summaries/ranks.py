@@ -1,6 +1,6 @@
-"""How evenly the ranks of a merged profile are loaded, as a whole and line by line.
+"""How evenly the ranks of a merged profile are loaded, in total and by line.
 
-Reads what `merging.py` made: a frame of kind rank for each process below the root.
+Reads the tree that `model/merging.py` makes: below the root, a frame of kind rank for each process.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RankTime:
-    """What one rank did.
+    """Time of one rank.
 
     Attributes:
-        rank: its number.
+        rank: number of the rank.
         operator_ns: host time in operators.
         running_ns: processor time between operators, on any thread, sampled.
         waiting_ns: elapsed time between operators in which the main thread waited, sampled.
@@ -51,14 +51,14 @@ class RankTime:
 
 @dataclass(frozen=True, slots=True)
 class UnevenLine:
-    """A line of the program's own that takes some ranks longer than others.
+    """A line of the user's code that takes some ranks longer than others.
 
     Attributes:
         function: name of the function the line is in.
         file: source file.
         line: 1-based.
-        by_rank: what no deeper line of the program's own explains, in the metric's unit, in the
-            order of `by_rank`; in ns of elapsed time, or of operators where nothing was sampled.
+        by_rank: value of the line on each compared rank, without deeper lines of the user's code; by
+            default the ns of `line_time`.
     """
 
     function: str
@@ -68,12 +68,12 @@ class UnevenLine:
 
     @property
     def excess(self) -> float:
-        """By how much the rank with most is above the mean."""
+        """Difference between the largest value of a rank and the mean."""
         return max(self.by_rank) - sum(self.by_rank) / len(self.by_rank)
 
 
 def rank_nodes(profile: Profile) -> tuple[tuple[int, int], ...]:
-    """Return rank and node of each rank, ascending; empty for a profile of one process."""
+    """Return the number and node of each rank, ascending; empty for a profile of one process."""
     found = []
     for node in profile.tree.children(0):
         frame = profile.frame(node)
@@ -83,7 +83,7 @@ def rank_nodes(profile: Profile) -> tuple[tuple[int, int], ...]:
 
 
 def by_rank(profile: Profile) -> tuple[RankTime, ...]:
-    """Return one row a rank."""
+    """Return one row per rank."""
     tree = profile.tree
     is_operator = profile.is_kind(FrameKind.OPERATOR)
     host = np.where(
@@ -107,7 +107,7 @@ def by_rank(profile: Profile) -> tuple[RankTime, ...]:
 
 
 def line_time(profile: Profile) -> Ints:
-    """Return elapsed ns of each node, or of operators where nothing was sampled, shape (nodes,)."""
+    """Return elapsed ns of each node; ns in operators if nothing was sampled; shape (nodes,)."""
     is_known = is_sampled(profile.metrics)
     return exclusive_or_zeros(profile, ELAPSED_TIME_NS.name if is_known else HOST_TIME_NS.name)
 
@@ -121,10 +121,10 @@ def uneven_lines(
     """Return the lines whose times differ most between ranks, by the excess of the slowest rank.
 
     Args:
-        profile: what to look at.
-        limit: lines at most.
+        profile: the merged profile.
+        limit: largest number of lines.
         values: exclusive value of each node, shape (nodes,); `line_time` if None.
-        ranks: which to compare, of `rank_nodes`; all if None.
+        ranks: elements of `rank_nodes` to compare; all if None.
     """
     ranks = rank_nodes(profile) if ranks is None else ranks
     if not ranks:

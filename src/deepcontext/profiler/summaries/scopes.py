@@ -1,4 +1,4 @@
-"""Which scopes take the most: those the program opens with `deepcontext.scope`, and frameworks'."""
+"""Which scopes take the most: scopes opened with `deepcontext.scope` or by a framework."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ if TYPE_CHECKING:
 
 
 def by_scope(profile: Profile, metric: str = HOST_TIME_NS.name, limit: int = 0) -> GroupTable:
-    """Aggregate by scope name, largest inclusive value first; `limit` 0 gives all."""
+    """Aggregate by scope name, largest inclusive value first; `limit` 0 returns all."""
     return groups_by_name(profile, FrameKind.SCOPE, metric, limit, largest="inclusive")

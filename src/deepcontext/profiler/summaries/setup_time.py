@@ -1,7 +1,8 @@
-"""How much of a run was setting up: importing libraries, and compiling what runs later.
+"""How much of a run was setup: importing libraries, and compiling code that runs later.
 
-A short run is mostly that, a long one hardly; what is left is comparable between them. Looks at main
-threads only, of sampled profiles only. Invariant: nothing is counted both as importing and compiling.
+Setup dominates a short run but not a long run; the remaining time is comparable between the runs.
+Covers only main threads, and only sampled profiles. Invariant: no time is counted as both importing
+and compiling.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     Mask = npt.NDArray[np.bool_]
 
-# Frames that collectors put above what compilers do.
+# Frames that collectors put above the work of compilers.
 _COMPILING: Final = frozenset({
     "torch.compile: compiling",
     "jax: tracing",
@@ -38,10 +39,10 @@ class SetupTime:
     """Elapsed time of the main thread, in ns; summed over the ranks of a merged profile.
 
     Attributes:
-        elapsed_ns: all that was followed.
-        importing_ns: of that, importing libraries.
-        compiling_ns: of that, compiling by torch.compile or JAX. What torch.compile compiles inside
-            a region it has compiled is the region's time.
+        elapsed_ns: all recorded time.
+        importing_ns: part of `elapsed_ns` spent on importing libraries.
+        compiling_ns: part of `elapsed_ns` spent on compiling by torch.compile or JAX. Compilation
+            inside a region that torch.compile has already compiled counts as time of the region.
     """
 
     elapsed_ns: int
@@ -50,12 +51,12 @@ class SetupTime:
 
     @property
     def working_ns(self) -> int:
-        """Time that was not spent on setting up."""
+        """Time not spent on setup."""
         return self.elapsed_ns - self.importing_ns - self.compiling_ns
 
 
 def setup_time(profile: Profile) -> SetupTime | None:
-    """Return what the main thread's time went to; None where the time between operators is unknown."""
+    """Return the setup time of the main thread; None if the time between operators is unknown."""
     if not time_between_operators.is_sampled(profile):
         return None
     on_main = time_between_operators.on_main_threads(profile)
@@ -70,9 +71,9 @@ def setup_time(profile: Profile) -> SetupTime | None:
 
 
 def importing(profile: Profile) -> Mask:
-    """Say of each node whether a library's module body runs there, with no line of the user's in it.
+    """Return for each node whether a library's module body runs there, without deeper user lines.
 
-    The outermost module body is the program, even where that is a library's (`python -m pytest`).
+    The outermost module body is the program, even if it belongs to a library (`python -m pytest`).
     """
     tree, frames = profile.tree, profile.frames
     is_user = frames.is_user_code()[tree.frame]

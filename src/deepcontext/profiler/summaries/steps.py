@@ -1,4 +1,4 @@
-"""How many steps a run made, and how long they took."""
+"""Number and duration of the steps of a run."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from deepcontext.profiler.model.metric_values import counts_or_zeros
 if TYPE_CHECKING:
     from deepcontext.profiler.model.profile_model import ProfileModel as Profile
 
-# What torch calls the scope of an optimizer's step; the class follows.
+# torch's name for the scope of an optimizer's step; the class follows.
 STEP_SCOPE: Final = "Optimizer.step#"
 
 
 def step_count(profile: Profile) -> int:
-    """Return the number of steps: those marked, else calls of an optimizer, else 0."""
+    """Return the number of marked steps, else of calls of an optimizer, else 0."""
     if profile.run.steps:
         return profile.run.steps
     frames = profile.frames
@@ -30,7 +30,7 @@ def step_count(profile: Profile) -> int:
 
 
 def step_times(profile: Profile) -> Spread | None:
-    """Return how the times between two `step()` marks are distributed, None without steps."""
+    """Return the distribution of the times between `step()` marks, None without steps."""
     rows = profile.metrics.get(STEP_TIME_NS.name)
     if rows is None or not len(rows.node):
         return None

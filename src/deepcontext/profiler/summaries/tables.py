@@ -1,6 +1,6 @@
 """The tables that views show: to add one, write a summary and name it here.
 
-The page, the comparison and the report for programs take their tables from this list.
+The page, the comparison and the JSON report take their tables from this list.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class Table:
     """One way to group a profile.
 
     Attributes:
-        name: in addresses of the page, ``operator``.
-        plural: in JSON and headings, ``operators``.
-        kind: of the frames that the rows stand for.
+        name: name in addresses of the page, ``operator``.
+        plural: name in JSON and headings, ``operators``.
+        kind: kind of the frames that the rows represent.
         make: computes the rows from a profile, the name of a metric and the number of rows, 0 for all.
-        is_compared: whether two profiles are compared by it.
+        is_compared: whether the comparison of two profiles has this table.
     """
 
     name: str

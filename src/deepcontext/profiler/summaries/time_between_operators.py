@@ -1,8 +1,8 @@
 """Where threads spend their time: in operators, between them, running or waiting.
 
-Reads what the operator collectors measured and what the CPU sampler saw; formats nothing.
-Invariant: for a thread that was sampled throughout, operators, running and waiting add up to the
-time it existed.
+Reads the metrics of the operator collectors and of the CPU sampler; formats nothing.
+Invariant: for a thread that was sampled throughout, the times in operators, running and waiting add
+up to the thread's lifetime.
 """
 
 from __future__ import annotations
@@ -39,11 +39,12 @@ class SampledTime:
     """Time outside operators, in ns.
 
     Attributes:
-        cpu_ns: on a processor.
-        gil_ns: of that, with the GIL held: Python, or native code that keeps it.
-        wait_ns: not on a processor.
-        ready_ns: of that, able to run while other threads had the processors.
-        gil_wait_ns: of that, waiting for the GIL.
+        cpu_ns: time on a processor.
+        gil_ns: part of `cpu_ns` with the GIL held: Python, or native code that keeps the GIL.
+        wait_ns: time not on a processor.
+        ready_ns: part of `wait_ns` in which the thread could run but other threads had the
+            processors.
+        gil_wait_ns: part of `wait_ns` spent waiting for the GIL.
     """
 
     cpu_ns: int
@@ -60,11 +61,11 @@ class SampledTime:
 
 @dataclass(frozen=True, slots=True)
 class ThreadTime:
-    """What one thread, or all threads of one name, did.
+    """Time of one thread, or of all threads with one name.
 
     Attributes:
-        name: of the thread, after that of its rank in a merged profile.
-        operator_ns: elapsed time inside operators that belong to its call paths; a backward
+        name: name of the thread; in a merged profile the name of the rank comes first.
+        operator_ns: elapsed time inside operators on the thread's call paths; a backward
             operator belongs to the thread of its forward operator.
         sampled: time outside operators.
     """
@@ -76,13 +77,13 @@ class ThreadTime:
 
 @dataclass(frozen=True, slots=True)
 class LineTime:
-    """Time outside operators at one line of the program's own files and in what it calls there.
+    """Time outside operators at one line of the user's code, including what the line calls.
 
     Attributes:
         function: name of the function the line is in.
         file: source file.
         line: 1-based.
-        sampled: what no deeper line of the program's own explains.
+        sampled: time without deeper lines of the user's code.
     """
 
     function: str
@@ -97,7 +98,7 @@ def is_sampled(profile: Profile) -> bool:
 
 
 def by_thread(profile: Profile) -> tuple[ThreadTime, ...]:
-    """Return one row a thread: the main thread first, then by processor time and operators."""
+    """Return one row per thread: main threads first, then by time running and in operators."""
     tree = profile.tree
     metrics = _Sampled.of(profile)
     operator = elapsed.in_operators(profile.frames, tree, profile.metrics)
@@ -126,7 +127,7 @@ def threads(profile: Profile) -> tuple[int, ...]:
 
 
 def on_main_threads(profile: Profile) -> npt.NDArray[np.bool_]:
-    """Say of each node whether it is at or below a main thread, shape (nodes,), bool."""
+    """Return for each node whether it is at or below a main thread, shape (nodes,), bool."""
     mask = np.zeros(len(profile.tree), np.bool_)
     for node in threads(profile):
         if profile.frame(node).name == MAIN_THREAD:
@@ -135,16 +136,16 @@ def on_main_threads(profile: Profile) -> npt.NDArray[np.bool_]:
 
 
 def on_main(profile: Profile) -> SampledTime:
-    """Return what the main thread did outside operators, since it first ran a line of Python."""
+    """Return the main thread's time outside operators, from its first line of Python on."""
     inside = on_main_threads(profile) & ~profile.is_kind(FrameKind.THREAD)
     return SampledTime(*(int(column[inside].sum()) for column in _Sampled.of(profile).columns))
 
 
 def by_line(profile: Profile, limit: int = 0) -> tuple[tuple[LineTime, ...], int]:
-    """Return where the program spends time outside operators, and how many such lines there are.
+    """Return the time outside operators by line, and the number of such lines.
 
-    A line counts for its running time on any thread and its waiting on the main thread: other
-    threads wait by design, most of their lives. Largest first; `limit` 0 gives all.
+    A line's time is its running time on any thread plus its waiting time on the main thread, because
+    other threads wait by design most of the time. Largest first; `limit` 0 returns all.
     """
     metrics = _Sampled.of(profile)
     lines, on_main = UserLines.of(profile), on_main_threads(profile)

@@ -1,1 +1,1 @@
-"""The command line: `app.py` finds the sub-command, every other file is one of them or a part."""
+"""The command line: `app.py` finds the sub-command; every other file is a sub-command or a helper."""

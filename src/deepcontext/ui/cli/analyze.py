@@ -1,4 +1,4 @@
-"""`deepcontext analyze`: say what to change. The questions are `deepcontext.analyzers`'."""
+"""`deepcontext analyze`: print what to change, as found by `deepcontext.analyzers`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
 
 _LIMIT_EXCEEDED: Final = 3
-# Those of `deepcontext.analyzers.Severity`; not imported here, because it imports numpy.
+# The names of `deepcontext.analyzers.Severity`, which is not imported because it imports numpy.
 _SEVERITIES: Final = ("info", "warning", "high")
 _LAYOUT: Final = 1
 
@@ -28,8 +28,8 @@ def _parser() -> Parser:
     parser = Parser(
         "deepcontext analyze",
         usage="deepcontext analyze [options] FILE",
-        description="Say what to change in a profiled program, why, and what it would gain at most.\n"
-        "Only reads the profile, unless --save asks to store in it what was found.",
+        description="Print what to change in a profiled program, why, and the largest possible gain.\n"
+        "Only reads the profile, unless --save is given, which stores the findings in the profile.",
         epilog="""\
 examples:
   deepcontext analyze train.dcprof
@@ -38,8 +38,8 @@ examples:
   deepcontext analyze train.dcprof --fail-on high
 
 exit codes:
-  0 done, 2 unknown analyzer, missing file or one that --save may not write to, 3 something at least
-  as severe as --fail-on was found, 5 the file is damaged, foreign or too new""",
+  0 done, 2 unknown analyzer, missing file or a file that --save may not write, 3 a finding at least as
+  severe as --fail-on exists, 5 the file is damaged, foreign or too new""",
     )
     parser.option("file", metavar="FILE", help="profile to read (*.dcprof)")
     parser.option("--json", action="store_true", help="print one JSON object instead of text")
@@ -49,34 +49,34 @@ exit codes:
         action="append",
         default=[],
         metavar="ID",
-        help="run this analyzer alone, for example hotspot; may be given several times",
+        help="run only this analyzer, for example hotspot; may be given several times",
     )
     parser.option(
         "--min-gain",
         type=_share,
         default=0.0,
         metavar="SHARE",
-        help="leave out findings that gain less at most, for example 1%% (default: 0)",
+        help="leave out findings whose maximum gain is below this share, for example 1%% (default: 0)",
     )
     parser.option(
         "--fail-on",
         choices=_SEVERITIES,
         default=None,
         metavar="SEVERITY",
-        help="end with exit code 3 when something so severe is found: info, warning or high",
+        help="exit with code 3 if a finding is at least this severe: info, warning or high",
     )
     parser.option(
         "--plugin",
         action="append",
         default=[],
         metavar="FILE.py",
-        help="also run the analyzers of this file; may be given several times",
+        help="also run the analyzers in this file; may be given several times",
     )
     parser.option(
         "--save",
         action="store_true",
-        help="store all findings in the profile, those of plug-ins included; 'report' and 'view' "
-        "then show the stored ones instead of asking the built-in and installed analyzers",
+        help="store all findings in the profile, including findings of plug-ins; 'report' and 'view' "
+        "then show the stored findings instead of running the built-in and installed analyzers",
     )
     return parser
 
@@ -93,7 +93,7 @@ def _share(text: str) -> float:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    # Here, not above: `profile` becomes the program in no more time than its own imports take.
+    # Imported here, so that `deepcontext profile` starts the program without loading these modules.
     from deepcontext.analyzers import encode_section, load_plugin, run_analyzers  # noqa: PLC0415
     from deepcontext.analyzers.base import promising  # noqa: PLC0415
     from deepcontext.analyzers.finding import SECTION  # noqa: PLC0415
@@ -142,4 +142,4 @@ def _print(arguments: argparse.Namespace, profile: Profile, findings: Sequence[F
         print_findings(TextLayout(Console()), profile, findings)
 
 
-COMMAND: Final = Command("analyze", "say what to change in a profiled program", _parser, _run)
+COMMAND: Final = Command("analyze", "print what to change in a profiled program", _parser, _run)

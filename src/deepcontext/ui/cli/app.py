@@ -52,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line.
 
     Args:
-        argv: words after the program name; those of this process when None.
+        argv: words after the program name; the arguments of this process if None.
 
     Returns:
         the exit code, as listed in the help text.
@@ -61,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with guarded_streams():
             return _run(words)
-    except (ReaderGoneError, BrokenPipeError):  # the second from a pipe that was named with -o
+    except (ReaderGoneError, BrokenPipeError):  # BrokenPipeError: from a pipe named with -o
         return die_of_closed_pipe()
     except DeepContextError as error:
         _print_error(str(error))
@@ -77,12 +77,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def build_parser() -> Parser:
-    """Make the parser of the words before the sub-command."""
+    """Return the parser of the words before the sub-command."""
     commands = "\n".join(f"  {command.name:<10}{command.summary}" for command in COMMANDS)
     parser = Parser(
         "deepcontext",
         usage="deepcontext [-h] [--version] COMMAND ...",
-        description="Profile deep-learning programs: one bounded calling context tree through "
+        description="Profile deep-learning programs: one calling context tree of bounded size through "
         "every layer.",
         epilog=f"""\
 commands:
@@ -90,7 +90,7 @@ commands:
 
 examples:
   deepcontext profile train.py --epochs 1     run a script and print where its time goes
-  deepcontext report train.dcprof             the same report again, and more of it
+  deepcontext report train.dcprof             print the report again, with more detail
   deepcontext doctor                          what can be measured on this machine
   deepcontext COMMAND --help                  options and examples of one command
 
@@ -115,13 +115,13 @@ def _run(words: list[str]) -> int:
                 occupy_closed_descriptors()
             try:
                 return command.main(words[1:])
-            except SystemExit as stop:  # argparse ends so after it has printed a help text
+            except SystemExit as stop:  # argparse exits after it has printed a help text
                 return int(stop.code or 0)
     raise UserError(_unknown_command(words[0]))
 
 
 def _as_options(words: list[str]) -> list[str]:
-    """Return ``help``, ``help COMMAND`` and ``version`` as the options they stand for."""
+    """Return ``help``, ``help COMMAND`` and ``version`` as the equivalent options."""
     match words:
         case ["help"]:
             return ["--help"]

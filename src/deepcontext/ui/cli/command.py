@@ -1,7 +1,7 @@
 """What a sub-command is, and how the words of a command line become its arguments.
 
-Does not know which sub-commands exist (`app.py` lists them). Invariant: words from the program on
-belong to the program and are never looked at.
+Does not know which sub-commands exist (`app.py` lists them). Invariant: the program's name and all
+words after it belong to the program and are never parsed.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 EXIT_CODES = """\
 exit codes:
   0   done
-  2   the request cannot be met as it was made (unknown option, missing file, ...)
-  3   a limit that was asked for is exceeded (overhead or diff --max-ratio, analyze --fail-on)
-  4   this machine or an installed package lacks something that was asked for, or a file or
-      standard output cannot be written to (full disk, closed stream)
+  2   the request is invalid (unknown option, missing file, ...)
+  3   a requested limit is exceeded (overhead or diff --max-ratio, analyze --fail-on)
+  4   this machine or an installed package lacks something that was requested, or a file or
+      standard output cannot be written (full disk, closed stream)
   5   a profile file is damaged, foreign, or written by a newer version
   70  a bug of deepcontext
   130 interrupted from the keyboard
-  141 whoever read standard output has ended (SIGPIPE), as 'head' does"""
+  141 the reader of standard output has ended (SIGPIPE), as 'head' does"""
 
 
 class Parser(argparse.ArgumentParser):
@@ -44,7 +44,7 @@ class Parser(argparse.ArgumentParser):
         self.actions: list[argparse.Action] = []
 
     def option(self, *names: str, **settings: object) -> None:
-        """Add an argument; `settings` are those of `argparse.ArgumentParser.add_argument`."""
+        """Add an argument; `settings` are the parameters of `argparse.ArgumentParser.add_argument`."""
         self.actions.append(self.add_argument(*names, **settings))  # type: ignore[arg-type]
 
     def error(self, message: str) -> NoReturn:
@@ -68,8 +68,8 @@ class Parser(argparse.ArgumentParser):
         """Split `words` where the profiled program begins.
 
         Returns:
-            the words for this parser, and those for the interpreter (`Program.arguments`), which
-            are empty when no program is named.
+            the words for this parser, and the words for the interpreter (`Program.arguments`), which
+            are empty if no program is named.
         """
         with_value = {
             name for action in self.actions if action.nargs != 0 for name in action.option_strings
@@ -98,10 +98,10 @@ class Command:
     Attributes:
         name: the word that selects it.
         summary: one line for the list of sub-commands.
-        parser: makes its parser.
-        run: does its work with the parsed arguments; returns the exit code.
-        takes_program: whether the words end with a program and its arguments, which `run` then
-            finds as `arguments.program`, a tuple of words.
+        parser: makes the parser of the sub-command.
+        run: runs the sub-command with the parsed arguments; returns the exit code.
+        takes_program: whether the words end with a program and its arguments, which `run`
+            receives as `arguments.program`, a tuple of words.
     """
 
     name: str
@@ -115,8 +115,8 @@ class Command:
         parser = self.parser()
         if not self.takes_program:
             return self.run(parser.parse(words))
-        own, program = parser.split_program(words)
-        arguments = parser.parse(own)
+        options, program = parser.split_program(words)
+        arguments = parser.parse(options)
         if not program:
             parser.error("no program given: expected a script, -m MODULE or -c CODE")
         arguments.program = program

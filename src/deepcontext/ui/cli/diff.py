@@ -1,4 +1,4 @@
-"""`deepcontext diff`: what changed between two profiles. The drawing is `deepcontext.ui.report`'s."""
+"""`deepcontext diff`: what changed between two profiles. `deepcontext.ui.report` prints them."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def _parser() -> Parser:
         "deepcontext diff",
         usage="deepcontext diff [options] BEFORE AFTER",
         description="""\
-Print what changed between two profiles of a program, the largest change first.
-Steps are compared where both profiles know how many they are of (deepcontext.step(),
-or calls of the optimizer), whole runs otherwise.""",
+Print what changed between two profiles of a program, largest change first.
+Steps are compared if both profiles know their number of steps (from deepcontext.step(),
+or from calls of the optimizer), whole runs otherwise.""",
         epilog="""\
 examples:
   deepcontext diff before.dcprof after.dcprof
@@ -34,12 +34,12 @@ exit codes:
   0 done, 2 unknown metric, unknown number of steps or missing file, 3 the total has grown by more
   than --max-ratio, 5 a file is damaged, foreign or too new""",
     )
-    parser.option("before", metavar="BEFORE", help="profile to count from (*.dcprof)")
-    parser.option("after", metavar="AFTER", help="profile to compare with it (*.dcprof)")
+    parser.option("before", metavar="BEFORE", help="baseline profile (*.dcprof)")
+    parser.option("after", metavar="AFTER", help="profile to compare with the baseline (*.dcprof)")
     parser.option(
         "--per",
         choices=("step", "run"),
-        help="what is compared: a step, or the whole run (default: a step where both are known)",
+        help="what to compare: steps or whole runs (default: steps if both profiles have them)",
     )
     parser.option(
         "--metric",
@@ -58,14 +58,14 @@ exit codes:
         "--max-ratio",
         type=positive_float,
         metavar="RATIO",
-        help="end with exit code 3 when the total after is more than RATIO times that before",
+        help="exit with code 3 if the total of AFTER is more than RATIO times the total of BEFORE",
     )
     parser.option("--json", action="store_true", help="print one JSON object instead of tables")
     return parser
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    # Here, not above: `profile` becomes the program in no more time than its own imports take.
+    # Imported here, so that `deepcontext profile` starts the program without loading these modules.
     from rich.console import Console  # noqa: PLC0415
 
     from deepcontext.profiler.summaries.comparison import compare  # noqa: PLC0415
@@ -88,10 +88,10 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _steps(profiles: tuple[Profile, Profile], per: str | None) -> tuple[int, int] | None:
-    """Return how many steps each profile is of, None to compare runs.
+    """Return the number of steps of each profile, None to compare runs.
 
     Raises:
-        UserError: steps are asked for, and a profile knows of none.
+        UserError: steps are requested, and a profile has none.
     """
     from deepcontext.profiler.summaries.steps import step_count  # noqa: PLC0415  as above
 
@@ -115,7 +115,7 @@ def _check(comparison: Comparison, limit: float) -> None:
         found = f"{total.ratio:.3f}" if total.ratio is not None else "without bound"
         raise LimitExceededError(
             f"{comparison.metric} has grown by more than the limit: ratio {found}, limit "
-            f"{limit:.3f}; one run each, so repeat before you believe a small excess"
+            f"{limit:.3f}; one run each, so repeat the runs before you trust a small excess"
         )
 
 

@@ -1,6 +1,6 @@
 """`deepcontext doctor`: what can be measured on this machine, and why the rest cannot.
 
-Looks and asks; measures and changes nothing. Frameworks are named by their installed version
+Only inspects; measures and changes nothing. Frameworks are named by their installed version
 without being imported, unless a collector's own probe imports one.
 """
 
@@ -39,13 +39,13 @@ _CPU_FILE: Final = Path("/proc/cpuinfo")
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing looked at.
+    """Result of one check.
 
     Attributes:
         group: ``versions``, ``core``, ``collectors``, ``machine`` or ``gpu libraries``.
-        name: what was looked at.
-        is_available: whether it is there and usable; None for plain information.
-        detail: its version, place or value, or the reason why it is not available.
+        name: what was checked.
+        is_available: whether the item is present and usable; None for plain information.
+        detail: version, location or value, or the reason why the item is not available.
     """
 
     group: str
@@ -111,7 +111,7 @@ def _version(distribution: str) -> str | None:
 def check_core() -> Check:
     """Return whether the native core can be loaded, and from where."""
     try:
-        from deepcontext import _native  # noqa: PLC0415  failing is one of the answers
+        from deepcontext import _native  # noqa: PLC0415  a failed import is a result
     except ImportError as error:
         return Check("core", "native core", is_available=False, detail=str(error))
     detail = f"version {_native.VERSION}, {_native.__file__}"
@@ -151,9 +151,9 @@ def _check_paranoid() -> Check:
         return Check("machine", "perf_event_paranoid", None, f"unknown: {error.strerror}")
     # Source: https://docs.kernel.org/admin-guide/sysctl/kernel.html#perf-event-paranoid
     meaning = (
-        "hardware counters of own processes may be read"
-        if int(level) <= 2  # noqa: PLR2004  the kernel's own level, named in the line above
-        else "hardware counters are closed to ordinary users; 2 or less opens them"
+        "hardware counters of your processes can be read"
+        if int(level) <= 2  # noqa: PLR2004  a level of the kernel, see the source above
+        else "ordinary users cannot read hardware counters; a level of 2 or less allows it"
     )
     return Check("machine", "perf_event_paranoid", None, f"{level} ({meaning})")
 
@@ -191,7 +191,7 @@ def _can_load(file: str) -> bool:
 
 def _render(console: Console, checks: list[Check]) -> None:
     from rich.table import Table  # noqa: PLC0415  only where it is needed
-    from rich.text import Text  # noqa: PLC0415  the same
+    from rich.text import Text  # noqa: PLC0415  as above
 
     marks = {True: "[green]yes[/]", False: "[yellow]no[/]", None: ""}
     for place, group in enumerate(dict.fromkeys(check.group for check in checks)):
@@ -205,7 +205,7 @@ def _render(console: Console, checks: list[Check]) -> None:
         if place:
             console.print()
         console.print(f"[bold]{group}[/]")
-        # Without the blanks that fill up rich's last column.
+        # Without the spaces that rich adds to the last column.
         for line in console.render_lines(table, pad=False):
             text = Text.assemble(*((segment.text, segment.style or "") for segment in line))
             text.rstrip()

@@ -23,8 +23,8 @@ def _parser() -> Parser:
         usage="deepcontext export [options] --format FORMAT FILE",
         description="""\
 Write a profile in the format of another viewer: pprof, speedscope, or collapsed stacks
-(flamegraph.pl, Perfetto). They show call paths and what adds up over them; maxima,
-distributions, findings and the trust report are for 'deepcontext view'.""",
+(flamegraph.pl, Perfetto). These formats hold call paths and summed metrics; use
+'deepcontext view' for maxima, distributions, findings and the trust report.""",
         epilog="""\
 examples:
   deepcontext export train.dcprof --format pprof
@@ -48,15 +48,15 @@ exit codes:
         "--metric",
         action="append",
         metavar="NAME",
-        help="metric to export, or NAME.count for the number of its events; may be repeated, but "
-        "not for collapsed (default: the one that 'report' orders by; pprof and speedscope: all "
-        "that add up)",
+        help="metric to export, or NAME.count for the number of its events; may be repeated, except "
+        "for collapsed (default: the metric that 'report' orders by; pprof and speedscope: all "
+        "summed metrics)",
     )
     return parser
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    # Here, not above: `profile` becomes the program in no more time than its own imports take.
+    # Imported here, so that `deepcontext profile` starts the program without loading these modules.
     from deepcontext.ui.export import formats  # noqa: PLC0415
     from deepcontext.ui.format import format_bytes  # noqa: PLC0415
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def files_of(names: Sequence[str]) -> list[str]:
-    """Return the files that the words of a command line name: of a run directory all profiles.
+    """Return the files that the words of a command line name; a run directory stands for its profiles.
 
     Raises:
         UserError: a run directory holds no profile.
@@ -25,7 +25,7 @@ def files_of(names: Sequence[str]) -> list[str]:
 
 
 def load_all(name: str) -> list[Profile]:
-    """Return the profile of a file, or all of a run directory.
+    """Return the profile of a file, or all profiles of a run directory.
 
     Raises:
         UserError: there is no such file, or the run directory holds no profile.
@@ -37,11 +37,11 @@ def load_all(name: str) -> list[Profile]:
 
 
 def busiest(profiles: Sequence[Profile], name: str) -> Profile:
-    """Return the profile of the process that used the processor most; say so where there are more.
+    """Return the profile with the most processor time; print a notice if there are several.
 
     Args:
         profiles: at least one.
-        name: where they come from, as the person typed it.
+        name: source of the profiles, as the user typed it.
     """
     chosen = max(profiles, key=lambda each: each.run.cpu_user_ns + each.run.cpu_system_ns)
     if len(profiles) > 1:
@@ -54,7 +54,7 @@ def busiest(profiles: Sequence[Profile], name: str) -> Profile:
 
 
 def load_one(name: str) -> Profile:
-    """Return the profile of a file; of a run directory that of its busiest process.
+    """Return the profile of a file, or of the busiest process of a run directory.
 
     Raises:
         UserError: there is no such file, or the run directory holds no profile.
@@ -70,6 +70,6 @@ def _files_in(name: str) -> list[str]:
     files = [str(path) for path in run_directory.profiles(run)]
     if not files:
         raise UserError(
-            f"cannot read '{name}': the run directory holds no profile; the program may not have begun"
+            f"cannot read '{name}': the run directory holds no profile; perhaps the program has not started"
         )
     return files

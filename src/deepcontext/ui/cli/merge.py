@@ -1,4 +1,4 @@
-"""`deepcontext merge`: one profile of all ranks of a job (`deepcontext.profiler.model.merging`)."""
+"""`deepcontext merge`: one profile for all ranks of a job (`deepcontext.profiler.model.merging`)."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ def _parser() -> Parser:
         "deepcontext merge",
         usage="deepcontext merge -o OUTPUT FILE FILE [FILE ...]",
         description="""\
-Make one profile of those of all ranks of a job. Each rank's tree stands below a frame "rank N";
-report and page then show sums over the job, which rank did what, and the lines that take some
-ranks longer than others.""",
+Merge the profiles of all ranks of a job into one profile. Each rank's tree is below a frame
+"rank N"; report and page then show sums over the job, the time of each rank, and the lines that
+take some ranks longer than others.""",
         epilog="""\
 examples:
   deepcontext merge -o job.dcprof train.rank*.dcprof
   deepcontext report job.dcprof
 
 exit codes:
-  0 done, 2 missing file, or files that are not of one job, 5 a file is damaged, foreign or too new""",
+  0 done, 2 missing file, or files of different jobs, 5 a file is damaged, foreign or too new""",
     )
     parser.option("file", nargs="+", metavar="FILE", help="profile of one rank (*.dcprof)")
     parser.option(
@@ -49,14 +49,14 @@ exit codes:
     parser.option(
         "--unrelated",
         action="store_true",
-        help="merge profiles that do not look like those of one job, too: of other programs or of "
-        "other times",
+        help="also merge profiles that do not seem to belong to one job, because the programs or the "
+        "start times differ",
     )
     return parser
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    # Here, not above: `profile` becomes the program in no more time than its own imports take.
+    # Imported here, so that `deepcontext profile` starts the program without loading these modules.
     from deepcontext.profiler.model.merging import merge  # noqa: PLC0415
     from deepcontext.profiler.model.profile import Profile  # noqa: PLC0415  imports numpy
 
@@ -76,22 +76,22 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _ranks_of(profiles: dict[str, Profile]) -> dict[str, Profile]:
-    """Return those of a run's profiles that know their rank, all where none does.
+    """Return the profiles that have a rank, or all profiles if none has a rank.
 
-    A run directory holds the launcher and the workers of a loader, too, which are no ranks.
+    A run directory also holds the launcher and the workers of a data loader, which are not ranks.
     """
     ranks = {name: profile for name, profile in profiles.items() if profile.run.ranks}
     left_out = len(profiles) - len(ranks)
     if ranks and left_out:
-        print(f"[deepcontext] left out: {left_out} processes that are no ranks", file=sys.stderr)
+        print(f"[deepcontext] left out: {left_out} processes that are not ranks", file=sys.stderr)
     return ranks or profiles
 
 
 def _check_distinct(names: Sequence[str]) -> None:
-    """Refuse a profile that is named twice, or a copy: it would count twice.
+    """Refuse duplicate profiles (named twice, or copied), because they would count twice.
 
     Raises:
-        UserError: there is one; the message names both.
+        UserError: two profiles are the same; the message names both.
     """
     known: dict[bytes, str] = {}
     for name in names:
@@ -104,4 +104,4 @@ def _check_distinct(names: Sequence[str]) -> None:
         known[content] = name
 
 
-COMMAND: Final = Command("merge", "make one profile of all ranks of a job", _parser, _run)
+COMMAND: Final = Command("merge", "merge the profiles of all ranks of a job", _parser, _run)

@@ -1,6 +1,6 @@
-"""What commands that write a file have in common: `--force`, `-` for standard output, the check.
+"""Shared by commands that write a file: `--force`, `-` for standard output, the check in advance.
 
-The writing itself, and what may be replaced, is `deepcontext.profiler.format.writing`'s.
+`deepcontext.profiler.format.writing` writes the file and decides what may be replaced.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def add_force_option(parser: Parser) -> None:
     parser.option(
         "--force",
         action="store_true",
-        help="replace the file to write whatever it is; without this, only an older one of the "
-        "same kind is replaced",
+        help="replace the output file whatever its content; without --force, only an older file of "
+        "the same kind is replaced",
     )
 
 
@@ -37,9 +37,9 @@ class Output:
     """Where a command writes its file.
 
     Attributes:
-        name: as the person typed it; "-" for standard output.
-        kind: what is written.
-        force: whether a file of any kind is replaced.
+        name: file name as the user typed it; "-" for standard output.
+        kind: kind of the file.
+        force: whether to replace a file of any kind.
     """
 
     name: str
@@ -52,20 +52,20 @@ class Output:
         return self.name == STANDARD_OUTPUT or writing.descriptor_of(self.name) == 1
 
     def check(self, sources: Sequence[str]) -> None:
-        """Find out before the work is done that it can be written.
+        """Check that the file can be written, before the command does its work.
 
         Args:
             sources: files that the command reads.
 
         Raises:
-            UserError: it cannot or may not be written, or is one of the sources.
+            UserError: the file cannot or may not be written, or is one of the sources.
             EnvironmentProblem: the machine fails to write there.
         """
         if self.is_stdout:
             return
         if any(_is_same(self.name, source) for source in sources):
             raise UserError(
-                f"cannot write '{self.name}': it is a profile that is read; choose another name"
+                f"cannot write '{self.name}': the file is an input of this command; choose another name"
             )
         writing.check(self.name, self.kind, force=self.force)
 
@@ -73,7 +73,7 @@ class Output:
         """Write the content.
 
         Raises:
-            UserError: it cannot or may not be written.
+            UserError: the file cannot or may not be written.
             EnvironmentProblem: the machine failed to write.
         """
         if self.is_stdout:
@@ -88,4 +88,4 @@ def _is_same(name: str, source: str) -> bool:
     try:
         return Path(name).samefile(source)
     except (OSError, ValueError):
-        return False  # one is missing, or no name at all: said by whoever opens it
+        return False  # a file is missing or a name is invalid: opening the file reports that

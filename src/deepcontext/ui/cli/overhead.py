@@ -1,7 +1,7 @@
 """`deepcontext overhead`: what the profiler costs one program, and a check for a CI job.
 
-The measuring is `paired_runs.py`'s. Invariant: the check fails only when the whole interval lies
-above the limit, so that noise alone cannot fail a build.
+`paired_runs.py` measures. Invariant: the check fails only if the whole interval is above the limit,
+so that noise alone does not fail a build.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ class Overhead:
     Attributes:
         pairs: number of pairs.
         wall_ratio: wall time with / without the profiler.
-        plain_wall_ns: wall time without it, in ns.
-        profiled_wall_ns: wall time with it, in ns.
+        plain_wall_ns: wall time without the profiler, in ns.
+        profiled_wall_ns: wall time with the profiler, in ns.
         start_ns: time to start the session, in ns.
-        stop_ns: time to stop it and to write the profile, in ns.
-        plain_peak_rss_bytes: peak resident memory without it, in bytes.
-        profiled_peak_rss_bytes: peak resident memory with it, in bytes.
+        stop_ns: time to stop the session and to write the profile, in ns.
+        plain_peak_rss_bytes: peak resident memory without the profiler, in bytes.
+        profiled_peak_rss_bytes: peak resident memory with the profiler, in bytes.
         file_bytes: size of the profile, in bytes.
     """
 
@@ -68,21 +68,21 @@ def _parser() -> Parser:
 Measure what the profiler costs a program: time, memory and file size.
 
 The program runs in pairs, once plain and once profiled, in fresh processes and in random order
-inside each pair; one pair more, the first, warms up and is not counted. The result is the median of
+inside each pair; an additional first pair warms up and is not counted. The result is the median of
 the pairs' ratios of wall time, process start to process end, with a 95 % bootstrap interval. The
-program's output is thrown away and its standard input is empty; it must end with exit code 0.""",
+program's output is discarded, its standard input is empty, and its exit code must be 0.""",
         epilog="""\
 examples:
   deepcontext overhead train.py --epochs 1
   deepcontext overhead --pairs 20 --max-ratio 1.10 train.py     a check for a CI job
 
 --max-ratio compares the limit with the lower bound of the interval, not with the median: the check
-fails when the measurements exclude a ratio within the limit, and never because the machine was
-noisy, which only widens the interval. More pairs make the interval narrower and the check sharper.
+fails if the measurements exclude a ratio within the limit, and not because the machine is noisy,
+because noise only widens the interval. More pairs narrow the interval and sharpen the check.
 
 exit codes:
   0 measured, and within the limit if one was given; 2 the program is missing or fails;
-  3 the lower bound of the interval lies above --max-ratio; 4 the program could not be profiled""",
+  3 the lower bound of the interval is above --max-ratio; 4 the program could not be profiled""",
     )
     parser.option(
         "--pairs",
@@ -95,7 +95,7 @@ exit codes:
         "--max-ratio",
         type=positive_float,
         metavar="RATIO",
-        help="exit with 3 when the interval's lower bound lies above RATIO, for example 1.10",
+        help="exit with code 3 if the interval's lower bound is above RATIO, for example 1.10",
     )
     parser.option("--json", action="store_true", help="print one JSON object instead of text")
     add_session_options(parser)
@@ -133,7 +133,7 @@ def _measure(program: Program, options: LaunchOptions, count: int) -> list[Pair]
     from deepcontext.ui.cli.paired_runs import measure_pairs  # noqa: PLC0415
 
     console = Console(stderr=True)
-    # A bar that is redrawn is for a person who watches, not for the log of a job.
+    # Only on a terminal: a redrawn bar would clutter the log of a job.
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         bar = progress.add_task("pairs", total=count)
         return measure_pairs(
@@ -146,7 +146,7 @@ def _measure(program: Program, options: LaunchOptions, count: int) -> list[Pair]
 
 def summarize(pairs: Sequence[Pair]) -> Overhead:
     """Return the medians over `pairs` and the interval of their ratios of wall time."""
-    import numpy as np  # noqa: PLC0415  `profile` shares the start of this module's users
+    import numpy as np  # noqa: PLC0415  `deepcontext profile` loads this module, too
 
     from deepcontext.ui.cli.paired_runs import ratio_interval  # noqa: PLC0415
 
@@ -168,21 +168,21 @@ def summarize(pairs: Sequence[Pair]) -> Overhead:
 
 
 def check_limit(ratio: Interval, limit: float, pairs: int) -> None:
-    """Raise unless a ratio of at most `limit` is within the interval or below it.
+    """Raise if the whole interval is above `limit`; print a note if only the median is.
 
     Raises:
-        LimitExceededError: the lower bound lies above the limit.
+        LimitExceededError: the lower bound is above the limit.
     """
     if ratio.low > limit:
         raise LimitExceededError(
             f"the overhead is above the limit: wall time ratio {ratio.median:.3f}, 95 % interval "
             f"{ratio.low:.3f} to {ratio.high:.3f} over {pairs} pairs, limit {limit:.3f}; "
-            "the lower bound counts"
+            "the lower bound decides"
         )
     if ratio.median > limit:
         print(
             f"note: the median {ratio.median:.3f} is above the limit {limit:.3f}, the lower bound "
-            f"{ratio.low:.3f} is not; more --pairs would tell",
+            f"{ratio.low:.3f} is not; more --pairs would decide",
             file=sys.stderr,
         )
 
@@ -205,8 +205,8 @@ def _render(result: Overhead) -> None:
         table.add_column(title, justify="left" if not title else "right")
     plain_wall, profiled_wall = format_ns(result.plain_wall_ns), format_ns(result.profiled_wall_ns)
     table.add_row("wall time", plain_wall, profiled_wall)
-    table.add_row("  of it, start of the profiler", "", format_ns(result.start_ns))
-    table.add_row("  of it, stop and write", "", format_ns(result.stop_ns))
+    table.add_row("  start of the profiler", "", format_ns(result.start_ns))
+    table.add_row("  stop and write", "", format_ns(result.stop_ns))
     table.add_row(
         "peak memory",
         format_bytes(result.plain_peak_rss_bytes),

@@ -1,7 +1,7 @@
 """Measure what the profiler costs a program: runs with and without it, in pairs.
 
-Does not judge and does not print. The two runs of a pair follow each other at once, in random
-order, so that whatever else the machine does meets both; only ratios inside a pair are used.
+Does not judge and does not print. The two runs of a pair follow each other immediately, in random
+order, so that other load on the machine affects both runs; only ratios inside a pair are used.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Run:
     """One run of the program.
 
     Attributes:
-        wall_ns: from the start of its process to its end, in ns.
+        wall_ns: time from the start of the process to its end, in ns.
         peak_rss_bytes: largest resident memory, in bytes.
     """
 
@@ -56,9 +56,9 @@ class Pair:
 
     Attributes:
         plain: the run without the profiler.
-        profiled: the run with it.
+        profiled: the run with the profiler.
         start_ns: part of the profiled run spent on starting the session, in ns.
-        stop_ns: part of the profiled run spent on stopping it and writing the profile, in ns.
+        stop_ns: part of the profiled run spent on stopping the session and writing the profile, in ns.
         file_bytes: size of the profile, in bytes.
     """
 
@@ -82,7 +82,7 @@ def ratio_interval(ratios: npt.NDArray[np.float64]) -> Interval:
     """Return the median of `ratios` with its percentile bootstrap interval.
 
     Args:
-        ratios: one ratio a pair, shape (pairs,), float64.
+        ratios: one ratio per pair, shape (pairs,), float64.
 
     Source: Efron and Tibshirani, An Introduction to the Bootstrap, 1993, section 13.3. The seed is
     fixed, so that the same measurements always give the same interval.
@@ -102,11 +102,11 @@ def measure_pairs(
     *,
     on_pair: Callable[[int], None],
 ) -> list[Pair]:
-    """Run `program` in `count` pairs, after one that is not counted.
+    """Run `program` in `count` pairs, after one pair that is not counted.
 
     Args:
-        program: what to run; it gets an empty standard input, its output is thrown away.
-        options: how it is profiled; `output` and `timings` are written over again in each pair.
+        program: the program, run with an empty standard input and discarded output.
+        options: how to profile the program; each pair overwrites `output` and `timings`.
         count: number of pairs.
         on_pair: called with the number of counted pairs so far.
 
@@ -120,7 +120,7 @@ def measure_pairs(
         on_pair(len(pairs))
         is_profiled_first = bool(generator.integers(2))
         pair = _measure_pair(plain, profiled, options, is_profiled_first=is_profiled_first)
-        if number > 0:  # the first one fills the caches of the file system
+        if number > 0:  # the first pair fills the caches of the file system
             pairs.append(pair)
     on_pair(len(pairs))
     return pairs
@@ -153,7 +153,7 @@ def _measure_pair(
 
 def _run(command: LaunchCommand, stderr: Path, *, is_profiled: bool) -> Run:
     words = [sys.executable, "-I", "-S", str(_SPAWNER), str(stderr), *command.argv]
-    spawner = subprocess.run(  # noqa: S603  the person's own program
+    spawner = subprocess.run(  # noqa: S603  the user's program
         words, env=command.environment, stdout=subprocess.PIPE, text=True, check=True
     )
     status, wall_ns, peak_kib = (int(word) for word in spawner.stdout.split())

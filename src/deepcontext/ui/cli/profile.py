@@ -1,8 +1,8 @@
 """`deepcontext profile`: run a program as plain `python` does, with the profiler inside.
 
 Checks the request and then becomes the program (`os.execve`), so that process id, signals, exit
-status and standard streams are the program's own. What follows in the program is
-`deepcontext.profiler.recording.launch`.
+status and standard streams are the program's. `deepcontext.profiler.recording.launch` continues in the
+program.
 """
 
 from __future__ import annotations
@@ -44,55 +44,53 @@ def _parser() -> Parser:
 Run a program and write a profile of it.
 
 The program behaves as under plain python: same arguments, exit code, signals, standard output.
-Everything after the script, module or code belongs to the program. What deepcontext prints goes
-to standard error and begins with [deepcontext].""",
+Everything after the script, module or code belongs to the program. deepcontext prints to standard
+error; its lines begin with [deepcontext].""",
         epilog="""\
 examples:
   deepcontext profile train.py --epochs 1
   deepcontext profile -o base.dcprof --no-report train.py
   deepcontext profile -m package.train --epochs 1
-  deepcontext profile --children frameworks train.py      the processes it starts, too
-  torchrun --nproc-per-node 2 -m deepcontext profile train.py      every rank, a file each
+  deepcontext profile --children frameworks train.py      also the processes it starts
+  torchrun --nproc-per-node 2 -m deepcontext profile train.py      every rank, one file each
   python -X utf8 -m deepcontext profile train.py      flags before -m deepcontext reach the program
 
 exit codes:
-  the program's own; before it starts, 2 when the request cannot be met as it was made and 4 when
-  this machine lacks something. When only the profiler fails, the program runs on, unprofiled;
-  with --strict, a program that succeeds then ends with 4.""",
+  the program's exit code; before the program starts, 2 if the request is invalid and 4 if this
+  machine lacks something. If only the profiler fails, the program continues unprofiled; with
+  --strict, a successful program then ends with 4.""",
     )
     parser.option(
         "-o",
         "--output",
         metavar="FILE",
         help=f"profile to write (default: the name of the script with the suffix {SUFFIX}, in the "
-        "current folder); an older profile there is replaced, any other file is not; a job of several "
-        "processes (torchrun, mpirun, srun) writes one file a rank, FILE.rankN.dcprof",
+        "current folder); replaces an older profile, but no other file; a job of several "
+        "processes (torchrun, mpirun, srun) writes one file per rank, FILE.rankN.dcprof",
     )
     add_force_option(parser)
     parser.option(
         "--children",
         choices=("none", "frameworks"),
         default="none",
-        help="which processes that the program starts are recorded, too: those that import torch or "
-        "jax (frameworks), or none, which is the default; what is written is then a folder, "
-        f"a run directory with the suffix {run_directory.SUFFIX} and a profile for each process",
+        help="which processes that the program starts to record: processes that import torch or jax "
+        "(frameworks), or none (default: none); with frameworks the output is a run directory, a "
+        f"folder with the suffix {run_directory.SUFFIX} that holds a profile of each process",
     )
     add_session_options(parser)
     add_program_options(parser)
-    parser.option(
-        "--no-report", action="store_true", help="print no report when the program has ended"
-    )
+    parser.option("--no-report", action="store_true", help="print no report after the program ends")
     parser.option(
         "-q",
         "--quiet",
         action="store_true",
-        help="print nothing at all unless the profiler fails; implies --no-report",
+        help="print nothing unless the profiler fails; implies --no-report",
     )
     parser.option(
         "--strict",
         action="store_true",
-        help="exit with 4 when the program succeeds but its profile does not: figures that were "
-        "asked for are missing as a whole (GPU work without one record), or no file was written",
+        help="exit with code 4 if the program succeeds but profiling fails: requested data is missing "
+        "entirely (GPU work without a single record), or no file was written",
     )
     return parser
 
@@ -116,7 +114,7 @@ def _run(arguments: argparse.Namespace) -> int:
         run="" if run is None else str(output),
         session=session_options(arguments),
         script=program.label,
-        # One report a job: those of the ranks would be printed through each other.
+        # One report per job, because the output of several ranks would interleave.
         report=not (arguments.no_report or arguments.quiet or (rank and rank.number > 0)),
         quiet=arguments.quiet,
         strict=arguments.strict,
@@ -138,7 +136,7 @@ def _run(arguments: argparse.Namespace) -> int:
 def _run_directory(
     arguments: argparse.Namespace, program: Program, rank: Rank | None
 ) -> Path | None:
-    """Return the run directory to write, None for a single profile."""
+    """Return the run directory to write, None if a single profile is written."""
     output = arguments.output
     is_wanted = arguments.children != "none" or (output or "").endswith(run_directory.SUFFIX)
     if not is_wanted:
@@ -146,18 +144,18 @@ def _run_directory(
     if rank is not None:
         raise UserError(
             "cannot record children of one rank of a job: all ranks would write the same folder; "
-            "leave --children out, or profile the launcher itself"
+            "leave out --children, or profile the launcher itself"
         )
     if output is not None and not output.endswith(run_directory.SUFFIX):
         raise UserError(
-            f"cannot write the profiles of several processes to '{output}': they are a folder; give "
-            f"it a name that ends in {run_directory.SUFFIX}"
+            f"cannot write the profiles of several processes to '{output}': the output is a folder; "
+            f"choose a name that ends in {run_directory.SUFFIX}"
         )
     return Path(output or f"{program.stem}{run_directory.SUFFIX}")
 
 
 def _named_for(label: str, rank: Rank | None) -> str:
-    """Give each process of a job a file of its own: the last to end would replace the others'."""
+    """Return a separate file for each rank; with one name, the last rank would replace the others."""
     return label if rank is None else str(rank.name(Path(label)))
 
 

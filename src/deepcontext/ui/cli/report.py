@@ -1,4 +1,4 @@
-"""`deepcontext report`: print what a profile says. The drawing is `deepcontext.ui.report`'s."""
+"""`deepcontext report`: print a profile's report, made by `deepcontext.ui.report`."""
 
 from __future__ import annotations
 
@@ -40,20 +40,20 @@ exit codes:
     parser.option(
         "--metric",
         metavar="NAME",
-        help="metric the tables are ordered by (default: host_time_ns, the time in operators; "
+        help="metric that orders the tables (default: host_time_ns, the time in operators; "
         "elapsed_time_ns for a program without operators)",
     )
     parser.option(
         "--summary",
         action="store_true",
-        help="print only the dozen lines that 'deepcontext profile' ends with",
+        help="print only the dozen lines that 'deepcontext profile' prints at the end",
     )
     parser.option("--json", action="store_true", help="print one JSON object instead of tables")
     return parser
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    # Here, not above: `profile` becomes the program in no more time than its own imports take.
+    # Imported here, so that `deepcontext profile` starts the program without loading these modules.
     from rich.console import Console  # noqa: PLC0415
 
     from deepcontext.ui.report import (  # noqa: PLC0415
@@ -71,7 +71,7 @@ def _run(arguments: argparse.Namespace) -> int:
         content = report_to_dict(profile, limit=arguments.limit or 15, metric=arguments.metric)
         print(json.dumps(content, indent=2, allow_nan=False))
     elif arguments.summary:
-        # `deepcontext profile`, for which this is, says itself what to type next.
+        # `deepcontext profile` uses this option and itself suggests the next command.
         render_summary(profile, console=Console(), path=None)
     else:
         render_report(

@@ -1,7 +1,7 @@
 """The options of a session as options of a command line.
 
-`profile`, `overhead` and the notebook's magic share them, so that overhead is measured with the
-settings of a profile. `recording/options.py` declares the options.
+`profile`, `overhead` and the notebook's magic share them, so that `overhead` measures with
+the settings of a profile. `recording/options.py` declares the options.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def add_session_options(parser: Parser) -> None:
 
 
 def add_program_options(parser: Parser) -> None:
-    """Add the ways to name a program that are options."""
+    """Add the options that name a program."""
     parser.option(
         "-m", dest="module", metavar="MODULE", help="run a module, as 'python -m MODULE' does"
     )
@@ -49,12 +49,12 @@ def add_program_options(parser: Parser) -> None:
 
 
 def session_options(arguments: argparse.Namespace) -> SessionOptions:
-    """Return the options that a command line has."""
+    """Return the session options of a parsed command line."""
     return SessionOptions.of({option.name: getattr(arguments, option.name) for option in OPTIONS})
 
 
 def word_of(option: Option) -> str:
-    """Return the option as a command line has it: ``--cpu-rate``, ``--no-memory``."""
+    """Return the option's spelling on the command line: ``--cpu-rate``, ``--no-memory``."""
     negation = "no-" if option.default is True else ""
     return f"--{negation}{option.name.replace('_', '-')}"
 

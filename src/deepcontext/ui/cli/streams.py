@@ -1,8 +1,8 @@
-"""Standard output and error of the command line: full, closed, or a pipe that nobody reads any more.
+"""Standard output and error of the command line: full, closed, or a pipe without a reader.
 
-A failure of standard output is one clear error, whichever library was printing; standard error is
-where errors are told, so its own failure costs nothing but the words. Does not touch the
-descriptors, which `deepcontext profile` hands on to the program.
+A failure of standard output is one clear error, whichever library was printing. A failure of standard
+error only loses the message, because there is no other place to report it. Leaves the descriptors
+unchanged, because the program of `deepcontext profile` inherits them.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ PIPE_CLOSED = 128 + signal.SIGPIPE
 
 
 class ReaderGoneError(DeepContextError):
-    """Whoever read standard output has enough; no BrokenPipeError, which libraries act upon."""
+    """The reader of standard output has ended; no BrokenPipeError, because libraries catch that."""
 
     exit_code = PIPE_CLOSED
 
 
 @contextlib.contextmanager
 def guarded_streams() -> Iterator[None]:
-    """Put the guards in the place of `sys.stdout` and `sys.stderr`; write out what they hold.
+    """Replace `sys.stdout` and `sys.stderr` by guards; flush them at the end.
 
     Raises:
         EnvironmentProblem: standard output cannot be written to.
-        ReaderGoneError: nobody reads standard output any more.
+        ReaderGoneError: the reader of standard output has ended.
     """
     streams = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = _Output(streams[0]), _Errors(streams[1])
     try:
         yield
     except BaseException:
-        with contextlib.suppress(DeepContextError):  # the first failure is the one to tell
+        with contextlib.suppress(DeepContextError):  # report only the first failure
             sys.stdout.flush()
         raise
     else:
@@ -50,19 +50,19 @@ def guarded_streams() -> Iterator[None]:
 
 
 def complain(text: str) -> None:
-    """Write to standard error, as far as that can be written to."""
+    """Write to standard error; ignore failures."""
     stream = _Errors(sys.stderr)
     stream.write(text)
     stream.flush()
 
 
 def occupy_closed_descriptors() -> None:
-    """Let no file that a command opens be taken for standard output or error."""
+    """Keep files that a command opens from taking the descriptors of closed standard streams."""
     for descriptor in (0, 1, 2):
         try:
             os.fstat(descriptor)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number
 
 
 def die_of_closed_pipe() -> int:
@@ -73,7 +73,7 @@ def die_of_closed_pipe() -> int:
 
 
 class _Guard:
-    """A stream that may fail or, where the process was started without one, be missing."""
+    """A stream that may fail, or be missing if the process was started without that stream."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -89,7 +89,7 @@ class _Guard:
         return self._stream is not None and self._stream.isatty()
 
     def _forget(self) -> None:
-        """Let the interpreter not fail again, at its end, on what the stream still holds."""
+        """Redirect the stream to /dev/null, so that the flush at interpreter exit cannot fail again."""
         with contextlib.suppress(OSError, ValueError):
             descriptor = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
             os.dup2(descriptor, self._stream.fileno())
@@ -107,7 +107,7 @@ class _Output(_Guard):
         with self._failing():
             try:
                 return int(self._stream.write(content))
-            except UnicodeEncodeError:  # a file name that is no text, on a terminal without UTF-8
+            except UnicodeEncodeError:  # a file name that is no valid text, or no UTF-8 terminal
                 plain = content.encode(self.encoding, "backslashreplace").decode(self.encoding)
                 return int(self._stream.write(plain))
 
@@ -127,7 +127,7 @@ class _Output(_Guard):
             yield
         except BrokenPipeError as error:
             self._forget()
-            raise ReaderGoneError("nobody reads standard output any more") from error
+            raise ReaderGoneError("the reader of standard output has ended") from error
         except OSError as error:
             self._forget()
             raise EnvironmentProblem(

@@ -1,7 +1,7 @@
 """Run one command and print what it cost, from a process that is smaller than the command.
 
-Started as a script by `paired_runs.py`, not imported. Linux counts into a child's peak memory what
-the process it was forked from had, so a parent with numpy loaded would hide a small program's own.
+Started as a script by `paired_runs.py`, not imported. Linux starts a child's peak memory at
+the parent's memory at the fork, so a parent with numpy loaded would hide the peak of a small program.
 
 usage: timed_child.py STDERR-FILE COMMAND [ARGUMENT ...]
 output: wait status, wall time in ns, peak resident memory in KiB, on one line

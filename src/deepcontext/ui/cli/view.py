@@ -1,4 +1,4 @@
-"""`deepcontext view`: browse profiles in a page. What it shows is `deepcontext.ui.web`'s."""
+"""`deepcontext view`: browse profiles in the page of `deepcontext.ui.web`."""
 
 from __future__ import annotations
 
@@ -42,20 +42,20 @@ exit codes:
     parser.option(
         "--html",
         metavar="FILE",
-        help="write one HTML file that needs neither server nor network, - for standard output, "
-        "instead of serving",
+        help="instead of serving, write one HTML file that needs neither server nor network; - for "
+        "standard output",
     )
     add_force_option(parser)
     parser.option(
         "--no-source",
         action="store_true",
-        help="leave the text of source files out; names, lines and costs stay",
+        help="leave out the text of source files; names, lines and costs remain",
     )
     parser.option(
         "--host",
         default=_LOOPBACK,
         metavar="ADDRESS",
-        help="address to listen on (default: 127.0.0.1, this machine only)",
+        help="address to listen on (default: 127.0.0.1, only this machine)",
     )
     parser.option(
         "--port", type=_port, default=0, metavar="N", help="port to listen on (default: a free one)"
@@ -75,7 +75,7 @@ def _port(text: str) -> int:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    # Here, not above: `profile` becomes the program in no more time than its own imports take.
+    # Imported here, so that `deepcontext profile` starts the program without loading these modules.
     from deepcontext.ui.web.open_profiles import OpenProfiles  # noqa: PLC0415
 
     profiles = OpenProfiles.open(files_of(arguments.file), source_text=not arguments.no_source)

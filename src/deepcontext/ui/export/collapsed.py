@@ -1,6 +1,6 @@
-"""Collapsed stacks: a line a call path, `outer;inner;leaf 123`; of nodes alike the sum.
+"""Collapsed stacks: one line per call path, `outer;inner;leaf 123`; nodes with equal labels are summed.
 
-Source: Brendan Gregg, FlameGraph, stackcollapse-*.pl. Phases have no place in it.
+Source: Brendan Gregg, FlameGraph, stackcollapse-*.pl. The format cannot hold phases.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from deepcontext.ui.format import frame_label
 if TYPE_CHECKING:
     from deepcontext.ui.export.stacks import Stacks
 
-# What separates frames, and lines, in this format.
 _LINE: Final = re.compile(rb".+ \d+")
 _SUFFIX: Final = ".folded"
+# The characters that separate frames and lines in this format.
 _RESERVED = str.maketrans({";": ",", "\n": " ", "\r": " "})
 
 
@@ -37,11 +37,11 @@ def encode(stacks: Stacks) -> bytes:
 
 
 def _matches(head: bytes, name: str) -> bool:
-    """Say whether a file holds nothing but stacks: the format has no room for a mark of ours."""
+    """Whether a file holds only stacks; the format has no room for a mark of deepcontext."""
     if not name.endswith(_SUFFIX):
         return False
     lines = head.split(b"\n")
-    last = lines.pop()  # empty at the end of a file, a part of a line before
+    last = lines.pop()  # empty at the end of the file, else a partial line
     is_whole = not last or len(head) == HEAD_BYTES
     return is_whole and bool(lines) and all(map(_LINE.fullmatch, lines))
 

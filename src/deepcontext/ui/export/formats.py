@@ -1,4 +1,4 @@
-"""What a format is, and what of a profile it is given."""
+"""What an export format is, and which measures of a profile it receives."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """One format.
+    """One export format.
 
     Attributes:
         encode: makes the content of a file.
-        suffix: how the names of its files end.
-        kind: how files of this format that were written here are told from others.
-        opened_by: a command that shows such a file; ``{}`` stands for its name.
+        suffix: suffix of the file names.
+        kind: recognizes files of this format that deepcontext wrote.
+        opened_by: a command that shows a file of this format; ``{}`` stands for its name.
         holds_many: whether one file has room for several measures.
     """
 
@@ -47,7 +47,7 @@ def format_named(name: str) -> Format:
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """The content of a file, and what was left out of it, as a person reads it."""
+    """The content of a file, and messages about values that were left out."""
 
     content: bytes
     notices: tuple[str, ...]
@@ -59,11 +59,11 @@ def export(profile: Profile, wanted: Format, keys: Sequence[str] = ()) -> Export
     Args:
         profile: the profile.
         wanted: the format.
-        keys: measures to export, as in `deepcontext.ui.measures`; of none the first one, or
-            every metric that adds up over the tree where the format has room for them.
+        keys: measures to export, as in `deepcontext.ui.measures`; if empty, every summed metric
+            where the format has room for several, else the default metric.
 
     Raises:
-        QueryError: the profile has no such measure, or none at all.
+        QueryError: the profile has no such measure, or no measures at all.
     """
     if not keys:
         many = [each.key for each in measures(profile) if each.key in profile.metrics]

@@ -1,7 +1,7 @@
-"""pprof's `profile.proto`, compressed: a sample a call path, a value a measure, the phase as label.
+"""pprof's compressed `profile.proto`: one sample per call path, one value per measure, a phase label.
 
-Field numbers are those of github.com/google/pprof, proto/profile.proto. Message classes are made at
-run time, as for our own file (`profiler/model/store/messages.py`).
+Field numbers are from github.com/google/pprof, proto/profile.proto. Message classes are made at run
+time, as for deepcontext's file format (`profiler/model/store/messages.py`).
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _SCALARS: Final = {
     "uint64": _Proto.TYPE_UINT64,
     "string": _Proto.TYPE_STRING,
 }
-# Message -> field: (number, type, repeated). Of pprof's fields those that are written here; an int64
-# that names something is its place in `string_table`.
+# Message -> field: (number, type, repeated). Only the fields that are written here; an int64 that
+# names something is an index into `string_table`.
 MESSAGES: Final[dict[str, dict[str, tuple[int, str, bool]]]] = {
     "Profile": {
         "sample_type": (1, "ValueType", True),
@@ -59,7 +59,7 @@ MESSAGES: Final[dict[str, dict[str, tuple[int, str, bool]]]] = {
         "filename": (4, "int64", False),
     },
 }
-# gzip keeps the name of what was packed, by which a file of ours is known without unpacking it.
+# gzip stores the name of the packed file, which identifies deepcontext's files without unpacking.
 _NAME: Final = "deepcontext.pb"
 # RFC 1952: magic, deflate, a name follows; no time; slowest compression, any system; the name.
 _HEADER: Final = b"\x1f\x8b\x08\x08" + bytes(4) + b"\x02\xff" + _NAME.encode() + b"\0"
@@ -84,20 +84,20 @@ def profile_class() -> type[Message]:
 
 
 class _Strings:
-    """The string table: the first is empty, as pprof wants it."""
+    """The string table; pprof requires that the first string is empty."""
 
     def __init__(self) -> None:
         self.known = {"": 0}
 
     def place(self, text: str) -> int:
-        """Return the place of a text, which is added when it is new."""
+        """Return the index of a text; add the text if it is new."""
         # A lone surrogate (an undecodable byte of a file name) has no UTF-8 form.
         clean = text.encode("utf-8", "replace").decode()
         return self.known.setdefault(clean, len(self.known))
 
 
 def encode(stacks: Stacks) -> bytes:
-    """Return the file; the first measure is the one that pprof shows first."""
+    """Return the file's content; pprof shows the first measure first."""
     strings = _Strings()
     made: Any = profile_class()()
     for measure in stacks.measures:
@@ -117,7 +117,7 @@ def encode(stacks: Stacks) -> bytes:
 
 
 def _add_locations(made: Any, stacks: Stacks, strings: _Strings) -> None:
-    """Add a location for every frame, with the number of the frame plus one; 0 means none there."""
+    """Add a location for every frame, with the frame's index plus one as id; 0 means no location."""
     functions: dict[tuple[str, str], int] = {}
     for index in range(len(stacks.profile.frames)):
         frame = stacks.profile.frames[index]

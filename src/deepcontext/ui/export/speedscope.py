@@ -20,7 +20,7 @@ _UNITS: Final = {"ns": "nanoseconds", "bytes": "bytes"}
 
 
 def encode(stacks: Stacks) -> bytes:
-    """Return the file; its first view is the first measure."""
+    """Return the file's content; speedscope first shows the first measure."""
     run = stacks.profile.run
     paths = list(stacks.paths())
     document = {
@@ -68,7 +68,7 @@ def _sampled(
 FORMAT: Final = Format(
     encode,
     ".speedscope.json",
-    # Other programs write the format, too; `encode` writes these fields first.
+    # Other programs also write this format; `encode` writes these fields first.
     FileKind.beginning_with(
         "a speedscope file of deepcontext",
         f'{{"$schema":"{_SCHEMA}","exporter":"deepcontext",'.encode(),

@@ -1,4 +1,4 @@
-"""The call paths that cost something, with what they cost: what every other format is made of."""
+"""The call paths with a nonzero cost, from which every export format is made."""
 
 from __future__ import annotations
 
@@ -23,10 +23,9 @@ class Stacks:
     """Call paths and their costs.
 
     Attributes:
-        profile: where they are from.
-        measures: what is counted.
-        values: by measure and node, what a node costs without its descendants, in the measure's
-            unit; shape (measures, nodes), int64.
+        profile: the profile of the call paths.
+        measures: the measures of `values`.
+        values: exclusive cost by measure and node, in the measure's unit; shape (measures, nodes), int64.
     """
 
     profile: Profile
@@ -35,18 +34,18 @@ class Stacks:
 
     @classmethod
     def of(cls, profile: Profile, measures: Sequence[Measure]) -> Stacks:
-        """Return all call paths of a profile under some of its measures."""
+        """Return the call paths of a profile with the given measures."""
         values = np.stack([values_of(profile, measure.key) for measure in measures])
         return cls(profile, measures, values)
 
     def without_negative(self) -> Stacks:
-        """Return the same with 0 where a value is below 0."""
+        """Return a copy with 0 in place of negative values."""
         return replace(self, values=np.maximum(self.values, 0))
 
     def paths(self) -> Iterator[tuple[int, list[int]]]:
-        """Yield each node that costs something, with the frames of its path below the root.
+        """Yield each node with a nonzero cost, and the frames of its path below the root.
 
-        Frames are indices into the profile's, outermost first; nodes are in the order of the tree.
+        Frames are indices into the profile's frames, outermost first; nodes are in the order of the tree.
         """
         tree = self.profile.tree
         frame, depth = tree.frame.tolist(), tree.depth.tolist()

@@ -1,7 +1,7 @@
-"""The report on one or two screens: the sections that decide what to look at next.
+"""The report on one or two screens: the sections that show what to look at next.
 
-Invariants: at most `MOST_LINES` lines, unless the warnings and findings alone are longer; sections
-left out are named at the end.
+Invariants: at most `MOST_LINES` lines, unless the warnings and findings alone are longer; the last line
+names the sections that are left out.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 MOST_LINES: Final = 80
 # A blank line, names of the sections and columns left out, and the suggested commands.
 _CLOSING_LINES: Final = 6
-# Numbers of rows in a table, tried until all sections fit.
+# Numbers of rows per table, tried in this order until all sections fit.
 _ROWS: Final = (8, 7, 6, 5)
 _FEWEST_ROWS: Final = 3
-# The sections below the findings by name, each with rows to add to (or remove from) the tried number.
+# The sections below the findings, each with a number of rows to add to the tried number.
 _SECTIONS: Final[dict[str, tuple[Printer, int]]] = {
     "JAX": (jax_sections.print_jax, -1),
     "GPU": (gpu_sections.print_gpu, 0),

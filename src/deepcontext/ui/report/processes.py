@@ -1,4 +1,4 @@
-"""The part of a report about the processes of a run: what each was, how long it ran, how it ended."""
+"""The report's section about the processes of a run: program, duration and end of each process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ENDS: Final = {"exit": "", "snapshot": "running or killed"}
 
 
 def print_processes(profiles: Sequence[Profile], *, console: Console) -> None:
-    """Print a row for each process, in the order in which they began, and a blank line."""
+    """Print a row for each process, ordered by start, and a blank line."""
     layout = TextLayout(console)
     layout.title(f"Processes ({len(profiles)})", "in the order in which they began to record")
     layout.table(

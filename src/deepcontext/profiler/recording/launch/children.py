@@ -1,9 +1,10 @@
 """Record the children of a profiled program that import a framework, and forks of such processes.
 
-In a child that is started as a new program (`subprocess`, spawn, a shell),
-`children_path/sitecustomize.py` begins; a child that `multiprocessing` forks begins a session when
-its `Process` begins. A bare `os.fork` stays unrecorded, because a daemon or a server may never end.
-Invariant: whatever goes wrong here, the child runs and ends as it does without the profiler.
+A child that is started as a new program (`subprocess`, spawn, a shell) runs
+`children_path/sitecustomize.py`, which starts the session; a child that `multiprocessing` forks starts
+a session when its `Process` starts. A plain `os.fork` stays
+unrecorded, because a daemon or a server may never end.
+Invariant: if the profiler fails, the child runs and ends as it does without the profiler.
 """
 
 from __future__ import annotations
@@ -26,20 +27,20 @@ if TYPE_CHECKING:
     CollectorMaker = Callable[[], Collector]
 
 FRAMEWORKS: Final = ("torch", "jax")
-# Of one process; the trust report counts further ones as forked children without a profile.
+# Per process; the trust report counts further children as forked children without a profile.
 _MOST_FORKED_CHILDREN: Final = 64
-# Neither the driver of a GPU nor JAX's threads survive a fork.
+# Neither a GPU driver nor JAX's threads survive a fork.
 _NOT_IN_FORKED_CHILDREN: Final = frozenset({"nvidia", "amd", "jax"})
 
 
 def begin_in_child(
     note: Mapping[str, Any], collectors: Sequence[CollectorMaker], known_modules: frozenset[str]
 ) -> None:
-    """Begin to record in a process that was started by a profiled program.
+    """Start recording in a process that a profiled program started.
 
     Args:
-        note: what the run directory's `options.json` says.
-        collectors: makers of the sources to start, in this order.
+        note: content of the run directory's `options.json`.
+        collectors: makers of the collectors to start, in this order.
         known_modules: names that were in `sys.modules` before the profiler loaded anything.
     """
     try:
@@ -51,7 +52,7 @@ def begin_in_child(
 
 
 class ChildFollower:
-    """Begins sessions in the children that `multiprocessing` forks from this process."""
+    """Starts sessions in the children that `multiprocessing` forks from this process."""
 
     def __init__(self, note: Mapping[str, Any], collectors: Sequence[CollectorMaker]) -> None:
         """Remember what children need; see `begin_in_child`."""
@@ -65,7 +66,7 @@ class ChildFollower:
         os.register_at_fork(after_in_parent=self._count, after_in_child=self._after_fork)
 
     def start_session(self, *, is_forked: bool) -> None:
-        """Begin the session of this process, unless one is running."""
+        """Start the session of this process, unless a session is running."""
         import deepcontext  # noqa: PLC0415
 
         manager = deepcontext._MANAGER  # noqa: SLF001  one package
@@ -83,7 +84,7 @@ class ChildFollower:
         self._forked += 1
 
     def _after_fork(self) -> None:
-        """Let `multiprocessing` call back when its child begins, which is never before an exec."""
+        """Register a callback of `multiprocessing`, which never runs in a child that only calls exec."""
         util = sys.modules.get("multiprocessing.util")
         is_wanted = any(name in sys.modules for name in FRAMEWORKS)
         if util is not None and is_wanted and self._forked < _MOST_FORKED_CHILDREN:

@@ -1,4 +1,4 @@
-"""What a profile says about JAX: its compiled programs, their operations, the memory of its arrays.
+"""JAX in a profile: compiled programs, operations of the programs, memory of the arrays.
 
 Reads the section "jax" and frames; imports no JAX.
 """

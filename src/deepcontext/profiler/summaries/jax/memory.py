@@ -1,7 +1,8 @@
-"""What JAX's arrays held, and what its compiled programs need while they run, as tables.
+"""Memory that JAX's arrays held, and memory that its compiled programs need while they run.
 
 Reads the section "jax" and the metrics `jax_peak_bytes` and `jax_live_bytes`; nothing is formatted or
-printed. Arrays were looked at from time to time: what lives between two looks only is not seen.
+printed. Arrays were inspected from time to time: an array that lives only between two inspections is
+missing.
 """
 
 from __future__ import annotations
@@ -29,12 +30,14 @@ class ArrayMemory:
     """Memory of the arrays that the program held.
 
     Attributes:
-        looks: moments looked at.
-        live_arrays: number of arrays at the last of them.
-        live_bytes: their size.
-        peak_bytes: the most of all looks.
-        unknown_peak_bytes: of that, of arrays that nobody saw made, as those of before the session.
-        device_peak_bytes: by device, the peak that its allocator tells, with the programs at work.
+        looks: number of inspections.
+        live_arrays: number of arrays at the last inspection.
+        live_bytes: size of these arrays.
+        peak_bytes: largest size at any inspection.
+        unknown_peak_bytes: part of `peak_bytes` in arrays whose creation was not recorded, for example
+            arrays from before the session.
+        device_peak_bytes: by device, the peak that the allocator reports, including memory of running
+            programs.
     """
 
     looks: int
@@ -50,14 +53,14 @@ class ProgramMemory:
     """What one run of a compiled program needs on each device, from the compiler's own statistics.
 
     Attributes:
-        program: name of the compiled module, with the types of its arguments where there are several.
-        argument_bytes: of its arguments.
-        output_bytes: of its results.
-        alias_bytes: of the results, those that take the place of donated arguments.
-        temp_bytes: between the two, given back at the end.
-        generated_code_bytes: of the program itself; 0 on the CPU.
-        fed_back_share: of the launches looked at, those that were given a result of an earlier
-            launch from the same line, as in ``state = step(state)``; 0 to 1.
+        program: name of the compiled module, with the argument types where several modules have the name.
+        argument_bytes: size of the arguments.
+        output_bytes: size of the results.
+        alias_bytes: part of the results that reuses the memory of donated arguments.
+        temp_bytes: memory for intermediate values, freed at the end.
+        generated_code_bytes: size of the program itself; 0 on the CPU.
+        fed_back_share: share of the inspected launches that received a result of an earlier launch
+            from the same line, as in ``state = step(state)``; 0 to 1.
     """
 
     program: str
@@ -70,12 +73,12 @@ class ProgramMemory:
 
     @property
     def run_bytes(self) -> int:
-        """All that is in use while it runs."""
+        """Memory in use while the program runs."""
         return self.argument_bytes + self.output_bytes - self.alias_bytes + self.temp_bytes
 
 
 def array_memory(profile: Profile) -> ArrayMemory | None:
-    """Return what arrays held; None where that was not looked at."""
+    """Return the memory of arrays; None if arrays were not inspected."""
     counts = (section(profile) or {}).get("buffers")
     if not counts or not counts["looks"]:
         return None
@@ -91,7 +94,7 @@ def array_memory(profile: Profile) -> ArrayMemory | None:
 
 
 def program_memory(profile: Profile) -> tuple[ProgramMemory, ...]:
-    """List compiled programs, those that need most first; without those the compiler says nothing of."""
+    """List compiled programs with statistics from the compiler, largest memory first."""
     content = section(profile) or {}
     programs = content.get("programs", ())
     fed_back = _fed_back_shares(content)
@@ -109,12 +112,12 @@ def program_memory(profile: Profile) -> tuple[ProgramMemory, ...]:
 
 
 def plain_name(name: str) -> str:
-    """Return what ``jit(step)`` and the compiler's name for it, ``jit_step``, have in common."""
+    """Return one name for ``jit(step)`` and the compiler's equivalent, ``jit_step``."""
     return re.sub(r"[\W_]", "", name)
 
 
 def _fed_back_shares(content: Mapping[str, Any]) -> dict[str, float]:
-    """Return the share of launches by the plain name of the function."""
+    """Return the share of launches with a fed-back result, by plain name of the function."""
     counts: dict[str, list[int]] = {}
     for function, launches, fed_back in content.get("fed_back", ()):
         sums = counts.setdefault(plain_name(f"jit({function})"), [0, 0])
@@ -124,7 +127,7 @@ def _fed_back_shares(content: Mapping[str, Any]) -> dict[str, float]:
 
 
 def held_at_peak(profile: Profile, limit: int = 0) -> GroupTable | None:
-    """Return the lines of the user's own code by what they held at the peak, None for no memory."""
+    """Return the bytes that each line of the user's code held at the peak; None if not recorded."""
     if PEAK not in profile.metrics:
         return None
     return by_line(profile, PEAK, limit, largest="exclusive")

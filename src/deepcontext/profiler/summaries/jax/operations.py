@@ -1,4 +1,4 @@
-"""Operations of compiled JAX programs that ran: what they are made of, their time and their cost.
+"""Executed operations of compiled JAX programs: members, time and cost.
 
 Reads the section "jax" that the collector wrote; nothing is formatted or printed. Invariant: the
 `device_ns` of all operations of a profile sum to its `device_time_ns`, up to rounding.
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from deepcontext.profiler.model.profile_model import ProfileModel as Profile
 
 _NOWHERE = Source("", "", 0)
-# What the hardware is for, in JAX's and in the compiler's words.
+# Matrix products and convolutions, by JAX's names and the compiler's.
 _DENSE = frozenset({"dot_general", "conv_general_dilated", "dot", "convolution"})
 
 
@@ -36,18 +36,18 @@ class Operation:
     """One instruction of a compiled program, over all call sites of the program.
 
     Attributes:
-        program: name of the compiled module, with the types of its arguments where modules of that
-            name were compiled for several.
-        name: of the instruction.
-        opcode: the compiler's word for what it is: "dot", "fusion".
-        phase: "forward", "backward", "recompute" or "none"; of a fusion as a whole.
-        source: innermost line of the user's own code it comes from; no file where there is none.
-        members: what a fusion is made of, in the compiler's order; empty for other instructions.
-        source_lines: number of distinct lines of the user's own code among the members.
-        device_ns: time over the run, without operations that it runs (a loop's body).
-        executions: how often it ran.
-        flops: per execution, from the shapes; 0 where they are not known (custom calls).
-        bytes: moved per execution: operands and result.
+        program: name of the compiled module, with the argument types where several modules have the
+            name.
+        name: name of the instruction.
+        opcode: the compiler's name for the kind of instruction: "dot", "fusion".
+        phase: "forward", "backward", "recompute" or "none"; for a fusion, the phase of the whole.
+        source: innermost line of the user's code; `file` is "" where there is no such line.
+        members: operations of a fusion, in the compiler's order; empty for other instructions.
+        source_lines: number of distinct lines of the user's code among the members.
+        device_ns: time over the run, without nested operations (a loop's body).
+        executions: number of executions.
+        flops: per execution, from the shapes; 0 where they are unknown (custom calls).
+        bytes: bytes moved per execution: operands and result.
     """
 
     program: str
@@ -64,7 +64,7 @@ class Operation:
 
     @property
     def is_dense(self) -> bool:
-        """Say whether it is, or has in it, a matrix product or a convolution."""
+        """Whether the operation is or contains a matrix product or a convolution."""
         return self.opcode in _DENSE or any(each.primitive in _DENSE for each in self.members)
 
     @property
@@ -87,7 +87,7 @@ class Operation:
 
 
 def operations(profile: Profile) -> tuple[Operation, ...]:
-    """List the operations that ran, slowest first."""
+    """List the executed operations, slowest first."""
     content = section(profile) or {}
     time_of = {
         (program, index): (executions, device_ns)
@@ -108,7 +108,7 @@ def operations(profile: Profile) -> tuple[Operation, ...]:
 
 
 def fusions(profile: Profile, *, several_lines: bool = False) -> tuple[Operation, ...]:
-    """List the fusions that ran, slowest first; `several_lines` keeps those that span lines."""
+    """List the executed fusions, slowest first; `several_lines`: only fusions of several lines."""
     return tuple(
         operation
         for operation in operations(profile)
@@ -117,7 +117,7 @@ def fusions(profile: Profile, *, several_lines: bool = False) -> tuple[Operation
 
 
 def label(program: dict[str, Any], *, is_only: bool) -> str:
-    """Give a program whose module has a namesake the types of its arguments as well."""
+    """Return the module's name, with the argument types unless the name is unique (`is_only`)."""
     module = str(program["module"])
     return module if is_only else module + (program.get("label") or f"#{program['uid']}")
 

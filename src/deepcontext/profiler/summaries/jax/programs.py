@@ -1,7 +1,7 @@
-"""What a profile says about its JAX programs, as tables; nothing is formatted or printed.
+"""Summaries of the JAX programs in a profile; nothing is formatted or printed.
 
 Reads the tree's `device_time_ns` and the section "jax" that the collector wrote. A profile without
-JAX gives empty tables. Invariant: the parts of `device_accounting` sum to the whole device time.
+JAX gives empty tables. Invariant: the parts of `device_accounting` add up to the whole device time.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ _LAYOUT: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class JittedFunction:
-    """One jitted function over all its call sites.
+    """One jitted function, summed over all call sites.
 
     Attributes:
         name: as in the tree, ``jit(train_step)``.
-        launches: executions, counted one by one.
-        dispatch_ns: time in the call on the host, compilation left out.
-        device_ns: time in its operations.
+        launches: number of executions.
+        dispatch_ns: host time in the call, without compilation.
+        device_ns: time in the function's operations.
         phases: `device_ns` by phase.
-        compilations: how often it was compiled.
-        compile_ns: time spent on that: tracing, lowering, compiling.
+        compilations: number of compilations.
+        compile_ns: time spent on tracing, lowering and compiling.
     """
 
     name: str
@@ -67,7 +67,7 @@ class JittedFunction:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A line of the program; `file` is "" where the compiler kept none."""
+    """A source line; `file` is "" where the compiler kept no file."""
 
     function: str
     file: str
@@ -76,16 +76,16 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Recompilation:
-    """A function that was compiled again, and why.
+    """A function that was compiled again, and the reason.
 
     Attributes:
         function: name of the jitted function.
         reason: "arguments", "new object", "cache" or "unknown".
-        changes: what differs, one sentence each.
-        path: Python frames of the call that needed the program, outermost first.
+        changes: one sentence for each difference.
+        path: Python frames of the call that triggered the compilation, outermost first.
         count: compilations for this reason from this path.
-        spent_ns: time they took.
-        is_of_user: the function is defined in the user's own code, not by jax or another library.
+        spent_ns: time of these compilations.
+        is_of_user: the function is defined in the user's code, not by jax or another library.
     """
 
     function: str
@@ -102,12 +102,12 @@ class Transfer:
     """A line that waits for the device or copies.
 
     Attributes:
-        what: "wait for the device", "copy to host", "copy to device" or "NumPy arguments": copied by
-            the jitted call that they are given to.
-        source: innermost line of the user's own code.
-        count: how often.
-        host_ns: time the host spent in it; 0 for NumPy arguments, whose copies are part of the call.
-        bytes: copied, 0 for waits.
+        what: "wait for the device", "copy to host", "copy to device" or "NumPy arguments" (copied by
+            the jitted call that receives the arguments).
+        source: innermost line of the user's code.
+        count: number of waits or copies.
+        host_ns: host time spent; 0 for NumPy arguments, because the call includes their copies.
+        bytes: bytes copied; 0 for waits.
     """
 
     what: str
@@ -119,15 +119,15 @@ class Transfer:
 
 @dataclass(frozen=True, slots=True)
 class DeviceAccounting:
-    """Where the device time was found, in ns.
+    """How far device time could be attributed, in ns.
 
     Attributes:
-        total: all of it.
-        on_user_line: under a line of the user's own code that was traced into the program.
-        inserted: of `on_user_line`, operations that the compiler inserted, under the line of the
-            operation they serve.
-        below_call_only: under the jitted call, without a line inside the program.
-        phases: by phase.
+        total: whole device time.
+        on_user_line: time under a line of the user's code that was traced into the program.
+        inserted: part of `on_user_line` in operations that the compiler inserted, attributed to the
+            line of the operation they serve.
+        below_call_only: time under the jitted call, without a line inside the program.
+        phases: `total` by phase.
     """
 
     total: int = 0
@@ -160,7 +160,7 @@ def section(profile: Profile) -> dict[str, Any] | None:
 
 
 def device_metric(profile: Profile) -> str:
-    """Return the metric of time inside compiled programs: the GPU's where they ran on one."""
+    """Return the metric of time inside compiled programs: GPU time where they ran on a GPU."""
     has_kernels = GPU_TIME_NS.name in profile.metrics and any(
         profile.inclusive(GPU_TIME_NS.name)[node] for node in _jit_nodes(profile)
     )
@@ -168,7 +168,7 @@ def device_metric(profile: Profile) -> str:
 
 
 def device_accounting(profile: Profile) -> DeviceAccounting:
-    """Say under what the device time was found; work of a GPU that jax did not launch is no part."""
+    """Return how far device time could be attributed, without GPU work that jax did not launch."""
     metric = device_metric(profile)
     if metric not in profile.metrics:
         return DeviceAccounting()
@@ -192,7 +192,7 @@ def device_accounting(profile: Profile) -> DeviceAccounting:
 
 
 def jitted_functions(profile: Profile) -> tuple[JittedFunction, ...]:
-    """List jitted functions, those with the most device time first."""
+    """List jitted functions, largest device time first."""
     compiled = {f"jit({f['function']})": f for f in (section(profile) or {}).get("functions", ())}
     nodes_of: dict[str, list[int]] = {}
     for node in _jit_nodes(profile):
@@ -228,7 +228,7 @@ def jitted_functions(profile: Profile) -> tuple[JittedFunction, ...]:
 
 
 def recompilations(profile: Profile) -> tuple[Recompilation, ...]:
-    """List why functions were compiled more than once, largest first."""
+    """List the reasons for repeated compilations, largest time first."""
     groups: dict[tuple[str, str, tuple[str, ...], tuple[Source, ...], bool], list[int]] = {}
     for record in (section(profile) or {}).get("compilations", ()):
         if record["reason"] == "first":
@@ -247,7 +247,7 @@ def recompilations(profile: Profile) -> tuple[Recompilation, ...]:
 
 
 def transfers(profile: Profile) -> tuple[Transfer, ...]:
-    """List waits and copies by line, those that hold the host up longest first."""
+    """List waits and copies by line, largest host time first."""
     rows: dict[tuple[str, Source], list[int]] = {}
     host, moved = (
         inclusive_or_zeros(profile, HOST_TIME_NS.name),
@@ -259,7 +259,7 @@ def transfers(profile: Profile) -> tuple[Transfer, ...]:
     for name in _WAITS:
         for node in np.flatnonzero(_is_frame(profile, None, name)):
             if not counts[node]:
-                continue  # it only stands for arrays that were made there
+                continue  # the node only represents arrays that were created there
             sums = rows.setdefault(
                 (name.removeprefix("jax: "), _user_line(profile, int(node))), [0, 0, 0]
             )
@@ -282,7 +282,7 @@ def _jit_nodes(profile: Profile) -> Iterator[int]:
 
 
 def _is_frame(profile: Profile, kind: FrameKind | None, name: str) -> npt.NDArray[np.bool_]:
-    """Say of each node whether its frame has this name, shape (nodes,)."""
+    """Return for each node whether its frame has this name, shape (nodes,)."""
     frames = profile.frames
     wanted = np.array([text == name for text in frames.strings], np.bool_)[frames.name]
     if kind is not None:
@@ -291,12 +291,12 @@ def _is_frame(profile: Profile, kind: FrameKind | None, name: str) -> npt.NDArra
 
 
 def _below(profile: Profile, kind: FrameKind, name: str) -> npt.NDArray[np.bool_]:
-    """Say of each node whether it or a node above has this frame, shape (nodes,)."""
+    """Return for each node whether the node or an ancestor has this frame, shape (nodes,)."""
     return profile.tree.at_or_below(_is_frame(profile, kind, name))
 
 
 def _below_user_line(profile: Profile) -> npt.NDArray[np.bool_]:
-    """Say of each node whether a line of the user's own lies between it and its jitted call."""
+    """Return for each node whether a line of the user's code is between the node and its jitted call."""
     tree = profile.tree
     jit = np.zeros(len(tree), np.bool_)
     jit[list(_jit_nodes(profile))] = True

@@ -1,12 +1,13 @@
-"""Wait in a child of a profiled program for a framework; begin to record when one is imported.
+"""In a child of a profiled program, start recording when the child imports a framework.
 
-A copy of this file is in the run directory's folder `.launch`, which children have first on
-PYTHONPATH. A child that imports no framework pays for this file and for one finder that finds
-nothing. Ends by importing the `sitecustomize` that would have been found, if there is one.
+A copy of this file is in the run directory's folder `.launch`, the first entry of
+the children's PYTHONPATH. A child that imports no framework pays only for this file and for one
+finder that finds nothing. At the end, imports the `sitecustomize` that Python would have found without
+this file, if any.
 """
 
 # ruff: noqa: INP001  an entry of sys.path, not a package
-# Until a framework is imported, only modules that the interpreter has loaded already are imported.
+# Until a framework is imported, this file imports only modules that the interpreter has loaded.
 import os
 import sys
 
@@ -16,21 +17,21 @@ if TYPE_CHECKING:
 
 
 class _FrameworkWatch:
-    """A finder that begins to record when the program asks for a framework, and finds nothing else."""
+    """A finder that starts recording when the program imports a framework, and finds nothing itself."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> "Any":
-        """Begin to record if `name` is a framework, and let the other finders find the module."""
+        """Start recording if `name` is a framework, and let the other finders find the module."""
         if name not in {"torch", "jax"} or path is not None:
             return None
         try:
             sys.meta_path.remove(self)
         except ValueError:
-            return None  # another thread has begun
+            return None  # another thread has started recording
         _begin(self._folder)
-        # Asked anew: the loop over the finders that led here passes over those that were added.
+        # Search again, because the running loop over the finders skips finders that were added.
         return sys.modules["_frozen_importlib"]._find_spec(name, path, target)  # noqa: SLF001
 
 
@@ -57,7 +58,7 @@ def _begin(folder: str) -> None:
         children.begin_in_child(note, ALL, known_modules)
     except Exception as error:  # noqa: BLE001  no failure of the profiler may stop the program
         text = f"[deepcontext] process {os.getpid()} runs unprofiled: {type(error).__name__}: {error}\n"
-        import contextlib  # noqa: PLC0415  not before it is needed
+        import contextlib  # noqa: PLC0415  only when needed
 
         with contextlib.suppress(OSError):  # closed or full
             os.write(2, text.encode(errors="backslashreplace"))
