@@ -158,8 +158,8 @@ def group_table(
 
 def _exclusive_sums(tree: Tree, group: Ints, exclusive: Ints, count: int) -> Ints:
     nearest = tree.nearest(group != NO_GROUP)
-    owned = nearest != NO_NODE
-    return sums(group[nearest[owned]], exclusive[owned], count)
+    has_group = nearest != NO_NODE
+    return sums(group[nearest[has_group]], exclusive[has_group], count)
 
 
 def _phase_sums(tree: Tree, group: Ints, exclusive: Ints, count: int) -> Ints:

@@ -50,7 +50,7 @@ class ArrayMemory:
 
 @dataclass(frozen=True, slots=True)
 class ProgramMemory:
-    """What one run of a compiled program needs on each device, from the compiler's own statistics.
+    """What one run of a compiled program needs on each device, from the compiler's statistics.
 
     Attributes:
         program: name of the compiled module, with the argument types where several modules have the name.
