@@ -282,7 +282,7 @@ def test_a_program_without_a_framework_is_told_where_its_time_went(folder: Path)
     lines = run(folder, "plain.py").stderr.splitlines()
     assert lines[1].startswith("plain.py: ")
     assert "of processor time" in lines[1]
-    heading = ["elapsed", "of", "run", "running", "waiting", "line", "of", "yours", "source"]
+    heading = ["elapsed", "of", "run", "running", "waiting", "your", "line", "source"]
     # On a busy machine the first sentence goes on: "..., 20 % waiting for a CPU".
     start = next(number for number, line in enumerate(lines) if line.split() == heading)
     assert start <= 3

@@ -112,7 +112,7 @@ def _serve(profiles: OpenProfiles, arguments: argparse.Namespace) -> int:
     print(where, flush=True)
     remote = tunnel(server.port)
     if remote is not None:
-        print(f"from your own machine first: {remote}", flush=True)
+        print(f"first, on your machine: {remote}", flush=True)
     print("Ctrl-C ends it", file=sys.stderr)
     if not arguments.no_browser and remote is None:
         threading.Thread(target=webbrowser.open, args=(where,), daemon=True).start()
