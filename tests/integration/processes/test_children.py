@@ -227,7 +227,7 @@ def test_an_older_run_is_replaced_and_foreign_files_in_it_stay(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("options", "variables", "message"),
     [
-        (("-o", "job.dcprof"), {}, "give it a name that ends in .dcrun"),
+        (("-o", "job.dcprof"), {}, "choose a name that ends in .dcrun"),
         ((), {"RANK": "1", "WORLD_SIZE": "2"}, "cannot record children of one rank"),
     ],
 )
