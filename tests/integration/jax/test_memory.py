@@ -274,7 +274,9 @@ def test_state_that_could_be_donated_is_found(tmp_path: Path, function: Any) -> 
         work()
     finally:
         profile = deepcontext.stop()
-    found = [f for f in run_analyzers(profile, only=["memory"]) if "keeps the old" in f.title]
+    found = [
+        f for f in run_analyzers(profile, only=["memory"]) if "keeps old and new values" in f.title
+    ]
     if function is donating:
         assert found == []
         return
