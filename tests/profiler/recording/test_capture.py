@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from types import ModuleType
 from typing import TYPE_CHECKING, cast
 
 import pytest
@@ -56,3 +58,11 @@ def test_what_was_lost_is_told(counter: str, words: str) -> None:
     assert trust.counters[counter] == 7
     (note,) = trust.notes
     assert words in note
+
+
+def test_a_capture_while_multiprocessing_is_being_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = ModuleType("multiprocessing.process")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    assert not capture_with().run.process_name
+    exec("def parent_process(): return _parent_process", vars(module))  # the name is bound later
+    assert not capture_with().run.process_name

@@ -89,6 +89,16 @@ def test_snapshots_that_fail_are_one_note_however_many_they_are(tmp_path: Path) 
     assert "does not exist" in note
 
 
+def test_a_fault_of_a_snapshot_is_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    nothing: dict[str, int] = {}
+    session = deepcontext.start(tmp_path / "out.dcprof", snapshot_interval=0)
+    with monkeypatch.context() as broken:
+        broken.setattr(session, "_write", lambda _: nothing["key"])
+        session._on_watcher()
+    (note,) = [n for n in deepcontext.stop().trust.notes if "snapshots could not" in n]
+    assert note.endswith("KeyError: 'key'")
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_fork_while_a_session_starts_does_not_end_its_sampling() -> None:
     program = """

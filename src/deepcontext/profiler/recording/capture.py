@@ -255,9 +255,12 @@ def _notes(counters: Mapping[str, int]) -> list[str]:
 def _process_name() -> str:
     """Return the name of this process in `multiprocessing`; "" if it was started otherwise."""
     process = sys.modules.get("multiprocessing.process")
-    if process is None or process.parent_process() is None:
+    if process is None:
         return ""
-    return str(process.current_process().name)
+    try:
+        return "" if process.parent_process() is None else str(process.current_process().name)
+    except (AttributeError, NameError):  # a snapshot while another thread imports the module
+        return ""
 
 
 def _versions() -> dict[str, str]:

@@ -202,9 +202,10 @@ class Session:
         begun = time.thread_time()
         try:
             self._write("snapshot")
-        except (OSError, DeepContextError) as error:
+        except Exception as error:  # noqa: BLE001  a fault of the profiler is a note, not a traceback
+            is_explained = isinstance(error, OSError | DeepContextError)
             self._failed_snapshots += 1
-            self._last_failure = str(error)
+            self._last_failure = str(error) if is_explained else f"{type(error).__name__}: {error}"
         cost = time.thread_time() - begun
         age = time.monotonic() - self._begun_s
         wanted = min(self._options.snapshot_interval, age)
