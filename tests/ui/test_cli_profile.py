@@ -489,3 +489,10 @@ def test_check_raises_for_what_is_no_program(folder: Path) -> None:
     with pytest.raises(UserError, match="no such file"):
         Program((str(folder / "x.py"),)).check()
     Program(("-m", "no.such.module")).check()  # the interpreter finds out
+
+
+def test_the_program_is_given_no_large_modules(folder: Path) -> None:
+    """Each costs every start, and may have the name of one of the program's."""
+    code = "import sys; print({'bz2', 'lzma', 'numpy', 'selectors', 'shutil', 'socket'} & sys.modules.keys())"
+    done = run(folder, "-q", "-c", code)
+    assert (done.returncode, done.stdout) == (0, "set()\n")

@@ -240,6 +240,40 @@ def test_what_cannot_be_is_refused(
     assert message in done.stderr
 
 
+def test_a_profile_that_the_user_keeps_in_a_run_directory_stays(tmp_path: Path) -> None:
+    run(tmp_path, "print('ran')\n")
+    (first,) = run_directory.profiles(tmp_path / "job.dcrun")
+    best = first.parent / "best.dcprof"
+    best.write_bytes(first.read_bytes())
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    linked = elsewhere / first.name
+    linked.write_bytes(first.read_bytes())
+    (tmp_path / "job.dcrun" / "link").symlink_to(elsewhere)
+    run(tmp_path, "print('ran')\n")
+    assert best.exists()
+    assert linked.exists()
+    assert not first.exists()
+
+
+def test_forked_children_beyond_the_ceiling_are_told(tmp_path: Path) -> None:
+    program = (
+        "import multiprocessing, os, torch\n"
+        "context = multiprocessing.get_context('fork')\n"
+        "for _ in range(67):\n"
+        "    child = context.Process(target=int)\n"
+        "    child.start()\n"
+        "    child.join()\n"
+        "    assert child.exitcode == 0\n"
+    )
+    done, run_ = run(tmp_path, program, "--cpu-rate", "0", "--no-memory")
+    assert (done.returncode, done.stderr) == (0, "")
+    found = [Profile.load(path) for path in run_directory.profiles(run_)]
+    assert len(found) == 1 + 64
+    (note,) = [note for note in found[0].trust.notes if "not recorded" in note]
+    assert note.startswith("3 forked child processes")
+
+
 def test_merging_a_run_leaves_out_what_is_no_rank(tmp_path: Path) -> None:
     child = "[sys.executable, '-c', 'import torch; torch.ones(2).sum()']"
     variables = "{**os.environ, 'RANK': str(rank), 'WORLD_SIZE': '2'}"

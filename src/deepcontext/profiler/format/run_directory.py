@@ -5,7 +5,8 @@
       .launch/                   on PYTHONPATH of the children: sitecustomize.py, options.json
       HOST/PID-START.dcprof      HOST without characters that are special in a shell or a path
 
-Standard library only, because processes of the job import this module.
+Standard library only, because processes of the job import this module; what `create` alone needs is
+imported there.
 """
 
 from __future__ import annotations
@@ -14,14 +15,11 @@ import contextlib
 import json
 import os
 import re
-import shutil
-import socket
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from deepcontext.errors import EnvironmentProblem, UserError
-from deepcontext.profiler.format import writing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,9 +33,7 @@ _VERSION: Final = 1
 _PRIVATE: Final = 0o700
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9_.-]")
 _LONGEST_NAME: Final = 64
-_KIND: Final = writing.FileKind.beginning_with(
-    "a job's description", b'{"format": "deepcontext run"'
-)
+_PROFILE_NAME: Final = re.compile(r"\d+-[0-9a-f]+\.dcprof")
 
 
 def is_run(path: str | os.PathLike[str]) -> bool:
@@ -58,6 +54,8 @@ def create(path: Path, *, program: str, shim: Path, options: Mapping[str, Any]) 
         UserError: a file or another folder has this name, or the folder may not be written.
         EnvironmentProblem: the machine fails to write there.
     """
+    import shutil  # noqa: PLC0415  large, and not for the program under test
+
     try:
         if path.exists() or path.is_symlink():
             _clear(path)
@@ -92,7 +90,7 @@ def launch_folder(run: Path) -> Path:
 
 def profile_path(run: Path) -> Path:
     """Return the path of this process's profile; create its folder."""
-    host = _UNSAFE.sub("_", socket.gethostname()).lstrip(".")[:_LONGEST_NAME] or "host"
+    host = _UNSAFE.sub("_", os.uname().nodename).lstrip(".")[:_LONGEST_NAME] or "host"
     folder = run / host
     folder.mkdir(mode=_PRIVATE, exist_ok=True)
     # The start time is in the name because process numbers are reused.
@@ -126,8 +124,12 @@ def _clear(path: Path) -> None:
             f"cannot write '{path}': the folder exists and is not a run directory, so it is not replaced; "
             "choose another name"
         )
+    import shutil  # noqa: PLC0415
+
     for profile in profiles(path):
-        profile.unlink()
+        # The user may keep a profile there under another name, or link a folder of profiles.
+        if _PROFILE_NAME.fullmatch(profile.name) and not profile.parent.is_symlink():
+            profile.unlink()
     shutil.rmtree(launch_folder(path), ignore_errors=True)
     (path / _JOB).unlink(missing_ok=True)
     for folder in (each for each in entries if each.is_dir() and each.name != _LAUNCH):

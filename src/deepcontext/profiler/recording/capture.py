@@ -56,7 +56,7 @@ _NOTES = {
     (
         "unrecorded_children",
     ): "{unrecorded_children} forked child processes (data loading workers?) "
-    "were not recorded: --children frameworks records them",
+    "were not recorded: --children frameworks records up to 64 of a process",
 }
 
 

@@ -60,7 +60,7 @@ class Session:
         self._step_start_ns = 0
         self._step_durations = _StepDurations()
         self._forked_children = 0
-        self.records_children = False  # of `multiprocessing`: they have profiles of their own
+        self.recorded_children = 0  # most forked children that have profiles
         self._begun_s = 0.0  # of time.monotonic()
         self._failed_snapshots = 0
         self._last_failure = ""
@@ -223,7 +223,7 @@ class Session:
             steps=self._steps,
             step_times=self._step_durations.summary(),
             forked_children=self._forked_children,
-            unrecorded_children=0 if self.records_children else self._forked_children,
+            unrecorded_children=max(self._forked_children - self.recorded_children, 0),
             notes=self._all_notes(),
             metrics=(*KNOWN_METRICS, *(m for c in self._collectors for m in c.metrics)),
             sections={k: v for c in self._started for k, v in c.sections().items()},

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 from deepcontext import _native
 from deepcontext.errors import EnvironmentProblem
-from deepcontext.profiler.format import run_directory, writing
+from deepcontext.profiler.format import writing
 from deepcontext.profiler.recording.launch.options import LaunchOptions
 from deepcontext.profiler.recording.launch.shadowing import hide_shadowed
 from deepcontext.profiler.recording.launch.standard_error import StandardError
@@ -120,7 +120,7 @@ class _Launch:
             note = {"run": self._options.run, "session": asdict(self._options.session)}
             children.ChildFollower(note, self._recorder.collectors).install()
             if self._session is not None:
-                self._session.records_children = True
+                self._session.recorded_children = children.MOST_FORKED_CHILDREN
 
     def finish(self) -> None:
         """Stop the session, write the profile and say where; do nothing in a forked child."""
@@ -167,6 +167,8 @@ class _Launch:
             return
         output, label = self._written()
         if self._options.run:
+            from deepcontext.profiler.format import run_directory  # noqa: PLC0415  if asked for
+
             count = len(run_directory.profiles(Path(self._options.run)))
             label = self._options.label
             self._stderr.say(

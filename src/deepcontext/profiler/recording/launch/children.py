@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     CollectorMaker = Callable[[], Collector]
 
 FRAMEWORKS: Final = ("torch", "jax")
-# Per process; the trust report counts further children as forked children without a profile.
-_MOST_FORKED_CHILDREN: Final = 64
+# Per process; the trust report counts further children as not recorded.
+MOST_FORKED_CHILDREN: Final = 64
 # Neither a GPU driver nor JAX's threads survive a fork.
 _NOT_IN_FORKED_CHILDREN: Final = frozenset({"nvidia", "amd", "jax"})
 
@@ -78,7 +78,8 @@ class ChildFollower:
             if not (is_forked and make().name in _NOT_IN_FORKED_CHILDREN)
         ]
         path = run_directory.profile_path(self._run)
-        manager.start(path, self._options, makers, gives_way=True).records_children = True
+        session = manager.start(path, self._options, makers, gives_way=True)
+        session.recorded_children = MOST_FORKED_CHILDREN
 
     def _count(self) -> None:
         self._forked += 1
@@ -87,7 +88,7 @@ class ChildFollower:
         """Register a callback of `multiprocessing`, which never runs in a child that only calls exec."""
         util = sys.modules.get("multiprocessing.util")
         is_wanted = any(name in sys.modules for name in FRAMEWORKS)
-        if util is not None and is_wanted and self._forked < _MOST_FORKED_CHILDREN:
+        if util is not None and is_wanted and self._forked < MOST_FORKED_CHILDREN:
             util.register_after_fork(self, ChildFollower._begin_in_forked_child)
         self._forked = 0
 
