@@ -1,15 +1,15 @@
-"""Every error deepcontext raises on purpose.
+"""The errors that deepcontext raises on purpose, with the exit code of the command line.
 
     DeepContextError
-    +-- UserError           the request cannot be met as it was made         exit 2
-    |   +-- SessionError    a session is already running, or none is
+    +-- UserError           the request is wrong or cannot be fulfilled             exit 2
+    |   +-- SessionError    another session is running, or no session is running
     |   +-- QueryError      a query or an option names something unknown
-    +-- LimitExceededError  a value is above the limit that was asked for    exit 3
-    +-- EnvironmentProblem  this machine or an installed package lacks something   exit 4
-    +-- ProfileDataError    a profile file is damaged, foreign or too new    exit 5
+    +-- LimitExceededError  a measured value is above the requested limit           exit 3
+    +-- EnvironmentProblem  the machine or an installed package lacks something     exit 4
+    +-- ProfileDataError    a profile file is damaged, foreign or too new           exit 5
 
-Anything else that escapes is a bug in deepcontext (exit 70). Messages say what failed, on what, what was
-found against expected, and what to do; the command line adds the "error:" prefix.
+Any other exception is a bug in deepcontext (exit 70). A message says what failed, on what, what was found
+against expected, and what to do; the command line adds the prefix "error:".
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from typing import ClassVar
 
 
 class DeepContextError(Exception):
-    """Base of every error raised on purpose; `exit_code` is what the command line exits with."""
+    """Base class of these errors; `exit_code` is the exit code of the command line."""
 
     exit_code: ClassVar[int] = 70
 
 
 class UserError(DeepContextError):
-    """The request cannot be met as it was made."""
+    """The request is wrong or cannot be fulfilled."""
 
     exit_code = 2
 
 
 class SessionError(UserError):
-    """A session is already running, or none is."""
+    """Another session is running, or no session is running."""
 
 
 class QueryError(UserError):
@@ -38,13 +38,13 @@ class QueryError(UserError):
 
 
 class LimitExceededError(DeepContextError):
-    """A measured value lies above the limit that was asked for."""
+    """A measured value is above the requested limit."""
 
     exit_code = 3
 
 
 class EnvironmentProblem(DeepContextError):  # noqa: N818  `EnvironmentError` is Python's own name
-    """This machine or an installed package lacks something that was asked for."""
+    """The machine or an installed package lacks something that was requested."""
 
     exit_code = 4
 

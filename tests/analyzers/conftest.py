@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 NAMES = sorted(path.stem for path in (HERE / "cases").glob("*.py"))
-# On AMD's device what the others do on NVIDIA's.
+# These run on a simulated AMD device, the others on an NVIDIA one.
 AMD = [name for name in NAMES if name.startswith("gpu_warp_")]
 NVIDIA = [name for name in NAMES if name.startswith("gpu_") and name not in AMD]
 sys.path.insert(0, str(HERE.parent / "fakes"))
@@ -37,7 +37,7 @@ def _framework(name: str) -> str:
 
 
 class _Recorder:
-    """A process that profiles the cases of one framework as they are asked for.
+    """A process that profiles the cases of one framework on request.
 
     Each test waits for its own case only, however long all of them take on a busy machine.
     """
@@ -61,14 +61,14 @@ class _Recorder:
         assert self._process.stdout is not None
         self._process.stdin.write(f"{name}\n")
         self._process.stdin.flush()
-        # What the case prints comes first; nothing comes from a process that has failed.
+        # The output of the case comes first; a process that has failed sends nothing.
         if f"recorded {name}\n" not in iter(self._process.stdout.readline, ""):
             self._errors.seek(0)
             raise AssertionError(self._errors.read())
         return self.folder / f"{name}.dcprof"
 
     def stop(self) -> None:
-        """End the process; once more does nothing."""
+        """End the process; further calls do nothing."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()
@@ -78,7 +78,7 @@ class _Recorder:
 
 
 def _require(framework: str) -> None:
-    """Skip where a framework is missing; it is not imported, which leaves variables behind."""
+    """Skip where a framework is missing, without an import, which would leave variables behind."""
     if importlib.util.find_spec(framework) is None:
         pytest.skip(f"needs {framework}")
 
@@ -95,7 +95,7 @@ def _environment() -> dict[str, str]:
 
 
 def _record_gpu(folder: Path, fakes: Path, names: list[str]) -> None:
-    """Run `record_gpu_cases.py`, a process for each vendor that the cases are of."""
+    """Run `record_gpu_cases.py` in one process for each vendor of the cases."""
     _require("torch")
     for interface, all_names in (("cupti", NVIDIA), ("rocprofiler", AMD)):
         if chosen := [name for name in names if name in all_names]:
@@ -104,7 +104,7 @@ def _record_gpu(folder: Path, fakes: Path, names: list[str]) -> None:
 
 @pytest.fixture
 def seconds(tmp_path: Path) -> Callable[[list[str]], list[list[float]]]:
-    """Return a function that gives the processor seconds of each case's runs, not profiled."""
+    """Return a function that measures the processor seconds of unprofiled runs of each case."""
 
     def timed(names: list[str]) -> list[list[float]]:
         framework = _framework(names[0])
@@ -173,11 +173,11 @@ def case(recorded: Callable[[str], Path]) -> Callable[[str], Profile]:
 
 @pytest.fixture
 def settle() -> Callable[[Callable[[int], Profile], Verdict], None]:
-    """Return a function that holds a verdict against a recording, and if need be against others.
+    """Return a function that checks a verdict on a recording, and on further ones if it fails.
 
-    What a case shows are shares and ratios of times, and another program on the same cores disturbs
-    them. A disturbed measurement is repeated; a wrong analyzer is wrong every time. So a verdict that
-    fails is asked again of a fresh recording, twice at most, and what the last one says counts.
+    A verdict depends on shares and ratios of times, which another program on the same cores can
+    disturb. A wrong analyzer fails on every recording. Therefore a verdict that fails is checked
+    again on a fresh recording, at most twice, and the last result counts.
     """
 
     def settled(record: Callable[[int], Profile], verdict: Verdict) -> None:
@@ -202,7 +202,7 @@ def judge(
     record_gpu: Callable[[list[str]], Path],
     settle: Callable[[Callable[[int], Profile], Verdict], None],
 ) -> Callable[[str, Verdict], None]:
-    """Return a function that holds a verdict against the profile of a case; see `settle`."""
+    """Return a function that checks a verdict on the profile of a case; see `settle`."""
 
     def judged(name: str, verdict: Verdict) -> None:
         def profile_of(attempt: int) -> Profile:

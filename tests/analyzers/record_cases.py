@@ -1,13 +1,13 @@
-"""Run the programs of `cases/`: profile those whose names come in, or time some without a profiler.
+"""Run the programs of `cases/`: profile those named on standard input, or time some without a profiler.
 
 usage: record_cases.py FOLDER profile torch|jax     (then a NAME a line)
        record_cases.py FOLDER time torch|jax NAME...
 
 Profiling writes NAME.dcprof and then prints "recorded NAME"; a case "ranks_..." is a job of two processes,
-a case "shapes_..." is recorded with shapes. Timed programs take turns, so that what disturbs one disturbs
-the others; each line printed is "seconds", NAME and the processor seconds of its runs, in order. One
-process for all of a framework, because importing it takes longer than any. When they are timed, programs of
-JAX that were compiled before come from a cache in FOLDER, except for those of `_COMPILING`.
+a case "shapes_..." is recorded with shapes. Timed programs take turns, so that a disturbance affects them
+all; each line printed is "seconds", NAME and the processor seconds of its runs, in order. One process runs
+all cases of a framework, because the import takes longer than any case. Timed programs of JAX come compiled
+from a cache in FOLDER, except for those of `_COMPILING`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from deepcontext.profiler.model.profile import Profile
 
 CASES = Path(__file__).parent / "cases"
 _ROUNDS = 7
-# What is measured of these is how often they compile, or has compiling as its other half.
+# These measure compiling itself, or compare it with the rest of the program.
 _COMPILING = ("jax_retrace", "jax_loop")
 
 
@@ -65,7 +65,7 @@ def print_times(names: list[str]) -> None:
 
 
 def prepare(framework: str, cache: Path | None) -> None:
-    """Import the framework: an import is no part of a case."""
+    """Import the framework, because the import is not a part of a case."""
     if framework == "torch":
         import torch
 

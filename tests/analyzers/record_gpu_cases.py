@@ -2,7 +2,7 @@
 
 usage: record_gpu_cases.py FOLDER FAKES cupti|rocprofiler NAME...
 
-Writes NAME.dcprof. One process a vendor, because a program has tools of one.
+Writes NAME.dcprof. One process per vendor, because a process can load the tools of one vendor only.
 """
 
 from __future__ import annotations

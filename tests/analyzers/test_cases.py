@@ -1,4 +1,4 @@
-"""Each analyzer fires on a real program that has its problem, and not on one that has not."""
+"""Each analyzer fires on a real program that has its problem, and not on one without it."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ HEALTHY = [
     ("policy", "kernel_fusion"),
     ("ranks_roles", "rank_imbalance"),
 ]
-# Of the gain of a fix: two short runs.
+# Share by which the gain of a fix may differ between two short runs.
 _NOISE = 0.1
 IDS = [f"{name}-{analyzer}" for name, analyzer, _ in CASES]
 
@@ -103,7 +103,7 @@ def test_silent_on_the_healthy_program(judge: Judge, name: str, analyzer: str) -
     judge(f"{name}_healthy", lambda profile: _is_silent(profile, analyzer))
 
 
-def test_every_analyzer_and_every_program_is_a_case() -> None:
+def test_every_analyzer_and_every_program_has_a_case() -> None:
     assert {analyzer for _, analyzer, _ in CASES} == {analyzer.id for analyzer in ALL}
     programs = {path.stem for path in (Path(__file__).parent / "cases").glob("*.py")}
     kinds = ("problem", "healthy")
@@ -136,8 +136,10 @@ def test_waits_of_a_jax_program_without_a_device_are_no_warning(judge: Judge) ->
 
 
 @pytest.mark.parametrize("name", ["serving_healthy", "variance_problem"])
-def test_calls_that_may_differ_in_size_are_asked_about(judge: Judge, name: str) -> None:
-    """Once for the program; not at all where others had its cores, which may be why calls differ."""
+def test_calls_of_uneven_duration_raise_the_question_of_input_sizes(
+    judge: Judge, name: str
+) -> None:
+    """Asked once per program, and never if other processes used its cores: they may be the cause."""
 
     def asks(profile: Profile) -> None:
         findings = run_analyzers(profile, only=["variance"])
@@ -159,8 +161,8 @@ def test_changed_argument_of_a_jax_function_is_named(judge: Judge) -> None:
     judge("jax_retrace_problem", is_named)
 
 
-def test_nothing_else_is_said_of_a_product_that_is_a_fusion(judge: Judge) -> None:
-    """Nor of arrays of two shapes, for which JAX compiles a function of its own twice."""
+def test_a_product_that_is_a_fusion_has_no_other_finding(judge: Judge) -> None:
+    """Neither do arrays of two shapes, for which JAX compiles an internal function twice."""
 
     def is_silent(profile: Profile) -> None:
         assert [finding.title for finding in run_analyzers(profile)] == []
@@ -174,7 +176,7 @@ def test_every_operation_that_xla_inserted_has_its_name(case: Case) -> None:
     assert markers.total("device_time_ns") == 0
 
 
-def test_every_break_of_a_graph_is_named(judge: Judge) -> None:
+def test_every_graph_break_is_named(judge: Judge) -> None:
     def is_named(profile: Profile) -> None:
         findings = run_analyzers(profile, only=["recompilation"])
         assert all("resume" not in finding.title for finding in findings)
@@ -182,7 +184,7 @@ def test_every_break_of_a_graph_is_named(judge: Judge) -> None:
     judge("graph_break_problem", is_named)
 
 
-def test_place_is_left_out_where_the_reason_is_known(judge: Judge) -> None:
+def test_location_is_omitted_where_the_reason_is_known(judge: Judge) -> None:
     def is_explained(profile: Profile) -> None:
         found = run_analyzers(profile)
         assert "copies" in {finding.id for finding in found}
@@ -252,7 +254,7 @@ def test_more_workers_than_cores_are_named(judge: Judge) -> None:
         ("jax_roofline", "jax_fusion"),
     ],
 )
-def test_the_fix_gains_and_no_more_than_the_bound(
+def test_the_fix_saves_time_but_no_more_than_the_bound(
     judge: Judge, seconds: Seconds, name: str, analyzer: str
 ) -> None:
     def holds(profile: Profile) -> None:
@@ -271,7 +273,7 @@ def _is_silent(profile: Profile, analyzer: str) -> None:
 
 
 def _lines(profile: Profile, finding: Finding) -> list[str]:
-    """Return the texts of the cases' own lines on the paths of a finding."""
+    """Return the texts of the cases' lines on the paths of a finding."""
     frames = [frame for node in finding.nodes for frame in profile.path(node)]
     return [
         linecache.getline(frame.file, frame.line)

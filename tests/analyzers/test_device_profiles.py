@@ -1,7 +1,7 @@
 """Analyzers of device metrics, on profiles built by hand: no GPU was at hand when these were written.
 
-The numbers are those of the published case studies where there is one, else the least that shows
-the problem. Names of kernels are real ones.
+The numbers come from the published case study where there is one, else they are the least that shows
+the problem. Names of kernels are real.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def test_backward_of_index_select_is_no_finding() -> None:
     assert found(indexing("aten::index_select", 8), "forward_backward") == ()
 
 
-def test_backward_of_a_product_is_as_long_as_it_must_be() -> None:
+def test_backward_of_a_product_is_no_finding() -> None:
     for name, count in (("aten::addmm", 0), ("aten::native_layer_norm", 1)):
         forward = [step(7), (operator(name), Phase.FORWARD)]
         back = [*forward, (operator("Backward0"), Phase.BACKWARD)]
@@ -164,7 +164,7 @@ def test_backward_of_a_product_is_as_long_as_it_must_be() -> None:
 
 
 @pytest.mark.parametrize("order", [1, 2])
-def test_gradients_of_gradients_are_no_part_of_a_backward(order: int) -> None:
+def test_gradients_of_gradients_do_not_count_as_backward(order: int) -> None:
     forward = [step(7), (operator("aten::convolution"), Phase.FORWARD)]
     back = [*forward, (operator("ConvolutionBackward0"), Phase.BACKWARD)]
     inner = [*back, (operator("aten::convolution_backward"), Phase.BACKWARD)]
@@ -181,7 +181,7 @@ def test_gradients_of_gradients_are_no_part_of_a_backward(order: int) -> None:
     assert len(found(profile, "forward_backward")) == (1 if order == 1 else 0)
 
 
-def test_advice_on_indexing_is_another_on_amd() -> None:
+def test_advice_on_indexing_differs_on_amd() -> None:
     (finding,) = found(indexing("aten::index", 50, "amd"), "forward_backward")
     assert "measure" in finding.misleads or "compare" in finding.advice
     assert finding.advice.startswith("compare")
@@ -320,14 +320,14 @@ def test_owner_of_the_peak() -> None:
 
 
 @pytest.mark.parametrize(("pieces", "count"), [(64, 0), (5000, 1)])
-def test_what_is_allocated_a_few_times_and_kept_is_a_pool(pieces: int, count: int) -> None:
-    """A server's keys and values for each layer, and not results of steps that a list gathers."""
+def test_memory_that_is_allocated_a_few_times_and_kept_is_a_pool(pieces: int, count: int) -> None:
+    """Such as a server's keys and values for each layer, unlike results of steps in a list."""
     pool = {"gpu_peak_bytes": (1, 900 * MIB), "gpu_alloc_bytes": (pieces, 900 * MIB)}
     rest: Row = ([step(2)], {"gpu_peak_bytes": (1, 100 * MIB), "gpu_alloc_bytes": (9, 900 * MIB)})
     assert len(found(profile_of([([step(1)], pool), rest]), "memory")) == count
 
 
-def test_parameters_are_no_owner_to_be_told_of() -> None:
+def test_parameters_are_not_reported_as_an_owner() -> None:
     model = {
         "peak_bytes": (1, 900 * MIB),
         "peak_parameter_bytes": (1, 900 * MIB),
@@ -337,7 +337,7 @@ def test_parameters_are_no_owner_to_be_told_of() -> None:
     assert found(profile_of([([step(1)], model), rest]), "memory") == ()
 
 
-def test_a_device_has_an_owner_of_its_own() -> None:
+def test_each_device_has_its_own_owner() -> None:
     rows: list[Row] = [
         ([step(n)], {"gpu_peak_bytes": (1, held), "gpu_alloc_bytes": (5, 5 * held)})
         for n, held in ((1, 900 * MIB), (2, 100 * MIB))
@@ -347,7 +347,7 @@ def test_a_device_has_an_owner_of_its_own() -> None:
     assert finding.severity is Severity.WARNING
 
 
-def test_allocating_again_and_again() -> None:
+def test_repeated_allocation() -> None:
     held: list[Row] = [([step(n)], {"peak_bytes": (1, 100 * MIB)}) for n in range(5)]
     churn: Row = ([step(9)], {"alloc_bytes": (5000, 10**6 * MIB)})
     (finding,) = found(profile_of([*held, churn]), "memory")
@@ -370,7 +370,7 @@ def test_memory_that_only_grows() -> None:
     assert finding.evidence["step_growth_bytes"] == MIB
 
 
-def test_little_that_grows_in_every_step_is_judged_by_a_whole_run() -> None:
+def test_slow_growth_in_every_step_is_judged_over_a_whole_run() -> None:
     (finding,) = found(growing(24, 24 * 8192), "memory")
     assert finding.evidence["step_growth_bytes"] == 8192
     assert found(growing(23, 24 * 8192), "memory") == ()
@@ -396,7 +396,7 @@ def jax_program(inserted_ms: int, recomputed_ms: int) -> Profile:
     ])
 
 
-def test_copies_that_xla_inserted_and_work_done_twice() -> None:
+def test_copies_that_xla_inserted_and_recomputation() -> None:
     titles = [finding.title for finding in found(jax_program(30, 50), "jax_fusion")]
     assert len(titles) == 2
     assert any("100% of it inserted" in title and "train.py:13" in title for title in titles)
@@ -440,7 +440,7 @@ def test_functions_that_jax_compiled_again() -> None:
 
 
 @pytest.mark.parametrize(("untimed", "count"), [(10, 1), (11, 0)])
-def test_shares_of_device_time_lack_no_program(untimed: int, count: int) -> None:
+def test_shares_of_device_time_include_every_program(untimed: int, count: int) -> None:
     """On a busy machine the training step itself may never run whole while it is sampled."""
     rows: list[Row] = [
         (

@@ -1,4 +1,4 @@
-"""Only processes of one program that meet in collectives are compared."""
+"""Only processes of one program with common collectives are compared."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SECOND = 1_000_000_000
 def process(
     make_profile: MakeProfile, rank: int, seconds: int, *, script: str = "serve", meets: bool = True
 ) -> Profile:
-    """Return a process of 20 s that spends some of them in its own line 7."""
+    """Return a process of 20 s that spends `seconds` of them in its line 7."""
     file = f"/home/me/{script}.py"
     made: Profile = make_profile(
         [0, 0, 1, 2, 2],
@@ -59,14 +59,14 @@ def test_ranks_of_one_program_are_compared(make_profile: MakeProfile) -> None:
     assert compared(process(make_profile, 0, 1), process(make_profile, 1, 9)) == [(1, 2)]
 
 
-def test_processes_that_never_meet_are_not_compared(make_profile: MakeProfile) -> None:
+def test_processes_without_common_collectives_are_not_compared(make_profile: MakeProfile) -> None:
     frontend = process(make_profile, 0, 1, meets=False)
     assert compared(frontend, process(make_profile, 1, 9, meets=False)) == []
 
 
 @pytest.mark.parametrize("meets", [False, True])
 def test_other_programs_are_left_out(make_profile: MakeProfile, *, meets: bool) -> None:
-    """The frontend of a server waits most, and is no rank of its workers."""
+    """The frontend of a server waits most, and is not a rank of the workers."""
     frontend = process(make_profile, 0, 18, script="frontend", meets=meets)
     workers = [process(make_profile, rank, 1) for rank in (1, 2)]
     assert compared(frontend, *workers) == []

@@ -1,4 +1,4 @@
-"""Which analyzers run, on what, and what happens when one of them is at fault."""
+"""Which analyzers run, on which profiles, and what happens if one fails."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_any_profile_can_be_analyzed(nodes: int, seed: int) -> None:
 
 
 @pytest.mark.parametrize("payload", [b"", b"\x00", b"{}", b'{"version": 99, "functions": []}'])
-def test_section_of_a_newer_or_broken_collector_is_passed_over(payload: bytes) -> None:
+def test_section_of_a_newer_or_broken_collector_is_ignored(payload: bytes) -> None:
     profile = random_profile(100).with_section("jax", payload)
     run_analyzers(profile)
 
@@ -115,7 +115,7 @@ def test_profile_without_gpu_can_be_analyzed_by_each_analyzer_alone() -> None:
         run_analyzers(profile, only=[analyzer.id])
 
 
-def test_place_is_left_out_where_another_analyzer_says_why() -> None:
+def test_location_is_omitted_where_another_analyzer_gives_the_reason() -> None:
     place = Analyzer("place", "where?", lambda _: [finding(0.9, "place")], names_place_only=True)
     profile = random_profile(10)
     alone = run_analyzers(profile, only=["place"], plugins=[place])
@@ -167,7 +167,7 @@ def test_plugin_file(tmp_path: Path) -> None:
         ("ANALYZERS = [3]", "found int"),
     ],
 )
-def test_plugin_that_is_none(tmp_path: Path, text: str, message: str) -> None:
+def test_plugin_without_an_analyzer(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "mine.py"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(UserError, match=message):
@@ -208,6 +208,6 @@ def test_severity_follows_the_share() -> None:
     assert [Severity.of_share(share) for share in shares] == list(Severity)
 
 
-def test_built_in_analyzers_are_silent_on_made_up_profiles_of_no_meaning() -> None:
+def test_built_in_analyzers_are_silent_on_random_profiles() -> None:
     assert run_analyzers(random_profile(20_000)) == ()
     assert len(ALL) == 15

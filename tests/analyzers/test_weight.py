@@ -1,4 +1,4 @@
-"""A finding is as severe as what it saves of the run, and stands where that puts it."""
+"""The severity and the order of findings follow from the share of the run that they save."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _gain(metric: str, saved_ns: int, share: float) -> Gain:
     return Gain(metric, saved_ns, share, "it costs nothing")
 
 
-def test_most_of_little_is_little(profile: Profile) -> None:
+def test_a_large_share_of_a_small_metric_has_low_severity(profile: Profile) -> None:
     (found,) = _found(profile, _gain("host_time_ns", SECOND * 9 // 10, 0.9))
     assert found.severity is Severity.INFO
     assert found.gain is not None
@@ -68,15 +68,15 @@ def test_most_of_little_is_little(profile: Profile) -> None:
 
 def test_severity_is_judged_without_imports(profile: Profile) -> None:
     (found,) = _found(profile, _gain("host_time_ns", 20 * SECOND, 0.9))
-    assert found.severity is Severity.HIGH  # 20 of 50 s, though a fifth of the run
+    assert found.severity is Severity.HIGH  # 20 of 50 s, although a fifth of the run
 
 
-def test_what_saves_most_of_the_run_comes_first(profile: Profile) -> None:
+def test_the_finding_that_saves_most_of_the_run_comes_first(profile: Profile) -> None:
     small, large = _gain("host_time_ns", SECOND, 0.98), _gain("elapsed time", 40 * SECOND, 0.4)
     assert [each.id for each in _found(profile, small, large)] == ["elapsed time", "host_time_ns"]
 
 
-def test_gains_of_memory_stay_as_they_are(profile: Profile) -> None:
+def test_gains_of_memory_are_not_rescaled(profile: Profile) -> None:
     (found,) = _found(profile, _gain("peak_bytes", SECOND, 0.5))
     assert found.severity is Severity.HIGH
     assert found.gain is not None
@@ -107,7 +107,7 @@ def _of_work(make_profile: MakeProfile, working_ns: int, ranks: int = 0) -> Prof
 
 
 @pytest.mark.parametrize("metric", ["host_time_ns", "gpu_time_ns", "elapsed time", "peak_bytes"])
-def test_a_program_that_did_next_to_no_work_has_nothing_high(
+def test_a_program_that_did_almost_no_work_has_no_high_finding(
     make_profile: MakeProfile, metric: str
 ) -> None:
     gain = _gain(metric, SECOND * 9 // 10, 0.9)
@@ -123,7 +123,7 @@ def test_a_finding_without_a_gain_is_judged_by_the_work_too(make_profile: MakePr
     assert found.severity is Severity.WARNING
 
 
-def test_work_of_a_job_is_that_of_a_rank(make_profile: MakeProfile) -> None:
+def test_work_of_a_job_is_that_of_one_rank(make_profile: MakeProfile) -> None:
     gain = _gain("host_time_ns", 2 * SECOND, 0.9)
     (found,) = _found(_of_work(make_profile, 4 * SECOND - 1, ranks=4), gain)
     assert found.severity is Severity.WARNING
@@ -131,13 +131,13 @@ def test_work_of_a_job_is_that_of_a_rank(make_profile: MakeProfile) -> None:
     assert found.severity is Severity.HIGH
 
 
-def test_little_elapsed_time_is_little(profile: Profile) -> None:
+def test_a_small_share_of_elapsed_time_has_low_severity(profile: Profile) -> None:
     (found,) = _found(profile, _gain("elapsed time", SECOND, 0.9))
     assert found.severity is Severity.INFO  # 1 of 50 s, as when a function is compiled five times
 
 
 @pytest.mark.parametrize(("saved_ns", "count"), [(SECOND, 0), (5 * SECOND, 1)])
-def test_a_place_that_is_next_to_nothing_of_the_run_is_not_named(
+def test_a_location_with_almost_none_of_the_run_is_not_named(
     profile: Profile, saved_ns: int, count: int
 ) -> None:
     finding = Finding("place", Severity.HIGH, "x", (0,), gain=_gain("host_time_ns", saved_ns, 0.9))

@@ -1,4 +1,4 @@
-"""Profiles of any shape from hypothesis, and what makes two profiles equal."""
+"""Strategies for profiles of any shape, and the comparison of two profiles."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Parents(Protocol):
 @st.composite
 def _parents(draw: st.DrawFn, most: int) -> list[int]:
     count = draw(st.integers(1, most))
-    # Half the time the node before, so that trees are deep as well as wide.
+    # The previous node half of the time, so that trees are both deep and wide.
     return [0] + [
         draw(st.one_of(st.just(node - 1), st.integers(0, node - 1))) for node in range(1, count)
     ]
@@ -33,13 +33,13 @@ def _parents(draw: st.DrawFn, most: int) -> list[int]:
 
 @pytest.fixture(scope="session")
 def parents() -> Parents:
-    """Return a strategy for lists of parents: element i is below i, the first is 0."""
+    """Return a strategy for lists of parents: element 0 is 0, element i is less than i."""
     return lambda most=30: _parents(most)
 
 
 @pytest.fixture(scope="session")
 def profiles() -> st.SearchStrategy[Profile]:
-    """Small made-up profiles."""
+    """Return a strategy for small random profiles."""
     return st.builds(
         random_profile, st.integers(1, 60), seed=st.integers(0, 10**6), depth=st.integers(2, 30)
     )
@@ -47,7 +47,7 @@ def profiles() -> st.SearchStrategy[Profile]:
 
 @pytest.fixture(scope="session")
 def assert_same_profile() -> Callable[[Profile, Profile], None]:
-    """Return a function that fails unless two profiles hold the same, column by column."""
+    """Return a function that fails unless two profiles are equal, column by column."""
     return _assert_same_profile
 
 

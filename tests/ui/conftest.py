@@ -64,7 +64,7 @@ class Node:
 
 @pytest.fixture
 def training_folder(tmp_path: Path, make_profile: Any) -> Path:
-    """Return a folder with train.py and the profiles that reports are made of (.dcprof)."""
+    """Return a folder with train.py and the profiles (.dcprof) that the reports show."""
     script = tmp_path / "train.py"
     script.write_text(PROGRAM, encoding="utf-8")
     os.utime(script, ns=(STARTED_UNIX_NS - 10**9,) * 2)

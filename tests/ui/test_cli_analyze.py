@@ -1,4 +1,4 @@
-"""`deepcontext analyze`: output, filters, exit codes, and what it leaves in the file."""
+"""`deepcontext analyze`: output, filters, exit codes, and what it stores in the file."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ def sorting(tmp_path: Path, make_profile: MakeProfile) -> Path:
     return path
 
 
-def test_text_says_where_why_and_what(sorting: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_text_has_location_reason_and_advice(
+    sorting: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert app.main(["analyze", str(sorting)]) == 0
     text = " ".join(capsys.readouterr().out.split())
     assert "takes 60% of the time in operators" in text
@@ -70,7 +72,7 @@ def test_markdown_escapes_names(sorting: Path, capsys: pytest.CaptureFixture[str
     assert r"train\_&lt;step>" in text
 
 
-def test_findings_are_stored_where_that_is_asked_for(sorting: Path) -> None:
+def test_findings_are_stored_on_request(sorting: Path) -> None:
     sorting.chmod(0o640)
     assert app.main(["analyze", "--save", str(sorting)]) == 0
     content = json.loads(Profile.load(sorting).sections["findings"])
@@ -109,7 +111,7 @@ def test_findings_of_a_plug_in_are_stored_and_shown(
     assert "a title of mine" in capsys.readouterr().out
 
 
-def test_an_analyzer_that_fails_does_not_cost_the_report(
+def test_an_analyzer_that_fails_does_not_prevent_the_report(
     sorting: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     broken = analyzers.Analyzer("broken", "why?", lambda profile: [1 // 0])  # type: ignore[list-item]
@@ -120,7 +122,7 @@ def test_an_analyzer_that_fails_does_not_cost_the_report(
     assert "aten::sort" in out
 
 
-def test_a_part_of_the_findings_is_not_stored(
+def test_a_subset_of_the_findings_is_not_stored(
     sorting: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = sorting.read_bytes()
@@ -162,7 +164,7 @@ def test_exit_code_for_continuous_integration(sorting: Path, options: list[str],
         (["--plugin", "none.py"], "cannot read plug-in 'none.py'"),
     ],
 )
-def test_what_cannot_be_met_is_refused(
+def test_impossible_requests_are_refused(
     sorting: Path, options: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert app.main(["analyze", *options, str(sorting)]) == 2
@@ -174,7 +176,7 @@ def test_report_lists_findings(sorting: Path, capsys: pytest.CaptureFixture[str]
     assert "Findings" in capsys.readouterr().out
 
 
-def test_nothing_found_is_said(
+def test_a_profile_without_findings_is_reported(
     tmp_path: Path, make_profile: MakeProfile, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "empty.dcprof"

@@ -35,7 +35,7 @@ def test_help_lists_every_command_with_its_summary(capsys: pytest.CaptureFixture
         assert re.search(rf"^  {command.name} +{re.escape(command.summary)}$", text, re.MULTILINE)
 
 
-def test_no_words_is_a_mistake_that_prints_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_arguments_is_an_error_that_prints_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert app.main([]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
@@ -51,7 +51,7 @@ def test_no_words_is_a_mistake_that_prints_the_help(capsys: pytest.CaptureFixtur
     ],
     ids=str,
 )
-def test_help_and_version_may_be_words(
+def test_help_and_version_may_be_commands(
     words: list[str], options: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert app.main(words) == 0
@@ -61,7 +61,7 @@ def test_help_and_version_may_be_words(
     assert app.main([*words, "more", "words"]) == 2
 
 
-def test_version_is_the_distribution_s(capsys: pytest.CaptureFixture[str]) -> None:
+def test_version_is_that_of_the_distribution(capsys: pytest.CaptureFixture[str]) -> None:
     import tomllib
 
     assert app.main(["--version"]) == 0
@@ -127,7 +127,7 @@ def test_reference_page_is_up_to_date() -> None:
         ("", "commands are"),
     ],
 )
-def test_unknown_command_names_what_was_meant(
+def test_unknown_command_names_the_likely_one(
     word: str, hint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert app.main([word]) == 2
@@ -178,7 +178,7 @@ def test_unknown_command_names_what_was_meant(
     ],
     ids=" ".join,
 )
-def test_mistaken_words_are_one_line_that_says_what_was_expected(
+def test_wrong_arguments_give_one_line_that_says_what_was_expected(
     words: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert app.main(words) == 2

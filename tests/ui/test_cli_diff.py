@@ -1,4 +1,4 @@
-"""`deepcontext diff`: the same things are put side by side, per step or per run."""
+"""`deepcontext diff`: equal functions and operators are compared, per step or per run."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def diff(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
     return content
 
 
-def test_a_function_is_found_again_after_its_lines_and_folder_have_moved(
+def test_a_function_is_matched_after_its_lines_and_folder_have_moved(
     write: Write, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = write("a", {("f", 10, "aten::mm"): 30, ("g", 20, "aten::add"): 10})
@@ -83,7 +83,7 @@ def test_a_function_is_found_again_after_its_lines_and_folder_have_moved(
     assert content["total"]["ratio"] == pytest.approx(34 / 40)
 
 
-def test_steps_are_compared_where_both_are_known(
+def test_steps_are_compared_where_both_profiles_have_them(
     write: Write, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = write("a", {("f", 1, "aten::mm"): 30}, steps=10)
@@ -100,7 +100,7 @@ def test_steps_are_compared_where_both_are_known(
     assert "steps of AFTER" in capsys.readouterr().err
 
 
-def test_what_came_and_went_is_said_the_largest_change_first(
+def test_new_and_removed_rows_are_shown_largest_change_first(
     write: Write, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = write("a", {("f", 1, "aten::mm"): 50, ("f", 2, "aten::exp"): 5})
@@ -142,7 +142,7 @@ def test_every_key_is_documented_and_every_documented_key_exists(
     assert set(content) | set(content["functions"][0]) == documented
 
 
-def test_nothing_against_nothing_is_no_error(
+def test_two_empty_profiles_can_be_compared(
     training_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     empty, train = str(training_folder / "empty.dcprof"), str(training_folder / "train.dcprof")

@@ -1,4 +1,4 @@
-"""`deepcontext doctor` says what is there, and why the rest is not."""
+"""`deepcontext doctor` reports what is available, and why the rest is not."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_text_holds_every_check(capsys: pytest.CaptureFixture[str]) -> None:
         ("", False),
     ],
 )
-def test_clock_that_may_drift_is_told(
+def test_clock_that_may_drift_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flags: str, *, is_available: bool
 ) -> None:
     file = tmp_path / "cpuinfo"

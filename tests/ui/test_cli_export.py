@@ -48,7 +48,7 @@ def _collapsed(path: Path) -> Counter[str]:
     return lines
 
 
-def test_a_format_is_a_module_and_its_name(
+def test_a_format_needs_a_module_and_its_name(
     in_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kind = FileKind.beginning_with("a file of sums", b"sums:")
@@ -122,7 +122,7 @@ def test_speedscope_has_a_view_for_each_metric(in_folder: Path) -> None:
     assert {"name": "Net.forward", "file": str(in_folder / "model.py"), "line": 21} in frames
 
 
-def test_collapsed_adds_up_what_reads_the_same(in_folder: Path) -> None:
+def test_collapsed_adds_up_stacks_with_equal_text(in_folder: Path) -> None:
     assert app.main(["export", "train.dcprof", "--format", "collapsed", "-o", "out"]) == 0
     lines = _collapsed(Path("out"))
     profile = Profile.load("train.dcprof")
@@ -146,7 +146,7 @@ def test_collapsed_goes_to_a_pipe(in_folder: Path) -> None:
 
 @pytest.fixture
 def odd(tmp_path: Path, make_profile: Callable[..., Profile]) -> Path:
-    """Return a profile with names that formats trip over, and a negative value."""
+    """Return a profile with names that are difficult for formats, and a negative value."""
     frames = [
         Frame(FrameKind.ROOT, ""),
         Frame(FrameKind.PYTHON, "a;b\nc", "/tmp/\udcff.py", 3),
@@ -178,7 +178,7 @@ def test_odd_names_and_negative_values(
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_a_profile_without_anything_is_exported_too(in_folder: Path, name: str) -> None:
+def test_an_empty_profile_is_exported_too(in_folder: Path, name: str) -> None:
     assert app.main(["export", "empty.dcprof", "--format", name, "-o", "out"]) == 0
     assert Path("out").exists()
 
@@ -202,7 +202,7 @@ def test_a_profile_without_anything_is_exported_too(in_folder: Path, name: str) 
         ),
     ],
 )
-def test_what_cannot_be_done_is_one_line(
+def test_impossible_exports_give_one_line(
     in_folder: Path, words: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = Path("train.dcprof").read_bytes()

@@ -1,4 +1,4 @@
-"""`deepcontext merge`: the ranks of a job side by side, and what is no job."""
+"""`deepcontext merge`: the ranks of a job in one profile, and profiles that form no job."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def make_rank(training_folder: Path) -> MakeRank:
 
 
 def _paths(profile: Profile, below: int = 0) -> dict[tuple[object, ...], dict[str, Any]]:
-    """Return what stands at each path below a node, as names and places."""
+    """Return the values at each path below a node, by metric, phase and frames."""
     depth = len(profile.path(below))
     found: dict[tuple[object, ...], dict[str, Any]] = {}
     for metric, rows in profile.stored_metrics().items():
@@ -79,7 +79,7 @@ def test_the_tree_of_each_rank_is_as_in_its_own_file(make_rank: MakeRank) -> Non
     assert (again.run.rank, again.run.ranks) == (ALL_RANKS, 2)
 
 
-def test_what_was_run_is_added_up(make_rank: MakeRank) -> None:
+def test_time_and_memory_of_the_ranks_are_added_up(make_rank: MakeRank) -> None:
     parts = [make_rank(0), make_rank(1)]
     run = merge({"a": parts[0], "b": parts[1]}).run
     assert run.wall_ns == 2 * parts[0].run.wall_ns
@@ -88,7 +88,7 @@ def test_what_was_run_is_added_up(make_rank: MakeRank) -> None:
     assert run.hostname == "box"
 
 
-def test_trust_says_which_rank_saw_less(make_rank: MakeRank) -> None:
+def test_trust_names_the_rank_that_recorded_less(make_rank: MakeRank) -> None:
     first, second = make_rank(0, 3), make_rank(2, 3)
     ran = CollectorReport("torch", Status.RAN, "", {"torch": "2.13.0", "threads": "4"})
     less = CollectorReport("torch", Status.DEGRADED, "no code watchers", {"torch": "2.13.0"})
@@ -193,7 +193,7 @@ def test_the_report_of_a_job(files: list[str], capsys: pytest.CaptureFixture[str
     assert found == documented
 
 
-def test_files_without_a_rank_are_numbered_as_named(files: list[str]) -> None:
+def test_files_without_a_rank_are_numbered_in_the_order_given(files: list[str]) -> None:
     assert files
     assert app.main(["merge", "-o", "job.dcprof", "train.dcprof", "troubled.dcprof"]) == 0
     job = Profile.load("job.dcprof")
@@ -239,7 +239,7 @@ def test_files_without_a_rank_are_numbered_as_named(files: list[str]) -> None:
         (["-o", "none/job.dcprof", "run.rank0.dcprof", "run.rank1.dcprof"], "none/job.dcprof"),
     ],
 )
-def test_what_is_no_job_is_one_line(
+def test_profiles_that_form_no_job_give_one_line(
     files: list[str], words: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("copy.dcprof").write_bytes(Path(files[1]).read_bytes())
@@ -268,7 +268,7 @@ def test_what_is_no_job_is_one_line(
         ({"start_unix_ns": STARTED_UNIX_NS - 10**14}, "one ended 99,995.8 s before the other"),
     ],
 )
-def test_profiles_that_are_not_of_one_job_need_a_word(
+def test_profiles_that_are_not_of_one_job_need_force(
     files: list[str],
     changes: dict[str, Any],
     difference: str,
@@ -298,7 +298,7 @@ def test_profiles_that_are_not_of_one_job_need_a_word(
         ),
     ],
 )
-def test_processes_without_a_rank_are_known_by_their_arguments(
+def test_processes_without_a_rank_are_identified_by_their_arguments(
     make_rank: MakeRank, first: str, second: str, *, is_one_job: bool
 ) -> None:
     def process(words: str) -> Profile:

@@ -1,4 +1,4 @@
-"""Commands that write a file: what they replace, what they leave, and `-`."""
+"""Commands that write a file: which files they replace, which they keep, and `-`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def case(words: list[str]) -> str:
 
 
 @pytest.mark.parametrize("words", WRITERS, ids=case)
-def test_a_file_of_the_person_stays_unless_forced(
+def test_a_file_of_the_user_is_kept_unless_forced(
     words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = Path("hello.py")
@@ -51,7 +51,7 @@ def test_a_file_of_the_person_stays_unless_forced(
 
 
 @pytest.mark.parametrize("words", WRITERS, ids=case)
-def test_what_the_command_wrote_itself_is_replaced_by_it(words: list[str]) -> None:
+def test_a_command_replaces_its_own_output(words: list[str]) -> None:
     path = Path(target(words))
     assert app.main([*words, str(path)]) == 0
     first = path.stat()
@@ -60,7 +60,7 @@ def test_what_the_command_wrote_itself_is_replaced_by_it(words: list[str]) -> No
 
 
 @pytest.mark.parametrize("words", WRITERS, ids=case)
-def test_what_another_command_wrote_is_not(words: list[str]) -> None:
+def test_a_command_does_not_replace_the_output_of_another(words: list[str]) -> None:
     for other in WRITERS:
         if other is not words:
             path = Path(target(words))
@@ -80,7 +80,7 @@ def test_what_another_command_wrote_is_not(words: list[str]) -> None:
         ("out.txt", "a;b 12\n"),
     ],
 )
-def test_what_only_looks_like_stacks_is_not_replaced(name: str, content: str) -> None:
+def test_a_file_that_only_looks_like_stacks_is_not_replaced(name: str, content: str) -> None:
     Path(name).write_text(content, encoding="utf-8")
     words = ["export", "train.dcprof", "--format", "collapsed", "-o"]
     assert app.main([*words, name]) == 2
@@ -110,7 +110,7 @@ def test_the_profile_that_is_read_is_never_written_to(
         ("/proc/out", "cannot write '/proc/out': "),
     ],
 )
-def test_where_no_file_can_be_is_one_line(
+def test_a_path_that_cannot_be_a_file_gives_one_line(
     words: list[str], name: str, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert app.main([*words, name]) == 2
@@ -122,7 +122,7 @@ def test_where_no_file_can_be_is_one_line(
 
 
 @pytest.mark.parametrize("name", ["a name", "\u00fcn\u00ef c\u00f6d\u00e9", "new\nline", "-dash"])
-def test_any_name_that_the_system_takes_is_taken(name: str) -> None:
+def test_any_name_that_the_system_accepts_is_accepted(name: str) -> None:
     assert app.main(["merge", "train.dcprof", "empty.dcprof", f"--output={name}"]) == 0
     assert app.main(["report", "--", name]) == 0
 
@@ -157,7 +157,7 @@ def test_standard_output_gets_the_file_and_no_message(words: list[str], name: st
 
 
 @pytest.mark.parametrize("words", WRITERS, ids=case)
-def test_a_device_stays_one(words: list[str]) -> None:
+def test_a_device_stays_a_device(words: list[str]) -> None:
     before = Path(os.devnull).stat().st_ino
     assert app.main([*words, os.devnull]) == 0
     assert Path(os.devnull).stat().st_ino == before

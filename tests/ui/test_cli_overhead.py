@@ -34,7 +34,7 @@ def pair(plain_ns: int, profiled_ns: int) -> Pair:
 # -- statistics
 
 
-def test_equal_ratios_have_an_interval_of_no_width() -> None:
+def test_equal_ratios_have_an_interval_of_zero_width() -> None:
     assert ratio_interval(np.full(9, 1.25)) == Interval(1.25, 1.25, 1.25)
 
 
@@ -50,11 +50,11 @@ def test_interval_covers_the_true_median_as_often_as_it_says() -> None:
     for _ in range(200):
         interval = ratio_interval(generator.lognormal(mean=np.log(1.1), sigma=0.1, size=15))
         hits += interval.low <= 1.1 <= interval.high
-    # 95 % claimed; a percentile bootstrap of a median of 15 values may lie a few per cent off.
+    # 95 % nominal; a percentile bootstrap of a median of 15 values may differ by a few per cent.
     assert 0.88 <= hits / 200 <= 1.0
 
 
-def test_one_slow_machine_second_does_not_move_the_result() -> None:
+def test_one_slow_second_does_not_change_the_result() -> None:
     calm = summarize([pair(100, 110)] * 9)
     disturbed = summarize([*[pair(100, 110)] * 8, pair(100, 900)])
     assert disturbed.wall_ratio.median == calm.wall_ratio.median == 1.1
@@ -109,19 +109,19 @@ def test_json_holds_what_was_measured(script: Path, capsys: pytest.CaptureFixtur
     ratio = result["wall_ratio"]
     assert 1.0 < ratio["low"] <= ratio["median"] <= ratio["high"]
     assert result["plain_wall_ns"] > 100_000_000
-    # The interpreter alone needs some 10 MiB; what measures must not be counted in.
+    # The interpreter alone needs about 10 MiB; the memory of the measuring process must not count.
     assert held < result["plain_peak_rss_bytes"] < held + 25 * 1024 * 1024
     assert result["profiled_peak_rss_bytes"] > result["plain_peak_rss_bytes"]
     assert 0 < result["stop_ns"] < result["profiled_wall_ns"]
     assert result["file_bytes"] > 100
 
 
-def test_small_program_s_own_memory_is_measured(
+def test_memory_of_a_small_program_is_measured(
     script: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     app.main(["overhead", "--json", "--pairs", "1", str(script)])
     result = json.loads(capsys.readouterr().out)
-    # This process has numpy and pytest loaded, far above it.
+    # This process, with numpy and pytest loaded, needs far more.
     assert result["plain_peak_rss_bytes"] < 25 * 1024 * 1024
 
 

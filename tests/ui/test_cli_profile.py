@@ -119,7 +119,7 @@ def test_interpreter_flags_that_keep_the_profiler_out_are_refused(folder: Path, 
     assert f"cannot profile under 'python {flag[:2]}'" in done.stderr
 
 
-# -- which program, which words
+# -- which program, which arguments
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_interpreter_flags_that_keep_the_profiler_out_are_refused(folder: Path, 
     ],
     ids=str,
 )
-def test_words_from_the_program_on_are_the_program_s(
+def test_arguments_from_the_program_on_are_the_programs(
     words: list[str], own: list[str], program: list[str]
 ) -> None:
     parser = profile.COMMAND.parser()
@@ -277,7 +277,7 @@ time.sleep(0.3)
 """
 
 
-def test_a_program_without_a_framework_is_told_where_its_time_went(folder: Path) -> None:
+def test_a_program_without_a_framework_gets_a_report_of_its_time(folder: Path) -> None:
     (folder / "plain.py").write_text(PLAIN, encoding="utf-8")
     lines = run(folder, "plain.py").stderr.splitlines()
     assert lines[1].startswith("plain.py: ")
@@ -294,9 +294,7 @@ def test_a_program_without_a_framework_is_told_where_its_time_went(folder: Path)
 
 
 @pytest.mark.parametrize("script", ["", "raise ValueError('at once')\n"])
-def test_a_program_too_short_to_be_sampled_is_told_so_in_one_sentence(
-    folder: Path, script: str
-) -> None:
+def test_a_program_too_short_to_be_sampled_gets_one_sentence(folder: Path, script: str) -> None:
     (folder / "short.py").write_text(script, encoding="utf-8")
     done = run(folder, "short.py")
     assert done.returncode == (1 if script else 0)
@@ -340,7 +338,7 @@ def test_a_program_that_never_begins_leaves_no_file(
     assert message in done.stderr
     assert "profile written to" not in done.stderr
     assert {path.name for path in folder.iterdir()} - {"__pycache__"} == before
-    if code == 1:  # and what plain Python says, with one line of ours
+    if code == 1:  # and what plain Python says, with one line of deepcontext
         plain = run(folder, *words, interpreter=(sys.executable,))
         assert done.stderr == (
             f"{plain.stderr}[deepcontext] no profile written: the program did not begin\n"
@@ -451,7 +449,7 @@ def test_program_ends_as_it_would_when_the_profile_cannot_be_written(folder: Pat
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a small file system")
-def test_a_full_disk_costs_what_came_after_the_last_snapshot(folder: Path) -> None:
+def test_a_full_disk_loses_only_what_came_after_the_last_snapshot(folder: Path) -> None:
     disk = folder / "out"
     disk.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "deepcontext-test", str(disk)]
@@ -485,14 +483,14 @@ def test_execution_that_fails_is_an_error_of_the_environment(
     assert "does not know its own executable" in capsys.readouterr().err
 
 
-def test_check_raises_for_what_is_no_program(folder: Path) -> None:
+def test_check_raises_for_a_path_that_is_no_program(folder: Path) -> None:
     with pytest.raises(UserError, match="no such file"):
         Program((str(folder / "x.py"),)).check()
-    Program(("-m", "no.such.module")).check()  # the interpreter finds out
+    Program(("-m", "no.such.module")).check()  # the interpreter reports the error
 
 
 def test_the_program_is_given_no_large_modules(folder: Path) -> None:
-    """Each costs every start, and may have the name of one of the program's."""
+    """Each one slows every start, and may have the name of a module of the program."""
     code = "import sys; print({'bz2', 'lzma', 'numpy', 'selectors', 'shutil', 'socket'} & sys.modules.keys())"
     done = run(folder, "-q", "-c", code)
     assert (done.returncode, done.stdout) == (0, "set()\n")

@@ -1,4 +1,4 @@
-"""Standard output that is full, closed, or a pipe without a reader: of every command that prints."""
+"""Every command that prints, with a standard output that is full, closed, or a pipe without reader."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ COMMANDS = {
     "report --help": ["report", "--help"],
     "--version": ["--version"],
 }
-# Runs each command in a child of its own, which has loaded what commands need already.
+# Runs each command in its own forked child, which inherits the modules that commands need.
 DRIVER = """
 import io, json, os, sys
 from deepcontext.ui.cli import app
@@ -70,7 +70,7 @@ def kept_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def ends(training_folder: Path, kept_folder: Path) -> dict[str, Any]:
-    """Return how each command ended under each kind of output, made once."""
+    """Return how each command ended with each kind of output; each runs once."""
     kept = kept_folder / "ends.json"
     if not kept.exists():
         words = [sys.executable, "-c", DRIVER, json.dumps(COMMANDS)]
@@ -83,7 +83,7 @@ def ends(training_folder: Path, kept_folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_pipe_without_a_reader_ends_the_command_as_any_other(
+def test_a_pipe_without_a_reader_ends_the_command_as_any_program(
     ends: dict[str, Any], name: str
 ) -> None:
     code, errors = ends[f"{name} pipe"]
@@ -144,7 +144,7 @@ def test_streams_as_a_shell_makes_them(
 
 
 @pytest.mark.parametrize("redirection", ["2>&-", "2> /dev/full"])
-def test_an_error_that_cannot_be_told_leaves_the_exit_code(
+def test_an_error_that_cannot_be_printed_keeps_the_exit_code(
     training_folder: Path, redirection: str
 ) -> None:
     command = f"'{sys.executable}' -m deepcontext report lost.dcprof {redirection}"

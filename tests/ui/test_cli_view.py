@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_it_serves_on_this_machine_until_it_is_ended(training_folder: Path) -> None:
+def test_the_server_runs_on_this_machine_until_it_is_interrupted(training_folder: Path) -> None:
     profile = str(training_folder / "train.dcprof")
     command = [sys.executable, "-m", "deepcontext", "view", "--no-browser", profile]
     with subprocess.Popen(
@@ -34,7 +34,7 @@ def test_it_serves_on_this_machine_until_it_is_ended(training_folder: Path) -> N
         assert server.wait(timeout=20) == 0
 
 
-def test_a_remote_shell_is_told_the_tunnel(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_remote_shell_gets_the_command_for_a_tunnel(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SSH_CONNECTION", "10.0.0.5 50514 10.0.0.9 22")
     monkeypatch.setenv("USER", "me")
     assert serve.tunnel(8123) == "ssh -N -L 8123:127.0.0.1:8123 me@10.0.0.9"
@@ -50,7 +50,9 @@ def test_the_address_printed_can_be_opened(host: str, shown: str) -> None:
     assert serve.address(host, 80, "t") == f"http://{shown}:80/t/"
 
 
-def test_a_taken_port_is_said(training_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_port_in_use_is_reported(
+    training_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         words = ["view", "--no-browser", "--port", port, str(training_folder / "train.dcprof")]
@@ -61,25 +63,25 @@ def test_a_taken_port_is_said(training_folder: Path, capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.parametrize("port", ["-1", "65536", "x", ""])
-def test_a_port_that_is_none_is_refused(port: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_port_is_refused(port: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert app.main(["view", f"--port={port}", "x.dcprof"]) == 2
     assert "expected a port from 0 to 65535" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words", [["nothing.dcprof"], ["--html", "x.html", "nothing.dcprof"]])
-def test_a_missing_file_is_said(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_file_is_reported(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert app.main(["view", "--no-browser", *words]) == 2
     assert "nothing.dcprof" in capsys.readouterr().err
 
 
-def test_a_damaged_file_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_file_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "bad.dcprof"
     path.write_bytes(b"nonsense")
     assert app.main(["view", "--no-browser", str(path)]) == 5
     assert "bad.dcprof" in capsys.readouterr().err
 
 
-def test_one_file_is_written_and_what_it_lacks_is_said(
+def test_one_file_is_written_with_a_note_on_what_it_lacks(
     training_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     target = training_folder / "page.html"
@@ -90,7 +92,7 @@ def test_one_file_is_written_and_what_it_lacks_is_said(
     assert target.read_text("utf-8").startswith("<!doctype html>")
 
 
-def test_a_folder_that_is_not_there_is_said(
+def test_a_missing_folder_is_reported(
     training_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     target = training_folder / "no" / "page.html"

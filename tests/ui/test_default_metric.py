@@ -1,4 +1,4 @@
-"""Report, comparison, page and export begin with the same metric."""
+"""Report, comparison, page and export start with the same metric."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers and names as words: the same width everywhere, nothing lost silently."""
+"""Numbers and names as text: the same width everywhere, nothing lost silently."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ NAMES = st.text(st.characters(codec="utf-8"), max_size=40)
 
 
 @given(NAMES, st.integers(0, 50), st.sampled_from([ASCII, UNICODE]), st.sampled_from(Elide))
-def test_shortened_names_fit_and_say_so(
+def test_shortened_names_fit_and_are_marked(
     name: str, width: int, glyphs: object, where: Elide
 ) -> None:
     text = printable(name)
@@ -143,7 +143,7 @@ def test_shortened_names_fit_and_say_so(
         assert glyphs.ellipsis in short  # type: ignore[attr-defined]
 
 
-def test_names_are_shortened_where_they_tell_least() -> None:
+def test_names_are_shortened_where_they_are_least_informative() -> None:
     module = "Linear 'encoder.layers.0.linear1'"
     assert elide(module, 20) == "Linear…rs.0.linear1'"
     assert elide("/a/long/path/train.py:10", 14, where=Elide.START) == "…h/train.py:10"
@@ -161,7 +161,7 @@ def test_names_are_shortened_where_they_tell_least() -> None:
         ("a\u202eb", "utf-8", "a\\u202eb"),
     ],
 )
-def test_names_cannot_drive_the_terminal(name: str, encoding: str, text: str) -> None:
+def test_names_cannot_control_the_terminal(name: str, encoding: str, text: str) -> None:
     assert printable(name, encoding) == text
 
 

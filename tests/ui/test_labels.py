@@ -1,4 +1,4 @@
-"""Names and figures are said in words, with the unit at the value."""
+"""Metrics and figures have readable names, with the unit at the value."""
 
 from __future__ import annotations
 
@@ -46,5 +46,5 @@ def test_a_figure_has_its_unit(name: str, value: str, shown: tuple[str, str]) ->
     assert figure(name, value) == shown
 
 
-def test_what_never_happened_is_left_out() -> None:
+def test_counters_of_zero_are_left_out() -> None:
     assert figures({"cut_at_start": "0", "paused_s": "0.0", "joined": "3"}) == {"joined": "3"}

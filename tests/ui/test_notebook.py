@@ -55,7 +55,7 @@ def test_a_cell_takes_the_options_of_a_session(shell: Any) -> None:
     assert (options["cpu_rate_hz"], options["memory"]) == ("0.0", "False")
 
 
-def test_a_cell_that_fails_is_profiled_to_there(
+def test_a_cell_that_fails_is_profiled_up_to_the_failure(
     shell: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shell.run_cell("%%deepcontext --var found\n1 / 0")

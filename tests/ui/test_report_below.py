@@ -1,4 +1,4 @@
-"""A program that leaves its work to an installed package, as it really runs."""
+"""The report of a real program that leaves its work to an installed package."""
 
 from __future__ import annotations
 
@@ -80,14 +80,14 @@ def _assert_told(text: str, where: str) -> None:
     assert "return sum(i * i for i in range(n))" in lines[told + 2]
 
 
-def test_the_report_goes_on_with_the_package_that_the_line_calls(folder: Path) -> None:
+def test_the_report_continues_in_the_package_that_the_line_calls(folder: Path) -> None:
     (folder / "main.py").write_text(CALLER.format(n=WORK), encoding="utf-8")
     text = _run(folder, "-m", "deepcontext", "profile", "--cpu-rate", "1000", "main.py")
     _assert_told(text, "main.py:3")
     assert "Lines of packages" in _run(folder, "-m", "deepcontext", "report", "main.dcprof")
 
 
-def test_a_spawned_child_that_records_itself_is_told_by_packages(folder: Path) -> None:
+def test_a_spawned_child_that_records_itself_is_reported_by_packages(folder: Path) -> None:
     (folder / "main.py").write_text(SPAWNER.format(n=WORK), encoding="utf-8")
     _run(folder, "main.py")
     text = _run(folder, "-m", "deepcontext", "report", "--summary", "child.dcprof")

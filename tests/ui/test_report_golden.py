@@ -1,4 +1,4 @@
-"""The reports as a person sees them. A golden file's name is the command that made it."""
+"""The reports as a user sees them. A golden file's name is the command that made it."""
 
 from __future__ import annotations
 

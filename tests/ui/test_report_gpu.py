@@ -1,4 +1,4 @@
-"""What the report says of work on a GPU."""
+"""What the report says about work on a GPU."""
 
 from __future__ import annotations
 
@@ -39,32 +39,34 @@ def test_kernels_are_listed_whatever_launched_them(
     assert any("train.py:7" in line and "24.0 ms" in line for line in lines[title:])
 
 
-def test_without_operators_no_advice_to_import_a_framework(make_profile: Any) -> None:
+def test_gpu_work_without_operators_gives_no_advice_to_import_a_framework(
+    make_profile: Any,
+) -> None:
     text = "\n".join(_report(gpu_profile(make_profile, with_operator=False)))
     assert "the report shows the GPU's work" in text
     assert "imports PyTorch" not in text
 
 
-def test_the_short_report_says_what_the_gpu_did(make_profile: Any) -> None:
+def test_the_short_report_has_the_work_of_the_gpu(make_profile: Any) -> None:
     file = io.StringIO()
     profile = gpu_profile(make_profile, with_operator=False)
     render_summary(profile, console=Console(file=file, width=80), path=None)
     assert "on the GPU: 24.0 ms in 8 kernels, copies and memsets" in file.getvalue()
 
 
-def test_a_kernel_s_name_is_cut_where_it_says_least(make_profile: Any) -> None:
+def test_a_kernel_name_is_shortened_where_it_is_least_informative(make_profile: Any) -> None:
     lines = _report(gpu_profile(make_profile, with_operator=True), width=72)
     start = lines.index(next(line for line in lines if line.startswith("Kernels")))
     assert any("at::native::softmax_forward" in line for line in lines[start : start + 4])
 
 
-def test_phases_are_left_out_where_none_is_known(make_profile: Any) -> None:
+def test_phases_are_omitted_where_none_is_known(make_profile: Any) -> None:
     frames = [Frame(FrameKind.ROOT, ""), Frame(FrameKind.OPERATOR, "aten::mm")]
     profile = make_profile([0, 0], frames, host_time_ns={1: 7}, call_samples_ns={1: [7]})
     assert "Phases" not in _report(profile)
 
 
-def test_programs_read_the_same_and_every_key_is_documented(make_profile: Any) -> None:
+def test_json_has_the_same_figures_and_every_key_is_documented(make_profile: Any) -> None:
     profile = gpu_profile(make_profile, with_operator=True)
     gpu: Any = report_to_dict(profile, limit=5, metric="host_time_ns")["gpu"]
     assert (gpu["time_ns"], gpu["launches"]) == (24_000_000, 8)

@@ -1,4 +1,4 @@
-"""The JSON report: every key documented, every number that of the summary."""
+"""The JSON report: every key is documented, every number is that of the summary."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from deepcontext.profiler.summaries.operators import by_operator
 from deepcontext.ui.report import report_to_dict
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "report-json.md"
-# Below these, keys are the program's own: option names, packages, counters.
+# Below these, keys are names from the program: options, packages, counters.
 FREE_FORM = {"options", "frameworks", "counters", "details"}
 
 
@@ -41,7 +41,7 @@ def test_every_key_is_documented_and_every_documented_key_exists(report: dict[st
     documented = set(
         re.findall(r"^\| `([\w.]+)` \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     )
-    # Of a program with JAX: tests/integration/jax/test_report.py; with memory:
+    # Keys of a program with JAX: tests/integration/jax/test_report.py; with memory:
     # tests/integration/torch/test_memory.py; with counters: tests/collectors/cpu/test_counters.py;
     # of several ranks: tests/ui/test_cli_merge.py; with a GPU: tests/ui/test_report_gpu.py;
     # of packages below one line, of torch.compile: the next tests.
@@ -89,7 +89,7 @@ def test_packages_below_one_line_have_documented_keys(training_folder: Path) -> 
     assert [row["name"] for row in below["packages"]] == ["transformers", "accelerate"]
 
 
-def test_survives_json(report: dict[str, Any]) -> None:
+def test_the_report_survives_json(report: dict[str, Any]) -> None:
     assert json.loads(json.dumps(report, allow_nan=False)) == report
 
 

@@ -1,4 +1,4 @@
-"""The default report: at most 80 lines, and what is left out has a name."""
+"""The default report has at most 80 lines, and names what it omits."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ def test_at_most_eighty_lines(make_profile: Any, training_folder: Path, width: i
     assert len(_text(_large(make_profile), width, full=True).splitlines()) > 80
 
 
-def test_what_collectors_say_is_shown_where_there_is_room(training_folder: Path) -> None:
+def test_messages_of_collectors_are_shown_where_there_is_room(training_folder: Path) -> None:
     assert "the program did not import torch" in _text(
         Profile.load(training_folder / "empty.dcprof")
     )
 
 
-def test_what_does_not_fit_is_named(make_profile: Any) -> None:
+def test_omitted_tables_are_named(make_profile: Any) -> None:
     text = _text(_large(make_profile, warnings=50))
     assert len(text.splitlines()) <= 80
     (left_out,) = [line for line in text.splitlines() if line.startswith("left out: ")]
@@ -67,11 +67,11 @@ def test_what_does_not_fit_is_named(make_profile: Any) -> None:
     assert "modules" in left_out
 
 
-def test_warnings_and_findings_are_never_left_out(make_profile: Any) -> None:
+def test_warnings_and_findings_are_never_omitted(make_profile: Any) -> None:
     text = _text(_large(make_profile, warnings=200))
     assert all(f"! warning {number}\n" in text for number in range(200))
 
 
-def test_a_limit_is_of_the_full_report(make_profile: Any) -> None:
+def test_a_limit_selects_the_full_report(make_profile: Any) -> None:
     text = _text(_large(make_profile), limit=40)
     assert "Operators (40 of 50)" in text

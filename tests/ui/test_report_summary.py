@@ -1,4 +1,4 @@
-"""The short report says where time goes, whoever wrote the loop, and what was only setting up."""
+"""The short report shows where time goes, in the user's or a library's loop, and the setup time."""
 
 from __future__ import annotations
 
@@ -48,18 +48,18 @@ def _trained(make: MakeProfile, other_line_ns: int) -> Profile:
     return make(parents, frames, host_time_ns=times, call_samples_ns=samples)
 
 
-def test_modules_stand_in_where_one_line_has_nearly_everything(make_profile: MakeProfile) -> None:
+def test_modules_are_shown_where_one_line_has_nearly_everything(make_profile: MakeProfile) -> None:
     text = " ".join(_summary(_trained(make_profile, SECOND // 10)).split())
     assert "modules by class" in text
     assert "3.00 s 49.2 % Linear (2)" in text
     assert "3.00 s 49.2 % Dropout" in text
 
 
-def test_lines_that_differ_need_no_modules(make_profile: MakeProfile) -> None:
+def test_modules_are_omitted_where_several_lines_share_the_time(make_profile: MakeProfile) -> None:
     assert "modules by class" not in _summary(_trained(make_profile, 6 * SECOND))
 
 
-def test_importing_and_compiling_stand_in_the_first_line(make_profile: MakeProfile) -> None:
+def test_importing_and_compiling_are_in_the_first_line(make_profile: MakeProfile) -> None:
     imported = Frame(FrameKind.PYTHON, "<module>", LIBRARY, 1)
     compiling = Frame(FrameKind.MARKER, "torch.compile: compiling")
     profile = make_profile(

@@ -1,4 +1,4 @@
-"""The text report keeps to the terminal it is printed on, and hides nothing silently."""
+"""The text report fits the width of its terminal, and hides nothing silently."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_frames_of_libraries_are_left_out_of_paths(make_profile: Any) -> None:
     assert "libraries are not named" in text
 
 
-def test_names_cannot_drive_the_terminal(make_profile: Any) -> None:
+def test_names_cannot_control_the_terminal(make_profile: Any) -> None:
     frames = [
         Frame(FrameKind.ROOT, ""),
         Frame(FrameKind.OPERATOR, "evil\x1b]0;x\x07\n[red]a[/red]"),
@@ -178,7 +178,7 @@ def test_warnings_come_before_the_numbers(training_folder: Path) -> None:
         (Status.OFF, "the program did not import torch", ["There is nothing to show"]),
     ],
 )
-def test_a_program_without_operators_is_told_what_it_may_have_expected(
+def test_a_program_without_operators_gets_the_likely_cause(
     make_profile: Any, status: Status, reason: str, says: list[str]
 ) -> None:
     trust = TrustReport((CollectorReport("torch", status, reason),))
@@ -189,7 +189,7 @@ def test_a_program_without_operators_is_told_what_it_may_have_expected(
         assert "Phases" not in text
 
 
-def test_collectors_that_nothing_called_for_are_in_the_trust_report_only(make_profile: Any) -> None:
+def test_collectors_that_were_not_needed_are_in_the_trust_report_only(make_profile: Any) -> None:
     reason = "no driver on this machine; docker run --gpus all"
     trust = TrustReport((CollectorReport("nvidia", Status.OFF, reason),))
     profile = make_profile([0], [Frame(FrameKind.ROOT, "")], trust=trust)
@@ -199,7 +199,7 @@ def test_collectors_that_nothing_called_for_are_in_the_trust_report_only(make_pr
     assert text.index("Trust") < text.index("docker")
 
 
-def test_nothing_to_show_has_its_cause(make_profile: Any) -> None:
+def test_an_empty_report_names_its_cause(make_profile: Any) -> None:
     def told(status: Status, wall_ns: int) -> str:
         trust = TrustReport((CollectorReport("cpu sampling", status, "x"),))
         run = RunInfo(script="x.py", wall_ns=wall_ns)
@@ -223,7 +223,7 @@ def test_a_launcher_without_operators_says_where_deepcontext_belongs(
     assert "torchrun --nproc-per-node N -m deepcontext profile train.py" in text
 
 
-def test_a_snapshot_without_operators_says_that_it_is_one(make_profile: Any) -> None:
+def test_a_snapshot_without_operators_is_reported_as_a_snapshot(make_profile: Any) -> None:
     trust = TrustReport((CollectorReport("torch", Status.RAN, ""),))
     run = RunInfo(script="train.py", exit_reason="snapshot")
     profile = make_profile([0], [Frame(FrameKind.ROOT, "")], trust=trust, run=run)

@@ -1,4 +1,4 @@
-"""What the server answers, held against the Python API; how it refuses."""
+"""The server's answers, compared with the Python API, and its refusals."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def names(answer: Any) -> list[str]:
     return [answer["functions"]["name"][function] for function in answer["nodes"]["function"]]
 
 
-def test_about_says_what_is_open_and_how_far_to_trust_it(ask: Ask) -> None:
+def test_about_names_the_open_profiles_and_their_trust_report(ask: Ask) -> None:
     answer = ask("about")
     train, empty = answer["profiles"]
     assert train["name"] == "train.dcprof"
@@ -115,7 +115,7 @@ def test_calls_of_a_node_are_those_of_the_profile(ask: Ask, training: Profile) -
 
 
 @pytest.mark.parametrize("phase", ["forward", "backward", "optimizer", "data_loading"])
-def test_one_phase_of_the_tree_is_the_api_s(ask: Ask, training: Profile, phase: str) -> None:
+def test_one_phase_of_the_tree_is_that_of_the_api(ask: Ask, training: Profile, phase: str) -> None:
     expected = {row.phase.label: row.value for row in by_phase(training)}
     assert ask(f"flame?phase={phase}")["total"] == expected[phase]
 
@@ -199,7 +199,7 @@ def test_finding_a_text_counts_nested_nodes_once(ask: Ask, training: Profile) ->
     assert ask("find?text=nothing")["count"] == 0
 
 
-def test_a_node_is_told_with_its_path_and_phases(ask: Ask, training: Profile) -> None:
+def test_a_node_has_its_path_and_phases(ask: Ask, training: Profile) -> None:
     node = int(training.query().name("aten::addmm").nodes()[0])
     answer = ask(f"node?source={node}")
     assert [step["name"] for step in answer["path"]][-3:] == [
@@ -215,7 +215,7 @@ def test_a_node_is_told_with_its_path_and_phases(ask: Ask, training: Profile) ->
     assert answer["calls"]["count"] == 4
 
 
-def test_metrics_that_do_not_add_up_are_told_of_a_node(training: Profile) -> None:
+def test_a_node_has_its_metrics_that_do_not_add_up(training: Profile) -> None:
     node = int(training.query().name("aten::addmm").nodes()[0])
     above = int(training.tree.parent[node])
 
@@ -254,7 +254,7 @@ def test_a_python_function_is_split_by_its_lines(ask: Ask, training: Profile) ->
     assert answer["contexts"] == 4
 
 
-def test_source_lines_cost_what_the_summary_says(
+def test_costs_of_source_lines_are_those_of_the_summary(
     ask: Ask, training: Profile, training_folder: Path
 ) -> None:
     script = str(training_folder / "train.py")
@@ -269,7 +269,7 @@ def test_source_lines_cost_what_the_summary_says(
     assert answer["shown"] == "train.py"
 
 
-def test_a_source_file_that_changed_or_went_is_said_to(ask: Ask, training_folder: Path) -> None:
+def test_a_changed_or_missing_source_file_is_reported(ask: Ask, training_folder: Path) -> None:
     script = training_folder / "train.py"
     os.utime(script)
     assert "was changed after the program started" in ask(f"source?path={script}")["note"]
@@ -282,14 +282,14 @@ def test_a_source_file_that_changed_or_went_is_said_to(ask: Ask, training_folder
     assert answer["costs"]
 
 
-def test_long_files_are_sent_around_what_costs(ask: Ask, training_folder: Path) -> None:
+def test_long_files_are_sent_around_their_costs(ask: Ask, training_folder: Path) -> None:
     script = training_folder / "train.py"
     script.write_text("x\n" * 50_000)
     answer = ask(f"source?path={script}")
     assert [(part["first"], len(part["lines"])) for part in answer["parts"]] == [(1, 43)]
 
 
-def test_files_list_the_user_s_own_first(ask: Ask) -> None:
+def test_files_of_the_user_come_first(ask: Ask) -> None:
     listed = ask("files")["files"]
     assert {each["shown"] for each in listed[:2]} == {"train.py", "model.py"}
     assert [each["library"] for each in listed] == [False, False, True]
@@ -354,7 +354,7 @@ def test_a_difference_needs_two_profiles(training_folder: Path) -> None:
     assert "needs two profiles" in response.get_json()["error"]
 
 
-def test_a_changed_file_is_said_until_the_page_is_loaded_again(
+def test_a_changed_file_is_reported_until_the_page_is_loaded_again(
     ask: Ask, training_folder: Path
 ) -> None:
     ask("flame")
@@ -365,18 +365,18 @@ def test_a_changed_file_is_said_until_the_page_is_loaded_again(
     assert ask("flame")["total"] == 0
 
 
-def test_a_vanished_file_is_said(ask: Ask, training_folder: Path) -> None:
+def test_a_deleted_file_is_reported(ask: Ask, training_folder: Path) -> None:
     (training_folder / "train.dcprof").unlink()
     assert "does not exist any more" in ask("flame", status=410)["error"]
     assert "does not exist any more" in ask("about", status=410)["error"]
 
 
-def test_a_file_that_turned_into_something_else_is_said(ask: Ask, training_folder: Path) -> None:
+def test_a_file_that_became_something_else_is_reported(ask: Ask, training_folder: Path) -> None:
     (training_folder / "train.dcprof").write_bytes(b"nonsense")
     assert "train.dcprof" in ask("about", status=500)["error"]
 
 
-def test_an_answer_is_sent_once(client: FlaskClient) -> None:
+def test_an_unchanged_answer_is_not_sent_again(client: FlaskClient) -> None:
     first = client.get("/token/api/flame")
     assert first.headers["Cache-Control"] == "private, no-cache"
     again = client.get("/token/api/flame", headers={"If-None-Match": first.headers["ETag"]})
@@ -388,7 +388,7 @@ def test_an_answer_is_sent_once(client: FlaskClient) -> None:
     assert other.status_code == 200
 
 
-def test_answers_are_compressed_for_those_who_can_read_it(client: FlaskClient) -> None:
+def test_answers_are_compressed_for_clients_that_accept_it(client: FlaskClient) -> None:
     plain = client.get("/token/api/flame")
     packed = client.get("/token/api/flame", headers={"Accept-Encoding": "gzip"})
     assert packed.headers["Content-Encoding"] == "gzip"
@@ -396,7 +396,7 @@ def test_answers_are_compressed_for_those_who_can_read_it(client: FlaskClient) -
     assert packed.headers["ETag"] != plain.headers["ETag"]
 
 
-def test_a_large_tree_is_cut_to_what_can_be_seen() -> None:
+def test_a_large_tree_is_cut_to_its_visible_part() -> None:
     profile = random_profile(60_000, depth=30)
     profiles = OpenProfiles([OpenProfile.of_memory(profile, "large")])
     client = create_app(profiles, ViewSettings("t")).test_client()
@@ -418,7 +418,7 @@ def test_a_large_tree_is_cut_to_what_can_be_seen() -> None:
 @pytest.mark.parametrize(
     ("with_operator", "first"), [(True, "host_time_ns"), (False, "gpu_time_ns")]
 )
-def test_the_first_measure_has_something_to_show(
+def test_the_first_measure_has_values(
     make_profile: Any, *, with_operator: bool, first: str
 ) -> None:
     profile = gpu_profile(make_profile, with_operator=with_operator)
@@ -429,14 +429,14 @@ def test_the_first_measure_has_something_to_show(
     assert client.get(f"/t/api/flame?metric={first}").get_json()["total"] > 0
 
 
-def test_how_often_the_profiler_looked_is_no_measure(training_folder: Path) -> None:
+def test_the_number_of_samples_is_no_measure(training_folder: Path) -> None:
     profile = Profile.load(training_folder / "troubled.dcprof")
     keys = {measure.key for measure in measures(profile)}
     assert "sampled_cpu_time_ns" in keys
     assert "sampled_cpu_time_ns.count" not in keys
 
 
-def test_bottom_up_says_what_it_leaves_out(make_profile: Any) -> None:
+def test_bottom_up_reports_what_it_omits(make_profile: Any) -> None:
     frames = [Frame(FrameKind.OPERATOR, f"op_{place}") for place in range(20_000)]
     profile = make_profile(
         [0] * 20_001,
@@ -447,6 +447,6 @@ def test_bottom_up_says_what_it_leaves_out(make_profile: Any) -> None:
     client = create_app(profiles, ViewSettings("t")).test_client()
     answer = client.get("/t/api/flame?kind=bottom_up&px=512").get_json()
     assert answer["left_out"] == 20_000
-    # No narrower than what was left out, and none of it is the root's own.
+    # At least as wide as the omitted boxes, whose cost is not exclusive to the root.
     assert answer["threshold"] == 20_000_000 // (2 * 4 * 512)
     assert answer["nodes"]["exclusive"] == [0]

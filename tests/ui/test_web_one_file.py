@@ -1,4 +1,4 @@
-"""The one-file page: recorded answers are the server's, and what is left out is said."""
+"""The one-file page: recorded answers are those of the server, and omissions are stated."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_recorded_answers_are_those_of_the_server(profiles: OpenProfiles) -> Non
     assert any("torch.nn.functional.mse_loss" in str(answers[key]) for key in sources)
 
 
-def test_two_switches_at_most_differ_from_the_start(profiles: OpenProfiles) -> None:
+def test_at_most_two_switches_differ_from_the_start(profiles: OpenProfiles) -> None:
     answers = recorded(make_page(profiles))
     assert "flame?hidden=python&phase=forward" in answers
     assert "flame?hidden=python%2Cmodule" in answers
@@ -71,7 +71,7 @@ def test_differences_and_sandwiches_are_recorded(profiles: OpenProfiles) -> None
     assert f"flame?function={rows[0]['id']}&kind=callees" in answers
 
 
-def test_the_page_is_bounded_and_says_what_it_lacks() -> None:
+def test_the_page_is_bounded_and_states_what_it_lacks() -> None:
     profiles = OpenProfiles([OpenProfile.of_memory(random_profile(20_000, depth=20), "large")])
     page = make_page(profiles, Limits(size_bytes=300_000, tree_nodes=10**9))
     assert page.size_bytes < 900_000
@@ -103,7 +103,7 @@ def test_the_same_profile_gives_the_same_page(training_folder: Path) -> None:
     assert make_page(OpenProfiles.open([path])).text == make_page(OpenProfiles.open([path])).text
 
 
-def test_the_page_asks_for_nothing_outside(profiles: OpenProfiles) -> None:
+def test_the_page_requests_nothing_from_outside(profiles: OpenProfiles) -> None:
     text = make_page(profiles).text
     assert not re.findall(r'(?:src|href)="(?!data:)[^"]*"', text)
     assert "http://" not in text.replace("http://www.w3.org", "")

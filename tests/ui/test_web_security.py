@@ -1,4 +1,4 @@
-"""Who may ask the server, and what it never gives away."""
+"""Which requests the server answers, and what it never reveals."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_names_of_this_machine_are_answered(client: FlaskClient, host: str) -> N
     assert client.get("/right-token/api/about", headers={"Host": host}).status_code == 200
 
 
-def test_the_machine_s_own_name_is_answered_when_listening_beyond_it(
+def test_the_machines_own_name_is_answered_when_listening_beyond_it(
     training_folder: Path,
 ) -> None:
     profiles = OpenProfiles.open([training_folder / "train.dcprof"])
@@ -84,7 +84,7 @@ def test_requests_of_other_sites_get_nothing(client: FlaskClient, headers: dict[
     assert "requests from other sites" in response.get_json()["error"]
 
 
-def test_the_page_s_own_requests_are_answered(client: FlaskClient) -> None:
+def test_requests_of_the_page_are_answered(client: FlaskClient) -> None:
     headers = {"Origin": "http://localhost", "Sec-Fetch-Site": "same-origin"}
     assert client.get("/right-token/api/about", headers=headers).status_code == 200
 
@@ -106,7 +106,7 @@ def test_nothing_can_be_written(client: FlaskClient, method: str) -> None:
         "",
     ],
 )
-def test_no_file_but_the_page_s_own_is_served(client: FlaskClient, name: str) -> None:
+def test_no_file_but_those_of_the_page_is_served(client: FlaskClient, name: str) -> None:
     assert client.get(f"/right-token/static/{name}").status_code == 404
 
 
@@ -114,7 +114,7 @@ def test_no_file_but_the_page_s_own_is_served(client: FlaskClient, name: str) ->
     "path",
     ["/etc/passwd", "../../../etc/passwd", "{script}/../train.py", "{folder}/other.py", "", "%00"],
 )
-def test_no_source_but_the_profile_s_own_is_read(
+def test_no_source_but_that_of_the_profile_is_read(
     client: FlaskClient, training_folder: Path, path: str
 ) -> None:
     (training_folder / "other.py").write_text("secret = 1\n")
@@ -136,7 +136,9 @@ def test_a_link_in_the_place_of_a_source_file_is_text_or_nothing(
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_other_pages_can_neither_frame_nor_read_nor_feed_it(client: FlaskClient, path: str) -> None:
+def test_other_pages_can_neither_embed_nor_read_nor_call_the_page(
+    client: FlaskClient, path: str
+) -> None:
     headers = client.get(f"/right-token/{path}").headers
     policy = dict(
         part.strip().partition(" ")[::2] for part in headers["Content-Security-Policy"].split(";")

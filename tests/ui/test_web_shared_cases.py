@@ -1,4 +1,4 @@
-"""What Python and the page must write alike: numbers with units, names of kernels, the spelling of
+"""Texts that must be equal in Python and the page: numbers with units, names of kernels, spelling of
 questions.
 
 `tests/golden/web/*.json` hold the texts; `web/tests` holds the page to the same files.

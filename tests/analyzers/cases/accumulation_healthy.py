@@ -1,4 +1,4 @@
-"""Adds up the gradients of eight batches in each step, which is no sequence of a recurrent cell."""
+"""Adds up the gradients of eight batches in each step, which does not make a recurrent cell."""
 
 import torch
 from torch import nn

@@ -1,4 +1,4 @@
-"""Uses the attention that torch has."""
+"""Uses torch's attention."""
 
 import torch
 from torch import nn

@@ -1,4 +1,4 @@
-"""Writes attention out."""
+"""Computes attention with separate operators."""
 
 import torch
 from torch import nn

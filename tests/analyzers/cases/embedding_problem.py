@@ -1,4 +1,4 @@
-"""A recommendation model with a few features an item, looked up by embedding."""
+"""A recommendation model with a few features per item, looked up by embedding."""
 
 import torch
 from torch import nn

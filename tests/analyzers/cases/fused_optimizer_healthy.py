@@ -1,4 +1,4 @@
-"""Trains a deep, narrow network with an optimizer that is fused."""
+"""Trains a deep, narrow network with a fused optimizer."""
 
 import torch
 from torch import nn

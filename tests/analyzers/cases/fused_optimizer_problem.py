@@ -1,4 +1,4 @@
-"""Trains a deep, narrow network with an optimizer that is not fused."""
+"""Trains a deep, narrow network with an optimizer that is not fused across tensors."""
 
 import torch
 from torch import nn

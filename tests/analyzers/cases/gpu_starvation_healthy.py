@@ -1,4 +1,4 @@
-"""Queues work before the GPU has done what it has."""
+"""Queues work before the GPU has finished the previous work."""
 
 import torch
 from simulated_gpu import MS, STREAM, launch

@@ -1,4 +1,4 @@
-"""Reads many values a step, and none that a GPU would hold: indices for NumPy, sizes for packing."""
+"""Reads many values per step, but none of a GPU's: indices for NumPy, sizes for packing."""
 
 import numpy as np
 import torch

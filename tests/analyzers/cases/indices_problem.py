@@ -1,4 +1,4 @@
-"""Reads the scores of its model one by one, beside the values that its healthy twin reads."""
+"""Reads the scores of its model one by one, besides the values that its healthy twin reads."""
 
 import numpy as np
 import torch

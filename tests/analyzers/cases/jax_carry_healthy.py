@@ -1,4 +1,4 @@
-"""The same loop; it reads the state before it is overwritten, and works in place."""
+"""The same loop, which reads its state before overwriting it, so that XLA works in place."""
 
 import functools
 
@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 def value(state: jax.Array) -> jax.Array:
     power = state
-    for _ in range(12):  # arithmetic enough for what is read
+    for _ in range(12):  # enough arithmetic for the bytes read
         power = power * state + 1.0
     return power.sum()
 

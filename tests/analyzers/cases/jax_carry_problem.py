@@ -1,4 +1,4 @@
-"""A loop that reads its state after overwriting a part of it, so that XLA keeps a copy of all."""
+"""A loop that reads its state after overwriting a part of it, so that XLA copies all of it."""
 
 import jax
 import jax.numpy as jnp
@@ -6,7 +6,7 @@ import jax.numpy as jnp
 
 def value(state: jax.Array) -> jax.Array:
     power = state
-    for _ in range(12):  # arithmetic enough for what is read
+    for _ in range(12):  # enough arithmetic for the bytes read
         power = power * state + 1.0
     return power.sum()
 

@@ -1,4 +1,4 @@
-"""Multiplies each head's values, with the heads in front, as products want them."""
+"""Multiplies each head's values, with the heads first, as products need them."""
 
 import jax
 import jax.numpy as jnp

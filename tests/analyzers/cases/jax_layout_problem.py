@@ -1,4 +1,4 @@
-"""Multiplies each head's values, with the heads behind the positions: XLA transposes for the products."""
+"""Multiplies each head's values, with the heads after the positions: XLA transposes for the products."""
 
 import jax
 import jax.numpy as jnp

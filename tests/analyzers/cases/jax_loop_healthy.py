@@ -1,4 +1,4 @@
-"""Simulates the same pendulum with a loop of XLA's, in one program."""
+"""Simulates the same pendulum with an XLA loop, in one program."""
 
 import jax
 import jax.numpy as jnp

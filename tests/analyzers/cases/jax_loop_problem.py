@@ -1,4 +1,4 @@
-"""Simulates a pendulum with a loop of Python's, one small program a step."""
+"""Simulates a pendulum with a Python loop, one small program per step."""
 
 import jax
 import jax.numpy as jnp

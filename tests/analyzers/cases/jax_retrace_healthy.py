@@ -1,4 +1,4 @@
-"""Pads what it gets to one length."""
+"""Pads its inputs to one length."""
 
 import jax
 import jax.numpy as jnp

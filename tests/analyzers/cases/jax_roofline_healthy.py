@@ -1,4 +1,4 @@
-"""The same scores; what scales the inputs is folded into the weights of the product."""
+"""The same scores, with the scale of the inputs folded into the weights of the product."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Scales its inputs in a program of their own: they go through memory once more than the product needs."""
+"""Scales its inputs in a separate program, which reads and writes them once more than necessary."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""The same last layer with the loss that torch has."""
+"""The same last layer with torch's loss."""
 
 import torch
 from torch import nn

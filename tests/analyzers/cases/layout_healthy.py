@@ -1,4 +1,4 @@
-"""The same down path that stays in channels_last."""
+"""The same down path, in channels_last throughout."""
 
 import torch
 from torch import nn

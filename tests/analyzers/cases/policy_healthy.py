@@ -1,4 +1,4 @@
-"""Plays by a policy: each action is drawn from the policy's last, so that steps cannot be one."""
+"""Plays by a policy: each step depends on the previous action, so that steps cannot be batched."""
 
 import torch
 from torch import nn

@@ -1,4 +1,4 @@
-"""Two ranks train together; their storage is alike."""
+"""Two ranks train together; their storage is equally fast."""
 
 import time
 

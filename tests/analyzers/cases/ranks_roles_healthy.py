@@ -1,4 +1,4 @@
-"""A frontend and an engine: two processes of one job with different work, which never meet."""
+"""A frontend and an engine: two processes of one job with different work and no collectives."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""A recommendation model as DLRM-small: one table for all features, looked up by index_select."""
+"""A recommendation model like DLRM-small: one table for all features, looked up by index_select."""
 
 import torch
 from torch import nn

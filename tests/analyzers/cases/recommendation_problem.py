@@ -1,4 +1,4 @@
-"""A recommendation model as DLRM-small: one table for all features, looked up by indexing."""
+"""A recommendation model like DLRM-small: one table for all features, looked up by indexing."""
 
 import torch
 from torch import nn

@@ -1,4 +1,4 @@
-"""Reads the same sequences with the recurrent layer that torch has."""
+"""Reads the same sequences with torch's recurrent layer."""
 
 import torch
 from torch import nn

@@ -1,4 +1,4 @@
-"""The same norm with the operator that torch has, which casts in registers."""
+"""The same norm with torch's operator, which casts in registers."""
 
 import torch
 from torch import nn

@@ -1,4 +1,4 @@
-"""An RMSNorm that computes in float32 and casts there and back, as that of Llama 3 does."""
+"""An RMSNorm that computes in float32 and casts there and back, as in Llama 3."""
 
 import torch
 from torch import nn

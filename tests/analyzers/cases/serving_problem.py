@@ -1,4 +1,4 @@
-"""Serves requests as its healthy twin, and computes the scores of all words of a prompt for the last."""
+"""Serves requests like its healthy twin, but computes scores for all words of a prompt, not the last."""
 
 import torch
 from torch import nn

@@ -1,4 +1,4 @@
-"""Runs large inputs and small ones in turns, on one path: prefill and decode, say."""
+"""Alternates between large and small inputs on one path, such as prefill and decode."""
 
 import torch
 from torch import nn

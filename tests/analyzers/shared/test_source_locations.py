@@ -1,4 +1,4 @@
-"""Words about places that several analyzers use."""
+"""Descriptions of source locations that several analyzers use."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ from deepcontext.analyzers.shared import source_locations
         ("main.<locals>.<lambda>", "make these lines a function and put @jax.jit on it"),
     ],
 )
-def test_a_decorator_goes_where_there_is_a_function(function: str, advice: str) -> None:
+def test_a_decorator_is_advised_only_for_a_function(function: str, advice: str) -> None:
     assert source_locations.decorate("@jax.jit", function) == advice

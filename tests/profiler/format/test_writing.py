@@ -1,4 +1,4 @@
-"""Every writer's guard: whose file is replaced, whose is left, and what a failure leaves behind."""
+"""Which files a writer replaces, which files it keeps, and what a failed write leaves behind."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def files(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("content", [OLD, b""], ids=["same kind", "empty"])
-def test_a_file_of_the_same_kind_or_an_empty_one_is_replaced(
+def test_a_file_of_the_same_kind_or_an_empty_file_is_replaced(
     tmp_path: Path, content: bytes
 ) -> None:
     path = tmp_path / "letter"
@@ -38,7 +38,7 @@ def test_a_file_of_the_same_kind_or_an_empty_one_is_replaced(
 
 
 @pytest.mark.parametrize("content", [b"print('hello')\n", b"Dear", b"\0" * 100_000])
-def test_a_file_of_another_kind_stays_unless_forced(tmp_path: Path, content: bytes) -> None:
+def test_a_file_of_another_kind_is_kept_unless_forced(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "hello.py"
     path.write_bytes(content)
     for attempt in (
@@ -69,7 +69,7 @@ def test_a_new_file_has_the_permissions_of_any_new_file(tmp_path: Path) -> None:
     assert (tmp_path / "letter").stat().st_mode == (tmp_path / "other").stat().st_mode
 
 
-def test_a_write_protected_file_stays_unless_forced(tmp_path: Path) -> None:
+def test_a_write_protected_file_is_kept_unless_forced(tmp_path: Path) -> None:
     path = tmp_path / "letter"
     path.write_bytes(OLD)
     path.chmod(0o444)
@@ -81,24 +81,24 @@ def test_a_write_protected_file_stays_unless_forced(tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o444
 
 
-def test_a_file_that_appears_while_another_is_written_stays(
+def test_a_file_that_appears_during_the_write_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "letter"
     sync = os.fsync
 
-    def somebody_is_faster(descriptor: int) -> None:
+    def another_process_is_faster(descriptor: int) -> None:
         path.write_bytes(b"mine")
         sync(descriptor)
 
-    monkeypatch.setattr(os, "fsync", somebody_is_faster)
+    monkeypatch.setattr(os, "fsync", another_process_is_faster)
     with pytest.raises(ForeignFileError):
         writing.write(NEW, path, LETTER)
     assert path.read_bytes() == b"mine"
     assert files(tmp_path) == ["letter"]
 
 
-def test_a_failed_write_leaves_the_old_file_and_no_other(
+def test_a_failed_write_keeps_the_old_file_and_leaves_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "letter"
@@ -118,7 +118,7 @@ def test_a_link_is_followed_and_stays_a_link(tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     target, link = tmp_path / "there" / "letter", tmp_path / "latest"
     link.symlink_to(target)
-    writing.write(OLD, link, LETTER)  # to nothing, so far
+    writing.write(OLD, link, LETTER)  # its target does not exist yet
     writing.write(NEW, link, LETTER)
     assert link.is_symlink()
     assert target.read_bytes() == NEW
@@ -139,7 +139,7 @@ def test_a_link_is_followed_and_stays_a_link(tmp_path: Path) -> None:
         ("", "it is a folder"),
     ],
 )
-def test_where_no_file_can_be_is_refused(
+def test_a_path_that_cannot_be_a_file_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, message: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -157,13 +157,13 @@ def test_where_no_file_can_be_is_refused(
     assert files(tmp_path) == before
 
 
-def test_a_long_name_has_room_for_a_temporary_one(tmp_path: Path) -> None:
+def test_a_long_name_leaves_room_for_the_temporary_name(tmp_path: Path) -> None:
     path = tmp_path / ("x" * 255)
     writing.write(NEW, path, LETTER)
     assert path.read_bytes() == NEW
 
 
-def test_a_file_system_that_takes_no_file_is_found_before_the_work() -> None:
+def test_a_file_system_without_files_is_refused_before_the_work() -> None:
     with pytest.raises(UserError, match="'/proc/letter': ") as caught:
         writing.check("/proc/letter", LETTER)
     assert ".tmp" not in str(caught.value)
@@ -197,7 +197,7 @@ def test_a_pipe_is_written_to_and_stays_a_pipe(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
-def test_standard_output_by_its_path_is_not_opened_again(tmp_path: Path, name: str) -> None:
+def test_the_path_of_standard_output_is_not_opened_again(tmp_path: Path, name: str) -> None:
     program = (
         "import sys; from deepcontext.profiler.format import writing;"
         "print('before', flush=True);"
@@ -210,7 +210,7 @@ def test_standard_output_by_its_path_is_not_opened_again(tmp_path: Path, name: s
     assert path.read_bytes() == b"before\nDear Ann\nafter\n"
 
 
-def test_nobody_at_the_end_of_a_pipe_is_no_error_of_ours() -> None:
+def test_a_pipe_without_a_reader_is_not_reported_as_a_user_error() -> None:
     read, written = os.pipe()
     os.close(read)
     try:
@@ -220,7 +220,7 @@ def test_nobody_at_the_end_of_a_pipe_is_no_error_of_ours() -> None:
         os.close(written)
 
 
-def test_threads_that_write_into_one_folder_do_not_meet(tmp_path: Path) -> None:
+def test_threads_that_write_into_one_folder_do_not_interfere(tmp_path: Path) -> None:
     def work(number: int) -> None:
         for _ in range(20):
             writing.write(b"Dear %d" % number * 1000, tmp_path / "shared", LETTER)
@@ -234,7 +234,7 @@ def test_threads_that_write_into_one_folder_do_not_meet(tmp_path: Path) -> None:
     assert files(tmp_path) == ["shared"]
 
 
-def test_a_file_left_by_a_killed_process_is_in_nobodys_way(
+def test_a_temporary_file_of_a_killed_process_does_not_block_a_write(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writing, "_numbers", iter([1, 2]))
@@ -245,7 +245,7 @@ def test_a_file_left_by_a_killed_process_is_in_nobodys_way(
     assert (tmp_path / "letter").read_bytes() == NEW
 
 
-def test_another_user_s_file_and_folder_are_refused_in_words() -> None:
+def test_another_users_file_and_folder_are_refused_with_the_reason() -> None:
     if os.geteuid() != 0:
         pytest.skip("only root can become another user")
     program = (
@@ -274,14 +274,14 @@ def test_another_user_s_file_and_folder_are_refused_in_words() -> None:
     assert all("Permission denied; choose a folder" in line for line in lines[2:])
 
 
-def test_a_profile_begins_as_its_kind_says() -> None:
+def test_a_profile_begins_with_the_magic_of_its_kind() -> None:
     from tests.synthetic import random_profile
 
     assert PROFILE.matches(random_profile(3).to_bytes(), "any")
 
 
-def test_a_file_is_never_open_under_the_number_of_a_closed_standard_stream(tmp_path: Path) -> None:
-    """What a library prints to the number would end up in it."""
+def test_a_file_never_takes_the_descriptor_of_a_closed_standard_stream(tmp_path: Path) -> None:
+    """Otherwise, what a library prints to the descriptor would end up in the file."""
     code = """
 import os
 from deepcontext.profiler.format import writing
@@ -292,7 +292,7 @@ os.fsync = lambda number: (numbers.append(number), sync(number))
 for number in range(3):
     os.close(number)
 writing.write(b"text", "file.txt", writing.FileKind.beginning_with("a text", b"text"))
-assert os.open("numbers", os.O_WRONLY | os.O_CREAT) == 0, "one is left open"
+assert os.open("numbers", os.O_WRONLY | os.O_CREAT) == 0, "a descriptor is left open"
 os.write(0, repr(numbers).encode())
 """
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, timeout=60)

@@ -1,4 +1,4 @@
-"""Elapsed time as a metric: operators and samples, each once, and never in a file."""
+"""Elapsed time is derived from operators and samples, counts each once, and is in no file."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def sampled(plain: Profile) -> Profile:
 
 
 def test_operators_and_samples_count_once(sampled: Profile) -> None:
-    # The scope's own 50 ns were sampled as 45; what an operator calls is its time.
+    # The scope's exclusive 50 ns were sampled as 45; time below an operator is the operator's.
     assert sampled.exclusive("elapsed_time_ns").tolist() == [0, 0, 320, 45, 1000, 7]
     assert int(sampled.inclusive("elapsed_time_ns")[0]) == 1372
     assert sampled.counts("elapsed_time_ns").tolist()[2:5] == [4, 3, 1]
@@ -68,7 +68,7 @@ def test_a_profile_without_samples_has_no_elapsed_time(plain: Profile) -> None:
         plain.exclusive("elapsed_time_ns")
 
 
-def test_it_follows_from_what_a_file_holds(sampled: Profile, tmp_path: Path) -> None:
+def test_elapsed_time_is_derived_from_a_loaded_file(sampled: Profile, tmp_path: Path) -> None:
     assert "elapsed_time_ns" in sampled.metrics
     assert "elapsed_time_ns" not in sampled.stored_metrics()
     assert "elapsed_time_ns" not in {each["name"] for each in sampled.to_dict()["metrics"]}

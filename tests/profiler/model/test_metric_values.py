@@ -1,4 +1,4 @@
-"""What a profile did not measure counts as 0, and only metrics that add up are summed."""
+"""Metrics that a profile lacks count as 0, and only metrics that add up are summed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_an_unknown_metric_is_zero_everywhere(profile: Any, values: str) -> None
     assert total(profile, "host_time_ns") == 7
 
 
-def test_what_a_user_names_must_be_known(profile: Any) -> None:
+def test_a_metric_that_the_user_names_must_exist(profile: Any) -> None:
     with pytest.raises(QueryError, match="no metric 'gpu_time_ns'"):
         summed(profile, "gpu_time_ns")
 
@@ -44,7 +44,7 @@ def test_user_code_lines_and_kinds_are_columns(profile: Any) -> None:
     tree, frames = profile.tree, profile.frames
     assert frames.is_user_code()[tree.frame].tolist() == [False, True, False, False]
     lines = frames.source_line()[tree.frame]
-    assert lines[1] != lines[2]  # of two files
+    assert lines[1] != lines[2]  # lines of two files
     operators = profile.is_kind(FrameKind.OPERATOR)
     assert operators.tolist() == [False, False, False, True]
     library = profile.is_kind(FrameKind.PYTHON) & ~frames.is_user_code()[tree.frame]

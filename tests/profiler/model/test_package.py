@@ -37,7 +37,7 @@ SITE = "/home/me/venv/lib/python3.12/site-packages"
             "<frozen importlib._bootstrap>",
             Package("importlib", Origin.STANDARD, "<frozen importlib._bootstrap>"),
         ),
-        # A package that ships another: what is imported is the inner one.
+        # A package that contains another one: the program imports the inner one.
         (
             f"{SITE}/outer/lib/python3.12/site-packages/inner/a.py",
             Package("inner", Origin.INSTALLED, "inner/a.py"),

@@ -70,7 +70,7 @@ def test_a_file_name_that_is_not_unicode_does_not_break_the_file(
 
 
 @pytest.mark.parametrize("kind", ["missing", "folder", "pipe", "no folder", "null"])
-def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path, kind: str) -> None:
+def test_a_path_that_is_no_regular_file_is_refused_at_once(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "run.dcprof"
     match kind:
         case "folder":
@@ -125,7 +125,7 @@ def test_a_failed_write_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.M
     assert os.listdir(tmp_path) == ["run.dcprof"]  # noqa: PTH208
 
 
-def test_saving_where_no_file_can_be_is_refused(tmp_path: Path) -> None:
+def test_saving_to_a_path_that_cannot_be_a_file_is_refused(tmp_path: Path) -> None:
     profile = random_profile(3)
     with pytest.raises(UserError, match="missing' does not exist; create it first"):
         profile.save(tmp_path / "missing" / "run.dcprof")
@@ -195,7 +195,7 @@ def test_hot_paths_are_ranked_by_exclusive_or_inclusive_value(profile: Profile) 
         profile.hot_paths("flops")
 
 
-def test_to_dict_is_nested_and_json_takes_it(profile: Profile) -> None:
+def test_to_dict_is_nested_and_can_be_written_as_json(profile: Profile) -> None:
     plain = json.loads(json.dumps(profile.with_section("x", b"\xff").to_dict(), allow_nan=False))
     assert base64.b64decode(plain["sections"]["x"]) == b"\xff"
     step = plain["tree"]["children"][0]

@@ -1,4 +1,4 @@
-"""The query language against a reading of the definitions, node by node."""
+"""The query language, compared node by node with a direct implementation of its definition."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_a_node_shows_its_frame_path_phase_and_values(profile: Profile) -> None:
         (lambda q: q.under(random_profile(3).query()), r"another profile"),
     ],
 )
-def test_refuses_what_does_not_exist(
+def test_unknown_names_are_refused(
     profile: Profile, ask: Callable[[Any], object], message: str
 ) -> None:
     with pytest.raises(QueryError, match=message):
@@ -149,7 +149,7 @@ def test_refuses_what_does_not_exist(
 
 
 def keeps(profile: Profile, step: tuple[str, Any], node: int) -> bool:
-    """Whether a node meets one condition, by its definition."""
+    """Return whether a node meets one condition, by its definition."""
     frame, path = profile.frame(node), profile.path(node)
     result: object
     match step:

@@ -1,4 +1,4 @@
-"""Tables of a query against a reading of the definitions."""
+"""Tables of a query, compared with a direct implementation of their definition."""
 
 from __future__ import annotations
 
@@ -80,12 +80,12 @@ def test_by_path_gives_every_node_its_row(profile: Profile) -> None:
     ]
 
 
-def test_a_table_of_nothing_is_empty(profile: Profile) -> None:
+def test_a_table_of_no_nodes_is_empty(profile: Profile) -> None:
     assert profile.query().name("nothing").table() == []
 
 
 def key_of(profile: Profile, by: str, node: int) -> object:
-    """What a node is grouped by, by its definition."""
+    """Return the group of a node, by its definition."""
     frame, path = profile.frame(node), profile.path(node)
     match by:
         case "name":

@@ -1,4 +1,4 @@
-"""Which files are the user's own, and what their lines say."""
+"""Which files are the user's, and the text of their lines."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         "train.py",
     ],
 )
-def test_own_files(file: str) -> None:
+def test_user_files(file: str) -> None:
     assert is_user_file(file)
 
 
@@ -75,7 +75,7 @@ def test_text_of_a_line(tmp_path: Path) -> None:
     assert line_text("<string>", 1) == ""
 
 
-def test_text_follows_the_file(tmp_path: Path) -> None:
+def test_text_follows_changes_of_the_file(tmp_path: Path) -> None:
     file = tmp_path / "train.py"
     file.write_text("a = 1\n", encoding="utf-8")
     assert line_text(str(file), 1) == "a = 1"
@@ -97,15 +97,15 @@ def test_binary_file_has_no_text(tmp_path: Path) -> None:
     assert line_text(str(file), 1) == ""
 
 
-def test_a_notebooks_cell_is_known_in_its_own_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As ipykernel leaves it; the file that its name says never existed."""
+def test_a_notebook_cell_has_its_text_in_its_own_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cell is as ipykernel leaves it; the file of its name never existed."""
     name = "/tmp/ipykernel_1/4278877317.py"
     lines = ["def step():\n", "    return 1\n"]
     monkeypatch.setitem(linecache.cache, name, (23, None, lines, name))
     assert line_text(name, 2) == "return 1"
 
 
-def test_a_file_that_is_gone_says_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_file_has_no_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     name = str(tmp_path / "gone.py")
     monkeypatch.setitem(linecache.cache, name, (3, 1.0, ["pass\n"], name))
     assert line_text(name, 1) == ""

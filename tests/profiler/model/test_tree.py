@@ -1,4 +1,4 @@
-"""The tree's columns against a reading of the definitions, node by node."""
+"""The tree's columns, compared node by node with a direct implementation of the definition."""
 
 from __future__ import annotations
 
@@ -104,14 +104,14 @@ def test_below_and_nearest_look_up_the_path(data: st.DataObject, parents: Parent
 
 
 @given(data=st.data())
-def test_only_sound_columns_make_a_tree(data: st.DataObject, parents: Parents) -> None:
+def test_only_valid_columns_make_a_tree(data: st.DataObject, parents: Parents) -> None:
     tree, _ = tree_of(data.draw(parents(8)))
     count = len(tree)
     parent, end = tree.parent.copy(), tree.subtree_end.copy()
     column = data.draw(st.sampled_from([parent, end]))
     column[data.draw(st.integers(0, count - 1))] = data.draw(st.integers(-2, count + 1))
     columns = parent, tree.frame, tree.phase, end
-    # The definition: a walk by children visits 0, 1, 2, ... and every end is where it says.
+    # The definition: a walk by children visits 0, 1, 2, ... and finds every recorded end.
     is_sound = parent[0] == NO_NODE and all(0 <= parent[n] < n for n in range(1, count))
     if is_sound:
         is_sound = preorder([0, *parent[1:].tolist()]) == list(range(count))
@@ -139,8 +139,8 @@ def test_a_parent_that_does_not_precede_its_child_is_refused(parent: int) -> Non
         Tree.from_parents(*columns)
 
 
-def test_a_chain_of_a_hundred_thousand_frames_takes_no_longer_than_any_tree() -> None:
-    # The passes are counted in powers of two of the depth; one a level would take minutes.
+def test_the_passes_over_a_chain_of_a_hundred_thousand_frames_are_few() -> None:
+    # The passes grow with the logarithm of the depth; one pass per level would take minutes.
     begun = time.perf_counter()
     tree, _ = tree_of([0, *range(99_999)])
     assert tree.depth[-1] == 99_999

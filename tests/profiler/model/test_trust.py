@@ -1,4 +1,4 @@
-"""What a person must be told before believing a number."""
+"""Warnings that a reader needs before trusting a figure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from deepcontext.profiler.format.status import Status
 from deepcontext.profiler.model.trust import CollectorReport, TrustReport
 
 
-def test_warnings_are_the_notes_and_what_saw_less_than_asked_for() -> None:
+def test_warnings_are_the_notes_and_the_degraded_collectors() -> None:
     trust = TrustReport(
         collectors=(
             CollectorReport("python", Status.RAN),

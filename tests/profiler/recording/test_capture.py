@@ -1,4 +1,4 @@
-"""What a capture tells its reader of the counters."""
+"""Warnings that a capture derives from its counters."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def capture_with(**counters: int) -> Profile:
-    """A profile of nothing but these counters, through the bytes of its file."""
+    """Return a profile that holds only these counters, read from the bytes of its file."""
     _native.begin(1000)
     _native.end()
     capture = Capture(
@@ -37,7 +37,7 @@ def capture_with(**counters: int) -> Profile:
     return Profile.from_bytes(capture.encode())
 
 
-def test_nothing_lost_needs_no_word() -> None:
+def test_without_losses_there_is_no_warning() -> None:
     assert capture_with().trust.notes == ()
 
 
@@ -53,7 +53,7 @@ def test_nothing_lost_needs_no_word() -> None:
         ("paths_cut", "7 Python paths were cut"),
     ],
 )
-def test_what_was_lost_is_told(counter: str, words: str) -> None:
+def test_each_loss_is_a_warning(counter: str, words: str) -> None:
     trust = capture_with(**{counter: 7}).trust
     assert trust.counters[counter] == 7
     (note,) = trust.notes

@@ -23,7 +23,7 @@ def end():
 
 def child(number, fails):
     import deepcontext, multiprocessing.util
-    for _ in range(2):  # the file is of the last one
+    for _ in range(2):  # the file is that of the last session
         deepcontext.start(f"out{number}.dcprof", snapshot_interval=3600)
         if _ == 0:
             deepcontext.stop()
@@ -101,7 +101,7 @@ def test_a_session_in_a_worker_of_an_executor_records_to_its_end(
     assert scopes(profile) == {"after it"}
 
 
-def test_multiprocessing_is_not_imported_for_it(tmp_path: Path) -> None:
+def test_a_session_does_not_import_multiprocessing(tmp_path: Path) -> None:
     code = """
 import sys, deepcontext
 deepcontext.start()

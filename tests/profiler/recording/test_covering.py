@@ -1,4 +1,4 @@
-"""A covered function behaves as without its cover, which is told of each step."""
+"""A covered function behaves as without a cover, and the cover is called around each step."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Log:
-    """A cover that writes down what it is told."""
+    """A cover that records its calls."""
 
     def __init__(self) -> None:
         self.events: list[str] = []
@@ -75,7 +75,7 @@ async def asynchronous_generator(x: int) -> AsyncGenerator[Any, Any]:
         (asynchronous_generator, inspect.isasyncgenfunction),
     ],
 )
-def test_the_kind_of_a_function_stays(function: Any, is_kind: Callable[[Any], bool]) -> None:
+def test_the_kind_of_a_function_is_preserved(function: Any, is_kind: Callable[[Any], bool]) -> None:
     covered = cover_calls(function, Log)
     assert is_kind(covered)
     assert covered.__name__ == function.__name__
@@ -130,7 +130,7 @@ def test_a_coroutine_that_is_closed() -> None:
     assert log.events == ["resume", "pause", "resume", "end GeneratorExit"]
 
 
-def test_a_coroutine_whose_cover_refuses_was_not_forgotten() -> None:
+def test_a_coroutine_whose_cover_fails_gives_no_never_awaited_warning() -> None:
     class Refusing(Log):
         def resume(self) -> None:
             raise RuntimeError("no")
@@ -216,7 +216,7 @@ def test_a_class_is_refused() -> None:
         cover_calls(Log, Log)
 
 
-def test_a_coroutine_of_the_old_kind() -> None:
+def test_a_generator_based_coroutine() -> None:
     @types.coroutine
     def old() -> Generator[Any, Any, int]:
         yield

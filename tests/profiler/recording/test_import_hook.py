@@ -33,7 +33,7 @@ def write(folder: Path, text: str) -> None:
     importlib.invalidate_caches()
 
 
-def test_tells_after_the_module_was_loaded_completely(tmp_path: Path) -> None:
+def test_calls_back_after_the_module_was_loaded_completely(tmp_path: Path) -> None:
     write(tmp_path, "import sys\nready = False\nready = True\n")
     seen: list[bool] = []
     ImportHook(MODULE, lambda: seen.append(sys.modules[MODULE].ready), pytest.fail).install()
@@ -41,7 +41,7 @@ def test_tells_after_the_module_was_loaded_completely(tmp_path: Path) -> None:
     assert seen == [True]
 
 
-def test_tells_at_once_when_the_module_is_there_already(tmp_path: Path) -> None:
+def test_calls_back_at_once_when_the_module_is_already_loaded(tmp_path: Path) -> None:
     write(tmp_path, "")
     importlib.import_module(MODULE)
     seen: list[int] = []
@@ -49,7 +49,7 @@ def test_tells_at_once_when_the_module_is_there_already(tmp_path: Path) -> None:
     assert seen == [1]
 
 
-def test_spec_and_loader_are_the_genuine_ones(tmp_path: Path) -> None:
+def test_spec_and_loader_are_the_original_ones(tmp_path: Path) -> None:
     write(tmp_path, "loader_while_loading = __spec__.loader\n")
     ImportHook(MODULE, lambda: None, pytest.fail).install()
     module = importlib.import_module(MODULE)
@@ -59,7 +59,7 @@ def test_spec_and_loader_are_the_genuine_ones(tmp_path: Path) -> None:
     assert module.__spec__.loader is module.loader_while_loading
 
 
-def test_several_may_wait_for_one_module(tmp_path: Path) -> None:
+def test_several_hooks_may_wait_for_one_module(tmp_path: Path) -> None:
     write(tmp_path, "import pathlib\nif not pathlib.Path(__file__ + 'x').exists(): raise OSError\n")
     seen: list[int] = []
     hooks = [
@@ -76,7 +76,7 @@ def test_several_may_wait_for_one_module(tmp_path: Path) -> None:
     assert vars(module.__spec__.loader).keys() == {"name", "path"}  # type: ignore[union-attr]
 
 
-def test_waits_on_after_an_import_that_failed(tmp_path: Path) -> None:
+def test_keeps_waiting_after_an_import_that_failed(tmp_path: Path) -> None:
     write(tmp_path, "raise RuntimeError('not today')\n")
     seen: list[int] = []
     hook = ImportHook(MODULE, lambda: seen.append(1), pytest.fail)
@@ -89,7 +89,7 @@ def test_waits_on_after_an_import_that_failed(tmp_path: Path) -> None:
     assert seen == [1]
 
 
-def test_a_missing_module_is_missing_as_without_the_hook() -> None:
+def test_a_missing_module_fails_as_without_the_hook() -> None:
     hook = ImportHook(MODULE, lambda: None, pytest.fail)
     hook.install()
     with pytest.raises(ModuleNotFoundError, match=MODULE):
@@ -97,7 +97,7 @@ def test_a_missing_module_is_missing_as_without_the_hook() -> None:
     hook.cancel()
 
 
-def test_cancelled_hook_tells_nothing(tmp_path: Path) -> None:
+def test_a_cancelled_hook_does_not_call_back(tmp_path: Path) -> None:
     write(tmp_path, "")
     seen: list[int] = []
     hook = ImportHook(MODULE, lambda: seen.append(1), pytest.fail)
@@ -107,7 +107,7 @@ def test_cancelled_hook_tells_nothing(tmp_path: Path) -> None:
     assert seen == []
 
 
-def test_tells_on_the_importing_thread(tmp_path: Path) -> None:
+def test_calls_back_on_the_importing_thread(tmp_path: Path) -> None:
     write(tmp_path, "")
     seen: list[int] = []
     ImportHook(MODULE, lambda: seen.append(threading.get_ident()), pytest.fail).install()
@@ -117,8 +117,8 @@ def test_tells_on_the_importing_thread(tmp_path: Path) -> None:
     assert seen == [thread.ident]
 
 
-def test_other_threads_may_import_the_module_while_it_is_told(tmp_path: Path) -> None:
-    """What is called back may wait for such a thread."""
+def test_other_threads_may_import_the_module_during_the_callback(tmp_path: Path) -> None:
+    """The callback may wait for such a thread."""
     write(tmp_path, "")
     seen: list[str] = []
 
@@ -155,7 +155,7 @@ def test_waits_for_an_import_that_another_thread_has_begun(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("is_loaded", [False, True])
-def test_a_failure_of_ours_does_not_reach_the_program(tmp_path: Path, *, is_loaded: bool) -> None:
+def test_a_failing_callback_does_not_reach_the_program(tmp_path: Path, *, is_loaded: bool) -> None:
     write(tmp_path, "")
     if is_loaded:
         importlib.import_module(MODULE)
@@ -169,7 +169,7 @@ def test_a_failure_of_ours_does_not_reach_the_program(tmp_path: Path, *, is_load
     assert failures == ["TypeError: an odd version"]
 
 
-def test_asking_for_the_spec_does_not_use_the_hook_up(tmp_path: Path) -> None:
+def test_asking_for_the_spec_keeps_the_hook(tmp_path: Path) -> None:
     """transformers and vLLM do so before they import torch."""
     write(tmp_path, "")
     seen: list[int] = []
@@ -217,8 +217,8 @@ def test_a_spec_that_is_loaded_again_after_a_failure(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_made_first", [False, True])
-def test_a_lazy_module_is_told_of_when_it_is_used(tmp_path: Path, *, is_made_first: bool) -> None:
-    """What is called back may use the module on another thread, behind LazyLoader's lock."""
+def test_a_lazy_module_calls_back_when_it_is_used(tmp_path: Path, *, is_made_first: bool) -> None:
+    """The callback may use the module on another thread, which waits for LazyLoader's lock."""
     write(tmp_path, "ready = True\n")
     seen: list[bool] = []
 
@@ -245,7 +245,7 @@ def test_a_lazy_module_is_told_of_when_it_is_used(tmp_path: Path, *, is_made_fir
     assert not hook.is_late
 
 
-def test_a_lazy_module_that_nobody_used_was_not_missed(tmp_path: Path) -> None:
+def test_an_unused_lazy_module_is_not_reported_as_missed(tmp_path: Path) -> None:
     write(tmp_path, "raise AssertionError('loaded')\n")
     hook = ImportHook(MODULE, lambda: None, pytest.fail)
     hook.install()
@@ -297,7 +297,7 @@ class _ChainedLoader:
 
 @pytest.mark.parametrize("sets_attribute", [False, True])
 @pytest.mark.parametrize("order", [(0, 1), (1, 0), (0, 1, 0), (1, 0, 1), (1, 0, 0, 1)])
-def test_hooks_that_wrap_loaders_are_told_too(
+def test_hooks_of_others_that_wrap_loaders_still_work(
     tmp_path: Path, order: tuple[int, ...], *, sets_attribute: bool
 ) -> None:
     write(tmp_path, "")
@@ -332,7 +332,7 @@ class OneLoader:
             importlib.import_module(f"{MODULE}_part")
 
 
-def test_a_loader_of_many_modules_is_told_of_the_right_one() -> None:
+def test_a_loader_of_many_modules_loads_the_right_one() -> None:
     finder = OneLoader(MODULE, f"{MODULE}_part", f"{MODULE}_other")
     sys.meta_path.insert(0, finder)
     seen: list[bool] = []
@@ -346,7 +346,7 @@ def test_a_loader_of_many_modules_is_told_of_the_right_one() -> None:
 
 
 class ClassLoader:
-    """Its own loader without an instance, as the finder of built-in modules is."""
+    """A class that is its own loader, as the finder of built-in modules is."""
 
     __slots__ = ()
 
@@ -364,7 +364,7 @@ class ClassLoader:
 
 
 class SlotLoader(ClassLoader):
-    __slots__ = ()  # nor has the base a `__dict__`
+    __slots__ = ()  # the base has no `__dict__` either
 
     @classmethod
     def find_spec(cls, name: str, path: Any = None, target: Any = None) -> Any:
@@ -399,7 +399,7 @@ def test_a_program_that_replaces_the_list_of_finders(tmp_path: Path) -> None:
     assert hook.has_missed
 
 
-def test_a_module_that_the_program_puts_there_itself() -> None:
+def test_a_module_that_the_program_adds_to_sys_modules() -> None:
     seen: list[int] = []
     hook = ImportHook(MODULE, lambda: seen.append(1), pytest.fail)
     hook.install()
@@ -431,7 +431,7 @@ def test_an_import_that_is_under_way_is_neither_late_nor_missed(tmp_path: Path) 
     assert not hook.is_late
 
 
-def test_a_reload_is_told_of_if_the_first_load_was_not(tmp_path: Path) -> None:
+def test_a_reload_calls_back_if_the_first_load_did_not(tmp_path: Path) -> None:
     write(tmp_path, "")
     seen: list[int] = []
     hook = ImportHook(MODULE, lambda: seen.append(1), pytest.fail)
@@ -466,7 +466,7 @@ def test_the_traceback_of_a_failed_import_is_the_same(tmp_path: Path, fault: str
         hook.cancel()
 
 
-def test_finders_that_the_program_took_away_are_not_asked(tmp_path: Path) -> None:
+def test_finders_that_the_program_removed_are_not_asked(tmp_path: Path) -> None:
     write(tmp_path, "")
     hook = ImportHook(MODULE, lambda: None, pytest.fail)
     hook.install()
@@ -476,7 +476,7 @@ def test_finders_that_the_program_took_away_are_not_asked(tmp_path: Path) -> Non
     hook.cancel()
 
 
-def test_a_forked_child_tells_nobody(tmp_path: Path) -> None:
+def test_a_forked_child_does_not_call_back(tmp_path: Path) -> None:
     write(tmp_path, "")
     told = tmp_path / "told"
     hook = ImportHook(MODULE, told.touch, pytest.fail)
@@ -521,7 +521,7 @@ def test_threads_that_ask_and_import_at_the_same_time(tmp_path: Path) -> None:
     assert seen == [True, True]
 
 
-def test_cancelling_waits_for_a_call_that_another_thread_makes(tmp_path: Path) -> None:
+def test_cancelling_waits_for_a_callback_on_another_thread(tmp_path: Path) -> None:
     write(tmp_path, "")
     begun, go_on = threading.Event(), threading.Event()
     seen: list[str] = []

@@ -1,4 +1,4 @@
-"""Values of options: what is refused, in which words, and that nothing was started then."""
+"""Values of options: which are refused, with which message, and before anything starts."""
 
 from __future__ import annotations
 
@@ -72,12 +72,12 @@ def test_a_value_out_of_range_is_refused_before_anything_starts(
         (iter(COUNTER_NAMES), COUNTER_NAMES),
     ],
 )
-def test_counters_may_be_named_in_one_text(value: Any, names: tuple[str, ...]) -> None:
+def test_counters_may_be_one_string_with_commas(value: Any, names: tuple[str, ...]) -> None:
     assert SessionOptions.of({"counters": value}).counters == tuple(names)
 
 
 @pytest.mark.parametrize("value", [np.float64(50), np.int64(50), 50, 50.0])
-def test_numbers_of_any_kind_are_numbers(value: Any) -> None:
+def test_numbers_of_any_numeric_type_are_accepted(value: Any) -> None:
     options = SessionOptions.of({"cpu_rate": value, "node_limit": value})
     assert (options.cpu_rate, options.node_limit) == (50.0, 50)
     assert (type(options.cpu_rate), type(options.node_limit)) == (float, int)
@@ -91,23 +91,23 @@ def test_an_unknown_option_is_refused_before_anything_starts() -> None:
     assert not _native.is_recording()
 
 
-def test_a_decorator_refuses_a_value_where_it_stands() -> None:
+def test_a_decorator_refuses_a_value_when_it_is_applied() -> None:
     with pytest.raises(errors.UserError, match="option cpu_rate: expected a number"):
         deepcontext.profile(cpu_rate=-1)
 
 
-def test_the_least_and_the_most_of_every_range_are_accepted() -> None:
+def test_both_ends_of_every_range_are_accepted() -> None:
     for node_limit, cpu_rate in ((1, 0), (4_194_304, 1000)):
         with deepcontext.profile(node_limit=node_limit, cpu_rate=cpu_rate):
             pass
 
 
-# -- the declaration, and what comes from it
+# -- the declaration, and what is generated from it
 
 
 def test_type_checkers_see_the_options_that_are_declared() -> None:
     accepted = {each.name: each.type for each in fields(SessionOptions)}
-    accepted["counters"] = str | Sequence[str]  # as the program may spell them
+    accepted["counters"] = str | Sequence[str]  # the spellings that a program may use
     assert list(get_type_hints(OptionValues).items()) == list(accepted.items())
 
 
@@ -150,7 +150,7 @@ def test_the_command_line_accepts_and_refuses_what_python_does(
 
 
 def _said(call: Callable[[], object]) -> str:
-    """What is wrong, without how the caller spells the option."""
+    """Return the error without the caller's spelling of the option."""
     try:
         call()
     except errors.UserError as error:

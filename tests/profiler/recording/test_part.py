@@ -46,7 +46,7 @@ def test_a_bare_decorator_writes_a_file_named_after_the_function() -> None:
     assert scopes("train.dcprof") == {"inside": 1}
 
 
-def test_a_decorator_without_a_path_does_so_too() -> None:
+def test_a_decorator_call_without_a_path_writes_the_same_file() -> None:
     @deepcontext.profile()
     def train() -> None:
         mark("inside")
@@ -92,7 +92,7 @@ def test_a_generator_is_profiled_from_its_first_item_to_its_end() -> None:
     assert scopes("out.dcprof") == {"made": 2, "used": 2}
 
 
-def test_a_generator_that_is_left_half_way() -> None:
+def test_a_generator_that_is_deleted_half_way() -> None:
     @deepcontext.profile("out.dcprof")
     def batches() -> Iterator[int]:
         yield 1
@@ -157,7 +157,7 @@ def test_calls_that_overlap_are_one_session() -> None:
     assert scopes("tasks.dcprof") == {"end": 3}
 
 
-def test_another_session_is_named() -> None:
+def test_the_error_names_another_running_session() -> None:
     @deepcontext.profile("inner.dcprof")
     async def inner() -> None:
         raise AssertionError("ran")
@@ -169,7 +169,7 @@ def test_another_session_is_named() -> None:
         asyncio.run(inner())
 
 
-def test_what_cannot_be_profiled_is_said_at_once() -> None:
+def test_a_target_that_cannot_be_profiled_is_refused_at_once() -> None:
     with pytest.raises(errors.UserError, match="class 'Model'"):
 
         @deepcontext.profile

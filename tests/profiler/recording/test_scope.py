@@ -98,7 +98,7 @@ def test_the_duration_of_a_coroutine_is_that_of_its_steps() -> None:
     assert query.name("works").total("host_time_ns") <= worked
 
 
-def test_coroutines_inside_each_other() -> None:
+def test_nested_coroutines() -> None:
     @deepcontext.scope("inner")
     async def inner() -> None:
         await asyncio.sleep(0)
@@ -183,7 +183,7 @@ async def marks_in_block(block: str, name: str, count: int) -> None:
         await marks(name, count)
 
 
-def test_a_block_around_an_await_holds_its_own_task_only() -> None:
+def test_a_block_around_an_await_covers_its_own_task_only() -> None:
     async def main() -> None:
         await asyncio.gather(
             marks_in_block("first", "first's", 3),
@@ -217,7 +217,7 @@ def test_blocks_that_end_in_another_order_than_they_began() -> None:
     }
 
 
-def test_a_block_in_an_asynchronous_generator_holds_for_its_consumers_task_only() -> None:
+def test_a_block_in_an_asynchronous_generator_covers_its_consumers_task_only() -> None:
     async def generate() -> AsyncIterator[int]:
         with deepcontext.scope("generator"):
             for number in range(3):
@@ -240,7 +240,7 @@ def test_a_block_in_an_asynchronous_generator_holds_for_its_consumers_task_only(
     }
 
 
-def test_a_block_that_a_helper_opened_holds_until_its_task_closes_it() -> None:
+def test_a_block_that_a_helper_opened_lasts_until_its_task_closes_it() -> None:
     async def main() -> None:
         async def request() -> None:
             with contextlib.ExitStack() as stack:

@@ -75,7 +75,7 @@ deepcontext.stop()
     assert names(Profile.load(path), "scope") == {"second"}
 
 
-def test_snapshots_that_fail_are_one_note_however_many_they_are(tmp_path: Path) -> None:
+def test_any_number_of_failed_snapshots_is_one_note(tmp_path: Path) -> None:
     path = tmp_path / "folder" / "out.dcprof"
     path.parent.mkdir()
     session = deepcontext.start(path, snapshot_interval=0)
@@ -89,7 +89,7 @@ def test_snapshots_that_fail_are_one_note_however_many_they_are(tmp_path: Path) 
     assert "does not exist" in note
 
 
-def test_a_fault_of_a_snapshot_is_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_snapshot_that_raises_is_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     nothing: dict[str, int] = {}
     session = deepcontext.start(tmp_path / "out.dcprof", snapshot_interval=0)
     with monkeypatch.context() as broken:
@@ -157,7 +157,7 @@ def test_scopes_and_steps_do_nothing_without_a_session() -> None:
         deepcontext.step()
 
 
-def test_scope_hangs_under_the_line_that_opened_it() -> None:
+def test_scope_is_below_the_line_that_opened_it() -> None:
     deepcontext.start()
     with deepcontext.scope("training"):
         line = sys._getframe().f_lineno - 1
@@ -165,7 +165,7 @@ def test_scope_hangs_under_the_line_that_opened_it() -> None:
     (node,) = profile.query().kind("scope").nodes()
     opener = profile.path(int(node))[-2]
     assert (opener.name, opener.file, opener.line) == (
-        "test_scope_hangs_under_the_line_that_opened_it",
+        "test_scope_is_below_the_line_that_opened_it",
         __file__,
         line,
     )
@@ -199,7 +199,7 @@ def test_nested_context_manager_leaves_the_outer_one_running(tmp_path: Path) -> 
         assert deepcontext._MANAGER.session is not None
 
 
-def test_stop_without_start_says_so() -> None:
+def test_stop_without_start_is_refused() -> None:
     with pytest.raises(errors.SessionError, match="no session is running; start one first"):
         deepcontext.stop()
 
@@ -218,7 +218,7 @@ def test_unwritable_path_is_refused_before_anything_starts(
         deepcontext.start(tmp_path / path)
 
 
-def test_exception_in_the_block_is_in_the_profile_and_goes_on(tmp_path: Path) -> None:
+def test_exception_in_the_block_is_in_the_profile_and_propagates(tmp_path: Path) -> None:
     path = tmp_path / "out.dcprof"
     with pytest.raises(ZeroDivisionError), deepcontext.profile(path):
         _ = 1 / 0
@@ -233,7 +233,7 @@ def test_sessions_do_not_see_each_other() -> None:
         assert names(deepcontext.stop(), "scope") == {label}
 
 
-def test_live_threads_have_their_names_with_numbers_made_equal() -> None:
+def test_live_threads_have_their_names_with_numbers_replaced() -> None:
     deepcontext.start(cpu_rate=0)
     barrier = threading.Barrier(3)
 
@@ -340,7 +340,7 @@ def test_forked_child_records_nothing_and_leaves_the_file_alone(tmp_path: Path) 
     assert profile.trust.counters["forked_children"] == 1
 
 
-def test_fork_gives_no_new_warning_and_snapshots_go_on(tmp_path: Path) -> None:
+def test_fork_gives_no_new_warning_and_snapshots_continue(tmp_path: Path) -> None:
     path = tmp_path / "out.dcprof"
     code = (
         "import os, sys, time, deepcontext\n"
@@ -360,8 +360,8 @@ def test_fork_gives_no_new_warning_and_snapshots_go_on(tmp_path: Path) -> None:
     assert names(Profile.load(path), "scope") == {"late"}
 
 
-def test_a_young_program_has_snapshots_more_often_than_asked_for(tmp_path: Path) -> None:
-    # Half a minute after its start a program that is killed has lost half of it at most.
+def test_soon_after_the_start_snapshots_are_more_frequent_than_requested(tmp_path: Path) -> None:
+    # A program that is killed half a minute after its start has lost at most half of that time.
     path = tmp_path / "out.dcprof"
     code = (
         "import os, signal, sys, time, deepcontext\n"

@@ -1,4 +1,4 @@
-"""The file of a session: what is refused at the start, and what happens to a name that is taken."""
+"""The file of a session: what is refused at the start, and what happens if the name is taken."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_an_older_profile_and_an_empty_file_are_replaced(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("snapshot_interval", [0, 60])
-def test_a_file_put_there_meanwhile_stays_and_the_profile_goes_beside_it(
+def test_a_file_that_appears_meanwhile_is_kept_and_the_profile_is_written_beside_it(
     tmp_path: Path, snapshot_interval: float, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "out.dcprof"
@@ -70,7 +70,7 @@ def test_a_file_put_there_meanwhile_stays_and_the_profile_goes_beside_it(
 
 
 @pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo], ids=["folder", "pipe"])
-def test_what_is_no_file_is_left_alone_too(
+def test_a_path_that_is_no_file_is_kept_too(
     tmp_path: Path, make: Callable[[Path], None], caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "out.dcprof"
@@ -98,7 +98,7 @@ def test_a_device_is_written_to_at_the_end(tmp_path: Path) -> None:
     assert (after.st_ino, after.st_rdev) == (before.st_ino, before.st_rdev)
 
 
-def test_a_pipe_is_refused_because_opening_it_would_hold_up_the_program(tmp_path: Path) -> None:
+def test_a_pipe_is_refused_because_opening_it_would_block_the_program(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for name in (tmp_path / "pipe", Path("/dev/stdout")):
         with pytest.raises(errors.UserError, match=r"again and again .* name a file"):

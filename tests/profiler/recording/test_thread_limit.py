@@ -1,4 +1,4 @@
-"""A process that may have no more threads goes on as it would have, and its profile says so."""
+"""A process that cannot start more threads runs as without the profiler, and its profile says so."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from deepcontext import Profile
 if TYPE_CHECKING:
     from pathlib import Path
 
-# A stack that no machine has room for: pthread_create() fails with EAGAIN, as at RLIMIT_NPROC or a
-# container's limit, which do not hold for root.
+# A stack too large for any machine: pthread_create() fails with EAGAIN, as at RLIMIT_NPROC or a
+# container's limit, which do not apply to root.
 LIMIT = """
 import ctypes, sys
 libc = ctypes.CDLL(None)
@@ -36,13 +36,13 @@ def work(seconds):
 
 
 def run(folder: Path, program: str) -> Profile:
-    """Run a program that writes out.dcprof and return that."""
+    """Run a program that writes out.dcprof, and return the profile."""
     output_of(folder, program)
     return Profile.load(folder / "out.dcprof")
 
 
 def output_of(folder: Path, program: str) -> str:
-    """Return what a program prints; a status but 0, or words on its stderr, fail."""
+    """Return what a program prints; fail if its status is not 0 or its stderr is not empty."""
     done = subprocess.run(
         [sys.executable, "-X", "faulthandler", "-c", LIMIT + textwrap.dedent(program)],
         cwd=folder,
@@ -58,7 +58,7 @@ def output_of(folder: Path, program: str) -> str:
     return done.stdout
 
 
-def test_a_session_begins_without_threads_of_ours(tmp_path: Path) -> None:
+def test_a_session_starts_without_the_profilers_threads(tmp_path: Path) -> None:
     profile = run(
         tmp_path,
         """
@@ -68,7 +68,7 @@ def test_a_session_begins_without_threads_of_ours(tmp_path: Path) -> None:
         work(0.05)
         deepcontext.stop()
         allow_threads(True)
-        deepcontext.start("out.dcprof")  # what was left half done would end the process here
+        deepcontext.start("out.dcprof")  # an incomplete first start would abort the process here
         deepcontext.stop()
         allow_threads(False)
         deepcontext.start("out.dcprof")
@@ -84,7 +84,7 @@ def test_a_session_begins_without_threads_of_ours(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_fork_may_leave_no_room_for_our_threads(tmp_path: Path) -> None:
+def test_a_fork_may_leave_no_room_for_the_profilers_threads(tmp_path: Path) -> None:
     profile = run(
         tmp_path,
         """
@@ -110,7 +110,7 @@ def test_a_fork_may_leave_no_room_for_our_threads(tmp_path: Path) -> None:
     assert profile.trust.counters["forked_children"] == 2
 
 
-def test_what_waits_for_the_end_of_a_thread_does_not_wait_for_none(tmp_path: Path) -> None:
+def test_join_returns_for_a_thread_that_never_started(tmp_path: Path) -> None:
     output = output_of(
         tmp_path,
         """

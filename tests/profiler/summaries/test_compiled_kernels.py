@@ -1,4 +1,4 @@
-"""Kernels of torch.compile: which node is which launch, and what is said of it."""
+"""Kernels of torch.compile: which node belongs to which launch, and its description."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def with_kernels(make_profile: Any) -> Any:
     return make
 
 
-def test_a_launch_is_known_by_its_line_whatever_calls_lie_between(with_kernels: Any) -> None:
+def test_a_launch_is_found_by_its_line_whatever_calls_lie_between(with_kernels: Any) -> None:
     frames = [
         _line(10),
         _line(3, LIBRARY),
@@ -76,7 +76,7 @@ def test_a_launch_is_known_by_its_line_whatever_calls_lie_between(with_kernels: 
     assert fused_at(profile, [1, 2, 4]) == ()
 
 
-def test_a_replayed_launch_is_known_by_its_name_where_one_alone_has_it(with_kernels: Any) -> None:
+def test_a_replayed_launch_is_found_by_its_name_if_the_name_is_unique(with_kernels: Any) -> None:
     frames = [
         _line(99),
         _kernel("graph_0_cpp_fused_sin_0"),
@@ -97,7 +97,7 @@ def test_a_replayed_launch_is_known_by_its_name_where_one_alone_has_it(with_kern
     assert lines_text(kernel, "/home/me") == "net.py:7 and others"
 
 
-def test_an_operator_that_generated_code_calls_is_no_kernel_of_the_compiler(
+def test_an_operator_that_generated_code_calls_is_no_compiled_kernel(
     with_kernels: Any,
 ) -> None:
     frames = [_line(10), _kernel("aten::mm")]
@@ -105,7 +105,7 @@ def test_an_operator_that_generated_code_calls_is_no_kernel_of_the_compiler(
     assert compiled_kernels(profile) == ()
 
 
-def test_of_a_library_s_model_the_library_s_lines_are_named(with_kernels: Any) -> None:
+def test_a_kernel_of_a_librarys_model_names_the_librarys_lines(with_kernels: Any) -> None:
     frames = [_line(10), _kernel("triton_poi_fused_0", FrameKind.KERNEL)]
     profile = with_kernels(frames, [0, 1], {2: 5}, {"triton_poi_fused_0": [_launch(10, [])]})
     (kernel,) = compiled_kernels(profile)

@@ -41,7 +41,7 @@ def profile_with(make_profile: MakeProfile, *metrics: MetricRows) -> Profile:
     return dataclasses.replace(made, metrics=table)
 
 
-def test_a_line_counts_what_no_deeper_line_explains_operators_included(
+def test_a_line_excludes_deeper_lines_and_includes_its_operators(
     make_profile: MakeProfile,
 ) -> None:
     profile = profile_with(

@@ -1,4 +1,4 @@
-"""Aggregation by operator, module, scope, line and phase, against a reading of the definitions."""
+"""Aggregation by operator, module, scope, line and phase, compared with its definition."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Case:
     call_samples_ns: dict[int, list[int]]
 
     def path(self, node: int) -> list[int]:
-        """Node and its ancestors, the node first."""
+        """Return the node and its ancestors, the node first."""
         path = [node]
         while path[-1]:
             path.append(self.parents[path[-1]])
@@ -236,7 +236,7 @@ def test_rows_are_the_largest_and_ties_keep_the_order_of_the_program(make_profil
     assert table.row_count == 4
 
 
-def test_lines_can_be_ordered_by_what_no_deeper_line_explains(make_profile: Any) -> None:
+def test_lines_can_be_ordered_by_their_time_outside_deeper_lines(make_profile: Any) -> None:
     frames = [
         Frame(FrameKind.ROOT, ""),
         Frame(FrameKind.PYTHON, "main", USER_FILE, 1),
@@ -268,7 +268,7 @@ def test_only_metrics_that_add_up_are_aggregated(make_profile: Any) -> None:
 def test_time_grows_no_faster_than_the_number_of_nodes(make_profile: Any) -> None:
     small, large = (_large_profile(make_profile, count) for count in (50_000, 500_000))
     pairs = [(_seconds(lambda: by_line(small)), _seconds(lambda: by_line(large))) for _ in range(3)]
-    # Ten times the nodes, measured 8 times the time; a pass a level of depth would take 100 times.
+    # Ten times the nodes took 8 times the time; one pass per level would take 100 times.
     assert min(pair[1] for pair in pairs) < 40 * min(pair[0] for pair in pairs)
 
 

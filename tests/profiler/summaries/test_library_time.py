@@ -1,4 +1,4 @@
-"""Where one line of the user's has all of the time, it goes to the lines of the packages below."""
+"""If one user line has all of the time, the package lines below that line are listed."""
 
 from __future__ import annotations
 
@@ -102,13 +102,13 @@ def test_python_between_operators_counts_and_imports_do_not(make_profile: MakePr
     assert found.packages == (("lightning", 510),)
 
 
-def test_lines_of_the_user_s_that_share_the_time_need_no_packages(
+def test_user_lines_that_share_the_time_need_no_packages(
     make_profile: MakeProfile,
 ) -> None:
     other = dataclasses.replace(USER, line=13)
     profile = _chain(make_profile, (USER, LOOP, OPERATOR), (other, LOOP, OPERATOR))
     assert library_time(profile) is None
-    # Nor does a line whose time is its own, or that of a framework alone.
+    # Nor does a line whose time is exclusive or only in a framework.
     assert library_time(_chain(make_profile, (USER, OPERATOR))) is None
     assert library_time(_chain(make_profile, (USER, LINEAR, OPERATOR))) is None
     assert library_time(_chain(make_profile)) is None
@@ -122,7 +122,7 @@ def test_a_package_that_calls_the_line_is_not_below_it(make_profile: MakeProfile
     assert found.packages == (("transformers", 10),)
 
 
-def test_a_program_without_a_line_of_the_user_s_is_all_below(make_profile: MakeProfile) -> None:
+def test_a_program_without_a_user_line_is_all_below(make_profile: MakeProfile) -> None:
     found = library_time(_chain(make_profile, (LOOP, MODEL, OPERATOR)))
     assert found is not None
     assert found.line is None
@@ -145,7 +145,7 @@ def test_the_standard_library_counts_where_no_package_and_no_operator_does(
     assert found.packages == (("lightning", 700),)
 
 
-def test_idle_threads_are_no_time_of_the_program(make_profile: MakeProfile) -> None:
+def test_idle_threads_do_not_count_as_time_of_the_program(make_profile: MakeProfile) -> None:
     worker = Frame(FrameKind.THREAD, "worker")
     queue = _line(f"{SITE}/tqdm/monitor.py", 60)
     frames = [ROOT, MAIN, USER, LOOP, worker, queue]

@@ -1,4 +1,4 @@
-"""Every view begins with the same metric: the one that says something about this program."""
+"""Every view starts with the same metric: the first one that is informative for this program."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ BASE = [
 def _profile(
     make: MakeProfile, kind: FrameKind, host_ns: int, *others: MetricDescriptor
 ) -> Profile:
-    """A program with one frame below its line, and 5 of each other metric at it."""
+    """Return a program with one frame below its line, which has 5 of each other metric."""
     frames = [*BASE, Frame(kind, "below")]
     profile = make([0, 0, 1, 2], frames, host_time_ns={3: host_ns} if host_ns else None)
     node, one = np.array([3], np.uint32), np.array([1], np.uint64)
@@ -43,14 +43,14 @@ def _profile(
         (FrameKind.OPERATOR, 7, (GPU_TIME_NS, SAMPLED_CPU_TIME_NS), "host_time_ns"),
         (FrameKind.KERNEL, 0, (GPU_TIME_NS, SAMPLED_CPU_TIME_NS), "gpu_time_ns"),
         (FrameKind.PYTHON, 0, (SAMPLED_CPU_TIME_NS,), "elapsed_time_ns"),
-        # Scopes of a program without operators cover a part of its time only.
+        # In a program without operators, scopes cover only a part of the time.
         (FrameKind.SCOPE, 7, (SAMPLED_CPU_TIME_NS,), "elapsed_time_ns"),
         (FrameKind.SCOPE, 7, (), "host_time_ns"),
         (FrameKind.PYTHON, 0, (ALLOC_BYTES,), "alloc_bytes"),
         (FrameKind.PYTHON, 0, (), "host_time_ns"),
     ],
 )
-def test_the_first_metric_is_one_that_says_something(
+def test_the_first_metric_is_an_informative_one(
     make_profile: MakeProfile,
     kind: FrameKind,
     host_ns: int,

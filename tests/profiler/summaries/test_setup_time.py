@@ -1,4 +1,4 @@
-"""Importing and compiling are told apart from the program's work, each counted once."""
+"""Importing and compiling are separate from the program's work, and each counts once."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def _sampled(profile: Profile, values: dict[int, int]) -> Profile:
 
 
 def _of(make: MakeProfile, frames: Sequence[Frame], values: dict[int, int]) -> SetupTime | None:
-    """A chain of frames below one another."""
+    """Return the setup time of a chain of frames, each below the previous one."""
     parents = [0, *range(len(frames) - 1)]
     return setup_time(_sampled(make(parents, frames), values))
 
 
-def test_what_an_import_runs_is_importing(make_profile: MakeProfile) -> None:
+def test_time_below_an_import_is_importing(make_profile: MakeProfile) -> None:
     reading = Frame(FrameKind.PYTHON, "load", LIBRARY, 7)
     found = _of(make_profile, [ROOT, MAIN, SCRIPT, IMPORTED, reading], {2: 5, 3: 100, 4: 20})
     assert found == SetupTime(elapsed_ns=125, importing_ns=120, compiling_ns=0)
@@ -51,18 +51,18 @@ def test_what_an_import_runs_is_importing(make_profile: MakeProfile) -> None:
 
 
 def test_a_line_of_the_user_below_an_import_is_work(make_profile: MakeProfile) -> None:
-    """The runner of tests imports them; a module of the user's own computes at its import."""
+    """Test runners import the user's modules, and a user module may compute while it is imported."""
     runner = Frame(FrameKind.PYTHON, "<module>", LIBRARY.replace("torch", "pytest"), 1)
     found = _of(make_profile, [ROOT, MAIN, runner, OWN_MODULE], {2: 5, 3: 100})
     assert found == SetupTime(elapsed_ns=105, importing_ns=0, compiling_ns=0)
 
 
-def test_what_a_compiler_imports_is_compiling(make_profile: MakeProfile) -> None:
+def test_an_import_below_a_compiler_is_compiling(make_profile: MakeProfile) -> None:
     found = _of(make_profile, [ROOT, MAIN, SCRIPT, COMPILING, IMPORTED], {3: 10, 4: 20})
     assert found == SetupTime(elapsed_ns=30, importing_ns=0, compiling_ns=30)
 
 
-def test_compiling_that_was_measured_counts_as_that_which_was_sampled(
+def test_measured_and_sampled_compiling_count_alike(
     make_profile: MakeProfile,
 ) -> None:
     jitted = Frame(FrameKind.OPERATOR, "jit(step)")
@@ -79,5 +79,5 @@ def test_other_threads_do_not_count(make_profile: MakeProfile) -> None:
     assert setup_time(_sampled(profile, {2: 5, 4: 100})) == SetupTime(5, 0, 0)
 
 
-def test_without_samples_nothing_is_known(make_profile: MakeProfile) -> None:
+def test_without_samples_there_is_no_setup_time(make_profile: MakeProfile) -> None:
     assert setup_time(make_profile([0, 0], [ROOT, MAIN], host_time_ns={1: 5})) is None

@@ -1,4 +1,4 @@
-"""A table that is named in the registry is shown everywhere, and each kind of frame has its place."""
+"""Every view shows each table of the registry, and each kind of frame has a layer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[3]
 
 
-def test_a_table_is_a_summary_and_a_line(
+def test_a_table_needs_a_summary_and_one_registry_line(
     make_profile: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def by_thread(profile: Any, metric: str, limit: int) -> Any:
@@ -52,12 +52,12 @@ def test_each_kind_of_frame_has_a_layer_and_the_number_of_the_native_core() -> N
     native = {
         re.sub(r"(?<!^)(?=[A-Z])", "_", name).upper(): int(value)
         for name, value in re.findall(r"\bk(\w+) = (\d+)", body)
-        if name != "Link"  # never leaves the core
+        if name != "Link"  # a kind that the core uses internally
     }
     assert native == {kind.name: kind.value for kind in FrameKind}
 
 
-def test_the_page_has_a_colour_for_each_layer_and_a_switch_for_those_that_may_be_left_out() -> None:
+def test_the_page_has_a_colour_for_each_layer_and_a_switch_for_each_optional_one() -> None:
     colors = (ROOT / "web/src/model/colors.ts").read_text("utf-8")
     palettes = re.findall(r"layers: \{(.*?)\}", colors, re.DOTALL)
     assert len(palettes) == 2

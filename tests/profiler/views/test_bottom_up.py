@@ -1,4 +1,4 @@
-"""Trees turned round, held against a dictionary of reversed paths."""
+"""Bottom-up trees, compared with a dictionary of reversed paths."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def chains(view: TopDown, turned: CallerTree) -> dict[tuple[int, ...], int]:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_every_chain_of_callers_has_the_cost_that_came_through_it(seed: int) -> None:
+def test_every_chain_of_callers_has_the_cost_of_the_calls_through_it(seed: int) -> None:
     profile = random_profile(1_500, seed=seed, depth=9)
     view = TopDown(profile, TreeOptions(library=True))
     exclusive = view.exclusive(profile.exclusive(METRIC))
@@ -44,7 +44,7 @@ def test_every_chain_of_callers_has_the_cost_that_came_through_it(seed: int) -> 
     assert turned.left_out == 0
 
 
-def test_what_costs_less_than_the_threshold_is_counted_but_not_built() -> None:
+def test_nodes_below_the_threshold_are_counted_but_not_built() -> None:
     profile = random_profile(1_500, depth=9)
     view = TopDown(profile, TreeOptions(library=True))
     exclusive = view.exclusive(profile.exclusive(METRIC))

@@ -49,7 +49,7 @@ def test_the_same_path_in_another_folder_is_the_same_node(make_profile: Any) -> 
     assert (of_after >= 0).sum() == 4
 
 
-def test_a_native_frame_of_a_library_elsewhere_is_the_same(make_profile: Any) -> None:
+def test_a_native_frame_is_the_same_for_a_library_in_another_folder(make_profile: Any) -> None:
     def native(folder: str) -> Any:
         frames = [
             Frame(FrameKind.ROOT, ""),

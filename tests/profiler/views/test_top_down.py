@@ -1,4 +1,4 @@
-"""Trees made for looking at, held against a slow and simple construction of the same."""
+"""Top-down trees, compared with a slow and simple construction."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_split_by_rank(make_profile: Any) -> None:
 @pytest.mark.parametrize(
     "name", ["step 12", "rank 3", "cuda:0", "Thread-1", "device 0", "stream 7", "MainThread"]
 )
-def test_the_name_of_a_scope_makes_no_dimension(make_profile: Any, name: str) -> None:
+def test_the_name_of_a_scope_does_not_make_a_dimension(make_profile: Any, name: str) -> None:
     frames = [
         Frame(FrameKind.ROOT, ""),
         Frame(FrameKind.THREAD, "MainThread"),
@@ -174,7 +174,7 @@ def test_collapse_merges_what_a_function_calls_into_it(make_profile: Any) -> Non
     assert not any("Linear 'net'/" in path for path in shown)
 
 
-def test_drop_leaves_a_function_out_with_its_cost(make_profile: Any) -> None:
+def test_drop_removes_a_function_and_its_cost(make_profile: Any) -> None:
     assert paths(edited(program(make_profile), ("drop", "Linear 'net'")))["all"] == 7
 
 
@@ -193,12 +193,12 @@ def test_root_keeps_one_subtree(make_profile: Any) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "hide", "hide:", "hide:x", "hide:-1", "paint:3"])
-def test_edits_that_cannot_be_read_are_refused(text: str) -> None:
+def test_malformed_edits_are_refused(text: str) -> None:
     with pytest.raises(QueryError, match="cannot read the edit"):
         Edit.parse(text)
 
 
-def test_edits_of_frames_that_are_not_there_are_refused(make_profile: Any) -> None:
+def test_edits_of_missing_frames_are_refused(make_profile: Any) -> None:
     with pytest.raises(QueryError, match="no frame 99"):
         TopDown(program(make_profile), TreeOptions(edits=(Edit("hide", 99),)))
 
@@ -233,7 +233,7 @@ def test_nothing_is_lost_or_counted_twice(options: TreeOptions, seed: int) -> No
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_merged_tree_is_the_one_a_dictionary_of_paths_gives(seed: int) -> None:
+def test_the_merged_tree_equals_a_dictionary_of_paths(seed: int) -> None:
     profile = random_profile(2_000, seed=seed, depth=10)
     options = TreeOptions(library=True, hidden=frozenset({Layer.MODULE}))
     expected: dict[tuple[tuple[int, str, str], ...], int] = defaultdict(int)

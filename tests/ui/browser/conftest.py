@@ -60,8 +60,8 @@ class Opened:
     Attributes:
         page: the page.
         profile: what it shows, read through the Python API.
-        address: where it is.
-        errors: what the page's console complained of.
+        address: the address of the page.
+        errors: the errors on the page's console.
     """
 
     page: Page
@@ -86,7 +86,7 @@ class Opened:
         return self.page.evaluate("async (q) => (await fetch('api/' + q)).json()", question)
 
     def question(self, what: str = "flame") -> str:
-        """Return the last question of a kind that the page asked."""
+        """Return the last question of a kind that the page sent."""
         asked = "performance.getEntriesByType('resource').map((each) => each.name)"
         urls: list[str] = [each for each in self.page.evaluate(asked) if f"/api/{what}?" in each]
         return urls[-1].partition("/api/")[2]
@@ -96,7 +96,7 @@ class Opened:
         return int(self.page.evaluate("new URLSearchParams(location.hash.slice(1)).get('func')"))
 
     def box(self, name: str, question: str = "flame") -> tuple[float, float]:
-        """Return where the widest box of a name is drawn, at no zoom."""
+        """Return the position of the widest box of a name, without zoom."""
         answer = self.ask(question)
         nodes, names = answer["nodes"], answer["functions"]["name"]
         left: list[int] = []
@@ -120,7 +120,7 @@ class Opened:
 
 @pytest.fixture(scope="session")
 def profiles(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """Return profiles of two runs of an example, of unlike length."""
+    """Return profiles of two runs of an example, of different length."""
     folder = tmp_path_factory.mktemp("profiles")
     made = []
     for name, steps in (("short", "3"), ("long", "9")):
@@ -146,7 +146,7 @@ def browser() -> Iterator[Browser]:
 
 @contextlib.contextmanager
 def serving(*paths: Path) -> Iterator[str]:
-    """Run `deepcontext view` as a person does, and yield the address it prints."""
+    """Run `deepcontext view` as a user does, and yield the address it prints."""
     command = [sys.executable, "-m", "deepcontext", "view", "--no-browser", *map(str, paths)]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
@@ -169,7 +169,7 @@ def address(profiles: tuple[Path, Path]) -> Iterator[str]:
 def open_page(
     browser: Browser, address: str, profile: Profile, **settings: Any
 ) -> Iterator[Opened]:
-    """Open a page that may talk to nothing but its own server."""
+    """Open a page that can reach only its own server."""
     settings = {"viewport": {"width": 1280, "height": 800}, **settings}
     context = browser.new_context(**settings)
     own = address.partition("#")[0].rsplit("/", 2)[0] if address.startswith("http") else "file://"
@@ -202,7 +202,7 @@ def open_page(
 
 @pytest.fixture
 def opened(browser: Browser, address: str, profiles: tuple[Path, Path]) -> Iterator[Opened]:
-    """Open the page of the first profile; the test fails when the console complains."""
+    """Open the page of the first profile; the test fails if the console has errors."""
     with open_page(browser, address, Profile.load(profiles[0])) as each:
         each.go()
         each.page.wait_for_selector("canvas")

@@ -1,4 +1,4 @@
-"""Controls that `test_views.py` does not drive, and data that no view was written for."""
+"""Controls that `test_views.py` does not test, and data without a view of its own."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def largest_context(profile: Profile, name: str) -> int:
     return int(nodes[np.argmax(profile.inclusive(METRIC)[nodes])])
 
 
-def test_keys_change_what_the_address_says(opened: Opened) -> None:
+def test_keys_change_the_address(opened: Opened) -> None:
     opened.page.locator("canvas").focus()
     for key, part in (("h", "library=1"), ("l", "lines=1"), ("t", "order=size"), ("k", "phase")):
         opened.page.keyboard.press(key)
@@ -48,7 +48,7 @@ def test_keys_change_what_the_address_says(opened: Opened) -> None:
     opened.page.wait_for_selector(".details")
 
 
-def test_the_largest_comes_first_when_asked_to(opened: Opened) -> None:
+def test_children_can_be_ordered_by_size(opened: Opened) -> None:
     opened.go("shape=tree&order=size&library=1&lines=1")
     opened.page.wait_for_selector(".grid-row")
     rows: list[str] = []
@@ -56,7 +56,7 @@ def test_the_largest_comes_first_when_asked_to(opened: Opened) -> None:
         rows = opened.page.locator(
             f".grid-row[aria-level='{level}'] .value-share"
         ).all_inner_texts()
-        if len(rows) > 1:  # the children of one node, as each level above has one only
+        if len(rows) > 1:  # the children of one node, because each level above has one only
             break
     shares = [float(text.removeprefix("< ").removesuffix(" %")) for text in rows]
     assert len(shares) > 1
@@ -79,7 +79,7 @@ def test_the_theme_is_kept(opened: Opened) -> None:
     assert opened.page.evaluate(theme) == "light"
 
 
-def test_next_and_previous_match_go_round(opened: Opened) -> None:
+def test_next_and_previous_match_wrap_around(opened: Opened) -> None:
     opened.page.fill("input[type=search]", "addmm")
     count = opened.page.locator(".search-count")
     count.wait_for()
@@ -115,7 +115,7 @@ def test_the_wheel_zooms_where_the_mouse_is(opened: Opened) -> None:
         assert opened.text(".tooltip .tip-name") == before == "Linear 'fc2'"
 
 
-def test_a_table_can_be_sorted_searched_and_left_for_the_source(opened: Opened) -> None:
+def test_a_table_can_be_sorted_and_searched_and_leads_to_the_source(opened: Opened) -> None:
     opened.go("view=table&by=line")
     opened.page.wait_for_selector(".flat tbody tr")
     opened.page.click("th >> text=contexts")
@@ -137,12 +137,12 @@ def test_a_table_can_be_sorted_searched_and_left_for_the_source(opened: Opened) 
     assert script[hottest.line - 1].strip() in marked.inner_text()
 
 
-def test_a_sandwich_has_the_function_s_cost_and_can_be_a_table(opened: Opened) -> None:
+def test_a_sandwich_has_the_functions_cost_and_can_be_a_table(opened: Opened) -> None:
     profile = opened.profile
     opened.go("view=table")
     opened.page.click(".flat >> text=aten::addmm")
     opened.page.wait_for_selector("canvas")
-    # The box stands for the function wherever it is called: not for one of its contexts.
+    # The box represents the function in all its calling contexts, not in one of them.
     query = profile.query().name("aten::addmm")
     details = opened.text(".details")
     assert format_value(query.total(METRIC, inclusive=True), "ns") in details
@@ -247,7 +247,7 @@ def spread_out(open_on: OpenOn, make_profile: Any, tmp_path: Path) -> Iterator[O
 
 def test_the_tree_of_a_merged_profile_can_be_split_by_rank(spread_out: Opened) -> None:
     spread_out.go("shape=tree")
-    # Threads are shown at first, and by no other dimension: only then the rows stay as they are.
+    # At first the tree is split by thread: wait, because the rows change while it loads.
     spread_out.page.wait_for_selector(".grid-row:has-text('MainThread')")
     spread_out.page.select_option(".field:has-text('Split by') select", "rank")
     spread_out.page.wait_for_selector(".grid-row:has-text('MainThread')", state="detached")
@@ -261,7 +261,7 @@ def test_the_tree_of_a_merged_profile_can_be_split_by_rank(spread_out: Opened) -
         assert format_value(value, "ns") in row
 
 
-def test_a_thread_less_tree_begins_with_what_ran(opened: Opened) -> None:
+def test_a_tree_without_threads_begins_with_the_module(opened: Opened) -> None:
     opened.page.select_option(".field:has-text('Split by') select", "none")
     opened.page.click("text=Tree")
     opened.page.wait_for_function(
@@ -273,7 +273,7 @@ def test_a_thread_less_tree_begins_with_what_ran(opened: Opened) -> None:
     assert row.locator(".tree-name").inner_text().strip().endswith("<module>")
 
 
-def test_what_no_view_was_written_for_is_shown(
+def test_data_without_a_view_of_its_own_is_shown(
     open_on: OpenOn, profiles: tuple[Path, Path], tmp_path: Path
 ) -> None:
     profile = Profile.load(profiles[0])

@@ -45,7 +45,7 @@ def test_one_file_works_from_disk_with_the_network_off(
         opened.status(format_value(int(profile.exclusive(METRIC).sum()), "ns"))
         opened.page.locator(".details .numbers button:has-text('elapsed time')").click()
         opened.status(format_value(int(profile.exclusive("elapsed_time_ns").sum()), "ns"))
-        # The list of measures stays, to go on from there.
+        # The list of measures stays, so that the user can choose another.
         opened.page.locator(".details .numbers button:has-text('host time')").first.click()
         opened.status(format_value(int(profile.exclusive(METRIC).sum()), "ns"))
         backward = next(r.value for r in by_phase(profile) if r.phase.label == "backward")
@@ -54,7 +54,7 @@ def test_one_file_works_from_disk_with_the_network_off(
         opened.page.click("text=hide library")
         opened.page.wait_for_timeout(200)
         opened.status(format_value(backward, "ns"))
-        # Two switches are changed: a third needs the profile itself.
+        # Two switches are changed; the file has no answer for a third.
         assert opened.page.locator(".chip:has-text('module')").is_disabled()
         opened.page.keyboard.press("2")
         opened.page.wait_for_selector("main[aria-label='bottom-up'] canvas")
@@ -109,7 +109,7 @@ def test_script_in_names_and_paths_is_text(
                     opened.page.wait_for_timeout(250)
                     assert opened.page.evaluate("window.pwned") is None
                     assert opened.page.locator("img").count() == 0
-                # The edit names no frame of this profile, which is refused.
+                # The edit names a frame that this profile lacks, so the server refuses it.
                 opened.errors.clear()
 
 
@@ -142,7 +142,7 @@ def test_a_finding_leads_to_its_node(
         opened.page.wait_for_selector(f".details .numbers:has-text('{format_value(value, 'ns')}')")
 
 
-def test_a_file_that_changes_is_said_and_can_be_loaded_again(
+def test_a_file_that_changes_is_reported_and_can_be_loaded_again(
     open_on: OpenOn, profiles: tuple[Path, Path], tmp_path: Path
 ) -> None:
     from tests.ui.browser.conftest import serving
@@ -161,7 +161,7 @@ def test_a_file_that_changes_is_said_and_can_be_loaded_again(
         opened.status(format_value(int(longer.exclusive(METRIC).sum()), "ns"))
 
 
-def test_a_server_that_has_ended_is_said(open_on: OpenOn, profiles: tuple[Path, Path]) -> None:
+def test_a_server_that_has_ended_is_reported(open_on: OpenOn, profiles: tuple[Path, Path]) -> None:
     from tests.ui.browser.conftest import serving
 
     with serving(profiles[0]) as address:
@@ -175,7 +175,7 @@ def test_a_server_that_has_ended_is_said(open_on: OpenOn, profiles: tuple[Path, 
     context.__exit__(None, None, None)
 
 
-def test_a_wrong_address_is_refused_in_words(browser: Browser, address: str) -> None:
+def test_a_wrong_address_is_refused_with_the_reason(browser: Browser, address: str) -> None:
     page = browser.new_page()
     response = page.goto(address.rsplit("/", 2)[0] + "/guess/")
     assert response is not None

@@ -1,4 +1,4 @@
-"""What a person sees at any size: nothing out of sight, nothing blank, nothing without an answer."""
+"""The page at any size: nothing is hidden, nothing is blank, and every action has an effect."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Box = tuple[float, float, float, float]
 
 
 def box(part: Locator) -> Box:
-    """Return left, top, right and bottom of what is on the page."""
+    """Return left, top, right and bottom of a part of the page."""
     bounds = part.bounding_box()
     assert bounds is not None
     left, top = bounds["x"], bounds["y"]
@@ -40,7 +40,7 @@ def overlap(one: Box, other: Box) -> bool:
 
 
 @pytest.mark.parametrize("width", [1440, 1280, 1241, 1239, 1024, 900, 720])
-def test_every_view_and_button_is_in_sight(opened: Opened, width: int) -> None:
+def test_every_view_and_button_is_visible(opened: Opened, width: int) -> None:
     opened.page.set_viewport_size({"width": width, "height": 700})
     opened.page.fill(".search input", "mm")
     opened.page.wait_for_selector(".search-count")
@@ -54,7 +54,7 @@ def test_every_view_and_button_is_in_sight(opened: Opened, width: int) -> None:
     assert [pair for pair in pairs if overlap(*pair)] == []
 
 
-def test_on_a_phone_nothing_overlaps_and_the_chosen_view_is_in_sight(opened: Opened) -> None:
+def test_on_a_phone_nothing_overlaps_and_the_chosen_view_is_visible(opened: Opened) -> None:
     opened.page.set_viewport_size({"width": 390, "height": 844})
     select = box(opened.page.locator(".brand select"))
     search = box(opened.page.locator(".search input"))
@@ -255,7 +255,7 @@ def test_library_files_without_cost_are_folded(opened: Opened) -> None:
     assert folded.first.is_visible()
 
 
-def test_what_a_collector_says_is_in_words_and_units(opened: Opened) -> None:
+def test_messages_of_collectors_are_in_words_and_units(opened: Opened) -> None:
     opened.go("view=trust")
     row = opened.page.locator("tr:has(th:text-is('cpu sampling'))")
     row.wait_for()
@@ -282,7 +282,7 @@ def test_escape_zooms_out_wherever_the_focus_is(opened: Opened) -> None:
     opened.page.wait_for_timeout(400)
     zoomed = opened.page.url
     assert "zoom=" in zoomed
-    # A link to the same place, where nothing has the focus.
+    # A link to the same address, where nothing has the focus.
     opened.go(zoomed.partition("#")[2])
     opened.page.wait_for_selector("canvas")
     opened.page.wait_for_timeout(400)
@@ -341,7 +341,7 @@ def test_names_of_deep_rows_can_be_read(
         assert name.evaluate("(each) => each.scrollWidth <= each.clientWidth")
 
 
-def test_what_was_looked_at_is_there_after_a_reload(opened: Opened) -> None:
+def test_the_view_is_the_same_after_a_reload(opened: Opened) -> None:
     x, y = opened.box("aten::addmm")
     opened.page.mouse.click(x, y)
     opened.page.wait_for_selector(".details h2:has-text('aten::addmm')")

@@ -1,4 +1,4 @@
-"""Every view and control of the page on a real profile, its numbers held against the Python API."""
+"""Every view and control of the page on a real profile, with the numbers of the Python API."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def total(opened: Opened) -> int:
     return int(opened.profile.exclusive(METRIC).sum())
 
 
-def test_the_graph_says_the_program_s_total(opened: Opened) -> None:
+def test_the_graph_shows_the_total_of_the_program(opened: Opened) -> None:
     opened.status(format_value(total(opened), "ns"))
     assert "short.dcprof" in opened.page.title()
     shown = re.search(r"([\d,]+) nodes shown", opened.text(".status"))
@@ -38,13 +38,13 @@ def test_the_graph_says_the_program_s_total(opened: Opened) -> None:
     assert shown[1] == format_count(len(opened.ask("flame")["nodes"]["depth"]))
 
 
-def test_a_click_zooms_in_and_tells_the_node_s_numbers(opened: Opened) -> None:
+def test_a_click_zooms_in_and_shows_the_numbers_of_the_node(opened: Opened) -> None:
     opened.page.mouse.click(*opened.box("Linear 'fc2'"))
     opened.page.wait_for_selector(".details .numbers")
     value = opened.profile.query().name("Linear 'fc2'").total(METRIC, inclusive=True)
     row = opened.text(".details .numbers tr.chosen")
     assert "Linear 'fc2'" in opened.text(".details h2")
-    # Evaluation calls the module, too, from another place.
+    # Evaluation calls the module, too, from another line.
     assert opened.ask("find?text=" + "Linear 'fc2'")["value"] == value
     assert format_share(1) not in row
     assert "zoom=" in opened.page.url
@@ -53,7 +53,7 @@ def test_a_click_zooms_in_and_tells_the_node_s_numbers(opened: Opened) -> None:
     assert "zoom=" not in opened.page.url
 
 
-def test_the_tooltip_tells_mean_and_deviation(opened: Opened) -> None:
+def test_the_tooltip_shows_mean_and_deviation(opened: Opened) -> None:
     # With lines and library frames each node of the profile has a box of its own.
     opened.go("lines=1&library=1")
     opened.page.wait_for_selector("canvas")
@@ -79,7 +79,7 @@ def test_the_tooltip_tells_mean_and_deviation(opened: Opened) -> None:
 
 
 @pytest.mark.parametrize("phase", ["forward", "backward", "optimizer"])
-def test_one_phase_is_counted(opened: Opened, phase: str) -> None:
+def test_the_graph_can_be_limited_to_one_phase(opened: Opened, phase: str) -> None:
     values = {row.phase.label: row.value for row in by_phase(opened.profile)}
     opened.page.select_option(".field:has-text('Phase') select", phase)
     opened.status(format_value(values[phase], "ns"))
@@ -184,7 +184,7 @@ def test_keys_edit_the_selected_node(opened: Opened, key: str, verb: str) -> Non
         opened.status(format_value(total(opened), "ns"))
 
 
-def test_the_tree_table_says_the_same_as_the_graph(opened: Opened) -> None:
+def test_the_tree_table_has_the_same_values_as_the_graph(opened: Opened) -> None:
     opened.page.keyboard.press("v")
     opened.page.wait_for_selector(".grid-row")
     first = opened.page.locator(".grid-row").first.inner_text()
@@ -228,7 +228,7 @@ def test_a_table_row_leads_to_callers_and_callees(opened: Opened) -> None:
 def test_bottom_up_begins_with_the_costliest_function(opened: Opened) -> None:
     opened.go("view=bottom-up&shape=tree")
     opened.page.wait_for_selector(".grid-row")
-    # Not of operators alone: on a busy machine a scope may take more by itself than any of them.
+    # All functions, because on a busy machine a scope may have more exclusive time than any operator.
     largest = max(opened.ask("table")["rows"], key=lambda each: each["exclusive"])
     row = opened.page.locator(".grid-row[aria-level='2']").first.inner_text()
     assert largest["name"] in row
@@ -276,14 +276,14 @@ def test_two_profiles_are_compared(opened: Opened, profiles: tuple[Path, Path]) 
     assert opened.page.locator("canvas").count() == 2
 
 
-def test_the_second_profile_can_be_looked_at(opened: Opened, profiles: tuple[Path, Path]) -> None:
+def test_the_second_profile_can_be_opened(opened: Opened, profiles: tuple[Path, Path]) -> None:
     from deepcontext.profiler.model.profile import Profile
 
     opened.page.select_option("select[aria-label=Profile]", "1")
     opened.status(format_value(int(Profile.load(profiles[1]).exclusive(METRIC).sum()), "ns"))
 
 
-def test_arrow_keys_move_and_are_spoken(opened: Opened) -> None:
+def test_arrow_keys_move_the_selection_and_are_announced(opened: Opened) -> None:
     opened.page.locator("canvas").focus()
     for _ in range(3):
         opened.page.keyboard.press("ArrowDown")
@@ -310,7 +310,7 @@ def test_number_keys_change_the_view(opened: Opened, key: str, view: str) -> Non
     opened.page.wait_for_selector(f"main[aria-label='{view}']")
 
 
-def test_everything_that_can_be_used_has_a_name_and_can_be_reached(opened: Opened) -> None:
+def test_every_control_has_a_name_and_can_be_reached(opened: Opened) -> None:
     for view in ("flame", "table", "source", "compare", "trust"):
         opened.go(f"view={view}")
         opened.page.wait_for_timeout(200)
@@ -332,7 +332,7 @@ def test_everything_that_can_be_used_has_a_name_and_can_be_reached(opened: Opene
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_texts_can_be_read(
+def test_texts_have_enough_contrast(
     open_on: Callable[..., object], address: str, profiles: tuple[Path, Path], scheme: str
 ) -> None:
     with open_on(address, None, color_scheme=scheme) as opened:  # type: ignore[attr-defined]

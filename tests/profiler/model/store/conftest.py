@@ -1,4 +1,4 @@
-"""A small profile file, and how to change what it holds."""
+"""A small profile file, and functions that change its content."""
 
 from __future__ import annotations
 
@@ -60,13 +60,13 @@ def small_profile() -> Profile:
 
 @pytest.fixture(scope="session")
 def small_file(small_profile: Profile) -> bytes:
-    """The content of its file."""
+    """Return the content of the file of `small_profile`."""
     return small_profile.to_bytes()
 
 
 @pytest.fixture(scope="session")
 def body_of() -> Callable[[bytes], Any]:
-    """Return a function that parses the body of a sound file, for a test to change."""
+    """Return a function that parses the body of a valid file, so that a test can change it."""
 
     def parse(content: bytes) -> Any:
         outer: Any = message_class("ProfileFile").FromString(content)
@@ -77,7 +77,7 @@ def body_of() -> Callable[[bytes], Any]:
 
 @pytest.fixture(scope="session")
 def file_with() -> Callable[..., bytes]:
-    """Return a function that frames a body: a message or bytes, its checksum right by default."""
+    """Return a function that frames a body (a message or bytes), with a correct checksum by default."""
 
     def frame(body: Any, **outer: Any) -> bytes:
         content = body if isinstance(body, bytes) else body.SerializeToString()
@@ -96,7 +96,7 @@ def file_with() -> Callable[..., bytes]:
 
 @pytest.fixture(scope="session")
 def decode_all() -> Callable[[Profile], None]:
-    """Return a function that asks a profile for everything it decodes late."""
+    """Return a function that makes a profile decode everything that it decodes lazily."""
 
     def decode(profile: Profile) -> None:
         for name in profile.metrics:

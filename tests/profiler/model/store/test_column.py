@@ -1,4 +1,4 @@
-"""Decoding of columns; nothing is allocated for sizes that cannot be true."""
+"""Decoding of columns; nothing is allocated for impossible sizes."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_what_the_encoder_writes_is_read_back(type_name: str, count: int) -> Non
         (column(bytes(8), 1, 2), "unknown encoding 2"),
     ],
 )
-def test_data_that_is_not_what_was_declared_is_refused(message: Any, error: str) -> None:
+def test_data_that_differs_from_its_declaration_is_refused(message: Any, error: str) -> None:
     with pytest.raises(ColumnError, match=f"'total': .*{error}"):
         decode_column("total", message)
 
@@ -69,12 +69,14 @@ def test_data_that_is_not_what_was_declared_is_refused(message: Any, error: str)
         (column(b"", 2**63, RAW), 2**63, f"more than {MAX_EXPANSION} times"),
     ],
 )
-def test_a_column_that_is_not_of_its_table_is_refused(message: Any, rows: int, error: str) -> None:
+def test_a_column_that_does_not_fit_its_table_is_refused(
+    message: Any, rows: int, error: str
+) -> None:
     with pytest.raises(ColumnError, match=error):
         check_table({"total": message}, {"total": "INT64"}, rows)
 
 
-def test_a_type_that_this_build_does_not_know_is_refused() -> None:
+def test_an_unknown_type_is_refused() -> None:
     message = column(bytes(8), 1, RAW)
     message.type = 77
     with pytest.raises(ColumnError, match="type 77, expected INT64"):
@@ -89,7 +91,7 @@ def test_a_decompression_bomb_is_refused_before_it_is_inflated() -> None:
     tracemalloc.start()
     with pytest.raises(ColumnError, match=f"declare {size} decoded bytes"):
         check_table({"total": column(bomb, size // 8, ZLIB)}, {"total": "INT64"}, size // 8)
-    # One that declares less than it holds is given up where it passes what it declared.
+    # Decoding of data that declares less than it holds stops at the declared size.
     with pytest.raises(ColumnError, match="does not end where 8000 bytes end"):
         decode_column("total", column(bomb, 1000, ZLIB))
     _, peak = tracemalloc.get_traced_memory()
@@ -99,9 +101,7 @@ def test_a_decompression_bomb_is_refused_before_it_is_inflated() -> None:
 
 @pytest.mark.parametrize("shape", ["chain", "star", "comb"])
 @pytest.mark.parametrize("level", [1, 9])
-def test_the_most_regular_trees_stay_far_from_the_limit_of_expansion(
-    shape: str, level: int
-) -> None:
+def test_the_most_regular_trees_stay_far_below_the_expansion_limit(shape: str, level: int) -> None:
     node = np.arange(1, 200_000)
     above = {"chain": node - 1, "star": node * 0, "comb": node - 1 - (node + 1) % 2}[shape]
     zeros = np.zeros(len(node) + 1, np.uint8)
@@ -110,7 +110,7 @@ def test_the_most_regular_trees_stay_far_from_the_limit_of_expansion(
     assert expansion(columns, level) < MAX_EXPANSION / 4
 
 
-def test_a_metric_whose_rows_are_all_equal_stays_far_from_it_too() -> None:
+def test_a_metric_with_equal_rows_stays_far_below_the_expansion_limit() -> None:
     # Ids, then count, total, minimum, maximum and m2.
     columns = [np.arange(200_000, dtype=np.uint32), *[np.zeros(200_000, np.int64)] * 5]
     assert expansion(columns, level=9) < MAX_EXPANSION / 4

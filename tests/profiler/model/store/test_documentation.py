@@ -1,4 +1,4 @@
-"""The program in docs/formats/profile.md reads a real file, with generated code and without us."""
+"""The program in docs/formats/profile.md reads a real file with generated code alone."""
 
 from __future__ import annotations
 

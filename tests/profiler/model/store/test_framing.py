@@ -1,4 +1,4 @@
-"""The outer message: foreign, cut, damaged and newer files."""
+"""The outer message: foreign, truncated, damaged and newer files."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def test_an_empty_file_is_refused() -> None:
 
 
 @pytest.mark.parametrize("content", [b"{}", b"\x7fELF\x02\x01\x01", b"PK\x03\x04" * 100, b"\x0a"])
-def test_a_foreign_file_is_refused_without_its_content(content: bytes) -> None:
+def test_the_error_for_a_foreign_file_does_not_quote_it(content: bytes) -> None:
     text = refusal(content)
-    if content == b"\x0a":  # that might be the beginning of a profile
+    if content == b"\x0a":  # could be the beginning of a profile
         assert "at offset 1 of 1 bytes: the file ends inside the header" in text
     else:
         assert "not a profile; name a file written by 'deepcontext profile' or" in text
@@ -53,7 +53,7 @@ def test_a_newer_major_version_is_refused_whatever_its_body_holds(
     assert "format version 2.7, this build reads up to 1.x; upgrade deepcontext" in text
 
 
-def test_major_version_zero_is_damage(file_with: Callable[..., bytes]) -> None:
+def test_major_version_zero_is_refused_as_damage(file_with: Callable[..., bytes]) -> None:
     assert "field 'major' or 'minor'" in refusal(file_with(b"", major=0))
 
 
@@ -89,7 +89,7 @@ def test_damage_is_named_with_its_offset(small_file: bytes, tail: bytes, message
     assert len(small_file) <= offset <= len(small_file) + 1
 
 
-def test_a_body_that_does_not_fit_its_checksum_is_refused(file_with: Callable[..., bytes]) -> None:
+def test_a_body_with_a_wrong_checksum_is_refused(file_with: Callable[..., bytes]) -> None:
     text = refusal(file_with(b"", body_crc32=7))
     assert "the checksum of field 'body' is 0x00000000, the file declares 0x00000007" in text
 

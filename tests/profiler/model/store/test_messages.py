@@ -1,4 +1,4 @@
-"""The schema's table against its documented contract, `profile.proto`."""
+"""The schema's table equals its documented contract, `profile.proto`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_the_table_equals_the_compiled_proto_file(tmp_path: Path) -> None:
 
 
 def clear_json_names(message: descriptor_pb2.DescriptorProto) -> None:
-    """Forget the names that the compiler derives for JSON."""
+    """Remove the names that the compiler derives for JSON."""
     for field in message.field:
         field.ClearField("json_name")
     for nested in message.nested_type:
@@ -62,7 +62,7 @@ def test_protobuf_writes_what_the_encoder_of_the_session_writes(
 ) -> None:
     outer: Any = message_class("ProfileFile").FromString(small_file)
     assert (outer.format, outer.major, outer.minor) == (schema.FORMAT, 1, schema.MINOR)
-    # Zeros are left out by protobuf and written by the encoder: they mean the same.
+    # Protobuf omits zeros and the encoder writes them; both mean the same.
     again = message_class("ProfileBody").FromString(body_of(small_file).SerializeToString())
     assert again == body_of(small_file)
 

@@ -1,4 +1,4 @@
-"""Merged profiles of format 1.0 have ranks, too; a program's scopes never become any."""
+"""Merged profiles of format 1.0 have ranks, too; a program's scopes never become ranks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OPERATOR = Frame(FrameKind.OPERATOR, "aten::mm")
 
 
 def test_ranks_of_an_old_merged_file_are_ranks(make_profile: MakeProfile) -> None:
-    """As format 1.0 had it: a scope above each tree; the first has a scope of the same name."""
+    """Format 1.0 put a scope above each tree; here the first tree has a scope of the same name."""
     old = make_profile(
         [0, 0, 1, 2, 3, 0, 5, 6],
         [ROOT, SCOPE, THREAD, SCOPE, OPERATOR, Frame(FrameKind.SCOPE, "rank 12"), THREAD, OPERATOR],
@@ -37,7 +37,7 @@ def test_ranks_of_an_old_merged_file_are_ranks(make_profile: MakeProfile) -> Non
     assert rank_summary.rank_nodes(again) == ((0, 1), (12, 5))
 
 
-def test_other_scopes_below_the_root_stay_what_they_are(make_profile: MakeProfile) -> None:
+def test_other_scopes_below_the_root_stay_scopes(make_profile: MakeProfile) -> None:
     names = ["rank", "rank x", "rank " + "9" * 30, "rank \u0663"]
     old = make_profile(
         [0] * 5,

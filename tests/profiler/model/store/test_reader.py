@@ -1,4 +1,4 @@
-"""Reading a profile file: damage anywhere gives the profile or one clear error, nothing else."""
+"""Reading a damaged profile file gives the profile or one clear error, nothing else."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_file_cut_at_any_offset_is_refused(small_file: bytes) -> None:
             read(small_file[:size])
 
 
-def test_a_file_with_any_bit_flipped_is_refused_or_the_same(
+def test_a_file_with_any_bit_flipped_is_refused_or_read_unchanged(
     small_file: bytes, small_profile: Profile, assert_same_profile: SameProfile
 ) -> None:
     accepted = 0
@@ -48,11 +48,11 @@ def test_a_file_with_any_bit_flipped_is_refused_or_the_same(
         else:
             accepted += 1
             assert_same_profile(profile, small_profile)
-    # The minor version, which does not matter, has 8 bits, and its tag can name unknown fields.
+    # Flips in the minor version (8 bits) change nothing; flips in its tag can name unknown fields.
     assert 0 < accepted < 16
 
 
-def test_a_body_with_any_byte_inverted_is_refused_or_sound(
+def test_a_body_with_any_byte_inverted_is_refused_or_valid(
     small_file: bytes,
     body_of: Callable[[bytes], Any],
     file_with: Callable[..., bytes],
@@ -71,7 +71,7 @@ def test_a_body_with_any_byte_inverted_is_refused_or_sound(
     assert refused > len(body) / 4
 
 
-def test_a_body_cut_at_any_offset_is_refused_or_sound(
+def test_a_body_cut_at_any_offset_is_refused_or_valid(
     small_file: bytes,
     body_of: Callable[[bytes], Any],
     file_with: Callable[..., bytes],
@@ -198,7 +198,7 @@ def test_rows_that_do_not_ascend_are_refused() -> None:
         profile.inclusive("cost_ns")
 
 
-def test_a_body_that_is_no_message_is_refused(file_with: Callable[..., bytes]) -> None:
+def test_a_body_that_is_not_a_message_is_refused(file_with: Callable[..., bytes]) -> None:
     for body in (b"\xff", b"\x0a\xff", b"\x0a\x02\xff\xfe", b"\x12\x01\x0a"):
         with pytest.raises(ProfileDataError, match="field body: not a ProfileBody message"):
             read(file_with(body))
@@ -230,7 +230,7 @@ def test_unknown_fields_of_the_body_are_ignored(
     assert_same_profile(read(file_with(body)), small_profile)
 
 
-def test_metrics_are_decoded_when_asked_for(
+def test_metrics_are_decoded_on_first_use(
     small_file: bytes, body_of: Callable[[bytes], Any], file_with: Callable[..., bytes]
 ) -> None:
     body = body_of(small_file)

@@ -1,4 +1,4 @@
-"""Metrics of older profiles are found by the names they have now."""
+"""Metrics of older profiles have their current names."""
 
 from __future__ import annotations
 
