@@ -392,7 +392,8 @@ def test_every_rank_of_a_job_writes_a_file_of_its_own(
         ({}, None),
         ({"RANK": "0", "WORLD_SIZE": "1"}, None),
         ({"RANK": "1", "WORLD_SIZE": "2", "SLURM_PROCID": "0", "SLURM_NTASKS": "8"}, Rank(1, 2)),
-        ({"SLURM_PROCID": "3", "SLURM_NTASKS": "4"}, Rank(3, 4)),
+        ({"SLURM_PROCID": "3", "SLURM_NTASKS": "4", "SLURM_STEP_ID": "0"}, Rank(3, 4)),
+        ({"SLURM_PROCID": "0", "SLURM_NTASKS": "4"}, None),  # a batch script
         ({"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2"}, Rank(1, 2)),
         ({"RANK": "high", "WORLD_SIZE": "2"}, None),
         ({"RANK": "1"}, None),

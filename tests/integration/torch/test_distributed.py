@@ -98,6 +98,9 @@ def test_two_ranks(script: Any) -> None:
         recording = script.recording(f"rank{rank}.dcprof")
         check_rank(recording)
         check_asynchronous_scopes(recording)
+        # The launcher said nothing, and the group is gone when the profile is written.
+        run = recording.profile.run
+        assert (run.rank, run.ranks, run.rank_source) == (rank, 2, "torch.distributed")
     assert sorted(p for p in os.listdir(script.folder) if p.endswith(".dcprof")) == [  # noqa: PTH208
         "rank0.dcprof",
         "rank1.dcprof",

@@ -33,6 +33,7 @@ from deepcontext.profiler.format.status import Outcome, Status
 from deepcontext.profiler.recording.collector import Availability, PhaseRule
 from deepcontext.profiler.recording.import_hook import ImportHook
 from deepcontext.profiler.recording.options import SessionOptions
+from deepcontext.profiler.recording.rank import Rank
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -111,6 +112,14 @@ class JaxPrograms:
         self._hook.cancel()
         if self._parts is not None:
             self._parts.uninstall()
+
+    def rank(self) -> Rank | None:
+        """Return the rank of this process in `jax.distributed`."""
+        state = getattr(sys.modules.get("jax._src.distributed"), "global_state", None)
+        number, of = getattr(state, "process_id", None), getattr(state, "num_processes", None)
+        if not isinstance(number, int) or not isinstance(of, int) or of <= 1:
+            return None
+        return Rank(number, of, "jax.distributed")
 
     def on_step(self) -> None:
         """Look at the memory of arrays at the end of a step."""

@@ -14,6 +14,7 @@ from deepcontext import _native
 from deepcontext.collectors.shared.import_outcome import lateness, not_started
 from deepcontext.collectors.shared.internal_thread import run_in_internal_thread
 from deepcontext.collectors.torch.modules import ModuleNames
+from deepcontext.collectors.torch.process_group import DefaultGroup
 from deepcontext.errors import EnvironmentProblem
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.status import Outcome, Status
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from deepcontext.profiler.format.metric import MetricDescriptor
+    from deepcontext.profiler.recording.rank import Rank
 
 _SCOPE_PLUMBING = (
     ("torch/autograd/profiler.py", "record_function.__enter__"),
@@ -103,6 +105,7 @@ class TorchOperators:
         self._options = SessionOptions()
         self._hook = ImportHook("torch", self._attach, self._refuse)
         self._modules = ModuleNames()
+        self._group = DefaultGroup()
         self._version = ""
         self._refusal = ""
         self._shapes_refusal = ""
@@ -129,6 +132,7 @@ class TorchOperators:
     def _attach(self) -> None:
         """Start the observer in a process that has just loaded torch."""
         self._version = _version()
+        self._group.start()
         try:
             layout = _layout()
         except EnvironmentProblem as problem:
@@ -157,8 +161,13 @@ class TorchOperators:
     def stop(self) -> None:
         """Remove the observer, or stop waiting for torch."""
         self._hook.cancel()
+        self._group.stop()
         _native.torch_stop()
         self._modules.stop()
+
+    def rank(self) -> Rank | None:
+        """Return the rank of this process in `torch.distributed`."""
+        return self._group.rank()
 
     def settle(self) -> None:
         """Name the modules seen so far."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 FORMAT = "deepcontext profile"
 MAJOR = 1
-MINOR = 2
+MINOR = 3
 PACKAGE = "deepcontext.profile.v1"
 # The first field of every file, a string of 19 bytes.
 MAGIC = b"\x0a\x13" + FORMAT.encode()
@@ -129,6 +129,10 @@ MESSAGES: dict[str, tuple[Field, ...]] = {
         Field("ranks", 20, "int64"),
         Field("parent_pid", 21, "int64"),
         Field("process_name", 22, "string"),
+        Field("rank_source", 23, "string"),
+        Field("attempt", 24, "int64"),
+        Field("local_rank", 25, "int64"),
+        Field("local_ranks", 26, "int64"),
     ),
     "TrustReport": (
         Field("collectors", 1, "CollectorReport", Shape.REPEATED),

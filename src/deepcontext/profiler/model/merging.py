@@ -239,6 +239,8 @@ def _run(parts: Sequence[Part]) -> RunInfo:
         steps=max(run.steps for run in runs),
         rank=ALL_RANKS,
         ranks=len(runs),
+        local_rank=0,
+        local_ranks=0,
     )
 
 

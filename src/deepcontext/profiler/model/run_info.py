@@ -42,6 +42,11 @@ class RunInfo:
         ranks: processes of the job, or processes merged; 0 for a program outside a job.
         parent_pid: process id of the process that started this one.
         process_name: name that `multiprocessing` gave the process; "" where it did not start it.
+        rank_source: who said which rank this is: a variable of the launcher, ``torch.distributed`` or
+            ``jax.distributed``; children of a rank inherit the variable.
+        attempt: how often the launcher had restarted the ranks when this process began.
+        local_rank: number of this process among the ranks of its machine, from 0.
+        local_ranks: ranks of the machine; 0 where the launcher does not say.
     """
 
     command: tuple[str, ...] = ()
@@ -66,3 +71,7 @@ class RunInfo:
     ranks: int = 0
     parent_pid: int = 0
     process_name: str = ""
+    rank_source: str = ""
+    attempt: int = 0
+    local_rank: int = 0
+    local_ranks: int = 0

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from deepcontext.profiler.format import metric, schema, wire
 from deepcontext.profiler.format.status import ERROR_MARK
-from deepcontext.profiler.recording.rank import current_rank
+from deepcontext.profiler.recording.rank import local_rank
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from deepcontext.profiler.format.metric import MetricDescriptor
     from deepcontext.profiler.format.status import Outcome
     from deepcontext.profiler.recording.collector import PhaseRule
+    from deepcontext.profiler.recording.rank import Rank
     from deepcontext.profiler.recording.usage import Usage
 
 # Distributions whose version a reader wants; looked up among the loaded modules only.
@@ -89,6 +90,7 @@ class Capture:
         options: how the session was set up.
         script: what the launcher was asked to run; "" when the program started the session itself.
         cwd: working directory at the start.
+        rank: which process of a job this is.
         notes: what a reader must know before trusting the figures.
         metrics: what the rows of the reading mean.
         sections: named payloads of the collectors.
@@ -107,6 +109,7 @@ class Capture:
     options: Mapping[str, object]
     script: str = ""
     cwd: str = ""
+    rank: Rank | None = None
     notes: Sequence[str] = ()
     metrics: Sequence[MetricDescriptor] = metric.KNOWN_METRICS
     sections: Mapping[str, bytes] = field(default_factory=dict)
@@ -149,7 +152,7 @@ class Capture:
         })
 
     def _run(self) -> dict[str, Any]:
-        rank = current_rank()
+        rank, local = self.rank, local_rank()
         return {
             "command": list(sys.orig_argv),
             "script": self.script,
@@ -166,6 +169,10 @@ class Capture:
             "options": {name: str(value) for name, value in self.options.items()},
             "rank": rank.number if rank else 0,
             "ranks": rank.of if rank else 0,
+            "rank_source": rank.source if rank else "",
+            "attempt": local.attempt,
+            "local_rank": local.number,
+            "local_ranks": local.of,
             "parent_pid": os.getppid(),
             "process_name": _process_name(),
             **asdict(self.usage),

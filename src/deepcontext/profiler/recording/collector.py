@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from deepcontext.profiler.format.metric import MetricDescriptor
     from deepcontext.profiler.format.status import Outcome
     from deepcontext.profiler.recording.options import SessionOptions
+    from deepcontext.profiler.recording.rank import Rank
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,15 @@ class ImportWaiter(Protocol):
 
     def notice_import(self) -> None:
         """Start now if the framework was loaded unnoticed: called before each snapshot."""
+        ...
+
+
+@runtime_checkable
+class RankSource(Protocol):
+    """A collector whose framework may know which process of a job this is."""
+
+    def rank(self) -> Rank | None:
+        """Return the rank; None for a single process. Called for each snapshot, on its thread."""
         ...
 
 

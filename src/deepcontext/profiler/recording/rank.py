@@ -1,25 +1,59 @@
 """Which process of a job this is, according to its launcher.
 
+What a framework says is more certain, and is asked first where a profile is written (`RankSource`).
 Imports nothing but the standard library: it is loaded into the profiled program.
 """
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-# (rank, number of ranks): torchrun and launchers like it, Open MPI, MPICH and Intel MPI, Slurm. The
-# launcher nearest to the program comes first, because Slurm may have started torchrun.
-_VARIABLES: Final = (
-    ("RANK", "WORLD_SIZE"),
-    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
-    ("PMI_RANK", "PMI_SIZE"),
-    ("SLURM_PROCID", "SLURM_NTASKS"),
+
+class _Launcher(NamedTuple):
+    """The variables that one kind of launcher sets; "" where it sets none."""
+
+    rank: str
+    ranks: str
+    local_rank: str = ""
+    local_ranks: str = ""
+    attempt: str = ""
+    needs: str = ""  # without this variable, the others do not count
+
+
+# The launcher nearest to the program comes first, because Slurm may have started torchrun.
+_LAUNCHERS: Final = (
+    # torchrun and launchers like it
+    _Launcher("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "TORCHELASTIC_RESTART_COUNT"),
+    # Open MPI, MVAPICH
+    _Launcher(
+        "OMPI_COMM_WORLD_RANK",
+        "OMPI_COMM_WORLD_SIZE",
+        "OMPI_COMM_WORLD_LOCAL_RANK",
+        "OMPI_COMM_WORLD_LOCAL_SIZE",
+    ),
+    _Launcher(
+        "MV2_COMM_WORLD_RANK",
+        "MV2_COMM_WORLD_SIZE",
+        "MV2_COMM_WORLD_LOCAL_RANK",
+        "MV2_COMM_WORLD_LOCAL_SIZE",
+    ),
+    # MPICH, Intel MPI
+    _Launcher("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"),
+    # Slurm sets the first two variables in a batch script, too, where they are not a rank.
+    _Launcher(
+        "SLURM_PROCID",
+        "SLURM_NTASKS",
+        "SLURM_LOCALID",
+        attempt="SLURM_RESTART_COUNT",
+        needs="SLURM_STEP_ID",
+    ),
+    _Launcher("FLUX_TASK_RANK", "FLUX_JOB_SIZE", "FLUX_TASK_LOCAL_ID"),
 )
 
 
@@ -30,21 +64,60 @@ class Rank:
     Attributes:
         number: the process, from 0.
         of: number of processes, at least 2.
+        source: who says so: a variable of the launcher, or a framework.
     """
 
     number: int
     of: int
+    source: str = field(default="", compare=False)
 
     def name(self, path: Path) -> Path:
         """Return the path that this process writes to in place of `path`: ``a.rank1.dcprof``."""
         return path.with_name(f"{path.stem}.rank{self.number}{path.suffix}")
 
 
+@dataclass(frozen=True, slots=True)
+class LocalRank:
+    """Where a launcher has put a process; 0 means unknown.
+
+    Attributes:
+        attempt: how often the launcher restarted the ranks before.
+        number: the process among the ranks of its machine, from 0.
+        of: number of ranks of the machine.
+    """
+
+    attempt: int = 0
+    number: int = 0
+    of: int = 0
+
+
 def current_rank(environment: Mapping[str, str] = os.environ) -> Rank | None:
     """Return what the launcher says, None for a job of one process or no launcher."""
-    for number, of in _VARIABLES:
-        texts = environment.get(number, ""), environment.get(of, "")
-        if all(text.isdecimal() for text in texts):
-            rank = Rank(int(texts[0]), int(texts[1]))
-            return rank if rank.of > 1 else None
+    launcher = _launcher(environment)
+    if launcher is None:
+        return None
+    rank = Rank(int(environment[launcher.rank]), int(environment[launcher.ranks]), launcher.rank)
+    return rank if rank.of > 1 else None
+
+
+def local_rank(environment: Mapping[str, str] = os.environ) -> LocalRank:
+    """Return what the launcher says about this process on its machine."""
+    launcher = _launcher(environment)
+    if launcher is None:
+        return LocalRank()
+    texts = (launcher.attempt, launcher.local_rank, launcher.local_ranks)
+    return LocalRank(*(_number(environment.get(name, "")) for name in texts))
+
+
+def _launcher(environment: Mapping[str, str]) -> _Launcher | None:
+    for launcher in _LAUNCHERS:
+        if launcher.needs and launcher.needs not in environment:
+            continue
+        names = (launcher.rank, launcher.ranks)
+        if all(environment.get(name, "").isdecimal() for name in names):
+            return launcher
     return None
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isdecimal() else 0

@@ -20,7 +20,8 @@ from deepcontext.profiler.format.metric import KNOWN_METRICS
 from deepcontext.profiler.format.status import Outcome, Status
 from deepcontext.profiler.recording.capture import Capture, StepTimes
 from deepcontext.profiler.recording.child_end import call_at_end_of_child
-from deepcontext.profiler.recording.collector import ImportWaiter, StepObserver
+from deepcontext.profiler.recording.collector import ImportWaiter, RankSource, StepObserver
+from deepcontext.profiler.recording.rank import current_rank
 from deepcontext.profiler.recording.scope import Scope
 from deepcontext.profiler.recording.session_file import SessionFile
 from deepcontext.profiler.recording.usage import ProcessUsage
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from deepcontext.profiler.recording.collector import Collector
     from deepcontext.profiler.recording.options import SessionOptions
+    from deepcontext.profiler.recording.rank import Rank
 
 _FIRST_SNAPSHOT_S = 0.3
 # A snapshot may take this share of one processor between two snapshots, or they come less often.
@@ -230,7 +232,14 @@ class Session:
             options=self._options.recorded(),
             script=self._launched_as or "",
             cwd=self._cwd,
+            rank=self._rank(),
         )
+
+    def _rank(self) -> Rank | None:
+        """Return what a framework says, because children of a rank inherit the launcher's variables."""
+        sources = (c for c in self._started if isinstance(c, RankSource))
+        said = (source.rank() for source in sources)
+        return next((rank for rank in said if rank is not None), None) or current_rank()
 
     def _all_notes(self) -> tuple[str, ...]:
         notes = list(self.file_notes)
