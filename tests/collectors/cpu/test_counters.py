@@ -103,10 +103,11 @@ end = time.thread_time() + 0.5
 while time.thread_time() < end: sum(range(1000))  # spinning
 """
     profile, _, _ = run(program, "-q", "--counters", "page-faults")
-    found, at_once = charged(profile, FAULTS, "# touching", program)
+    found, _ = charged(profile, FAULTS, "# touching", program)
     assert rounds * pages <= whole(profile, FAULTS) <= 1.05 * rounds * pages
-    assert rounds * pages - rounds * 3 * at_once <= found <= 1.05 * rounds * pages
-    assert charged(profile, FAULTS, "# spinning", program)[0] <= 3 * at_once
+    # On a busy machine one interval may take most of a round, so no bound follows from their mean.
+    assert 0.7 * rounds * pages <= found <= 1.05 * rounds * pages
+    assert charged(profile, FAULTS, "# spinning", program)[0] <= pages
 
 
 @needs_kernel_events
