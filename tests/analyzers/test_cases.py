@@ -30,6 +30,8 @@ CASES = [
     ("fused_optimizer", "kernel_fusion", "fused=True"),
     ("attention", "kernel_fusion", "scaled_dot_product_attention"),
     ("recurrent", "kernel_fusion", "torch.nn.LSTM"),
+    ("operator_loop", "kernel_fusion", "torch.vmap"),
+    ("own_optimizer", "kernel_fusion", "torch._foreach_"),
     ("label_smoothing", "kernel_fusion", "torch.compile"),
     ("embedding", "forward_backward", "index_select"),
     ("loader", "data_loading", "num_workers"),

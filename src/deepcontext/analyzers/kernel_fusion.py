@@ -1,8 +1,9 @@
 """Kernel fusion: many small operators where one operator would suffice.
 
 Recognises an optimizer that walks over parameters one by one, hand-written attention, a recurrent cell
-(`recurrent_cells.py`), and chains of pointwise operators in one function. With a GPU, short kernels
-below one function; with JAX, functions outside of `jit` that launch a program for each operation.
+(`recurrent_cells.py`), a loop over small operators (`operator_loops.py`), and chains of pointwise
+operators in one function. With a GPU, short kernels below one function; with JAX, functions outside of
+`jit` that launch a program for each operation.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Severity
 from deepcontext.analyzers.shared import source_locations
 from deepcontext.analyzers.shared.jax_launches import small_launches
+from deepcontext.analyzers.shared.operator_loops import loop_finding, operator_loops
 from deepcontext.analyzers.shared.operator_names import (
     FUSED_ATTENTION,
     MATRIX_PRODUCTS,
@@ -63,6 +65,10 @@ def _find(profile: Profile) -> list[Finding]:
         found += [cell_finding(profile, cell) for cell in cells]
         others = pointwise.mask().copy()
         others[[node for cell in cells for node in cell.location.nodes]] = False
+        in_cells = {cell.location.frame for cell in cells}
+        loops = [loop for loop in operator_loops(profile, is_user) if loop.frame not in in_cells]
+        found += [loop_finding(profile, loop) for loop in loops]
+        others[[node for loop in loops for node in loop.nodes]] = False
         found += _pointwise(profile, Query(profile, others), skip=bool(reported))
     if source_locations.judged_total(profile, _HOST) and total(
         profile, source_locations.JAX_LAUNCHES

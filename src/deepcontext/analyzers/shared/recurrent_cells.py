@@ -14,13 +14,11 @@ import numpy as np
 
 from deepcontext.analyzers.finding import Finding, Severity
 from deepcontext.analyzers.shared import source_locations
-from deepcontext.analyzers.shared.operator_names import DRAWS, PRODUCTS
-from deepcontext.analyzers.shared.value_reads import asked_reads
-from deepcontext.profiler.format.frame import FrameKind
+from deepcontext.analyzers.shared.operator_names import PRODUCTS
+from deepcontext.analyzers.shared.repeated_work import dependent_runs, steps_or_passes
 from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS
 from deepcontext.profiler.model.metric_values import total
 from deepcontext.profiler.model.query import Query
-from deepcontext.profiler.summaries.steps import step_count
 
 if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
@@ -49,17 +47,16 @@ def recurrent_cells(
     profile: Profile, pointwise: Query, is_user: source_locations.Mask
 ) -> list[RecurrentCell]:
     """Return the cells; `pointwise` are the pointwise operators that Python code calls."""
-    steps = step_count(profile)
-    if not steps or CALL_DURATION_NS.name not in profile.metrics:
+    steps = steps_or_passes(profile)
+    if not steps:
         return []
     calls = profile.counts(CALL_DURATION_NS.name)
-    steps = max(steps, _backward_passes(profile))
     repeated = Query(profile, pointwise.mask() & (calls >= _LEAST_CALLS_A_STEP * steps))
     if not repeated.count():
         return []
     products = source_locations.operators(profile, PRODUCTS).phase("none", "forward", "other")
     parts = Query(profile, repeated.mask() | products.mask())
-    depends = _dependent(profile, is_user)
+    depends = dependent_runs(profile, is_user)
     found = []
     for location in source_locations.by_function(
         parts, _HOST, _LEAST_SHARE * total(profile, _HOST), is_user
@@ -74,23 +71,6 @@ def recurrent_cells(
             if 2 * depends.get((location.frame.file, location.frame.name), 0) < usual:
                 found.append(RecurrentCell(location, usual / steps))
     return found
-
-
-def _backward_passes(profile: Profile) -> int:
-    """Return the number of backward passes that began at a scalar, several a step with accumulation.
-
-    Source: torch/autograd/__init__.py, which makes a gradient of ones for each.
-    """
-    made = source_locations.nodes_named(profile, FrameKind.PYTHON, {"_make_grads"})
-    ones = source_locations.operators(profile, {"aten::ones_like"}).under(made).nodes()
-    return int(profile.counts(CALL_DURATION_NS.name)[ones].sum())
-
-
-def _dependent(profile: Profile, is_user: source_locations.Mask) -> dict[tuple[str, str], int]:
-    """Return how often functions, by file and name, draw samples and read values."""
-    draws = source_locations.operators(profile, DRAWS).mask() | asked_reads(profile).mask()
-    found = source_locations.by_function(Query(profile, draws), _HOST, is_user=is_user)
-    return {(each.frame.file, each.frame.name): each.count for each in found if each.frame}
 
 
 def cell_finding(profile: Profile, cell: RecurrentCell) -> Finding:

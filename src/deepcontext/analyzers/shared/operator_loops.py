@@ -1,0 +1,192 @@
+"""Loops of Python's over small operators: elements, samples or parameters one by one.
+
+Does not judge chains of operators that run once a step (`kernel_fusion.py`) or recurrent cells
+(`recurrent_cells.py`). A loop is seen where one call path calls an operator many times in a step. In a
+profile without steps, the usual number of calls of the program's other lines takes the place of steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from deepcontext.analyzers.finding import Finding, Gain, Severity
+from deepcontext.analyzers.shared import source_locations
+from deepcontext.analyzers.shared.repeated_work import dependent_runs, steps_or_passes
+from deepcontext.profiler.format.frame import FrameKind, Phase
+from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS
+from deepcontext.profiler.model.elapsed import ELAPSED_TIME_NS, is_sampled
+from deepcontext.profiler.model.metric_values import counts_or_zeros, total
+from deepcontext.profiler.model.query import Query
+from deepcontext.profiler.model.tree import NO_NODE
+from deepcontext.profiler.summaries.setup_time import setup_time
+
+if TYPE_CHECKING:
+    from deepcontext.profiler.format.frame import Frame
+    from deepcontext.profiler.model.profile import Profile
+
+_LEAST_SHARE: Final = 0.15
+# Calls by one path, in a step and in the whole run. Layers of a model are different paths.
+_LEAST_CALLS_A_STEP: Final = 30
+_LEAST_CALLS: Final = 500
+# Mean time of an operator that costs mostly the call: a call of torch's takes 1 to 10 us on a CPU.
+_MOST_CALL_NS: Final = 20_000
+_UPDATING: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorLoop:
+    """A function of the user's code that calls small operators in a loop.
+
+    Attributes:
+        frame: the function's line with most operators.
+        nodes: operators of the loop, those with most calls first.
+        value: time of the loop's lines, ns, with Python's part where it was sampled.
+        share: the same as a share of the program's time without imports and compilers.
+        calls: number of operators.
+        calls_a_step: passes of the loop in a step.
+        updates: whether most operators change a tensor in place, as an optimizer does.
+    """
+
+    frame: Frame
+    nodes: tuple[int, ...]
+    value: int
+    share: float
+    calls: int
+    calls_a_step: float
+    updates: bool
+
+
+def operator_loops(profile: Profile, is_user: source_locations.Mask) -> list[OperatorLoop]:
+    """Return the loops that take a large share of the program's time, the costliest first."""
+    operators = _called_by_user(profile, is_user)
+    usual = steps_or_passes(profile) or _usual_calls(profile, operators)
+    if not usual:
+        return []
+    calls = profile.counts(CALL_DURATION_NS.name)
+    least = max(_LEAST_CALLS, _LEAST_CALLS_A_STEP * usual)
+    repeated = Query(profile, operators.mask() & (calls >= least))
+    if not repeated.count():
+        return []
+    whole = _working_ns(profile)
+    depends = dependent_runs(profile, is_user)
+    found = []
+    for location in source_locations.by_function(repeated, HOST_TIME_NS.name, is_user=is_user):
+        frame = location.frame
+        if frame is None or location.value > _MOST_CALL_NS * location.count:
+            continue
+        nodes = np.array(location.nodes)
+        nodes = nodes[np.argsort(-calls[nodes], kind="stable")]
+        # A line may call one operator several times in a pass, which gives its node more calls.
+        passes = int(np.sort(calls[nodes])[len(nodes) // 2])
+        value = _time_of_lines(profile, is_user, nodes)
+        if value < _LEAST_SHARE * whole or 2 * depends.get((frame.file, frame.name), 0) >= passes:
+            continue
+        found.append(
+            OperatorLoop(
+                frame=frame,
+                nodes=tuple(nodes.tolist()),
+                value=value,
+                share=min(value / whole, 1.0),
+                calls=location.count,
+                calls_a_step=passes / usual,
+                updates=_share_in_place(profile, nodes, calls) >= _UPDATING,
+            )
+        )
+    return sorted(found, key=lambda loop: -loop.value)
+
+
+def _working_ns(profile: Profile) -> int:
+    """Return the main threads' time without imports and compilers, or the time in operators."""
+    setup = setup_time(profile)
+    return setup.working_ns if setup else total(profile, HOST_TIME_NS.name)
+
+
+def _called_by_user(profile: Profile, is_user: source_locations.Mask) -> Query:
+    """Return the outermost operators of the program's own loops: no backward, optimizer or loader."""
+    operators = source_locations.without(
+        Query(profile).kind(FrameKind.OPERATOR), source_locations.compiling(profile)
+    )
+    forward = source_locations.apart(source_locations.outermost(operators))
+    is_backward = profile.tree.phase == Phase.BACKWARD
+    parent = profile.tree.parent
+    # A loop inside a library's function or inside a module is not the user's to change.
+    is_called = np.zeros(len(profile.tree), np.bool_)
+    is_called[1:] = is_user[profile.tree.frame[parent[1:]]]
+    return Query(profile, forward.mask() & ~is_backward & is_called)
+
+
+def _usual_calls(profile: Profile, operators: Query) -> int:
+    """Return a low number of calls among the paths of a program without steps, 0 for few paths."""
+    calls = counts_or_zeros(profile, CALL_DURATION_NS.name)[operators.nodes()]
+    return int(np.quantile(calls, 0.25, method="lower")) if len(calls) else 0
+
+
+def _time_of_lines(
+    profile: Profile, is_user: source_locations.Mask, nodes: source_locations.Ints
+) -> int:
+    """Return the time of the lines that call these operators, backward and Python's part included."""
+    tree = profile.tree
+    metric = ELAPSED_TIME_NS.name if is_sampled(profile.metrics) else HOST_TIME_NS.name
+    owner = tree.nearest(is_user[tree.frame])
+    line = profile.frames.source_line()[tree.frame[owner]]
+    of_loop = (owner != NO_NODE) & np.isin(line, line[nodes])
+    return int(profile.exclusive(metric)[of_loop].sum())
+
+
+def _share_in_place(
+    profile: Profile, nodes: source_locations.Ints, calls: source_locations.Ints
+) -> float:
+    names = [source_locations.base_name(profile.frame(int(node)).name) for node in nodes]
+    in_place = np.array([name.endswith("_") for name in names], np.bool_)
+    return float(calls[nodes][in_place].sum() / calls[nodes].sum())
+
+
+def loop_finding(profile: Profile, loop: OperatorLoop) -> Finding:
+    """Report a loop."""
+    names = dict.fromkeys(
+        source_locations.base_name(profile.frame(node).name) for node in loop.nodes
+    )
+    where = source_locations.location_text(profile, loop.frame)
+    return Finding(
+        id="kernel_fusion",
+        severity=Severity.of_share(loop.share),
+        title=(
+            f"a loop over small operators at {where} runs {loop.calls_a_step:.0f} times a step, "
+            f"{loop.share:.0%} of the time"
+        ),
+        nodes=loop.nodes[:8],
+        evidence={
+            "loop_ns": loop.value,
+            "loop_share": loop.share,
+            "passes_per_step": round(loop.calls_a_step, 1),
+            "operators_count": loop.calls,
+            "operators": ", ".join(list(names)[:6]),
+        },
+        gain=Gain(
+            metric="elapsed time",
+            upper_bound=loop.value,
+            upper_bound_share=loop.share,
+            assumption=(
+                "the loop costs nothing; one operator over everything still reads and writes once"
+            ),
+        ),
+        advice=_UPDATE_ADVICE if loop.updates else _ADVICE,
+        misleads=(
+            "a pass needs the result of the pass before it; the tensors differ in shape, so that they "
+            "cannot be stacked"
+        ),
+    )
+
+
+_ADVICE: Final = (
+    "compute all elements at once: stack them and call each operator once on the whole tensor "
+    "(broadcasting, index_select, scatter_add, bmm), or write one element and use torch.vmap; if the "
+    "passes are not alike, put the loop into a function below @torch.compile"
+)
+_UPDATE_ADVICE: Final = (
+    "update all tensors at once: torch._foreach_mul_, _foreach_add_ and the like take lists of tensors; "
+    "or use an optimizer of torch.optim with fused=True, in place of a loop over parameters"
+)
