@@ -100,7 +100,7 @@ soak: $(VENV)/.installed ## ten thousand steps, and half an hour of random sessi
 ecosystem: $(VENV)/.installed ## third-party programs and libraries
 	$(BIN)/python -m pip install -q "transformers>=4.50" accelerate lightning diffusers datasets torchmetrics \
 	  sentence-transformers peft torch_geometric gpytorch captum skorch einops tensordict pytorch-ignite \
-	  torchdiffeq flax optax equinox dm-haiku numpyro jaxtyping
+	  torchdiffeq flax optax equinox dm-haiku numpyro jaxtyping mpich
 	$(BIN)/python -m pytest -q -m ecosystem --timeout 1800
 
 gains: $(VENV)/.installed ## what the fixes that the analyzers advise save, against their bounds

@@ -11,6 +11,7 @@ import pytest
 
 import deepcontext
 from deepcontext.errors import UserError
+from deepcontext.profiler.format.run_directory import profiles
 from deepcontext.profiler.recording.launch.command import (
     SHIM_FOLDER,
     interpreter_flags,
@@ -371,19 +372,54 @@ def test_relative_output_is_in_the_folder_of_the_command(folder: Path) -> None:
     assert (folder / "x.dcprof").exists()
 
 
-def test_every_rank_of_a_job_writes_a_file_of_its_own(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    for rank, says in (("0", True), ("1", False)):
-        monkeypatch.setenv("RANK", rank)
-        done = run(folder, "-o", "out.dcprof", "train.py")
+def run_rank(folder: Path, rank: int, *words: str) -> subprocess.CompletedProcess[str]:
+    variables = {"RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": str(rank)}
+    interpreter = (*("env", *(f"{k}={v}" for k, v in variables.items())), *DEEPCONTEXT)
+    return run(folder, *words, interpreter=interpreter)
+
+
+def test_all_ranks_of_a_job_write_one_run_directory(folder: Path) -> None:
+    for rank in (0, 1):
+        done = run_rank(folder, rank, "-o", "out.dcprof", "train.py")
         assert done.returncode == 0
-        assert f"profile written to 'out.rank{rank}.dcprof'" in done.stderr
-        assert ("elapsed" in done.stderr) is says
-        profile = deepcontext.Profile.load(folder / f"out.rank{rank}.dcprof")
-        assert (profile.run.rank, profile.run.ranks) == (int(rank), 2)
+        assert done.stdout == "ran\n"
+        # The lowest rank speaks for the job.
+        said = "a job write a run directory, 'out.dcrun', not 'out.dcprof'" in done.stderr
+        assert said is (rank == 0)
+        assert ("profiles of 1 of 2 ranks written to 'out.dcrun'" in done.stderr) is (rank == 0)
+        assert ("elapsed" in done.stderr) is (rank == 0)
+        assert ("next: deepcontext report out.dcrun" in done.stderr) is (rank == 0)
+    runs = [deepcontext.Profile.load(path).run for path in profiles(folder / "out.dcrun")]
+    facts = [(run.rank, run.ranks, run.local_rank, run.rank_source) for run in runs]
+    assert facts == [(0, 2, 0, "RANK"), (1, 2, 1, "RANK")]
     assert not (folder / "out.dcprof").exists()
+
+
+def test_ranks_that_are_not_chosen_run_without_the_profiler(folder: Path) -> None:
+    code = "import sys; print('deepcontext' in sys.modules)"
+    done = [run_rank(folder, rank, "--ranks", "1,8-15", "-c", code) for rank in (0, 1)]
+    assert [each.stdout for each in done] == ["False\n", "True\n"]
+    assert done[0].stderr == ""
+    assert "profiles of 1 of 2 ranks written to 'command.dcrun'" in done[1].stderr
+    assert [path.name[:9] for path in profiles(folder / "command.dcrun")] == ["rank00001"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", ""),
+        ("one", "cannot read the ranks 'one': expected numbers and ranges"),
+        ("0,", "as in 0,8-15, found ''"),
+        ("-1", "found '-1'"),
+        ("3-1", "the range '3-1' ends before it begins; write 1-3"),
+        ("7,8-15", "cannot record the ranks '7,8-15': the job has 2 ranks, 0 to 1"),
+    ],
+)
+def test_ranks_that_cannot_be_chosen_are_refused(folder: Path, text: str, message: str) -> None:
+    done = run_rank(folder, 1, "-q", f"--ranks={text}", "train.py")
+    assert done.returncode == (2 if message else 0)
+    assert message in done.stderr
+    assert (folder / "train.dcrun").exists() is (not message)
 
 
 @pytest.mark.parametrize(

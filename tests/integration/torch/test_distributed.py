@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from deepcontext.profiler.format import run_directory
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.summaries import ranks as rank_summary
 
@@ -129,11 +130,11 @@ def test_every_rank_that_torchrun_starts_has_a_profile(script: Any) -> None:
         check=True,
         timeout=120,
     )
-    for rank in range(2):
-        recording = script.recording(f"program.rank{rank}.dcprof")
-        assert recording.profile.run.rank == rank
-        assert recording.profile.run.ranks == 2
-        assert recording.calls("c10d::allreduce_") == 1
+    files = run_directory.profiles(script.folder / "program.dcrun")
+    recordings = [script.recording(str(path)) for path in files]
+    facts = {(each.run.rank, each.run.ranks) for each in (r.profile for r in recordings)}
+    assert facts == {(0, 2), (1, 2)}
+    assert [recording.calls("c10d::allreduce_") for recording in recordings] == [1, 1]
 
 
 UNEVEN = """
@@ -158,7 +159,7 @@ def test_merged_ranks_show_who_is_slow_and_who_waits(script: Any) -> None:
     merge = ["-m", "deepcontext", "merge", "-o", "job.dcprof"]
     for words in (
         [*launcher, *profile],
-        [*merge, "program.rank1.dcprof", "program.rank0.dcprof"],
+        [*merge, "program.dcrun"],
     ):
         subprocess.run(
             [sys.executable, *words],
@@ -168,7 +169,8 @@ def test_merged_ranks_show_who_is_slow_and_who_waits(script: Any) -> None:
             timeout=120,
         )
     job = script.recording("job.dcprof").profile
-    ranks = [script.recording(f"program.rank{rank}.dcprof").profile for rank in range(2)]
+    files = run_directory.profiles(script.folder / "program.dcrun")
+    ranks = [script.recording(str(path)).profile for path in files]
     for metric in ("host_time_ns", "elapsed_time_ns", "alloc_bytes"):
         total = sum(int(profile.inclusive(metric)[0]) for profile in ranks)
         assert job.inclusive(metric)[0] == total > 0

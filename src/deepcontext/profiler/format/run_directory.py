@@ -4,6 +4,7 @@
       job.json                   the program; distinguishes a run directory from other folders
       .launch/                   on PYTHONPATH of the children: sitecustomize.py, options.json
       HOST/PID-START.dcprof      HOST without characters that are special in a shell or a path
+      HOST/rankN-PID-START.dcprof, HOST/job      of ranks that were started one by one (`host_folder.py`)
 
 Standard library only, because processes of the job import this module; what `create` alone needs is
 imported there.
@@ -22,18 +23,19 @@ from typing import TYPE_CHECKING, Any, Final
 from deepcontext.errors import EnvironmentProblem, UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 SUFFIX: Final = ".dcrun"
 OPTIONS: Final = "options.json"
+HOST_STATE: Final = "job"
+PRIVATE: Final = 0o700
 _JOB: Final = "job.json"
 _LAUNCH: Final = ".launch"
 _FORMAT: Final = "deepcontext run"
 _VERSION: Final = 1
-_PRIVATE: Final = 0o700
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9_.-]")
 _LONGEST_NAME: Final = 64
-_PROFILE_NAME: Final = re.compile(r"\d+-[0-9a-f]+\.dcprof")
+_PROFILE_NAME: Final = re.compile(r"(rank(\d+)(\.attempt\d+)?-)?\d+-[0-9a-f]+\.dcprof")
 
 
 def is_run(path: str | os.PathLike[str]) -> bool:
@@ -56,13 +58,13 @@ def create(path: Path, *, program: str, shim: Path, options: Mapping[str, Any]) 
     """
     import shutil  # noqa: PLC0415  large, and not for the program under test
 
-    try:
+    with explained(path):
         if path.exists() or path.is_symlink():
             _clear(path)
-        path.mkdir(mode=_PRIVATE, exist_ok=True)
-        path.chmod(_PRIVATE)
+        path.mkdir(mode=PRIVATE, exist_ok=True)
+        path.chmod(PRIVATE)
         launch = launch_folder(path)
-        launch.mkdir(mode=_PRIVATE)
+        launch.mkdir(mode=PRIVATE)
         shutil.copyfile(shim, launch / shim.name)
         (launch / OPTIONS).write_text(json.dumps(options), encoding="utf-8")
         description = {
@@ -72,6 +74,13 @@ def create(path: Path, *, program: str, shim: Path, options: Mapping[str, Any]) 
             "start_unix_ns": time.time_ns(),
         }
         (path / _JOB).write_text(json.dumps(description), encoding="utf-8")
+
+
+@contextlib.contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Turn errors of the file system into those of deepcontext."""
+    try:
+        yield
     except (PermissionError, FileNotFoundError, NotADirectoryError) as error:
         raise UserError(
             f"cannot write '{path}': {error.strerror}; choose a folder that exists and may be "
@@ -92,7 +101,7 @@ def profile_path(run: Path) -> Path:
     """Return the path of this process's profile; create its folder."""
     host = _UNSAFE.sub("_", os.uname().nodename).lstrip(".")[:_LONGEST_NAME] or "host"
     folder = run / host
-    folder.mkdir(mode=_PRIVATE, exist_ok=True)
+    folder.mkdir(mode=PRIVATE, exist_ok=True)
     # The start time is in the name because process numbers are reused.
     return folder / f"{os.getpid():07}-{time.time_ns() // 1_000_000:x}.dcprof"
 
@@ -101,6 +110,22 @@ def profiles(run: Path) -> list[Path]:
     """Return the profiles in a run directory, ordered by the start of recording."""
     found = [path for path in run.glob("*/*.dcprof") if path.is_file()]
     return sorted(found, key=lambda path: (path.stem.rpartition("-")[2].zfill(16), path.name))
+
+
+def rank_count(run: Path) -> int:
+    """Return how many ranks that were started one by one have a profile."""
+    names = (_PROFILE_NAME.fullmatch(path.name) for path in profiles(run))
+    return len({name[2] for name in names if name is not None and name[2] is not None})
+
+
+def foreign(path: Path) -> str:
+    """Return why a folder that is no run directory is not replaced, as an error says it."""
+    if not path.is_dir():
+        return f"cannot write '{path}': it exists and is not a folder; choose another name"
+    return (
+        f"cannot write '{path}': the folder exists and is not a run directory, so it is not replaced; "
+        "choose another name"
+    )
 
 
 def _description(run: Path) -> dict[str, Any] | None:
@@ -114,16 +139,9 @@ def _description(run: Path) -> dict[str, Any] | None:
 
 def _clear(path: Path) -> None:
     """Remove the files of an older run from its directory; refuse any other folder with content."""
-    if not path.is_dir():
-        raise UserError(
-            f"cannot write '{path}': it exists and is not a folder; choose another name"
-        )
-    entries = list(path.iterdir())
-    if entries and not is_run(path):
-        raise UserError(
-            f"cannot write '{path}': the folder exists and is not a run directory, so it is not replaced; "
-            "choose another name"
-        )
+    entries = list(path.iterdir()) if path.is_dir() else []
+    if not path.is_dir() or (entries and not is_run(path)):
+        raise UserError(foreign(path))
     import shutil  # noqa: PLC0415
 
     for profile in profiles(path):
@@ -134,4 +152,5 @@ def _clear(path: Path) -> None:
     (path / _JOB).unlink(missing_ok=True)
     for folder in (each for each in entries if each.is_dir() and each.name != _LAUNCH):
         with contextlib.suppress(OSError):  # the user keeps files there
+            (folder / HOST_STATE).unlink(missing_ok=True)
             folder.rmdir()

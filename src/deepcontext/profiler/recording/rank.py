@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
 
 class _Launcher(NamedTuple):
@@ -71,10 +70,6 @@ class Rank:
     of: int
     source: str = field(default="", compare=False)
 
-    def name(self, path: Path) -> Path:
-        """Return the path that this process writes to in place of `path`: ``a.rank1.dcprof``."""
-        return path.with_name(f"{path.stem}.rank{self.number}{path.suffix}")
-
 
 @dataclass(frozen=True, slots=True)
 class LocalRank:
@@ -107,6 +102,13 @@ def local_rank(environment: Mapping[str, str] = os.environ) -> LocalRank:
         return LocalRank()
     texts = (launcher.attempt, launcher.local_rank, launcher.local_ranks)
     return LocalRank(*(_number(environment.get(name, "")) for name in texts))
+
+
+def may_be_restarted(environment: Mapping[str, str]) -> bool:
+    """Return whether torchrun will start the ranks again if this attempt fails."""
+    attempts = ("TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_MAX_RESTARTS")
+    done, most = (_number(environment.get(name, "")) for name in attempts)
+    return done < most
 
 
 def _launcher(environment: Mapping[str, str]) -> _Launcher | None:

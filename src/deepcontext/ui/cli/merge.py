@@ -24,20 +24,25 @@ if TYPE_CHECKING:
 def _parser() -> Parser:
     parser = Parser(
         "deepcontext merge",
-        usage="deepcontext merge -o OUTPUT FILE FILE [FILE ...]",
+        usage="deepcontext merge -o OUTPUT RUN\n       deepcontext merge -o OUTPUT FILE FILE [FILE ...]",
         description="""\
 Merge the profiles of all ranks of a job into one profile. Each rank's tree is below a frame
 "rank N"; report and page then show sums over the job, the time of each rank, and the lines that
 take some ranks longer than others.""",
         epilog="""\
 examples:
-  deepcontext merge -o job.dcprof train.rank*.dcprof
+  deepcontext merge -o job.dcprof train.dcrun
   deepcontext report job.dcprof
 
 exit codes:
   0 done, 2 missing file, or files of different jobs, 5 a file is damaged, foreign or too new""",
     )
-    parser.option("file", nargs="+", metavar="FILE", help="profile of one rank (*.dcprof)")
+    parser.option(
+        "file",
+        nargs="+",
+        metavar="FILE",
+        help="run directory of the job (*.dcrun), or profile of one rank (*.dcprof)",
+    )
     parser.option(
         "-o",
         "--output",
@@ -76,15 +81,22 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _ranks_of(profiles: dict[str, Profile]) -> dict[str, Profile]:
-    """Return the profiles that have a rank, or all profiles if none has a rank.
+    """Return the profiles of ranks in their last attempt, or all profiles if none has a rank.
 
     A run directory also holds the launcher and the workers of a data loader, which are not ranks.
     """
-    ranks = {name: profile for name, profile in profiles.items() if profile.run.ranks}
-    left_out = len(profiles) - len(ranks)
+    from deepcontext.profiler.model.job_ranks import last_attempt, ranks_of  # noqa: PLC0415
+
+    ranks = ranks_of(profiles)
+    last = last_attempt(ranks)
+    counts = {
+        "processes that are not ranks": len(profiles) - len(ranks),
+        "ranks of earlier attempts": len(ranks) - len(last),
+    }
+    left_out = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
     if ranks and left_out:
-        print(f"[deepcontext] left out: {left_out} processes that are not ranks", file=sys.stderr)
-    return ranks or profiles
+        print(f"[deepcontext] left out: {left_out}", file=sys.stderr)
+    return last or profiles
 
 
 def _check_distinct(names: Sequence[str]) -> None:

@@ -11,17 +11,19 @@ import os
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from deepcontext.errors import EnvironmentProblem, UserError
 from deepcontext.profiler.format import run_directory
+from deepcontext.profiler.recording.launch.chosen_ranks import ranges_of
 from deepcontext.profiler.recording.launch.command import create_run_directory, profiled_command
 from deepcontext.profiler.recording.launch.options import LaunchOptions
 from deepcontext.profiler.recording.launch.program import Program
-from deepcontext.profiler.recording.rank import Rank, current_rank
+from deepcontext.profiler.recording.rank import current_rank
 from deepcontext.profiler.recording.session_file import check as check_output
 from deepcontext.ui.cli.command import Command, Parser
 from deepcontext.ui.cli.output import STANDARD_OUTPUT, add_force_option
+from deepcontext.ui.cli.rank_launch import PROFILE_SUFFIX, rank_command
 from deepcontext.ui.cli.session_options import (
     add_program_options,
     add_session_options,
@@ -31,7 +33,9 @@ from deepcontext.ui.cli.session_options import (
 if TYPE_CHECKING:
     import argparse
 
-SUFFIX: Final = ".dcprof"
+    from deepcontext.profiler.recording.launch.command import LaunchCommand
+
+SUFFIX: Final = PROFILE_SUFFIX
 
 
 def _parser() -> Parser:
@@ -52,7 +56,7 @@ examples:
   deepcontext profile -o base.dcprof --no-report train.py
   deepcontext profile -m package.train --epochs 1
   deepcontext profile --children frameworks train.py      also the processes it starts
-  torchrun --nproc-per-node 2 -m deepcontext profile train.py      every rank, one file each
+  torchrun --nproc-per-node 2 -m deepcontext profile train.py      every rank, in train.dcrun
   python -X utf8 -m deepcontext profile train.py      flags before -m deepcontext reach the program
 
 exit codes:
@@ -65,8 +69,9 @@ exit codes:
         "--output",
         metavar="FILE",
         help=f"profile to write (default: the name of the script with the suffix {SUFFIX}, in the "
-        "current folder); replaces an older profile, but no other file; a job of several "
-        "processes (torchrun, mpirun, srun) writes one file per rank, FILE.rankN.dcprof",
+        "current folder); replaces an older profile, but no other file; a rank of a "
+        "job (torchrun, mpirun, srun) writes into the run directory of the job, FILE.dcrun, which "
+        "replaces that of an earlier job",
     )
     add_force_option(parser)
     parser.option(
@@ -76,6 +81,14 @@ exit codes:
         help="which processes that the program starts to record: processes that import torch or jax "
         "(frameworks), or none (default: none); with frameworks the output is a run directory, a "
         f"folder with the suffix {run_directory.SUFFIX} that holds a profile of each process",
+    )
+    parser.option(
+        "--ranks",
+        metavar="LIST",
+        default="",
+        help="ranks of a job to record, as in 0,8-15 (default: all); the other ranks run without the "
+        "profiler; a rank counts where the launcher's variables tell it at the start (torchrun, "
+        "mpirun, srun), not where the program itself numbers its processes",
     )
     add_session_options(parser)
     add_program_options(parser)
@@ -103,10 +116,11 @@ def _run(arguments: argparse.Namespace) -> int:
         raise UserError(
             "cannot write the profile to '-': standard output is the program's; name a file with -o"
         )
-    run = _run_directory(arguments, program, rank)
-    label = str(run or _named_for(arguments.output or f"{program.stem}{SUFFIX}", rank))
+    ranges_of(arguments.ranks)
+    run = None if rank else _run_directory(arguments, program)
+    label = str(run or arguments.output or f"{program.stem}{SUFFIX}")
     output = Path(label).absolute()
-    if run is None:
+    if run is None and rank is None:
         check_output(label, force=arguments.force)
     options = LaunchOptions(
         output=str(output),
@@ -114,17 +128,23 @@ def _run(arguments: argparse.Namespace) -> int:
         run="" if run is None else str(output),
         session=session_options(arguments),
         script=program.label,
-        # One report per job, because the output of several ranks would interleave.
-        report=not (arguments.no_report or arguments.quiet or (rank and rank.number > 0)),
+        report=not (arguments.no_report or arguments.quiet),
         quiet=arguments.quiet,
         strict=arguments.strict,
         force=arguments.force,
         import_folder=program.import_folder(),
+        ranks=arguments.ranks,
     )
+    if rank is not None:
+        options = replace(options, run="" if arguments.children == "none" else str(output))
+        _become(rank_command(program, options, rank, output=arguments.output))
     if run is not None:
         create_run_directory(options)
         options = replace(options, output=str(run_directory.profile_path(output)))
-    command = profiled_command(program, options)
+    _become(profiled_command(program, options))
+
+
+def _become(command: LaunchCommand) -> NoReturn:
     sys.stdout.flush()
     sys.stderr.flush()
     try:
@@ -133,30 +153,18 @@ def _run(arguments: argparse.Namespace) -> int:
         raise EnvironmentProblem(f"cannot start '{command.argv[0]}': {error.strerror}") from error
 
 
-def _run_directory(
-    arguments: argparse.Namespace, program: Program, rank: Rank | None
-) -> Path | None:
+def _run_directory(arguments: argparse.Namespace, program: Program) -> Path | None:
     """Return the run directory to write, None if a single profile is written."""
     output = arguments.output
     is_wanted = arguments.children != "none" or (output or "").endswith(run_directory.SUFFIX)
     if not is_wanted:
         return None
-    if rank is not None:
-        raise UserError(
-            "cannot record children of one rank of a job: all ranks would write the same folder; "
-            "leave out --children, or profile the launcher itself"
-        )
     if output is not None and not output.endswith(run_directory.SUFFIX):
         raise UserError(
             f"cannot write the profiles of several processes to '{output}': the output is a folder; "
             f"choose a name that ends in {run_directory.SUFFIX}"
         )
     return Path(output or f"{program.stem}{run_directory.SUFFIX}")
-
-
-def _named_for(label: str, rank: Rank | None) -> str:
-    """Return a separate file for each rank; with one name, the last rank would replace the others."""
-    return label if rank is None else str(rank.name(Path(label)))
 
 
 COMMAND: Final = Command(

@@ -25,6 +25,7 @@ from deepcontext.profiler.format import writing
 from deepcontext.profiler.recording.launch.options import LaunchOptions
 from deepcontext.profiler.recording.launch.shadowing import hide_shadowed
 from deepcontext.profiler.recording.launch.standard_error import StandardError
+from deepcontext.profiler.recording.rank import current_rank, may_be_restarted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -163,27 +164,45 @@ class _Launch:
             _flush_stdout()
         for text in said:
             self._stderr.say(text)
-        if self._options.quiet:
+        if self._options.quiet or self._will_be_restarted():
             return
-        output, label = self._written()
-        if self._options.run:
-            from deepcontext.profiler.format import run_directory  # noqa: PLC0415  if asked for
-
-            count = len(run_directory.profiles(Path(self._options.run)))
-            label = self._options.label
-            self._stderr.say(
-                f"profiles of {count} process{'es' * (count != 1)} written to '{label}'"
-            )
-        else:
-            self._stderr.say(f"profile written to '{label}'")
+        what, output, label = self._settle()
+        self._stderr.say(f"{what} written to '{label}'")
         if self._options.report:
             self._report(output)
         self._stderr.say(f"next: deepcontext report {shlex.quote(label)}")
+
+    def _will_be_restarted(self) -> bool:
+        return (
+            bool(self._options.job)
+            and _exit_reason() != "exit"
+            and may_be_restarted(self._environment)
+        )
 
     def _discard(self) -> None:
         self._recorder.discard()
         if not self._options.quiet:
             self._stderr.say("no profile written: the program did not begin")
+
+    def _settle(self) -> tuple[str, str, str]:
+        """Return what was written, its absolute path, and the path as the user would type it."""
+        output, label = self._written()
+        if self._options.job:
+            return f"profiles of {self._ranks()} ranks", output, self._options.label
+        if not self._options.run:
+            return "profile", output, label
+        from deepcontext.profiler.format import run_directory  # noqa: PLC0415  if asked for
+
+        count = len(run_directory.profiles(Path(self._options.run)))
+        return f"profiles of {count} process{'es' * (count != 1)}", output, self._options.label
+
+    def _ranks(self) -> str:
+        """Return how many ranks have profiles: ``3 of 4``, ``4``."""
+        from deepcontext.profiler.format import run_directory  # noqa: PLC0415  if asked for
+
+        count = run_directory.rank_count(Path(self._options.job))
+        rank = current_rank(self._environment)
+        return f"{count} of {rank.of}" if rank and count < rank.of else str(count)
 
     def _written(self) -> tuple[str, str]:
         """Return the path of the profile, absolute and as the user would type it."""

@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from deepcontext.profiler.format import run_directory
+from deepcontext.profiler.recording.launch.chosen_ranks import is_chosen
 from deepcontext.profiler.recording.launch.shadowing import hide_shadowed
 from deepcontext.profiler.recording.launch.standard_error import StandardError
 from deepcontext.profiler.recording.options import SessionOptions
+from deepcontext.profiler.recording.rank import current_rank
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -43,6 +45,8 @@ def begin_in_child(
         collectors: makers of the collectors to start, in this order.
         known_modules: names that were in `sys.modules` before the profiler loaded anything.
     """
+    if not is_chosen(note.get("ranks", ""), current_rank()):
+        return
     try:
         follower = ChildFollower(note, collectors)
         follower.start_session(is_forked=False)

@@ -74,14 +74,22 @@ def create_run_directory(options: LaunchOptions) -> None:
         UserError: the directory cannot or may not be made.
         EnvironmentProblem: the machine fails to make the directory.
     """
-    note = {
-        "run": options.run,
+    run_directory.create(
+        Path(options.run),
+        program=options.script,
+        shim=CHILDREN_SHIM,
+        options=children_note(options),
+    )
+
+
+def children_note(options: LaunchOptions) -> dict[str, object]:
+    """Return what the shim of children reads, in JSON types."""
+    return {
+        "run": options.run or options.job,
+        "ranks": options.ranks,
         "session": asdict(options.session),
         "package_root": str(SHIM_FOLDER.parents[4]),
     }
-    run_directory.create(
-        Path(options.run), program=options.script, shim=CHILDREN_SHIM, options=note
-    )
 
 
 def _before(folder: Path, python_path: str | None) -> str:

@@ -32,6 +32,8 @@ class LaunchOptions:
         force: whether the output file is replaced even if it is no profile.
         import_folder: what the interpreter will put first on `sys.path`.
         run: absolute path of the run directory, if children are recorded; "" if not.
+        job: absolute path of the run directory that all ranks of a job write, "" outside such a job.
+        ranks: which ranks are recorded, as in ``0,8-15``; "" for all.
         timings: path of a JSON file for the durations of start and stop, or "" for none.
     """
 
@@ -45,6 +47,8 @@ class LaunchOptions:
     force: bool = False
     import_folder: str = ""
     run: str = ""
+    job: str = ""
+    ranks: str = ""
     timings: str = ""
 
     @classmethod

@@ -1,0 +1,72 @@
+"""Which profiles of a job are its ranks, and which of these belong to its last attempt.
+
+Does not read files or merge. A child of a rank inherits the launcher's variables, so its profile
+names the same rank; a launcher that restarts ranks leaves several profiles of each.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from deepcontext.profiler.model.profile import Profile
+    from deepcontext.profiler.model.run_info import RunInfo
+
+Name = TypeVar("Name")
+
+_FRAMEWORKS = frozenset({"torch.distributed", "jax.distributed"})
+
+
+def ranks_of(profiles: Mapping[Name, Profile]) -> dict[Name, Profile]:
+    """Return the profiles of ranks, without the children of ranks."""
+    ranked = {name: profile for name, profile in profiles.items() if profile.run.ranks}
+    by_process = {(p.run.hostname, p.run.pid): p.run for p in ranked.values()}
+
+    def is_child(run: RunInfo) -> bool:
+        parent = by_process.get((run.hostname, run.parent_pid))
+        return parent is not None and (parent.rank, parent.ranks) == (run.rank, run.ranks)
+
+    return {name: profile for name, profile in ranked.items() if not is_child(profile.run)}
+
+
+def last_attempt(ranks: Mapping[Name, Profile]) -> dict[Name, Profile]:
+    """Return one profile for each rank: of the last attempt, as large as the job was then.
+
+    Attempts are counted by each host, so those of two hosts are not compared.
+
+    Args:
+        ranks: what `ranks_of` returns.
+    """
+    attempts: dict[str, int] = {}
+    for profile in ranks.values():
+        run = profile.run
+        attempts[run.hostname] = max(run.attempt, attempts.get(run.hostname, 0))
+    chosen: dict[int, tuple[Name, Profile]] = {}
+    for name, profile in ranks.items():
+        run = profile.run
+        if run.attempt < attempts[run.hostname]:
+            continue
+        known = chosen.get(run.rank)
+        if known is None or _certainty(run) > _certainty(known[1].run):
+            chosen[run.rank] = name, profile
+    newest = max((p.run for _, p in chosen.values()), key=_start, default=None)
+    return {
+        name: profile
+        for name, profile in chosen.values()
+        if newest is not None and profile.run.ranks == newest.ranks
+    }
+
+
+def _certainty(run: RunInfo) -> tuple[bool, bool, int]:
+    """Order processes that name the same rank: the rank itself comes last, a later one after it.
+
+    A framework knows more than a variable, and workers of a data loader, whose parent has no
+    profile where a fork server made them, have a name in `multiprocessing`.
+    """
+    return run.rank_source in _FRAMEWORKS, not run.process_name, run.start_unix_ns
+
+
+def _start(run: RunInfo) -> int:
+    return run.start_unix_ns

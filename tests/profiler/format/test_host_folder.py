@@ -1,0 +1,138 @@
+"""Ranks that join one run directory: what they remove, and what they never remove."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from deepcontext.errors import UserError
+from deepcontext.profiler.format import run_directory
+from deepcontext.profiler.format.host_folder import Content, Writer, join
+
+CONTENT = Content("train.py", Path(__file__), {"run": "here"})
+# Joins when its standard input ends, and writes its profile at once.
+RANK = """
+import sys
+from pathlib import Path
+from deepcontext.profiler.format.host_folder import Content, Writer, join
+
+job, rank, shim = sys.argv[1:]
+print("ready", flush=True)
+sys.stdin.read()
+content = Content("train.py", Path(shim), {"job": job})
+path = join(Path("train.dcrun"), Writer(job, f"rank{int(rank):05}"), content)
+path.write_bytes(job.encode())
+"""
+
+
+def start(folder: Path, job: str, rank: int) -> subprocess.Popen[bytes]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", RANK, job, str(rank), str(CONTENT.shim)],
+        cwd=folder,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    return process
+
+
+def run_job(folder: Path, job: str, count: int) -> None:
+    # All processes hold the write end of the pipe that the others read, until this process closes it.
+    processes = [start(folder, job, rank) for rank in range(count)]
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.close()
+    assert [process.wait(60) for process in processes] == [0] * count
+    for process in processes:
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+def contents(run: Path) -> list[str]:
+    return sorted(path.read_text("utf-8") for path in run_directory.profiles(run))
+
+
+def test_sixteen_ranks_at_once_replace_an_earlier_job_and_keep_each_other(tmp_path: Path) -> None:
+    run = tmp_path / "train.dcrun"
+    run_job(tmp_path, "first", 16)
+    assert contents(run) == ["first"] * 16
+    (host,) = {path.parent for path in run_directory.profiles(run)}
+    (host / "notes.txt").write_text("mine", encoding="utf-8")
+    (host / "best.dcprof").write_text("mine", encoding="utf-8")
+    run_job(tmp_path, "second", 16)
+    assert contents(run) == ["mine", *["second"] * 16]
+    assert json.loads((run / ".launch" / "options.json").read_bytes()) == {"job": "second"}
+    assert (host / "notes.txt").exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["train.dcrun"]
+    assert {path.name for path in run.iterdir()} == {".launch", "job.json", host.name}
+    assert run.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_job_that_the_same_launcher_starts_again_replaces_the_earlier_one(tmp_path: Path) -> None:
+    for _ in range(2):  # two commands in one shell
+        run_job(tmp_path, "shell", 2)
+    assert contents(tmp_path / "train.dcrun") == ["shell"] * 2
+
+
+def test_a_profile_of_a_process_that_runs_stays(tmp_path: Path) -> None:
+    running = subprocess.Popen(["/bin/sleep", "60"])
+    try:
+        folder = join(tmp_path / "train.dcrun", Writer("other", "rank00000"), CONTENT).parent
+        (folder / "job").unlink()
+        path = (
+            folder
+            / f"{running.pid:07}-{run_directory.profile_path(folder.parent).stem.partition('-')[2]}.dcprof"
+        )
+        path.write_bytes(b"runs")
+        join(tmp_path / "train.dcrun", Writer("new", "rank00000"), CONTENT)
+        assert path.exists()
+    finally:
+        running.send_signal(signal.SIGKILL)
+        running.wait()
+    join(tmp_path / "train.dcrun", Writer("third", "rank00000"), CONTENT)
+    # This process has joined before, and runs.
+    assert path.exists()
+    (folder / "job").unlink()
+    join(tmp_path / "train.dcrun", Writer("fourth", "rank00000"), CONTENT)
+    assert not path.exists()
+
+
+def test_a_restart_keeps_the_earlier_attempt(tmp_path: Path) -> None:
+    run_job(tmp_path, "job", 1)
+    path = join(
+        tmp_path / "train.dcrun", Writer("other", "rank00000.attempt1", is_restart=True), CONTENT
+    )
+    path.write_bytes(b"again")
+    assert contents(tmp_path / "train.dcrun") == ["again", "job"]
+
+
+def test_a_folder_without_content_becomes_the_run_directory(tmp_path: Path) -> None:
+    (tmp_path / "train.dcrun").mkdir()
+    join(tmp_path / "train.dcrun", Writer("job", "rank00000"), CONTENT)
+    assert run_directory.is_run(tmp_path / "train.dcrun")
+
+
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_what_is_no_run_directory_is_refused(tmp_path: Path, kind: str) -> None:
+    target = tmp_path / "train.dcrun"
+    if kind == "file":
+        target.write_text("mine", encoding="utf-8")
+    else:
+        target.mkdir()
+        (target / "mine").write_text("mine", encoding="utf-8")
+    with pytest.raises(UserError, match=r"cannot write '.*train\.dcrun': "):
+        join(target, Writer("job", "rank00000"), CONTENT)
+    assert os.listdir(tmp_path) == ["train.dcrun"]  # noqa: PTH208
+    assert (target if kind == "file" else target / "mine").read_text("utf-8") == "mine"
+
+
+def test_a_folder_that_is_missing_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"cannot write '.*/none/train\.dcrun': No such file"):
+        join(tmp_path / "none" / "train.dcrun", Writer("job", "rank00000"), CONTENT)
