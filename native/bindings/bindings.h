@@ -24,5 +24,6 @@ void bindSampling(nanobind::module_ &module);
 void bindTorch(nanobind::module_ &module);
 void bindMemory(nanobind::module_ &module);
 void bindJax(nanobind::module_ &module);
+void bindJaxPrograms(nanobind::module_ &module);
 
 } // namespace deepcontext

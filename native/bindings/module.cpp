@@ -21,6 +21,7 @@ NB_MODULE(_native, module) {
   deepcontext::bindMemory(module);
   deepcontext::bindGpu(module);
   deepcontext::bindJax(module);
+  deepcontext::bindJaxPrograms(module);
   deepcontext::Sampler::instance(); // made now, not in a forked child
   deepcontext::installForkHandlers();
 }

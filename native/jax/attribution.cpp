@@ -2,11 +2,12 @@
 
 #include <algorithm>
 
+#include "jax/function_table.h"
+
 namespace deepcontext::jax {
 
 namespace {
 
-constexpr uint64_t kMostPlaceholders = 1000;
 constexpr uint64_t kClockSlackNs = 2000; // between the clock readings of the hook and the tracer
 
 /// The innermost of one thread's calls that contains `time`, or null. `calls` are by start.
@@ -60,148 +61,25 @@ uint32_t Attribution::addProgram(WithoutGil, Program program,
                                  const std::vector<uint32_t> &functions, uint64_t signature,
                                  std::string label) {
   std::lock_guard<Mutex> lock(mutex_);
-  auto uid = static_cast<uint32_t>(programs_.size());
-  program.uid = uid;
-  by_module_[plainName(program.module)].push_back(uid);
-  resolved_.erase({program.hlo_id, program.module});
-  ++program_counts_.programs;
-  program_counts_.without_operations += !program.has_operations;
-  program_counts_.bytes += program.sizeBytes();
-  programs_.push_back(std::make_shared<const Program>(std::move(program)));
-  labels_.push_back(std::move(label));
-  for (uint32_t function : functions) {
-    by_function_[function].push_back({uid, signature});
-    FunctionTable::instance().at(function).program_count.fetch_add(1, std::memory_order_relaxed);
-  }
-  return uid;
+  return programs_.add(std::move(program), functions, signature, std::move(label));
 }
 
 LabelledProgram Attribution::program(WithoutGil, uint32_t uid) const {
   std::lock_guard<Mutex> lock(mutex_);
-  return uid < programs_.size() ? LabelledProgram{programs_[uid], labels_[uid]} : LabelledProgram{};
-}
-
-std::vector<uint32_t> Attribution::candidates(uint32_t function, uint64_t signature) const {
-  std::vector<uint32_t> all, same_arguments;
-  auto bound = by_function_.find(function);
-  if (bound != by_function_.end()) {
-    for (const Binding &binding : bound->second) {
-      all.push_back(binding.program);
-      if (signature != 0 && binding.signature == signature) {
-        same_arguments.push_back(binding.program);
-      }
-    }
-  }
-  if (!same_arguments.empty()) {
-    return same_arguments;
-  }
-  if (all.empty()) { // compiled ahead of time or before the session: by name
-    auto named = by_module_.find("jit" + FunctionTable::instance().at(function).plain_name);
-    if (named != by_module_.end()) {
-      all = named->second;
-    }
-  }
-  return all;
-}
-
-/// Past kMostPlaceholders, runs are counted under one placeholder program, without operations.
-const Program *Attribution::placeholder(const Run &run) {
-  ++placeholders_;
-  Program program;
-  program.module = run.module;
-  program.hlo_id = run.program_id;
-  for (const auto &[name, times] : run.operations) {
-    Operation operation;
-    operation.name = name;
-    operation.primitive = sharedText(name.substr(0, name.find('.')));
-    program.by_name.emplace(name, static_cast<uint32_t>(program.operations.size()));
-    program.operations.push_back(std::move(operation));
-  }
-  program.uid = static_cast<uint32_t>(programs_.size());
-  program_counts_.bytes += program.sizeBytes();
-  by_module_[plainName(program.module)].push_back(program.uid);
-  programs_.push_back(std::make_shared<const Program>(std::move(program)));
-  labels_.emplace_back();
-  return programs_.back().get();
-}
-
-/// The program of a run: by its number, or by name and operations for a program that came from the
-/// persistent cache with another number.
-const Program *Attribution::programOf(const Run &run) {
-  auto key = std::make_pair(run.program_id, run.module);
-  auto known = resolved_.find(key);
-  if (known != resolved_.end()) {
-    return programs_[known->second].get();
-  }
-  auto has_operations = [&](const Program &program) {
-    if (!program.has_operations) {
-      return program.hlo_id == run.program_id;
-    }
-    return std::all_of(run.operations.begin(), run.operations.end(), [&](const auto &operation) {
-      return program.by_name.count(operation.first) > 0;
-    });
-  };
-  const std::vector<uint32_t> &named = by_module_[plainName(run.module)];
-  const Program *found = nullptr;
-  for (auto uid = named.rbegin(); uid != named.rend(); ++uid) { // the latest first
-    const Program &program = *programs_[*uid];
-    if (!has_operations(program)) {
-      continue;
-    }
-    bool is_same = program.hlo_id == run.program_id;
-    if (is_same || !found) {
-      found = &program;
-    }
-    if (is_same) {
-      break;
-    }
-  }
-  if (!found) {
-    for (const auto &[name, times] : run.operations) {
-      counts_.unknown_operations += times.count;
-    }
-    found = placeholders_ < kMostPlaceholders ? placeholder(run) : programs_.back().get();
-  }
-  resolved_.emplace(std::move(key), found->uid);
-  return found;
-}
-
-const Operation *Attribution::findOperation(int64_t program_id, const std::string &module,
-                                            const std::string &name) const {
-  auto named = by_module_.find(plainName(module));
-  if (named == by_module_.end()) {
-    return nullptr;
-  }
-  const Operation *found = nullptr;
-  for (auto uid = named->second.rbegin(); uid != named->second.rend(); ++uid) { // the latest first
-    const Program &program = *programs_[*uid];
-    auto operation = program.by_name.find(name);
-    if (operation == program.by_name.end()) {
-      continue;
-    }
-    if (program.hlo_id == program_id) {
-      return &program.operations[operation->second];
-    }
-    found = found ? found : &program.operations[operation->second];
-  }
-  return found;
+  return uid < programs_.size() ? programs_[uid] : LabelledProgram{};
 }
 
 void Attribution::credit(const TraceWindow &window, const Executed &launch, uint32_t program,
                          const Run *run) {
   RunTotals &totals = window_totals_[launch.launch->node][program];
   ++totals.launches;
-  if (!run) {
-    ++counts_.cut_at_end;
-    return;
-  }
-  if (!run->is_complete) {
+  if (!run || !run->is_complete) {
     ++counts_.cut_at_end;
     return;
   }
   bool is_first = whole_runs_[program] == 0;
   (is_first ? first_runs_[launch.launch->node][program] : totals)
-      .add(*programs_[program], *run, weightOf(*run, window));
+      .add(*programs_[program].program, *run, weightOf(*run, window));
   ++counts_.joined;
   ++last_whole_runs_[program];
   ++whole_runs_[program];
@@ -281,10 +159,10 @@ void Attribution::joinInOrder(const TraceWindow &window, const std::vector<uint3
 void Attribution::join(const TraceWindow &window, std::vector<Executed> &executed) {
   std::vector<uint32_t> programs;
   for (const Run &run : window.runs) {
-    programs.push_back(programOf(run)->uid);
+    programs.push_back(programs_.ofRun(run).uid);
   }
   for (Executed &launch : executed) {
-    launch.candidates = candidates(launch.launch->function, launch.launch->signature);
+    launch.candidates = programs_.candidates(launch.launch->function, launch.launch->signature);
   }
   whole_runs_.resize(programs_.size());
   std::vector<bool> is_taken(window.runs.size(), false);
@@ -314,7 +192,7 @@ void Attribution::creditRest(const TraceWindow &window, const std::vector<uint32
       bool is_whole =
           run.is_complete && before != last_end_ns.end() && before->second <= run.start_ns;
       if (is_whole) {
-        window_totals_[NodeRef::unknown()][program].add(*programs_[program], run,
+        window_totals_[NodeRef::unknown()][program].add(*programs_[program].program, run,
                                                         weightOf(run, window));
         ++counts_.without_launch;
         ++last_whole_runs_[program];
@@ -423,7 +301,7 @@ void Attribution::addWindow(WithoutGil, const TraceWindow &window, std::vector<L
 
 ProgramCounts Attribution::programCounts(WithoutGil) const {
   std::lock_guard<Mutex> lock(mutex_);
-  return program_counts_;
+  return programs_.counts();
 }
 
 void Attribution::addDamagedWindow(WithoutGil) {
@@ -433,7 +311,9 @@ void Attribution::addDamagedWindow(WithoutGil) {
 
 WindowCounts Attribution::counts(WithoutGil) const {
   std::lock_guard<Mutex> lock(mutex_);
-  return counts_;
+  WindowCounts counts = counts_;
+  counts.unknown_operations = programs_.unknownOperations();
+  return counts;
 }
 
 Attribution::LastWindow Attribution::lastWindow(WithoutGil) const {
@@ -444,16 +324,10 @@ Attribution::LastWindow Attribution::lastWindow(WithoutGil) const {
 void Attribution::clear(WithoutGil) {
   FunctionTable::instance().forgetPrograms();
   std::lock_guard<Mutex> lock(mutex_);
-  programs_.clear();
-  labels_.clear();
-  program_counts_ = {};
-  by_module_.clear();
-  by_function_.clear();
-  resolved_.clear();
+  programs_ = {};
   votes_.clear();
   totals_.clear();
   first_runs_.clear();
-  placeholders_ = 0;
   whole_runs_.clear();
   last_whole_runs_.clear();
   window_totals_.clear();

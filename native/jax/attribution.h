@@ -2,7 +2,6 @@
 // Joins runs joined with their launches, and sums operation times by launching node and program.
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -11,8 +10,7 @@
 #include "core/mutex.h"
 #include "core/thread_tree.h"
 #include "core/without_gil.h"
-#include "jax/function_table.h"
-#include "jax/program.h"
+#include "jax/program_table.h"
 #include "jax/run_totals.h"
 #include "jax/xspace.h"
 
@@ -62,19 +60,6 @@ struct WindowCounts {
   uint64_t damaged_windows = 0;
 };
 
-/// An immutable program, and its label among the programs of its function.
-struct LabelledProgram {
-  std::shared_ptr<const Program> program; // null when there is none
-  std::string label;
-};
-
-/// Size of the descriptions of programs.
-struct ProgramCounts {
-  uint64_t programs = 0;
-  uint64_t without_operations = 0; // compiled after the limit was reached
-  uint64_t bytes = 0;
-};
-
 /// All programs and their sampled times. Any thread; one mutex, never taken by the dispatch hook.
 /// It is held while a window is joined or the tree is written, hence `WithoutGil`.
 class Attribution {
@@ -84,6 +69,7 @@ public:
   /// Add a program; `functions` are the functions in whose call it was compiled.
   uint32_t addProgram(WithoutGil, Program program, const std::vector<uint32_t> &functions,
                       uint64_t signature, std::string label);
+  /// Empty where there is none.
   LabelledProgram program(WithoutGil, uint32_t uid) const;
   ProgramCounts programCounts(WithoutGil) const;
   void addWindow(WithoutGil, const TraceWindow &window, std::vector<Launch> launches);
@@ -94,7 +80,7 @@ public:
   Node *withOperation(WithoutGil, int64_t program_id, const std::string &module,
                       const std::string &name, const Use &use) const {
     std::lock_guard<Mutex> lock(mutex_);
-    const Operation *operation = findOperation(program_id, module, name);
+    const Operation *operation = programs_.findOperation(program_id, module, name);
     return operation ? use(*operation) : nullptr;
   }
 
@@ -117,22 +103,11 @@ public:
   /// The first run of each program, by its launcher. It represents no other run, because caches
   /// were cold.
   const std::map<NodeRef, std::map<uint32_t, RunTotals>> &firstRuns() const { return first_runs_; }
-  const std::vector<std::shared_ptr<const Program>> &programs() const { return programs_; }
-  const std::string &label(uint32_t program) const { return labels_[program]; }
-  /// Programs that a call of the function may run.
-  std::vector<uint32_t> candidates(uint32_t function, uint64_t signature) const;
+  const ProgramTable &programs() const { return programs_; }
 
 private:
-  struct Binding {
-    uint32_t program;
-    uint64_t signature;
-  };
   struct Executed;
 
-  const Operation *findOperation(int64_t program_id, const std::string &module,
-                                 const std::string &name) const;
-  const Program *programOf(const Run &run);
-  const Program *placeholder(const Run &run);
   std::unordered_map<int64_t, int64_t>
   threadsOfLines(const TraceWindow &window,
                  std::unordered_map<int64_t, std::vector<Launch *>> &by_thread);
@@ -147,12 +122,7 @@ private:
                   const std::vector<bool> &is_taken);
 
   mutable Mutex mutex_;
-  std::vector<std::shared_ptr<const Program>> programs_;
-  std::vector<std::string> labels_;
-  ProgramCounts program_counts_;
-  std::unordered_map<std::string, std::vector<uint32_t>> by_module_; // plain name
-  std::unordered_map<uint32_t, std::vector<Binding>> by_function_;
-  std::map<std::pair<int64_t, std::string>, uint32_t> resolved_; // (program_id, module) of runs
+  ProgramTable programs_;
   // (line of the tracer, thread) -> executions on the line that lie inside a call of the thread
   std::map<std::pair<int64_t, int64_t>, uint64_t> votes_;
   std::map<NodeRef, std::map<uint32_t, RunTotals>> totals_;
@@ -161,7 +131,6 @@ private:
   std::map<NodeRef, std::map<uint32_t, RunTotals>> first_runs_;
   WindowCounts counts_;
   std::vector<uint64_t> whole_runs_; // by program
-  uint64_t placeholders_ = 0;
   LastWindow last_;
   std::unordered_map<uint32_t, uint64_t> last_whole_runs_; // of the last window, by program
 };

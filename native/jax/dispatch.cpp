@@ -7,6 +7,7 @@
 #include "core/thread.h"
 #include "jax/arguments.h"
 #include "jax/callable_map.h"
+#include "jax/function_table.h"
 #include "jax/live_arrays.h"
 #include "python/frame_walk.h"
 
@@ -289,9 +290,14 @@ const ActiveCall *innermostCall() {
   return innermost();
 }
 
-std::vector<const ActiveCall *> activeCalls() {
+std::vector<const ActiveCall *> openCallsOfFunction() {
   std::vector<const ActiveCall *> calls;
-  for (const ActiveCall *call = innermost(); call; call = call->outer) {
+  FunctionTable &functions = FunctionTable::instance();
+  for (const ActiveCall *call = innermostCall(); call; call = call->outer) {
+    if (!calls.empty() &&
+        functions.at(call->function).name != functions.at(calls.front()->function).name) {
+      break;
+    }
     calls.push_back(call);
   }
   return calls;

@@ -50,8 +50,9 @@ void markSlow();
 bool markLaunch();
 /// The calling thread's innermost call that has not returned, or null.
 const ActiveCall *innermostCall();
-/// Calls of this thread that have not returned, innermost first.
-std::vector<const ActiveCall *> activeCalls();
+/// Open calls of the calling thread whose functions have the name of the innermost one, innermost
+/// first: a jitted function on its slow path, and JAX's internal object through which it launches.
+std::vector<const ActiveCall *> openCallsOfFunction();
 /// Open or close a call that sys.monitoring reports instead of the hook. GIL held.
 void beginCall(PyObject *callable, uint32_t function);
 void endCall(PyObject *callable, bool has_failed);

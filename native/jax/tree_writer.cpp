@@ -125,7 +125,7 @@ private:
         weights[program] = totals.launches;
       }
     } else {
-      std::vector<uint32_t> candidates = attribution_.candidates(count.function, 0);
+      std::vector<uint32_t> candidates = attribution_.programs().candidates(count.function, 0);
       for (uint32_t program : candidates) {
         auto whole = whole_.find(program);
         if (whole != whole_.end() && whole->second.runs > 0) {
@@ -163,8 +163,8 @@ private:
   }
 
   uint32_t programName(uint32_t program) {
-    const std::string &label = attribution_.label(program);
-    std::string name = attribution_.programs()[program]->module;
+    const std::string &label = attribution_.programs()[program].label;
+    std::string name = attribution_.programs()[program].program->module;
     name += label.empty() ? "#" + std::to_string(program) : label;
     return Interner::instance().intern(name);
   }
@@ -216,7 +216,7 @@ private:
     for (uint32_t i = 0; i < totals.operations.size(); ++i) {
       if (totals.operations[i].count > 0) {
         OperationTime &sum = counts_.operations[{program, i}];
-        const Operation &operation = attribution_.programs()[program]->operations[i];
+        const Operation &operation = attribution_.programs()[program].program->operations[i];
         writeOperation(writeOperationPath(tree_, parent, operation), operation,
                        totals.operations[i], scale, &sum);
       }

@@ -12,6 +12,7 @@
 #include "core/recorder.h"
 #include "gpu/collector.h"
 #include "jax/attribution.h"
+#include "jax/function_table.h"
 #include "jax/live_arrays.h"
 #include "jax/source_frames.h"
 #include "python/code_table.h"
