@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from deepcontext.profiler.model.source import line_text
 from deepcontext.profiler.summaries.library_time import library_time
-from deepcontext.ui.format import Elide, format_count, format_ns, format_share, shorten_path
+from deepcontext.ui.format import format_ns, format_share, shorten_path
+from deepcontext.ui.report.sections import part_of, source_columns
 from deepcontext.ui.report.text_layout import Column
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def print_below(layout: TextLayout, view: View) -> None:
     found = library_time(view.profile, view.limit)
     if found is None:
         return
-    shown = "" if len(found.lines) == found.line_count else f" ({_shown(found)})"
+    shown = part_of(len(found.lines), found.line_count)
     layout.title(f"Lines of packages{shown}", "elapsed time without deeper lines of packages")
     layout.prose(_packages(view.profile, found))
     _print_lines(layout, view, found)
@@ -36,10 +37,6 @@ def print_below_summary(layout: TextLayout, view: View) -> None:
     if found is not None:
         layout.prose(_packages(view.profile, found), "bold", indent="")
         _print_lines(layout, view, found)
-
-
-def _shown(found: LibraryTime) -> str:
-    return f"{len(found.lines)} of {format_count(found.line_count)}"
 
 
 def _packages(profile: Profile, found: LibraryTime) -> str:
@@ -63,8 +60,7 @@ def _print_lines(layout: TextLayout, view: View, found: LibraryTime) -> None:
         (
             Column("elapsed"),
             Column("share"),
-            Column("line of a package", Elide.START),
-            Column("source", Elide.END, rank=1),
+            *source_columns("line of a package", rank=1),
         ),
         [
             (

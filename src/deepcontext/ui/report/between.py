@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from deepcontext.profiler.model.source import line_text
 from deepcontext.profiler.summaries import time_between_operators
-from deepcontext.ui.format import Elide, format_count, format_ns, format_share, shorten_path
+from deepcontext.ui.format import Elide, format_ns, format_share
+from deepcontext.ui.report.sections import part_of, source_columns
 from deepcontext.ui.report.text_layout import Column
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def _print_threads(layout: TextLayout, view: View) -> bool:
         ),
         [
             (
-                *([_time(row.operator_ns)] if has_operators else []),
+                *([format_ns(row.operator_ns or None)] if has_operators else []),
                 *_times(row.sampled),
                 row.name,
             )
@@ -65,24 +65,15 @@ def _print_threads(layout: TextLayout, view: View) -> bool:
 
 
 def _print_lines(layout: TextLayout, view: View, *, has_operators: bool) -> None:
-    profile = view.profile
-    rows, count = time_between_operators.by_line(profile, view.limit)
+    rows, count = time_between_operators.by_line(view.profile, view.limit)
     if not rows:
         return
-    shown = "" if len(rows) == count else f" ({len(rows)} of {format_count(count)})"
     note = "running on any thread, waiting on the main thread; without deeper lines"
-    layout.title(f"{'Between operators' if has_operators else 'Running and waiting'}{shown}", note)
-    run = profile.run
+    title = "Between operators" if has_operators else "Running and waiting"
+    layout.title(title + part_of(len(rows), count), note)
     layout.table(
-        (*_TIME_COLUMNS, Column("line", Elide.START), Column("source", Elide.END, rank=5)),
-        [
-            (
-                *_times(row.sampled),
-                f"{shorten_path(row.file, run.cwd)}:{row.line}",
-                line_text(row.file, row.line, run.start_unix_ns or None),
-            )
-            for row in rows
-        ],
+        (*_TIME_COLUMNS, *source_columns()),
+        [(*_times(row.sampled), *view.source_cells(row)) for row in rows],
     )
 
 
@@ -99,8 +90,7 @@ def print_between_summary(layout: TextLayout, view: View) -> None:
         (
             format_ns(row.sampled.total_ns),
             format_share(row.sampled.total_ns / run.wall_ns),
-            f"{shorten_path(row.file, run.cwd)}:{row.line}",
-            line_text(row.file, row.line, run.start_unix_ns or None),
+            *view.source_cells(row),
         )
         for row in rows
         if row.sampled.total_ns > least
@@ -110,8 +100,7 @@ def print_between_summary(layout: TextLayout, view: View) -> None:
             (
                 Column("between"),
                 Column("of run"),
-                Column("line, outside operators", Elide.START),
-                Column("source", Elide.END, rank=1),
+                *source_columns("line, outside operators", rank=1),
             ),
             cells,
         )
@@ -126,10 +115,9 @@ def print_elapsed_summary(layout: TextLayout, view: View) -> None:
         (
             format_ns(row.sampled.total_ns),
             format_share(row.sampled.total_ns / run.wall_ns if run.wall_ns else None),
-            _time(row.sampled.cpu_ns),
-            _time(row.sampled.wait_ns),
-            f"{shorten_path(row.file, run.cwd)}:{row.line}",
-            line_text(row.file, row.line, run.start_unix_ns or None),
+            format_ns(row.sampled.cpu_ns or None),
+            format_ns(row.sampled.wait_ns or None),
+            *view.source_cells(row),
         )
         for row in rows
         if row is rows[0] or row.sampled.total_ns > least
@@ -141,8 +129,7 @@ def print_elapsed_summary(layout: TextLayout, view: View) -> None:
                 Column("of run"),
                 Column("running", rank=3),
                 Column("waiting", rank=2),
-                Column("your line", Elide.START),
-                Column("source", Elide.END, rank=1),
+                *source_columns("your line", rank=1),
             ),
             cells,
         )
@@ -150,7 +137,7 @@ def print_elapsed_summary(layout: TextLayout, view: View) -> None:
 
 def _times(sampled: SampledTime) -> tuple[str, ...]:
     return tuple(
-        _time(value)
+        format_ns(value or None)
         for value in (
             sampled.cpu_ns,
             sampled.gil_ns,
@@ -159,7 +146,3 @@ def _times(sampled: SampledTime) -> tuple[str, ...]:
             sampled.ready_ns,
         )
     )
-
-
-def _time(value_ns: int) -> str:
-    return format_ns(value_ns) if value_ns else "-"

@@ -9,6 +9,7 @@ from deepcontext.profiler.summaries.compiled_kernels import compiled_kernels, ti
 from deepcontext.ui.compiled_kernels import lines_text, operators_text
 from deepcontext.ui.format import Elide, format_count, format_ns, format_share
 from deepcontext.ui.labels import metric_label
+from deepcontext.ui.report.sections import part_of
 from deepcontext.ui.report.text_layout import Column
 
 if TYPE_CHECKING:
@@ -29,10 +30,8 @@ def print_compiled(layout: TextLayout, view: View) -> None:
         return
     rows = [each for each in kernels if each.lines or each.time_ns]
     rows = rows[: min(view.limit, _MOST_ROWS)]
-    of_all = f" ({len(rows)} of {len(kernels)})" if 0 < len(rows) < len(kernels) else ""
-    layout.title(
-        f"Kernels of torch.compile{of_all}", "and the lines of the program fused into each"
-    )
+    shown = part_of(len(rows), len(kernels)) if rows else ""
+    layout.title(f"Kernels of torch.compile{shown}", "and the lines of the program fused into each")
     if rows:
         layout.table(*_table(view, rows))
     else:

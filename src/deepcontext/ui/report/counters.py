@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from deepcontext.profiler.model.source import line_text
 from deepcontext.profiler.summaries import counters as counter_summary
-from deepcontext.ui.format import Elide, format_count, shorten_path
+from deepcontext.ui.format import format_count
+from deepcontext.ui.report.sections import part_of, source_columns
 from deepcontext.ui.report.text_layout import Column
 
 if TYPE_CHECKING:
@@ -21,28 +21,22 @@ def print_counters(layout: TextLayout, view: View) -> None:
     rows, count = counter_summary.by_line(profile, view.limit)
     if not rows:
         return
-    shown = "" if len(rows) == count else f" ({len(rows)} of {format_count(count)})"
     note = "read at samples, including operators; without deeper lines of your code"
-    layout.title(f"Counters{shown}", note)
+    layout.title(f"Counters{part_of(len(rows), count)}", note)
     has_ratio = any(row.instructions_per_cycle is not None for row in rows)
     columns = [Column(counter_summary.counter_name(metric)) for metric in metrics]
     ratio = [Column("per cycle")] if has_ratio else []
     layout.table(
-        (*columns, *ratio, Column("line", Elide.START), Column("source", Elide.END, rank=5)),
+        (*columns, *ratio, *source_columns()),
         [
             (
-                *(_count(row.counts[metric.name]) for metric in metrics),
+                *(format_count(row.counts[metric.name] or None) for metric in metrics),
                 *([_ratio(row.instructions_per_cycle)] if has_ratio else []),
-                f"{shorten_path(row.file, profile.run.cwd)}:{row.line}",
-                line_text(row.file, row.line, profile.run.start_unix_ns or None),
+                *view.source_cells(row),
             )
             for row in rows
         ],
     )
-
-
-def _count(value: int) -> str:
-    return format_count(value) if value else "-"
 
 
 def _ratio(value: float | None) -> str:

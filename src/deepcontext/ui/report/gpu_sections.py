@@ -55,9 +55,8 @@ def print_gpu_summary(layout: TextLayout, view: View) -> None:
 def _print_kernels(layout: TextLayout, use: GpuUse) -> None:
     if not use.kernels:
         return
-    shown = len(use.kernels)
-    part = "" if shown == use.kernel_count else f" ({shown} of {format_count(use.kernel_count)})"
-    layout.title(f"Kernels, copies and memsets{part}", "time on the GPU")
+    shown = sections.part_of(len(use.kernels), use.kernel_count)
+    layout.title(f"Kernels, copies and memsets{shown}", "time on the GPU")
     columns = (
         Column("GPU time"),
         Column("share"),

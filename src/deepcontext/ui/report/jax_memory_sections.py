@@ -7,15 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from deepcontext.profiler.model.source import line_text
 from deepcontext.profiler.summaries.jax import memory as jax_memory
-from deepcontext.ui.format import (
-    Elide,
-    format_bytes,
-    format_count,
-    format_share,
-    shorten_path,
-)
+from deepcontext.ui.format import Elide, format_bytes, format_count, format_share
+from deepcontext.ui.report.sections import part_of, source_columns
 from deepcontext.ui.report.text_layout import Column
 
 if TYPE_CHECKING:
@@ -37,13 +31,11 @@ def _print_arrays(layout: TextLayout, view: View, arrays: ArrayMemory) -> None:
     layout.prose(_arrays_text(arrays))
     table = jax_memory.held_at_peak(view.profile, view.limit)
     rows = [row for row in table.rows if row.exclusive] if table else []
-    run = view.profile.run
     cells = [
         (
             format_bytes(row.exclusive),
             format_share(row.exclusive / arrays.peak_bytes),
-            f"{shorten_path(row.file, run.cwd)}:{row.line}",
-            line_text(row.file, row.line, run.start_unix_ns or None),
+            *view.source_cells(row),
         )
         for row in rows
     ]
@@ -51,15 +43,7 @@ def _print_arrays(layout: TextLayout, view: View, arrays: ArrayMemory) -> None:
         share = format_share(arrays.unknown_peak_bytes / arrays.peak_bytes)
         cells.append((format_bytes(arrays.unknown_peak_bytes), share, "not observed", ""))
     if cells:
-        layout.table(
-            (
-                Column("at peak"),
-                Column("share"),
-                Column("line", Elide.START),
-                Column("source", Elide.END, rank=1),
-            ),
-            cells,
-        )
+        layout.table((Column("at peak"), Column("share"), *source_columns(rank=1)), cells)
 
 
 def _arrays_text(arrays: ArrayMemory) -> str:
@@ -79,9 +63,8 @@ def _print_programs(layout: TextLayout, view: View) -> None:
     if not programs:
         return
     shown = programs[: view.limit]
-    count = "" if len(shown) == len(programs) else f" ({len(shown)} of {len(programs)})"
     layout.title(
-        f"Memory of compiled programs{count}",
+        f"Memory of compiled programs{part_of(len(shown), len(programs))}",
         "while it runs = arguments + results - donated + temporary; from the compiler",
     )
     has_code = any(program.generated_code_bytes for program in shown)
@@ -98,7 +81,7 @@ def _print_programs(layout: TextLayout, view: View) -> None:
         (
             format_bytes(row.run_bytes),
             *(
-                format_bytes(size) if size else "-"
+                format_bytes(size or None)
                 for size in (
                     row.temp_bytes,
                     row.argument_bytes,

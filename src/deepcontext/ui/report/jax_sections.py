@@ -151,8 +151,8 @@ def _operation_row(view: View, operation: Operation) -> tuple[str, ...]:
     return (
         format_ns(operation.device_ns),
         format_count(operation.executions),
-        format_count(operation.flops) if operation.flops else "-",
-        format_bytes(operation.bytes) if operation.bytes else "-",
+        format_count(operation.flops or None),
+        format_bytes(operation.bytes or None),
         f"{operation.intensity:.2f}" if operation.bytes else "-",
         f"{operation.flops_per_second / _GIGA:.2f}" if operation.flops else "-",
         f"{operation.bytes_per_second / _GIGA:.2f}" if operation.bytes else "-",
@@ -166,7 +166,7 @@ def _print_fusions(layout: TextLayout, view: View) -> None:
     if not fusions:
         return
     shown = fusions[: min(_FUSIONS_IN_FULL, view.limit)]
-    count = "" if len(shown) == len(fusions) else f" ({len(shown)} of {len(fusions)})"
+    count = sections.part_of(len(shown), len(fusions))
     layout.title(f"Fusions of several source lines{count}", "every member, by line; --json has all")
     for fusion in shown:
         layout.prose(
@@ -229,7 +229,7 @@ def _print_transfers(layout: TextLayout, view: View) -> None:
         (
             format_ns(row.host_ns) if row.what != jax_programs.HOST_ARGUMENTS else "in the call",
             format_count(row.count),
-            format_bytes(row.bytes) if row.bytes else "-",
+            format_bytes(row.bytes or None),
             row.what,
             _place(view, row.source),
         )
@@ -245,4 +245,4 @@ def _place(view: View, source: Source) -> str:
 
 
 def _shown(view: View, rows: Sequence[object]) -> str:
-    return "" if len(rows) <= view.limit else f" ({view.limit} of {format_count(len(rows))})"
+    return sections.part_of(min(view.limit, len(rows)), len(rows))

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
-from deepcontext.profiler.model.source import line_text
 from deepcontext.profiler.summaries import memory as memory_summary
 from deepcontext.ui.format import (
     Elide,
@@ -14,14 +13,13 @@ from deepcontext.ui.format import (
     format_count,
     format_ns,
     format_share,
-    shorten_path,
 )
+from deepcontext.ui.report.sections import source_columns
 from deepcontext.ui.report.text_layout import Column
 
 if TYPE_CHECKING:
-    from deepcontext.profiler.model.profile import Profile
-    from deepcontext.profiler.summaries.groups import Group
     from deepcontext.profiler.summaries.memory import Growth, MemoryUse, Pool
+    from deepcontext.ui.report.sections import View
     from deepcontext.ui.report.text_layout import TextLayout
 
 _ROLE_NAMES: Final = {"optimizer": "optimizer state", "unknown": "unknown"}
@@ -37,8 +35,9 @@ _ROLE_STYLES: Final = {
 _BAR_WIDTH: Final = 60
 
 
-def print_memory(layout: TextLayout, profile: Profile, limit: int) -> None:
+def print_memory(layout: TextLayout, view: View) -> None:
     """Print each memory's peak by role and by line of user code, and the lines that grew."""
+    profile = view.profile
     use = memory_summary.memory_use(profile)
     pools = [pool for pool in use.pools if pool.allocations] if use else []
     prefixes = memory_summary.prefixes(profile)
@@ -51,8 +50,8 @@ def print_memory(layout: TextLayout, profile: Profile, limit: int) -> None:
     for pool in pools:
         _print_pool(layout, pool, use)
     for prefix in prefixes:
-        _print_holders(layout, profile, prefix, limit)
-        _print_growth(layout, profile, prefix, limit)
+        _print_holders(layout, view, prefix)
+        _print_growth(layout, view, prefix)
 
 
 def _print_pool(layout: TextLayout, pool: Pool, use: MemoryUse) -> None:
@@ -88,21 +87,20 @@ def _pool_text(pool: Pool, use: MemoryUse) -> str:
     return ", ".join(facts)
 
 
-def _print_holders(layout: TextLayout, profile: Profile, prefix: str, limit: int) -> None:
-    table = memory_summary.held_at_peak(profile, prefix, limit)
+def _print_holders(layout: TextLayout, view: View, prefix: str) -> None:
+    table = memory_summary.held_at_peak(view.profile, prefix, view.limit)
     if table is None or not table.total:
         return
     columns = (
         Column("on device at peak" if prefix else "at peak"),
         Column("share"),
-        Column("line", Elide.START),
-        Column("source", Elide.END, rank=1),
+        *source_columns(rank=1),
     )
     cells = [
         (
             format_bytes(row.exclusive),
             format_share(row.exclusive / table.total),
-            *_place(profile, row),
+            *view.source_cells(row),
         )
         for row in table.rows
         if row.exclusive
@@ -111,8 +109,8 @@ def _print_holders(layout: TextLayout, profile: Profile, prefix: str, limit: int
         layout.table(columns, cells)
 
 
-def _print_growth(layout: TextLayout, profile: Profile, prefix: str, limit: int) -> None:
-    grown = memory_summary.growth(profile, prefix, limit)
+def _print_growth(layout: TextLayout, view: View, prefix: str) -> None:
+    grown = memory_summary.growth(view.profile, prefix, view.limit)
     if not grown:
         return
     columns = (
@@ -120,23 +118,16 @@ def _print_growth(layout: TextLayout, profile: Profile, prefix: str, limit: int)
         Column("a step", rank=2),
         Column("steps"),
         Column("", Elide.END, rank=3),
-        Column("line", Elide.START),
-        Column("source", Elide.END, rank=1),
+        *source_columns(rank=1),
     )
-    layout.table(columns, [_growth_row(profile, each) for each in grown])
+    layout.table(columns, [_growth_row(view, each) for each in grown])
 
 
-def _growth_row(profile: Profile, grown: Growth) -> tuple[str, ...]:
+def _growth_row(view: View, grown: Growth) -> tuple[str, ...]:
     return (
         format_bytes(grown.line.exclusive),
         format_bytes(grown.line.exclusive / grown.steps),
         f"{grown.grown_steps} of {grown.steps}",
         "leak?" if grown.is_steady else "",
-        *_place(profile, grown.line),
+        *view.source_cells(grown.line),
     )
-
-
-def _place(profile: Profile, row: Group) -> tuple[str, str]:
-    run = profile.run
-    text = line_text(row.file, row.line, run.start_unix_ns or None)
-    return f"{shorten_path(row.file, run.cwd)}:{row.line}", text

@@ -40,7 +40,7 @@ _CLOSING_LINES: Final = 6
 _ROWS: Final = (8, 7, 6, 5)
 _FEWEST_ROWS: Final = 3
 # The sections below the findings, each with a number of rows to add to the tried number.
-_SECTIONS: Final[dict[str, tuple[Printer, int]]] = {
+SECTIONS: Final[dict[str, tuple[Printer, int]]] = {
     "JAX": (jax_sections.print_jax, -1),
     "GPU": (gpu_sections.print_gpu, 0),
     "torch.compile": (compiled_sections.print_compiled, -4),
@@ -53,7 +53,7 @@ _SECTIONS: Final[dict[str, tuple[Printer, int]]] = {
     "time between operators": (between.print_between_lines, -2),
     "counters": (counters.print_counters, -1),
     "call paths": (path_view.print_paths, -2),
-    "memory": (lambda layout, view: memory.print_memory(layout, view.profile, view.limit), -2),
+    "memory": (memory.print_memory, -2),
     "memory of JAX": (jax_memory_sections.print_jax_memory, -2),
 }
 # If even the fewest rows do not fit, sections are left out in this order.
@@ -83,7 +83,7 @@ def print_overview(layout: TextLayout, view: View, warnings: Sequence[str]) -> N
     parts: dict[str, list[str]] = {}
     for rows in _ROWS:
         layout.hidden_columns.clear()
-        parts = {name: _section(layout, view, name, rows) for name in _SECTIONS}
+        parts = {name: _section(layout, view, name, rows) for name in SECTIONS}
         if _length(parts) <= room:
             break
     left_out = [name for name in _too_many(parts, room) if parts.pop(name)]
@@ -104,7 +104,7 @@ def _print_top(layout: TextLayout, view: View, warnings: Sequence[str]) -> None:
 
 
 def _section(layout: TextLayout, view: View, name: str, rows: int) -> list[str]:
-    printer, more = _SECTIONS[name]
+    printer, more = SECTIONS[name]
     return _printed(
         layout, lambda: printer(layout, replace(view, limit=max(rows + more, _FEWEST_ROWS)))
     )

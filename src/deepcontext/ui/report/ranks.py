@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from deepcontext.profiler.model.source import line_text
 from deepcontext.profiler.summaries import ranks as rank_summary
-from deepcontext.ui.format import Elide, format_count, format_ns, shorten_path
+from deepcontext.ui.format import format_ns
+from deepcontext.ui.report.sections import part_of, source_columns
 from deepcontext.ui.report.text_layout import Column
 
 if TYPE_CHECKING:
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 def print_ranks(layout: TextLayout, view: View) -> None:
     """Print what each rank did, and the lines that take longer on some ranks than on others."""
-    profile, run = view.profile, view.profile.run
+    profile = view.profile
     rows = rank_summary.by_rank(profile)
     if not rows:
         return
-    shown = "" if len(rows) <= view.limit else f" ({view.limit} of {format_count(len(rows))})"
+    shown = part_of(min(view.limit, len(rows)), len(rows))
     note = "running on any thread, waiting on the main thread; ranks wait for slower ones"
     layout.title(f"Ranks{shown}", note)
     layout.table(
@@ -28,9 +28,9 @@ def print_ranks(layout: TextLayout, view: View) -> None:
         [
             (
                 str(row.rank),
-                _time(row.operator_ns),
-                _time(row.running_ns),
-                _time(row.waiting_ns),
+                format_ns(row.operator_ns or None),
+                format_ns(row.running_ns or None),
+                format_ns(row.waiting_ns or None),
             )
             for row in rows[: view.limit]
         ],
@@ -46,23 +46,17 @@ def print_ranks(layout: TextLayout, view: View) -> None:
             Column("of rank", rank=3),
             Column("most"),
             Column("of rank"),
-            Column("line", Elide.START),
-            Column("source", Elide.END, rank=5),
+            *source_columns(),
         ),
         [
             (
-                _time(sum(line.by_rank) / len(line.by_rank)),
-                _time(min(line.by_rank)),
+                format_ns(sum(line.by_rank) / len(line.by_rank) or None),
+                format_ns(min(line.by_rank) or None),
                 str(rows[line.by_rank.index(min(line.by_rank))].rank),
-                _time(max(line.by_rank)),
+                format_ns(max(line.by_rank) or None),
                 str(rows[line.by_rank.index(max(line.by_rank))].rank),
-                f"{shorten_path(line.file, run.cwd)}:{line.line}",
-                line_text(line.file, line.line, run.start_unix_ns or None),
+                *view.source_cells(line),
             )
             for line in lines
         ],
     )
-
-
-def _time(value_ns: float) -> str:
-    return format_ns(value_ns) if value_ns else "-"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from rich.text import Text
 
@@ -69,6 +69,34 @@ class View:
         """Unit of the metric."""
         return self.profile.metrics[self.metric].descriptor.unit
 
+    def source_cells(self, row: SourceRow) -> tuple[str, str]:
+        """Return the path and number of a source line, and its text; see `source_columns`."""
+        run = self.profile.run
+        text = line_text(row.file, row.line, run.start_unix_ns or None)
+        return f"{shorten_path(row.file, run.cwd)}:{row.line}", text
+
+
+class SourceRow(Protocol):
+    """A row of a table about a source line."""
+
+    @property
+    def file(self) -> str:
+        """Path of the file."""
+
+    @property
+    def line(self) -> int:
+        """Number of the line, from 1."""
+
+
+def source_columns(title: str = "line", *, rank: int = 5) -> tuple[Column, Column]:
+    """Return the last two columns of a table about source lines; `rank` is that of the text."""
+    return Column(title, Elide.START), Column("source", Elide.END, rank)
+
+
+def part_of(shown: int, count: int) -> str:
+    """Return ``" (8 of 1,250)"`` for a title, or "" if all rows are shown."""
+    return "" if shown == count else f" ({format_count(shown)} of {format_count(count)})"
+
 
 def print_phases(
     layout: TextLayout, view: View, title: str = "Phases", *, with_calls: bool = True
@@ -131,14 +159,13 @@ def print_user_lines(layout: TextLayout, view: View) -> None:
     columns = (
         Column("self"),
         Column("share"),
-        Column("your line", Elide.START),
-        Column("source", Elide.END, rank=1),
+        *source_columns("your line", rank=1),
     )
     cells = [
         (
             format_value(row.exclusive, view.unit),
             format_share(row.exclusive / table.total if table.total else None),
-            *_place(view, row),
+            *view.source_cells(row),
         )
         for row in table.rows
         if row.exclusive
@@ -177,11 +204,11 @@ def print_line_table(layout: TextLayout, view: View, table: GroupTable) -> None:
         total,
         replace(exclusive, rank=6),  # the line's text is more useful than this column
         *(share, phases)[: shown - 2],
-        Column("line", Elide.START),
-        Column("source", Elide.END, rank=5),
+        *source_columns(),
     )
     cells = [
-        (*_values(layout, view, row, table.total)[:shown], *_place(view, row)) for row in table.rows
+        (*_values(layout, view, row, table.total)[:shown], *view.source_cells(row))
+        for row in table.rows
     ]
     layout.table(columns, cells)
 
@@ -204,7 +231,10 @@ def print_modules(layout: TextLayout, view: View) -> None:
     table = by_module(view.profile, view.metric, view.limit)
     if not table.rows:
         return
-    layout.title(f"Modules{_shown(table)}", "total: forward and backward; self: no nested module")
+    layout.title(
+        f"Modules{_shown(table)}",
+        "total: forward and backward; self: no nested module",
+    )
     columns = (*_VALUE_COLUMNS, Column("module", Elide.MIDDLE))
     cells = [(*_values(layout, view, row, table.total), row.name) for row in table.rows]
     layout.table(columns, cells)
@@ -217,13 +247,6 @@ def _values(layout: TextLayout, view: View, row: Group, total: int) -> tuple[str
         format_share(row.inclusive / total if total else None),
         phase_mix(layout, row.phases),
     )
-
-
-def _place(view: View, row: Group) -> tuple[str, str]:
-    """Return the path and number of a source line, and its text."""
-    run = view.profile.run
-    text = line_text(row.file, row.line, run.start_unix_ns or None)
-    return f"{shorten_path(row.file, run.cwd)}:{row.line}", text
 
 
 def _phase_parts(view: View) -> list[tuple[PhaseRow, float]]:
@@ -292,6 +315,4 @@ def _range(calls: Spread | None) -> str:
 
 
 def _shown(table: GroupTable) -> str:
-    if len(table.rows) == table.row_count:
-        return ""
-    return f" ({len(table.rows)} of {format_count(table.row_count)})"
+    return part_of(len(table.rows), table.row_count)
