@@ -1,4 +1,4 @@
-"""CONTRIBUTING.md, "Add an analyzer": following the steps gives an analyzer that passes the checks."""
+"""CONTRIBUTING.md: the steps to add an analyzer, an export, a table and a metric do what they say."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from deepcontext import _native
+from deepcontext import _native, collectors
+from deepcontext.errors import UserError
 from deepcontext.profiler.format.frame import Frame, FrameKind, Phase
 
 if TYPE_CHECKING:
@@ -52,40 +53,45 @@ def checkout(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def _write_analyzer(checkout: Path) -> None:
-    path = f"{ANALYZERS}/{NAME}.py"
+def _write(checkout: Path, path: str) -> None:
+    """Write a file that the guide shows whole."""
     (checkout / path).write_text(_shown(path), encoding="utf-8")
 
 
+def _insert(checkout: Path, path: str, *lines: tuple[str, str]) -> None:
+    """Insert text into a file, each time after a line: pairs of (line, text)."""
+    content = (checkout / path).read_text(encoding="utf-8")
+    for line, text in lines:
+        assert f"{line}\n" in content
+        content = content.replace(f"{line}\n", f"{line}\n{text}\n", 1)
+    (checkout / path).write_text(content, encoding="utf-8")
+
+
 def _list_it(checkout: Path) -> None:
-    listing = checkout / ANALYZERS / "__init__.py"
-    text = listing.read_text(encoding="utf-8")
-    text = text.replace("    precision,\n", f"    precision,\n    {NAME},\n", 1)
-    text = text.replace(
-        "    precision.ANALYZER,\n", f"    precision.ANALYZER,\n    {NAME}.ANALYZER,\n"
+    _insert(
+        checkout,
+        f"{ANALYZERS}/__init__.py",
+        ("    precision,", f"    {NAME},"),
+        ("    precision.ANALYZER,", f"    {NAME}.ANALYZER,"),
     )
-    listing.write_text(text, encoding="utf-8")
 
 
 def _document_it(checkout: Path) -> None:
-    page = f"{PAGES}/{NAME}.md"
-    (checkout / page).write_text(_shown(page), encoding="utf-8")
+    _write(checkout, f"{PAGES}/{NAME}.md")
     with (checkout / PAGES / "README.md").open("a", encoding="utf-8") as table:
         table.write(_shown(f"{PAGES}/README.md"))
 
 
 def _test_it(checkout: Path) -> None:
-    cases = checkout / "tests/analyzers/test_cases.py"
-    text = cases.read_text(encoding="utf-8")
-    row = _shown("tests/analyzers/test_cases.py")
-    cases.write_text(text.replace("CASES = [\n", f"CASES = [\n{row}"), encoding="utf-8")
+    cases = "tests/analyzers/test_cases.py"
+    _insert(checkout, cases, ("CASES = [", _shown(cases).rstrip()))
 
 
 def _run(checkout: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run a module on the copy: without `site`, whose hook would find the checkout of this test."""
+    """Run Python on the copy: without `site`, whose hook would find the checkout of this test."""
     path = os.pathsep.join([str(checkout / "src"), *filter(None, sys.path)])
     return subprocess.run(
-        [sys.executable, "-S", "-m", *words],
+        [sys.executable, "-S", *words],
         check=False,
         cwd=checkout,
         capture_output=True,
@@ -96,7 +102,7 @@ def _run(checkout: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 def _checks_pass(checkout: Path) -> bool:
     test = "tests/architecture/test_analyzers.py"
-    done = _run(checkout, "pytest", "-q", "-c", os.devnull, "--rootdir", ".", test)
+    done = _run(checkout, "-m", "pytest", "-q", "-c", os.devnull, "--rootdir", ".", test)
     assert done.returncode in {0, 1}, done.stdout + done.stderr
     return done.returncode == 0
 
@@ -119,9 +125,10 @@ def drawing(make_profile: Callable[..., Profile], tmp_path: Path) -> Path:
 
 def test_an_analyzer_is_added_in_the_steps_of_the_guide(checkout: Path, drawing: Path) -> None:
     def analyze() -> str:
-        return _run(checkout, "deepcontext", "analyze", "--only", NAME, str(drawing)).stdout
+        words = ("analyze", "--only", NAME, str(drawing))
+        return _run(checkout, "-m", "deepcontext", *words).stdout
 
-    _write_analyzer(checkout)
+    _write(checkout, f"{ANALYZERS}/{NAME}.py")
     assert "drawing random numbers" not in analyze()
     _list_it(checkout)
     assert "drawing random numbers takes 60% of the time in operators" in analyze()
@@ -130,3 +137,64 @@ def test_an_analyzer_is_added_in_the_steps_of_the_guide(checkout: Path, drawing:
     assert not _checks_pass(checkout)
     _test_it(checkout)
     assert _checks_pass(checkout)
+
+
+def test_an_export_is_added_in_the_steps_of_the_guide(checkout: Path, drawing: Path) -> None:
+    def export() -> int:
+        words = ("export", "--format", "sums", str(drawing))
+        return _run(checkout, "-m", "deepcontext", *words).returncode
+
+    _write(checkout, "src/deepcontext/ui/export/sums.py")
+    assert export() == UserError.exit_code
+    names = 'FORMATS: Final = ("pprof", "speedscope", "collapsed"'
+    listing = checkout / "src/deepcontext/ui/export/__init__.py"
+    text = listing.read_text(encoding="utf-8")
+    listing.write_text(text.replace(names, f'{names}, "sums"'), encoding="utf-8")
+    assert export() == 0
+    assert (checkout / "drawing.sum").read_bytes() == b"sum: 100000000\n"
+
+
+_SHOWN_TABLES = """
+import sys
+from deepcontext.profiler.model.profile import Profile
+from deepcontext.profiler.summaries.comparison import compare
+from deepcontext.ui.report import report_to_dict
+from deepcontext.ui.web import tables
+from deepcontext.ui.web.open_profiles import OpenProfile, OpenProfiles
+profile = Profile.load(sys.argv[1])
+page = tables.table(OpenProfiles([OpenProfile.of_memory(profile, "p")]), 0, "thread", "host_time_ns")
+compared = "threads" in compare(profile, profile).tables
+report = report_to_dict(profile, limit=1)["threads"]
+print([row.name for row in page.rows], compared, report["rows"][0]["inclusive"])
+"""
+
+
+def test_a_table_is_added_in_the_steps_of_the_guide(checkout: Path, drawing: Path) -> None:
+    summaries = "src/deepcontext/profiler/summaries"
+    _write(checkout, f"{summaries}/threads.py")
+    _insert(
+        checkout,
+        f"{summaries}/tables.py",
+        (
+            "from deepcontext.profiler.summaries.scopes import by_scope",
+            "from deepcontext.profiler.summaries.threads import by_thread",
+        ),
+        ("    for table in (", _shown(f"{summaries}/tables.py").rstrip()),
+    )
+    done = _run(checkout, "-c", _SHOWN_TABLES, str(drawing))
+    assert done.stdout == "['MainThread'] True 100000000\n", done.stderr
+
+
+# Names from before the rule.
+_WITHOUT_A_UNIT = {"flops", "bytes_moved", "stall_samples"}
+
+
+def test_every_metric_follows_the_steps_of_the_guide() -> None:
+    core = "".join(path.read_text("utf-8") for path in (ROOT / "native").rglob("*.cpp"))
+    pages = "".join(path.read_text("utf-8") for path in (ROOT / "docs").rglob("*.md"))
+    for metric in {metric for each in collectors.ALL for metric in each().metrics}:
+        assert metric.name.endswith(f"_{metric.unit}") or metric.name in _WITHOUT_A_UNIT
+        # the metrics of memory are the same for the host and, with the prefix, for devices
+        name = metric.name.removeprefix("gpu_") if "bytes" in metric.name else metric.name
+        assert f'"{name}"' in core, f"the native core does not record '{metric.name}'"
+        assert name in pages, f"no page in docs/ explains '{metric.name}'"

@@ -6,7 +6,6 @@ import gzip
 import json
 import subprocess
 import sys
-import types
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,12 +14,9 @@ import pytest
 
 from deepcontext.profiler.format.frame import Frame, FrameKind, Phase
 from deepcontext.profiler.format.metric import HOST_TIME_NS
-from deepcontext.profiler.format.writing import FileKind
 from deepcontext.profiler.model.profile import Profile
-from deepcontext.ui import export
 from deepcontext.ui.cli import app
 from deepcontext.ui.export import FORMATS
-from deepcontext.ui.export.formats import Format
 from deepcontext.ui.export.pprof import profile_class
 
 if TYPE_CHECKING:
@@ -46,21 +42,6 @@ def _collapsed(path: Path) -> Counter[str]:
         assert stack not in lines
         lines[stack] = int(value)
     return lines
-
-
-def test_a_format_needs_a_module_and_its_name(
-    in_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kind = FileKind.beginning_with("a file of sums", b"sums:")
-    module = types.ModuleType("deepcontext.ui.export.sums")
-    vars(module)["FORMAT"] = Format(
-        lambda stacks: b"sums:%d" % stacks.values[0].sum(), ".sums", kind, opened_by="cat {}"
-    )
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    monkeypatch.setattr(export, "FORMATS", (*FORMATS, "sums"))
-    assert app.main(["export", "train.dcprof", "--format", "sums"]) == 0
-    total = Profile.load("train.dcprof").exclusive(HOST_TIME_NS.name).sum()
-    assert Path("train.sums").read_bytes() == b"sums:%d" % total
 
 
 def test_pprof_has_every_path_with_its_values_and_phase(

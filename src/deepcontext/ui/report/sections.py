@@ -82,10 +82,12 @@ class SourceRow(Protocol):
     @property
     def file(self) -> str:
         """Path of the file."""
+        ...
 
     @property
     def line(self) -> int:
         """Number of the line, from 1."""
+        ...
 
 
 def source_columns(title: str = "line", *, rank: int = 5) -> tuple[Column, Column]:
