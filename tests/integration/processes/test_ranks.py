@@ -117,3 +117,18 @@ def test_processes_that_the_program_numbers_are_ranks(tmp_path: Path) -> None:
         (0, 2, "torch.distributed"),
         (1, 2, "torch.distributed"),
     ]
+
+
+def test_a_child_of_a_rank_that_is_not_chosen_is_not_recorded(tmp_path: Path) -> None:
+    (tmp_path / "jax.py").write_text("__version__ = '0'\n", encoding="utf-8")  # imported in no time
+    program = """
+        import os, subprocess, sys
+        for rank in "01":
+            variables = {**os.environ, "RANK": rank, "WORLD_SIZE": "2"}
+            subprocess.run([sys.executable, "-c", "import jax"], env=variables, check=True)
+    """
+    (tmp_path / "program.py").write_text(textwrap.dedent(program), encoding="utf-8")
+    words = ("--children", "frameworks", "--ranks", "1", "program.py")
+    done = run(tmp_path, "deepcontext", "profile", "-q", *words)
+    assert done.stderr == ""
+    assert sorted((run.rank, run.ranks) for run in runs(tmp_path).values()) == [(0, 0), (1, 2)]

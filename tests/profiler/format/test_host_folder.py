@@ -16,43 +16,39 @@ from deepcontext.profiler.format import run_directory
 from deepcontext.profiler.format.host_folder import Content, Writer, join
 
 CONTENT = Content("train.py", Path(__file__), {"run": "here"})
-# Joins when its standard input ends, and writes its profile at once.
+# Joins when its standard input ends, and writes its profile at once, in several run directories.
 RANK = """
 import sys
 from pathlib import Path
 from deepcontext.profiler.format.host_folder import Content, Writer, join
 
-job, rank, shim = sys.argv[1:]
+job, rank, shim, *runs = sys.argv[1:]
+content = Content("train.py", Path(shim), {"job": job})
 print("ready", flush=True)
 sys.stdin.read()
-content = Content("train.py", Path(shim), {"job": job})
-path = join(Path("train.dcrun"), Writer(job, f"rank{int(rank):05}"), content)
-path.write_bytes(job.encode())
+for run in runs:
+    join(Path(run), Writer(job, f"rank{int(rank):05}"), content).write_bytes(job.encode())
 """
 
 
-def start(folder: Path, job: str, rank: int) -> subprocess.Popen[bytes]:
-    process = subprocess.Popen(
-        [sys.executable, "-c", RANK, job, str(rank), str(CONTENT.shim)],
-        cwd=folder,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
-    assert process.stdout is not None
-    process.stdout.readline()
-    return process
-
-
-def run_job(folder: Path, job: str, count: int) -> None:
-    # All processes hold the write end of the pipe that the others read, until this process closes it.
-    processes = [start(folder, job, rank) for rank in range(count)]
-    for process in processes:
-        assert process.stdin is not None
-        process.stdin.close()
-    assert [process.wait(60) for process in processes] == [0] * count
+def run_job(folder: Path, job: str, count: int, *runs: str) -> None:
+    begin, end = os.pipe()
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", RANK, job, str(rank), str(CONTENT.shim), *runs],
+            cwd=folder,
+            stdin=begin,
+            stdout=subprocess.PIPE,
+        )
+        for rank in range(count)
+    ]
     for process in processes:
         assert process.stdout is not None
+        process.stdout.readline()
         process.stdout.close()
+    os.close(begin)
+    os.close(end)  # all begin now
+    assert [process.wait(60) for process in processes] == [0] * count
 
 
 def contents(run: Path) -> list[str]:
@@ -60,24 +56,28 @@ def contents(run: Path) -> list[str]:
 
 
 def test_sixteen_ranks_at_once_replace_an_earlier_job_and_keep_each_other(tmp_path: Path) -> None:
-    run = tmp_path / "train.dcrun"
-    run_job(tmp_path, "first", 16)
-    assert contents(run) == ["first"] * 16
-    (host,) = {path.parent for path in run_directory.profiles(run)}
-    (host / "notes.txt").write_text("mine", encoding="utf-8")
-    (host / "best.dcprof").write_text("mine", encoding="utf-8")
-    run_job(tmp_path, "second", 16)
-    assert contents(run) == ["mine", *["second"] * 16]
-    assert json.loads((run / ".launch" / "options.json").read_bytes()) == {"job": "second"}
-    assert (host / "notes.txt").exists()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["train.dcrun"]
-    assert {path.name for path in run.iterdir()} == {".launch", "job.json", host.name}
-    assert run.stat().st_mode & 0o777 == 0o700
+    names = [f"train{number}.dcrun" for number in range(8)]
+    run_job(tmp_path, "first", 16, *names)
+    hosts = [path for name in names for path in (tmp_path / name).glob("[!.]*") if path.is_dir()]
+    for host in hosts:
+        assert contents(host.parent) == ["first"] * 16
+        (host / "notes.txt").write_text("mine", encoding="utf-8")
+        (host / "best.dcprof").write_text("mine", encoding="utf-8")
+    run_job(tmp_path, "second", 16, *names)
+    for host in hosts:
+        run = host.parent
+        assert contents(run) == ["mine", *["second"] * 16]
+        assert json.loads((run / ".launch" / "options.json").read_bytes()) == {"job": "second"}
+        assert (host / "notes.txt").exists()
+        assert {path.name for path in run.iterdir()} == {".launch", "job.json", host.name}
+        assert run.stat().st_mode & 0o777 == 0o700
+    assert len(hosts) == len(names)
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
 
 
 def test_a_job_that_the_same_launcher_starts_again_replaces_the_earlier_one(tmp_path: Path) -> None:
     for _ in range(2):  # two commands in one shell
-        run_job(tmp_path, "shell", 2)
+        run_job(tmp_path, "shell", 2, "train.dcrun")
     assert contents(tmp_path / "train.dcrun") == ["shell"] * 2
 
 
@@ -105,7 +105,7 @@ def test_a_profile_of_a_process_that_runs_stays(tmp_path: Path) -> None:
 
 
 def test_a_restart_keeps_the_earlier_attempt(tmp_path: Path) -> None:
-    run_job(tmp_path, "job", 1)
+    run_job(tmp_path, "job", 1, "train.dcrun")
     path = join(
         tmp_path / "train.dcrun", Writer("other", "rank00000.attempt1", is_restart=True), CONTENT
     )

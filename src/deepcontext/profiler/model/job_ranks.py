@@ -32,7 +32,7 @@ def ranks_of(profiles: Mapping[Name, Profile]) -> dict[Name, Profile]:
 
 
 def last_attempt(ranks: Mapping[Name, Profile]) -> dict[Name, Profile]:
-    """Return one profile for each rank: of the last attempt, as large as the job was then.
+    """Return one profile for each rank, in order: of the last attempt, as large as the job was then.
 
     Attempts are counted by each host, so those of two hosts are not compared.
 
@@ -54,7 +54,7 @@ def last_attempt(ranks: Mapping[Name, Profile]) -> dict[Name, Profile]:
     newest = max((p.run for _, p in chosen.values()), key=_start, default=None)
     return {
         name: profile
-        for name, profile in chosen.values()
+        for _, (name, profile) in sorted(chosen.items(), key=lambda item: item[0])
         if newest is not None and profile.run.ranks == newest.ranks
     }
 
