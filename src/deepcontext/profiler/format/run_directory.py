@@ -35,7 +35,7 @@ _FORMAT: Final = "deepcontext run"
 _VERSION: Final = 1
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9_.-]")
 _LONGEST_NAME: Final = 64
-_PROFILE_NAME: Final = re.compile(r"(rank(\d+)(\.attempt\d+)?-)?\d+-[0-9a-f]+\.dcprof")
+_PROFILE_NAME: Final = re.compile(r"(rank(\d+)(\.attempt\d+)?-)?(\d+)-[0-9a-f]+\.dcprof")
 
 
 def is_run(path: str | os.PathLike[str]) -> bool:
@@ -99,8 +99,7 @@ def launch_folder(run: Path) -> Path:
 
 def profile_path(run: Path) -> Path:
     """Return the path of this process's profile; create its folder."""
-    host = _UNSAFE.sub("_", os.uname().nodename).lstrip(".")[:_LONGEST_NAME] or "host"
-    folder = run / host
+    folder = _host_folder(run)
     folder.mkdir(mode=PRIVATE, exist_ok=True)
     # The start time is in the name because process numbers are reused.
     return folder / f"{os.getpid():07}-{time.time_ns() // 1_000_000:x}.dcprof"
@@ -126,6 +125,19 @@ def foreign(path: Path) -> str:
         f"cannot write '{path}': the folder exists and is not a run directory, so it is not replaced; "
         "choose another name"
     )
+
+
+def process_numbers(run: Path) -> set[int]:
+    """Return the processes of this host that have a profile in a run directory."""
+    try:
+        names = os.listdir(_host_folder(run))  # noqa: PTH208  called at each snapshot
+    except OSError:
+        return set()
+    return {int(found[4]) for name in names if (found := _PROFILE_NAME.fullmatch(name))}
+
+
+def _host_folder(run: Path) -> Path:
+    return run / (_UNSAFE.sub("_", os.uname().nodename).lstrip(".")[:_LONGEST_NAME] or "host")
 
 
 def _description(run: Path) -> dict[str, Any] | None:

@@ -87,6 +87,7 @@ class Capture:
         step_times: durations between two step marks.
         forked_children: processes forked by the program.
         unrecorded_children: number of these that record nothing.
+        child_counters: what is known of children without profiles, where children are recorded.
         options: how the session was set up.
         script: what the launcher was asked to run; "" when the program started the session itself.
         cwd: working directory at the start.
@@ -109,6 +110,7 @@ class Capture:
     options: Mapping[str, object]
     script: str = ""
     cwd: str = ""
+    child_counters: Mapping[str, int] = field(default_factory=dict)
     rank: Rank | None = None
     notes: Sequence[str] = ()
     metrics: Sequence[MetricDescriptor] = metric.KNOWN_METRICS
@@ -182,7 +184,7 @@ class Capture:
         counters: dict[str, int] = {
             name: value for name, value in self.counters.items() if isinstance(value, int)
         }
-        counters["forked_children"] = self.forked_children
+        counters |= {"forked_children": self.forked_children, **self.child_counters}
         for outcome in self.outcomes.values():
             counters |= outcome.counters
         samples = self.counters["hook_samples"]

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from deepcontext.profiler.recording.collector import Collector
+    from deepcontext.profiler.recording.launch.missed_children import MissedChildren
     from deepcontext.profiler.recording.options import SessionOptions
     from deepcontext.profiler.recording.rank import Rank
 
@@ -63,6 +64,8 @@ class Session:
         self._step_durations = _StepDurations()
         self._forked_children = 0
         self.recorded_children = 0  # most forked children that have profiles
+        self.missed_children: MissedChildren | None = None  # set where children are recorded
+        self._missed_look = ""  # why children could not be looked at
         self._begun_s = 0.0  # of time.monotonic()
         self._failed_snapshots = 0
         self._last_failure = ""
@@ -127,6 +130,7 @@ class Session:
             self._usage.freeze()
             for collector in self._started:
                 collector.settle()
+            self._look_at_children()
             for collector in reversed(self._started):
                 collector.stop()
             _native.end()
@@ -184,7 +188,16 @@ class Session:
                 if isinstance(collector, ImportWaiter):
                     collector.notice_import()
                 collector.settle()
+            self._look_at_children()
             self._save(reason)
+
+    def _look_at_children(self) -> None:
+        if self.missed_children is None:
+            return
+        try:
+            self.missed_children.look()
+        except Exception as error:  # noqa: BLE001  the profile is worth more than this look
+            self._missed_look = f"could not look for children: {type(error).__name__}: {error}"
 
     def _save(self, reason: str) -> Capture:
         """Write what was recorded so far to the session's file, if it has one."""
@@ -215,6 +228,7 @@ class Session:
 
     def _capture(self, reason: str) -> Capture:
         outcomes = {c.name: c.outcome() for c in self._started} | self._outcomes
+        missed = self.missed_children
         return Capture(
             reading=_native.read_tree(_thread_names()),
             counters=_native.counters(),
@@ -226,6 +240,7 @@ class Session:
             step_times=self._step_durations.summary(),
             forked_children=self._forked_children,
             unrecorded_children=max(self._forked_children - self.recorded_children, 0),
+            child_counters=missed.counters() if missed else {},
             notes=self._all_notes(),
             metrics=(*KNOWN_METRICS, *(m for c in self._collectors for m in c.metrics)),
             sections={k: v for c in self._started for k, v in c.sections().items()},
@@ -243,6 +258,10 @@ class Session:
 
     def _all_notes(self) -> tuple[str, ...]:
         notes = list(self.file_notes)
+        if self.missed_children is not None:
+            notes += self.missed_children.notes()
+        if self._missed_look:
+            notes.append(self._missed_look)
         if self._failed_snapshots:
             notes.append(
                 f"{self._failed_snapshots} snapshots could not be written, the last one because of: "

@@ -37,7 +37,19 @@ def print_processes(profiles: Sequence[Profile], *, console: Console) -> None:
         ),
         [_row(profile) for profile in profiles],
     )
+    for profile in profiles:
+        _tell_missed(profile, layout)
     layout.line()
+
+
+def _tell_missed(profile: Profile, layout: TextLayout) -> None:
+    missed = profile.trust.counters.get("missed_children", 0)
+    if missed:
+        layout.prose(
+            f"{missed} {'children' if missed > 1 else 'child'} that use{'s' * (missed == 1)} torch or jax "
+            f"{'have' if missed > 1 else 'has'} no profile (process {profile.run.pid}); its trust report "
+            "says why"
+        )
 
 
 def _row(profile: Profile) -> tuple[str, ...]:

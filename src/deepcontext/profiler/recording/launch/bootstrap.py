@@ -121,7 +121,7 @@ class _Launch:
             note = {"run": self._options.run, "session": asdict(self._options.session)}
             children.ChildFollower(note, self._recorder.collectors).install()
             if self._session is not None:
-                self._session.recorded_children = children.MOST_FORKED_CHILDREN
+                children.expect_children(self._session, Path(self._options.run))
 
     def finish(self) -> None:
         """Stop the session, write the profile and say where; do nothing in a forked child."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deepcontext.profiler.format import run_directory
 from deepcontext.profiler.recording.launch.chosen_ranks import is_chosen
+from deepcontext.profiler.recording.launch.missed_children import MissedChildren
 from deepcontext.profiler.recording.launch.shadowing import hide_shadowed
 from deepcontext.profiler.recording.launch.standard_error import StandardError
 from deepcontext.profiler.recording.options import SessionOptions
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from deepcontext.profiler.recording.collector import Collector
+    from deepcontext.profiler.recording.session import Session
 
     CollectorMaker = Callable[[], Collector]
 
@@ -55,6 +57,12 @@ def begin_in_child(
         hide_shadowed(sys.path[0] if sys.path else "", known_modules)
 
 
+def expect_children(session: Session, run: Path) -> None:
+    """Let a session tell which of its process's children should have a profile but have none."""
+    session.recorded_children = MOST_FORKED_CHILDREN
+    session.missed_children = MissedChildren(run)
+
+
 class ChildFollower:
     """Starts sessions in the children that `multiprocessing` forks from this process."""
 
@@ -83,7 +91,7 @@ class ChildFollower:
         ]
         path = run_directory.profile_path(self._run)
         session = manager.start(path, self._options, makers, gives_way=True)
-        session.recorded_children = MOST_FORKED_CHILDREN
+        expect_children(session, self._run)
 
     def _count(self) -> None:
         self._forked += 1
