@@ -134,6 +134,7 @@ def _refresh(run: Path, content: Content) -> None:
             target = run / path.relative_to(new)
             target.parent.mkdir(mode=run_directory.PRIVATE, exist_ok=True)
             path.replace(target)
+    (run / run_directory.MERGED).unlink(missing_ok=True)
 
 
 def _remove_profiles(folder: Path) -> None:

@@ -4,6 +4,7 @@
       job.json                   the program; distinguishes a run directory from other folders
       .launch/                   on PYTHONPATH of the children: sitecustomize.py, options.json
       HOST/PID-START.dcprof      HOST without characters that are special in a shell or a path
+      job.dcprof                 all ranks together, if `deepcontext merge` wrote it
       HOST/rankN-PID-START.dcprof, HOST/job      of ranks that were started one by one (`host_folder.py`)
 
 Standard library only, because processes of the job import this module; what `create` alone needs is
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 SUFFIX: Final = ".dcrun"
 OPTIONS: Final = "options.json"
 HOST_STATE: Final = "job"
+MERGED: Final = "job.dcprof"
 PRIVATE: Final = 0o700
 _JOB: Final = "job.json"
 _LAUNCH: Final = ".launch"
@@ -161,7 +163,8 @@ def _clear(path: Path) -> None:
         if _PROFILE_NAME.fullmatch(profile.name) and not profile.parent.is_symlink():
             profile.unlink()
     shutil.rmtree(launch_folder(path), ignore_errors=True)
-    (path / _JOB).unlink(missing_ok=True)
+    for name in (_JOB, MERGED):
+        (path / name).unlink(missing_ok=True)
     for folder in (each for each in entries if each.is_dir() and each.name != _LAUNCH):
         with contextlib.suppress(OSError):  # the user keeps files there
             (folder / HOST_STATE).unlink(missing_ok=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from deepcontext.errors import UserError
 from deepcontext.profiler.format import run_directory
+from deepcontext.ui.cli.whole_job import whole_job
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,31 +37,38 @@ def load_all(name: str) -> list[Profile]:
     return [Profile.load(file) for file in files_of([name])]
 
 
-def busiest(profiles: Sequence[Profile], name: str) -> Profile:
-    """Return the profile with the most processor time; print a notice if there are several.
+def chosen_of(profiles: Sequence[Profile], name: str) -> Profile:
+    """Return the profile to show: all ranks of a job, else the process with the most processor time.
+
+    Prints a notice if there are several.
 
     Args:
         profiles: at least one.
         name: source of the profiles, as the user typed it.
     """
-    chosen = max(profiles, key=lambda each: each.run.cpu_user_ns + each.run.cpu_system_ns)
-    if len(profiles) > 1:
-        print(
-            f"[deepcontext] '{name}' holds the profiles of {len(profiles)} processes; what follows is "
-            f"process {chosen.run.pid}, which used the processor most ('{chosen.source}')",
-            file=sys.stderr,
-        )
+    if len(profiles) == 1:
+        return profiles[0]
+    chosen, what = whole_job(profiles, Path(name))
+    if chosen is None:
+        chosen = max(profiles, key=lambda each: each.run.cpu_user_ns + each.run.cpu_system_ns)
+        if what:
+            print(f"[deepcontext] {what}", file=sys.stderr)
+        what = f"process {chosen.run.pid}, which used the processor most ('{chosen.source}')"
+    print(
+        f"[deepcontext] '{name}' holds the profiles of {len(profiles)} processes; what follows is {what}",
+        file=sys.stderr,
+    )
     return chosen
 
 
 def load_one(name: str) -> Profile:
-    """Return the profile of a file, or of the busiest process of a run directory.
+    """Return the profile of a file; of a run directory, all ranks together or the busiest process.
 
     Raises:
         UserError: there is no such file, or the run directory holds no profile.
         ProfileDataError: a file is not a profile, is damaged, or is too new for this build.
     """
-    return busiest(load_all(name), name)
+    return chosen_of(load_all(name), name)
 
 
 def _files_in(name: str) -> list[str]:

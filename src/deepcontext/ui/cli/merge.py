@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from deepcontext.errors import UserError
+from deepcontext.profiler.format import run_directory
 from deepcontext.profiler.format.writing import PROFILE
 from deepcontext.ui.cli.command import Command, Parser
 from deepcontext.ui.cli.inputs import files_of
@@ -24,15 +25,16 @@ if TYPE_CHECKING:
 def _parser() -> Parser:
     parser = Parser(
         "deepcontext merge",
-        usage="deepcontext merge -o OUTPUT RUN\n       deepcontext merge -o OUTPUT FILE FILE [FILE ...]",
+        usage="deepcontext merge [-o OUTPUT] RUN\n       deepcontext merge -o OUTPUT FILE FILE [FILE ...]",
         description="""\
 Merge the profiles of all ranks of a job into one profile. Each rank's tree is below a frame
 "rank N"; report and page then show sums over the job, the time of each rank, and the lines that
 take some ranks longer than others.""",
         epilog="""\
 examples:
-  deepcontext merge -o job.dcprof train.dcrun
-  deepcontext report job.dcprof
+  deepcontext merge train.dcrun
+  deepcontext report train.dcrun
+  deepcontext merge -o job.dcprof rank0.dcprof rank1.dcprof
 
 exit codes:
   0 done, 2 missing file, or files of different jobs, 5 a file is damaged, foreign or too new""",
@@ -46,9 +48,9 @@ exit codes:
     parser.option(
         "-o",
         "--output",
-        required=True,
         metavar="OUTPUT",
-        help="profile to write, - for standard output",
+        help="profile to write, - for standard output (default for a run directory: "
+        f"{run_directory.MERGED} in it, which 'report' and other commands then use)",
     )
     add_force_option(parser)
     parser.option(
@@ -65,7 +67,7 @@ def _run(arguments: argparse.Namespace) -> int:
     from deepcontext.profiler.model.merging import merge  # noqa: PLC0415
     from deepcontext.profiler.model.profile import Profile  # noqa: PLC0415  imports numpy
 
-    output = Output(arguments.output, PROFILE, arguments.force)
+    output = Output(arguments.output or _default(arguments.file), PROFILE, arguments.force)
     files = files_of(arguments.file)
     output.check(files)
     profiles = {name: Profile.load(name) for name in files}
@@ -78,6 +80,17 @@ def _run(arguments: argparse.Namespace) -> int:
         next_ = f"deepcontext report {shlex.quote(output.name)}"
         print(f"written to '{output.name}', {merged.run.ranks} ranks; next: {next_}")
     return 0
+
+
+def _default(names: Sequence[str]) -> str:
+    """Return the output for a single run directory.
+
+    Raises:
+        UserError: something else is merged.
+    """
+    if len(names) > 1 or not run_directory.is_run(names[0]):
+        raise UserError("name the profile to write with -o/--output")
+    return str(Path(names[0]) / run_directory.MERGED)
 
 
 def _ranks_of(profiles: dict[str, Profile]) -> dict[str, Profile]:

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Final
 
 from deepcontext.ui.cli.command import Command, Parser, positive_int
-from deepcontext.ui.cli.inputs import busiest, load_all
+from deepcontext.ui.cli.inputs import chosen_of, load_all
 
 if TYPE_CHECKING:
     import argparse
@@ -66,7 +66,7 @@ def _run(arguments: argparse.Namespace) -> int:
     processes = load_all(arguments.file)
     if len(processes) > 1 and not (arguments.json or arguments.summary):
         print_processes(processes, console=Console())
-    profile = busiest(processes, arguments.file)
+    profile = chosen_of(processes, arguments.file)
     if arguments.json:
         content = report_to_dict(profile, limit=arguments.limit or 15, metric=arguments.metric)
         print(json.dumps(content, indent=2, allow_nan=False))
