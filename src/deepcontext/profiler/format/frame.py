@@ -8,6 +8,10 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
+from typing import Final
+
+# Name of the frame of a process's first thread.
+MAIN_THREAD: Final = "MainThread"
 
 
 class Labelled(enum.IntEnum):

@@ -6,32 +6,44 @@ names the same rank; a launcher that restarts ranks leaves several profiles of e
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from deepcontext.profiler.model.profile import Profile
     from deepcontext.profiler.model.run_info import RunInfo
 
+
+class OfProcess(Protocol):
+    """What is known of a process: a profile, or its run alone."""
+
+    @property
+    def run(self) -> RunInfo:
+        """The process's run."""
+        ...
+
+
 Name = TypeVar("Name")
+Known = TypeVar("Known", bound=OfProcess)
 
 _FRAMEWORKS = frozenset({"torch.distributed", "jax.distributed"})
 
 
-def ranks_of(profiles: Mapping[Name, Profile]) -> dict[Name, Profile]:
+def ranks_of(profiles: Mapping[Name, Known]) -> dict[Name, Known]:
     """Return the profiles of ranks, without the children of ranks."""
     ranked = {name: profile for name, profile in profiles.items() if profile.run.ranks}
     by_process = {(p.run.hostname, p.run.pid): p.run for p in ranked.values()}
 
     def is_child(run: RunInfo) -> bool:
         parent = by_process.get((run.hostname, run.parent_pid))
-        return parent is not None and (parent.rank, parent.ranks) == (run.rank, run.ranks)
+        if parent is None or run.parent_pid == 0:  # 0 is an unknown process
+            return False
+        return (parent.rank, parent.ranks) == (run.rank, run.ranks)
 
     return {name: profile for name, profile in ranked.items() if not is_child(profile.run)}
 
 
-def last_attempt(ranks: Mapping[Name, Profile]) -> dict[Name, Profile]:
+def last_attempt(ranks: Mapping[Name, Known]) -> dict[Name, Known]:
     """Return one profile for each rank, in order: of the last attempt, as large as the job was then.
 
     Attempts are counted by each host, so those of two hosts are not compared.
@@ -43,7 +55,7 @@ def last_attempt(ranks: Mapping[Name, Profile]) -> dict[Name, Profile]:
     for profile in ranks.values():
         run = profile.run
         attempts[run.hostname] = max(run.attempt, attempts.get(run.hostname, 0))
-    chosen: dict[int, tuple[Name, Profile]] = {}
+    chosen: dict[int, tuple[Name, Known]] = {}
     for name, profile in ranks.items():
         run = profile.run
         if run.attempt < attempts[run.hostname]:

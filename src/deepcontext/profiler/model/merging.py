@@ -22,6 +22,7 @@ from deepcontext.profiler.model.metric_rows import MetricRows
 from deepcontext.profiler.model.one_job import check_one_job
 from deepcontext.profiler.model.profile import Profile
 from deepcontext.profiler.model.run_info import ALL_RANKS
+from deepcontext.profiler.model.titles import SECTION_TITLES
 from deepcontext.profiler.model.tree import NO_NODE, Tree
 from deepcontext.profiler.model.trust import CollectorReport, TrustReport
 
@@ -35,12 +36,6 @@ if TYPE_CHECKING:
 _FEWEST: Final = 2
 # The analyzers write this section, and write it again for the merged profile.
 _FINDINGS: Final = "findings"
-# Descriptions of the payloads that are left out.
-_TITLES: Final = {
-    "memory": "memory composition at the peak",
-    "jax": "compiled JAX programs",
-    "native_files": "identities of native libraries",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +70,7 @@ def merge(profiles: Mapping[str, Profile], *, unrelated: bool = False) -> Profil
     """
     parts = _parts(profiles)
     if not unrelated:
-        check_one_job(profiles)
+        check_one_job({name: profile.run for name, profile in profiles.items()})
     frames, frame_maps = _frames(parts)
     sizes = [len(part.profile.tree) for part in parts]
     offsets = (1 + np.cumsum([0, *sizes[:-1]])).tolist()
@@ -312,7 +307,7 @@ def _sections(parts: Sequence[Part]) -> tuple[dict[str, bytes], list[str]]:
         elif all(payload == payloads[0] for payload in payloads) and payloads[0] is not None:
             kept[name] = payloads[0]
         elif name != _FINDINGS:
-            left_out.append(_TITLES.get(name, name))
+            left_out.append(SECTION_TITLES.get(name, name))
     return kept, left_out
 
 

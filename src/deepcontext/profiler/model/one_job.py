@@ -14,23 +14,22 @@ from deepcontext.errors import UserError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from deepcontext.profiler.model.profile import Profile
     from deepcontext.profiler.model.run_info import RunInfo
 
 _NUMBER = re.compile(r"\d+")
 _MOST_SHOWN = 80
 
 
-def check_one_job(profiles: Mapping[str, Profile]) -> None:
-    """Compare all profiles with the first one.
+def check_one_job(runs: Mapping[str, RunInfo]) -> None:
+    """Compare all runs with the first one.
 
     Args:
-        profiles: profiles by the name used in errors.
+        runs: runs of the profiles, by the name used in errors.
 
     Raises:
         UserError: a profile is of another job, program or time; the message says what differs.
     """
-    (first_name, first), *others = ((name, profile.run) for name, profile in profiles.items())
+    (first_name, first), *others = runs.items()
     for name, run in others:
         difference = _other_job(first, run) or _other_program(first, run) or _other_time(first, run)
         if difference:

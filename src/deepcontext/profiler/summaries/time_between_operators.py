@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from deepcontext.profiler.format.frame import FrameKind
+from deepcontext.profiler.format.frame import MAIN_THREAD, FrameKind
 from deepcontext.profiler.format.metric import (
     SAMPLED_CPU_TIME_NS,
     SAMPLED_GIL_TIME_NS,
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from deepcontext.profiler.model.profile_model import ProfileModel as Profile
 
     Ints = npt.NDArray[np.int64]
-
-MAIN_THREAD = "MainThread"
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from deepcontext.profiler.format import run_directory
 from deepcontext.profiler.format.writing import PROFILE
 from deepcontext.ui.cli.command import Command, Parser
 from deepcontext.ui.cli.inputs import files_of
+from deepcontext.ui.cli.merge_joined import MOST_SIDE_BY_SIDE, merge_joined
 from deepcontext.ui.cli.output import Output, add_force_option
 
 if TYPE_CHECKING:
@@ -25,25 +26,30 @@ if TYPE_CHECKING:
 def _parser() -> Parser:
     parser = Parser(
         "deepcontext merge",
-        usage="deepcontext merge [-o OUTPUT] RUN\n       deepcontext merge -o OUTPUT FILE FILE [FILE ...]",
-        description="""\
+        usage="deepcontext merge [-o OUTPUT] RUN\n       deepcontext merge -o OUTPUT FILE [FILE ...]",
+        description=f"""\
 Merge the profiles of all ranks of a job into one profile. Each rank's tree is below a frame
 "rank N"; report and page then show sums over the job, the time of each rank, and the lines that
-take some ranks longer than others.""",
+take some ranks longer than others.
+
+For more than {MOST_SIDE_BY_SIDE} files, equal call paths of all ranks are joined into one
+tree, with the spread over the ranks; such a profile can be merged with others again.""",
         epilog="""\
 examples:
   deepcontext merge train.dcrun
   deepcontext report train.dcrun
   deepcontext merge -o job.dcprof rank0.dcprof rank1.dcprof
+  deepcontext merge -o job.dcprof --engine processes:8 profiles/
 
 exit codes:
-  0 done, 2 missing file, or files of different jobs, 5 a file is damaged, foreign or too new""",
+  0 done, 2 missing file, or files of different jobs, 4 a worker process was killed, 5 a file is
+  damaged, foreign or too new (of joined ranks, the profile of the others is written)""",
     )
     parser.option(
         "file",
         nargs="+",
         metavar="FILE",
-        help="run directory of the job (*.dcrun), or profile of one rank (*.dcprof)",
+        help="run directory of the job (*.dcrun), folder with profiles, or profile of one rank (*.dcprof)",
     )
     parser.option(
         "-o",
@@ -59,20 +65,39 @@ exit codes:
         help="also merge profiles that do not seem to belong to one job, because the programs or the "
         "start times differ",
     )
+    parser.option(
+        "--joined",
+        action="store_true",
+        help=f"join equal call paths of all ranks even for {MOST_SIDE_BY_SIDE} files or fewer: for "
+        "example on each machine, to merge the results afterwards",
+    )
+    parser.option(
+        "--engine",
+        default="processes",
+        metavar="ENGINE",
+        help="where files are read and joined: 'processes:N' for N processes; default: one for each "
+        "processor",
+    )
     return parser
 
 
 def _run(arguments: argparse.Namespace) -> int:
     # Imported here, so that `deepcontext profile` starts the program without loading these modules.
+    from deepcontext.profiler.model.job.sections import is_job  # noqa: PLC0415
     from deepcontext.profiler.model.merging import merge  # noqa: PLC0415
     from deepcontext.profiler.model.profile import Profile  # noqa: PLC0415  imports numpy
 
     output = Output(arguments.output or _default(arguments.file), PROFILE, arguments.force)
-    files = files_of(arguments.file)
+    files = _files_of(arguments.file, output)
     output.check(files)
+    is_listed = files == arguments.file
+    if arguments.joined or len(files) > MOST_SIDE_BY_SIDE:
+        return merge_joined(files, output, arguments, only_ranks=not is_listed)
     profiles = {name: Profile.load(name) for name in files}
+    if any(map(is_job, profiles.values())):
+        return merge_joined(files, output, arguments, only_ranks=not is_listed)
     _check_distinct(files)
-    if files != arguments.file:
+    if not is_listed:
         profiles = _ranks_of(profiles)
     merged = merge(profiles, unrelated=arguments.unrelated)
     output.write(merged.to_bytes())
@@ -91,6 +116,26 @@ def _default(names: Sequence[str]) -> str:
     if len(names) > 1 or not run_directory.is_run(names[0]):
         raise UserError("name the profile to write with -o/--output")
     return str(Path(names[0]) / run_directory.MERGED)
+
+
+def _files_of(names: Sequence[str], output: Output) -> list[str]:
+    """Return the files that the words of the command line name; a folder stands for its profiles.
+
+    Raises:
+        UserError: a folder holds no profile.
+    """
+    files = []
+    for name in files_of(names):
+        if not Path(name).is_dir():
+            files.append(name)
+            continue
+        found = [str(path) for path in Path(name).rglob("*.dcprof") if path.is_file()]
+        # The output of an earlier merge may be in the folder.
+        found = sorted(path for path in found if not output.is_file(path))
+        if not found:
+            raise UserError(f"'{name}' holds no profile (*.dcprof); name a folder with profiles")
+        files += found
+    return files
 
 
 def _ranks_of(profiles: dict[str, Profile]) -> dict[str, Profile]:

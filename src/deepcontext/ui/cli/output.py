@@ -51,6 +51,10 @@ class Output:
         """Whether the content goes to standard output, where no message may be mixed with it."""
         return self.name == STANDARD_OUTPUT or writing.descriptor_of(self.name) == 1
 
+    def is_file(self, path: str) -> bool:
+        """Return whether `path` is the file that the command writes."""
+        return not self.is_stdout and _is_same(self.name, path)
+
     def check(self, sources: Sequence[str]) -> None:
         """Check that the file can be written, before the command does its work.
 

@@ -1,0 +1,6 @@
+"""One tree of all ranks of a job: equal call paths joined, with the spread over ranks of each path.
+
+A fold over profiles: `part_of` makes a partial result of one profile, `join` makes one of several,
+`artifact` writes one as an ordinary profile and reads it back. Joining is associative and
+commutative. Does not print anything, and knows no executor but `concurrent.futures.Executor`.
+"""

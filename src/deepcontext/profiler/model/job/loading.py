@@ -1,0 +1,39 @@
+"""Files of a job that are read, and files that cannot be: one damaged file does not stop a merge."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from deepcontext.errors import ProfileDataError, UserError
+from deepcontext.profiler.model.profile import Profile
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A file that could not be read.
+
+    Attributes:
+        name: the file.
+        reason: why, a whole sentence.
+    """
+
+    name: str
+    reason: str
+
+
+def load(name: str) -> Profile | Refused:
+    """Return the profile of a file, or why it cannot be read."""
+    try:
+        return Profile.load(name)
+    except (ProfileDataError, UserError) as error:
+        return Refused(name, str(error))
+
+
+def nothing_left(files: int, refused: Sequence[Refused]) -> UserError:
+    """Return the error for a merge of which no file can be read."""
+    reason = f"; the first: {refused[0].reason}" if refused else ""
+    return UserError(f"none of the {files} files could be merged{reason}")

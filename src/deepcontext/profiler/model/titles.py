@@ -1,0 +1,9 @@
+"""What sections of a profile hold, in words, for sections that a merge leaves out."""
+
+from typing import Final
+
+SECTION_TITLES: Final = {
+    "memory": "memory composition at the peak",
+    "jax": "compiled JAX programs",
+    "native_files": "identities of native libraries",
+}
