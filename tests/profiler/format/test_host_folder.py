@@ -136,3 +136,31 @@ def test_what_is_no_run_directory_is_refused(tmp_path: Path, kind: str) -> None:
 def test_a_folder_that_is_missing_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"cannot write '.*/none/train\.dcrun': No such file"):
         join(tmp_path / "none" / "train.dcrun", Writer("job", "rank00000"), CONTENT)
+
+
+@pytest.mark.parametrize(
+    ("state", "age_s", "stays"),
+    [
+        ({"job": "slurm 1.0", "is_same_everywhere": True}, 3600, False),
+        ({"job": "slurm 1.0", "is_same_everywhere": True}, 60, True),
+        ({"job": "slurm 2.0", "is_same_everywhere": True}, 3600, True),
+        ({"job": "process 1", "is_same_everywhere": False}, 3600, True),
+    ],
+)
+def test_what_an_earlier_job_left_on_another_host(
+    tmp_path: Path, state: dict[str, object], age_s: int, *, stays: bool
+) -> None:
+    run = tmp_path / "train.dcrun"
+    join(run, Writer("slurm 1.0", "rank00000", is_same_everywhere=True), CONTENT)
+    other = run / "other"
+    other.mkdir()
+    profile = other / "rank00001-0000001-1.dcprof"
+    profile.write_bytes(b"old")
+    (other / "job").write_text(json.dumps(state), encoding="utf-8")
+    (other / "notes.txt").write_text("mine", encoding="utf-8")
+    for path in (profile, other / "job"):
+        old = path.stat().st_mtime - age_s
+        os.utime(path, (old, old))
+    join(run, Writer("slurm 2.0", "rank00000", is_same_everywhere=True), CONTENT)
+    assert profile.exists() is stays
+    assert (other / "notes.txt").exists()

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 _WRITER: Final = re.compile(r"(?:rank\d+(?:\.attempt\d+)?-)?(\d+)-([0-9a-f]+)")
 # A process began before it named its profile, give or take what a clock is set by.
 _CLOCK_TOLERANCE_S: Final = 60.0
+_SILENT_S: Final = 900.0
 _LOOKS: Final = 10
 _BETWEEN_LOOKS_S: Final = 0.05
 
@@ -42,11 +43,13 @@ class Writer:
         job: what all ranks of the job on this host have in common, and those of no other job.
         name: beginning of the names of its files: the same for no other process of the job.
         is_restart: whether the job has files already, which stay.
+        is_same_everywhere: whether ranks on other hosts name the job alike.
     """
 
     job: str
     name: str
     is_restart: bool = False
+    is_same_everywhere: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +78,13 @@ def join(run: Path, writer: Writer, content: Content) -> Path:
         if not run_directory.is_run(folder):
             with _new(folder, folder.parent, content) as new:
                 _move_once(new, folder)
-        return _join(folder, writer, lambda: _refresh(folder, content))
+        path, is_first = _join(folder, writer, lambda: _refresh(folder, content))
+        if is_first and writer.is_same_everywhere and not writer.is_restart:
+            _clear_other_hosts(folder, path.parent, writer.job)
+        return path
 
 
-def _join(run: Path, writer: Writer, on_first: Callable[[], None]) -> Path:
+def _join(run: Path, writer: Writer, on_first: Callable[[], None]) -> tuple[Path, bool]:
     path = run_directory.profile_path(run)
     path = path.with_name(f"{writer.name}-{path.name}")
     with _locked(path.with_name(run_directory.HOST_STATE)) as (state, is_locked):
@@ -91,10 +97,33 @@ def _join(run: Path, writer: Writer, on_first: Callable[[], None]) -> Path:
             writers = []
         if is_first:
             on_first()
+        known = {
+            "job": writer.job,
+            "is_same_everywhere": writer.is_same_everywhere,
+            "writers": [*writers, path.stem],
+        }
         state.seek(0)
         state.truncate()
-        state.write(json.dumps({"job": writer.job, "writers": [*writers, path.stem]}).encode())
-    return path
+        state.write(json.dumps(known).encode())
+    return path, is_first
+
+
+def _clear_other_hosts(run: Path, own: Path, job: str) -> None:
+    """Remove what an earlier job left on hosts that this job may not have.
+
+    Only what nobody has written for a while: whether its processes run cannot be seen from here. A
+    process that runs writes its profile again with its next snapshot.
+    """
+    now_s = (own / run_directory.HOST_STATE).stat().st_mtime  # by the clock of the file server
+    for state in run.glob(f"*/{run_directory.HOST_STATE}"):
+        if state.parent == own:
+            continue
+        with _locked(state) as (file, is_locked):
+            known = _content(file)
+            is_other = known.get("is_same_everywhere") is True and known.get("job") != job
+            written_s = [path.stat().st_mtime for path in (state, *state.parent.glob("*.dcprof"))]
+            if is_locked and is_other and now_s - max(written_s) > _SILENT_S:
+                _remove_profiles(state.parent)
 
 
 @contextlib.contextmanager

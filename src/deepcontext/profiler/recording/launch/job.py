@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _ERROR_FILE: Final = "TORCHELASTIC_ERROR_FILE"
 _PMIX: Final = "PMIX_NAMESPACE"
+_SLURM: Final = "slurm"
 _MOST_ANCESTORS: Final = 64
 
 
@@ -45,7 +46,13 @@ def join_run_directory(options: LaunchOptions, rank: Rank) -> Path:
     """
     attempt = local_rank().attempt
     name = f"rank{rank.number:05}" + (f".attempt{attempt}" if attempt else "")
-    writer = host_folder.Writer(job_identity(rank, os.environ), name, is_restart=attempt > 0)
+    identity = job_identity(rank, os.environ)
+    writer = host_folder.Writer(
+        identity,
+        name,
+        is_restart=attempt > 0,
+        is_same_everywhere=identity.startswith((_SLURM, _PMIX)),
+    )
     run = Path(options.job)
     content = host_folder.Content(options.script, CHILDREN_SHIM, children_note(options))
     return host_folder.join(run, writer, content)
@@ -64,9 +71,9 @@ def job_identity(rank: Rank, environment: Mapping[str, str]) -> str:
             return environment[_ERROR_FILE].rpartition("/attempt_")[0]
         case "SLURM_PROCID":
             names = ("SLURM_JOB_ID", "SLURM_STEP_ID")
-            return "slurm " + ".".join(environment.get(name, "") for name in names)
+            return f"{_SLURM} " + ".".join(environment.get(name, "") for name in names)
         case "OMPI_COMM_WORLD_RANK" if _PMIX in environment:
-            return f"pmix {environment[_PMIX]}"
+            return f"{_PMIX} {environment[_PMIX]}"
         case _:
             return _launcher_process(rank.source)
 
