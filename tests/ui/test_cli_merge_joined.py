@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import pty
+import re
 import subprocess
 import sys
 from concurrent.futures import ProcessPoolExecutor
@@ -219,8 +221,20 @@ def test_every_view_opens_a_joined_job(
 ) -> None:
     output = tmp_path / "job.dcprof"
     merged = _merge(output, [job])
-    for words in (["report"], ["report", "--full"], ["report", "--json"], ["analyze"]):
+    capsys.readouterr()
+    for words in (["report"], ["report", "--full"], ["report", "--summary"], ["analyze"]):
         assert app.main([*words, str(output)]) == 0
+    text = capsys.readouterr().out
+    assert "ranks     70 on 9 hosts, 10.0 s to 10.0 s elapsed" in text
+    assert "Ranks (20 of 70)" in text
+    assert re.search(r"slowest +7 .*\n +slowest +0 ", text)
+    assert re.search(r"typical +\d+ .*\n +least +\S+ .*\n +median +\S+ .*\n +most +\S+ ", text)
+    assert "Lines by imbalance" in text
+    assert app.main(["report", "--json", str(output)]) == 0
+    ranks = json.loads(capsys.readouterr().out)["ranks"]
+    assert [row["rank"] for row in ranks["rows"]] == list(range(RANKS))
+    by_rank = ranks["uneven_lines"][0]["by_rank"]
+    assert by_rank.index(max(by_rank)) == 7
     page = tmp_path / "job.html"
     assert app.main(["view", "--html", str(page), str(output)]) == 0
     assert "Traceback" not in capsys.readouterr().err

@@ -1,6 +1,7 @@
 """How evenly the ranks of a merged profile are loaded, in total and by line.
 
-Reads the tree that `model/merging.py` makes: below the root, a frame of kind rank for each process.
+Reads the tree that `model/merging.py` makes: below the root, a frame of kind rank for each process. For
+ranks joined into one tree, `joined_ranks.py` has the values.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from deepcontext.profiler.format.metric import (
 from deepcontext.profiler.model.elapsed import ELAPSED_TIME_NS, is_sampled
 from deepcontext.profiler.model.metric_values import exclusive_or_zeros
 from deepcontext.profiler.model.tree import NO_NODE
+from deepcontext.profiler.summaries import joined_ranks
 from deepcontext.profiler.summaries.lines import UserLines
 from deepcontext.profiler.summaries.time_between_operators import on_main_threads
 
@@ -84,6 +86,11 @@ def rank_nodes(profile: Profile) -> tuple[tuple[int, int], ...]:
 
 def by_rank(profile: Profile) -> tuple[RankTime, ...]:
     """Return one row per rank."""
+    joined = joined_ranks.rows(profile)
+    if joined:
+        return tuple(
+            RankTime(row.rank, row.operator_ns, row.running_ns, row.waiting_ns) for row in joined
+        )
     tree = profile.tree
     is_operator = profile.is_kind(FrameKind.OPERATOR)
     host = np.where(
@@ -126,6 +133,9 @@ def uneven_lines(
         values: exclusive value of each node, shape (nodes,); `line_time` if None.
         ranks: elements of `rank_nodes` to compare; all if None.
     """
+    if joined_ranks.rows(profile):
+        joined = joined_ranks.line_table(profile)
+        return _uneven(profile, joined.frame, joined.values.T, limit)
     ranks = rank_nodes(profile) if ranks is None else ranks
     if not ranks:
         return ()
@@ -135,11 +145,16 @@ def uneven_lines(
     table = np.stack([
         lines.sums(values, (nodes >= node) & (nodes < tree.subtree_end[node])) for _, node in ranks
     ])
+    return _uneven(profile, lines.frame, table, limit)
+
+
+def _uneven(profile: Profile, frames: Ints, table: Ints, limit: int) -> tuple[UnevenLine, ...]:
+    """Return the first lines by excess; `table` has the shape (ranks, lines)."""
     excess = table.max(axis=0) - table.mean(axis=0)
-    order = np.lexsort((lines.frame, -excess))
+    order = np.lexsort((frames, -excess))
     rows = []
     for index in order[excess[order] > 0][:limit].tolist():
-        frame = profile.frames[int(lines.frame[index])]
+        frame = profile.frames[int(frames[index])]
         of_ranks = tuple(table[:, index].tolist())
         rows.append(UnevenLine(frame.name, frame.file, frame.line, of_ranks))
     return tuple(rows)

@@ -25,6 +25,7 @@ from deepcontext.ui.format import (
 )
 from deepcontext.ui.labels import figures, words
 from deepcontext.ui.report.gpu_sections import gpu_text
+from deepcontext.ui.report.joined_ranks import ranks_fact
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,6 +68,7 @@ def _facts(
     return (
         ("program", _command(run)),
         ("run", _times(run)),
+        ("ranks", ranks_fact(profile)),
         ("machine", _machine(run) if is_full else ""),
         ("versions", versions if is_full else ""),
         ("steps", _steps(profile, layout)),

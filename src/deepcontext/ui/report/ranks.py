@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from deepcontext.profiler.summaries import joined_ranks
 from deepcontext.profiler.summaries import ranks as rank_summary
 from deepcontext.ui.format import format_ns
+from deepcontext.ui.report.joined_ranks import print_joined_ranks
 from deepcontext.ui.report.sections import part_of, source_columns
 from deepcontext.ui.report.text_layout import Column
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deepcontext.profiler.summaries.ranks import RankTime
     from deepcontext.ui.report.sections import View
     from deepcontext.ui.report.text_layout import TextLayout
 
@@ -20,6 +25,14 @@ def print_ranks(layout: TextLayout, view: View) -> None:
     rows = rank_summary.by_rank(profile)
     if not rows:
         return
+    if joined_ranks.rows(profile):
+        print_joined_ranks(layout, view)
+    else:
+        _print_side_by_side(layout, view, rows)
+    _print_lines(layout, view, rows)
+
+
+def _print_side_by_side(layout: TextLayout, view: View, rows: Sequence[RankTime]) -> None:
     shown = part_of(min(view.limit, len(rows)), len(rows))
     note = "running on any thread, waiting on the main thread; ranks wait for slower ones"
     layout.title(f"Ranks{shown}", note)
@@ -35,7 +48,10 @@ def print_ranks(layout: TextLayout, view: View) -> None:
             for row in rows[: view.limit]
         ],
     )
-    lines = rank_summary.uneven_lines(profile, view.limit)
+
+
+def _print_lines(layout: TextLayout, view: View, rows: Sequence[RankTime]) -> None:
+    lines = rank_summary.uneven_lines(view.profile, view.limit)
     if not lines:
         return
     layout.title("Lines by imbalance", "elapsed time of each rank, without deeper lines")

@@ -1,0 +1,122 @@
+"""Ranks of a joined job: what each did, and lines by rank, from the sections of the job's profile.
+
+Does not need the trees of the ranks; `ranks.py` has the same answers for ranks side by side. Values by
+rank are known at the largest paths only, so what a smaller path below a line costs is part of the line.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from deepcontext.profiler.format.metric import HOST_TIME_NS
+from deepcontext.profiler.model.elapsed import ELAPSED_TIME_NS
+from deepcontext.profiler.model.job import sections
+from deepcontext.profiler.model.job.columns import decode
+from deepcontext.profiler.summaries.lines import UserLines
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from deepcontext.profiler.model.job.rank_row import RankRow
+    from deepcontext.profiler.model.profile_model import ProfileModel as Profile
+
+    Table = npt.NDArray[np.int64]
+
+# A report asks several times; a section of thousands of ranks takes 0.1 s to unpack.
+_ROWS: WeakKeyDictionary[Profile, tuple[RankRow, ...]] = WeakKeyDictionary()
+_LINES: WeakKeyDictionary[Profile, LineTable] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LineTable:
+    """Elapsed time of each line of the user's code on each rank, without deeper lines.
+
+    Attributes:
+        frame: a frame of each line, shape (lines,).
+        values: ns, shape (lines, ranks), int64.
+    """
+
+    frame: npt.NDArray[np.int64]
+    values: Table
+
+
+def rows(profile: Profile) -> tuple[RankRow, ...]:
+    """Return what is known of each rank, ascending; empty for a profile without joined ranks."""
+    if not sections.is_job(profile):
+        return ()
+    if profile not in _ROWS:
+        _ROWS[profile] = sections.rows_of(profile)
+    return _ROWS[profile]
+
+
+def working_ns(row: RankRow) -> int:
+    """Return the time in which a rank worked: in operators, and running between them."""
+    return row.operator_ns + row.running_ns
+
+
+def slowest(found: Sequence[RankRow]) -> list[RankRow]:
+    """Return the ranks by working time, the longest first."""
+    return sorted(found, key=lambda row: (-working_ns(row), row.rank))
+
+
+def line_table(profile: Profile) -> LineTable:
+    """Return the lines of the user's code among the largest paths, by rank."""
+    if profile not in _LINES:
+        _LINES[profile] = _line_table(profile)
+    return _LINES[profile]
+
+
+def _line_table(profile: Profile) -> LineTable:
+    held = sections.columns_of(profile)
+    metric = ELAPSED_TIME_NS.name
+    if metric not in held.columns.codes:
+        metric = HOST_TIME_NS.name
+    lines = UserLines.of(profile)
+    values = np.zeros((len(lines.frame), len(held.columns.rank)), np.int64)
+    if metric not in held.columns.codes:
+        return LineTable(lines.frame, values)
+    is_user = profile.frames.is_user_code()[profile.tree.frame]
+    chosen = np.flatnonzero(is_user[held.node])
+    node = held.node[chosen].astype(np.intp)
+    own = _known(profile, metric, node, decode(held.columns.codes[metric][chosen]))
+    below = _nearest_above(profile, node)
+    inner = np.flatnonzero(below >= 0)
+    inclusive = own.copy()
+    np.subtract.at(own, below[inner], inclusive[inner])
+    # Logarithms are inexact, so a difference of two equal values may be below 0.
+    np.add.at(values, lines.of_node[node], np.maximum(own, 0).astype(np.int64))
+    return LineTable(lines.frame, values)
+
+
+def _known(
+    profile: Profile, metric: str, node: npt.NDArray[np.intp], values: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64]:
+    """Return values without gaps.
+
+    Where all ranks with a value are known, the others have 0. Elsewhere an unknown value is taken to be
+    the mean of the known values.
+    """
+    spread = sections.spreads_of(profile)[metric]
+    ranks = np.zeros(len(profile.tree), np.int64)
+    ranks[spread.node] = spread.ranks
+    unknown = np.isnan(values)
+    filled = np.where(unknown, 0, values)
+    is_complete = np.count_nonzero(filled, axis=1) >= ranks[node]
+    mean = filled.sum(axis=1) / np.maximum(np.count_nonzero(~unknown, axis=1), 1)
+    return np.where(unknown & ~is_complete[:, np.newaxis], mean[:, np.newaxis], filled)
+
+
+def _nearest_above(profile: Profile, node: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+    """Return for each of some nodes the index of the nearest of them above it, -1 for none."""
+    index = np.full(len(profile.tree) + 1, -1)
+    index[node] = np.arange(len(node))
+    is_one = index[:-1] >= 0
+    above = profile.tree.nearest(is_one)[profile.tree.parent[node]]
+    above[profile.tree.parent[node] < 0] = -1
+    return index[above]
