@@ -23,6 +23,7 @@ MODULES = (
     "jax_sampled_times",
     "gpu_drain",
     "open_large",
+    "merge_ranks",
     "analyzers",
 )
 HEAD = """# Benchmarks
