@@ -49,6 +49,8 @@ enum ResourceCallback : uint32_t {
 };
 enum MemcpyKind : uint8_t { kMemcpyPeerToPeer = 10 };
 constexpr uint32_t kFlushForced = 1;
+/// The most buffers that CUPTI takes on the device for a context; a size_t.
+constexpr uint32_t kAttributeDevicePoolLimit = 2;
 
 /// First CUPTI whose request for a buffer may be declined (CUDA 12.9).
 constexpr uint32_t kVersionDeclinedBuffers = 27;

@@ -55,11 +55,12 @@ nb::list devices(const std::string &name) {
 }
 
 gpu::CollectorOptions optionsOf(size_t buffer_bytes, size_t pool_bytes, double deadline_s,
-                                bool with_stalls, bool with_calls) {
+                                double backlog_s, bool with_stalls, bool with_calls) {
   gpu::CollectorOptions options;
   options.buffer_bytes = buffer_bytes;
   options.pool_bytes = pool_bytes;
   options.deadline_s = deadline_s;
+  options.backlog_s = backlog_s;
   options.with_stalls = with_stalls;
   options.with_calls = with_calls;
   return options;
@@ -77,14 +78,15 @@ void bindGpu(nb::module_ &module) {
                gpu::ProbeResult result = collectorNamed(name).probe({profiler, driver});
                return std::make_pair(result.version, result.reason);
              });
-  module.def("gpu_start", [](const std::string &name, const std::string &profiler,
-                             const std::string &driver, size_t buffer_bytes, size_t pool_bytes,
-                             double deadline_s, bool with_stalls, bool with_calls) {
-    GilRelease release;
-    return collectorNamed(name).start(
-        {profiler, driver},
-        optionsOf(buffer_bytes, pool_bytes, deadline_s, with_stalls, with_calls));
-  });
+  module.def("gpu_start",
+             [](const std::string &name, const std::string &profiler, const std::string &driver,
+                size_t buffer_bytes, size_t pool_bytes, double deadline_s, double backlog_s,
+                bool with_stalls, bool with_calls) {
+               GilRelease release;
+               return collectorNamed(name).start({profiler, driver},
+                                                 optionsOf(buffer_bytes, pool_bytes, deadline_s,
+                                                           backlog_s, with_stalls, with_calls));
+             });
   module.def("gpu_flush", [](const std::string &name) {
     GilRelease release;
     return collectorNamed(name).flush();

@@ -57,6 +57,7 @@ void Attribution::begin(Recorder &recorder) {
   graph_parents_.clear();
   host_locations_.clear();
   graphs.clear();
+  answered_.clear();
   counters.forEach(
       [](const char *, auto &counter) { counter.store(0, std::memory_order_relaxed); });
   stalls.take();
@@ -99,11 +100,12 @@ void Attribution::flush() {
   for (uint32_t i = 0; i < count_; ++i) {
     table_.prefetch(batch_[i].correlation);
   }
-  uint64_t matched = 0;
+  uint64_t matched = 0, answered = 0;
   for (uint32_t i = 0; i < count_; ++i) {
     is_known[i] =
         table_.find(batch_[i].correlation, &sites[i]) && sites[i].recorder < kUnattributed;
     matched += is_known[i];
+    answered += is_known[i] && answered_.note(batch_[i].correlation);
     keys[i] = keyOf(batch_[i], is_known[i], sites[i]);
     slots_.prefetch(keys[i]);
   }
@@ -121,6 +123,7 @@ void Attribution::flush() {
   }
   Counters::bump(counters.matched, matched);
   Counters::bump(counters.unmatched, count_ - matched);
+  Counters::bump(counters.answered, answered);
   count_ = 0;
 }
 

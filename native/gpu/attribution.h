@@ -9,6 +9,7 @@
 #include "core/probe_table.h"
 #include "core/recorder.h"
 #include "gpu/activity.h"
+#include "gpu/answered_launches.h"
 #include "gpu/correlation.h"
 #include "gpu/counters.h"
 #include "gpu/device_clock.h"
@@ -95,6 +96,7 @@ private:
   bool callBefore(const CallSite &site, uint32_t *correlation, CallSite *before) const;
 
   const CorrelationTable &table_;
+  AnsweredLaunches answered_;
   std::mutex mutex_;
   Recorder *recorder_ = nullptr;
   Activity batch_[kBatch];

@@ -36,13 +36,20 @@ uint32_t CallRecorder::nextInternalId() {
     uint32_t left;
   };
   static thread_local Block block{nullptr, 0, 0, 0};
-  uint64_t age = blocks_age_.load(std::memory_order_relaxed);
+  uint64_t age = age_.load(std::memory_order_relaxed);
   if (block.left == 0 || block.owner != this || block.age != age) {
     block = {this, age, next_block_.fetch_add(1, std::memory_order_relaxed) * kBlock, kBlock};
   }
   --block.left;
   uint32_t id = block.next++;
   return id != 0 ? id : nextInternalId();
+}
+
+void CallRecorder::withdrawLaunch() {
+  if (t_open.lane && t_open.age == age_.load(std::memory_order_relaxed)) {
+    t_open.lane->launches.fetch_sub(1, std::memory_order_relaxed);
+  }
+  t_open.lane = nullptr;
 }
 
 void CallRecorder::noteCall(uint32_t id) {
@@ -92,7 +99,7 @@ uint64_t CallRecorder::sum(std::atomic<uint64_t> Lane::*counter) const {
 
 void CallRecorder::clear() {
   table.clear();
-  blocks_age_.fetch_add(1, std::memory_order_relaxed);
+  age_.fetch_add(1, std::memory_order_relaxed);
   for (uint32_t i = 0; i < kLanes; ++i) {
     lanes_[i].launches.store(0, std::memory_order_relaxed);
     lanes_[i].waits.store(0, std::memory_order_relaxed);

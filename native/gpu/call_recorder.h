@@ -23,7 +23,7 @@ public:
 
   CorrelationTable table;
 
-  /// An API call that may feed the device.
+  /// An API call that feeds the device.
   void noteLaunch(uint32_t id) {
     if (__builtin_expect(!RecorderRegistry::isRecording(), 0)) {
       return;
@@ -31,8 +31,15 @@ public:
     Recorder &recorder = RecorderRegistry::current();
     Node *node = currentContext(recorder);
     table.set(id, recorder.index(), node->id, ticks());
-    bump(laneOf(recorder).launches);
+    Lane &lane = laneOf(recorder);
+    bump(lane.launches);
+    t_open = {&lane, age_.load(std::memory_order_relaxed)};
   }
+  /// The calling thread's last launch has returned.
+  void endLaunch() { t_open.lane = nullptr; }
+  /// The calling thread's launch, which has not returned, leaves no record: it failed, or a graph
+  /// that is being captured took it.
+  void withdrawLaunch();
   /// The same for vendors that let the profiler number a launch. Returns the number, or 0 when
   /// nothing is recorded.
   uint32_t noteLaunchWithInternalId() {
@@ -62,12 +69,17 @@ private:
   /// consecutive. Never 0.
   uint32_t nextInternalId();
   std::atomic<uint32_t> next_block_{1};
-  std::atomic<uint64_t> blocks_age_{1};
+  std::atomic<uint64_t> age_{1}; // rises with each clear()
 
   struct alignas(64) Lane { // one a thread, so that counters share no cache line
     std::atomic<uint64_t> launches;
     std::atomic<uint64_t> waits;
   };
+  struct OpenLaunch { // of a thread
+    Lane *lane;
+    uint64_t age;
+  };
+  static inline thread_local OpenLaunch t_open{nullptr, 0};
   static constexpr uint32_t kLanes = 4096;
   Lane &laneOf(const Recorder &recorder) { return lanes_[recorder.index() % kLanes]; }
   static void bump(std::atomic<uint64_t> &counter) {

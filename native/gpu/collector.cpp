@@ -30,6 +30,7 @@ std::map<std::string, uint64_t> Collector::figures() {
   });
   all["received"] = all["kernels"] + all["copies"] + all["memsets"];
   all["launches"] = calls_.launches();
+  all["due_launches"] = due_launches_.load();
   all["waits"] = calls_.waits();
   all["is_stuck"] = is_stuck_.load();
   addFigures(all);
@@ -53,6 +54,25 @@ void Collector::beginAttribution() {
   calls_.clear();
   lacking_.clear();
   is_timing_.store(options_.with_calls);
+  due_launches_.store(0);
+  next_due_launches_ = 0;
+  counted_at_ = std::chrono::steady_clock::now();
+}
+
+void Collector::noteDueLaunches() {
+  auto now = std::chrono::steady_clock::now();
+  if (std::chrono::duration<double>(now - counted_at_).count() >= options_.backlog_s) {
+    due_launches_.store(next_due_launches_);
+    next_due_launches_ = calls_.launches();
+    counted_at_ = now;
+  }
+}
+
+uint64_t Collector::overdueLaunches() {
+  Counters &counters = attribution_.counters;
+  uint64_t known = counters.answered.load() + counters.unmatched.load() + counters.dropped.load();
+  uint64_t due = due_launches_.load();
+  return due > known ? due - known : 0;
 }
 
 std::vector<uint32_t> Collector::usedDevices() {

@@ -1,6 +1,7 @@
 #pragma once
 // The interface of a vendor's collector.
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -23,6 +24,7 @@ struct CollectorOptions {
   size_t buffer_bytes = 1u << 20;
   size_t pool_bytes = 64u << 20; // of all buffers together
   double deadline_s = 10;        // for each call of the vendor that may hang
+  double backlog_s = 10;         // a launch this old should have left a record
   bool with_stalls = false;
   bool with_calls = false; // measure calls of the device's API, too
 };
@@ -66,6 +68,10 @@ protected:
   /// Attribute pending records and write them to the tree.
   void publish(bool is_final);
   void beginAttribution();
+  /// Remember how many launches there are now; called by each flush.
+  void noteDueLaunches();
+  /// Launches so old that a record is due, and that have left none.
+  uint64_t overdueLaunches();
   /// Ordinals of the devices that this session has records of.
   std::vector<uint32_t> usedDevices();
   /// Run a call of the vendor's `library` that may hang; `work` returns what went wrong, or "".
@@ -103,6 +109,12 @@ protected:
   // A call of the vendor's library has not returned, or the process is a forked child.
   std::atomic<bool> is_stuck_{false};
   std::atomic<bool> is_timing_{false}; // API calls; read on the program's threads
+
+private:
+  // Written by flush.
+  std::atomic<uint64_t> due_launches_{0};
+  uint64_t next_due_launches_ = 0;
+  std::chrono::steady_clock::time_point counted_at_;
 };
 
 /// Fork handlers of all collectors made so far.

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "core/interner.h"
+#include "gpu/answered_launches.h"
 #include "gpu/buffer_queue.h"
 #include "gpu/correlation.h"
 #include "gpu/cupti/calls.h"
@@ -55,6 +56,17 @@ TEST(timeStampsAreComparedAcrossTheirWrap) {
   uint64_t last = (1ull << CorrelationTable::kTickBits) - 1;
   CHECK_EQ(CorrelationTable::ticksBetween(last, 4), 5);
   CHECK_EQ(CorrelationTable::ticksBetween(4, last), -5);
+}
+
+TEST(aLaunchIsAnsweredByItsFirstRecord) {
+  AnsweredLaunches answered;
+  for (uint32_t id : {0u, 1u, UINT32_MAX, UINT32_MAX - CorrelationTable::kDefaultSlots}) {
+    CHECK(answered.note(id));
+    CHECK(!answered.note(id));
+  }
+  CHECK(answered.note(1 + CorrelationTable::kDefaultSlots)); // another id of the same slot
+  answered.clear();
+  CHECK(answered.note(0));
 }
 
 TEST(aReaderNeverSeesHalfACall) {

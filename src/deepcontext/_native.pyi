@@ -284,6 +284,7 @@ def gpu_start(
     buffer_bytes: int,
     pool_bytes: int,
     deadline_s: float,
+    backlog_s: float,
     with_stalls: bool,
     with_calls: bool,
 ) -> str:

@@ -80,6 +80,6 @@ void fake_destroy_context();
 
 /// launched, delivered, dropped (records); callbacks made; buffers_out (at the library); subscribed;
 /// services (enabled kinds of records and callbacks, sampled contexts); misuses (calls that the
-/// interface forbids).
+/// interface forbids); device_pool_limit (buffers that CUPTI may take on the device).
 uint64_t fake_count(const char *what);
 }

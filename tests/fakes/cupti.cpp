@@ -203,6 +203,22 @@ FAKE_API int cuptiActivityFlushAll(uint32_t) {
   return abi::kSuccess;
 }
 
+FAKE_API int cuptiActivityGetAttribute(uint32_t attribute, size_t *bytes, void *value) {
+  if (attribute != abi::kAttributeDevicePoolLimit || *bytes != sizeof(size_t)) {
+    return abi::kInvalidParameter;
+  }
+  *static_cast<size_t *>(value) = state().device_pool_limit;
+  return abi::kSuccess;
+}
+FAKE_API int cuptiActivitySetAttribute(uint32_t attribute, size_t *bytes, void *value) {
+  FAIL_IF_ASKED("cuptiActivitySetAttribute");
+  if (attribute != abi::kAttributeDevicePoolLimit || *bytes != sizeof(size_t)) {
+    return abi::kInvalidParameter;
+  }
+  state().device_pool_limit = *static_cast<size_t *>(value);
+  return abi::kSuccess;
+}
+
 FAKE_API int cuptiGetGraphNodeId(void *node, uint64_t *id) {
   FAIL_IF_ASKED("cuptiGetGraphNodeId");
   *id = reinterpret_cast<uintptr_t>(node);

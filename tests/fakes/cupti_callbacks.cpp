@@ -50,7 +50,6 @@ void Call::tell(uint32_t site) {
   if (!subscription) {
     return;
   }
-  int result = 0;
   abi::CallbackData data{};
   data.site = site;
   data.function = "";

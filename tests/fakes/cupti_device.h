@@ -28,6 +28,8 @@ Sizes firstSizes();
 /// The newest of the known releases that is not newer than `version`.
 Sizes sizesOf(uint32_t version);
 
+constexpr size_t kDevicePoolLimit = 250; // CUPTI's default
+
 inline void *const kContext = reinterpret_cast<void *>(0x1000); // the one of this device
 
 struct Subscription {
@@ -66,6 +68,7 @@ struct State {
   bool is_holding = false;
   std::vector<Buffer> held; // complete, and not handed back yet
   std::atomic<uint64_t> dropped_told{0}; // to the client
+  std::atomic<size_t> device_pool_limit{kDevicePoolLimit};
 };
 
 State &state();
@@ -93,6 +96,7 @@ struct Call {
   uint32_t id;
   uint32_t correlation;
   uint64_t slot = 0; // the client's own, from enter to exit
+  int result = 0;    // what the driver's function returns
 
   explicit Call(uint32_t id);
   ~Call() { tell(abi::kSiteExit); }

@@ -49,6 +49,7 @@ FAKE_API void fake_reset() {
   s.buffers_out = 0;
   s.capturing.clear();
   s.broken_captures = 0;
+  s.device_pool_limit = kDevicePoolLimit;
   s.next_correlation = 1;
 }
 
@@ -83,6 +84,9 @@ FAKE_API void fake_launch(const char *kernel, uint32_t stream, uint64_t ns) {
   work.name = s.device.intern(kernel);
   work.stream = stream;
   Call call(kLaunchKernel);
+  if (s.device.has_faults && (call.result = s.device.fault("cuLaunchKernel")) != 0) {
+    return;
+  }
   uint32_t graph = 0;
   uint64_t node = 0;
   {
@@ -311,6 +315,9 @@ FAKE_API uint64_t fake_count(const char *name) {
   }
   if (what == "misuses") {
     return fake::stallMisuses() + s.broken_captures;
+  }
+  if (what == "device_pool_limit") {
+    return s.device_pool_limit;
   }
   if (what == "buffers_out") {
     return s.buffers_out;

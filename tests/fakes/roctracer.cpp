@@ -15,7 +15,8 @@ namespace {
 
 constexpr const char *kFunctions[] = {"hipLaunchKernel",      "hipMemcpy",
                                       "hipMemcpyAsync",       "hipMemsetAsync",
-                                      "hipDeviceSynchronize", "hipGraphLaunch"};
+                                      "hipDeviceSynchronize", "hipGraphLaunch",
+                                      "hipStreamBeginCapture", "hipStreamEndCapture"};
 constexpr const char *kCopyKinds[] = {"CopyHostToDevice", "CopyDeviceToHost", "CopyDeviceToDevice",
                                       "CopyHostToHost"};
 

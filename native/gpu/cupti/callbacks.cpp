@@ -15,6 +15,11 @@ struct SeenContext {
 };
 thread_local SeenContext t_seen{nullptr, 0};
 
+/// Whether the driver's function, which is returning, failed.
+bool hasFailed(const abi::cupti::CallbackData &call) {
+  return call.return_value && *static_cast<const int *>(call.return_value) != 0;
+}
+
 } // namespace
 
 void CuptiCollector::onCallback(void *user, uint32_t domain, uint32_t id, const void *data) {
@@ -36,7 +41,7 @@ void CuptiCollector::onDriverCall(uint32_t id, const abi::cupti::CallbackData &c
   }
   if (call.site == abi::cupti::kSiteEnter) {
     if (known.is_launch) {
-      calls_.noteLaunch(call.correlation);
+      noteLaunch(call);
       if (__builtin_expect(call.context != last_context_.load(std::memory_order_relaxed), 0)) {
         seeContext(call.context);
       }
@@ -49,23 +54,48 @@ void CuptiCollector::onDriverCall(uint32_t id, const abi::cupti::CallbackData &c
     if ((known.is_waiting || isTiming()) && !isInternalThread()) {
       *call.correlation_data = ticks();
     }
-  } else if ((known.is_waiting || isTiming()) && !isInternalThread() &&
-             *call.correlation_data != 0) {
-    if (known.is_waiting) {
-      calls_.noteWait(known.name, *call.correlation_data);
+  } else {
+    if (known.is_launch) {
+      endLaunch(call);
     }
-    if (isTiming()) {
-      calls_.noteTime(known.name, *call.correlation_data);
+    if ((known.is_waiting || isTiming()) && !isInternalThread() && *call.correlation_data != 0) {
+      noteEnd(known, call);
     }
-    *call.correlation_data = 0;
   }
+}
+
+void CuptiCollector::noteEnd(const CallClass &known, const abi::cupti::CallbackData &call) {
+  if (known.is_waiting) {
+    calls_.noteWait(known.name, *call.correlation_data);
+  }
+  if (isTiming()) {
+    calls_.noteTime(known.name, *call.correlation_data);
+  }
+  *call.correlation_data = 0;
+}
+
+void CuptiCollector::noteLaunch(const abi::cupti::CallbackData &call) {
+  // Without callbacks for graph nodes, nothing tells which launches a capture takes.
+  if (__builtin_expect(!sees_graph_nodes_.load(std::memory_order_relaxed), 0) &&
+      captures_.load(std::memory_order_relaxed) > 0) {
+    calls_.noteCall(call.correlation);
+  } else {
+    calls_.noteLaunch(call.correlation);
+  }
+}
+
+void CuptiCollector::endLaunch(const abi::cupti::CallbackData &call) {
+  if (__builtin_expect(hasFailed(call), 0)) {
+    calls_.withdrawLaunch();
+  }
+  calls_.endLaunch();
 }
 
 void CuptiCollector::onCapture(int change, const abi::cupti::CallbackData &call) {
   if (call.site == abi::cupti::kSiteEnter) {
     return;
   }
-  bool is_begun = change > 0 && call.return_value && *static_cast<int *>(call.return_value) == 0;
+  bool is_begun = change > 0 && call.return_value && !hasFailed(call);
   if (is_begun) {
     captures_.fetch_add(1);
   } else if (change < 0) {
@@ -121,6 +151,7 @@ void CuptiCollector::onGraphNode(uint32_t id, const abi::cupti::GraphData &graph
   }
   switch (id) {
   case abi::cupti::kResourceGraphNodeCreated:
+    calls_.withdrawLaunch();
     if (RecorderRegistry::isRecording()) {
       Recorder &recorder = RecorderRegistry::current();
       attribution_.graphs.captured(node, {recorder.index(), currentContext(recorder)->id});

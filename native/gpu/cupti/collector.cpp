@@ -70,6 +70,7 @@ std::string CuptiCollector::start(const Libraries &libraries, const CollectorOpt
   }
   if (!reason.empty()) {
     is_running_.store(false);
+    device_pool_.restore(library_);
     if (subscriber_) {
       library_.Unsubscribe(subscriber_);
     }
@@ -137,6 +138,9 @@ std::string CuptiCollector::enable(Result *result) {
   if (*result != abi::cupti::kSuccess) {
     return explain("cuptiActivityRegisterCallbacks", *result);
   }
+  if (!is_second_family_) { // which has no attributes of its own
+    device_pool_.bound(library_);
+  }
   *result = enableKind(abi::cupti::kKindConcurrentKernel);
   if (*result != abi::cupti::kSuccess) {
     return explain("cuptiActivityEnable(CONCURRENT_KERNEL)", *result);
@@ -172,6 +176,7 @@ void CuptiCollector::enableCallbacks() {
     has_graphs = has_graphs && library_.EnableCallback(1, subscriber_, abi::cupti::kDomainResource,
                                                        id) == abi::cupti::kSuccess;
   }
+  sees_graph_nodes_.store(has_graphs);
   library_.EnableCallback(1, subscriber_, abi::cupti::kDomainResource,
                           abi::cupti::kResourceContextDestroy);
   if (!has_graphs) {
@@ -228,6 +233,7 @@ std::string CuptiCollector::flush() {
   if (!buffers_.waitUntilRead(options_.deadline_s) && problem.empty()) {
     problem = "activity buffers were not read in time";
   }
+  noteDueLaunches();
   noteStalls(false);
   publish(false);
   return problem;
@@ -273,6 +279,7 @@ void CuptiCollector::disable() {
       library_.ActivityDisable(kind);
     }
   }
+  device_pool_.restore(library_);
   library_.Unsubscribe(subscriber_);
   subscriber_ = nullptr;
 }

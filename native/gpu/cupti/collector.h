@@ -8,6 +8,7 @@
 #include "gpu/buffer_queue.h"
 #include "gpu/collector.h"
 #include "gpu/cupti/calls.h"
+#include "gpu/cupti/device_pool.h"
 #include "gpu/cupti/library.h"
 #include "gpu/cupti/stall_sampler.h"
 #include "gpu/kernel_names.h"
@@ -57,6 +58,9 @@ private:
   static void onBufferCompletedV2(uint8_t *buffer, size_t bytes, size_t valid_bytes,
                                   void *information);
   void onDriverCall(uint32_t id, const abi::cupti::CallbackData &call);
+  void noteLaunch(const abi::cupti::CallbackData &call);
+  void endLaunch(const abi::cupti::CallbackData &call);
+  void noteEnd(const CallClass &known, const abi::cupti::CallbackData &call);
   void onCapture(int change, const abi::cupti::CallbackData &call);
   void onResource(uint32_t id, const abi::cupti::ResourceData &resource);
   void onGraphNode(uint32_t id, const abi::cupti::GraphData &graph);
@@ -73,6 +77,7 @@ private:
   Library library_;
   CallTable driver_calls_;
   BufferQueue buffers_;
+  DevicePool device_pool_;
   KernelNames names_;
   StallSampler stalls_{library_, attribution_.stalls};
   std::vector<uint32_t> kinds_; // enabled
@@ -82,6 +87,7 @@ private:
   std::atomic<void *> last_context_{nullptr};
   std::atomic<uint64_t> contexts_age_{1}; // rises when a context is destroyed
   std::atomic<uint32_t> captures_{0};     // streams capturing a graph
+  std::atomic<bool> sees_graph_nodes_{true};
   std::mutex contexts_mutex_;
   std::set<void *> contexts_;
   uint32_t memset_name_ = 0;

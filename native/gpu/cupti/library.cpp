@@ -141,6 +141,8 @@ bool Library::bindRequired(std::string *missing) {
 void Library::bindOptional() {
 #define BIND(name) cupti_.bind(&name, "cupti" #name)
   BIND(GetGraphNodeId);
+  BIND(ActivityGetAttribute);
+  BIND(ActivitySetAttribute);
   BIND(Subscribe_v2);
   BIND(GetTimestamp_v2);
   BIND(ActivityRegisterCallbacks_v2);

@@ -7,6 +7,7 @@ std::string HipCollector::flush() {
     return "";
   }
   std::string problem = flushWithDeadline();
+  noteDueLaunches();
   publish(false);
   return problem;
 }

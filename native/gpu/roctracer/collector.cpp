@@ -24,6 +24,8 @@ constexpr const char *kFunctions[] = {"hipLaunchKernel",
                                       "hipLaunchCooperativeKernelMultiDevice",
                                       "hipModuleLaunchCooperativeKernel",
                                       "hipGraphLaunch",
+                                      "hipStreamBeginCapture",
+                                      "hipStreamEndCapture",
                                       "hipMemcpy",
                                       "hipMemcpyWithStream",
                                       "hipMemcpyAsync",
@@ -224,25 +226,33 @@ void RoctracerCollector::onHipCall(uint32_t id, const abi::roctracer::HipCall &c
   }
   // Of the thread's innermost call; a call with another inside is not timed.
   static thread_local uint64_t begun = 0;
+  static thread_local bool is_capturing = false;
   const Call &known = calls_by_id_[id];
   bool is_waiting =
       known.function == HipFunction::kWait || known.function == HipFunction::kBlockingCopy;
   auto correlation = static_cast<uint32_t>(call.correlation);
   if (call.phase == abi::roctracer::kPhaseEnter) {
-    if (known.function == HipFunction::kWait) {
-      calls_.noteCall(correlation);
+    bool is_capture =
+        known.function == HipFunction::kBeginCapture || known.function == HipFunction::kEndCapture;
+    is_capturing = is_capture ? known.function == HipFunction::kBeginCapture : is_capturing;
+    if (known.function == HipFunction::kWait || is_capture || is_capturing) {
+      calls_.noteCall(correlation); // launches nothing
     } else {
       calls_.noteLaunch(correlation);
     }
     begun = is_waiting || isTiming() ? ticks() : 0;
   } else if (begun != 0) {
-    if (is_waiting) {
-      calls_.noteWait(known.name, begun);
-    }
-    if (isTiming()) {
-      calls_.noteTime(known.name, begun);
-    }
+    noteEnd(known, is_waiting, begun);
     begun = 0;
+  }
+}
+
+void RoctracerCollector::noteEnd(const Call &known, bool is_waiting, uint64_t begun) {
+  if (is_waiting) {
+    calls_.noteWait(known.name, begun);
+  }
+  if (isTiming()) {
+    calls_.noteTime(known.name, begun);
   }
 }
 

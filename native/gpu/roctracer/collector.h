@@ -42,6 +42,7 @@ private:
 
   static void onCall(uint32_t domain, uint32_t id, const void *data, void *user);
   void onHipCall(uint32_t id, const abi::roctracer::HipCall &call);
+  void noteEnd(const Call &known, bool is_waiting, uint64_t begun);
   static void onBuffer(const char *begin, const char *end, void *user);
   void decode(const abi::roctracer::Record &record);
   uint32_t copyName(uint32_t kind);

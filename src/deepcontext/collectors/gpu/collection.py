@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from deepcontext import _native
+from deepcontext.collectors.gpu.account import error_of, losses
 from deepcontext.collectors.gpu.properties import multiprocessors
-from deepcontext.profiler.format.status import ERROR_MARK, Outcome, Status
+from deepcontext.profiler.format.status import Outcome, Status
 from deepcontext.profiler.recording.import_hook import ImportHook
 
 if TYPE_CHECKING:
@@ -26,13 +27,17 @@ if TYPE_CHECKING:
 # A vendor's profiler is started once one of these is loaded, so that a program that uses none of
 # them does not pay for a driver.
 GPU_FRAMEWORKS: Final = ("torch", "jax", "cupy", "numba", "triton", "tensorflow")
-# With this many launches, the absence of any record is not a matter of timing.
-_MANY_LAUNCHES: Final = 1000
 # CUPTI fills a buffer for each thread with records, so large ones would use up the pool at once. The
 # other libraries fill one buffer for all threads; handing over many small ones would cost more.
 _BUFFER_BYTES: Final = {"cupti": 1 << 20, "rocprofiler": 4 << 20, "roctracer": 4 << 20}
 _POOL_BYTES: Final = 64 << 20
 _DEADLINE_S: Final = 10.0
+# A launch this old should have left a record.
+_BACKLOG_S: Final = 10.0
+# Source: pytorch/kineto issue 1165. First CUPTI with right times of graph kernels: CUDA 13.1 Update 1.
+_RIGHT_GRAPH_TIMES: Final = 130101
+# Source: parca-dev/parcagpu issue 23. Releases whose device memory grows with graphs: CUDA 13.0.
+_GROWING_GRAPHS: Final = range(130000, 130100)
 # Counters of the trust report, and the native figures that they show.
 _COUNTERS: Final = {
     "gpu_launches": "launches",
@@ -131,6 +136,7 @@ class GpuCollection:
             _size("DEEPCONTEXT_GPU_BUFFER_BYTES", _BUFFER_BYTES[interface.name]),
             _size("DEEPCONTEXT_GPU_POOL_BYTES", _POOL_BYTES),
             _seconds("DEEPCONTEXT_GPU_DEADLINE_S", _DEADLINE_S),
+            _seconds("DEEPCONTEXT_GPU_BACKLOG_S", _BACKLOG_S),
             options.stalls,
             options.gpu_calls,
         )
@@ -173,13 +179,14 @@ class GpuCollection:
         details |= figures
         counters = {name: figures[figure] for name, figure in _COUNTERS.items()}
         counters |= {"gpu_errors": 0}
-        error = self._error(figures)
-        notes = tuple(_notes(figures))
+        error = error_of(figures, is_over=self._is_over)
+        lost = tuple(losses(figures, is_over=self._is_over))
+        notes = (*(loss.text for loss in lost), *_graph_notes(self._native_name(), figures))
+        problems = [*self._problems, *_native.gpu_lacking(self._native_name())]
+        problems += [loss.text for loss in lost if loss.is_degrading]
         if error:
             counters["gpu_errors"] = 1
             notes = (error, *notes)
-        problems = [*self._problems, *_native.gpu_lacking(self._native_name())]
-        if error:
             problems.insert(0, error)
         status = Status.DEGRADED if problems else Status.RAN
         return Outcome(status, "; ".join(problems), details, counters, notes)
@@ -199,19 +206,6 @@ class GpuCollection:
         }
         return {f"gpu_{self._vendor}": json.dumps(payload).encode()}
 
-    def _error(self, figures: dict[str, int]) -> str:
-        launches = figures["launches"]
-        is_empty = figures["received"] == 0 and launches > 0 and figures["graph_nodes_known"] == 0
-        if not is_empty or not (self._is_over or launches >= _MANY_LAUNCHES):
-            return ""
-        lost = f"{figures['dropped']} were dropped" if figures["dropped"] else "none was dropped"
-        return (
-            f"{ERROR_MARK}the program launched GPU work {launches} times and not one record arrived "
-            f"({lost} by the vendor's count), so all GPU times in this profile are missing; another "
-            "profiler may have taken the records (torch.profiler, jax.profiler, nsys, rocprof), or "
-            "the driver may be older than its profiling library"
-        )
-
     def _is_collecting(self) -> bool:
         return self._interface is not None and not self._refusal
 
@@ -223,18 +217,8 @@ class GpuCollection:
         return self._interface.name if self._interface else ""
 
 
-def _notes(figures: dict[str, int]) -> list[str]:
+def _graph_notes(interface: str, figures: dict[str, int]) -> list[str]:
     notes = []
-    if figures["dropped"]:
-        notes.append(
-            f"{figures['dropped']} records of GPU work were dropped by the vendor's library: GPU "
-            "times are too low"
-        )
-    if figures["unmatched"]:
-        notes.append(
-            f"{figures['unmatched']} records of GPU work have no known call path and are shown as "
-            "'GPU work of unknown origin'"
-        )
     if figures["graph_launched"]:
         notes.append(
             f"{figures['graph_launched']} kernels ran in graphs captured before profiling began: "
@@ -245,11 +229,24 @@ def _notes(figures: dict[str, int]) -> list[str]:
             f"{figures['graphs_out_of_order']} graphs ran another number of kernels than was "
             "captured: the kernels cannot be matched, so they are shown under the replay"
         )
-    received, launches = figures["received"], figures["launches"]
-    if 0 < received < launches // 2 and figures["graph_nodes_known"] == 0:
+    has_graphs = figures["graph_captured"] + figures["graph_launched"] > 0
+    if interface == "cupti" and has_graphs:
+        notes += _graph_faults(figures["version"])
+    return notes
+
+
+def _graph_faults(cupti: int) -> list[str]:
+    """Return known faults of a CUPTI release with CUDA graphs."""
+    notes = []
+    if cupti < _RIGHT_GRAPH_TIMES:
         notes.append(
-            f"only {received} records arrived for {launches} launches: another profiler may have "
-            "taken the rest"
+            "times of kernels in CUDA graphs may be wrong: CUPTI before CUDA 13.1 Update 1 reports "
+            "some of them wrongly (pytorch/kineto issue 1165)"
+        )
+    if cupti in _GROWING_GRAPHS:
+        notes.append(
+            "CUPTI of CUDA 13.0 may take more and more device memory while graphs are replayed "
+            "(parca-dev/parcagpu issue 23)"
         )
     return notes
 
