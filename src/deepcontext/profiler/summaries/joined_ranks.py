@@ -16,6 +16,7 @@ from deepcontext.profiler.format.metric import HOST_TIME_NS
 from deepcontext.profiler.model.elapsed import ELAPSED_TIME_NS
 from deepcontext.profiler.model.job import sections
 from deepcontext.profiler.model.job.columns import decode
+from deepcontext.profiler.model.job.packing import damage
 from deepcontext.profiler.summaries.lines import UserLines
 
 if TYPE_CHECKING:
@@ -74,6 +75,11 @@ def line_table(profile: Profile) -> LineTable:
 
 def _line_table(profile: Profile) -> LineTable:
     held = sections.columns_of(profile)
+    if len(held.columns.rank) != len(rows(profile)):
+        count = (
+            f"{len(held.columns.rank)} ranks, section '{sections.RANKS}' has {len(rows(profile))}"
+        )
+        raise damage(sections.COLUMNS, count)
     metric = ELAPSED_TIME_NS.name
     if metric not in held.columns.codes:
         metric = HOST_TIME_NS.name

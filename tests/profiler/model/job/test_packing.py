@@ -44,6 +44,19 @@ def test_any_bytes_are_read_or_refused(seed: int) -> None:
             assert str(error).startswith("cannot read section 'columns': ")  # noqa: PT017
 
 
+def test_facts_and_columns_of_a_wrong_type_are_refused() -> None:
+    job = profile_of(part_of(Made(0, ((0, 0, 0),), ({0: 5}, {}, {})).profile(), 0))
+    rows = pack({"rows": [{"rank": 0, "wall_ns": "10"}]}, {})
+    with pytest.raises(ProfileDataError, match=r"section 'ranks': 'rows': 'wall_ns' is '10'"):
+        sections.rows_of(job.with_section("ranks", rows))
+    packed = unpack(job.sections["columns"], "columns")
+    for name in ("rank", "node", "is_whole", "0"):
+        columns = {**packed.columns, name: np.zeros((2, 2), np.uint16)}
+        payload = pack(packed.facts, columns)
+        with pytest.raises(ProfileDataError, match="section 'columns'"):
+            sections.columns_of(job.with_section("columns", payload))
+
+
 @pytest.mark.parametrize("section", sections.ALL)
 def test_a_job_with_a_foreign_section_is_refused(section: str) -> None:
     made = Made(0, ((0, 0, 0), (0, 1, 0)), ({1: 5}, {}, {}))

@@ -7,6 +7,7 @@ hang. Processes are the only engine so far; others need an adapter here.
 from __future__ import annotations
 
 import os
+import signal
 from collections import deque
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from dataclasses import dataclass
@@ -93,4 +94,12 @@ def engine_of(name: str, tasks: int) -> Engine:
     workers = min(int(number) if colon else len(os.sched_getaffinity(0)), tasks)
     if workers <= 1:
         return Engine(ThisProcess(), 1)
-    return Engine(ProcessPoolExecutor(workers, mp_context=get_context("spawn")), workers)
+    pool = ProcessPoolExecutor(
+        workers, mp_context=get_context("spawn"), initializer=_leave_interrupts_to_the_parent
+    )
+    return Engine(pool, workers)
+
+
+def _leave_interrupts_to_the_parent() -> None:
+    """Ignore Ctrl-C in a worker, which would print a traceback; the parent ends the workers."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

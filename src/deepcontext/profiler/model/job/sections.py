@@ -73,7 +73,7 @@ def spreads_of(profile: ProfileModel) -> dict[str, Spread]:
     found = {}
     for number, metric in enumerate(metrics):
         columns = [packed.columns.get(f"{number}.{name}") for name in names]
-        present = [column for column in columns if column is not None]
+        present = [column for column in columns if column is not None and column.ndim == 1]
         if len(present) < len(names) or len({len(column) for column in present}) > 1:
             raise damage(SPREAD, f"a column of '{metric}' is missing, or too long or short")
         check_below(SPREAD, present[0], len(profile.tree))
@@ -120,7 +120,9 @@ def columns_of(profile: ProfileModel) -> NodeColumns:
         is_whole = packed.columns["is_whole"].astype(np.bool_)
     except (KeyError, TypeError) as error:
         raise damage(COLUMNS, f"{error} is missing") from error
-    if any(table.shape != (len(node), len(rank)) for table in codes.values()):
+    rows = [column.ndim == 1 for column in (node, rank, is_whole)]
+    tables = [table.shape == (len(node), len(rank)) for table in codes.values()]
+    if not all(rows + tables) or len(is_whole) != len(rank):
         raise damage(COLUMNS, f"a metric has other than {len(node)} nodes of {len(rank)} ranks")
     check_below(COLUMNS, node, len(profile.tree))
     return NodeColumns(node, Columns(node.astype(np.uint64), rank, is_whole, codes))
@@ -179,10 +181,21 @@ def _rows(packed: Packed) -> tuple[RankRow, ...]:
         rows = []
         for row in packed.facts["rows"]:
             values: dict[str, Any] = {name: row[name] for name in row if name in known}
-            rows.append(RankRow(**{**values, "lacking": tuple(values.get("lacking", ()))}))
+            found = RankRow(**{**values, "lacking": tuple(values.get("lacking", ()))})
+            _check_types(found)
+            rows.append(found)
         return tuple(sorted(rows, key=lambda row: row.rank))
     except (KeyError, TypeError, AttributeError) as error:
         raise damage(RANKS, f"'rows': {error}") from error
+
+
+def _check_types(row: RankRow) -> None:
+    """Raise TypeError unless the values of a row have the types of the defaults."""
+    default = RankRow(0)
+    for each in dataclasses.fields(RankRow):
+        value = getattr(row, each.name)
+        if type(value) is not type(getattr(default, each.name)):
+            raise TypeError(f"'{each.name}' is {value!r}")
 
 
 def _trust(facts: Mapping[str, Any]) -> TrustSums:
