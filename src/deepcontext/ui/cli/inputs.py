@@ -37,20 +37,32 @@ def load_all(name: str) -> list[Profile]:
     return [Profile.load(file) for file in files_of([name])]
 
 
-def chosen_of(profiles: Sequence[Profile], name: str) -> Profile:
+def chosen_of(profiles: Sequence[Profile], name: str, *, process: str | None = None) -> Profile:
     """Return the profile to show: all ranks of a job, else the process with the most processor time.
 
-    Prints a notice if there are several.
+    Prints a notice if there are several. A launcher is shown only where it is the only process.
 
     Args:
         profiles: at least one.
         name: source of the profiles, as the user typed it.
+        process: the process that the user wants, by number or rank; None for the choice above.
+
+    Raises:
+        UserError: there is no such process.
     """
+    from deepcontext.profiler.summaries.processes import (  # noqa: PLC0415  imports numpy
+        busiest,
+        named,
+        processes_of,
+    )
+
+    if process is not None:
+        return named(processes_of(profiles), process).profile
     if len(profiles) == 1:
         return profiles[0]
     chosen, what = whole_job(profiles, Path(name))
     if chosen is None:
-        chosen = max(profiles, key=lambda each: each.run.cpu_user_ns + each.run.cpu_system_ns)
+        chosen = busiest(processes_of(profiles)).profile
         if what:
             print(f"[deepcontext] {what}", file=sys.stderr)
         what = f"process {chosen.run.pid}, which used the processor most ('{chosen.source}')"

@@ -22,6 +22,7 @@ examples:
   deepcontext report train.dcprof
   deepcontext report train.dcprof --full
   deepcontext report train.dcprof --limit 40
+  deepcontext report train.dcrun --process rank0      one process of a job
   deepcontext report train.dcprof --json | python -m json.tool
 
 exit codes:
@@ -48,6 +49,12 @@ exit codes:
         action="store_true",
         help="print only the dozen lines that 'deepcontext profile' prints at the end",
     )
+    parser.option(
+        "--process",
+        metavar="NAME",
+        help="process of a run directory to report: its number as listed, or rank0, rank1, ...; without "
+        "it all ranks together, or the process that used the processor most",
+    )
     parser.option("--json", action="store_true", help="print one JSON object instead of tables")
     return parser
 
@@ -57,18 +64,24 @@ def _run(arguments: argparse.Namespace) -> int:
     from rich.console import Console  # noqa: PLC0415
 
     from deepcontext.ui.report import (  # noqa: PLC0415
+        print_process_summary,
         print_processes,
+        processes_to_list,
         render_report,
         render_summary,
         report_to_dict,
     )
 
     processes = load_all(arguments.file)
-    if len(processes) > 1 and not (arguments.json or arguments.summary):
-        print_processes(processes, console=Console())
-    profile = chosen_of(processes, arguments.file)
+    is_job = len(processes) > 1
+    profile = chosen_of(processes, arguments.file, process=arguments.process)
+    if is_job and not arguments.json:
+        tell = print_process_summary if arguments.summary else print_processes
+        tell(processes, console=Console())
     if arguments.json:
         content = report_to_dict(profile, limit=arguments.limit or 15, metric=arguments.metric)
+        if is_job:
+            content["processes"] = processes_to_list(processes)
         print(json.dumps(content, indent=2, allow_nan=False))
     elif arguments.summary:
         # `deepcontext profile` uses this option and itself suggests the next command.

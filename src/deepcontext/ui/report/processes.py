@@ -1,13 +1,13 @@
-"""The report's section about the processes of a run: program, duration and end of each process."""
+"""The report's section about the processes of a job: role, share of the work and end of each process."""
 
 from __future__ import annotations
 
-import shlex
-from pathlib import PurePath
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from deepcontext.profiler.summaries.operators import operator_time
-from deepcontext.ui.format import Elide, format_ns
+from deepcontext.profiler.summaries.processes import processes_of, shortened
+from deepcontext.profiler.summaries.roles import Role
+from deepcontext.ui.format import Elide, elide, format_ns, format_share
 from deepcontext.ui.report.text_layout import Column, TextLayout
 
 if TYPE_CHECKING:
@@ -16,30 +16,61 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from deepcontext.profiler.model.profile import Profile
-    from deepcontext.profiler.model.run_info import RunInfo
+    from deepcontext.profiler.summaries.processes import Folded, Process
 
-_ENDS: Final = {"exit": "", "snapshot": "running or killed"}
+_MOST_ROWS: Final = 12
+_LONGEST_END: Final = 32
 
 
 def print_processes(profiles: Sequence[Profile], *, console: Console) -> None:
-    """Print a row for each process, ordered by start, and a blank line."""
+    """Print a row for each process, children below their parent, and a blank line."""
     layout = TextLayout(console)
-    layout.title(f"Processes ({len(profiles)})", "in the order in which they began to record")
+    processes = processes_of(profiles)
+    shown, folded = shortened(processes, _MOST_ROWS)
+    ends = any(each.ended for each in processes)
+    hosts = len({profile.run.hostname for profile in profiles}) > 1
+    layout.title(
+        f"Processes ({len(profiles)})", "children below their parent, share of processor time"
+    )
     layout.table(
         (
             Column("process"),
-            Column("parent", rank=2),
-            Column("elapsed"),
-            Column("processor"),
-            Column("operators", rank=1),
-            Column("ended", rank=3),
+            Column("role", Elide.END),
+            *([Column("host", Elide.END, rank=4)] if hosts else []),
+            Column("elapsed", rank=2),
+            Column("processor", rank=3),
+            Column("share"),
+            *([Column("ended", rank=1)] if ends else []),
             Column("program", Elide.MIDDLE),
         ),
-        [_row(profile) for profile in profiles],
+        [
+            *(_row(layout, each, hosts=hosts, ends=ends) for each in shown),
+            *(_folded_row(each, hosts=hosts, ends=ends) for each in folded),
+        ],
     )
     for profile in profiles:
         _tell_missed(profile, layout)
     layout.line()
+
+
+def print_process_summary(profiles: Sequence[Profile], *, console: Console) -> None:
+    """Print one sentence about the processes of a job."""
+    processes = processes_of(profiles)
+    shares: dict[Role, list[float]] = {}
+    for each in processes:
+        shares.setdefault(each.role, []).append(each.share)
+    texts = [
+        f"{role.value if len(of_role) == 1 else f'{len(of_role)} {role.plural}'} "
+        f"({format_share(sum(of_role))})"
+        for role, of_role in shares.items()
+    ]
+    ends = Counter(each.ended for each in processes if each.ended)
+    told = f"; ended: {_ends(ends)}" if ends else ""
+    layout = TextLayout(console)
+    layout.prose(
+        f"{len(processes)} processes, with their share of processor time: {', '.join(texts)}{told}",
+        indent="",
+    )
 
 
 def _tell_missed(profile: Profile, layout: TextLayout) -> None:
@@ -52,23 +83,42 @@ def _tell_missed(profile: Profile, layout: TextLayout) -> None:
         )
 
 
-def _row(profile: Profile) -> tuple[str, ...]:
-    run = profile.run
-    spent = operator_time(profile)
+def _row(layout: TextLayout, process: Process, *, hosts: bool, ends: bool) -> tuple[str, ...]:
+    run = process.profile.run
     return (
         str(run.pid),
-        str(run.parent_pid or "-"),
+        "  " * process.depth + role_text(process),
+        *([run.hostname] if hosts else []),
         format_ns(run.wall_ns),
-        format_ns(run.cpu_user_ns + run.cpu_system_ns),
-        format_ns(spent) if spent else "-",
-        _ENDS.get(run.exit_reason, run.exit_reason),
-        _program(run),
+        format_ns(process.cpu_ns),
+        format_share(process.share),
+        *([elide(process.ended, _LONGEST_END, layout.glyphs, Elide.END)] if ends else []),
+        process.program,
     )
 
 
-def _program(run: RunInfo) -> str:
-    command = shlex.join([
-        PurePath(word).name if not n else word for n, word in enumerate(run.command)
-    ])
-    text = run.process_name or command
-    return f"rank {run.rank}: {text}" if run.ranks else text
+def _folded_row(folded: Folded, *, hosts: bool, ends: bool) -> tuple[str, ...]:
+    return (
+        "",
+        f"{folded.count} more {folded.role.value if folded.count == 1 else folded.role.plural}",
+        *([""] if hosts else []),
+        "",
+        format_ns(folded.cpu_ns),
+        format_share(folded.share),
+        *([_ends(folded.ends)] if ends else []),
+        "",
+    )
+
+
+def role_text(process: Process) -> str:
+    """Return the role, with the number of a rank."""
+    if process.rank is None:
+        return process.role.value
+    text = f"rank {process.rank}"
+    attempt = process.profile.run.attempt
+    text += f" (attempt {attempt})" if attempt else ""
+    return text if process.role is Role.RANK else f"{process.role.value}, {text}"
+
+
+def _ends(ends: Counter[str]) -> str:
+    return ", ".join(f"{count} {end}" for end, count in ends.items() if end)

@@ -1,0 +1,168 @@
+"""The processes of a job as a tree: role, share of the job's processor time, and which to show first.
+
+Does not read files. The order is that of the tree: a process, then its children by start.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Final
+
+from deepcontext.errors import UserError
+from deepcontext.profiler.model.job_ranks import ranks_of
+from deepcontext.profiler.summaries.roles import Role, roles
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deepcontext.profiler.model.profile import Profile
+
+_DIGITS: Final = re.compile(r"\d+")
+_RANK: Final = re.compile(r"rank\s*(\d+)")
+_ENDS: Final = {"exit": "", "snapshot": "running or killed"}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Process:
+    """One process of a job.
+
+    Attributes:
+        profile: its profile.
+        role: what it is for.
+        depth: number of recorded processes above it.
+        cpu_ns: processor time.
+        share: share of the processor time of all recorded processes, 0 to 1.
+        rank: number of the rank, None for a process that is not a rank.
+    """
+
+    profile: Profile
+    role: Role
+    depth: int
+    cpu_ns: int
+    share: float
+    rank: int | None
+
+    @property
+    def ended(self) -> str:
+        """Return how the process ended, "" for a normal end."""
+        reason = self.profile.run.exit_reason
+        return _ENDS.get(reason, reason)
+
+    @property
+    def program(self) -> str:
+        """Return the name that `multiprocessing` gave the process, else its command."""
+        run = self.profile.run
+        words = [PurePath(word).name if not n else word for n, word in enumerate(run.command)]
+        return run.process_name or shlex.join(words)
+
+    @property
+    def kind(self) -> tuple[str, str]:
+        """Return what alike processes have in common."""
+        return self.role.value, _DIGITS.sub("", self.program)
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """Alike processes that a short list leaves out.
+
+    Attributes:
+        role: role of all of them.
+        count: number of processes.
+        cpu_ns: sum of their processor time.
+        share: share of the processor time of all recorded processes, 0 to 1.
+        ends: number of processes by how they ended, without normal ends.
+    """
+
+    role: Role
+    count: int
+    cpu_ns: int
+    share: float
+    ends: Counter[str]
+
+
+def processes_of(profiles: Sequence[Profile]) -> list[Process]:
+    """Return the processes of a job, a parent before its children.
+
+    Args:
+        profiles: one for each process, ordered by start.
+    """
+    by_process = {(p.run.hostname, p.run.pid): n for n, p in enumerate(profiles)}
+    ranks = ranks_of(dict(enumerate(profiles)))
+    role = roles(profiles)
+    cpu = [p.run.cpu_user_ns + p.run.cpu_system_ns for p in profiles]
+    children: dict[int, list[int]] = {}
+    for n, profile in enumerate(profiles):
+        parent = by_process.get((profile.run.hostname, profile.run.parent_pid), -1)
+        # A process number may be used again: a parent began before its child.
+        children.setdefault(parent if parent < n else -1, []).append(n)
+    found: list[Process] = []
+    waiting = [(n, 0) for n in reversed(children.get(-1, []))]
+    while waiting:
+        n, depth = waiting.pop()
+        rank = profiles[n].run.rank if n in ranks else None
+        share = cpu[n] / (sum(cpu) or 1)
+        found.append(Process(profiles[n], role[n], depth, cpu[n], share, rank))
+        waiting += [(child, depth + 1) for child in reversed(children.get(n, []))]
+    return found
+
+
+def busiest(processes: Sequence[Process]) -> Process:
+    """Return the process with the most processor time that is no launcher, if there is such a process."""
+    work = [each for each in processes if each.role is not Role.LAUNCHER]
+    return max(work or processes, key=lambda each: each.cpu_ns)
+
+
+def named(processes: Sequence[Process], name: str) -> Process:
+    """Return the process that a user names by number (`123`) or rank (`rank0`), its last attempt.
+
+    Raises:
+        UserError: there is no such process; the message lists the processes.
+    """
+    rank = _RANK.fullmatch(name)
+    for each in sorted(processes, key=lambda each: each.profile.run.start_unix_ns, reverse=True):
+        number = each.rank if rank else each.profile.run.pid
+        if str(number) == (str(int(rank[1])) if rank else name):
+            return each
+    known = ", ".join(
+        f"rank{each.rank}" if each.rank is not None else str(each.profile.run.pid)
+        for each in processes[:16]
+    )
+    raise UserError(
+        f"no process '{name}': choose one of {known}{', ...' * (len(processes) > 16)}"  # noqa: PLR2004
+    )
+
+
+def shortened(processes: Sequence[Process], most: int) -> tuple[list[Process], list[Folded]]:
+    """Return the processes for a list of about `most` rows, and the alike ones left out.
+
+    The first processes of each kind stay, and the busiest of all.
+    """
+    if len(processes) <= most:
+        return list(processes), []
+    kinds = Counter(each.kind for each in processes)
+    each_kind = max(1, most // len(kinds))
+    seen: Counter[tuple[str, str]] = Counter()
+    first = busiest(processes)
+    shown: list[Process] = []
+    left: dict[Role, list[Process]] = {}
+    for each in processes:
+        seen[each.kind] += 1
+        if each is first or (seen[each.kind] <= each_kind and len(shown) < most):
+            shown.append(each)
+        else:
+            left.setdefault(each.role, []).append(each)
+    return shown, [_folded(role, group) for role, group in left.items()]
+
+
+def _folded(role: Role, group: Sequence[Process]) -> Folded:
+    return Folded(
+        role=role,
+        count=len(group),
+        cpu_ns=sum(each.cpu_ns for each in group),
+        share=sum(each.share for each in group),
+        ends=Counter(each.ended for each in group if each.ended),
+    )

@@ -1,0 +1,134 @@
+"""Roles of real processes, told from what they run; and what the report says about them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PROGRAM = """
+import multiprocessing, os, signal, time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing.pool import Pool, ThreadPool
+
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+class Slow(Dataset):
+    def __len__(self):
+        return 40
+    def __getitem__(self, index):
+        time.sleep(0.02)
+        return torch.ones(8)
+
+def wait(_=None):
+    time.sleep(0.4)
+    torch.ones(2).sum()
+
+def starts_a_child():
+    child = multiprocessing.Process(target=wait, name="of a pool")
+    child.start()
+    child.join()
+
+def killed():
+    time.sleep(1)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def main():
+    for batch in DataLoader(Slow(), batch_size=4, num_workers=2):
+        pass
+    fork = multiprocessing.get_context("fork")
+    with Pool(1, context=fork) as pool:
+        pool.map(wait, [0])
+        pool.close()
+        pool.join()
+    with ThreadPool(1) as threads:
+        threads.map(wait, [0])
+    with ProcessPoolExecutor(1, fork) as pool:
+        pool.submit(starts_a_child).result()
+    child = multiprocessing.Process(target=killed, name="killed")
+    child.start()
+    child.join()
+    until = time.process_time() + 1
+    while time.process_time() < until:  # the program is the busiest process
+        torch.ones(100, 100).sum()
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the run directory `job.dcrun` of the program above."""
+    path = tmp_path_factory.mktemp("roles")
+    (path / "job.py").write_text(PROGRAM, encoding="utf-8")
+    words = ("profile", "-q", "--children", "frameworks", "job.py")
+    assert _deepcontext(path, *words).stdout == ""
+    return path
+
+
+def _deepcontext(
+    folder: Path, *words: str, columns: int = 100, encoding: str = "utf-8"
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "deepcontext", *words],
+        cwd=folder,
+        env={**os.environ, "COLUMNS": str(columns), "PYTHONIOENCODING": encoding},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+    )
+
+
+def test_processes_have_the_roles_of_what_they_run(folder: Path) -> None:
+    told = json.loads(_deepcontext(folder, "report", "--json", "job.dcrun").stdout)["processes"]
+    program, *children = told
+    assert (program["role"], program["exit_reason"]) == ("program", "exit")
+    roles = {each["process_name"]: each["role"] for each in children}
+    loaders = [name for name, role in roles.items() if role == "DataLoader worker"]
+    pools = [name for name, role in roles.items() if role == "pool worker"]
+    assert (len(loaders), len(pools)) == (2, 2)
+    assert {name for name, role in roles.items() if role == "child"} == {"of a pool", "killed"}
+    by_name = {each["process_name"]: each for each in children}
+    assert by_name["killed"]["exit_reason"] == "snapshot"
+    assert by_name["of a pool"]["parent_pid"] == by_name[pools[1]]["pid"]
+    assert sum(each["share"] for each in told) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(("columns", "encoding"), [(80, "ascii"), (200, "utf-8")])
+def test_the_report_begins_with_the_processes(folder: Path, columns: int, encoding: str) -> None:
+    report = _deepcontext(folder, "report", "job.dcrun", columns=columns, encoding=encoding)
+    lines = report.stdout.splitlines()
+    assert max(map(len, lines)) <= columns
+    assert lines[1].startswith("Processes (7)")
+    assert "ended" in lines[2]
+    (killed,) = (line for line in lines[3:10] if "running or killed" in line)
+    assert "child" in killed
+    assert [line.split()[1] for line in lines[3:10]].count("DataLoader") == 2
+    assert "program   python job.py" in report.stdout.replace(sys.executable, "python")
+
+
+def test_the_summary_has_the_processes_in_short(folder: Path) -> None:
+    summary = _deepcontext(folder, "report", "--summary", "job.dcrun", columns=200).stdout
+    first, second, *_ = summary.splitlines()
+    assert first.startswith("7 processes, with their share of processor time: program (")
+    assert ", 2 DataLoader workers (" in first
+    assert ", 2 children (" in first
+    assert first.endswith("; ended: 1 running or killed")
+    assert second.startswith("job.py: ")
+
+
+def test_a_process_of_the_run_is_reported_by_its_number(folder: Path) -> None:
+    told = json.loads(_deepcontext(folder, "report", "--json", "job.dcrun").stdout)["processes"]
+    pid = next(each["pid"] for each in told if each["role"] == "DataLoader worker")
+    words = ("report", "--json", "--process", str(pid), "job.dcrun")
+    assert json.loads(_deepcontext(folder, *words).stdout)["run"]["pid"] == pid
