@@ -268,7 +268,6 @@ void bindJaxPrograms(nb::module_ &module) {
   module.def("jax_program", program);
   module.def("jax_read_program", readProgram);
   module.def("jax_open_window", openWindow);
-  module.def("jax_window_launches", windowLaunches);
   module.def("jax_close_window", closeNotedWindow);
   module.def("jax_add_window", addWindow);
   module.def("jax_read_runs", readRuns);

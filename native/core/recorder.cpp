@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <fstream>
-#include <iterator>
 #include <pthread.h>
 #include <sys/prctl.h>
 #include <unistd.h>

@@ -1,7 +1,6 @@
 #pragma once
 // Device activity under the call paths that launched it.
 #include <cstdint>
-#include <functional>
 #include <mutex>
 #include <unordered_map>
 #include <vector>

@@ -1,6 +1,5 @@
 #pragma once
 // Kernel names as small ids, looked up by the address of the vendor's text.
-#include <cstddef>
 #include <cstdint>
 
 #include "core/probe_table.h"

@@ -362,8 +362,4 @@ std::vector<Launch> closeWindow() {
   return launches;
 }
 
-size_t windowLaunches() {
-  return g_launches.size();
-}
-
 } // namespace deepcontext::jax

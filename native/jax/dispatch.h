@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "core/thread_tree.h"
@@ -62,7 +61,5 @@ void countCall(uint32_t function);
 /// Note each call until `closeWindow` returns the notes. GIL held.
 void openWindow();
 std::vector<Launch> closeWindow();
-/// Calls noted in the open window so far.
-size_t windowLaunches();
 
 } // namespace deepcontext::jax

@@ -1,7 +1,5 @@
 #include "jax/live_arrays.h"
 
-#include <vector>
-
 #include "core/guard.h"
 #include "core/mutex.h"
 #include "core/probe_table.h"

@@ -1,7 +1,6 @@
 #include "python/foreign_code.h"
 
 #include <cstdint>
-#include <memory>
 
 #include "core/memory_reader.h"
 

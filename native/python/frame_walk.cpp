@@ -1,7 +1,5 @@
 #include "python/frame_walk.h"
 
-#include <algorithm>
-
 #include "python/frame_nodes.h"
 #include "python/native_merge.h"
 

@@ -2,8 +2,6 @@
 // A walk over a thread's interpreter frames that tolerates invalid memory.
 #include <Python.h>
 
-#include <cstddef>
-
 #include "core/recorder.h"
 #include "python/interpreter_frame.h"
 #include "python/module_table.h"

@@ -1,5 +1,7 @@
 #include "sampling/thread_account.h"
 
+#include <algorithm>
+
 namespace deepcontext {
 
 namespace {

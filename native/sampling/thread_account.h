@@ -1,6 +1,5 @@
 #pragma once
 // Splits a thread's time between two samples into operators, running and waiting.
-#include <algorithm>
 #include <cstdint>
 
 namespace deepcontext {

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 
 #include "sampling/counted_threads.h"
 #include "sampling/gil_futex.h"

@@ -23,6 +23,7 @@ struct Candidates {
 Candidates g_candidates;
 pthread_t g_thread;
 uint64_t g_handle = 0;
+abi::RecordFunctionLayout g_layout;
 
 abi::ObserverContextPtr watchStart(const void *record_function) {
   const Library &library = Library::instance();
@@ -82,7 +83,7 @@ bool beginCalibration(std::string *reason) {
   return true;
 }
 
-bool finishCalibration(abi::RecordFunctionLayout *layout, std::string *reason) {
+bool finishCalibration(std::string *reason) {
   Library::instance().remove_callback(g_handle);
   g_handle = 0;
   if (g_candidates.samples < kFewestSamples) {
@@ -98,13 +99,17 @@ bool finishCalibration(abi::RecordFunctionLayout *layout, std::string *reason) {
   found.forward_thread = found.sequence + abi::kForwardThreadAfterSequence;
   for (const abi::RecordFunctionLayout &known : abi::kKnownLayouts) {
     if (found == known) {
-      *layout = found;
+      g_layout = found;
       return true;
     }
   }
   *reason = "the layout of at::RecordFunction is not one that was verified (found byte offsets: " +
             describe(found) + ")";
   return false;
+}
+
+const abi::RecordFunctionLayout &foundLayout() {
+  return g_layout;
 }
 
 } // namespace deepcontext::torch

@@ -14,8 +14,11 @@ namespace deepcontext::torch {
 /// for the inputs a pointer followed by the number 2.
 bool beginCalibration(std::string *reason);
 
-/// Stop watching. True with the layout when exactly one candidate is left for each field and
-/// together they are a layout verified on a real build; otherwise false with what was found.
-bool finishCalibration(abi::RecordFunctionLayout *layout, std::string *reason);
+/// Stop watching. True when exactly one candidate is left for each field and together they are a
+/// layout verified on a real build; otherwise false with what was found.
+bool finishCalibration(std::string *reason);
+
+/// The layout that the last successful calibration found.
+const abi::RecordFunctionLayout &foundLayout();
 
 } // namespace deepcontext::torch

@@ -1,7 +1,6 @@
 #include "torch/memory.h"
 
 #include <atomic>
-#include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
 #include <pthread.h>

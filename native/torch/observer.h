@@ -1,7 +1,5 @@
 #pragma once
 // The one RecordFunction observer: every operator and scope of PyTorch becomes a node and a time.
-#include <cstdint>
-#include <string>
 
 #include "abi/torch.h"
 

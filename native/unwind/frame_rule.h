@@ -1,7 +1,6 @@
 #pragma once
 // How to get from a return address to the caller's frame: the few rules that compilers use on
 // x86-64, read from an object's .eh_frame.
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 

@@ -1,6 +1,5 @@
 #pragma once
 // The executable and shared libraries of the process: addresses and files.
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>

@@ -1,6 +1,5 @@
 #pragma once
 // Walks the native frames of the calling thread, innermost first.
-#include <cstddef>
 #include <cstdint>
 #include <vector>
 

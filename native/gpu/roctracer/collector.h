@@ -1,6 +1,5 @@
 #pragma once
 // AMD, ROCm 6 and older: roctracer, which AMD no longer develops.
-#include <atomic>
 #include <string>
 #include <vector>
 

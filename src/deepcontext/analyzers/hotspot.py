@@ -37,8 +37,7 @@ def _find(profile: Profile) -> list[Finding]:
     whole = total(profile, metric)
     unit = "time in operators" if metric == HOST_TIME_NS.name else "device's time"
     findings = []
-    is_user = profile.frames.is_user_code()
-    for location in _by_line_exclusive(query, metric, is_user):
+    for location in _by_line_exclusive(query, metric):
         share = location.value / whole
         if share < _LEAST_SHARE:
             break
@@ -156,15 +155,13 @@ def _dense_fusions(profile: Profile) -> set[str]:
     return dense - {each.name for each in fusions if not each.is_dense}
 
 
-def _by_line_exclusive(
-    query: Query, metric: str, is_user: source_locations.Mask
-) -> list[source_locations.Location]:
+def _by_line_exclusive(query: Query, metric: str) -> list[source_locations.Location]:
     """Group nodes by line and name, by exclusive cost, so that dense parts below do not count."""
     profile = query.profile
     nodes = query.nodes()
     if not len(nodes):
         return []
-    owner = source_locations.climb(profile, nodes, is_user)
+    owner = source_locations.climb(profile, nodes, profile.frames.is_user_code())
     frames = profile.frames
     # By file and line: a recursive function's line is one location, whatever its depth.
     _, line_of_frame = np.unique(frames.source_line(), return_inverse=True)

@@ -116,12 +116,11 @@ def _done_twice(profile: Profile) -> int:
     XLA merges equal computations of one program and gives the operation either name, so a line that
     ran less often in the forward was not computed twice.
     """
-    is_user = profile.frames.is_user_code()
-    first = _runs_by_line(profile, Phase.FORWARD, is_user)
-    spent = _by_line(
-        profile, Phase.RECOMPUTE, is_user, profile.exclusive(source_locations.DEVICE_TIME)
-    )
-    runs = _runs_by_line(profile, Phase.RECOMPUTE, is_user)
+    times = profile.exclusive(source_locations.DEVICE_TIME)
+    counts = profile.counts(source_locations.DEVICE_TIME)
+    first = _by_line(profile, Phase.FORWARD, counts)
+    spent = _by_line(profile, Phase.RECOMPUTE, times)
+    runs = _by_line(profile, Phase.RECOMPUTE, counts)
     return sum(
         value
         for line, value in spent.items()
@@ -129,20 +128,13 @@ def _done_twice(profile: Profile) -> int:
     )
 
 
-def _runs_by_line(profile: Profile, phase: Phase, is_user: source_locations.Mask) -> dict[int, int]:
-    """Return how often operations of a phase ran, by line."""
-    return _by_line(profile, phase, is_user, profile.counts(source_locations.DEVICE_TIME))
-
-
-def _by_line(
-    profile: Profile, phase: Phase, is_user: source_locations.Mask, values: source_locations.Ints
-) -> dict[int, int]:
+def _by_line(profile: Profile, phase: Phase, values: source_locations.Ints) -> dict[int, int]:
     """Return the sum of values over operations of a phase, by line of user code.
 
     Loops lie above their operations, so nodes count without their descendants.
     """
     nodes = np.flatnonzero((profile.tree.phase == phase) & (values > 0))
-    owner = source_locations.climb(profile, nodes, is_user)
+    owner = source_locations.climb(profile, nodes, profile.frames.is_user_code())
     frame = profile.tree.frame[owner]
     line = profile.frames.source_line()[frame]
     lines, number = np.unique(np.where(owner == NO_NODE, -1, line), return_inverse=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import dataclasses
-import errno
 import json
 import os
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from deepcontext.errors import EnvironmentProblem, ProfileDataError, QueryError, UserError
+from deepcontext.errors import ProfileDataError, QueryError, UserError
 from deepcontext.profiler.format.frame import Frame, FrameKind, Phase
 from deepcontext.profiler.model.profile import Profile
 from deepcontext.profiler.model.run_info import RunInfo
@@ -93,44 +92,12 @@ def test_a_foreign_file_is_named_in_the_error(tmp_path: Path) -> None:
         Profile.load(str(path))
 
 
-def test_saving_replaces_the_old_file_and_leaves_nothing_else(tmp_path: Path) -> None:
-    path = tmp_path / "run.dcprof"
-    for seed in (1, 2):
-        random_profile(20, seed=seed).save(path)
-        assert Profile.load(path).to_dict() == random_profile(20, seed=seed).to_dict()
-    assert os.listdir(tmp_path) == ["run.dcprof"]  # noqa: PTH208
-    assert path.stat().st_mode & 0o111 == 0
-
-
 def test_a_reader_never_sees_half_a_file(tmp_path: Path) -> None:
     path = tmp_path / "run.dcprof"
     random_profile(20, seed=1).save(path)
     with path.open("rb") as held:
         random_profile(5_000, seed=2).save(path)
         assert Profile.from_bytes(held.read()).to_dict() == random_profile(20, seed=1).to_dict()
-
-
-def test_a_failed_write_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "run.dcprof"
-    random_profile(20, seed=1).save(path)
-    old = path.read_bytes()
-
-    def no_space(_: int) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(os, "fsync", no_space)
-    with pytest.raises(EnvironmentProblem, match=r"cannot write '.*': No space left on device"):
-        random_profile(20, seed=2).save(path)
-    assert path.read_bytes() == old
-    assert os.listdir(tmp_path) == ["run.dcprof"]  # noqa: PTH208
-
-
-def test_saving_to_a_path_that_cannot_be_a_file_is_refused(tmp_path: Path) -> None:
-    profile = random_profile(3)
-    with pytest.raises(UserError, match="missing' does not exist; create it first"):
-        profile.save(tmp_path / "missing" / "run.dcprof")
-    with pytest.raises(UserError, match="it is a folder"):
-        profile.save(tmp_path)
 
 
 def test_saving_over_a_file_that_is_no_profile_needs_force(tmp_path: Path) -> None:
@@ -141,15 +108,6 @@ def test_saving_over_a_file_that_is_no_profile_needs_force(tmp_path: Path) -> No
     assert path.read_text(encoding="utf-8") == "print('hello')\n"
     random_profile(3).save(path, force=True)
     assert len(Profile.load(path).tree) == 3
-
-
-def test_saving_over_a_symbolic_link_replaces_what_it_points_to(tmp_path: Path) -> None:
-    target, link = tmp_path / "real.dcprof", tmp_path / "latest.dcprof"
-    random_profile(3).save(target)
-    link.symlink_to(target)
-    random_profile(30).save(link)
-    assert link.is_symlink()
-    assert len(Profile.load(target).tree) == 30
 
 
 # -- contents

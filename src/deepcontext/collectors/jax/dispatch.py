@@ -97,10 +97,10 @@ class DispatchHook:
             self._fallback = hook
 
 
-def function_id(function: Any, name: str = "") -> int:
+def function_id(function: Any) -> int:
     """Return the native number of the function behind a jitted object."""
     wrapped = getattr(function, "__wrapped__", None)
-    name = name or str(getattr(function, "__name__", "")) or type(function).__name__
+    name = str(getattr(function, "__name__", "")) or type(function).__name__
     return _id_of(name, wrapped)
 
 

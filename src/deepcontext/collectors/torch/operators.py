@@ -15,7 +15,6 @@ from deepcontext.collectors.shared.import_outcome import lateness, not_started
 from deepcontext.collectors.shared.internal_thread import run_in_internal_thread
 from deepcontext.collectors.torch.modules import ModuleNames
 from deepcontext.collectors.torch.process_group import DefaultGroup
-from deepcontext.errors import EnvironmentProblem
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.status import Outcome, Status
 from deepcontext.profiler.recording.collector import Availability, PhaseRule
@@ -114,10 +113,8 @@ class TorchOperators:
         """Say whether the torch loaded in this process can be observed."""
         if "torch" not in sys.modules:
             return Availability(available=True, reason="starts when the program imports torch")
-        try:
-            _layout()
-        except EnvironmentProblem as problem:
-            return Availability(available=False, reason=str(problem))
+        if reason := _unverified():
+            return Availability(available=False, reason=reason)
         return Availability(available=True, reason=f"torch {_version()}")
 
     def start(self, options: SessionOptions) -> None:
@@ -133,10 +130,8 @@ class TorchOperators:
         """Start the observer in a process that has just loaded torch."""
         self._version = _version()
         self._group.start()
-        try:
-            layout = _layout()
-        except EnvironmentProblem as problem:
-            self._refusal = str(problem)
+        self._refusal = _unverified()
+        if self._refusal:
             return
         for file, qualified_name in _SCOPE_PLUMBING:
             _native.add_code_rule("suffix", file, qualified_name, "scope_plumbing", "")
@@ -153,7 +148,7 @@ class TorchOperators:
                 f"torch {self._version} prints errors when it is asked for shapes, so operators are "
                 "recorded without them; torch 2.13 does not"
             )
-        _native.torch_start(layout, has_shapes)
+        _native.torch_start(has_shapes)
 
     def _refuse(self, error: str) -> None:
         self._refusal = f"torch {self._version} cannot be observed: {error}"
@@ -194,23 +189,18 @@ def _version() -> str:
     return str(getattr(sys.modules.get("torch"), "__version__", "unknown"))
 
 
-def _layout() -> _native.RecordFunctionLayout:
-    """Return the verified field offsets of the loaded torch.
-
-    Raises:
-        EnvironmentProblem: with the reason why this torch cannot be observed.
-    """
+def _unverified() -> str:
+    """Verify the field offsets of the loaded torch; return "" or why this torch cannot be observed."""
     reason = _native.torch_load()
-    if reason:
-        raise EnvironmentProblem(f"torch {_version()} cannot be observed: {reason}")
-    for _ in range(_ENOUGH_THREADS):
-        layout, reason = _calibrate_in_new_thread()
-        if layout is not None:
-            return layout
-    raise EnvironmentProblem(f"torch {_version()} cannot be observed: {reason}")
+    if not reason:
+        for _ in range(_ENOUGH_THREADS):
+            reason = _calibrate_in_new_thread()
+            if not reason:
+                return ""
+    return f"torch {_version()} cannot be observed: {reason}"
 
 
-def _calibrate_in_new_thread() -> tuple[_native.RecordFunctionLayout | None, str]:
+def _calibrate_in_new_thread() -> str:
     """Calibrate where no other operator runs and torch's thread number is a rare value.
 
     On a new thread, so that the program's sequence numbers stay as they are.
@@ -218,10 +208,10 @@ def _calibrate_in_new_thread() -> tuple[_native.RecordFunctionLayout | None, str
     try:
         return run_in_internal_thread(_calibrate)
     except Exception as error:  # noqa: BLE001  an odd torch is a reason, never a crash
-        return None, f"calibration failed: {type(error).__name__}: {error}"
+        return f"calibration failed: {type(error).__name__}: {error}"
 
 
-def _calibrate() -> tuple[_native.RecordFunctionLayout | None, str]:
+def _calibrate() -> str:
     torch: Any = sys.modules["torch"]
     tensor = torch.ones(3, requires_grad=True, dtype=torch.float32, device="cpu")
     other = torch.ones(3, dtype=torch.float32, device="cpu")
@@ -229,12 +219,12 @@ def _calibrate() -> tuple[_native.RecordFunctionLayout | None, str]:
         tensor.neg()
     reason = _native.torch_begin_calibration()
     if reason:
-        return None, reason
+        return reason
     try:
         for between in range(_CALIBRATION_CALLS):
             tensor.mul(other)
             for _ in range(between):
                 tensor.neg()
     finally:
-        layout, reason = _native.torch_finish_calibration()
-    return layout, reason
+        reason = _native.torch_finish_calibration()
+    return reason

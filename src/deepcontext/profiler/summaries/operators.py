@@ -19,6 +19,6 @@ def by_operator(profile: Profile, metric: str = HOST_TIME_NS.name, limit: int = 
     return groups_by_name(profile, FrameKind.OPERATOR, metric, limit, largest="exclusive")
 
 
-def operator_time(profile: Profile, metric: str = HOST_TIME_NS.name) -> int:
-    """Return the sum of the metric over operator nodes: the total without scopes of Python code."""
-    return int(summed(profile, metric)[profile.is_kind(FrameKind.OPERATOR)].sum())
+def operator_time(profile: Profile) -> int:
+    """Return the host time of operator nodes, ns: the total without scopes of Python code."""
+    return int(summed(profile, HOST_TIME_NS.name)[profile.is_kind(FrameKind.OPERATOR)].sum())

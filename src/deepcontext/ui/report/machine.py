@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from deepcontext.profiler.summaries.groups import Group, GroupTable
     from deepcontext.profiler.summaries.ranks import UnevenLine
     from deepcontext.profiler.summaries.time_between_operators import LineTime
+    from deepcontext.ui.report.sections import SourceRow
 
 FORMAT: Final = "deepcontext report"
 VERSION: Final = 1
@@ -112,15 +113,8 @@ def _groups(table: GroupTable) -> dict[str, object]:
 
 
 def _lines(profile: Profile, table: GroupTable) -> dict[str, object]:
-    started_ns = profile.run.start_unix_ns or None
     rows = [
-        {
-            "file": row.file,
-            "line": row.line,
-            "function": row.name,
-            "source": line_text(row.file, row.line, started_ns),
-            **_values(row, table.total),
-        }
+        {**_line(row), "source": _source(profile, row), **_values(row, table.total)}
         for row in table.rows
     ]
     return {"row_count": table.row_count, "rows": rows}
@@ -159,10 +153,7 @@ def _compiled_kernels(profile: Profile, limit: int) -> dict[str, object] | None:
             "time_ns": kernel.time_ns,
             "calls": kernel.calls,
             "operators": list(kernel.operators),
-            "lines": [
-                {"file": frame.file, "line": frame.line, "function": frame.name}
-                for frame in kernel.lines
-            ],
+            "lines": [_line(frame) for frame in kernel.lines],
             "is_complete": kernel.is_complete,
         }
         for kernel in kernels[: limit or None]
@@ -173,7 +164,6 @@ def _compiled_kernels(profile: Profile, limit: int) -> dict[str, object] | None:
 def _time_use(profile: Profile, limit: int) -> dict[str, object] | None:
     if not time_between_operators.is_sampled(profile):
         return None
-    started_ns = profile.run.start_unix_ns or None
     rows, count = time_between_operators.by_line(profile, limit)
     return {
         "threads": [
@@ -182,7 +172,7 @@ def _time_use(profile: Profile, limit: int) -> dict[str, object] | None:
         ],
         "lines": {
             "row_count": count,
-            "rows": [{**_place(row, started_ns), **_plain(row.sampled)} for row in rows],
+            "rows": [{**_place(profile, row), **_plain(row.sampled)} for row in rows],
         },
     }
 
@@ -196,11 +186,10 @@ def _ranks(profile: Profile, limit: int) -> dict[str, object] | None:
     rows = rank_summary.by_rank(profile)
     if not rows:
         return None
-    started_ns = profile.run.start_unix_ns or None
     return {
         "rows": [_plain(row) for row in rows],
         "uneven_lines": [
-            {**_place(line, started_ns), "by_rank": list(line.by_rank)}
+            {**_place(profile, line), "by_rank": list(line.by_rank)}
             for line in rank_summary.uneven_lines(profile, limit)
         ],
     }
@@ -210,7 +199,6 @@ def _counter_use(profile: Profile, limit: int) -> dict[str, object] | None:
     metrics = counter_summary.counted(profile)
     if not metrics:
         return None
-    started_ns = profile.run.start_unix_ns or None
     rows, count = counter_summary.by_line(profile, limit)
     return {
         "totals": {metric.name: int(profile.inclusive(metric.name)[0]) for metric in metrics},
@@ -218,7 +206,7 @@ def _counter_use(profile: Profile, limit: int) -> dict[str, object] | None:
             "row_count": count,
             "rows": [
                 {
-                    **_place(row, started_ns),
+                    **_place(profile, row),
                     "counts": dict(row.counts),
                     "instructions_per_cycle": row.instructions_per_cycle,
                 }
@@ -278,19 +266,11 @@ def _below(profile: Profile, limit: int) -> object:
         "time_ns": found.time_ns,
         "packages": [{"name": name, "time_ns": time_ns} for name, time_ns in found.packages],
         "line_count": found.line_count,
-        "lines": [
-            {
-                "file": row.frame.file,
-                "line": row.frame.line,
-                "function": row.frame.name,
-                "time_ns": row.time_ns,
-            }
-            for row in found.lines
-        ],
+        "lines": [{**_line(row.frame), "time_ns": row.time_ns} for row in found.lines],
     }
 
 
-def _line(row: Group) -> dict[str, object]:
+def _line(row: Group | Frame) -> dict[str, object]:
     return {"file": row.file, "line": row.line, "function": row.name}
 
 
@@ -330,21 +310,17 @@ def _share(value: int, total: int) -> float:
 
 
 def _frame(frame: Frame) -> dict[str, object]:
-    return {
-        "kind": frame.kind.label,
-        "name": frame.name,
-        "file": frame.file,
-        "line": frame.line,
-    }
+    kind = frame.kind.label
+    return {"kind": kind, "name": frame.name, "file": frame.file, "line": frame.line}
 
 
-def _place(row: LineTime | LineCounts | UnevenLine, started_ns: int | None) -> dict[str, object]:
-    return {
-        "file": row.file,
-        "line": row.line,
-        "function": row.function,
-        "source": line_text(row.file, row.line, started_ns),
-    }
+def _place(profile: Profile, row: LineTime | LineCounts | UnevenLine) -> dict[str, object]:
+    where = {"file": row.file, "line": row.line, "function": row.function}
+    return {**where, "source": _source(profile, row)}
+
+
+def _source(profile: Profile, row: SourceRow) -> str:
+    return line_text(row.file, row.line, profile.run.start_unix_ns or None)
 
 
 def _plain(value: Any) -> Any:
