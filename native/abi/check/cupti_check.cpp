@@ -1,6 +1,9 @@
-// Compile-only: native/abi/cupti.h against NVIDIA's true headers, whichever release is on -I.
+// native/abi/cupti.h against NVIDIA's true headers, whichever release is on -I: compiling checks
+// it. The program prints the record sizes of the release, for the table of the fake (tests/fakes).
 #include <stddef.h>
 #include <stdint.h>
+
+#include <cstdio>
 
 #include <cupti_version.h>
 
@@ -217,3 +220,8 @@ SAME_VALUE(kPcModeContinuous, CUPTI_PC_SAMPLING_COLLECTION_MODE_CONTINUOUS);
 SAME_VALUE(kPcFormatParsed, CUPTI_PC_SAMPLING_OUTPUT_DATA_FORMAT_PARSED);
 SAME_VALUE(kStallNameBytes, CUPTI_STALL_REASON_STRING_SIZE);
 SAME_VALUE(kAttributeDevicePoolLimit, CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_POOL_LIMIT);
+
+int main() {
+  std::printf("%d %zu %zu %zu\n", CUPTI_API_VERSION, sizeof(TrueKernel), sizeof(TrueMemcpy),
+              sizeof(TrueMemset));
+}

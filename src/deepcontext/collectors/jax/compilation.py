@@ -11,19 +11,18 @@ import json
 import sys
 import threading
 import time
-import weakref
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from deepcontext import _native
-from deepcontext.collectors.jax import arguments as jax_arguments
+from deepcontext.collectors.jax.reasons import EarlierCompilations, waiting_call
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
-    from deepcontext.collectors.jax.arguments import Arguments
     from deepcontext.collectors.jax.names import Found, Names
+    from deepcontext.collectors.jax.reasons import JittedCall
 
 _TRACE_EVENT: Final = "/jax/core/compile/jaxpr_trace_duration"
 _LOWER_EVENT: Final = "/jax/core/compile/jaxpr_to_mlir_module_duration"
@@ -33,7 +32,6 @@ _MOST_RECORDS: Final = 1000  # bounds the memory of a program that never stops c
 _MOST_PROGRAMS: Final = 2000  # likewise
 # For descriptions of operations, about 400 bytes each; the same again as JSON, in the profile.
 _MOST_PROGRAM_BYTES: Final = 32 << 20
-_MOST_VARIANTS: Final = 64  # argument types remembered for one function
 _MOST_FRAMES: Final = 40
 _MEMORY_PARTS: Final = ("argument", "output", "alias", "temp", "generated_code")
 _LIBRARY_PARTS: Final = ("/deepcontext/collectors/", "/jax/_src/", "/jaxlib/", "/contextlib.py")
@@ -75,28 +73,6 @@ class Compilation:
     is_stale: bool
 
 
-@dataclass(slots=True)
-class _Known:
-    """Earlier compilations of one function."""
-
-    objects: list[weakref.ref[Any]] = field(default_factory=list)
-    variants: list[Arguments] = field(default_factory=list)
-    count: int = 0
-    total_ns: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class _Call:
-    """The jitted call that waits for its program."""
-
-    function: Any
-    name: str
-    qualified_name: str
-    file: str
-    first_line: int
-    arguments: Arguments | None
-
-
 class _Pending(threading.local):
     """Times of the compilation that the calling thread is running, by function name."""
 
@@ -117,7 +93,7 @@ class CompileHook:
         self._replacement: object = None
         self._monitoring: Any = None
         self._pending = _Pending()
-        self._known: dict[tuple[str, str, int], _Known] = {}
+        self._earlier = EarlierCompilations()
         self._programs = 0
         self._written = 0  # programs in the text that follows
         self._programs_text = bytearray()
@@ -170,15 +146,10 @@ class CompileHook:
     def payload(self) -> dict[str, Any]:
         """Return the content of the profile's section "jax" except the programs, in JSON types."""
         with self._lock:
-            functions = [
-                {"function": name, "file": file, "line": line, "compilations": known.count,
-                 "compile_ns": known.total_ns}
-                for (name, file, line), known in self._known.items()
-            ]  # fmt: skip
             return {
                 "compilations": [asdict(record) for record in self.records],
                 "compilations_dropped": self.dropped,
-                "functions": functions,
+                "functions": self._earlier.by_function(),
                 "persistent_cache": {"hits": self.cache_hits, "misses": self.cache_misses},
             }
 
@@ -214,7 +185,7 @@ class CompileHook:
         self, executable: Any, backend: Any, compile_ns: int, frame: FrameType | None
     ) -> None:
         stack = _stack(frame)
-        call = _waiting_call()
+        call = waiting_call()
         trace_ns, lower_ns = self._take_times(call)
         for marker, spent in (
             ("jax: tracing", trace_ns),
@@ -227,7 +198,7 @@ class CompileHook:
         platform = str(getattr(backend, "platform", ""))
         program = self._add_program(executable, platform, call, callers)
         module = _module_name(executable)
-        reason, changes = self._why(call, module, compile_ns + trace_ns + lower_ns)
+        reason, changes = self._earlier.add(call, module, compile_ns + trace_ns + lower_ns)
         record = Compilation(
             function=call.name if call else module,
             file=call.file if call else "",
@@ -249,7 +220,7 @@ class CompileHook:
             else:
                 self.dropped += 1
 
-    def _take_times(self, call: _Call | None) -> tuple[int, int]:
+    def _take_times(self, call: JittedCall | None) -> tuple[int, int]:
         pending = self._pending
         name = call.name if call else ""
         trace_ns = pending.trace_ns.get(name, 0)
@@ -261,7 +232,11 @@ class CompileHook:
         return trace_ns, lower_ns
 
     def _add_program(
-        self, executable: Any, platform: str, call: _Call | None, callers: list[tuple[str, str]]
+        self,
+        executable: Any,
+        platform: str,
+        call: JittedCall | None,
+        callers: list[tuple[str, str]],
     ) -> int:
         program = -1
         if self._programs >= _MOST_PROGRAMS:
@@ -284,21 +259,6 @@ class CompileHook:
                 self._memory[program] = _memory_of(executable)
         self._on_program(platform)
         return program
-
-    def _why(self, call: _Call | None, module: str, spent_ns: int) -> tuple[str, list[str]]:
-        """Compare with the most similar compilation of the same function."""
-        key = (call.name, call.file, call.first_line) if call else (module, "", 0)
-        with self._lock:
-            known = self._known.setdefault(key, _Known())
-            known.count += 1
-            known.total_ns += spent_ns
-            if call is None or call.arguments is None:
-                return ("first" if known.count == 1 else "unknown"), []
-            reason, changes = _compare(known, call.function, call.arguments)
-            _remember(known, call.function)
-            if len(known.variants) < _MOST_VARIANTS:
-                known.variants.append(call.arguments)
-            return reason, changes
 
     def _on_duration(self, event: str, seconds: float, **keywords: Any) -> None:
         if event == _TRACE_EVENT:
@@ -329,40 +289,6 @@ class CompileHook:
     def _fail(self, reason: str) -> None:
         if reason not in self.failures and len(self.failures) < _MOST_FRAMES:
             self.failures.append(reason)
-
-
-def _remember(known: _Known, function: Any) -> None:
-    known.objects = [reference for reference in known.objects if reference() is not None]
-    if len(known.objects) < _MOST_VARIANTS:
-        known.objects.append(weakref.ref(function))
-
-
-def _compare(known: _Known, function: Any, arguments: Arguments) -> tuple[str, list[str]]:
-    if not known.variants:
-        return "first", []
-    changes = min(
-        (jax_arguments.differences(before, arguments) for before in known.variants), key=len
-    )
-    if changes:
-        return "arguments", changes
-    if all(reference() is not function for reference in known.objects):
-        return "new object", [
-            "jax.jit was called again for the same function: each result has its own cache"
-        ]
-    return "cache", ["no argument changed: a cache was cleared, or an option of jax changed"]
-
-
-def _waiting_call() -> _Call | None:
-    """Return the user's jitted call that the calling thread compiles for."""
-    calls = _native.jax_calls()
-    if not calls:
-        return None
-    callable_, name, qualified_name, file, first_line, positional, keywords = calls[-1]
-    try:
-        arguments = jax_arguments.describe(callable_, positional, keywords)
-    except Exception:  # noqa: BLE001  an odd signature; the program is recorded without its arguments
-        arguments = None
-    return _Call(callable_, name, qualified_name, file, first_line, arguments)
 
 
 def _stack(frame: FrameType | None) -> list[tuple[str, str, int]]:
@@ -408,7 +334,7 @@ def _module_name(executable: Any) -> str:
     return str(modules[0].name) if modules else ""
 
 
-def _is_stale(program: int, call: _Call | None) -> bool:
+def _is_stale(program: int, call: JittedCall | None) -> bool:
     """Return whether the cached program's lines lie outside the function as it is defined now."""
     if call is None or not call.file:
         return False
@@ -425,7 +351,7 @@ def _is_stale(program: int, call: _Call | None) -> bool:
     return any(line not in lines for line in seen)
 
 
-def _definition(call: _Call) -> range | None:
+def _definition(call: JittedCall) -> range | None:
     for waiting in _native.jax_calls():
         function = waiting[0]
         code = getattr(getattr(function, "__wrapped__", None), "__code__", None)

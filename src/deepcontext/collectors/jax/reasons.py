@@ -1,0 +1,107 @@
+"""Why a function was compiled: its call, compared with the earlier calls that were compiled.
+
+Keeps no program and no argument alive. Runs on the thread that compiles.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from deepcontext import _native
+from deepcontext.collectors.jax import arguments as jax_arguments
+
+if TYPE_CHECKING:
+    from deepcontext.collectors.jax.arguments import Arguments
+
+_MOST_VARIANTS: Final = 64  # argument types remembered for one function
+
+
+@dataclass(frozen=True, slots=True)
+class JittedCall:
+    """The jitted call that waits for its program."""
+
+    function: Any
+    name: str
+    qualified_name: str
+    file: str
+    first_line: int
+    arguments: Arguments | None
+
+
+def waiting_call() -> JittedCall | None:
+    """Return the user's jitted call that the calling thread compiles for."""
+    calls = _native.jax_calls()
+    if not calls:
+        return None
+    callable_, name, qualified_name, file, first_line, positional, keywords = calls[-1]
+    try:
+        arguments = jax_arguments.describe(callable_, positional, keywords)
+    except Exception:  # noqa: BLE001  an odd signature; the program is recorded without its arguments
+        arguments = None
+    return JittedCall(callable_, name, qualified_name, file, first_line, arguments)
+
+
+@dataclass(slots=True)
+class _Known:
+    """Earlier compilations of one function."""
+
+    objects: list[weakref.ref[Any]] = field(default_factory=list)
+    variants: list[Arguments] = field(default_factory=list)
+    count: int = 0
+    total_ns: int = 0
+
+
+class EarlierCompilations:
+    """How often and for which arguments each function was compiled so far."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: dict[tuple[str, str, int], _Known] = {}
+
+    def add(self, call: JittedCall | None, module: str, spent_ns: int) -> tuple[str, list[str]]:
+        """Return the reason of one more compilation, and the changes since the most similar one."""
+        key = (call.name, call.file, call.first_line) if call else (module, "", 0)
+        with self._lock:
+            known = self._known.setdefault(key, _Known())
+            known.count += 1
+            known.total_ns += spent_ns
+            if call is None or call.arguments is None:
+                return ("first" if known.count == 1 else "unknown"), []
+            reason, changes = _compare(known, call.function, call.arguments)
+            _remember(known, call.function)
+            if len(known.variants) < _MOST_VARIANTS:
+                known.variants.append(call.arguments)
+            return reason, changes
+
+    def by_function(self) -> list[dict[str, str | int]]:
+        """Return number and time of the compilations of each function, in JSON types."""
+        with self._lock:
+            return [
+                {"function": name, "file": file, "line": line, "compilations": known.count,
+                 "compile_ns": known.total_ns}
+                for (name, file, line), known in self._known.items()
+            ]  # fmt: skip
+
+
+def _remember(known: _Known, function: Any) -> None:
+    known.objects = [reference for reference in known.objects if reference() is not None]
+    if len(known.objects) < _MOST_VARIANTS:
+        known.objects.append(weakref.ref(function))
+
+
+def _compare(known: _Known, function: Any, arguments: Arguments) -> tuple[str, list[str]]:
+    if not known.variants:
+        return "first", []
+    changes = min(
+        (jax_arguments.differences(before, arguments) for before in known.variants), key=len
+    )
+    if changes:
+        return "arguments", changes
+    if all(reference() is not function for reference in known.objects):
+        return "new object", [
+            "jax.jit was called again for the same function: each result has its own cache"
+        ]
+    return "cache", ["no argument changed: a cache was cleared, or an option of jax changed"]
