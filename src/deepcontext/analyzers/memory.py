@@ -65,7 +65,7 @@ def _leaks(profile: Profile, prefix: str, peak: int) -> list[Finding]:
         return []
     suspects = {
         (each.file, each.line): each
-        for each in memory_summary.grown_lines(profile, prefix)
+        for each in memory_summary.growth(profile, prefix)
         if _is_leak(each, peak)
     }
     if not suspects:

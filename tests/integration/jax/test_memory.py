@@ -350,8 +350,8 @@ def test_arrays_that_are_kept_grow_at_their_line_step_by_step(tmp_path: Path) ->
     assert use is not None
     assert (use.steps, use.growth_since_step, use.growth_steps) == (24, 8, 16)
     (grown,) = memory_summary.growth(profile)
-    assert "kept.append(doubled(x))" in linecache.getline(grown.line.file, grown.line.line)
-    assert (grown.line.exclusive, grown.grown_steps, grown.steps) == (16 * 16 * KIB, 16, 16)
+    assert "kept.append(doubled(x))" in linecache.getline(grown.file, grown.line)
+    assert (grown.size_bytes, grown.grown_steps, grown.steps) == (16 * 16 * KIB, 16, 16)
     assert grown.is_steady
     assert _bytes_of(profile, "growth_bytes", "jit(doubled)") == [16 * 16 * KIB]
     report: Any = report_to_dict(profile, limit=100, metric="host_time_ns")
@@ -393,7 +393,7 @@ def test_an_array_that_is_made_anew_and_larger_grows(tmp_path: Path) -> None:
     profile = _session(work, tmp_path / "out.dcprof")
     (grown,) = memory_summary.growth(profile)
     # 16 steps: from the end of the 8th, with 9 rows, to that of the last, with 17.
-    assert (grown.line.exclusive, grown.grown_steps) == (8 * KIB, 8)
+    assert (grown.size_bytes, grown.grown_steps) == (8 * KIB, 8)
 
 
 def test_ends_of_steps_are_looked_at_within_what_looking_may_cost(
@@ -418,5 +418,5 @@ def test_the_leak_of_the_documentation_is_found(
     runpy.run_path(str(file))
     profile = deepcontext.Profile.load(tmp_path / "jax_leak.dcprof")
     (leak,) = (each for each in memory_summary.growth(profile) if each.is_steady)
-    assert "train_step(weight, x)" in linecache.getline(leak.line.file, leak.line.line)
+    assert "train_step(weight, x)" in linecache.getline(leak.file, leak.line)
     assert (leak.grown_steps, leak.steps) == (16, 16)

@@ -115,17 +115,15 @@ def test_a_leaky_loop_grows_at_its_line_step_by_step(record: Any) -> None:
     use = memory_summary.memory_use(recording.profile)
     assert use is not None
     assert (use.steps, use.growth_since_step, use.growth_steps) == (24, 8, 16)
-    grown = {
-        each.line.line: each for each in memory_summary.growth(recording.profile) if each.is_steady
-    }
+    grown = {each.line: each for each in memory_summary.growth(recording.profile) if each.is_steady}
     text = {line: linetext(line) for line in grown}
     # A step keeps the batch, which the product needs, the product, which the sine needs, and the sum.
     tensor_bytes = 64 * 1024 * FLOAT
     by_text = {text[line]: each for line, each in grown.items()}
     product = by_text["loss = (batch * weight).sin().sum()"]
     batch = by_text["batch = torch.ones(64, 1024)"]
-    assert product.line.exclusive == 16 * (tensor_bytes + FLOAT)
-    assert batch.line.exclusive == 16 * tensor_bytes
+    assert product.size_bytes == 16 * (tensor_bytes + FLOAT)
+    assert batch.size_bytes == 16 * tensor_bytes
     assert (product.grown_steps, product.steps) == (16, 16)
     assert set(by_text) == {"loss = (batch * weight).sin().sum()", "batch = torch.ones(64, 1024)"}
     assert pool(recording).growth_bytes == 16 * (2 * tensor_bytes + FLOAT)
@@ -327,7 +325,7 @@ def test_the_leak_of_the_documentation_is_found(script: Any) -> None:
     script.run(block)
     grown = memory_summary.growth(script.recording("leak.dcprof").profile)
     (leak,) = (each for each in grown if each.is_steady)
-    assert leak.line.line == 1 + block.splitlines().index(
+    assert leak.line == 1 + block.splitlines().index(
         "        loss = (torch.ones(64, 1024) * weight).sin().sum()"
     )
     assert (leak.grown_steps, leak.steps) == (16, 16)

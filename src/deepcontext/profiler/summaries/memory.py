@@ -14,16 +14,15 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from deepcontext.errors import ProfileDataError
-from deepcontext.profiler.model.grouping import sums
-from deepcontext.profiler.model.tree import NO_NODE
+from deepcontext.profiler.model.grouping import NO_GROUP
 from deepcontext.profiler.summaries.jax.programs import section
-from deepcontext.profiler.summaries.lines import by_line
+from deepcontext.profiler.summaries.lines import UserLines, by_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from deepcontext.profiler.model.profile import Profile
-    from deepcontext.profiler.summaries.groups import Group, GroupTable
+    from deepcontext.profiler.summaries.groups import GroupTable
 
 SECTION: Final = "memory"
 GPU_PREFIX: Final = "gpu_"
@@ -90,9 +89,10 @@ class MemoryUse:
 
 @dataclass(frozen=True, slots=True)
 class GrownLine:
-    """Memory growth under a line of the user's code.
+    """A line of the user's code under which memory grows from step to step.
 
     Attributes:
+        function: name of the function the line is in.
         file: source file.
         line: 1-based.
         size_bytes: growth in bytes.
@@ -100,6 +100,7 @@ class GrownLine:
         steps: number of inspected steps.
     """
 
+    function: str
     file: str
     line: int
     size_bytes: int
@@ -109,31 +110,7 @@ class GrownLine:
     @property
     def is_steady(self) -> bool:
         """Whether the growth looks like a leak: memory grew in many steps, not once or twice."""
-        return _is_steady(self.grown_steps, self.steps)
-
-
-@dataclass(frozen=True, slots=True)
-class Growth:
-    """A line of the user's code under which memory grows from step to step.
-
-    Attributes:
-        line: the source line; `exclusive` is the growth in bytes.
-        grown_steps: number of steps with growth.
-        steps: number of inspected steps.
-    """
-
-    line: Group
-    grown_steps: int
-    steps: int
-
-    @property
-    def is_steady(self) -> bool:
-        """Whether the growth looks like a leak: memory grew in many steps, not once or twice."""
-        return _is_steady(self.grown_steps, self.steps)
-
-
-def _is_steady(grown_steps: int, steps: int) -> bool:
-    return grown_steps >= max(_FEWEST_GROWN, steps * _LEAST_SHARE)
+        return self.grown_steps >= max(_FEWEST_GROWN, self.steps * _LEAST_SHARE)
 
 
 def memory_use(profile: Profile) -> MemoryUse | None:
@@ -190,52 +167,27 @@ def prefixes(profile: Profile) -> tuple[str, ...]:
 
 def held_at_peak(profile: Profile, prefix: str = "", limit: int = 0) -> GroupTable | None:
     """Return the bytes that each line of the user's code held at the peak; None if not recorded."""
-    return _by_line(profile, f"{prefix}peak_bytes", limit)
-
-
-def growth(profile: Profile, prefix: str = "", limit: int = 0) -> tuple[Growth, ...]:
-    """Return the lines under which memory grew over the last steps, largest growth first."""
-    use, metric = memory_use(profile), f"{prefix}growth_bytes"
-    table = _by_line(profile, metric, limit)
-    if table is None or use is None:
-        return ()
-    grown = {(each.file, each.line): each.grown_steps for each in grown_lines(profile, prefix)}
-    return tuple(
-        Growth(row, grown.get((row.file, row.line), 0), use.growth_steps)
-        for row in table.rows
-        if row.exclusive > 0
-    )
-
-
-def _by_line(profile: Profile, metric: str, limit: int) -> GroupTable | None:
+    metric = f"{prefix}peak_bytes"
     if metric not in profile.metrics:
         return None
     return by_line(profile, metric, limit, largest="exclusive")
 
 
-def grown_lines(profile: Profile, prefix: str = "") -> list[GrownLine]:
-    """Return growth by line, unordered: like `growth`, without the other columns of a table."""
+def growth(profile: Profile, prefix: str = "", limit: int = 0) -> tuple[GrownLine, ...]:
+    """Return the lines under which memory grew over the last steps, largest growth first."""
     use, metric = memory_use(profile), f"{prefix}growth_bytes"
     if use is None or metric not in profile.metrics:
-        return []
-    tree, rows, frames = profile.tree, profile.metrics[metric], profile.frames
-    nearest = tree.nearest(profile.frames.is_user_code()[tree.frame])[rows.node]
-    has_line = nearest != NO_NODE
-    of_row = tree.frame[nearest[has_line]]
-    lines = frames.source_line()[of_row]
-    found, first, line = np.unique(lines, return_index=True, return_inverse=True)
-    sizes = sums(line, rows.total[has_line], len(found))
-    counts = np.zeros(len(found), np.int64)
-    np.maximum.at(counts, line, rows.count[has_line])
-    return [
-        GrownLine(
-            frames.strings[int(frames.file[frame])],
-            int(frames.line[frame]),
-            size,
-            count,
-            use.growth_steps,
-        )
-        for frame, size, count in zip(
-            of_row[first].tolist(), sizes.tolist(), counts.tolist(), strict=True
-        )
-    ]
+        return ()
+    lines, rows = UserLines.of(profile), profile.metrics[metric]
+    sizes = lines.sums(profile.exclusive(metric))
+    of_row = lines.of_node[rows.node]
+    has_line = of_row != NO_GROUP
+    counts = np.zeros(len(sizes), np.int64)
+    np.maximum.at(counts, of_row[has_line], rows.count[has_line])
+    order = np.lexsort((lines.frame, -sizes))
+    found = []
+    for index in order[sizes[order] > 0][: limit or None].tolist():
+        frame = profile.frames[int(lines.frame[index])]
+        size, count = int(sizes[index]), int(counts[index])
+        found.append(GrownLine(frame.name, frame.file, frame.line, size, count, use.growth_steps))
+    return tuple(found)

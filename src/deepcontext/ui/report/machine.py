@@ -244,8 +244,10 @@ def _memory_lines(profile: Profile, prefix: str, limit: int) -> dict[str, object
         else [],
         "growth": [
             {
-                **_line(grown.line),
-                "growth_bytes": grown.line.exclusive,
+                "file": grown.file,
+                "line": grown.line,
+                "function": grown.function,
+                "growth_bytes": grown.size_bytes,
                 "grown_steps": grown.grown_steps,
                 "steps": grown.steps,
                 "is_steady": grown.is_steady,

@@ -18,7 +18,7 @@ from deepcontext.ui.report.sections import source_columns
 from deepcontext.ui.report.text_layout import Column
 
 if TYPE_CHECKING:
-    from deepcontext.profiler.summaries.memory import Growth, MemoryUse, Pool
+    from deepcontext.profiler.summaries.memory import GrownLine, MemoryUse, Pool
     from deepcontext.ui.report.sections import View
     from deepcontext.ui.report.text_layout import TextLayout
 
@@ -123,11 +123,11 @@ def _print_growth(layout: TextLayout, view: View, prefix: str) -> None:
     layout.table(columns, [_growth_row(view, each) for each in grown])
 
 
-def _growth_row(view: View, grown: Growth) -> tuple[str, ...]:
+def _growth_row(view: View, grown: GrownLine) -> tuple[str, ...]:
     return (
-        format_bytes(grown.line.exclusive),
-        format_bytes(grown.line.exclusive / grown.steps),
+        format_bytes(grown.size_bytes),
+        format_bytes(grown.size_bytes / grown.steps),
         f"{grown.grown_steps} of {grown.steps}",
         "leak?" if grown.is_steady else "",
-        *view.source_cells(grown.line),
+        *view.source_cells(grown),
     )
