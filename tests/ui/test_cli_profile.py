@@ -52,10 +52,14 @@ def folder(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["missing.py"], "cannot profile 'missing.py': no such file in '{folder}'"),
-        (["python", "train.py"], "leave the word out: deepcontext profile train.py"),
-        (["torchrun", "train.py"], "torchrun [options] -m deepcontext profile SCRIPT"),
-        (["env"], "if the command is written in Python, give its path, '/"),
+        (
+            ["missing.py"],
+            "cannot profile 'missing.py': no such file in '{folder}', and no such command",
+        ),
+        ([sys.executable], "it names no program; give a script"),
+        ([sys.executable, "-uE", "train.py"], "cannot profile under 'python -E'"),
+        (["other-python"], "it runs with '{folder}/bin/python'"),
+        (["--children", "none", "env"], "records only the processes that this command starts"),
         (["empty"], "cannot profile 'empty': a folder without '__main__.py'"),
         ([""], "cannot profile ''"),
         (["-o", "empty", "train.py"], "cannot write 'empty': it is a folder"),
@@ -70,10 +74,16 @@ def folder(tmp_path: Path) -> Path:
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_refused_with_the_reason_and_nothing_has_run(
-    folder: Path, words: list[str], message: str
+    folder: Path, words: list[str], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (folder / "empty").mkdir()
     (folder / "notes.txt").write_text("deepcontext profile", encoding="utf-8")
+    (folder / "bin").mkdir()
+    (folder / "bin" / "python").symlink_to("/bin/sh")
+    other = folder / "bin" / "other-python"
+    other.write_text(f"#!{folder}/bin/python\nprint('ran')\n", encoding="utf-8")
+    other.chmod(0o700)
+    monkeypatch.setenv("PATH", str(other.parent), prepend=":")
     before = sorted(path.name for path in folder.iterdir())
     done = run(folder, *words)
     assert done.returncode == 2
@@ -104,7 +114,7 @@ def test_interpreter_flags_that_keep_the_profiler_out_are_refused(folder: Path, 
     package = str(Path(deepcontext.__file__).parents[1])
     code = (
         f"import sys; sys.path.insert(0, {package!r});"
-        "sys.orig_argv[-3:-3] = ['-m', 'deepcontext'];"
+        "sys.orig_argv[2:2] = ['-m', 'deepcontext'];"
         "from deepcontext.profiler.recording.launch.command import profiled_command as c;"
         "from deepcontext.profiler.recording.launch.program import Program as P;"
         "from deepcontext.profiler.recording.launch.options import LaunchOptions as O;"

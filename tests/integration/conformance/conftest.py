@@ -57,6 +57,7 @@ class Conformance:
         status: int = 0,
         words: Sequence[str] = ("program.py",),
         files: Mapping[str, str] | None = None,
+        options: Sequence[str] = (),
         **settings: Any,
     ) -> deepcontext.Profile:
         """Assert that `source`, in program.py, behaves the same; return its profile.
@@ -66,6 +67,7 @@ class Conformance:
             status: exit status plain python must end with, so that a row tests what it says.
             words: what follows `python`.
             files: more files, by their path in the program's folder.
+            options: more options of `deepcontext profile`.
             settings: those of `run`.
         """
         for name, text in {"program.py": source, **(files or {})}.items():
@@ -74,7 +76,8 @@ class Conformance:
             path.write_text(text, encoding="utf-8")
         plain = self.run([sys.executable, *words], **settings)
         assert plain.status == status, plain
-        profiled = self.run(self.profile_command(*words), is_profiled=True, **settings)
+        command = self.profile_command(*options, *words)
+        profiled = self.run(command, is_profiled=True, **settings)
         assert profiled == plain
         return deepcontext.Profile.load(self.profile_path)
 

@@ -1,7 +1,8 @@
-"""Processes that the program makes run plain, and none of them writes the parent's profile."""
+"""Processes that the program starts: none writes the parent's profile, and one folder is all they see."""
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
@@ -100,13 +101,44 @@ def test_child_python_runs_plain(same_as_python: Any) -> None:
     same_as_python(
         f"import subprocess, sys\nchild = {child!r}\n"
         "subprocess.run([sys.executable, '-c', child])\n",
+        options=("--children", "none"),
     )
 
 
 def test_shell_child_gets_the_environment_of_plain_python(
     same_as_python: Any,
 ) -> None:
-    same_as_python("import os\nprint(os.system('env | grep -v ^_= | sort'))\n")
+    same_as_python(
+        "import os\nprint(os.system('env | grep -v ^_= | sort'))\n", options=("--children", "none")
+    )
+
+
+@pytest.mark.parametrize("python_path", ["lib", ":lib", "", None])
+def test_one_folder_on_pythonpath_is_all_that_the_program_and_its_children_see(
+    same_as_python: Any, python_path: str | None
+) -> None:
+    show = (
+        "import os, sys\n"
+        "print(sorted(sys.modules) if __name__ == 'child' else '', sys.path, sys.flags, sys.argv)\n"
+        "print([(k, v) for k, v in sorted(os.environ.items()) if k != 'PYTHONPATH'], flush=True)\n"
+        "print([*filter(None, [os.environ.get('PYTHONPATH')])], flush=True)\n"
+    )
+    program = (
+        f"{show}import subprocess\n"
+        f"child = {show!r}.replace('__name__', repr('child'))\n"
+        "subprocess.run([sys.executable, '-c', child])\n"
+        "subprocess.run(['sh', '-c', 'env | grep -v ^_= | grep -v ^PYTHONPATH= | sort'])\n"
+    )
+    (same_as_python.folder / "program.py").write_text(program)
+    own = {} if python_path is None else {"PYTHONPATH": python_path}
+    plain = same_as_python.run([sys.executable, "program.py"], environment=own)
+    command = same_as_python.profile_command("program.py")
+    profiled = same_as_python.run(command, environment=own, is_profiled=True)
+    launch = str(same_as_python.profile_path.with_suffix(".dcrun") / ".launch")
+    seen = profiled.stdout.decode()
+    assert seen.count(launch) == 2  # by the program and by its child
+    expected = seen.replace(f"{launch}:", "").replace(f"['{launch}']", "[]")
+    assert (profiled.status, expected) == (plain.status, plain.stdout.decode())
 
 
 def test_many_short_children(same_as_python: Any) -> None:

@@ -85,6 +85,8 @@ LOOKS: dict[str, str] = {
         "print(os.getsid(0) == os.getsid(os.getppid()))\n"
     ),
 }
+# By default, PYTHONPATH differs: see test_children.py.
+CHILDREN_NONE = ("--children", "none")
 OUR_OPTIONS = ["-o", "x", "--shapes", "-h", "--", "-m", "--no-report", ""]
 
 
@@ -92,7 +94,9 @@ OUR_OPTIONS = ["-o", "x", "--shapes", "-h", "--", "-m", "--no-report", ""]
 def test_program_sees_the_same(same_as_python: Any, source: str) -> None:
     import os
 
-    same_as_python(source, stdin=b"line\nlast", environment={"PARENT": str(os.getpid())})
+    options = CHILDREN_NONE if "environ" in source or "getenv" in source else ()
+    environment = {"PARENT": str(os.getpid())}
+    same_as_python(source, stdin=b"line\nlast", environment=environment, options=options)
 
 
 @pytest.mark.parametrize(
@@ -175,6 +179,7 @@ def test_variables_of_the_interpreter_reach_the_program(
         "subprocess.run([sys.executable, '-c', child])\n",
         files={"lib/lent.py": "print('lent')\n"},
         environment=environment,
+        options=CHILDREN_NONE,
     )
 
 

@@ -112,7 +112,7 @@ def test_a_profiler_that_does_not_start_and_cannot_say_so(same_as_python: Any) -
     (folder / "site" / "sitecustomize.py").write_text("import os; os.environ['SITE'] = 'ran'\n")
     (folder / "program.py").write_text("import os, sys; sys.exit(7 if 'SITE' in os.environ else 1)")
     done = subprocess.run(
-        [*redirected("2>&-"), *same_as_python.profile_command("program.py")],
+        [*redirected("2>&-"), *same_as_python.profile_command("--children", "none", "program.py")],
         cwd=folder,
         # What the profiler writes at its start does not fit.
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10)),

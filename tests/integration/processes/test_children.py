@@ -18,7 +18,9 @@ from deepcontext.profiler.model.profile import Profile
 if TYPE_CHECKING:
     from pathlib import Path
 
-PROFILE = (sys.executable, "-m", "deepcontext", "profile", "-q", "--children", "frameworks")
+PROFILE = (sys.executable, "-m", "deepcontext", "profile", "-q")
+AS_RUN = ("-o", "job.dcrun")
+USES_TORCH = "import torch; torch.ones(2).sum()"
 # Each child says who it is, in its own way: by the name of an operator's scope.
 STARTS = """
 import multiprocessing, os, subprocess, sys
@@ -216,23 +218,63 @@ def test_what_is_no_run_directory_is_not_replaced(tmp_path: Path, kind: str) -> 
 
 
 def test_an_older_run_is_replaced_and_foreign_files_in_it_stay(tmp_path: Path) -> None:
-    run(tmp_path, "print('ran')\n")
+    run(tmp_path, "print('ran')\n", *AS_RUN)
     (first,) = run_directory.profiles(tmp_path / "job.dcrun")
     (first.parent / "notes.txt").write_text("mine", encoding="utf-8")
-    run(tmp_path, "print('ran')\n")
+    run(tmp_path, "print('ran')\n", *AS_RUN)
     (second,) = run_directory.profiles(tmp_path / "job.dcrun")
     assert first != second
     assert (first.parent / "notes.txt").read_text(encoding="utf-8") == "mine"
 
 
-def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
-    done, _ = run(tmp_path, "print('ran')\n", "-o", "job.dcprof")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "choose a name that ends in .dcrun" in done.stderr
+CHILD = (
+    f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {USES_TORCH!r}], check=True)\n"
+)
+
+
+def test_a_program_that_is_one_process_writes_one_profile(tmp_path: Path) -> None:
+    (tmp_path / "job.dcrun").mkdir()
+    done, run_ = run(tmp_path, "import subprocess\nsubprocess.run(['true'], check=True)\n")
+    assert (done.returncode, run_.exists()) == (0, False)
+    assert Profile.load(tmp_path / "job.dcprof").run.exit_reason == "exit"
+
+
+@pytest.mark.parametrize("output", ["", "job.dcprof", "job.dcrun"])
+def test_a_program_with_children_is_found_in_the_run_directory(tmp_path: Path, output: str) -> None:
+    done, run_ = run(tmp_path, CHILD, *(["-o", output] if output else []))
+    assert (done.returncode, done.stderr) == (0, "")
+    program, child = (Profile.load(path).run for path in run_directory.profiles(run_))
+    assert child.parent_pid == program.pid
+    assert (tmp_path / "job.dcprof").exists() == (output == "job.dcprof")
+
+
+def test_a_killed_program_is_found_from_the_run_directory(tmp_path: Path) -> None:
+    done, run_ = run(tmp_path, f"{CHILD}import os\nos.kill(os.getpid(), 9)\n")
+    assert done.returncode == -9
+    program, child = (Profile.load(path).run for path in run_directory.profiles(run_))
+    assert (program.exit_reason, child.parent_pid) == ("snapshot", program.pid)
+    assert (tmp_path / "job.dcprof").exists()
+
+
+def test_a_profiled_program_may_profile_another(tmp_path: Path) -> None:
+    (tmp_path / "inner.py").write_text(CHILD, encoding="utf-8")
+    words = "[sys.executable, '-m', 'deepcontext', 'profile', '-q', 'inner.py']"
+    outer = f"import subprocess, sys\nsubprocess.run({words}, check=True)\n"
+    done, run_ = run(tmp_path, outer)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(run_directory.profiles(tmp_path / "inner.dcrun")) == 2
+    assert not run_.exists()
+    assert (tmp_path / "job.dcprof").exists()
+
+
+def test_children_none_hides_the_profiler_from_children(tmp_path: Path) -> None:
+    program = f"import os\nassert 'PYTHONPATH' not in os.environ\n{CHILD}"
+    done, run_ = run(tmp_path, program, "--children", "none")
+    assert (done.returncode, done.stderr, run_.exists()) == (0, "", False)
 
 
 def test_a_profile_that_the_user_keeps_in_a_run_directory_stays(tmp_path: Path) -> None:
-    run(tmp_path, "print('ran')\n")
+    run(tmp_path, "print('ran')\n", *AS_RUN)
     (first,) = run_directory.profiles(tmp_path / "job.dcrun")
     best = first.parent / "best.dcprof"
     best.write_bytes(first.read_bytes())
@@ -241,7 +283,7 @@ def test_a_profile_that_the_user_keeps_in_a_run_directory_stays(tmp_path: Path) 
     linked = elsewhere / first.name
     linked.write_bytes(first.read_bytes())
     (tmp_path / "job.dcrun" / "link").symlink_to(elsewhere)
-    run(tmp_path, "print('ran')\n")
+    run(tmp_path, "print('ran')\n", *AS_RUN)
     assert best.exists()
     assert linked.exists()
     assert not first.exists()
@@ -286,7 +328,7 @@ def test_merging_a_run_leaves_out_what_is_no_rank(tmp_path: Path) -> None:
 
 
 def test_commands_take_a_run_directory(tmp_path: Path) -> None:
-    _, run_ = run(tmp_path, "import torch\ntorch.ones(2).sum()\n")
+    _, run_ = run(tmp_path, "import torch\ntorch.ones(2).sum()\n", *AS_RUN)
     other = run_directory.profiles(run_)[0]
     (other.parent / "0000001-1.dcprof").write_bytes(other.read_bytes())
     for words in (

@@ -1,14 +1,14 @@
 """The folder that a job of several processes writes: a profile for each process.
 
     train.dcrun/                 private to the user
-      job.json                   the program; distinguishes a run directory from other folders
+      job.json                   the program; distinguishes a run directory from other folders; names
+                                 the program's own profile while that is beside the directory
       .launch/                   on PYTHONPATH of the children: sitecustomize.py, options.json
       HOST/PID-START.dcprof      HOST without characters that are special in a shell or a path
       job.dcprof                 all ranks together, if `deepcontext merge` wrote it
       HOST/rankN-PID-START.dcprof, HOST/job      of ranks that were started one by one (`host_folder.py`)
 
-Standard library only, because processes of the job import this module; what `create` alone needs is
-imported there.
+Standard library only, because processes of the job import this module.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ MERGED: Final = "job.dcprof"
 PRIVATE: Final = 0o700
 _JOB: Final = "job.json"
 _LAUNCH: Final = ".launch"
+_PROFILE: Final = "profile"  # in job.json
 _FORMAT: Final = "deepcontext run"
 _VERSION: Final = 1
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9_.-]")
@@ -45,7 +46,9 @@ def is_run(path: str | os.PathLike[str]) -> bool:
     return _description(Path(path)) is not None
 
 
-def create(path: Path, *, program: str, shim: Path, options: Mapping[str, Any]) -> None:
+def create(
+    path: Path, *, program: str, shim: Path, options: Mapping[str, Any], profile: Path | None = None
+) -> None:
     """Make a run directory, replacing an older one.
 
     Args:
@@ -53,13 +56,12 @@ def create(path: Path, *, program: str, shim: Path, options: Mapping[str, Any]) 
         program: the program, as the user typed it.
         shim: the `sitecustomize.py` that children import first.
         options: what the shim reads, in JSON types.
+        profile: the program's own profile, if it is written elsewhere; see `adopt`.
 
     Raises:
         UserError: a file or another folder has this name, or the folder may not be written.
         EnvironmentProblem: the machine fails to write there.
     """
-    import shutil  # noqa: PLC0415  large, and not for the program under test
-
     with explained(path):
         if path.exists() or path.is_symlink():
             _clear(path)
@@ -67,7 +69,7 @@ def create(path: Path, *, program: str, shim: Path, options: Mapping[str, Any]) 
         path.chmod(PRIVATE)
         launch = launch_folder(path)
         launch.mkdir(mode=PRIVATE)
-        shutil.copyfile(shim, launch / shim.name)
+        (launch / shim.name).write_bytes(shim.read_bytes())
         (launch / OPTIONS).write_text(json.dumps(options), encoding="utf-8")
         description = {
             "format": _FORMAT,
@@ -75,6 +77,8 @@ def create(path: Path, *, program: str, shim: Path, options: Mapping[str, Any]) 
             "program": program,
             "start_unix_ns": time.time_ns(),
         }
+        if profile is not None:
+            description[_PROFILE] = os.path.relpath(profile, path.parent)
         (path / _JOB).write_text(json.dumps(description), encoding="utf-8")
 
 
@@ -99,18 +103,85 @@ def launch_folder(run: Path) -> Path:
     return run / _LAUNCH
 
 
-def profile_path(run: Path) -> Path:
-    """Return the path of this process's profile; create its folder."""
+def without_launch_folders(python_path: str | None) -> str | None:
+    """Return a PYTHONPATH without the launch folders of run directories; None if nothing is left."""
+    entries = (python_path or "").split(os.pathsep)
+    kept = [entry for entry in entries if Path(entry).name != _LAUNCH]
+    return python_path if len(kept) == len(entries) else os.pathsep.join(kept) or None
+
+
+def profile_path(run: Path, start_ns: int | None = None) -> Path:
+    """Return the path of this process's profile; create its folder.
+
+    Args:
+        run: the run directory.
+        start_ns: when the process began to record, in ns since 1970; None for now.
+    """
     folder = _host_folder(run)
     folder.mkdir(mode=PRIVATE, exist_ok=True)
     # The start time is in the name because process numbers are reused.
-    return folder / f"{os.getpid():07}-{time.time_ns() // 1_000_000:x}.dcprof"
+    start_ms = (time.time_ns() if start_ns is None else start_ns) // 1_000_000
+    return folder / f"{os.getpid():07}-{start_ms:x}.dcprof"
 
 
 def profiles(run: Path) -> list[Path]:
-    """Return the profiles in a run directory, ordered by the start of recording."""
+    """Return the profiles of a run, ordered by the start of recording.
+
+    The program's own profile comes first while it is beside the directory: the program is running, or
+    was killed.
+    """
     found = [path for path in run.glob("*/*.dcprof") if path.is_file()]
-    return sorted(found, key=lambda path: (path.stem.rpartition("-")[2].zfill(16), path.name))
+    beside = (_description(run) or {}).get(_PROFILE)
+    own = [run.parent / beside] if isinstance(beside, str) else []
+    return [
+        *(path for path in own if path.is_file()),
+        *sorted(found, key=lambda path: (path.stem.rpartition("-")[2].zfill(16), path.name)),
+    ]
+
+
+def count_text(run: Path) -> str:
+    """Return ``profiles of 3 processes``."""
+    count = len(profiles(run))
+    return f"profiles of {count} process{'es' * (count != 1)}"
+
+
+def is_used(run: Path) -> bool:
+    """Return whether a process has begun to record in the run directory."""
+    return any(path.is_dir() and path.name != _LAUNCH for path in run.iterdir())
+
+
+def adopt(run: Path, profile: Path, *, is_kept: bool) -> Path:
+    """Move this process's profile into the run directory.
+
+    Args:
+        run: the run directory.
+        profile: the profile that `create` was told of.
+        is_kept: leave the profile where it is, too.
+
+    Returns:
+        the profile's path in the run directory.
+    """
+    description = _description(run) or {}
+    target = profile_path(run, description.get("start_unix_ns"))
+    if not is_kept:
+        profile.replace(target)
+    else:
+        try:
+            target.hardlink_to(profile)
+        except OSError:  # not on this file system
+            target.write_bytes(profile.read_bytes())
+    description.pop(_PROFILE, None)
+    changed = run / f"{_JOB}.new"
+    changed.write_text(json.dumps(description), encoding="utf-8")
+    changed.replace(run / _JOB)
+    return target
+
+
+def remove(run: Path) -> None:
+    """Remove a run directory, except for files that a user keeps in it."""
+    _clear(run)
+    with contextlib.suppress(OSError):
+        run.rmdir()
 
 
 def rank_count(run: Path) -> int:
@@ -156,16 +227,25 @@ def _clear(path: Path) -> None:
     entries = list(path.iterdir()) if path.is_dir() else []
     if not path.is_dir() or (entries and not is_run(path)):
         raise UserError(foreign(path))
-    import shutil  # noqa: PLC0415
-
-    for profile in profiles(path):
+    for profile in path.glob("*/*.dcprof"):
         # The user may keep a profile there under another name, or link a folder of profiles.
         if _PROFILE_NAME.fullmatch(profile.name) and not profile.parent.is_symlink():
             profile.unlink()
-    shutil.rmtree(launch_folder(path), ignore_errors=True)
+    _remove_launch_folder(path)
     for name in (_JOB, MERGED):
         (path / name).unlink(missing_ok=True)
     for folder in (each for each in entries if each.is_dir() and each.name != _LAUNCH):
         with contextlib.suppress(OSError):  # the user keeps files there
             (folder / HOST_STATE).unlink(missing_ok=True)
             folder.rmdir()
+
+
+def _remove_launch_folder(run: Path) -> None:
+    launch = launch_folder(run)
+    with contextlib.suppress(OSError):
+        for folder in (launch / "__pycache__", launch):
+            for path in folder.glob("*"):
+                if not path.is_dir():
+                    path.unlink()
+            if folder.is_dir():
+                folder.rmdir()

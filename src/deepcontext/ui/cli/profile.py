@@ -1,8 +1,8 @@
-"""`deepcontext profile`: run a program as plain `python` does, with the profiler inside.
+"""`deepcontext profile`: run a program as it runs without the profiler, and record its processes.
 
-Checks the request and then becomes the program (`os.execve`), so that process id, signals, exit
-status and standard streams are the program's. `deepcontext.profiler.recording.launch` continues in the
-program.
+Checks the request. A Python program: this process becomes the program (`os.execve`), so that process
+id, signals, exit status and standard streams are the program's, and `deepcontext.profiler.recording.launch`
+continues in the program. Any other command: `profile_command.py` runs it and waits.
 """
 
 from __future__ import annotations
@@ -13,16 +13,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from deepcontext.errors import EnvironmentProblem, UserError
+from deepcontext.errors import DeepContextError, EnvironmentProblem, UserError
 from deepcontext.profiler.format import run_directory
 from deepcontext.profiler.recording.launch.chosen_ranks import ranges_of
 from deepcontext.profiler.recording.launch.command import create_run_directory, profiled_command
 from deepcontext.profiler.recording.launch.options import LaunchOptions
 from deepcontext.profiler.recording.launch.program import Program
+from deepcontext.profiler.recording.launch.target import resolve
 from deepcontext.profiler.recording.rank import current_rank
 from deepcontext.profiler.recording.session_file import check as check_output
 from deepcontext.ui.cli.command import Command, Parser
 from deepcontext.ui.cli.output import STANDARD_OUTPUT, add_force_option
+from deepcontext.ui.cli.profile_outputs import with_outputs
 from deepcontext.ui.cli.rank_launch import PROFILE_SUFFIX, rank_command
 from deepcontext.ui.cli.session_options import (
     add_program_options,
@@ -35,27 +37,36 @@ if TYPE_CHECKING:
 
     from deepcontext.profiler.recording.launch.command import LaunchCommand
 
-SUFFIX: Final = PROFILE_SUFFIX
-
 
 def _parser() -> Parser:
     parser = Parser(
         "deepcontext profile",
         usage="deepcontext profile [options] script.py [args ...]\n"
         "       deepcontext profile [options] -m module [args ...]\n"
-        "       deepcontext profile [options] -c code [args ...]",
-        description="""\
-Run a program and write a profile of it.
+        "       deepcontext profile [options] -c code [args ...]\n"
+        "       deepcontext profile [options] command [args ...]",
+        description=f"""\
+Run a program and write a profile of it and of the processes that it starts.
 
-The program behaves as under plain python: same arguments, exit code, signals, standard output.
-Everything after the script, module or code belongs to the program. deepcontext prints to standard
-error; its lines begin with [deepcontext].""",
+The program behaves as without deepcontext: same arguments, exit code, signals, standard output.
+Everything after the script, module, code or command belongs to the program. deepcontext prints to
+standard error; its lines begin with [deepcontext].
+
+A command is looked up on PATH. Commands written in Python (vllm, pytest) and "python train.py" are
+recorded like scripts. Launchers (torchrun, accelerate, deepspeed, mpirun) and other commands (a shell
+script) are not recorded themselves; the processes that they start are.
+
+A program that is one process writes one profile, NAME{PROFILE_SUFFIX}. If it starts other processes that are
+recorded, there is a run directory instead, NAME{run_directory.SUFFIX}, a folder with a profile of each
+process.""",
         epilog="""\
 examples:
   deepcontext profile train.py --epochs 1
   deepcontext profile -o base.dcprof --no-report train.py
   deepcontext profile -m package.train --epochs 1
-  deepcontext profile --children frameworks train.py      also the processes it starts
+  deepcontext profile vllm serve ./model
+  deepcontext profile torchrun --nproc-per-node 2 train.py      all processes in train.dcrun
+  deepcontext profile --children none train.py      not the processes that train.py starts
   torchrun --nproc-per-node 2 -m deepcontext profile train.py      every rank, in train.dcrun
   python -X utf8 -m deepcontext profile train.py      flags before -m deepcontext reach the program
 
@@ -68,19 +79,19 @@ exit codes:
         "-o",
         "--output",
         metavar="FILE",
-        help=f"profile to write (default: the name of the script with the suffix {SUFFIX}, in the "
-        "current folder); replaces an older profile, but no other file; a rank of a "
-        "job (torchrun, mpirun, srun) writes into the run directory of the job, FILE.dcrun, which "
-        "replaces that of an earlier job",
+        help=f"profile to write (default: the name of the program with the suffix {PROFILE_SUFFIX}, in the "
+        "current folder); replaces an older profile, but no other file; with the suffix "
+        f"{run_directory.SUFFIX}, a run directory even if there is only one process; a rank of a job "
+        "(torchrun, mpirun, srun) writes into the run directory of the job, FILE.dcrun, which replaces "
+        "that of an earlier job",
     )
     add_force_option(parser)
     parser.option(
         "--children",
-        choices=("none", "frameworks"),
-        default="none",
+        choices=("frameworks", "none"),
+        default="frameworks",
         help="which processes that the program starts to record: processes that import torch or jax "
-        "(frameworks), or none (default: none); with frameworks the output is a run directory, a "
-        f"folder with the suffix {run_directory.SUFFIX} that holds a profile of each process",
+        "(frameworks), or none (default: frameworks)",
     )
     parser.option(
         "--ranks",
@@ -109,39 +120,52 @@ exit codes:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    program = Program(arguments.program)
-    program.check()
-    rank = current_rank()
     if arguments.output == STANDARD_OUTPUT:
         raise UserError(
             "cannot write the profile to '-': standard output is the program's; name a file with -o"
         )
     ranges_of(arguments.ranks)
-    run = None if rank else _run_directory(arguments, program)
-    label = str(run or arguments.output or f"{program.stem}{SUFFIX}")
-    output = Path(label).absolute()
-    if run is None and rank is None:
-        check_output(label, force=arguments.force)
+    target = resolve(arguments.program)
     options = LaunchOptions(
-        output=str(output),
-        label=label,
-        run="" if run is None else str(output),
+        output="",
+        label="",
         session=session_options(arguments),
-        script=program.label,
+        script=target.label,
         report=not (arguments.no_report or arguments.quiet),
         quiet=arguments.quiet,
         strict=arguments.strict,
         force=arguments.force,
-        import_folder=program.import_folder(),
+        children=arguments.children,
         ranks=arguments.ranks,
     )
+    if isinstance(target, Program):
+        _run_program(target, options, arguments.output)
+    from deepcontext.ui.cli import profile_command  # noqa: PLC0415  a program need not pay for it
+
+    return profile_command.run(target, options, arguments.output)
+
+
+def _run_program(program: Program, options: LaunchOptions, output: str | None) -> NoReturn:
+    program.check()
+    rank = current_rank()
+    options = replace(options, import_folder=program.import_folder())
     if rank is not None:
-        options = replace(options, run="" if arguments.children == "none" else str(output))
-        _become(rank_command(program, options, rank, output=arguments.output))
-    if run is not None:
+        options = replace(options, run="" if options.children == "none" else "the job's")
+        _become(rank_command(program, options, rank, output=output))
+    options = with_outputs(options, program.stem, output)
+    if options.output:
+        check_output(options.label, force=options.force)
+    if options.run:
         create_run_directory(options)
-        options = replace(options, output=str(run_directory.profile_path(output)))
-    _become(profiled_command(program, options))
+    if not options.output:
+        own = str(run_directory.profile_path(Path(options.run)))
+        options = replace(options, output=own, label=options.run_label)
+    try:
+        _become(profiled_command(program, options))
+    except DeepContextError:
+        if options.run:
+            run_directory.remove(Path(options.run))
+        raise
 
 
 def _become(command: LaunchCommand) -> NoReturn:
@@ -151,20 +175,6 @@ def _become(command: LaunchCommand) -> NoReturn:
         os.execve(command.argv[0], command.argv, command.environment)  # noqa: S606  Python itself
     except OSError as error:
         raise EnvironmentProblem(f"cannot start '{command.argv[0]}': {error.strerror}") from error
-
-
-def _run_directory(arguments: argparse.Namespace, program: Program) -> Path | None:
-    """Return the run directory to write, None if a single profile is written."""
-    output = arguments.output
-    is_wanted = arguments.children != "none" or (output or "").endswith(run_directory.SUFFIX)
-    if not is_wanted:
-        return None
-    if output is not None and not output.endswith(run_directory.SUFFIX):
-        raise UserError(
-            f"cannot write the profiles of several processes to '{output}': the output is a folder; "
-            f"choose a name that ends in {run_directory.SUFFIX}"
-        )
-    return Path(output or f"{program.stem}{run_directory.SUFFIX}")
 
 
 COMMAND: Final = Command(

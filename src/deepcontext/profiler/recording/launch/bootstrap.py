@@ -12,7 +12,6 @@ import contextlib
 import json
 import os
 import shlex
-import signal
 import sys
 import time
 from dataclasses import asdict, dataclass
@@ -20,10 +19,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from deepcontext import _native
-from deepcontext.errors import EnvironmentProblem
-from deepcontext.profiler.format import writing
+from deepcontext.errors import DeepContextError, EnvironmentProblem
+from deepcontext.profiler.format import run_directory, writing
 from deepcontext.profiler.recording.launch.options import LaunchOptions
 from deepcontext.profiler.recording.launch.shadowing import hide_shadowed
+from deepcontext.profiler.recording.launch.short_report import print_short_report
 from deepcontext.profiler.recording.launch.standard_error import StandardError
 from deepcontext.profiler.recording.rank import current_rank, may_be_restarted
 
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 __all__ = ["LaunchOptions", "Recorder", "begin"]  # what the shim needs
 
-_REPORT_WORDS: Final = ("-P", "-m", "deepcontext", "report", "--summary")
 _TIMINGS: Final = writing.FileKind.beginning_with("a record of times", b'{"start_ns": ')
 
 
@@ -118,7 +117,11 @@ class _Launch:
         if self._options.run:
             from deepcontext.profiler.recording.launch import children  # noqa: PLC0415  if asked for
 
-            note = {"run": self._options.run, "session": asdict(self._options.session)}
+            note = {
+                "run": self._options.run,
+                "children": self._options.children,
+                "session": asdict(self._options.session),
+            }
             children.ChildFollower(note, self._recorder.collectors).install()
             if self._session is not None:
                 children.expect_children(self._session, Path(self._options.run))
@@ -137,6 +140,7 @@ class _Launch:
             self.fail()
         except Exception as error:  # noqa: BLE001  the program's exit status must not change
             self._stderr.say(self._failure(error))
+            self._remove_unused_run()
             self.fail()
 
     def fail(self) -> None:
@@ -159,6 +163,7 @@ class _Launch:
         if self._options.timings:
             timings = {"start_ns": self._start_ns, "stop_ns": time.perf_counter_ns() - begun_ns}
             writing.write(json.dumps(timings).encode(), self._options.timings, _TIMINGS)
+        what, output, label = self._settle()
         said = (*errors, *(self._session.file_notes if self._session else ()))
         if said or not self._options.quiet:
             _flush_stdout()
@@ -166,10 +171,9 @@ class _Launch:
             self._stderr.say(text)
         if self._options.quiet or self._will_be_restarted():
             return
-        what, output, label = self._settle()
         self._stderr.say(f"{what} written to '{label}'")
-        if self._options.report:
-            self._report(output)
+        if self._options.report and self._stderr.has_room():
+            print_short_report(output, self._environment, self._executable, self._package_root)
         self._stderr.say(f"next: deepcontext report {shlex.quote(label)}")
 
     def _will_be_restarted(self) -> bool:
@@ -179,27 +183,47 @@ class _Launch:
             and may_be_restarted(self._environment)
         )
 
-    def _discard(self) -> None:
-        self._recorder.discard()
-        if not self._options.quiet:
-            self._stderr.say("no profile written: the program did not begin")
-
     def _settle(self) -> tuple[str, str, str]:
-        """Return what was written, its absolute path, and the path as the user would type it."""
+        """Bring the profiles of the job to where they stay.
+
+        Returns:
+            what was written, its absolute path, and the path as the user would type it.
+        """
         output, label = self._written()
         if self._options.job:
             return f"profiles of {self._ranks()} ranks", output, self._options.label
         if not self._options.run:
             return "profile", output, label
-        from deepcontext.profiler.format import run_directory  # noqa: PLC0415  if asked for
+        run, run_label = Path(self._options.run), self._options.run_label
+        try:
+            if run not in Path(output).parents:
+                if not run_directory.is_used(run):
+                    run_directory.remove(run)
+                    return "profile", output, label
+                run_directory.adopt(run, Path(output), is_kept=self._options.is_kept)
+            return run_directory.count_text(run), str(run), run_label
+        except (OSError, DeepContextError) as error:  # the program may have removed the directory
+            self._stderr.say(f"'{run_label}' is incomplete: {type(error).__name__}: {error}")
+            return "profile", output, label
 
-        count = len(run_directory.profiles(Path(self._options.run)))
-        return f"profiles of {count} process{'es' * (count != 1)}", output, self._options.label
+    def _discard(self) -> None:
+        self._recorder.discard()
+        self._remove_unused_run()
+        if not self._options.quiet:
+            self._stderr.say("no profile written: the program did not begin")
+
+    def _remove_unused_run(self) -> None:
+        run, folder = Path(self._options.run), Path(self._options.output).parent
+        if not self._options.run or self._options.job:
+            return
+        with contextlib.suppress(OSError, DeepContextError):
+            if run in folder.parents and not any(folder.iterdir()):
+                folder.rmdir()
+            if not run_directory.is_used(run):
+                run_directory.remove(run)
 
     def _ranks(self) -> str:
         """Return how many ranks have profiles: ``3 of 4``, ``4``."""
-        from deepcontext.profiler.format import run_directory  # noqa: PLC0415  if asked for
-
         count = run_directory.rank_count(Path(self._options.job))
         rank = current_rank(self._environment)
         return f"{count} of {rank.of}" if rank and count < rank.of else str(count)
@@ -210,35 +234,6 @@ class _Launch:
         if path is None or str(path) == self._options.output:
             return self._options.output, self._options.label
         return str(path), str(Path(self._options.label).with_name(path.name))
-
-    def _report(self, output: str) -> None:
-        """Print the short report from a separate process.
-
-        In this process, the libraries that draw the report would run among the program's modules,
-        warning filters and replaced streams.
-        """
-        if not self._stderr.has_room():
-            return
-        environment = {k: v for k, v in self._environment.items() if not k.startswith("PYTHON")}
-        python_path = [self._package_root, self._environment.get("PYTHONPATH", "")]
-        environment["PYTHONPATH"] = os.pathsep.join(filter(None, python_path))
-        # A handler of the program must not be called for a child that the program did not start.
-        previous = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        child = os.posix_spawn(
-            self._executable,
-            [self._executable, *_REPORT_WORDS, output],
-            environment,
-            file_actions=[
-                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-                (os.POSIX_SPAWN_DUP2, 2, 1),
-            ],
-            setsigmask=(),
-        )
-        try:
-            os.waitpid(child, 0)
-        finally:
-            if previous is not None:
-                signal.signal(signal.SIGCHLD, previous)
 
 
 def _has_begun() -> bool:

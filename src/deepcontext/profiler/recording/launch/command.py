@@ -14,11 +14,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from deepcontext.errors import EnvironmentProblem, UserError
+from deepcontext.errors import EnvironmentProblem
 from deepcontext.profiler.format import run_directory
+from deepcontext.profiler.recording.launch import python_words
 from deepcontext.profiler.recording.launch.options import VARIABLE, LaunchOptions
+from deepcontext.profiler.recording.launch.program import refuse_flags
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from deepcontext.profiler.recording.launch.program import Program
 
 SHIM_FOLDER: Final = Path(__file__).resolve().parent / "path"
@@ -45,7 +49,8 @@ def plain_command(program: Program) -> LaunchCommand:
             "cannot start the program: this Python does not know its own executable "
             "(sys.executable is empty); run deepcontext with a normally installed python"
         )
-    argv = (sys.executable, *interpreter_flags(tuple(sys.orig_argv)), *program.arguments)
+    flags = (*interpreter_flags(tuple(sys.orig_argv)), *program.flags)
+    argv = (sys.executable, *flags, *program.arguments)
     return LaunchCommand(argv, dict(os.environ))
 
 
@@ -56,15 +61,22 @@ def profiled_command(program: Program, options: LaunchOptions) -> LaunchCommand:
         UserError: the interpreter flags of this process make Python ignore PYTHONPATH.
     """
     plain = plain_command(program)
-    _check_flags(plain)
+    refuse_flags(interpreter_flags(tuple(sys.orig_argv)))
     environment = plain.environment
-    python_path = environment.get("PYTHONPATH")
-    if options.run:
-        python_path = _before(run_directory.launch_folder(Path(options.run)), python_path)
+    python_path = _children_path(environment, options)
     note = {"pythonpath": python_path, "options": asdict(options)}
     environment["PYTHONPATH"] = _before(SHIM_FOLDER, python_path)
     environment[VARIABLE] = json.dumps(note)
     return LaunchCommand(plain.argv, environment)
+
+
+def children_environment(options: LaunchOptions) -> dict[str, str]:
+    """Return the environment of a command of which only the children are recorded."""
+    environment = dict(os.environ)
+    python_path = _children_path(environment, options)
+    if python_path is not None:
+        environment["PYTHONPATH"] = python_path
+    return environment
 
 
 def create_run_directory(options: LaunchOptions) -> None:
@@ -79,6 +91,7 @@ def create_run_directory(options: LaunchOptions) -> None:
         program=options.script,
         shim=CHILDREN_SHIM,
         options=children_note(options),
+        profile=Path(options.output) if options.output else None,
     )
 
 
@@ -86,10 +99,20 @@ def children_note(options: LaunchOptions) -> dict[str, object]:
     """Return what the shim of children reads, in JSON types."""
     return {
         "run": options.run or options.job,
+        "children": options.children,
         "ranks": options.ranks,
         "session": asdict(options.session),
         "package_root": str(SHIM_FOLDER.parents[4]),
     }
+
+
+def _children_path(environment: Mapping[str, str], options: LaunchOptions) -> str | None:
+    """Return the PYTHONPATH of the program's children."""
+    # Children of a program that is profiled inside another run belong to this run only.
+    python_path = run_directory.without_launch_folders(environment.get("PYTHONPATH"))
+    if not options.run:
+        return python_path
+    return _before(run_directory.launch_folder(Path(options.run)), python_path)
 
 
 def _before(folder: Path, python_path: str | None) -> str:
@@ -103,33 +126,5 @@ def interpreter_flags(orig_argv: tuple[str, ...]) -> tuple[str, ...]:
     Flags of any other start (those in a console script's first line) were not chosen by the user,
     and are not returned.
     """
-    index = 1
-    while index < len(orig_argv) and orig_argv[index].startswith("-"):
-        word = orig_argv[index]
-        if word == "-mdeepcontext":
-            return orig_argv[1:index]
-        last = "" if word.startswith("--") else word[-1]
-        if last == "m" and orig_argv[index + 1 : index + 2] == ("deepcontext",):
-            joined = () if word == "-m" else (word[:-1],)  # -Bm
-            return (*orig_argv[1:index], *joined)
-        index += 2 if last in {"X", "W"} or word == "--check-hash-based-pycs" else 1
-    return ()
-
-
-def _check_flags(command: LaunchCommand) -> None:
-    has_flags = len(command.argv) > 1 and command.argv[1].startswith("-")
-    blocking = [
-        flag
-        for flag, is_set in (
-            ("-I", sys.flags.isolated),
-            ("-E", sys.flags.ignore_environment and not sys.flags.isolated),
-            ("-S", sys.flags.no_site),
-        )
-        if is_set
-    ]
-    if has_flags and blocking:
-        raise UserError(
-            f"cannot profile under 'python {blocking[0]}': the profiler starts through PYTHONPATH "
-            f"and the site module, which {blocking[0]} turns off; leave it out, or call "
-            "deepcontext.profile() in the program"
-        )
+    flags, program = python_words.split(orig_argv[1:])
+    return flags if program[:2] == ("-m", "deepcontext") else ()

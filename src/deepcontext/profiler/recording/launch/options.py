@@ -31,9 +31,12 @@ class LaunchOptions:
         strict: whether a program that succeeds exits with an error when its profile has one.
         force: whether the output file is replaced even if it is no profile.
         import_folder: what the interpreter will put first on `sys.path`.
+        children: which children are recorded: "none", "frameworks" or "all".
         run: absolute path of the run directory, if children are recorded; "" if not.
         job: absolute path of the run directory that all ranks of a job write, "" outside such a job.
         ranks: which ranks are recorded, as in ``0,8-15``; "" for all.
+        run_label: the same path as the user would type it, for messages.
+        is_kept: whether the profile stays at `output` where children were recorded, too.
         timings: path of a JSON file for the durations of start and stop, or "" for none.
     """
 
@@ -46,9 +49,12 @@ class LaunchOptions:
     strict: bool = False
     force: bool = False
     import_folder: str = ""
+    children: str = "none"
     run: str = ""
     job: str = ""
     ranks: str = ""
+    run_label: str = ""
+    is_kept: bool = False
     timings: str = ""
 
     @classmethod

@@ -1,4 +1,4 @@
-"""The program to profile, as arguments of its interpreter.
+"""The Python program to profile, as arguments of its interpreter.
 
 Does not start anything. Invariant: `arguments` is, word for word, what follows the interpreter's
 flags on the command line of a plain `python`.
@@ -7,17 +7,18 @@ flags on the command line of a plain `python`.
 from __future__ import annotations
 
 import os
-import re
-import shlex
-import shutil
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from deepcontext.errors import UserError
+from deepcontext.profiler.recording.launch import python_words
 
-_PYTHON: Final = re.compile(r"python(\d(\.\d+)?)?")
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_BLOCKING: Final = "IES"  # they turn off PYTHONPATH, or the site module
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +29,13 @@ class Program:
         arguments: ``("train.py", "--epochs", "1")``, ``("-m", "package.train", ...)``,
             ``("-c", "print(1)", ...)`` or ``("-", ...)`` for a program read from standard input;
             ``-mpackage.train`` may be one word. Never empty.
+        flags: the interpreter's flags, between ``python`` and the program.
+        name: the program as the user typed it, where that is not its path: ``pytest``.
     """
 
     arguments: tuple[str, ...]
+    flags: tuple[str, ...] = ()
+    name: str = ""
 
     @property
     def is_script(self) -> bool:
@@ -44,7 +49,7 @@ class Program:
         first = self.arguments[0]
         if first.startswith("-m"):
             return f"-m {self.stem}"
-        return "-c" if first.startswith("-c") else first
+        return "-c" if first.startswith("-c") else self.name or first
 
     @property
     def stem(self) -> str:
@@ -78,7 +83,8 @@ class Program:
         script = Path(target)
         if not script.exists():
             raise UserError(
-                f"cannot profile '{target}': no such file in '{Path.cwd()}'; {self._hint()}"
+                f"cannot profile '{target}': no such file in '{Path.cwd()}', and no such command on "
+                "PATH; give the path of a script, a command, or -m MODULE"
             )
         if script.is_dir() and not (script / "__main__.py").exists():
             raise UserError(
@@ -88,17 +94,20 @@ class Program:
         if not os.access(script, os.R_OK):
             raise UserError(f"cannot profile '{target}': it may not be read by this user")
 
-    def _hint(self) -> str:
-        """Suggest what to write instead of a word that names no file."""
-        target, *rest = self.arguments
-        if _PYTHON.fullmatch(target):
-            return f"leave the word out: deepcontext profile {shlex.join(rest) or 'SCRIPT'}"
-        if target == "torchrun":
-            return "to profile every rank: torchrun [options] -m deepcontext profile SCRIPT"
-        command = shutil.which(target)
-        if command is not None:
-            return f"if the command is written in Python, give its path, '{command}'"
-        return "give the path of a script, or -m MODULE"
+
+def refuse_flags(flags: Sequence[str]) -> None:
+    """Refuse flags of the interpreter that keep the profiler out.
+
+    Raises:
+        UserError: a flag makes Python ignore PYTHONPATH or `sitecustomize.py`.
+    """
+    for letter in _BLOCKING:
+        if letter in python_words.letters(flags):
+            raise UserError(
+                f"cannot profile under 'python -{letter}': the profiler starts through PYTHONPATH "
+                f"and the site module, which -{letter} turns off; leave it out, or call "
+                "deepcontext.profile() in the program"
+            )
 
 
 def _is_source(script: Path) -> bool:
