@@ -21,6 +21,7 @@ from pathlib import Path
 
 import pytest
 
+from deepcontext.ui.cli import profile
 from deepcontext.ui.cli.app import COMMANDS, build_parser
 
 ROOT = Path(__file__).parents[2]
@@ -216,6 +217,8 @@ def _check_words(text: str, page: Path) -> None:
     if words[0] == "COMMAND" or words[0].startswith(("-", "[")):
         return
     assert words[0] in OPTIONS, f"{page.name}: unknown command in '{text}'"
+    if words[0] == "profile":
+        words[1:] = profile.COMMAND.parser().split_program(words[1:])[0]
     for word in words[1:]:
         if word in {"-m", "-c", "--", "|"} or word.endswith(".py"):
             return  # what follows belongs to the program, or to the next one

@@ -16,11 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deepcontext.profiler.format import run_directory
 from deepcontext.profiler.recording.launch.chosen_ranks import is_chosen
-<<<<<<< HEAD
-from deepcontext.profiler.recording.launch.missed_children import MissedChildren
-=======
 from deepcontext.profiler.recording.launch.launchers import is_launcher
->>>>>>> 0f4a4b7 (Profile commands on PATH, launchers and other executables; children are followed by default)
+from deepcontext.profiler.recording.launch.missed_children import MissedChildren
 from deepcontext.profiler.recording.launch.shadowing import hide_shadowed
 from deepcontext.profiler.recording.launch.standard_error import StandardError
 from deepcontext.profiler.recording.options import SessionOptions
