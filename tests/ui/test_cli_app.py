@@ -101,6 +101,8 @@ def test_every_option_that_the_documentation_names_exists() -> None:
         for line in page.read_text(encoding="utf-8").splitlines():
             found = re.match(rf"^\s*\$? ?deepcontext ({'|'.join(NAMES)}) (.*)", line)
             words = found.group(2).split() if found else []
+            if found and found.group(1) == "profile":
+                words, _ = app.profile.COMMAND.parser().split_program(words)
             own = [word for word in _before_program(words) if word.startswith("--")]
             assert {word.partition("=")[0] for word in own} <= known, (page, line)
 
