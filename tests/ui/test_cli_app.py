@@ -16,7 +16,7 @@ from deepcontext.errors import (
     SessionError,
     UserError,
 )
-from deepcontext.ui.cli import app
+from deepcontext.ui.cli import app, profile
 from deepcontext.ui.cli.command import Command, Parser
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -102,7 +102,7 @@ def test_every_option_that_the_documentation_names_exists() -> None:
             found = re.match(rf"^\s*\$? ?deepcontext ({'|'.join(NAMES)}) (.*)", line)
             words = found.group(2).split() if found else []
             if found and found.group(1) == "profile":
-                words, _ = app.profile.COMMAND.parser().split_program(words)
+                words, _ = profile.COMMAND.parser().split_program(words)
             own = [word for word in _before_program(words) if word.startswith("--")]
             assert {word.partition("=")[0] for word in own} <= known, (page, line)
 
