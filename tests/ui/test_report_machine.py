@@ -12,7 +12,7 @@ import pytest
 from deepcontext.profiler.format.frame import Frame, FrameKind
 from deepcontext.profiler.model.profile import Profile
 from deepcontext.profiler.summaries.operators import by_operator
-from deepcontext.ui.report import processes_to_list, report_to_dict
+from deepcontext.ui.report import job_to_dict, report_to_dict
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "report-json.md"
 # Below these, keys are names from the program: options, packages, counters.
@@ -35,7 +35,7 @@ def _keys(value: object, path: str = "") -> set[str]:
 def report(training_folder: Path) -> dict[str, Any]:
     profile = Profile.load(training_folder / "troubled.dcprof")
     content = report_to_dict(profile, limit=3, metric="host_time_ns")
-    content["processes"] = processes_to_list([profile])  # of a run directory only
+    content |= job_to_dict([profile])  # of a run directory only
     return content
 
 
@@ -45,9 +45,19 @@ def test_every_key_is_documented_and_every_documented_key_exists(report: dict[st
     )
     # Keys of a program with JAX: tests/integration/jax/test_report.py; with memory:
     # tests/integration/torch/test_memory.py; with counters: tests/collectors/cpu/test_counters.py;
+    # of DataLoader workers: tests/integration/processes/test_roles.py;
     # of several ranks: tests/ui/test_cli_merge.py; with a GPU: tests/ui/test_report_gpu.py;
     # of packages below one line, of torch.compile: the next tests.
-    elsewhere = ("compiled_kernels.", "jax.", "memory.", "counter_use.", "ranks.", "gpu.", "below.")
+    elsewhere = (
+        "loaders.",
+        "compiled_kernels.",
+        "jax.",
+        "memory.",
+        "counter_use.",
+        "ranks.",
+        "gpu.",
+        "below.",
+    )
     documented = {key for key in documented if not key.startswith(elsewhere)}
     # A table is documented once: rows of operators, modules and scopes have the same keys.
     same = {"modules": "operators", "scopes": "operators"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -115,6 +116,23 @@ def test_the_report_begins_with_the_processes(folder: Path, columns: int, encodi
     assert "child" in killed
     assert [line.split()[1] for line in lines[3:10]].count("DataLoader") == 2
     assert "program   python job.py" in report.stdout.replace(sys.executable, "python")
+
+
+def test_the_report_tells_how_long_a_batch_takes_and_where(folder: Path) -> None:
+    (loader,) = json.loads(_deepcontext(folder, "report", "--json", "job.dcrun").stdout)["loaders"]
+    assert (loader["worker_count"], loader["at_once"], loader["batch_count"]) == (2, 2, 10)
+    slow = next(n for n, text in enumerate(PROGRAM.splitlines(), 1) if "sleep(0.02)" in text)
+    loop = next(n for n, text in enumerate(PROGRAM.splitlines(), 1) if "in DataLoader(" in text)
+    assert [place["line"] for place in loader["loops"]] == [loop]
+    first = loader["lines"][0]
+    assert (first["function"], first["line"]) == ("Slow.__getitem__", slow)
+    # Four samples of 20 ms each, read by a sampler, with processes of other programs in between.
+    assert loader["batch_ns"] > 60e6
+    assert first["time_ns"] > loader["making_ns"] / 2
+    assert loader["wait_for_batch_ns"] > 20e6
+    text = _deepcontext(folder, "report", "job.dcrun", columns=120).stdout
+    assert f"the loop at job.py:{loop} waits " in text
+    assert re.search(rf"job.py:{slow} +time.sleep\(0.02\)", text)
 
 
 def test_the_summary_has_the_processes_in_short(folder: Path) -> None:

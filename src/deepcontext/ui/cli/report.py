@@ -64,9 +64,9 @@ def _run(arguments: argparse.Namespace) -> int:
     from rich.console import Console  # noqa: PLC0415
 
     from deepcontext.ui.report import (  # noqa: PLC0415
+        job_to_dict,
         print_process_summary,
         print_processes,
-        processes_to_list,
         render_report,
         render_summary,
         report_to_dict,
@@ -81,7 +81,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         content = report_to_dict(profile, limit=arguments.limit or 15, metric=arguments.metric)
         if is_job:
-            content["processes"] = processes_to_list(processes)
+            content |= job_to_dict(processes)
         print(json.dumps(content, indent=2, allow_nan=False))
     elif arguments.summary:
         # `deepcontext profile` uses this option and itself suggests the next command.

@@ -4,14 +4,14 @@ Only lays out results: `deepcontext.profiler.summaries` computes everything that
 """
 
 from deepcontext.ui.report.machine import report_to_dict
-from deepcontext.ui.report.machine_processes import processes_to_list
+from deepcontext.ui.report.machine_processes import job_to_dict
 from deepcontext.ui.report.processes import print_process_summary, print_processes
 from deepcontext.ui.report.text import render_report, render_summary
 
 __all__ = [
+    "job_to_dict",
     "print_process_summary",
     "print_processes",
-    "processes_to_list",
     "render_report",
     "render_summary",
     "report_to_dict",

@@ -1,21 +1,32 @@
-"""The processes of a job in the report for programs."""
+"""What several processes of a job tell together, in the report for programs."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from deepcontext.profiler.summaries.loader_workers import loader_times
 from deepcontext.profiler.summaries.processes import processes_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from deepcontext.profiler.format.frame import Frame
     from deepcontext.profiler.model.profile import Profile
+    from deepcontext.profiler.summaries.loader_workers import LoaderTime
     from deepcontext.profiler.summaries.processes import Process
 
 
-def processes_to_list(profiles: Sequence[Profile]) -> list[dict[str, object]]:
-    """Return all processes of a job in JSON's types, a parent before its children."""
-    return [_process(each) for each in processes_of(profiles)]
+def job_to_dict(profiles: Sequence[Profile]) -> dict[str, object]:
+    """Return what the report knows of several processes, in JSON's types.
+
+    Args:
+        profiles: one for each process of the job, ordered by start.
+    """
+    processes = processes_of(profiles)
+    return {
+        "processes": [_process(each) for each in processes],
+        "loaders": [_loader(each) for each in loader_times(processes)],
+    }
 
 
 def _process(process: Process) -> dict[str, object]:
@@ -36,3 +47,22 @@ def _process(process: Process) -> dict[str, object]:
         "command": list(run.command),
         "file": str(process.profile.source),
     }
+
+
+def _loader(loader: LoaderTime) -> dict[str, object]:
+    return {
+        "pid": loader.pid,
+        "loops": [_place(frame) for frame in loader.loops],
+        "worker_count": loader.worker_count,
+        "at_once": loader.at_once,
+        "batch_count": loader.batch_count,
+        "batch_ns": loader.batch_ns,
+        "wait_for_batch_ns": loader.wait_for_batch_ns,
+        "making_ns": loader.making_ns,
+        "wait_ns": loader.wait_ns,
+        "lines": [{**_place(frame), "time_ns": value} for frame, value in loader.lines],
+    }
+
+
+def _place(frame: Frame) -> dict[str, object]:
+    return {"function": frame.name, "file": frame.file, "line": frame.line}

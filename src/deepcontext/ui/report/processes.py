@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+from deepcontext.profiler.summaries.loader_workers import loader_times
 from deepcontext.profiler.summaries.processes import processes_of, shortened
 from deepcontext.profiler.summaries.roles import Role
 from deepcontext.ui.format import Elide, elide, format_ns, format_share
+from deepcontext.ui.report.loaders import print_loaders
 from deepcontext.ui.report.text_layout import Column, TextLayout
 
 if TYPE_CHECKING:
@@ -50,6 +52,7 @@ def print_processes(profiles: Sequence[Profile], *, console: Console) -> None:
     )
     for profile in profiles:
         _tell_missed(profile, layout)
+    print_loaders(layout, loader_times(processes), profiles[0].run.cwd)
     layout.line()
 
 

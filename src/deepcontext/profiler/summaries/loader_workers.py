@@ -1,0 +1,158 @@
+"""How long the workers of a DataLoader take to make a batch, where, and how long the loop waits for it.
+
+Joins the profiles of the workers to that of the process that started them. A batch that was made and
+never taken counts as time of the others.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from deepcontext.profiler.format.frame import Frame, FrameKind
+from deepcontext.profiler.format.metric import CALL_DURATION_NS
+from deepcontext.profiler.model.elapsed import ELAPSED_TIME_NS
+from deepcontext.profiler.model.metric_values import counts_or_zeros, exclusive_or_zeros
+from deepcontext.profiler.model.tree import NO_NODE
+from deepcontext.profiler.summaries.roles import Role
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import numpy.typing as npt
+
+    from deepcontext.profiler.model.profile import Profile
+    from deepcontext.profiler.summaries.processes import Process
+
+    Mask = npt.NDArray[np.bool_]
+
+_ITERATOR: Final = "_MultiProcessingDataLoaderIter"
+_NEXT: Final = f"enumerate(DataLoader)#{_ITERATOR}"
+_FETCH: Final = "DatasetFetcher.fetch"
+_LOADER_FOLDER: Final = "torch/utils/data/"
+_MOST_LINES: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class LoaderTime:
+    """The loop that waits for batches, and the workers that make the batches.
+
+    Attributes:
+        pid: the process of the loop.
+        loops: lines of the user's code that wait for batches, most waiting first.
+        worker_count: processes that made batches.
+        at_once: workers that ran at the same time, at least 1.
+        batch_count: batches that the loops took.
+        making_ns: elapsed time in which the workers made batches, the sum over the workers.
+        wait_ns: elapsed time in which the loops waited.
+        lines: where the workers were while making batches, and the elapsed time, most first; lines of
+            the user's code, else where the loader calls a library.
+    """
+
+    pid: int
+    loops: tuple[Frame, ...]
+    worker_count: int
+    at_once: int
+    batch_count: int
+    making_ns: int
+    wait_ns: int
+    lines: tuple[tuple[Frame, int], ...]
+
+    @property
+    def batch_ns(self) -> int:
+        """Return the mean time that one worker takes for a batch."""
+        return self.making_ns // self.batch_count
+
+    @property
+    def wait_for_batch_ns(self) -> int:
+        """Return the mean time that the loop waits for a batch."""
+        return self.wait_ns // self.batch_count
+
+
+def loader_times(processes: Sequence[Process]) -> list[LoaderTime]:
+    """Return a row for each process whose DataLoader workers have profiles, most waiting first."""
+    by_parent: dict[tuple[str, int], list[Profile]] = {}
+    for each in processes:
+        if each.role is Role.LOADER:
+            run = each.profile.run
+            by_parent.setdefault((run.hostname, run.parent_pid), []).append(each.profile)
+    found = [
+        _loader_time(each.profile, workers)
+        for each in processes
+        if (workers := by_parent.get((each.profile.run.hostname, each.profile.run.pid)))
+    ]
+    known = [each for each in found if each is not None]
+    return sorted(known, key=lambda each: -each.wait_ns)
+
+
+def _loader_time(parent: Profile, workers: Sequence[Profile]) -> LoaderTime | None:
+    waits = _nodes(parent, lambda frame: frame.kind is FrameKind.SCOPE and _NEXT in frame.name)
+    calls = int(counts_or_zeros(parent, CALL_DURATION_NS.name)[waits].sum())
+    iterators = _iterators(parent)
+    # The last call of an epoch ends the loop.
+    batches = calls - iterators
+    if batches <= 0:
+        return None
+    elapsed = exclusive_or_zeros(parent, ELAPSED_TIME_NS.name)
+    waiting = np.where(parent.tree.at_or_below(waits), elapsed, 0)
+    loops = _by_line(parent, waiting, parent.frames.is_user_code()[parent.tree.frame])
+    lines: Counter[Frame] = Counter()
+    for worker in workers:
+        lines.update(_making(worker))
+    return LoaderTime(
+        pid=parent.run.pid,
+        loops=tuple(frame for frame, _ in loops.most_common(_MOST_LINES)),
+        worker_count=len(workers),
+        at_once=max(1, round(len(workers) / max(iterators, 1))),
+        batch_count=batches,
+        making_ns=lines.total(),
+        wait_ns=int(waiting.sum()),
+        lines=tuple(lines.most_common(_MOST_LINES)),
+    )
+
+
+def _iterators(parent: Profile) -> int:
+    """Return how many iterators with workers were made: each draws its seed with `random_`, once."""
+    made = _nodes(parent, lambda frame: frame.name == f"{_ITERATOR}.__init__")
+    draws = _nodes(parent, lambda frame: frame.name == "aten::random_")
+    seeds = draws & parent.tree.below(made)
+    return int(counts_or_zeros(parent, CALL_DURATION_NS.name)[seeds].sum())
+
+
+def _making(worker: Profile) -> Counter[Frame]:
+    """Return the elapsed time in which a worker made batches, by line."""
+    tree = worker.tree
+    fetch = _nodes(worker, lambda frame: frame.name.endswith(_FETCH))
+    inside = tree.at_or_below(fetch)
+    values = np.where(inside, exclusive_or_zeros(worker, ELAPSED_TIME_NS.name), 0)
+    # A forked worker has lines of its parent above.
+    user = worker.frames.is_user_code()[tree.frame] & inside
+    library = inside & _nodes(
+        worker, lambda frame: frame.kind is FrameKind.PYTHON and _LOADER_FOLDER not in frame.file
+    )
+    entry = library & ~tree.below(library)
+    found = _by_line(worker, values, user)
+    rest = np.where(tree.nearest(user) == NO_NODE, values, 0)
+    found.update(_by_line(worker, rest, entry))
+    rest = np.where(tree.nearest(user | entry) == NO_NODE, values, 0)
+    found.update(_by_line(worker, rest, fetch))
+    return found
+
+
+def _by_line(profile: Profile, values: npt.NDArray[np.int64], places: Mask) -> Counter[Frame]:
+    """Return sums of a value by the frame of the nearest of `places` at or above each node."""
+    nearest = profile.tree.nearest(places)
+    nodes = np.flatnonzero((nearest != NO_NODE) & (values > 0))
+    found: Counter[Frame] = Counter()
+    for place, value in zip(nearest[nodes].tolist(), values[nodes].tolist(), strict=True):
+        frame = profile.frame(place)
+        found[Frame(FrameKind.PYTHON, frame.name, frame.file, frame.line)] += value
+    return found
+
+
+def _nodes(profile: Profile, accepts: Callable[[Frame], bool]) -> Mask:
+    """Return which nodes have an accepted frame, shape (nodes,), bool."""
+    return np.array([accepts(frame) for frame in profile.frames], np.bool_)[profile.tree.frame]
