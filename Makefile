@@ -9,7 +9,7 @@ DEMO_PROFILE := demo.dcprof
 # fail for lack of processor time. It is run once more and named; RERUNS=0 turns this off.
 RERUNS ?= 1
 
-.PHONY: help demo quick quick-check quick-test test check fmt develop native-test web pictures browser compat fuzz soak ecosystem gains gpu sanitize sanitize-soak bench clean
+.PHONY: help demo quick quick-check quick-test test check fmt develop native-test web pictures browser compat fuzz soak ecosystem processes gains gpu sanitize sanitize-soak bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 16
@@ -102,6 +102,9 @@ ecosystem: $(VENV)/.installed ## third-party programs and libraries
 	  sentence-transformers peft torch_geometric gpytorch captum skorch einops tensordict pytorch-ignite \
 	  torchdiffeq flax optax equinox dm-haiku numpyro jaxtyping mpich
 	$(BIN)/python -m pytest -q -m ecosystem --timeout 1800
+
+processes: $(VENV)/.installed ## every way to start a child with every way to end, and a storm of children
+	$(BIN)/python -m pytest -q -m processes --timeout 1200 tests/integration/processes
 
 gains: $(VENV)/.installed ## what the fixes that the analyzers advise save, against their bounds
 	$(BIN)/python -m pytest -q -m gains tests/analyzers

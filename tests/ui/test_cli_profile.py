@@ -301,7 +301,8 @@ def test_a_program_without_a_framework_gets_a_report_of_its_time(folder: Path) -
     assert "plain.py:" in lines[start + 1]
     assert any("time.sleep(0.3)" in line for line in lines[start:])
     assert any("sum(i * i" in line for line in lines[start:])
-    assert len(lines) <= 7 + start
+    # On a busy machine more lines of the program are sampled, and have rows.
+    assert len(lines) <= 12 + start
 
 
 @pytest.mark.parametrize("script", ["", "raise ValueError('at once')\n"])

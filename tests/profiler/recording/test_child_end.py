@@ -62,6 +62,34 @@ if __name__ == "__main__":
         print(executor.submit(work).result())
 """
 
+# A session starts while the child reads what it is to run, as where that imports torch.
+BEGINS = """
+import time
+import deepcontext
+
+class Work:
+    def __reduce__(self):
+        return begin, ()
+
+    def __call__(self):
+        time.sleep(0.5)
+        with deepcontext.scope("after it"): pass
+
+def begin():
+    deepcontext.start("out0.dcprof", snapshot_interval=3600)
+    return Work()
+"""
+UNPICKLING = """
+import multiprocessing, sys
+
+if __name__ == "__main__":
+    import begins
+    process = multiprocessing.get_context(sys.argv[1]).Process(target=begins.Work())
+    process.start()
+    process.join()
+    print(process.exitcode)
+"""
+
 
 def run(folder: Path, source: str, *words: str) -> subprocess.CompletedProcess[str]:
     (folder / "program.py").write_text(source)
@@ -109,3 +137,13 @@ deepcontext.stop()
 print([name for name in sys.modules if name.startswith("multiprocessing")])
 """
     assert run(tmp_path, code).stdout == "[]\n"
+
+
+@pytest.mark.parametrize("method", ["forkserver", "spawn"])
+def test_a_session_that_starts_while_a_child_reads_its_work_records_to_its_end(
+    tmp_path: Path, method: str
+) -> None:
+    (tmp_path / "begins.py").write_text(BEGINS)
+    assert run(tmp_path, UNPICKLING, method).stdout == "0\n"
+    profile = Profile.load(tmp_path / "out0.dcprof")
+    assert (profile.run.exit_reason, scopes(profile)) == ("exit", {"after it"})

@@ -25,7 +25,13 @@ def call_at_end_of_child(callback: Callable[[], None]) -> None:
     process = sys.modules.get("multiprocessing.process")
     util = sys.modules.get("multiprocessing.util")
     context = sys.modules.get("multiprocessing.context")
-    if process is None or util is None or context is None or process.parent_process() is None:
+    if process is None or util is None or context is None:
+        return
+    if getattr(process.current_process(), "_inheriting", False):
+        # A child of the fork server that imports a framework while it reads what it is to run: what
+        # is registered now is dropped before that runs, except for functions to call after a fork.
+        util.register_after_fork(call_at_end_of_child, lambda function: function(callback))
+    if process.parent_process() is None:
         return
     if context._default_context.get_start_method() != "spawn":  # noqa: SLF001  as its own modules do
         util.Finalize(None, callback, exitpriority=_LAST)
