@@ -100,7 +100,7 @@ def test_partial_results_are_merged_again(job: Path, tmp_path: Path) -> None:
     assert again.trust == dataclasses.replace(whole.trust)
 
 
-def test_damaged_files_are_told_and_survived(
+def test_damaged_files_are_reported_and_left_out(
     job: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     damaged = tmp_path / "r3.dcprof"
@@ -115,7 +115,7 @@ def test_damaged_files_are_told_and_survived(
     assert merged.trust.notes[1] == "69 of the job's 70 ranks are in this profile"
 
 
-def test_a_folder_s_other_processes_and_older_results_are_left_out(
+def test_other_processes_and_older_results_of_a_folder_are_left_out(
     job: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / "all"
@@ -160,7 +160,7 @@ def test_files_without_a_rank_are_numbered_by_name(tmp_path: Path) -> None:
         ("empty", (), "holds no profile (*.dcprof)"),
     ],
 )
-def test_what_is_no_job_is_one_line(
+def test_profiles_that_form_no_job_give_one_line(
     job: Path,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],

@@ -230,7 +230,7 @@ def test_launch_folder_shadows_no_module_of_the_program() -> None:
 # -- what is written and printed
 
 
-def test_profile_and_report_after_the_program_s_own_output(folder: Path) -> None:
+def test_profile_and_report_follow_the_output_of_the_program(folder: Path) -> None:
     done = run(folder, "train.py")
     assert done.returncode == 0
     assert done.stdout == "ran\n"

@@ -65,7 +65,7 @@ def test_truncated_profile_is_a_data_error(
     assert "cut.dcprof" in capsys.readouterr().err
 
 
-def test_missing_file_and_folder_are_told_in_one_line(
+def test_missing_file_and_folder_give_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for path in (tmp_path / "gone.dcprof", tmp_path):

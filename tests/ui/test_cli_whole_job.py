@@ -42,7 +42,7 @@ def files(training_folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     return [*ranks, worker]
 
 
-def test_ranks_are_merged_where_nobody_has(
+def test_ranks_are_merged_if_no_merged_profile_exists(
     files: list[Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     for words in (

@@ -120,7 +120,7 @@ def test_a_folder_without_content_becomes_the_run_directory(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("kind", ["file", "folder"])
-def test_what_is_no_run_directory_is_refused(tmp_path: Path, kind: str) -> None:
+def test_a_path_that_is_no_run_directory_is_refused(tmp_path: Path, kind: str) -> None:
     target = tmp_path / "train.dcrun"
     if kind == "file":
         target.write_text("mine", encoding="utf-8")

@@ -63,7 +63,7 @@ def test_hosts_count_their_attempts_alone() -> None:
     assert chosen(*failed, *again) == [21, 22]
 
 
-def test_a_rank_that_the_job_has_no_more_is_left_out() -> None:
+def test_a_rank_that_is_no_longer_in_the_job_is_left_out() -> None:
     first = [process(11, 0, 3), process(12, 1, 3), process(13, 2, 3, hostname="b")]
     second = [process(21, 0, attempt=1), process(22, 1, attempt=1)]
     assert chosen(*first, *second) == [21, 22]

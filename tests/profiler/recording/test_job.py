@@ -37,7 +37,7 @@ def test_a_launcher_that_names_the_job(
     assert job_identity(Rank(0, 2, source), variables) == identity
 
 
-def test_a_launcher_that_does_not_is_known_by_its_process() -> None:
+def test_a_launcher_that_names_no_job_is_identified_by_its_process() -> None:
     identities = set()
     for rank, shell in ((0, ()), (1, ("/bin/sh", "-c", '"$0" "$@"; true'))):
         done = subprocess.run(
