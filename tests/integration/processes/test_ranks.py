@@ -132,3 +132,19 @@ def test_a_child_of_a_rank_that_is_not_chosen_is_not_recorded(tmp_path: Path) ->
     done = run(tmp_path, "deepcontext", "profile", "-q", *words)
     assert done.stderr == ""
     assert sorted((run.rank, run.ranks) for run in runs(tmp_path).values()) == [(0, 0), (1, 2)]
+
+
+def test_chosen_ranks_are_those_of_the_launcher_that_a_node_runs(tmp_path: Path) -> None:
+    # Under srun, a launcher on each node is itself one of few ranks.
+    node = {"SLURM_PROCID": "1", "SLURM_NTASKS": "2", "SLURM_JOB_ID": "1", "SLURM_STEP_ID": "0"}
+    words = ("-m", "deepcontext", "profile", "--ranks", "9", "-o", "x.dcrun", "/bin/echo", "ran")
+    done = subprocess.run(
+        [sys.executable, *words],
+        cwd=tmp_path,
+        env={**{k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}, **node},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert (done.stdout, done.stderr) == ("ran\n", "")

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 from deepcontext.errors import DeepContextError, EnvironmentProblem, UserError
 from deepcontext.profiler.format import run_directory
 from deepcontext.profiler.recording.launch import waiting
-from deepcontext.profiler.recording.launch.chosen_ranks import first_chosen
 from deepcontext.profiler.recording.launch.command import (
     SHIM_FOLDER,
     children_environment,
@@ -82,9 +81,9 @@ def _make_run_directory(options: LaunchOptions) -> LaunchOptions:
         return options
     options = replace(options, job=options.run)
     join_run_directory(options, rank)
-    # One rank speaks for the job, because the output of several ranks would interleave.
-    speaks = rank.number == first_chosen(options.ranks, rank)
-    return replace(options, quiet=options.quiet or not speaks)
+    # One rank speaks for the job, because the output of several ranks would interleave. Not the first of
+    # `ranks`: where the command is a launcher, these are the ranks that it starts.
+    return replace(options, quiet=options.quiet or rank.number > 0)
 
 
 def _remove_unused(options: LaunchOptions) -> None:
