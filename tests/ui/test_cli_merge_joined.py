@@ -196,11 +196,25 @@ def test_no_readable_file_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "error: none of the 66 files could be merged; the first: cannot read" in error
 
 
-def test_a_killed_worker_is_an_error_that_says_so(job: Path) -> None:
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as executor:
-        executor.submit(os._exit, 1).exception()
-        with pytest.raises(EnvironmentProblem, match="a worker process ended in the middle"):
-            fold(_files(job), Engine(executor, 1))
+def _pool() -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(1, mp_context=get_context("spawn"))
+
+
+def test_a_killed_worker_s_files_are_read_again(job: Path) -> None:
+    broken = _pool()
+    broken.submit(os._exit, 1).exception()
+    pools = [_pool(), broken]
+    with Engine(pools.pop, 1) as engine:
+        assert len(fold(_files(job), engine).part.rows) == RANKS
+        assert engine.restarts == 1
+
+
+def test_workers_killed_again_and_again_are_an_error() -> None:
+    with (
+        Engine(_pool, 1) as engine,
+        pytest.raises(EnvironmentProblem, match="a worker process was killed again and again"),
+    ):
+        list(engine.in_order(os._exit, [1, 1]))
 
 
 def test_progress_is_shown_on_a_terminal(job: Path, tmp_path: Path) -> None:

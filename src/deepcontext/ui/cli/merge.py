@@ -42,7 +42,7 @@ examples:
   deepcontext merge -o job.dcprof --engine processes:8 profiles/
 
 exit codes:
-  0 done, 2 missing file, or files of different jobs, 4 a worker process was killed, 5 a file is
+  0 done, 2 missing file, or files of different jobs, 4 workers were killed again and again, 5 a file is
   damaged, foreign or too new (of joined ranks, the profile of the others is written)""",
     )
     parser.option(

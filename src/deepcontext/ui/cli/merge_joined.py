@@ -38,7 +38,7 @@ def merge_joined(
     engine = engine_of(arguments.engine, tasks_of(len(files)))
     refused: tuple[Refused, ...] = ()
     names = files
-    with engine.executor:
+    with engine:
         if only_ranks:
             chosen = choose(files, engine)
             names, refused = chosen.names, chosen.refused
@@ -48,6 +48,11 @@ def merge_joined(
             })
         progress = _progress(len(names))
         folded = fold(names, engine, unrelated=arguments.unrelated, on_progress=progress)
+    if engine.restarts:
+        print(
+            f"[deepcontext] {engine.restarts} worker processes were killed; their files were read again",
+            file=sys.stderr,
+        )
     refused += folded.refused
     _tell_refused(refused)
     notes = _notes(refused, len(files))

@@ -1,7 +1,8 @@
 """Where a fold runs: `--engine processes:N`.
 
-An engine is an `Executor`. Workers are started afresh, because a fork of a process with threads may
-hang. Processes are the only engine so far; others need an adapter here.
+An engine keeps an `Executor` busy, and replaces it where a worker was killed. Workers are started afresh,
+because a fork of a process with threads may hang. Processes are the only engine so far; others need an
+adapter here.
 """
 
 from __future__ import annotations
@@ -10,20 +11,24 @@ import os
 import signal
 from collections import deque
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
-from dataclasses import dataclass
 from multiprocessing import get_context
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from deepcontext.errors import EnvironmentProblem, UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from typing import Any
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import Any, Self
 
 T = TypeVar("T")
 Task = TypeVar("Task")
 _PROCESSES: Final = "processes"
 _MOST: Final = 1024
+_MOST_KILLS: Final = 2  # without a result between them
+_KILLED: Final = (
+    "a worker process was killed again and again, perhaps because the memory was exhausted; use fewer "
+    "workers: --engine processes:1"
+)
 
 
 class ThisProcess(Executor):
@@ -39,41 +44,75 @@ class ThisProcess(Executor):
         return future
 
 
-@dataclass(frozen=True, slots=True)
 class Engine:
-    """Where a fold runs.
+    """Runs tasks on an executor, and on another one where a worker was killed.
+
+    Args:
+        make: makes an executor.
+        workers: number of tasks that it runs at once.
 
     Attributes:
-        executor: runs the tasks.
-        workers: number of tasks at once.
+        restarts: how often the executor was replaced.
     """
 
-    executor: Executor
-    workers: int
+    def __init__(self, make: Callable[[], Executor], workers: int) -> None:
+        self.restarts = 0
+        self._make = make
+        self._workers = workers
+        self._executor = make()
 
-    def in_order(self, function: Callable[[Task], T], tasks: Sequence[Task]) -> Iterator[T]:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._executor.shutdown(cancel_futures=True)
+
+    def in_order(self, function: Callable[[Task], T], tasks: Iterable[Task]) -> Iterator[T]:
         """Yield the result of each task, in the order of the tasks.
 
-        Few tasks are under way, because results that wait for an earlier one are held in memory.
+        Few tasks are under way, because results that wait for an earlier one are held in memory. Where
+        a worker is killed, unfinished tasks are run again.
 
         Raises:
-            EnvironmentProblem: a worker process ended.
+            EnvironmentProblem: workers are killed again and again.
         """
-        waiting: deque[Future[T]] = deque()
+        waiting: deque[tuple[Task, Future[T]]] = deque()
         left = deque(tasks)
+        kills = 0
         try:
             while waiting or left:
-                while left and len(waiting) < 2 * self.workers - 1:
-                    waiting.append(self.executor.submit(function, left.popleft()))
-                yield waiting.popleft().result()
-        except BrokenExecutor as error:
-            raise EnvironmentProblem(
-                "a worker process ended in the middle, perhaps because the memory was exhausted; "
-                "use fewer workers: --engine processes:1"
-            ) from error
+                try:
+                    self._submit(function, left, waiting)
+                    result = waiting[0][1].result()
+                except BrokenExecutor as error:
+                    kills += 1
+                    if kills > _MOST_KILLS:
+                        raise EnvironmentProblem(_KILLED) from error
+                    left.extendleft(task for task, _ in reversed(waiting))
+                    waiting.clear()
+                    self._restart()
+                    continue
+                kills = 0
+                waiting.popleft()
+                yield result
         finally:
-            for future in waiting:
+            for _, future in waiting:
                 future.cancel()
+
+    def _submit(
+        self,
+        function: Callable[[Task], T],
+        left: deque[Task],
+        waiting: deque[tuple[Task, Future[T]]],
+    ) -> None:
+        while left and len(waiting) < 2 * self._workers - 1:
+            future = self._executor.submit(function, left[0])
+            waiting.append((left.popleft(), future))
+
+    def _restart(self) -> None:
+        self._executor.shutdown()
+        self._executor = self._make()
+        self.restarts += 1
 
 
 def engine_of(name: str, tasks: int) -> Engine:
@@ -93,11 +132,14 @@ def engine_of(name: str, tasks: int) -> Engine:
         raise UserError(f"'{name}' names no number of processes; N is a number from 1 to {_MOST}")
     workers = min(int(number) if colon else len(os.sched_getaffinity(0)), tasks)
     if workers <= 1:
-        return Engine(ThisProcess(), 1)
-    pool = ProcessPoolExecutor(
+        return Engine(ThisProcess, 1)
+    return Engine(lambda: _processes(workers), workers)
+
+
+def _processes(workers: int) -> Executor:
+    return ProcessPoolExecutor(
         workers, mp_context=get_context("spawn"), initializer=_leave_interrupts_to_the_parent
     )
-    return Engine(pool, workers)
 
 
 def _leave_interrupts_to_the_parent() -> None:
