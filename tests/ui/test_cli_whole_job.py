@@ -13,6 +13,7 @@ import pytest
 from deepcontext.profiler.format import run_directory
 from deepcontext.profiler.model.profile import Profile
 from deepcontext.ui.cli import app
+from deepcontext.ui.cli.open_run import open_profiles
 
 RUN = "job.dcrun"
 TOGETHER = "'job.dcrun' holds the profiles of 3 processes; what follows is its 2 ranks together"
@@ -37,7 +38,7 @@ def files(training_folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
         for rank in range(2)
     ]
     worker = _save(
-        profile, "12-1", rank=1, ranks=2, pid=12, parent_pid=11, process_name="ForkProcess-1"
+        profile, "12-2", rank=1, ranks=2, pid=12, parent_pid=11, process_name="ForkProcess-1"
     )
     return [*ranks, worker]
 
@@ -105,3 +106,26 @@ def test_only_a_run_directory_has_a_default_output(
     for names in ([RUN, RUN], [str(file) for file in files[:2]]):
         assert app.main(["merge", *names]) == 2
         assert "name the profile to write with -o/--output" in capsys.readouterr().err
+
+
+def test_the_page_names_the_processes_by_role(files: list[Path]) -> None:
+    opened = open_profiles([RUN], source_text=True)
+    assert [each.name for each in opened.refresh()] == [
+        "all ranks together",
+        "rank 0 10, 33.3 %",
+        "rank 1 11, 33.3 %",
+        "child 12 of rank 1, 33.3 %",
+    ]
+    changed = Profile.load(files[2])
+    dataclasses.replace(changed, run=dataclasses.replace(changed.run, wall_ns=1)).save(files[2])
+    last = opened.refresh()[-1]
+    assert (last.name, last.profile.run.wall_ns) == ("child 12 of rank 1, 33.3 %", 1)
+
+
+def test_the_page_begins_with_the_busiest_process(files: list[Path]) -> None:
+    for file, cpu_ns in zip(files, (1, 1, 8), strict=True):
+        profile = Profile.load(file)
+        run = dataclasses.replace(profile.run, ranks=0, cpu_user_ns=cpu_ns, cpu_system_ns=0)
+        dataclasses.replace(profile, run=run).save(file)
+    names = [each.name for each in open_profiles([RUN], source_text=True).refresh()]
+    assert names == ["child 12, 80.0 %", "program 10, 10.0 %", "program 11, 10.0 %"]

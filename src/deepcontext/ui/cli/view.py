@@ -10,7 +10,6 @@ import webbrowser
 from typing import TYPE_CHECKING, Final
 
 from deepcontext.ui.cli.command import Command, Parser
-from deepcontext.ui.cli.inputs import files_of
 from deepcontext.ui.cli.output import Output, add_force_option
 
 if TYPE_CHECKING:
@@ -76,9 +75,9 @@ def _port(text: str) -> int:
 
 def _run(arguments: argparse.Namespace) -> int:
     # Imported here, so that `deepcontext profile` starts the program without loading these modules.
-    from deepcontext.ui.web.open_profiles import OpenProfiles  # noqa: PLC0415
+    from deepcontext.ui.cli.open_run import open_profiles  # noqa: PLC0415
 
-    profiles = OpenProfiles.open(files_of(arguments.file), source_text=not arguments.no_source)
+    profiles = open_profiles(arguments.file, source_text=not arguments.no_source)
     if arguments.html is not None:
         return _write_html(profiles, arguments)
     return _serve(profiles, arguments)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
@@ -113,7 +113,8 @@ class OpenProfiles:
         with self._lock:
             for index, opened in enumerate(self._profiles):
                 if opened.path is not None and self._seen(opened) != opened.stamp:
-                    self._profiles[index] = OpenProfile.read(opened.path)
+                    read = OpenProfile.read(opened.path)
+                    self._profiles[index] = replace(read, name=opened.name)
                     self._kept.clear()
             return list(self._profiles)
 
