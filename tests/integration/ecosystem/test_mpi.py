@@ -23,7 +23,9 @@ MPIEXEC = shutil.which("mpiexec.hydra", path=f"{Path(sys.executable).parent}:{os
 @pytest.mark.parametrize("shell", [(), ("/bin/sh", "-c", 'true; "$0" "$@"; true')])
 def test_ranks_of_mpiexec_write_one_run_directory(tmp_path: Path, shell: tuple[str, ...]) -> None:
     assert MPIEXEC is not None
-    (tmp_path / "program.py").write_text("import os; print(os.environ['PMI_RANK'])\n", "utf-8")
+    (tmp_path / "program.py").write_text(
+        "import os; os.write(1, f'{os.environ[\"PMI_RANK\"]}\\n'.encode())\n", "utf-8"
+    )
     for _ in range(2):
         done = subprocess.run(
             [
