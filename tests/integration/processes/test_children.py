@@ -267,6 +267,41 @@ def test_a_profiled_program_may_profile_another(tmp_path: Path) -> None:
     assert (tmp_path / "job.dcprof").exists()
 
 
+ALL = """
+import os, subprocess, sys, deepcontext
+subprocess.run([sys.executable, "-c", "print('plain')"], check=True)
+subprocess.run([sys.executable, "other.py"], check=True)
+subprocess.run(["true"], check=True, preexec_fn=int)
+for end in (sys.exit, os._exit):
+    pid = os.fork()
+    if pid == 0:
+        with deepcontext.scope(f"fork {end.__name__}"): sum(range(2000000))
+        __import__("time").sleep(0.7)
+        end(3)
+    print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"""
+
+
+def test_children_all_records_plain_interpreters_and_bare_forks(tmp_path: Path) -> None:
+    (tmp_path / "queue.py").write_text("print('own queue')", encoding="utf-8")
+    (tmp_path / "other.py").write_text("import queue", encoding="utf-8")
+    done, run_ = run(tmp_path, ALL, "--children", "all")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert sorted(done.stdout.split("\n")) == ["", "3", "3", "own queue", "plain"]
+    found = [Profile.load(path) for path in run_directory.profiles(run_)]
+    assert Counter(each.run.exit_reason for each in found) == {"exit": 4, "snapshot": 1}
+    assert {"fork exit", "fork _exit"} <= scopes(run_).keys()
+
+
+def test_a_child_that_outlives_the_program_runs_on_in_silence(tmp_path: Path) -> None:
+    waits = "import os, time\nwhile os.path.exists('job.dcrun'): time.sleep(0.01)\n"
+    child = f"{waits}import torch\nprint('done')"
+    program = f"import subprocess, sys\nsubprocess.Popen([sys.executable, '-c', {child!r}])\n"
+    done, run_ = run(tmp_path, program)  # waits for the child, which holds standard output
+    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
+    assert not run_.exists()
+
+
 def test_children_none_hides_the_profiler_from_children(tmp_path: Path) -> None:
     program = f"import os\nassert 'PYTHONPATH' not in os.environ\n{CHILD}"
     done, run_ = run(tmp_path, program, "--children", "none")

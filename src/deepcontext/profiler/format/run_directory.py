@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 SUFFIX: Final = ".dcrun"
+_ALL: Final = "all"
 OPTIONS: Final = "options.json"
 HOST_STATE: Final = "job"
 MERGED: Final = "job.dcprof"
@@ -71,6 +72,8 @@ def create(
         launch.mkdir(mode=PRIVATE)
         (launch / shim.name).write_bytes(shim.read_bytes())
         (launch / OPTIONS).write_text(json.dumps(options), encoding="utf-8")
+        if options.get("children") == "all":
+            (launch / _ALL).touch()  # children need not read the options to know
         description = {
             "format": _FORMAT,
             "version": _VERSION,

@@ -88,10 +88,11 @@ exit codes:
     add_force_option(parser)
     parser.option(
         "--children",
-        choices=("frameworks", "none"),
+        choices=("frameworks", "none", "all"),
         default="frameworks",
         help="which processes that the program starts to record: processes that import torch or jax "
-        "(frameworks), or none (default: frameworks)",
+        "(frameworks), none, or all Python processes from their first line, with those of a bare "
+        "os.fork (default: frameworks)",
     )
     parser.option(
         "--ranks",

@@ -98,7 +98,8 @@ def _say_end(options: LaunchOptions, stderr: StandardError) -> bool:
     if not run_directory.profiles(run_):
         _remove_unused(options)
         if not options.quiet:
-            stderr.say("no profile written: no recorded process imported torch or jax")
+            what = "ran Python" if options.children == "all" else "imported torch or jax"
+            stderr.say(f"no profile written: no process that could be recorded {what}")
         return False
     if options.quiet:
         return True

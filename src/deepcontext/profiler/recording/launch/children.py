@@ -2,8 +2,8 @@
 
 A child that is started as a new program (`subprocess`, spawn, a shell) runs
 `children_path/sitecustomize.py`, which starts the session; a child that `multiprocessing` forks starts
-a session when its `Process` starts. A plain `os.fork` stays
-unrecorded, because a daemon or a server may never end.
+a session when its `Process` starts. A plain `os.fork` stays unrecorded, because a daemon or a server may
+never end, unless all children were asked for.
 Invariant: if the profiler fails, the child runs and ends as it does without the profiler.
 """
 
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from deepcontext.profiler.format import run_directory
+from deepcontext.profiler.recording.launch import python_words
 from deepcontext.profiler.recording.launch.chosen_ranks import is_chosen
 from deepcontext.profiler.recording.launch.launchers import is_launcher
 from deepcontext.profiler.recording.launch.missed_children import MissedChildren
@@ -48,14 +49,37 @@ def begin_in_child(
         collectors: makers of the collectors to start, in this order.
         known_modules: names that were in `sys.modules` before the profiler loaded anything.
     """
-    if is_launcher(sys.orig_argv[1:]) or not is_chosen(note.get("ranks", ""), current_rank()):
+    words = sys.orig_argv[1:]
+    if _is_never_recorded(words) or not is_chosen(note.get("ranks", ""), current_rank()):
         return
     try:
         follower = ChildFollower(note, collectors)
         follower.start_session(is_forked=False)
         follower.install()
     finally:
-        hide_shadowed(sys.path[0] if sys.path else "", known_modules)
+        hide_shadowed(_import_folder(words), known_modules)
+
+
+def _is_never_recorded(words: Sequence[str]) -> bool:
+    """Return whether the words after the interpreter start a program that does no work of its own."""
+    _, program = python_words.split(words)
+    match program:
+        case ["-m", "deepcontext", *_]:
+            return True
+        case [script, *_] if script.endswith("/deepcontext"):
+            return True
+    return is_launcher(words)
+
+
+def _import_folder(words: Sequence[str]) -> str:
+    """Return what is or will be first on `sys.path`."""
+    if getattr(sys, "argv", None):  # the interpreter has set both
+        return sys.path[0] if sys.path else ""
+    _, program = python_words.split(words)
+    if not program or program[0] in {"-m", "-c", "-"}:
+        return os.getcwd()  # noqa: PTH109  pathlib's is a wrapper
+    script = os.path.realpath(program[0])
+    return script if os.path.isdir(script) else os.path.dirname(script)  # noqa: PTH112, PTH120
 
 
 def expect_children(session: Session, run: Path) -> None:
@@ -72,6 +96,7 @@ class ChildFollower:
         self._collectors = collectors
         self._run = Path(note["run"])
         self._options = SessionOptions.of(note["session"])
+        self._records_all = note.get("children") == "all"
         self._forked = 0
 
     def install(self) -> None:
@@ -99,11 +124,16 @@ class ChildFollower:
 
     def _after_fork(self) -> None:
         """Register a callback of `multiprocessing`, which never runs in a child that only calls exec."""
+        forked, self._forked = self._forked, 0
+        if forked >= MOST_FORKED_CHILDREN:
+            return
         util = sys.modules.get("multiprocessing.util")
-        is_wanted = any(name in sys.modules for name in FRAMEWORKS)
-        if util is not None and is_wanted and self._forked < MOST_FORKED_CHILDREN:
+        if self._records_all:
+            # This child of `subprocess` only calls `preexec_fn` and then exec.
+            if sys._getframe(1).f_code.co_name != "_execute_child":  # noqa: SLF001
+                self._begin_in_forked_child()
+        elif util is not None and any(name in sys.modules for name in FRAMEWORKS):
             util.register_after_fork(self, ChildFollower._begin_in_forked_child)
-        self._forked = 0
 
     def _begin_in_forked_child(self) -> None:
         try:

@@ -1,4 +1,4 @@
-"""In a child of a profiled program, start recording when the child imports a framework.
+"""In a child of a profiled program, start recording when the child imports a framework, or at once.
 
 A copy of this file is in the run directory's folder `.launch`, the first entry of
 the children's PYTHONPATH. A child that imports no framework pays only for this file and for one
@@ -40,8 +40,11 @@ def _begin(folder: str) -> None:
     try:
         import json  # noqa: PLC0415
 
-        with open(f"{folder}/options.json", encoding="utf-8") as file:  # noqa: PTH123
-            note = json.load(file)
+        try:
+            with open(f"{folder}/options.json", encoding="utf-8") as file:  # noqa: PTH123
+                note = json.load(file)
+        except FileNotFoundError:
+            return  # the program has ended, and nothing had been recorded below it
         try:
             from deepcontext.profiler.recording.launch import children  # noqa: PLC0415
         except ModuleNotFoundError as error:
@@ -69,6 +72,13 @@ sys.path[:] = [entry for entry in sys.path if entry != _folder]
 sys.path_importer_cache.pop(_folder, None)
 # The program itself is recorded from its first line, by the launcher's sitecustomize.
 if "deepcontext.profiler.recording.session" not in sys.modules:
-    sys.meta_path.insert(0, _FrameworkWatch(_folder))
+    # `run_directory.py` writes this file for --children all. The resource tracker and the fork server
+    # of `multiprocessing` do no work of their own.
+    if os.access(f"{_folder}/all", os.F_OK) and not any(
+        word.startswith("from multiprocessing.") for word in sys.orig_argv
+    ):
+        _begin(_folder)
+    else:
+        sys.meta_path.insert(0, _FrameworkWatch(_folder))
 del sys.modules[__name__]
 __import__("sitecustomize")
