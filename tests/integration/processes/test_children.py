@@ -125,8 +125,10 @@ def test_children_that_use_a_framework_have_profiles(tmp_path: Path) -> None:
     }
     for profile in found.values():
         assert profile.run.exit_reason == "exit"
-        # On a busy machine a sample may have no line, which is a note.
-        assert not [note for note in profile.trust.notes if "recorded" in note or "error" in note]
+        # On a busy machine a sample may have no line, which is a note, and the two children without a
+        # profile live long enough to be noticed.
+        notes = [note for note in profile.trust.notes if not note.startswith("not recorded: ")]
+        assert not [note for note in notes if "recorded" in note or "error" in note]
         assert profile.query().name("aten::sum").total("host_time_ns") > 0
     assert found["fork"].run.process_name == "ForkProcess-1"
     assert found["subprocess"].run.parent_pid == found["program"].run.pid
