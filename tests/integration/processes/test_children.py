@@ -319,10 +319,12 @@ def test_a_profile_that_the_user_keeps_in_a_run_directory_stays(tmp_path: Path) 
     elsewhere.mkdir()
     linked = elsewhere / first.name
     linked.write_bytes(first.read_bytes())
+    (elsewhere / "job").write_text("mine", encoding="utf-8")
     (tmp_path / "job.dcrun" / "link").symlink_to(elsewhere)
     run(tmp_path, "print('ran')\n", *AS_RUN)
     assert best.exists()
     assert linked.exists()
+    assert (elsewhere / "job").exists()
     assert not first.exists()
 
 
@@ -342,6 +344,44 @@ def test_forked_children_beyond_the_ceiling_are_told(tmp_path: Path) -> None:
     assert len(found) == 1 + 64
     (note,) = [note for note in found[0].trust.notes if "not recorded" in note]
     assert note.startswith("3 forked child processes")
+
+
+def test_children_of_a_host_beyond_the_ceiling_run_unrecorded_and_are_told(tmp_path: Path) -> None:
+    program = (
+        "import multiprocessing, pathlib, torch\n"
+        "from deepcontext.profiler.format import run_directory\n"
+        "for _ in range(511): assert run_directory.claim(pathlib.Path('job.dcrun'))\n"
+        "context = multiprocessing.get_context('fork')\n"
+        "for _ in range(3):\n"
+        "    child = context.Process(target=int)\n"
+        "    child.start()\n"
+        "    child.join()\n"
+        "    assert child.exitcode == 0\n"
+    )
+    done, run_ = run(tmp_path, program, "--cpu-rate", "0", "--no-memory")
+    assert (done.returncode, done.stderr) == (0, "")
+    told = "2 processes (2 more were not recorded: 512 children of a host are)"
+    assert run_directory.count_text(run_) == f"profiles of {told}"
+    report = subprocess.run(
+        [sys.executable, "-m", "deepcontext", "report", str(run_)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert f"holds the profiles of {told}; what follows" in report.stderr
+    done, _ = run(tmp_path, CHILD, "--cpu-rate", "0", "--no-memory")
+    assert run_directory.count_text(run_) == "profiles of 2 processes"
+
+
+def test_children_that_ask_at_once_are_counted_exactly(tmp_path: Path) -> None:
+    children = []
+    for _ in range(8):
+        child = os.fork()
+        if child == 0:
+            os._exit(sum(run_directory.claim(tmp_path) for _ in range(80)))
+        children.append(child)
+    assert sum(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children) == 512
+    assert run_directory.left_out_text(tmp_path).startswith(" (128 more")
 
 
 def test_merging_a_run_leaves_out_what_is_no_rank(tmp_path: Path) -> None:

@@ -167,6 +167,7 @@ def _refresh(run: Path, content: Content) -> None:
 
 
 def _remove_profiles(folder: Path) -> None:
+    (folder / run_directory.STARTED).unlink(missing_ok=True)
     for path in folder.glob("*.dcprof"):
         # The user may keep a profile there under another name.
         if _WRITER.fullmatch(path.stem):

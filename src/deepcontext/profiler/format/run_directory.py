@@ -5,6 +5,7 @@
                                  the program's own profile while that is beside the directory
       .launch/                   on PYTHONPATH of the children: sitecustomize.py, options.json
       HOST/PID-START.dcprof      HOST without characters that are special in a shell or a path
+      HOST/started               a byte for each child that began to record, or would have; see `claim`
       job.dcprof                 all ranks together, if `deepcontext merge` wrote it
       HOST/rankN-PID-START.dcprof, HOST/job      of ranks that were started one by one (`host_folder.py`)
 
@@ -30,6 +31,9 @@ SUFFIX: Final = ".dcrun"
 _ALL: Final = "all"
 OPTIONS: Final = "options.json"
 HOST_STATE: Final = "job"
+STARTED: Final = "started"
+# Children of one host that have a profile: some 100 MB, and a few seconds to read.
+MOST_CHILDREN: Final = 512
 MERGED: Final = "job.dcprof"
 PRIVATE: Final = 0o700
 _JOB: Final = "job.json"
@@ -127,6 +131,32 @@ def profile_path(run: Path, start_ns: int | None = None) -> Path:
     return folder / f"{os.getpid():07}-{start_ms:x}.dcprof"
 
 
+def claim(run: Path) -> bool:
+    """Return whether this child may record: only the first `MOST_CHILDREN` of a host do.
+
+    Each child asks once. Its number is where the byte ends that it appends; the kernel gives no two
+    processes of a host the same place.
+    """
+    folder = _host_folder(run)
+    folder.mkdir(mode=PRIVATE, exist_ok=True)
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+    descriptor = os.open(folder / STARTED, flags, 0o600)
+    try:
+        os.write(descriptor, b".")
+        return os.lseek(descriptor, 0, os.SEEK_CUR) <= MOST_CHILDREN
+    finally:
+        os.close(descriptor)
+
+
+def left_out_text(run: Path) -> str:
+    """Return what to say of children beyond `MOST_CHILDREN`, "" if there are none."""
+    counts = (path.stat().st_size - MOST_CHILDREN for path in run.glob(f"*/{STARTED}"))
+    count = sum(max(count, 0) for count in counts)
+    if not count:
+        return ""
+    return f" ({count} more were not recorded: {MOST_CHILDREN} children of a host are)"
+
+
 def profiles(run: Path) -> list[Path]:
     """Return the profiles of a run, ordered by the start of recording.
 
@@ -143,9 +173,9 @@ def profiles(run: Path) -> list[Path]:
 
 
 def count_text(run: Path) -> str:
-    """Return ``profiles of 3 processes``."""
+    """Return ``profiles of 3 processes``, and how many were not recorded."""
     count = len(profiles(run))
-    return f"profiles of {count} process{'es' * (count != 1)}"
+    return f"profiles of {count} process{'es' * (count != 1)}{left_out_text(run)}"
 
 
 def is_used(run: Path) -> bool:
@@ -237,9 +267,11 @@ def _clear(path: Path) -> None:
     _remove_launch_folder(path)
     for name in (_JOB, MERGED):
         (path / name).unlink(missing_ok=True)
-    for folder in (each for each in entries if each.is_dir() and each.name != _LAUNCH):
+    folders = (each for each in entries if each.is_dir() and not each.is_symlink())
+    for folder in (each for each in folders if each.name != _LAUNCH):
         with contextlib.suppress(OSError):  # the user keeps files there
-            (folder / HOST_STATE).unlink(missing_ok=True)
+            for name in (HOST_STATE, STARTED):
+                (folder / name).unlink(missing_ok=True)
             folder.rmdir()
 
 

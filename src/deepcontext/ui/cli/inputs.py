@@ -67,7 +67,8 @@ def chosen_of(profiles: Sequence[Profile], name: str, *, process: str | None = N
             print(f"[deepcontext] {what}", file=sys.stderr)
         what = f"process {chosen.run.pid}, which used the processor most ('{chosen.source}')"
     print(
-        f"[deepcontext] '{name}' holds the profiles of {len(profiles)} processes; what follows is {what}",
+        f"[deepcontext] '{name}' holds the profiles of {len(profiles)} processes"
+        f"{run_directory.left_out_text(Path(name))}; what follows is {what}",
         file=sys.stderr,
     )
     return chosen

@@ -104,11 +104,11 @@ class ChildFollower:
         os.register_at_fork(after_in_parent=self._count, after_in_child=self._after_fork)
 
     def start_session(self, *, is_forked: bool) -> None:
-        """Start the session of this process, unless a session is running."""
+        """Start the session of this process, unless one is running or too many children have one."""
         import deepcontext  # noqa: PLC0415
 
         manager = deepcontext._MANAGER  # noqa: SLF001  one package
-        if manager.session is not None:
+        if manager.session is not None or not run_directory.claim(self._run):
             return
         makers = [
             make
