@@ -31,9 +31,12 @@ uint8_t *BufferQueue::take(bool beyond_limit) {
   if (allocated_bytes_ + buffer_bytes_ > limit_bytes_ && !beyond_limit) {
     return nullptr;
   }
-  void *buffer = std::aligned_alloc(kAlignment, buffer_bytes_);
-  allocated_bytes_ += buffer ? buffer_bytes_ : 0;
-  return static_cast<uint8_t *>(buffer);
+  auto *buffer = static_cast<uint8_t *>(std::aligned_alloc(kAlignment, buffer_bytes_));
+  if (buffer) {
+    own_[buffer] = buffer_bytes_;
+    allocated_bytes_ += buffer_bytes_;
+  }
+  return buffer;
 }
 
 void BufferQueue::put(const FilledBuffer &buffer) {
@@ -55,13 +58,23 @@ void BufferQueue::discard(const FilledBuffer &buffer) {
 }
 
 void BufferQueue::release(const FilledBuffer &buffer) {
-  std::free(buffer.data);
-  allocated_bytes_ -= std::min(allocated_bytes_, buffer.bytes);
+  if (own_.count(buffer.data)) {
+    freeOwn(buffer.data);
+  } else {
+    foreign_.fetch_add(1, std::memory_order_relaxed);
+  }
+}
+
+void BufferQueue::freeOwn(uint8_t *buffer) {
+  auto known = own_.find(buffer);
+  allocated_bytes_ -= known->second;
+  own_.erase(known);
+  std::free(buffer);
 }
 
 /// A buffer that the vendor kept since an earlier session may have another size.
 void BufferQueue::recycle(const FilledBuffer &buffer) {
-  if (buffer.bytes == buffer_bytes_) {
+  if (buffer.bytes == buffer_bytes_ && own_.count(buffer.data)) {
     free_.push_back(buffer.data);
   } else {
     release(buffer);
@@ -120,8 +133,7 @@ void BufferQueue::stop() {
     recycle(buffer);
   }
   for (uint8_t *buffer : free_) {
-    std::free(buffer);
-    allocated_bytes_ -= buffer_bytes_;
+    freeOwn(buffer);
   }
   free_.clear();
 }

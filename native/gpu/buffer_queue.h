@@ -1,5 +1,6 @@
 #pragma once
 // Activity buffers between the vendor's thread and the profiler's.
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -7,6 +8,7 @@
 #include <functional>
 #include <mutex>
 #include <thread>
+#include <unordered_map>
 #include <vector>
 
 namespace deepcontext::gpu {
@@ -40,6 +42,9 @@ public:
 
   /// Free a buffer that came back when no session reads it.
   void discard(const FilledBuffer &buffer);
+  /// Buffers that came back and that another tool had handed out. They are read, because their
+  /// records are of this process, and left alone.
+  uint64_t foreign() const { return foreign_.load(std::memory_order_relaxed); }
 
   void beforeFork();
   void afterFork(); // in parent and child
@@ -48,6 +53,7 @@ private:
   void run();
   void release(const FilledBuffer &buffer);
   void recycle(const FilledBuffer &buffer);
+  void freeOwn(uint8_t *buffer);
   void startThread();
   void endThread(std::unique_lock<std::mutex> &lock);
 
@@ -63,6 +69,8 @@ private:
   size_t buffer_bytes_ = 4u << 20;
   size_t limit_bytes_ = 64u << 20;
   size_t allocated_bytes_ = 0;
+  std::unordered_map<uint8_t *, size_t> own_; // bytes of each buffer that was allocated here
+  std::atomic<uint64_t> foreign_{0};
 };
 
 } // namespace deepcontext::gpu

@@ -59,13 +59,15 @@ void Collector::beginAttribution() {
   counted_at_ = std::chrono::steady_clock::now();
 }
 
-void Collector::noteDueLaunches() {
+bool Collector::noteDueLaunches() {
   auto now = std::chrono::steady_clock::now();
-  if (std::chrono::duration<double>(now - counted_at_).count() >= options_.backlog_s) {
-    due_launches_.store(next_due_launches_);
-    next_due_launches_ = calls_.launches();
-    counted_at_ = now;
+  if (std::chrono::duration<double>(now - counted_at_).count() < options_.backlog_s) {
+    return false;
   }
+  due_launches_.store(next_due_launches_);
+  next_due_launches_ = calls_.launches();
+  counted_at_ = now;
+  return true;
 }
 
 uint64_t Collector::overdueLaunches() {

@@ -67,8 +67,9 @@ protected:
   /// Attribute pending records and write them to the tree.
   void publish(bool is_final);
   void beginAttribution();
-  /// Remember how many launches there are now; called by each flush.
-  void noteDueLaunches();
+  /// Remember how many launches there are now; called by each flush. True once in `backlog_s`, when
+  /// the launches that are due were counted.
+  bool noteDueLaunches();
   /// Launches so old that a record is due, and that have left none.
   uint64_t overdueLaunches();
   /// Ordinals of the devices that this session has records of.

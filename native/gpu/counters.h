@@ -23,6 +23,8 @@ struct Counters {
   std::atomic<uint64_t> buffers{0};
   std::atomic<uint64_t> broken_buffers{0};
   std::atomic<uint64_t> declined_buffers{0}; // any thread
+  std::atomic<uint64_t> early_flushes{0};    // any thread
+  std::atomic<uint64_t> forced_flushes{0};   // while the program runs
   std::atomic<uint64_t> overhead_ns{0};      // as the vendor reports it
   std::atomic<uint64_t> late_idle_ns{0};     // busy time that came after its gap was counted
 
@@ -52,6 +54,8 @@ struct Counters {
         {"buffers", &buffers},
         {"broken_buffers", &broken_buffers},
         {"declined_buffers", &declined_buffers},
+        {"early_flushes", &early_flushes},
+        {"forced_flushes", &forced_flushes},
         {"overhead_ns", &overhead_ns},
         {"late_idle_ns", &late_idle_ns}};
     for (const auto &[name, counter] : all) {

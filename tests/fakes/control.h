@@ -75,11 +75,16 @@ void fake_load_module();
 void fake_stall(const char *kernel, const char *reason, uint32_t samples, uint32_t line);
 /// Another tool registers its buffers over the ones registered: records go to it from now on.
 void fake_take_over();
+/// The other tool registers the buffers again that it replaced; its own are still being filled.
+void fake_give_back();
+/// Each buffer holds a record that is not complete: only a forced flush hands it over.
+void fake_hold_incomplete(int is_incomplete);
 /// Destroy the context; the next call makes a new one.
 void fake_destroy_context();
 
 /// launched, delivered, dropped (records); callbacks made; buffers_out (at the library); subscribed;
 /// services (enabled kinds of records and callbacks, sampled contexts); misuses (calls that the
-/// interface forbids); device_pool_limit (buffers that CUPTI may take on the device).
+/// interface forbids); device_pool_limit (buffers that CUPTI may take on the device);
+/// hanging (calls that take the time a test gave them).
 uint64_t fake_count(const char *what);
 }

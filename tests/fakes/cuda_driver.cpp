@@ -11,7 +11,16 @@ thread_local std::vector<void *> t_contexts;
 /// Where cuCtxSynchronize goes on: the fake CUPTI of the same test.
 FAKE_API void fake_set_synchronize(void (*synchronize)(uint64_t)) { g_synchronize = synchronize; }
 
-FAKE_API int cuInit(unsigned) { return 0; }
+FAKE_API int cuInit(unsigned) {
+  if (fake::faultOfEnvironment("cuInit") < 0) {
+    std::abort(); // a driver that crashes
+  }
+  return fake::faultOfEnvironment("cuInit");
+}
+FAKE_API int cuDeviceGetCount(int *count) {
+  *count = fake::faultOfEnvironment("devices") ? 0 : static_cast<int>(fake::kDevices);
+  return 0;
+}
 FAKE_API int cuDriverGetVersion(int *version) {
   *version = 13000;
   return 0;

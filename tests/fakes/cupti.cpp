@@ -12,6 +12,9 @@ namespace {
 
 /// As CUPTI 13.3 and 13.5: without a client they follow a null pointer.
 void reportDropped(size_t *count) {
+  if (state().device.has_faults) {
+    state().device.fault("cuptiActivityGetNumDroppedRecords");
+  }
   if (std::lock_guard<std::mutex> lock(state().mutex); !state().subscription) {
     std::fputs("fake CUPTI: dropped records are asked for after the unsubscribe\n", stderr);
     std::abort();
@@ -81,6 +84,9 @@ FAKE_API int cuptiGetTimestamp_v2(void *subscriber, uint64_t *now) {
 }
 
 FAKE_API int cuptiSubscribe(void **subscriber, abi::Callback callback, void *user) {
+  if (int code = fake::faultOfEnvironment("cuptiSubscribe")) {
+    return code;
+  }
   FAIL_IF_ASKED("cuptiSubscribe");
   State &s = state();
   std::lock_guard<std::mutex> lock(s.mutex);
@@ -190,8 +196,11 @@ FAKE_API int cuptiActivityGetNumDroppedRecords_v2(void *, void *, uint32_t, size
   return abi::kSuccess;
 }
 
-FAKE_API int cuptiActivityFlushAll(uint32_t) {
+FAKE_API int cuptiActivityFlushAll(uint32_t flags) {
   FAIL_IF_ASKED("cuptiActivityFlushAll");
+  if (state().is_incomplete && flags != abi::kFlushForced) {
+    return abi::kSuccess;
+  }
   std::map<std::thread::id, Buffer> buffers;
   {
     std::lock_guard<std::mutex> lock(state().mutex);

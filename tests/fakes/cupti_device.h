@@ -65,6 +65,9 @@ struct State {
   std::atomic<uint64_t> broken_captures{0}; // the context was waited for meanwhile
   std::atomic<uint64_t> buffers_out{0};
   std::atomic<uint64_t> most_records{0}; // in a buffer; 0 for as many as fit
+  std::atomic<bool> is_incomplete{false}; // each buffer has a record without its times
+  abi::BufferRequested replaced_requested = nullptr; // by fake_take_over
+  abi::BufferCompleted replaced_completed = nullptr;
   bool is_holding = false;
   std::vector<Buffer> held; // complete, and not handed back yet
   std::atomic<uint64_t> dropped_told{0}; // to the client

@@ -45,6 +45,7 @@ FAKE_API void fake_reset() {
   s.buffers.clear();
   s.held.clear();
   s.is_holding = false;
+  s.is_incomplete = false;
   s.most_records = 0;
   s.buffers_out = 0;
   s.capturing.clear();
@@ -64,6 +65,7 @@ FAKE_API void fake_fail(const char *function, int code) {
 FAKE_API void fake_hang(const char *function, uint64_t ns) {
   std::lock_guard<std::mutex> lock(state().device.mutex);
   state().device.hangs[function] = ns;
+  state().device.has_faults = true;
 }
 FAKE_API void fake_hold(const char *tool, int is_sharing) {
   std::lock_guard<std::mutex> lock(state().mutex);
@@ -278,13 +280,26 @@ FAKE_API void fake_take_over() {
   static auto *const mine = new std::vector<std::vector<uint8_t>>(); // the other tool's buffers
   cuptiActivityFlushAll(0);
   std::lock_guard<std::mutex> lock(state().mutex);
+  constexpr size_t kOffset = 64; // so that no one else can free it
+  state().replaced_requested = state().requested;
+  state().replaced_completed = state().completed;
   state().requested = [](uint8_t **buffer, size_t *bytes, size_t *most) {
-    mine->emplace_back(1u << 16);
-    *buffer = mine->back().data();
-    *bytes = mine->back().size();
+    mine->emplace_back((1u << 16) + kOffset);
+    *buffer = mine->back().data() + kOffset;
+    *bytes = 1u << 16;
     *most = 0;
   };
   state().completed = [](void *, uint32_t, uint8_t *, size_t, size_t) {};
+}
+
+FAKE_API void fake_give_back() {
+  std::lock_guard<std::mutex> lock(state().mutex);
+  state().requested = state().replaced_requested;
+  state().completed = state().replaced_completed;
+}
+
+FAKE_API void fake_hold_incomplete(int is_incomplete) {
+  state().is_incomplete = is_incomplete != 0;
 }
 
 FAKE_API void fake_destroy_context() {
@@ -315,6 +330,9 @@ FAKE_API uint64_t fake_count(const char *name) {
   }
   if (what == "misuses") {
     return fake::stallMisuses() + s.broken_captures;
+  }
+  if (what == "hanging") {
+    return s.device.hanging;
   }
   if (what == "device_pool_limit") {
     return s.device_pool_limit;

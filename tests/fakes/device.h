@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <ctime>
 #include <map>
 #include <mutex>
@@ -44,6 +45,15 @@ struct Work {
   uint32_t grid = t_grid;
   uint32_t block = t_block;
 };
+
+/// The result of a function that $FAKE_FAULTS ("cuInit=100,cuptiSubscribe=15") asks for, for programs
+/// that a test cannot call into; 0 for none.
+inline int faultOfEnvironment(const std::string &function) {
+  const char *given = std::getenv("FAKE_FAULTS");
+  std::string faults = given ? given : "";
+  size_t found = faults.find(function + "=");
+  return found == std::string::npos ? 0 : std::atoi(faults.c_str() + found + function.size() + 1);
+}
 
 inline uint64_t nowNs() {
   timespec now;
@@ -103,7 +113,9 @@ public:
       code = fault == faults.end() ? 0 : fault->second;
     }
     if (hang_ns) {
+      ++hanging;
       usleep(static_cast<useconds_t>(hang_ns / 1000));
+      --hanging;
     }
     return code;
   }
@@ -130,6 +142,7 @@ public:
   uint32_t next_graph = 1;
   uint64_t next_node = 1;
   std::atomic<uint64_t> launched{0}, delivered{0}, dropped{0}, callbacks{0};
+  std::atomic<uint64_t> hanging{0};   // calls that take their time now
   std::atomic<uint64_t> drop_next{0}; // records that the library will lose
 
 private:

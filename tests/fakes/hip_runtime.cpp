@@ -22,6 +22,12 @@ FAKE_API int fake_was_waited_for(int device) {
   return g_waited_for.count(device) != 0;
 }
 
+FAKE_API int hipInit(unsigned) { return fake::faultOfEnvironment("hipInit"); }
+FAKE_API int hipGetDeviceCount(int *count) {
+  *count = fake::faultOfEnvironment("devices") ? 0 : static_cast<int>(fake::kDevices);
+  return 0;
+}
+
 FAKE_API int hipSetDevice(int device) {
   if (device < 0 || device >= static_cast<int>(fake::kDevices)) {
     return 101;

@@ -258,6 +258,14 @@ class FakeGpu:
         """Let another tool have the records from now on."""
         self._library.fake_take_over()
 
+    def give_back(self) -> None:
+        """Let the tool that has the records register the buffers again that it replaced."""
+        self._library.fake_give_back()
+
+    def hold_incomplete(self, *, holding: bool) -> None:
+        """Let every buffer hold a record without its times; only a forced flush hands it over."""
+        self._library.fake_hold_incomplete(int(holding))
+
     def destroy_context(self) -> None:
         """Destroy the device's context; the next call makes a new one."""
         self._library.fake_destroy_context()

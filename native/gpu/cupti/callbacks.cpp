@@ -82,6 +82,7 @@ void CuptiCollector::noteLaunch(const abi::cupti::CallbackData &call) {
   } else {
     calls_.noteLaunch(call.correlation);
   }
+  early_flush_.noteLaunch(call.correlation);
 }
 
 void CuptiCollector::endLaunch(const abi::cupti::CallbackData &call) {
@@ -192,23 +193,28 @@ void CuptiCollector::onBufferRequestedV2(uint8_t **buffer, size_t *bytes, size_t
 void CuptiCollector::onBufferCompleted(void *context, uint32_t stream, uint8_t *buffer,
                                        size_t bytes, size_t valid_bytes) {
   CuptiCollector &self = instance();
-  self.countDropped(context, stream);
   self.takeBack({buffer, bytes, valid_bytes});
+  self.countDropped(context, stream);
 }
 
 void CuptiCollector::onBufferCompletedV2(uint8_t *buffer, size_t bytes, size_t valid_bytes,
                                          void *) {
   CuptiCollector &self = instance();
-  self.countDropped(nullptr, 0);
   self.takeBack({buffer, bytes, valid_bytes});
+  self.countDropped(nullptr, 0);
 }
 
 void CuptiCollector::countDropped(void *context, uint32_t stream) {
   // A buffer may be completed after the unsubscribe. Without a subscriber, releases 13.3 and 13.5
   // dereference a null pointer where CUPTI was never initialised, for example without a device.
-  if (!isRunning()) {
-    return;
+  asking_.fetch_add(1); // before `is_running_` is read, so that stop() waits for this thread
+  if (is_running_.load()) {
+    askForDropped(context, stream);
   }
+  asking_.fetch_sub(1);
+}
+
+void CuptiCollector::askForDropped(void *context, uint32_t stream) {
   size_t dropped = 0;
   Result result =
       is_second_family_

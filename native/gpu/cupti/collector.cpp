@@ -1,5 +1,8 @@
 #include "gpu/cupti/collector.h"
 
+#include <chrono>
+#include <thread>
+
 #include "core/guard.h"
 #include "core/interner.h"
 #include "gpu/deadline.h"
@@ -59,6 +62,11 @@ std::string CuptiCollector::start(const Libraries &libraries, const CollectorOpt
   if (!reason.empty()) {
     return reason;
   }
+  early_flush_.begin([] {
+    CuptiCollector &self = instance();
+    Counters::bumpShared(self.attribution_.counters.early_flushes);
+    self.library_.ActivityFlushAll(0);
+  });
   is_running_.store(true);
   Result result = abi::cupti::kSuccess;
   reason = enable(&result);
@@ -233,10 +241,41 @@ std::string CuptiCollector::flush() {
   if (!buffers_.waitUntilRead(options_.deadline_s) && problem.empty()) {
     problem = "activity buffers were not read in time";
   }
-  noteDueLaunches();
+  if (noteDueLaunches() && overdueLaunches() > 0) {
+    problem = joined(problem, forceFlush());
+  }
   noteStalls(false);
   publish(false);
   return problem;
+}
+
+/// Fetch the records of old launches from buffers that hold incomplete records, too. The incomplete
+/// ones come without times.
+std::string CuptiCollector::forceFlush() {
+  Counters::bumpShared(attribution_.counters.forced_flushes);
+  std::string problem =
+      callWithDeadline("cuptiActivityFlushAll", [](CuptiCollector &self, Result *result) {
+        *result = self.library_.ActivityFlushAll(abi::cupti::kFlushForced);
+      });
+  buffers_.waitUntilRead(options_.deadline_s);
+  return problem;
+}
+
+/// Wait for calls of CUPTI that the profiler's threads are in, before the subscription ends. After
+/// one that does not return, CUPTI is not called again.
+std::string CuptiCollector::awaitOwnCalls() {
+  bool is_done = early_flush_.end(options_.deadline_s);
+  auto until =
+      std::chrono::steady_clock::now() + std::chrono::duration<double>(options_.deadline_s);
+  while (asking_.load() > 0 && std::chrono::steady_clock::now() < until) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  if ((is_done && asking_.load() == 0) || is_stuck_.load()) {
+    return "";
+  }
+  is_stuck_.store(true);
+  return "a call of CUPTI did not return within " +
+         std::to_string(static_cast<int>(options_.deadline_s)) + " s; CUPTI is not called again";
 }
 
 std::string CuptiCollector::stop() {
@@ -258,6 +297,7 @@ std::string CuptiCollector::stop() {
   problem = joined(problem, flushing);
   buffers_.waitUntilRead(options_.deadline_s); // before unsubscribing, which reading needs
   is_running_.store(false);
+  problem = joined(problem, awaitOwnCalls());
   std::string ending =
       callWithDeadline("cuptiUnsubscribe", [](CuptiCollector &self, Result *) { self.disable(); });
   problem = joined(problem, ending);
@@ -330,6 +370,7 @@ void CuptiCollector::addFigures(std::map<std::string, uint64_t> &figures) {
   figures["version"] = library_.version;
   figures["graph_nodes_known"] = attribution_.graphs.size();
   figures["is_shared"] = is_second_family_;
+  figures["foreign_buffers"] = buffers_.foreign();
   bool has_stalls = options_.with_stalls;
   figures["stall_samples"] = has_stalls ? stalls_.samples() : 0;
   figures["stall_samples_dropped"] = has_stalls ? stalls_.dropped() : 0;

@@ -9,6 +9,7 @@
 #include "gpu/collector.h"
 #include "gpu/cupti/calls.h"
 #include "gpu/cupti/device_pool.h"
+#include "gpu/cupti/early_flush.h"
 #include "gpu/cupti/library.h"
 #include "gpu/cupti/stall_sampler.h"
 #include "gpu/kernel_names.h"
@@ -44,6 +45,8 @@ private:
   void enableCallbacks();
   void startStalls();
   void noteStalls(bool is_final);
+  std::string forceFlush();
+  std::string awaitOwnCalls();
   void disable();
   void synchronizeContexts();
   std::string callWithDeadline(const char *what, void (*work)(CuptiCollector &, Result *));
@@ -66,6 +69,7 @@ private:
   void onGraphNode(uint32_t id, const abi::cupti::GraphData &graph);
   void seeContext(void *context);
   void countDropped(void *context, uint32_t stream);
+  void askForDropped(void *context, uint32_t stream);
   void takeBack(const FilledBuffer &buffer);
 
   // -- the draining thread
@@ -78,12 +82,14 @@ private:
   CallTable driver_calls_;
   BufferQueue buffers_;
   DevicePool device_pool_;
+  EarlyFlush early_flush_;
   KernelNames names_;
   StallSampler stalls_{library_, attribution_.stalls};
   std::vector<uint32_t> kinds_; // enabled
   abi::cupti::Subscriber subscriber_ = nullptr;
   bool is_second_family_ = false; // uses the functions of CUPTI that several tools may share
   std::atomic<bool> is_running_{false};
+  std::atomic<uint32_t> asking_{0}; // threads that ask CUPTI for dropped records
   std::atomic<void *> last_context_{nullptr};
   std::atomic<uint64_t> contexts_age_{1}; // rises when a context is destroyed
   std::atomic<uint32_t> captures_{0};     // streams capturing a graph

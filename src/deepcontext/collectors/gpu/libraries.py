@@ -26,6 +26,9 @@ HIP_VARIABLE: Final = "DEEPCONTEXT_LIBHIP"
 
 _CUDA_MAJORS: Final = (13, 12, 11)
 _NVIDIA_DRIVER_SIGNS: Final = ("/proc/driver/nvidia/version", "/dev/nvidiactl", "/dev/dxg")
+# libcuda makes these where they are missing, when root loads it.
+_NVIDIA_NODES: Final = ("/dev/nvidiactl", "/dev/nvidia-uvm")
+_WINDOWS_NODE: Final = "/dev/dxg"  # of the Windows Subsystem for Linux, which has no others
 _AMD_DRIVER_SIGNS: Final = ("/dev/kfd",)
 
 
@@ -54,6 +57,13 @@ def has_nvidia_driver() -> bool:
 def has_amd_driver() -> bool:
     """Return whether the kernel driver of AMD GPUs is there; loads nothing."""
     return HIP_VARIABLE in os.environ or any(Path(sign).exists() for sign in _AMD_DRIVER_SIGNS)
+
+
+def missing_nvidia_nodes() -> list[str]:
+    """Return the device nodes that loading the driver's library would make; loads nothing."""
+    if CUDA_DRIVER_VARIABLE in os.environ or Path(_WINDOWS_NODE).exists():
+        return []
+    return [node for node in _NVIDIA_NODES if not Path(node).exists()]
 
 
 def cuda_driver() -> str:

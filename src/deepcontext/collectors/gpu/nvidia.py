@@ -17,7 +17,12 @@ from deepcontext.collectors.gpu.collection import (
     is_mapped,
     torch_build,
 )
-from deepcontext.collectors.gpu.libraries import cuda_driver, find_cupti, has_nvidia_driver
+from deepcontext.collectors.gpu.libraries import (
+    cuda_driver,
+    find_cupti,
+    has_nvidia_driver,
+    missing_nvidia_nodes,
+)
 from deepcontext.collectors.gpu.metrics import GPU_METRICS
 from deepcontext.profiler.recording.collector import Availability
 from deepcontext.profiler.recording.options import SessionOptions
@@ -31,6 +36,11 @@ if TYPE_CHECKING:
 
 _NO_DRIVER = (
     "no NVIDIA driver on this machine (no /proc/driver/nvidia, /dev/nvidiactl or /dev/dxg); in a "
+    "container, give it the GPU, for example with 'docker run --gpus all'"
+)
+_NO_NODES = (
+    "the driver is not tried, because loading its library as root would make the missing device "
+    "nodes ({}); run 'nvidia-smi' and, for /dev/nvidia-uvm, 'nvidia-modprobe -u' once; in a "
     "container, give it the GPU, for example with 'docker run --gpus all'"
 )
 _WAITED_IN_VAIN = "the program loaded no framework that uses NVIDIA GPUs"
@@ -54,11 +64,19 @@ class NvidiaGpu:
         """Say which CUPTI can be loaded, or what is missing."""
         if not has_nvidia_driver():
             return Availability(available=False, reason=_NO_DRIVER)
+        if missing := missing_nvidia_nodes():
+            return Availability(available=False, reason=_NO_NODES.format(", ".join(missing)))
         cupti = find_cupti()
         version, reason = _native.gpu_probe("cupti", cupti.path, cuda_driver())
         if reason:
             return Availability(available=False, reason=reason)
-        found = f"CUPTI {version} from {cupti.origin} ({cupti.path})"
+        from deepcontext.collectors.gpu.trial import try_nvidia  # noqa: PLC0415  doctor only
+
+        trial = try_nvidia(cupti.path, cuda_driver())
+        if trial.reason:
+            return Availability(available=False, reason=trial.reason)
+        devices = f"{trial.devices} GPU{'s' * (trial.devices > 1)}"
+        found = f"{devices}, CUPTI {version} from {cupti.origin} ({cupti.path})"
         extras = [text for text in (cupti.warning, _restriction()) if text]
         collected = "kernels, copies, memsets, graphs, waiting and idle time"
         return Availability(available=True, reason="; ".join([f"{found}: {collected}", *extras]))

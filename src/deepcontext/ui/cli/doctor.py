@@ -175,10 +175,29 @@ def check_gpu() -> list[Check]:
     """Return which vendor libraries the dynamic linker finds."""
     checks = []
     for name, files in GPU_LIBRARIES:
+        obstacle = _obstacle() if files[0].startswith("libcuda.") else ""
+        if obstacle:
+            detail = f"{' or '.join(files)} not loaded: {obstacle}"
+            checks.append(Check("gpu libraries", name, is_available=False, detail=detail))
+            continue
         found = next((file for file in files if _can_load(file)), None)
         detail = found or f"no {' or '.join(files)} on the library path"
         checks.append(Check("gpu libraries", name, found is not None, detail))
     return checks
+
+
+def _obstacle() -> str:
+    """Return why NVIDIA's driver must not be loaded; "" where it may be.
+
+    As root, the driver's library would make device nodes that are missing.
+    """
+    try:
+        from deepcontext.collectors.gpu.libraries import (  # noqa: PLC0415  needs the native core
+            missing_nvidia_nodes,
+        )
+    except ImportError:
+        return "the native core cannot be loaded"
+    return "the driver has no device nodes here" if missing_nvidia_nodes() else ""
 
 
 def _can_load(file: str) -> bool:

@@ -1,0 +1,65 @@
+"""The program that `trial` runs: one vendor's driver, asked through ctypes. Prints one JSON object.
+
+Imports nothing of deepcontext, so that it starts fast and nothing else is loaded.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import sys
+
+_SUCCESS = 0
+
+
+def try_nvidia(driver: str, cupti: str) -> dict[str, int | str]:
+    """Start the driver, count devices, subscribe and unsubscribe."""
+    cuda = ctypes.CDLL(driver)
+    code = cuda.cuInit(0)
+    if code != _SUCCESS:
+        return {"failed": f"cuInit failed with {_cuda_error(cuda, code)}"}
+    devices = ctypes.c_int(0)
+    code = cuda.cuDeviceGetCount(ctypes.byref(devices))
+    if code != _SUCCESS:
+        return {"failed": f"cuDeviceGetCount failed with {_cuda_error(cuda, code)}"}
+    library = ctypes.CDLL(cupti)
+    subscriber = ctypes.c_void_p()
+    callback = ctypes.CFUNCTYPE(
+        None, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_void_p
+    )(lambda *_: None)
+    code = library.cuptiSubscribe(ctypes.byref(subscriber), callback, None)
+    if code != _SUCCESS:
+        return {"failed": f"cuptiSubscribe failed with CUPTI error {code}"}
+    library.cuptiUnsubscribe(subscriber)
+    return {"devices": devices.value}
+
+
+def try_amd(hip: str) -> dict[str, int | str]:
+    """Start HIP and count devices."""
+    library = ctypes.CDLL(hip)
+    code = library.hipInit(0)
+    if code != _SUCCESS:
+        return {"failed": f"hipInit failed with HIP error {code}"}
+    devices = ctypes.c_int(0)
+    code = library.hipGetDeviceCount(ctypes.byref(devices))
+    if code != _SUCCESS:
+        return {"failed": f"hipGetDeviceCount failed with HIP error {code}"}
+    return {"devices": devices.value}
+
+
+def _cuda_error(cuda: ctypes.CDLL, code: int) -> str:
+    text = ctypes.c_char_p()
+    try:
+        cuda.cuGetErrorName(code, ctypes.byref(text))
+    except AttributeError:
+        text.value = None
+    return f"{text.value.decode()} ({code})" if text.value else f"CUDA error {code}"
+
+
+if __name__ == "__main__":
+    vendor, *libraries = sys.argv[1:]
+    try:
+        answer = (try_nvidia if vendor == "nvidia" else try_amd)(*libraries)
+    except (OSError, AttributeError) as error:
+        answer = {"failed": f"a library cannot be used: {error}"}
+    json.dump(answer, sys.stdout)

@@ -1,0 +1,131 @@
+"""CUPTI's records are fetched while their call paths are known, and only the profiler's memory is freed."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from deepcontext import _native
+from tests.collectors.gpu.test_lifecycle import run
+from tests.collectors.gpu.test_scenarios import assert_conserved
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pytest
+    from kit import FakeGpu
+
+    from tests.collectors.gpu.test_scenarios import Record
+
+PATIENCE_S = 60
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.01)
+
+
+def test_records_of_a_thread_that_launches_rarely_keep_their_path(
+    record: Record, nvidia: FakeGpu
+) -> None:
+    """Paths of the last million launches are kept, and a buffer that is not full stays at CUPTI."""
+
+    def launch_rarely() -> None:
+        nvidia.launch("rare", us=10, count=5)
+        nvidia.deliver()
+
+    def work() -> None:
+        thread = threading.Thread(target=launch_rarely)
+        thread.start()
+        thread.join()
+        nvidia.launch("often", us=1, count=300_000)
+        wait_for(lambda: _native.gpu_figures("cupti")["received"] >= 5)
+        for _ in range(3):
+            nvidia.launch("often", us=1, count=300_000)
+            nvidia.deliver()
+
+    recording = record(work)
+    assert recording.counters["gpu_records_unmatched"] == 0
+    assert recording.figure("early_flushes") >= 1
+    rare = [path for path in recording.kernels() if "rare" in path]
+    assert rare
+    assert all("launch_rarely" in path for path in rare)
+    assert recording.report.status == "ran"
+    assert_conserved(recording, nvidia)
+
+
+def test_a_short_program_is_not_flushed_early(record: Record, nvidia: FakeGpu) -> None:
+    def work() -> None:
+        nvidia.launch("k", us=1, count=10_000)
+        nvidia.deliver()
+
+    assert record(work).figure("early_flushes") == 0
+
+
+def test_old_launches_are_fetched_by_a_forced_flush(
+    record: Record, nvidia: FakeGpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DEEPCONTEXT_GPU_BACKLOG_S", "0")
+
+    def work() -> None:
+        nvidia.hold_incomplete(holding=True)
+        nvidia.launch("k", us=1, count=100)
+        nvidia.deliver()
+        _native.gpu_flush("cupti")
+        assert _native.gpu_figures("cupti")["received"] == 0
+        _native.gpu_flush("cupti")  # the launches are old by now
+        assert _native.gpu_figures("cupti")["received"] == 100
+        _native.gpu_flush("cupti")  # nothing is outstanding
+
+    recording = record(work)
+    assert recording.figure("forced_flushes") == 1
+    assert_conserved(recording, nvidia)
+
+
+def test_a_buffer_of_another_tool_is_read_and_left_alone(nvidia: FakeGpu) -> None:
+    """Freeing it would end the process: the fake's is no block of its own."""
+    output = run(
+        nvidia,
+        """
+        deepcontext.start()
+        gpu.launch("k", us=1, count=10)
+        gpu.deliver()
+        gpu.take_over()
+        gpu.launch("k", us=1, count=20)
+        gpu.deliver()
+        gpu.give_back()
+        profile = deepcontext.stop()
+        report = next(c for c in profile.trust.collectors if c.name == "nvidia")
+        print(report.details["foreign_buffers"], profile.trust.counters["gpu_records_matched"])
+        """,
+    )
+    assert output.split() == ["1", "30"]
+
+
+def test_cupti_is_asked_nothing_after_the_unsubscribe(nvidia: FakeGpu) -> None:
+    """A thread of CUPTI may be about to ask for dropped records; the fake ends the process then."""
+    output = run(
+        nvidia,
+        """
+        import threading
+        deepcontext.start()
+        gpu.buffer_records(1)
+        gpu.hang("cuptiActivityGetNumDroppedRecords", 2)
+
+        def complete_a_buffer():
+            gpu.launch("k", us=1, count=2)
+            gpu.deliver()
+
+        thread = threading.Thread(target=complete_a_buffer)
+        thread.start()
+        while not gpu.count("hanging"):
+            time.sleep(0.01)
+        gpu.hang("cuptiActivityGetNumDroppedRecords", 0)
+        profile = deepcontext.stop()
+        thread.join()
+        print(profile.trust.counters["gpu_records_received"])
+        """,
+    )
+    assert int(output) >= 1
