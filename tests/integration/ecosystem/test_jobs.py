@@ -1,0 +1,254 @@
+"""Jobs of several processes that libraries start: every process that works has a profile."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+import uuid
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from deepcontext.profiler.format import run_directory
+from deepcontext.profiler.model.profile import Profile
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+pytestmark = [pytest.mark.ecosystem, pytest.mark.timeout(600)]
+
+PROFILE = (sys.executable, "-m", "deepcontext", "profile", "--no-report")
+BIN = str(Path(sys.executable).parent)
+OPERATOR = "aten::mm"
+
+# What each process of a job that works calls. The file says which processes did.
+WORK = """
+import os, pathlib
+import torch
+
+def work():
+    torch.mm(torch.ones(8, 8), torch.ones(8, 8))
+    pathlib.Path("worked", str(os.getpid())).touch()
+"""
+DDP = """
+import torch
+import torch.distributed as distributed
+from torch.nn.parallel import DistributedDataParallel
+from work import work
+
+distributed.init_process_group("gloo")
+torch.manual_seed(0)
+model = DistributedDataParallel(torch.nn.Linear(8, 1, bias=False))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+for step in range(3):
+    loss = model(torch.ones(4, 8) * (distributed.get_rank() + 1)).sum()
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+work()
+distributed.barrier()
+if distributed.get_rank() == 0:
+    print(f"{loss.item():.4f}", flush=True)
+distributed.destroy_process_group()
+"""
+FSDP2 = """
+import torch
+import torch.distributed as distributed
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+from work import work
+
+distributed.init_process_group("gloo")
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Linear(8, 2))
+fully_shard(model, mesh=init_device_mesh("cpu", (distributed.get_world_size(),)))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+for step in range(3):
+    loss = model(torch.ones(4, 8)).sum()
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+work()
+distributed.barrier()
+if distributed.get_rank() == 0:
+    print(f"{loss.item():.4f}", flush=True)
+distributed.destroy_process_group()
+"""
+LOADER = """
+import sys
+from torch.utils.data import DataLoader, Dataset
+import torch
+from work import work
+
+class Images(Dataset):
+    def __len__(self):
+        return 8
+    def __getitem__(self, index):
+        work()
+        return torch.full((4,), float(index))
+
+if __name__ == "__main__":
+    loader = DataLoader(Images(), batch_size=2, num_workers=2, multiprocessing_context=sys.argv[1])
+    for epoch in range(2):
+        print(sum(batch.sum().item() for batch in loader))
+    work()
+"""
+POOL = """
+import multiprocessing, sys, time
+from concurrent.futures import ProcessPoolExecutor
+from work import work
+
+def square(number):
+    work()
+    time.sleep(0.1)
+    return number * number
+
+if __name__ == "__main__":
+    with ProcessPoolExecutor(2, multiprocessing.get_context(sys.argv[1])) as pool:
+        print(list(pool.map(square, range(6))))
+    work()
+"""
+LIGHTNING = """
+import logging, warnings
+import lightning
+import torch
+from work import work
+
+class Module(lightning.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(8, 1)
+    def training_step(self, batch, index):
+        work()
+        return self.layer(batch[0]).sum()
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), lr=0.01)
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
+    torch.manual_seed(0)
+    data = torch.utils.data.TensorDataset(torch.ones(16, 8))
+    module = Module()
+    lightning.Trainer(
+        accelerator="cpu", devices=2, strategy="ddp_spawn", max_epochs=1, logger=False,
+        enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False,
+    ).fit(module, torch.utils.data.DataLoader(data, batch_size=4))
+    print(f"{module.layer.weight.sum().item():.4f}")
+"""
+
+
+def environment(tag: str) -> dict[str, str]:
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
+    path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
+    return {
+        **inherited,
+        "OMP_NUM_THREADS": "1",
+        "PATH": path,
+        "DEEPCONTEXT_TEST_JOB": tag,
+    }
+
+
+def left_running(tag: str) -> list[str]:
+    """Return the processes that have the environment of the job and are no zombies."""
+    found = []
+    for process in Path("/proc").iterdir():
+        if process.name.isdigit() and process.name != str(os.getpid()):
+            try:
+                if tag.encode() in (process / "environ").read_bytes():
+                    found.append((process / "cmdline").read_text().replace("\0", " "))
+            except OSError:
+                continue
+    return found
+
+
+def all_ended(tag: str) -> list[str]:
+    """Wait until no process of the job is left; return those that stay."""
+    until = time.monotonic() + 30
+    while (left := left_running(tag)) and time.monotonic() < until:
+        time.sleep(0.2)
+    return left
+
+
+def start(folder: Path, words: Sequence[str], tag: str) -> subprocess.Popen[str]:
+    folder.mkdir(exist_ok=True)
+    (folder / "worked").mkdir()
+    return subprocess.Popen(
+        words,
+        cwd=folder,
+        env=environment(tag),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def write(folder: Path, files: Mapping[str, str]) -> None:
+    folder.mkdir()
+    for name, text in {**files, "work.py": WORK}.items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def run(folder: Path, words: Sequence[str], files: Mapping[str, str]) -> tuple[int, str, str]:
+    """Return exit status, standard output and standard error of a job of which nothing is left."""
+    write(folder, files)
+    tag = str(uuid.uuid4())
+    process = start(folder, words, tag)
+    output, errors = process.communicate(timeout=300)
+    assert all_ended(tag) == []
+    return process.returncode, output, errors
+
+
+def worked(folder: Path) -> set[int]:
+    return {int(path.name) for path in (folder / "worked").iterdir()}
+
+
+def recorded(folder: Path, operator: str) -> set[int]:
+    """Return the processes whose profile has the operator."""
+    (run_folder,) = folder.glob("*.dcrun")
+    profiles = [Profile.load(path) for path in run_directory.profiles(run_folder)]
+    return {
+        profile.run.pid
+        for profile in profiles
+        if len(profile.query().kind("operator").name(operator).nodes())
+    }
+
+
+def needs(module: str) -> pytest.MarkDecorator:
+    return pytest.mark.skipif(find_spec(module) is None, reason=f"needs {module}")
+
+
+TORCHRUN = ("torchrun", "--standalone", "--nproc-per-node", "2")
+JOBS = [
+    pytest.param((*TORCHRUN, "ddp.py"), DDP, 2, id="torchrun, DDP"),
+    pytest.param((*TORCHRUN, "fsdp2.py"), FSDP2, 2, id="torchrun, FSDP2"),
+    *(
+        pytest.param(("loader.py", method), LOADER, processes, id=f"DataLoader, {method}")
+        for method, processes in (("fork", 5), ("spawn", 5))
+    ),
+    *(
+        pytest.param(("pool.py", method), POOL, 3, id=f"concurrent.futures, {method}")
+        for method in ("fork", "spawn")
+    ),
+    pytest.param(("fit.py",), LIGHTNING, 2, id="Lightning, ddp_spawn", marks=needs("lightning")),
+]
+
+
+@pytest.mark.parametrize(("words", "program", "processes"), JOBS)
+def test_every_process_that_works_has_a_profile(
+    tmp_path: Path, words: tuple[str, ...], program: str, processes: int
+) -> None:
+    script = next(word for word in words if word.endswith(".py"))
+    files = {script: program}
+    command = words if words[0] != script else ("python", *words)
+    plain = run(tmp_path / "plain", command, files)
+    assert plain[0] == 0, plain[2]
+    status, output, errors = run(tmp_path / "profiled", (*PROFILE, *words), files)
+    assert (status, output) == plain[:2], errors
+    at_work = worked(tmp_path / "profiled")
+    assert len(at_work) == processes
+    assert recorded(tmp_path / "profiled", OPERATOR) == at_work
