@@ -19,6 +19,7 @@ import time
 from pathlib import Path
 
 import deepcontext
+from deepcontext.profiler.format import run_directory
 from deepcontext.profiler.model.merging import merge
 from deepcontext.profiler.model.profile import Profile
 
@@ -49,10 +50,10 @@ def profile_each(folder: Path) -> None:
 def profile_ranks(folder: Path, name: str) -> None:
     """Profile the case as a job of two processes, and merge what they write."""
     launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    profile = ["-m", "deepcontext", "profile", "-q", "-o", f"{name}.dcprof"]
+    profile = ["-m", "deepcontext", "profile", "-q", "-o", f"{name}.dcrun"]
     command = [sys.executable, *launch, *profile, str(CASES / f"{name}.py")]
     subprocess.run(command, cwd=folder, check=True, stdout=sys.stderr)
-    files = [folder / f"{name}.rank{rank}.dcprof" for rank in range(2)]
+    files = run_directory.profiles(folder / f"{name}.dcrun")
     merge({file.name: Profile.load(file) for file in files}).save(folder / f"{name}.dcprof")
 
 

@@ -248,3 +248,21 @@ def test_summary_is_short_and_ends_with_commands_to_type(training_folder: Path, 
         "next: deepcontext report 'my run.dcprof'",
         "      deepcontext report --json 'my run.dcprof'",
     ]
+
+
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        (("python", "-u", "/job/train.py", "--epochs"), "train.py"),
+        (("python", "-X", "utf8", "train.py"), "train.py"),
+        (("python", "-m", "package.train"), "-m package.train"),
+        (("python", "-c", "print(1)", "x.py"), "the program"),
+        (("python",), "the program"),
+    ],
+)
+def test_a_process_that_another_one_started_is_named_by_its_command(
+    command: tuple[str, ...], shown: str
+) -> None:
+    from deepcontext.ui.report.text import _followed_program
+
+    assert _followed_program(command) == shown

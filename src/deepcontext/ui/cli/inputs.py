@@ -65,9 +65,11 @@ def chosen_of(profiles: Sequence[Profile], name: str, *, process: str | None = N
         chosen = busiest(processes_of(profiles)).profile
         if what:
             print(f"[deepcontext] {what}", file=sys.stderr)
-        what = f"process {chosen.run.pid}, which used the processor most ('{chosen.source}')"
+        what = (
+            f"process {chosen.run.pid}, which used the processor most ('{_shown(chosen.source)}')"
+        )
     print(
-        f"[deepcontext] '{name}' holds the profiles of {len(profiles)} processes"
+        f"[deepcontext] '{_shown(name)}' holds the profiles of {len(profiles)} processes"
         f"{run_directory.left_out_text(Path(name))}; what follows is {what}",
         file=sys.stderr,
     )
@@ -82,6 +84,12 @@ def load_one(name: str) -> Profile:
         ProfileDataError: a file is not a profile, is damaged, or is too new for this build.
     """
     return chosen_of(load_all(name), name)
+
+
+def _shown(path: str) -> str:
+    """Return a path without the current folder, which `deepcontext profile` puts before it."""
+    folder = Path.cwd()
+    return str(Path(path).relative_to(folder)) if Path(path).is_relative_to(folder) else path
 
 
 def _files_in(name: str) -> list[str]:

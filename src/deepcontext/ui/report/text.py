@@ -26,6 +26,8 @@ from deepcontext.ui.report.sections import View
 from deepcontext.ui.report.text_layout import TextLayout
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.console import Console
 
     from deepcontext.profiler.model.profile import Profile
@@ -99,7 +101,7 @@ def render_summary(profile: Profile, *, console: Console, path: str | None) -> N
 
 def _first_line(layout: TextLayout, profile: Profile, calls: int) -> str:
     run = profile.run
-    program = Path(run.script).name or "the program"
+    program = Path(run.script).name or _followed_program(run.command)
     spent = _in_operators(profile, calls) if calls else _without_operators(profile)
     text = (
         f"{program}: {format_ns(run.wall_ns)}{_of_ranks(run)}{spent}{header.set_up_shares(profile)}"
@@ -151,3 +153,20 @@ def _print_closing(layout: TextLayout, *, is_full: bool) -> None:
         )
     more = "--limit N for longer tables" if is_full else "--full for every table"
     layout.line(f"next: {more}, --json for programs", "dim")
+
+
+def _followed_program(command: Sequence[str]) -> str:
+    """Return the program of a process that another one started, from its command."""
+    words = list(command[1:])
+    while words and words[0].startswith("-"):
+        flag = words.pop(0)
+        if flag == "-m" and words:
+            return f"-m {words[0]}"
+        if flag == "-c":
+            break
+        if flag in {"-X", "-W"}:
+            words = words[1:]
+    else:
+        if words:
+            return Path(words[0]).name
+    return "the program"
