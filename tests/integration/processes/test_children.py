@@ -147,6 +147,7 @@ def test_a_child_that_uses_jax_has_a_profile(tmp_path: Path) -> None:
     assert int(child.exclusive("program_launch_count").sum()) >= 20
 
 
+@pytest.mark.processes
 def test_however_a_child_ends_its_profile_is_there(tmp_path: Path) -> None:
     done, run_ = run(tmp_path, ENDS)
     assert done.stderr == ""
@@ -328,6 +329,7 @@ def test_a_profile_that_the_user_keeps_in_a_run_directory_stays(tmp_path: Path) 
     assert not first.exists()
 
 
+@pytest.mark.processes
 def test_forked_children_beyond_the_ceiling_are_told(tmp_path: Path) -> None:
     program = (
         "import multiprocessing, os, torch\n"

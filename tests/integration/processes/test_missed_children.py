@@ -6,15 +6,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import pytest
 import torch
 
 from deepcontext.profiler.format import run_directory
 from deepcontext.profiler.model.profile import Profile
-
-if TYPE_CHECKING:
-    import pytest
 
 PACKAGES = str(Path(torch.__file__).parents[1])
 # Every child waits until it was looked at; the parent writes a snapshot when all are old enough.
@@ -45,6 +42,7 @@ print([child.communicate()[0] or child.returncode for child in children])
 """
 
 
+@pytest.mark.processes
 def test_children_without_a_profile_are_told_with_the_reason(tmp_path: Path) -> None:
     (tmp_path / "job.py").write_text(PROGRAM, encoding="utf-8")
     command = [sys.executable, "-m", "deepcontext", "profile", "-q", "--children", "frameworks"]
