@@ -88,10 +88,8 @@ def run_shell_elsewhere(way: str) -> object:
     return subprocess.run(["sh", "-c", script], check=False).returncode
 
 
-def run_other_name(way: str) -> object:
-    script = 'exec -a worker "$0" -c "$1"'
-    command = ["bash", "-c", script, sys.executable, code(way)]
-    return subprocess.run(command, check=False).returncode
+def run_through_env(way: str) -> object:
+    return subprocess.run(["env", "MORE=1", "nice", *python(way)], check=False).returncode
 
 
 def run_larger_environment(way: str) -> object:
@@ -312,7 +310,7 @@ RECORDED: dict[str, Callable[[str], object]] = {
     "subprocess": run_list,
     "shell": run_shell,
     "shell in another folder": run_shell_elsewhere,
-    "under another name": run_other_name,
+    "through env and nice": run_through_env,
     "larger environment": run_larger_environment,
     "longer PYTHONPATH": run_longer_pythonpath,
     "optimized": run_optimized,
