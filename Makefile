@@ -8,6 +8,8 @@ DEMO_PROFILE := demo.dcprof
 # Tests here kill processes, race threads and measure: on a shared machine one of two thousand may
 # fail for lack of processor time. It is run once more and named; RERUNS=0 turns this off.
 RERUNS ?= 1
+# Test processes of the default suite side by side. Tests hold beside other work, so also beside each other.
+JOBS ?= 2
 
 .PHONY: help demo quick quick-check quick-test test check fmt develop native-test web pictures browser compat fuzz soak ecosystem processes gains gpu sanitize sanitize-soak bench clean
 
@@ -57,7 +59,7 @@ quick-test:
 
 test: $(VENV)/.installed ## static checks, native tests, the default test suite
 	$(MAKE) -j2 --output-sync=target check native-test web browser
-	$(BIN)/python -m pytest -q --reruns $(RERUNS) --max-suite-reruns 3 --rerun-show-tracebacks
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal --reruns $(RERUNS) --max-suite-reruns 3 --rerun-show-tracebacks
 
 check: $(VENV)/.installed ## formatters, linters, type checkers, layers
 	$(BIN)/ruff check .
