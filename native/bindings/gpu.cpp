@@ -8,6 +8,8 @@
 #include "bindings/bindings.h"
 #include "bindings/without_gil.h"
 #include "gpu/cupti/collector.h"
+#include "gpu/cupti/deferred_start.h"
+#include "gpu/cupti/driver_state.h"
 #include "gpu/dynlib.h"
 #include "gpu/ranges.h"
 #include "gpu/rocprofiler/collector.h"
@@ -87,6 +89,32 @@ void bindGpu(nb::module_ &module) {
                                                  optionsOf(buffer_bytes, pool_bytes, deadline_s,
                                                            backlog_s, with_stalls, with_calls));
              });
+  module.def("gpu_arm", [](const std::string &injection, const std::string &profiler,
+                           const std::string &driver, size_t buffer_bytes, size_t pool_bytes,
+                           double deadline_s, double backlog_s, bool with_stalls, bool with_calls,
+                           bool prefers_mapped) {
+    GilRelease release;
+    return gpu::cupti::DeferredStart::instance().arm(
+        injection, {profiler, driver},
+        optionsOf(buffer_bytes, pool_bytes, deadline_s, backlog_s, with_stalls, with_calls),
+        prefers_mapped);
+  });
+  module.def("gpu_disarm", [](double seconds) {
+    GilRelease release;
+    gpu::cupti::DeferredStart::instance().disarm(seconds);
+  });
+  module.def("gpu_armed", []() {
+    auto [state, reason] =
+        withoutGil([](WithoutGil) { return gpu::cupti::DeferredStart::instance().state(); });
+    return std::make_pair(static_cast<int>(state), reason);
+  });
+  module.def("gpu_armed_with", [] {
+    return withoutGil([](WithoutGil) { return gpu::cupti::DeferredStart::instance().used(); });
+  });
+  module.def("gpu_is_driver_running", [](const std::string &driver) {
+    GilRelease release;
+    return gpu::cupti::isDriverRunning(driver);
+  });
   module.def("gpu_flush", [](const std::string &name) {
     GilRelease release;
     return collectorNamed(name).flush();

@@ -282,6 +282,32 @@ def gpu_start(
 ) -> str:
     """Return "" or the reason why nothing is collected."""
 
+def gpu_arm(
+    injection: str,
+    profiler: str,
+    driver: str,
+    buffer_bytes: int,
+    pool_bytes: int,
+    deadline_s: float,
+    backlog_s: float,
+    with_stalls: bool,
+    with_calls: bool,
+    prefers_mapped: bool,
+) -> str:
+    """Start CUPTI's collector inside the program's cuInit; return why that is not possible, or ""."""
+
+def gpu_disarm(seconds: float) -> None:
+    """End the wait for cuInit; wait at most so long for a start in progress."""
+
+def gpu_armed() -> tuple[int, str]:
+    """Return 0 (not waiting), 1 (waiting), 2 (begun) or 3 (refused, with the reason)."""
+
+def gpu_armed_with() -> tuple[str, list[str]]:
+    """Return the libcupti that the collector was started with, and the copies mapped then."""
+
+def gpu_is_driver_running(driver: str) -> bool:
+    """Return whether the process has initialised CUDA; loads nothing."""
+
 def gpu_flush(name: str) -> str: ...
 def gpu_stop(name: str) -> str: ...
 def gpu_is_running(name: str) -> bool: ...

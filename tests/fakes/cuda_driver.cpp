@@ -1,12 +1,52 @@
 // A stand-in for libcuda.so.1 with the few functions that a profiler calls itself.
+#include <dlfcn.h>
+
 #include "device.h"
 
 namespace {
 
+constexpr int kNotInitialized = 3; // also in a child that was forked after the initialisation
+
 std::atomic<void (*)(uint64_t)> g_synchronize{nullptr};
 thread_local std::vector<void *> t_contexts;
+// The process that the driver belongs to, from when its devices were first listed. 0: none yet.
+std::atomic<pid_t> g_owner{0};
+std::atomic<bool> g_is_initialized{false};
+std::atomic<int> g_devices{0};
+
+/// Devices that $CUDA_VISIBLE_DEVICES leaves; it counts once, when they are listed first.
+int visibleDevices() {
+  const char *visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (fake::faultOfEnvironment("devices")) {
+    return 0;
+  }
+  if (!visible) {
+    return static_cast<int>(fake::kDevices);
+  }
+  std::string list = visible;
+  return list.empty() ? 0 : 1 + static_cast<int>(std::count(list.begin(), list.end(), ','));
+}
+
+/// As the driver does: load the library that a tool offers, and tell it.
+void inject() {
+  const char *path = std::getenv("CUDA_INJECTION64_PATH");
+  void *library = path && !fake::faultOfEnvironment("injection") ? dlopen(path, RTLD_LAZY) : nullptr;
+  void *function = library ? dlsym(library, "InitializeInjection") : nullptr;
+  if (function) {
+    reinterpret_cast<int (*)()>(function)();
+  }
+}
 
 } // namespace
+
+/// List the devices, as cuInit does, and as cuptiSubscribe does before it. False in a forked child.
+FAKE_API bool fake_enumerate() {
+  pid_t owner = 0;
+  if (g_owner.compare_exchange_strong(owner, getpid())) {
+    g_devices = visibleDevices();
+  }
+  return g_owner == getpid();
+}
 
 /// Where cuCtxSynchronize goes on: the fake CUPTI of the same test.
 FAKE_API void fake_set_synchronize(void (*synchronize)(uint64_t)) { g_synchronize = synchronize; }
@@ -15,10 +55,20 @@ FAKE_API int cuInit(unsigned) {
   if (fake::faultOfEnvironment("cuInit") < 0) {
     std::abort(); // a driver that crashes
   }
+  if (!g_is_initialized) {
+    inject();
+  }
+  if (!fake_enumerate()) {
+    return kNotInitialized;
+  }
+  g_is_initialized = true;
   return fake::faultOfEnvironment("cuInit");
 }
 FAKE_API int cuDeviceGetCount(int *count) {
-  *count = fake::faultOfEnvironment("devices") ? 0 : static_cast<int>(fake::kDevices);
+  if (!g_is_initialized || g_owner != getpid()) {
+    return kNotInitialized;
+  }
+  *count = g_devices;
   return 0;
 }
 FAKE_API int cuDriverGetVersion(int *version) {

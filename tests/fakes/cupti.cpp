@@ -3,6 +3,7 @@
 // file is CUPTI's side of it; the test's is cupti_scenario.cpp.
 #include <cstdio>
 #include <cstdlib>
+#include <dlfcn.h>
 
 #include "cupti_device.h"
 
@@ -21,6 +22,16 @@ void reportDropped(size_t *count) {
   }
   uint64_t dropped = state().device.dropped;
   *count = dropped - state().dropped_told.exchange(dropped);
+}
+
+/// As CUPTI does: a subscription lists the devices, also before the program's own cuInit.
+void enumerateDevices() {
+  const char *path = std::getenv("DEEPCONTEXT_LIBCUDA");
+  void *driver = path ? dlopen(path, RTLD_LAZY | RTLD_NOLOAD) : nullptr;
+  void *function = driver ? dlsym(driver, "fake_enumerate") : nullptr;
+  if (function) {
+    reinterpret_cast<bool (*)()>(function)();
+  }
 }
 
 bool isSubscriber(void *subscriber) {
@@ -88,6 +99,7 @@ FAKE_API int cuptiSubscribe(void **subscriber, abi::Callback callback, void *use
     return code;
   }
   FAIL_IF_ASKED("cuptiSubscribe");
+  enumerateDevices();
   State &s = state();
   std::lock_guard<std::mutex> lock(s.mutex);
   if (s.subscription || !s.holder.empty()) {

@@ -104,8 +104,14 @@ class FakeGpu:
     Durations are microseconds of device time; work is pending until `deliver`.
     """
 
-    def __init__(self, folder: Path, vendor: Vendor) -> None:
-        """Load the vendor's libraries from `folder`, where `build` put them."""
+    def __init__(self, folder: Path, vendor: Vendor, *, initialize: bool = True) -> None:
+        """Load the vendor's libraries from `folder`, where `build` put them.
+
+        Args:
+            folder: of the libraries.
+            vendor: whose libraries.
+            initialize: start the driver now, as a framework does when it first uses a device.
+        """
         self.vendor = vendor
         self._folder = folder
         self._driver = ctypes.CDLL(str(folder / vendor.driver))
@@ -114,6 +120,17 @@ class FakeGpu:
             getattr(self._library, name).restype = ctypes.c_uint64
         self._library.fake_capture_end.restype = ctypes.c_uint32
         self._library.fake_graph_instantiate.restype = ctypes.c_uint32
+        if initialize:
+            self.initialize()
+
+    def initialize(self) -> int:
+        """Start the driver; return its result. CUDA's alone does something."""
+        return int(self._driver.cuInit(0)) if self.vendor is CUPTI else 0
+
+    def visible_devices(self) -> int:
+        """Return how many devices CUDA's driver shows, -1 before it was started."""
+        count = ctypes.c_int(0)
+        return -1 if self._driver.cuDeviceGetCount(ctypes.byref(count)) else count.value
 
     def environment(self) -> dict[str, str]:
         """Return the variables with which a program uses this device."""

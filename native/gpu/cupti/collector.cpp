@@ -5,6 +5,7 @@
 
 #include "core/guard.h"
 #include "core/interner.h"
+#include "gpu/cupti/deferred_start.h"
 #include "gpu/deadline.h"
 
 namespace deepcontext::gpu::cupti {
@@ -31,6 +32,7 @@ std::string CuptiCollector::start(const Libraries &libraries, const CollectorOpt
   if (is_stuck_.load()) {
     return stuckIn("CUPTI");
   }
+  was_used_.store(true);
   std::string reason = library_.load(libraries.profiler, libraries.driver);
   if (!reason.empty()) {
     return reason;
@@ -358,7 +360,9 @@ void CuptiCollector::beforeFork() {
 void CuptiCollector::afterFork(bool is_child) {
   if (is_child) {
     is_running_.store(false);
-    is_stuck_.store(true); // CUPTI does not survive a fork
+    // CUPTI does not survive a fork; a child of a program that has not used it can.
+    is_stuck_.store(was_used_.load());
+    DeferredStart::instance().forget();
   }
   buffers_.afterFork();
   if (!is_child && stalls_.isRunning()) {

@@ -89,7 +89,8 @@ private:
   abi::cupti::Subscriber subscriber_ = nullptr;
   bool is_second_family_ = false; // uses the functions of CUPTI that several tools may share
   std::atomic<bool> is_running_{false};
-  std::atomic<uint32_t> asking_{0}; // threads that ask CUPTI for dropped records
+  std::atomic<bool> was_used_{false}; // CUPTI was called in this process
+  std::atomic<uint32_t> asking_{0};   // threads that ask CUPTI for dropped records
   std::atomic<void *> last_context_{nullptr};
   std::atomic<uint64_t> contexts_age_{1}; // rises when a context is destroyed
   std::atomic<uint32_t> captures_{0};     // streams capturing a graph

@@ -130,16 +130,14 @@ class GpuCollection:
         if interface.warning:
             self._problems.append(interface.warning)
         self._refusal = _native.gpu_start(
-            interface.name,
-            interface.profiler,
-            interface.driver,
-            _size("DEEPCONTEXT_GPU_BUFFER_BYTES", _BUFFER_BYTES[interface.name]),
-            _size("DEEPCONTEXT_GPU_POOL_BYTES", _POOL_BYTES),
-            _seconds("DEEPCONTEXT_GPU_DEADLINE_S", _DEADLINE_S),
-            _seconds("DEEPCONTEXT_GPU_BACKLOG_S", _BACKLOG_S),
-            options.stalls,
-            options.gpu_calls,
+            interface.name, interface.profiler, interface.driver, *settings(interface, options)
         )
+
+    def adopt(self, interface: Interface, refusal: str) -> None:
+        """Go on with the native collector that was started elsewhere, or refused."""
+        self._interface = interface
+        self._refusal = refusal
+        self.note(interface.warning)
 
     def note(self, problem: str) -> None:
         """Remember what makes the figures incomplete; "" for nothing."""
@@ -260,6 +258,25 @@ def _device(device: GpuDevice) -> dict[str, object]:
         "late_ns": device["late_ns"],
         "stream_busy_ns": {str(k): v for k, v in device["stream_busy_ns"].items()},
     }
+
+
+def settings(
+    interface: Interface, options: SessionOptions
+) -> tuple[int, int, float, float, bool, bool]:
+    """Return how a native collector is started, in the order of its arguments."""
+    return (
+        _size("DEEPCONTEXT_GPU_BUFFER_BYTES", _BUFFER_BYTES[interface.name]),
+        _size("DEEPCONTEXT_GPU_POOL_BYTES", _POOL_BYTES),
+        deadline_s(),
+        _seconds("DEEPCONTEXT_GPU_BACKLOG_S", _BACKLOG_S),
+        options.stalls,
+        options.gpu_calls,
+    )
+
+
+def deadline_s() -> float:
+    """Return how long a call of a vendor's library may take."""
+    return _seconds("DEEPCONTEXT_GPU_DEADLINE_S", _DEADLINE_S)
 
 
 def is_mapped(stem: str) -> bool:

@@ -1,7 +1,7 @@
 """NVIDIA GPUs: kernels, copies, memsets, waiting and idle time through CUPTI.
 
 The collector is native (`native/gpu/cupti`); this file decides when it starts, with which libcupti,
-and what the outcome is if it cannot.
+and what the outcome is if it cannot. Invariant: CUPTI is not loaded before the program uses CUDA.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from deepcontext.collectors.gpu.collection import (
     FrameworkWatch,
     GpuCollection,
     Interface,
-    is_mapped,
     torch_build,
 )
+from deepcontext.collectors.gpu.driver_start import DriverStart
 from deepcontext.collectors.gpu.libraries import (
     cuda_driver,
     find_cupti,
@@ -43,7 +43,7 @@ _NO_NODES = (
     "nodes ({}); run 'nvidia-smi' and, for /dev/nvidia-uvm, 'nvidia-modprobe -u' once; in a "
     "container, give it the GPU, for example with 'docker run --gpus all'"
 )
-_WAITED_IN_VAIN = "the program loaded no framework that uses NVIDIA GPUs"
+_WAITED_IN_VAIN = "the program used no NVIDIA GPU"
 _DRIVER_PARAMETERS = Path("/proc/driver/nvidia/params")
 
 
@@ -58,6 +58,7 @@ class NvidiaGpu:
         self._options = SessionOptions()
         self._collection = GpuCollection("nvidia")
         self._watch = FrameworkWatch(self._on_framework, self._collection.refuse)
+        self._driver_start = DriverStart(self._collection, self._begin)
         self._copies: list[str] = []  # of libcupti, when the session began
 
     def probe(self) -> Availability:
@@ -82,26 +83,26 @@ class NvidiaGpu:
         return Availability(available=True, reason="; ".join([f"{found}: {collected}", *extras]))
 
     def start(self, options: SessionOptions) -> None:
-        """Collect from now on if the driver is in use, else from when a GPU framework is loaded."""
+        """Collect from now on if the program uses CUDA already, else from its first use on."""
         self._options = options
         if not has_nvidia_driver():
             return
-        if is_mapped("libcuda.so"):
+        if _native.gpu_is_driver_running(cuda_driver()):
             self._begin()
-        else:
-            self._watch.install()
+            return
+        self._driver_start.wait(_interface(), options)
+        self._watch.install()
 
     def _on_framework(self, name: str) -> bool:
-        if name == "torch" and torch_build("cuda") is None and not is_mapped("libcuda.so"):
+        if name == "torch" and torch_build("cuda") is None:
             return False  # a build for the CPU or for AMD
-        self._begin()
+        # Only now is it known which libcupti the program will use.
+        self._driver_start.on_framework(_interface(), self._options)
         return True
 
     def _begin(self) -> None:
         if not self._collection.has_begun:
-            cupti = find_cupti()
-            interface = Interface("cupti", cupti.path, cuda_driver(), cupti.warning)
-            self._collection.begin(interface, self._options)
+            self._collection.begin(_interface(), self._options)
             self._copies = _native.gpu_mapped_libraries("libcupti.so")
 
     def notice_import(self) -> None:
@@ -111,12 +112,14 @@ class NvidiaGpu:
     def stop(self) -> None:
         """Stop, after the records of all that was launched until now."""
         self._watch.cancel()
+        self._driver_start.cancel()
         self._collection.end()
         if self._collection.has_begun:
             self._collection.note(self._later_copies())
 
     def _later_copies(self) -> str:
-        later = set(_native.gpu_mapped_libraries("libcupti.so")) - set(self._copies)
+        first = self._copies or self._driver_start.copies
+        later = set(_native.gpu_mapped_libraries("libcupti.so")) - set(first)
         if not later:
             return ""
         return (
@@ -126,6 +129,7 @@ class NvidiaGpu:
 
     def settle(self) -> None:
         """Bring complete records into the tree."""
+        self._driver_start.look()
         self._collection.flush()
 
     def outcome(self) -> Outcome:
@@ -136,6 +140,11 @@ class NvidiaGpu:
     def sections(self) -> Mapping[str, bytes]:
         """Return busy and idle time of the devices."""
         return self._collection.sections()
+
+
+def _interface() -> Interface:
+    cupti = find_cupti()
+    return Interface("cupti", cupti.path, cuda_driver(), cupti.warning)
 
 
 def _restriction() -> str:
