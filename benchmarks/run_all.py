@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-# Needs a browser (tools/setup_browser.sh), which a machine that measures overhead may lack.
-IN_BROWSER = ("web_ui",)
+# Need a browser (tools/setup_browser.sh) or node, which a machine that measures overhead may lack.
+IN_BROWSER = ("web_ui", "page_engine")
 MODULES = (
     "operator_event",
     "memory_event",

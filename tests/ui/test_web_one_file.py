@@ -1,4 +1,4 @@
-"""The one-file page: recorded answers are those of the server, and omissions are stated."""
+"""The one-file page: what it holds, and what it must not; `test_engine.py` asks its questions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from deepcontext.ui.web.app import STATIC, ViewSettings, create_app
-from deepcontext.ui.web.one_file import Limits, make_page
+from deepcontext.ui.web.one_file import make_page
 from deepcontext.ui.web.open_profiles import OpenProfile, OpenProfiles
 from tests.synthetic import random_profile
 
@@ -21,11 +21,15 @@ if TYPE_CHECKING:
     from deepcontext.ui.web.one_file import Page
 
 
-def recorded(page: Page) -> dict[str, Any]:
-    packed = re.search(r'id="deepcontext-answers">([^<]*)<', page.text)
+def header(page: Page) -> dict[str, Any]:
+    """Return what the page's data hold besides columns."""
+    packed = re.search(r'id="deepcontext-data">([^<]*)<', page.text)
     assert packed is not None
-    answers: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(packed[1])))
-    return answers
+    content = gzip.decompress(base64.b64decode(packed[1]))
+    size = int.from_bytes(content[:4], "little")
+    described: dict[str, Any] = json.loads(content[4 : 4 + size])
+    found: dict[str, Any] = described["header"]
+    return found
 
 
 @pytest.fixture
@@ -36,66 +40,37 @@ def profiles(training_folder: Path) -> OpenProfiles:
     ])
 
 
-def test_recorded_answers_are_those_of_the_server(profiles: OpenProfiles) -> None:
+def test_answers_that_are_not_computed_are_those_of_the_server(profiles: OpenProfiles) -> None:
     client = create_app(profiles, ViewSettings("t")).test_client()
-    answers = recorded(make_page(profiles))
-    for question in (
-        "flame?phase=backward",
-        "flame?hidden=python&kind=bottom_up",
-        "flame?library=1&pivot=phase",
-        "flame?file=1",
-        "table?by=line",
-        "files",
-        "findings",
-    ):
-        served = client.get(f"/t/api/{question}").get_json()
-        assert answers[question] == served, question
-    sources = [key for key in answers if key.startswith("source?")]
-    assert len([key for key in sources if "metric=" not in key]) == 6
-    assert any("torch.nn.functional.mse_loss" in str(answers[key]) for key in sources)
+    answers = header(make_page(profiles))["answers"]
+    for question in ("about", "findings", "findings?file=1"):
+        assert answers[question] == client.get(f"/t/api/{question}").get_json(), question
 
 
-def test_at_most_two_switches_differ_from_the_start(profiles: OpenProfiles) -> None:
-    answers = recorded(make_page(profiles))
-    assert "flame?hidden=python&phase=forward" in answers
-    assert "flame?hidden=python%2Cmodule" in answers
-    assert "flame?hidden=python&library=1&phase=forward" not in answers
+def test_the_page_has_the_source_of_the_program(profiles: OpenProfiles) -> None:
+    files = header(make_page(profiles))["profiles"][0]["files"]
+    assert any("torch.nn.functional.mse_loss" in str(each["lines"]) for each in files.values())
 
 
-def test_differences_and_sandwiches_are_recorded(profiles: OpenProfiles) -> None:
-    answers = recorded(make_page(profiles))
-    assert "flame?kind=difference" in answers
-    assert "flame?kind=difference&normalize=1" in answers
-    rows = answers["table"]["rows"]
-    assert f"flame?function={rows[0]['id']}&kind=callers" in answers
-    assert f"flame?function={rows[0]['id']}&kind=callees" in answers
-
-
-def test_the_page_is_bounded_and_states_what_it_lacks() -> None:
-    profiles = OpenProfiles([OpenProfile.of_memory(random_profile(20_000, depth=20), "large")])
-    page = make_page(profiles, Limits(size_bytes=300_000, tree_nodes=10**9))
-    assert page.size_bytes < 900_000
-    assert any("less common combinations" in notice for notice in page.notices)
-    assert recorded(page)["about"]["notices"] == list(page.notices)
-    assert "flame" in recorded(page)
-
-
-def test_the_work_is_bounded_too() -> None:
-    profiles = OpenProfiles([OpenProfile.of_memory(random_profile(20_000, depth=20), "large")])
-    few = recorded(make_page(profiles, Limits(tree_nodes=100_000)))
-    flames = [key for key in few if key.startswith("flame")]
-    assert 5 <= len(flames) <= 6
-    assert "flame" in flames
+def test_the_page_grows_with_the_profile_and_not_with_its_switches() -> None:
+    large = random_profile(20_000, depth=20)
+    small = random_profile(200, depth=20)
+    size = [
+        make_page(OpenProfiles([OpenProfile.of_memory(each, "one")])).size_bytes
+        for each in (small, large)
+    ]
+    assert size[1] - size[0] < 1.5 * len(large.to_bytes())
 
 
 def test_without_source_no_source_text_is_in_the_page(training_folder: Path) -> None:
     profiles = OpenProfiles.open([training_folder / "train.dcprof"], source_text=False)
     page = make_page(profiles)
-    answers = recorded(page)
+    found = header(page)
     assert any("--no-source" in notice for notice in page.notices)
-    assert "mse_loss(net(inputs)" not in json.dumps(answers)
-    sources = [answers[key] for key in answers if key.startswith("source?")]
-    assert all(each["parts"] == [] and each["costs"] for each in sources)
+    assert "mse_loss(net(inputs)" not in json.dumps(found)
+    files = found["profiles"][0]["files"].values()
+    assert files
+    assert all(each["lines"] == [] and "--no-source" in each["note"] for each in files)
 
 
 def test_the_same_profile_gives_the_same_page(training_folder: Path) -> None:

@@ -12,7 +12,12 @@ import type {
   SourceAnswer,
   TableAnswer,
 } from "./api_types";
+import { Container } from "./engine/container";
+import { Engine } from "./engine/engine";
 import { type Query, spelling } from "./model/question";
+import { Refusal } from "./refusal";
+
+export { Refusal };
 
 export interface Answers {
   about: AboutAnswer;
@@ -28,20 +33,8 @@ export interface Answers {
 
 export type What = keyof Answers;
 
-/** A question that was not answered, and why. */
-export class Refusal extends Error {
-  constructor(
-    message: string,
-    readonly status: number,
-  ) {
-    super(message);
-  }
-}
-
-/** Questions are answered here; `live` says whether any question can be. */
+/** Questions are answered here. */
 export interface Source {
-  readonly live: boolean;
-  has(what: What, query: Query): boolean;
   ask<W extends What>(what: W, query: Query, signal?: AbortSignal): Promise<Answers[W]>;
 }
 
@@ -51,8 +44,6 @@ const KEPT = 64;
 export function serverSource(): Source {
   const kept = new Map<string, unknown>();
   return {
-    live: true,
-    has: () => true,
     async ask<W extends What>(what: W, query: Query, signal?: AbortSignal) {
       const address = spelling(what, query);
       const known = kept.get(address);
@@ -84,33 +75,21 @@ async function fetchJson(address: string, signal?: AbortSignal): Promise<unknown
   return content;
 }
 
-/** Answer from what was recorded in the page's file, by the questions' spelling. */
-export function fileSource(recorded: Record<string, unknown>): Source {
-  const key = (what: What, query: Query) => {
-    const { px: _, ...rest } = query;
-    return spelling(what, rest);
-  };
+/** Answer from the columns in the page's file. */
+export function fileSource(engine: Engine): Source {
   return {
-    live: false,
-    has: (what, query) => key(what, query) in recorded,
-    async ask<W extends What>(what: W, query: Query) {
-      const answer = recorded[key(what, query)];
-      if (answer === undefined) {
-        throw new Refusal(
-          "this is not in the file; open the profile itself with 'deepcontext view'",
-          404,
-        );
-      }
-      return answer as Answers[W];
+    async ask(what, query) {
+      return engine.answer(what, query);
     },
   };
 }
 
 /** Return the source this page was made for. */
 export async function openSource(): Promise<Source> {
-  const embedded = document.getElementById("deepcontext-answers");
+  const embedded = document.getElementById("deepcontext-data");
   if (!embedded) return serverSource();
   const packed = Uint8Array.from(atob(embedded.textContent ?? ""), (each) => each.charCodeAt(0));
   const plain = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return fileSource((await new Response(plain).json()) as Record<string, unknown>);
+  const bytes = new Uint8Array(await new Response(plain).arrayBuffer());
+  return fileSource(new Engine(Container.read(bytes)));
 }

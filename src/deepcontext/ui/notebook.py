@@ -15,14 +15,12 @@ import deepcontext
 from deepcontext.errors import UserError
 from deepcontext.ui.cli.command import Parser
 from deepcontext.ui.cli.session_options import add_session_options, session_options
-from deepcontext.ui.web.one_file import Limits, make_page
+from deepcontext.ui.web.one_file import make_page
 from deepcontext.ui.web.open_profiles import OpenProfile, OpenProfiles
 
 if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
 
-# A notebook is saved with its output, so the page is kept smaller than a separate file.
-_LIMITS: Final = Limits(size_bytes=1_000_000, tree_nodes=10_000_000)
 _HEIGHT_PX: Final = 640
 
 
@@ -33,7 +31,7 @@ def profile_html(profile: Profile, name: str = "profile") -> str:
         profile: the profile.
         name: name of the profile on the page.
     """
-    page = make_page(OpenProfiles([OpenProfile.of_memory(profile, name)]), _LIMITS)
+    page = make_page(OpenProfiles([OpenProfile.of_memory(profile, name)]))
     # In ASCII, so that the page's security policy recognises its script under any encoding.
     text = html.escape(page.text).encode("ascii", "xmlcharrefreplace").decode()
     return (

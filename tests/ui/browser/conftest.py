@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import json
 import os
 import shutil
 import subprocess
 import sys
+import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import pytest
 
@@ -62,12 +65,14 @@ class Opened:
         profile: what it shows, read through the Python API.
         address: the address of the page.
         errors: the errors on the page's console.
+        server: the address of a server with the same profiles; the page may be a file.
     """
 
     page: Page
     profile: Profile
     address: str
     errors: list[str]
+    server: str = ""
 
     def go(self, place: str = "") -> None:
         """Load the page at a place such as ``view=table``."""
@@ -83,13 +88,14 @@ class Opened:
         self.page.wait_for_selector(f".status:has-text('{contains}')", timeout=10_000)
 
     def ask(self, question: str) -> Any:
-        return self.page.evaluate("async (q) => (await fetch('api/' + q)).json()", question)
+        with urllib.request.urlopen(f"{self.server}api/{quote(question, safe='?=&')}") as answer:
+            return json.load(answer)
 
-    def question(self, what: str = "flame") -> str:
-        """Return the last question of a kind that the page sent."""
-        asked = "performance.getEntriesByType('resource').map((each) => each.name)"
-        urls: list[str] = [each for each in self.page.evaluate(asked) if f"/api/{what}?" in each]
-        return urls[-1].partition("/api/")[2]
+    def question(self) -> str:
+        """Return the question about the tree that is shown, as far as edits decide it."""
+        asked = "new URLSearchParams(location.hash.slice(1)).get('edits') ?? ''"
+        edits = [each.rsplit(":", 1)[0] for each in self.page.evaluate(asked).split(",")]
+        return f"flame?edits={','.join(edits)}"
 
     def func(self) -> int:
         """Return the frame that the sandwich shows."""
@@ -167,7 +173,7 @@ def address(profiles: tuple[Path, Path]) -> Iterator[str]:
 
 @contextlib.contextmanager
 def open_page(
-    browser: Browser, address: str, profile: Profile, **settings: Any
+    browser: Browser, address: str, profile: Profile, *, server: str = "", **settings: Any
 ) -> Iterator[Opened]:
     """Open a page that can reach only its own server."""
     settings = {"viewport": {"width": 1280, "height": 800}, **settings}
@@ -193,17 +199,33 @@ def open_page(
         lambda each: errors.append(each.text) if each.type in {"error", "warning"} else None,
     )
     try:
-        yield Opened(page, profile, address, errors)
+        yield Opened(page, profile, address, errors, server or address)
         assert foreign == []
         assert errors == []
     finally:
         context.close()
 
 
-@pytest.fixture
-def opened(browser: Browser, address: str, profiles: tuple[Path, Path]) -> Iterator[Opened]:
+@pytest.fixture(scope="session")
+def one_file(profiles: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Write the page of the profiles into one file, and return its address."""
+    target = tmp_path_factory.mktemp("page") / "page.html"
+    command = [sys.executable, "-m", "deepcontext", "view", "--html", str(target)]
+    subprocess.run([*command, *map(str, profiles)], cwd=ROOT, check=True, timeout=300)
+    return target.as_uri()
+
+
+@pytest.fixture(params=["server", "file"])
+def opened(
+    request: pytest.FixtureRequest,
+    browser: Browser,
+    address: str,
+    one_file: str,
+    profiles: tuple[Path, Path],
+) -> Iterator[Opened]:
     """Open the page of the first profile; the test fails if the console has errors."""
-    with open_page(browser, address, Profile.load(profiles[0])) as each:
+    where = address if request.param == "server" else one_file
+    with open_page(browser, where, Profile.load(profiles[0]), server=address) as each:
         each.go()
         each.page.wait_for_selector("canvas")
         yield each

@@ -1,5 +1,4 @@
-// What a text finds among the nodes that are loaded. The server finds the same in the whole tree
-// (`find` in node_pane.py); a one-file page has nothing but what is loaded.
+// What a text finds among the nodes that are drawn, for graphs of callers and comparisons.
 
 import type { FunctionColumns } from "../api_types";
 import type { Layout } from "./layout";

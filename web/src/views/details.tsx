@@ -2,24 +2,13 @@
 
 import { useEffect, useState } from "preact/hooks";
 import type { FusedKernel, MeasureValue, MetricValue, NodeAnswer } from "../api_types";
-import { named, treeQuery } from "../model/address";
+import { treeQuery } from "../model/address";
 import { formatCount, formatShare, formatTime, formatValue } from "../model/format";
 import { type Layout, nodeOfSource, pathTo } from "../model/layout";
-import {
-  addEdit,
-  detailsOpen,
-  go,
-  measure,
-  place,
-  profile,
-  selected,
-  source,
-  tree,
-} from "../state";
+import { addEdit, detailsOpen, go, measure, place, profile, selected, tree } from "../state";
 import { copyPath, useCopiedPath } from "./copy_path";
 import { NodeTip, nodeName } from "./node_tip";
 import { Dot, shorten, words } from "./parts";
-import { possible } from "./toolbar";
 import { useAnswer } from "./use_answer";
 
 const SAID_MS = 1500;
@@ -59,8 +48,7 @@ function Overview(props: { layout: Layout }) {
   const first = profile.value?.measures[0]?.key ?? "";
   const query = { ...treeQuery({ ...place.value, metric: "" }, first), source: "0" };
   const isWhole = !layout.before && place.value.edits.length === 0;
-  const canAsk = isWhole && (source.value?.has("node", query) ?? false);
-  const asked = useAnswer("node", canAsk ? query : null);
+  const asked = useAnswer("node", isWhole ? query : null);
   return (
     <>
       <h2>Whole program</h2>
@@ -95,7 +83,6 @@ function Totals(props: { answer: NodeAnswer }) {
                 <button
                   type="button"
                   class="link plain"
-                  disabled={!possible({ metric: named(each.measure.key) })}
                   onClick={() => go({ metric: each.measure.key })}
                 >
                   {each.measure.label}
@@ -116,8 +103,8 @@ function Selected(props: DetailsProps) {
   const frame = layout.functions.id[func];
   const layer = layout.functions.layer[func];
   const query = { ...tree.value, source: String(layout.source[node]) };
-  const canAsk = !merged && !layout.before && (source.value?.has("node", query) ?? false);
-  const asked = useAnswer("node", canAsk ? query : null);
+  const isOne = !merged && !layout.before;
+  const asked = useAnswer("node", isOne ? query : null);
   return (
     <>
       <h2>
@@ -163,18 +150,13 @@ function Actions(props: { layout: Layout; node: number; merged: boolean }) {
   const func = layout.func[node];
   const frame = layout.functions.id[func];
   const name = layout.functions.name[func];
-  const live = source.value?.live ?? false;
-  const title = live ? "" : "needs the profile itself: deepcontext view FILE";
   const edit = (kind: "root" | "hide" | "collapse" | "drop" | "focus") => () =>
     addEdit(kind, kind === "root" ? layout.source[node] : frame, name);
   return (
     <div class="actions">
       <button
         type="button"
-        disabled={!live}
-        title={
-          title || (props.merged ? "Keep what is below this function (f)" : "Keep this subtree (f)")
-        }
+        title={props.merged ? "Keep what is below this function (f)" : "Keep this subtree (f)"}
         onClick={edit(props.merged ? "focus" : "root")}
       >
         Focus
@@ -186,26 +168,19 @@ function Actions(props: { layout: Layout; node: number; merged: boolean }) {
       >
         Sandwich
       </button>
-      <button
-        type="button"
-        disabled={!live}
-        title={title || "Merge this function into its callers (x)"}
-        onClick={edit("hide")}
-      >
+      <button type="button" title="Merge this function into its callers (x)" onClick={edit("hide")}>
         Hide
       </button>
       <button
         type="button"
-        disabled={!live}
-        title={title || "Merge what this function calls into it (c)"}
+        title="Merge what this function calls into it (c)"
         onClick={edit("collapse")}
       >
         Collapse
       </button>
       <button
         type="button"
-        disabled={!live}
-        title={title || "Leave this function and its cost out (Delete)"}
+        title="Leave this function and its cost out (Delete)"
         onClick={edit("drop")}
       >
         Drop

@@ -244,11 +244,11 @@ function useRefined(coarse: FlameAnswer, query: Record<string, string>, backward
   }
   const refine = (node: number, px: number) => {
     const key = `${node}/${px}`;
-    const live = source.value;
-    if (backwards || !live?.live || done.current.has(key)) return;
+    const known = source.value;
+    if (backwards || !known || done.current.has(key)) return;
     done.current.add(key);
     const asked = base.current;
-    live.ask("flame", { ...query, root: String(node), px: String(px) }).then(
+    known.ask("flame", { ...query, root: String(node), px: String(px) }).then(
       (fine) => {
         if (base.current !== asked) return;
         latest.current = graft(latest.current, fine);

@@ -6,7 +6,7 @@ import type { FindAnswer } from "../api_types";
 import { formatCount, formatShare } from "../model/format";
 import { type Layout, nodeOfSource } from "../model/layout";
 import { found, matching } from "../model/search";
-import { go, place, selected, source, tree } from "../state";
+import { go, place, selected, tree } from "../state";
 import { graph } from "./graph_handle";
 import { useAnswer } from "./use_answer";
 
@@ -100,16 +100,15 @@ function countText(answer: FindAnswer): string {
   return `${place}${formatCount(answer.count)} · ${formatShare(answer.value, answer.total)}`;
 }
 
-/** Ask the server for all matches; a page in a file has only those that are loaded. */
+/** Ask for all matches of a tree; elsewhere only what is drawn is searched. */
 function useFound(): FindAnswer | null {
   const { text, view } = place.value;
-  const live = source.value?.live ?? false;
   const inTree = view === "flame" || view === "bottom-up";
-  const asked = useAnswer("find", live && text && inTree ? { ...tree.value, text } : null);
+  const asked = useAnswer("find", text && inTree ? { ...tree.value, text } : null);
   const shown = graph.value?.layout ?? null;
   const loaded = useMemo(() => (shown && text ? foundLoaded(shown, text) : null), [shown, text]);
   if (!text) return null;
-  return live && inTree ? asked.answer : loaded;
+  return inTree ? asked.answer : loaded;
 }
 
 function foundLoaded(layout: Layout, text: string): FindAnswer {

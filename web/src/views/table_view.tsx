@@ -4,7 +4,7 @@ import { useMemo } from "preact/hooks";
 import type { TableAnswer, TableRow } from "../api_types";
 import { palette } from "../model/colors";
 import { formatCount, formatTime, formatValue } from "../model/format";
-import { dark, go, measure, place, profile, source, tree } from "../state";
+import { dark, go, measure, place, profile, tree } from "../state";
 import { Dot, Empty, shorten, ValueCell, Waiting, words } from "./parts";
 import { useAnswer } from "./use_answer";
 
@@ -28,12 +28,11 @@ export function TableView() {
   const { by, text } = place.value;
   const known = profile.value?.tables ?? [];
   const chosen = known.includes(by) ? by : (known[0] ?? "operator");
-  const live = source.value?.live ?? false;
   const query = {
     file: tree.value.file,
     metric: tree.value.metric,
     by: chosen === "operator" ? "" : chosen,
-    text: live ? text : "",
+    text,
   };
   const asked = useAnswer("table", query);
   return (
@@ -66,7 +65,7 @@ export function TableView() {
       {asked.error ? (
         <Empty title="No table">{asked.error}</Empty>
       ) : asked.answer ? (
-        <Rows answer={asked.answer} text={live ? "" : text} />
+        <Rows answer={asked.answer} />
       ) : (
         <Waiting />
       )}
@@ -74,18 +73,17 @@ export function TableView() {
   );
 }
 
-function Rows(props: { answer: TableAnswer; text: string }) {
+function Rows(props: { answer: TableAnswer }) {
   const { answer } = props;
   const sort = place.value.sort;
   const key = sort.replace(/^-/, "");
   const ascending = sort.startsWith("-");
   const rows = useMemo(() => {
     const column = COLUMNS.find((each) => each.key === key) ?? COLUMNS[2];
-    const wanted = props.text.toLowerCase();
-    return answer.rows
-      .filter((row) => `${row.name} ${row.file}:${row.line}`.toLowerCase().includes(wanted))
-      .sort((a, b) => compare(column.of(a), column.of(b)) * (ascending ? -1 : 1));
-  }, [answer, key, ascending, props.text]);
+    return [...answer.rows].sort(
+      (a, b) => compare(column.of(a), column.of(b)) * (ascending ? -1 : 1),
+    );
+  }, [answer, key, ascending]);
   return (
     <div class="table-box">
       <table class="flat">

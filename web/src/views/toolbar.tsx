@@ -3,7 +3,7 @@
 import type { Measure } from "../api_types";
 import type { ColorBy } from "../model/address";
 import { palette } from "../model/colors";
-import { dark, go, measure, place, profile, source, tree } from "../state";
+import { dark, go, measure, place, profile } from "../state";
 import { words } from "./parts";
 
 const MEASURE_GROUPS: readonly (readonly [string, readonly string[]])[] = [
@@ -112,15 +112,6 @@ function isColored(): boolean {
   return shape === "graph" && !(view === "compare" && sides === "difference");
 }
 
-/** Return whether the page can show the tree with this change; a file holds only recorded answers. */
-export function possible(change: Record<string, string>): boolean {
-  const { view } = place.value;
-  const kind = view === "bottom-up" ? "bottom_up" : view === "compare" ? "difference" : "";
-  return source.value?.has("flame", { ...tree.value, kind, ...change }) ?? false;
-}
-
-const NOT_IN_FILE = "not in this file: open the profile itself with 'deepcontext view'";
-
 export function toggleLayer(layer: string): void {
   const { hidden } = place.value;
   const next = hidden.includes(layer)
@@ -137,16 +128,13 @@ function Layers(props: { layers: readonly string[] }) {
     <div class="layers" role="group" aria-label="Layers">
       {props.layers.map((layer) => {
         const shown = !hidden.includes(layer);
-        const next = shown ? [...hidden, layer] : hidden.filter((each) => each !== layer);
-        const can = possible({ hidden: ordered(next, props.layers).join(",") });
         return (
           <button
             key={layer}
             type="button"
             class="chip"
             aria-pressed={shown}
-            disabled={!can}
-            title={can ? `${shown ? "Leave out" : "Show"} the ${layer} layer` : NOT_IN_FILE}
+            title={`${shown ? "Leave out" : "Show"} the ${layer} layer`}
             onClick={() => toggleLayer(layer)}
           >
             {withColor && <i style={{ background: colors[layer] }} />}
@@ -158,30 +146,16 @@ function Layers(props: { layers: readonly string[] }) {
   );
 }
 
-function ordered(names: readonly string[], order: readonly string[]): string[] {
-  return order.filter((each) => names.includes(each));
-}
-
 function Library() {
   const { library, lines } = place.value;
   return (
     <>
       <label class="check" title="Python functions of installed packages (h)">
-        <input
-          type="checkbox"
-          checked={!library}
-          disabled={!possible({ library: library ? "" : "1" })}
-          onChange={() => go({ library: !library })}
-        />
+        <input type="checkbox" checked={!library} onChange={() => go({ library: !library })} />
         hide library
       </label>
       <label class="check" title="Tell the lines of a Python function apart (l)">
-        <input
-          type="checkbox"
-          checked={lines}
-          disabled={!possible({ lines: lines ? "" : "1" })}
-          onChange={() => go({ lines: !lines })}
-        />
+        <input type="checkbox" checked={lines} onChange={() => go({ lines: !lines })} />
         lines
       </label>
     </>
@@ -201,15 +175,11 @@ function Choice(props: {
         value={props.value}
         onChange={(event) => go({ [props.name]: event.currentTarget.value })}
       >
-        {props.options.map(([value, text]) => {
-          const plain = props.name === "pivot" && value === "thread" ? "" : value;
-          const can = possible({ [props.name]: plain });
-          return (
-            <option key={value} value={value} disabled={!can} title={can ? "" : NOT_IN_FILE}>
-              {text}
-            </option>
-          );
-        })}
+        {props.options.map(([value, text]) => (
+          <option key={value} value={value}>
+            {text}
+          </option>
+        ))}
       </select>
     </label>
   );

@@ -96,6 +96,16 @@ def fused_at(profile: Profile, nodes: Iterable[int]) -> tuple[CompiledKernel, ..
     return tuple(_kernel(known.launches[index], 0, 0) for index in found)
 
 
+def kernels_of_nodes(profile: Profile) -> tuple[tuple[CompiledKernel, ...], Mapping[int, int]]:
+    """Return the kernels, with times and calls of 0, and the kernel of each node that represents one.
+
+    Raises:
+        ProfileDataError: the section is damaged, or newer than this build.
+    """
+    known = _kernels(profile)
+    return tuple(_kernel(launch, 0, 0) for launch in known.launches), known.of_node
+
+
 def time_metric(profile: Profile) -> str:
     """Return the metric of `CompiledKernel.time_ns`: GPU time where the profile has some."""
     return (GPU_TIME_NS if total(profile, GPU_TIME_NS.name) else HOST_TIME_NS).name

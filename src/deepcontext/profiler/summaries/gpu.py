@@ -6,16 +6,15 @@ Invariant: the kernels' times add up to the profile's GPU time.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.metric import GPU_TIME_NS, LAUNCH_COUNT
 from deepcontext.profiler.model.metric_values import total
-from deepcontext.profiler.summaries.groups import groups_by_name
+from deepcontext.profiler.summaries.groups import Grouping
 
 if TYPE_CHECKING:
     from deepcontext.profiler.model.profile_model import ProfileModel as Profile
-    from deepcontext.profiler.summaries.groups import GroupTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +56,8 @@ class GpuUse:
     kernel_count: int
 
 
-def by_kernel(profile: Profile, metric: str, limit: int = 0) -> GroupTable:
-    """Aggregate by kernel name, largest exclusive value first; `limit` 0 returns all."""
-    return groups_by_name(profile, FrameKind.KERNEL, metric, limit, largest="exclusive")
+# By kernel name, largest exclusive value first.
+by_kernel: Final = Grouping(FrameKind.KERNEL, largest="exclusive")
 
 
 def gpu_use(profile: Profile, limit: int = 0) -> GpuUse | None:

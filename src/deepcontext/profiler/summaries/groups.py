@@ -17,13 +17,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from deepcontext.profiler.format.frame import FrameKind
-from deepcontext.profiler.format.metric import CALL_DURATION_NS
+from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS
 from deepcontext.profiler.model.grouping import NO_GROUP, Spread, Spreads, sums, topmost
 from deepcontext.profiler.model.metric_values import summed
 from deepcontext.profiler.model.tree import NO_NODE
 from deepcontext.profiler.summaries.phases import PHASES, shown_phase
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy.typing as npt
 
     from deepcontext.profiler.model.profile_model import ProfileModel as Profile
@@ -96,13 +98,49 @@ class FrameGroups:
         return cls(of_frame, members[first])
 
 
-def groups_by_name(
-    profile: Profile, kind: FrameKind, metric: str, limit: int, *, largest: str
-) -> GroupTable:
-    """Group the frames of a kind by name; see `group_table`."""
-    frames = profile.frames
-    groups = FrameGroups.of_frames(frames.kind == kind, frames.name.astype(np.int64))
-    return group_table(profile, groups, metric, limit, largest)
+@dataclass(frozen=True, slots=True)
+class Grouping:
+    """One way to group the frames of a profile; calling it returns the rows.
+
+    Attributes:
+        kind: kind of the frames.
+        largest: the value that rows are ordered by, "inclusive" or "exclusive".
+        groups: which frames form which group; None groups the frames of the kind by name.
+        only_with_value: leave out groups whose inclusive value is 0.
+    """
+
+    kind: FrameKind
+    largest: str
+    groups: Callable[[Profile], FrameGroups] | None = None
+    only_with_value: bool = False
+
+    def __call__(
+        self,
+        profile: Profile,
+        metric: str = HOST_TIME_NS.name,
+        limit: int = 0,
+        *,
+        largest: str = "",
+    ) -> GroupTable:
+        """Return the value of each group.
+
+        Args:
+            profile: what to aggregate.
+            metric: name of a summed metric.
+            limit: number of rows, 0 for all.
+            largest: another order of the rows.
+        """
+        largest = largest or self.largest
+        groups = self.of_frames(profile)
+        only_with_value = self.only_with_value
+        return group_table(profile, groups, metric, limit, largest, only_with_value=only_with_value)
+
+    def of_frames(self, profile: Profile) -> FrameGroups:
+        """Return which frames form which group."""
+        if self.groups is not None:
+            return self.groups(profile)
+        frames = profile.frames
+        return FrameGroups.of_frames(frames.kind == self.kind, frames.name.astype(np.int64))
 
 
 def group_table(

@@ -6,44 +6,41 @@ A node belongs to the innermost line of the user's code at or above the node.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from deepcontext.profiler.format.metric import HOST_TIME_NS
+from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.model.grouping import NO_GROUP, sums
 from deepcontext.profiler.model.tree import NO_NODE
-from deepcontext.profiler.summaries.groups import FrameGroups, group_table
+from deepcontext.profiler.summaries.groups import FrameGroups, Grouping
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from deepcontext.profiler.model.profile_model import ProfileModel as Profile
-    from deepcontext.profiler.summaries.groups import GroupTable
 
     Ints = npt.NDArray[np.int64]
 
 
-def by_line(
-    profile: Profile,
-    metric: str = HOST_TIME_NS.name,
-    limit: int = 0,
-    *,
-    largest: str = "inclusive",
-) -> GroupTable:
-    """Aggregate by line of the user's code (`is_user_file`).
-
-    Args:
-        profile: what to aggregate.
-        metric: name of a summed metric.
-        limit: number of rows, 0 for all.
-        largest: the value that rows are ordered by, "inclusive" or "exclusive". The exclusive value
-            of a line excludes deeper lines of the user's code.
-    """
+def _user_lines(profile: Profile) -> FrameGroups:
     frames = profile.frames
-    groups = FrameGroups.of_frames(frames.is_user_code(), frames.source_line())
-    # A line that was only sampled has no value of this metric.
-    return group_table(profile, groups, metric, limit, largest, only_with_value=True)
+    return FrameGroups.of_frames(frames.is_user_code(), frames.source_line())
+
+
+def _python_lines(profile: Profile) -> FrameGroups:
+    frames = profile.frames
+    is_line = (frames.kind == FrameKind.PYTHON) & (frames.line > 0)
+    return FrameGroups.of_frames(is_line, frames.source_line())
+
+
+# By line of the user's code (`is_user_file`). The exclusive value of a line excludes deeper lines of the
+# user's code. A line that was only sampled has no value of the metric, and is left out.
+by_line: Final = Grouping(
+    FrameKind.PYTHON, largest="inclusive", groups=_user_lines, only_with_value=True
+)
+# By line of any Python code, libraries included. The exclusive value of a line excludes deeper lines.
+by_python_line: Final = Grouping(FrameKind.PYTHON, largest="exclusive", groups=_python_lines)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

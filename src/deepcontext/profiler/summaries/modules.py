@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.metric import HOST_TIME_NS
-from deepcontext.profiler.summaries.groups import groups_by_name
+from deepcontext.profiler.summaries.groups import Grouping
 
 if TYPE_CHECKING:
     from deepcontext.profiler.model.profile_model import ProfileModel as Profile
-    from deepcontext.profiler.summaries.groups import GroupTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +28,8 @@ class ModuleClass:
     exclusive: int
 
 
-def by_module(profile: Profile, metric: str = HOST_TIME_NS.name, limit: int = 0) -> GroupTable:
-    """Aggregate by module instance, largest inclusive value first; `limit` 0 returns all."""
-    return groups_by_name(profile, FrameKind.MODULE, metric, limit, largest="inclusive")
+# By module instance, largest inclusive value first.
+by_module: Final = Grouping(FrameKind.MODULE, largest="inclusive")
 
 
 def by_module_class(profile: Profile, metric: str = HOST_TIME_NS.name) -> tuple[ModuleClass, ...]:

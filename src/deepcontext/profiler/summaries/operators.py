@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.metric import HOST_TIME_NS
 from deepcontext.profiler.model.metric_values import summed
-from deepcontext.profiler.summaries.groups import groups_by_name
+from deepcontext.profiler.summaries.groups import Grouping
 
 if TYPE_CHECKING:
     from deepcontext.profiler.model.profile_model import ProfileModel as Profile
-    from deepcontext.profiler.summaries.groups import GroupTable
 
 
-def by_operator(profile: Profile, metric: str = HOST_TIME_NS.name, limit: int = 0) -> GroupTable:
-    """Aggregate by operator name, largest exclusive value first; `limit` 0 returns all."""
-    return groups_by_name(profile, FrameKind.OPERATOR, metric, limit, largest="exclusive")
+# By operator name, largest exclusive value first.
+by_operator: Final = Grouping(FrameKind.OPERATOR, largest="exclusive")
 
 
 def operator_time(profile: Profile) -> int:

@@ -30,6 +30,10 @@ PHASES: Final = (
     Phase.DATA_LOADING,
     Phase.OTHER,
 )
+# The phase that a node of each phase is counted under, shape (phases,), uint8.
+SHOWN_PHASE: Final = np.array(
+    [Phase.OTHER if phase is Phase.NONE else phase for phase in Phase], np.uint8
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +53,7 @@ class PhaseRow:
 
 def shown_phase(tree: Tree) -> npt.NDArray[np.uint8]:
     """Return the phase that each node is counted under, shape (nodes,), uint8; see `PHASES`."""
-    return np.where(tree.phase == Phase.NONE, np.uint8(Phase.OTHER), tree.phase)
+    return SHOWN_PHASE[tree.phase]
 
 
 def by_phase(profile: Profile, metric: str = HOST_TIME_NS.name) -> tuple[PhaseRow, ...]:

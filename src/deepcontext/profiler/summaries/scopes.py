@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Final
 
 from deepcontext.profiler.format.frame import FrameKind
-from deepcontext.profiler.format.metric import HOST_TIME_NS
-from deepcontext.profiler.summaries.groups import groups_by_name
+from deepcontext.profiler.summaries.groups import Grouping
 
-if TYPE_CHECKING:
-    from deepcontext.profiler.model.profile_model import ProfileModel as Profile
-    from deepcontext.profiler.summaries.groups import GroupTable
-
-
-def by_scope(profile: Profile, metric: str = HOST_TIME_NS.name, limit: int = 0) -> GroupTable:
-    """Aggregate by scope name, largest inclusive value first; `limit` 0 returns all."""
-    return groups_by_name(profile, FrameKind.SCOPE, metric, limit, largest="inclusive")
+# By scope name, largest inclusive value first.
+by_scope: Final = Grouping(FrameKind.SCOPE, largest="inclusive")

@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.summaries.gpu import by_kernel
 from deepcontext.profiler.summaries.lines import by_line
 from deepcontext.profiler.summaries.modules import by_module
@@ -16,10 +15,8 @@ from deepcontext.profiler.summaries.operators import by_operator
 from deepcontext.profiler.summaries.scopes import by_scope
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from deepcontext.profiler.model.profile_model import ProfileModel as Profile
-    from deepcontext.profiler.summaries.groups import GroupTable
+    from deepcontext.profiler.format.frame import FrameKind
+    from deepcontext.profiler.summaries.groups import Grouping
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,26 +26,30 @@ class Table:
     Attributes:
         name: name in addresses of the page, ``operator``.
         plural: name in JSON and headings, ``operators``.
-        kind: kind of the frames that the rows represent.
-        make: computes the rows from a profile, the name of a metric and the number of rows, 0 for all.
+        make: groups the frames, and computes the rows from a profile, the name of a metric and the
+            number of rows, 0 for all.
         is_compared: whether the comparison of two profiles has this table.
     """
 
     name: str
     plural: str
-    kind: FrameKind
-    make: Callable[[Profile, str, int], GroupTable]
+    make: Grouping
     is_compared: bool = True
+
+    @property
+    def kind(self) -> FrameKind:
+        """Return the kind of the frames that the rows represent."""
+        return self.make.kind
 
 
 TABLES: Final = {
     table.name: table
     for table in (
-        Table("operator", "operators", FrameKind.OPERATOR, by_operator),
-        Table("module", "modules", FrameKind.MODULE, by_module),
+        Table("operator", "operators", by_operator),
+        Table("module", "modules", by_module),
         # An edit moves the lines below it, so functions are compared instead.
-        Table("line", "lines", FrameKind.PYTHON, by_line, is_compared=False),
-        Table("scope", "scopes", FrameKind.SCOPE, by_scope, is_compared=False),
-        Table("kernel", "kernels", FrameKind.KERNEL, by_kernel),
+        Table("line", "lines", by_line, is_compared=False),
+        Table("scope", "scopes", by_scope, is_compared=False),
+        Table("kernel", "kernels", by_kernel),
     )
 }

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from deepcontext.profiler.model.profile_model import ProfileModel as Profile
+    from deepcontext.profiler.summaries.compiled_kernels import CompiledKernel
     from deepcontext.profiler.views.top_down import TopDown
     from deepcontext.ui.web.open_profiles import OpenProfiles
     from deepcontext.ui.web.questions import TreeQuestion
@@ -187,18 +188,21 @@ def _phases(view: TopDown, index: int, metric: str) -> list[PhaseValue]:
 
 def _fused(profile: Profile, members: Ints) -> list[FusedKernel]:
     """Return what torch.compile fused into the kernels that a node represents."""
-    return [
-        FusedKernel(
-            name=kernel.name,
-            operators=list(kernel.operators),
-            lines=[
-                FusedLine(frame.file, shorten_path(frame.file, profile.run.cwd), frame.line)
-                for frame in kernel.lines
-            ],
-            complete=kernel.is_complete,
-        )
-        for kernel in fused_at(profile, members.tolist())[:_MOST_KERNELS]
-    ]
+    kernels = fused_at(profile, members.tolist())[:_MOST_KERNELS]
+    return [fused_kernel(profile, kernel) for kernel in kernels]
+
+
+def fused_kernel(profile: Profile, kernel: CompiledKernel) -> FusedKernel:
+    """Return what torch.compile fused into a kernel, for an answer."""
+    return FusedKernel(
+        name=kernel.name,
+        operators=list(kernel.operators),
+        lines=[
+            FusedLine(frame.file, shorten_path(frame.file, profile.run.cwd), frame.line)
+            for frame in kernel.lines
+        ],
+        complete=kernel.is_complete,
+    )
 
 
 def _lines(view: TopDown, members: Ints, metric: str) -> list[LineValue]:
@@ -210,5 +214,5 @@ def _lines(view: TopDown, members: Ints, metric: str) -> list[LineValue]:
     line = profile.frames.line[profile.tree.frame[members]]
     distinct, group = np.unique(line, return_inverse=True)
     total = sums(np.ravel(group), profile.tree.inclusive(counted)[members], len(distinct))
-    order = np.argsort(-total)[:_MOST_LINES]
+    order = np.argsort(-total, kind="stable")[:_MOST_LINES]
     return [LineValue(int(distinct[each]), int(total[each])) for each in order.tolist()]

@@ -1,7 +1,7 @@
 """Write the page as one HTML file that needs neither server nor network.
 
-The file holds the page's script, its style and recorded answers to likely questions
-(`recording.py`). Invariant: the answers equal the server's; nothing is computed twice.
+The file holds the page's script, its style and the profiles as columns (`columns.py`). The script
+computes the answers to all questions about trees, tables and lines (`web/src/engine`).
 """
 
 from __future__ import annotations
@@ -11,50 +11,30 @@ import gzip
 import hashlib
 import html
 import json
-import zlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from deepcontext.errors import DeepContextError
 from deepcontext.profiler.format.writing import FileKind
-from deepcontext.ui.format import format_bytes, format_count
-from deepcontext.ui.web import recording
 from deepcontext.ui.web.about import about
+from deepcontext.ui.web.answers import ErrorAnswer
 from deepcontext.ui.web.app import STATIC, to_json
 from deepcontext.ui.web.ask import QUESTIONS
-from deepcontext.ui.web.questions import FlameQuestion, spelling
+from deepcontext.ui.web.columns import engine_profile
+from deepcontext.ui.web.container import pack
+from deepcontext.ui.web.questions import spelling
 from deepcontext.ui.web.source_pane import NO_TEXT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    import numpy.typing as npt
 
+    from deepcontext.profiler.model.profile import Profile
     from deepcontext.ui.web.open_profiles import OpenProfiles
-    from deepcontext.ui.web.recording import Recorded
 
-MOST_BYTES: Final = 10_000_000
 _GENERATOR: Final = '<meta name="generator" content="deepcontext">'
 # The head of the template is shorter than this.
 _HEAD_BYTES: Final = 1000
 KIND: Final = FileKind("a page of deepcontext", lambda head, _: _is_page(head))
-# A tree of a million nodes takes about a second to make; this limit allows about half a minute.
-_MOST_TREE_NODES: Final = 30_000_000
-_SWITCHED_OFF: Final = (
-    "this file holds recorded answers: at most two switches can differ from their initial position, "
-    "and focus, hide, collapse and drop need 'deepcontext view'"
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """The maximum size of a page.
-
-    Attributes:
-        size_bytes: maximum number of bytes of compressed answers, as written.
-        tree_nodes: maximum number of nodes of all trees made.
-    """
-
-    size_bytes: int = MOST_BYTES
-    tree_nodes: int = _MOST_TREE_NODES
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,72 +55,44 @@ class Page:
         return len(self.text.encode())
 
 
-def make_page(profiles: OpenProfiles, limits: Limits = Limits()) -> Page:
-    """Return the page for some profiles.
-
-    Args:
-        profiles: the profiles.
-        limits: the maximum size of the page.
-    """
-    answers, notices = _record(profiles, recording.questions(profiles), limits)
-    if not profiles.source_text:
-        notices = (*notices, NO_TEXT)
-    answers["about"] = to_json(about(profiles.refresh(), notices))
-    # Joined from texts that are JSON already, so that memory holds each large answer once.
-    body = ",".join(f"{json.dumps(key)}:{text}" for key, text in answers.items())
-    packed = gzip.compress(f"{{{body}}}".encode(), compresslevel=9, mtime=0)
+def make_page(profiles: OpenProfiles) -> Page:
+    """Return the page for some profiles."""
+    notices = () if profiles.source_text else (NO_TEXT,)
+    packed = gzip.compress(page_data(profiles, notices), compresslevel=9, mtime=0)
     return Page(_fill(base64.b64encode(packed).decode()), notices)
 
 
-def _record(
-    profiles: OpenProfiles, questions: Iterable[Recorded], limits: Limits
-) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Answer questions until the limits are reached."""
-    answers: dict[str, str] = {}
-    size, nodes, left_out, cut = 0, 0, 0, 0
-    for question in questions:
-        key = spelling(question.what, question.query)
-        if key in answers:
-            continue
-        if size >= limits.size_bytes or (question.is_tree and nodes >= limits.tree_nodes):
-            left_out += 1
-            continue
+def page_data(profiles: OpenProfiles, notices: tuple[str, ...] = ()) -> bytes:
+    """Return what the page's engine reads: columns of all profiles, and answers written here."""
+    opened = profiles.refresh()
+    columns: dict[str, npt.NDArray[Any]] = {}
+    facts = []
+    answers = {"about": to_json(about(opened, notices))}
+    for index, each in enumerate(opened):
+        engine = engine_profile(each.profile, source_text=profiles.source_text)
+        facts.append(engine.facts)
+        columns.update({f"{index}/{name}": column for name, column in engine.columns.items()})
+        answers.update(_recorded(profiles, index, each.profile))
+    # Joined from texts that are JSON already, so that memory holds each large answer once.
+    body = ",".join(f"{json.dumps(key)}:{text}" for key, text in answers.items())
+    return pack(f'{{"profiles":{to_json(facts)},"answers":{{{body}}}}}', columns)
+
+
+def _recorded(profiles: OpenProfiles, index: int, profile: Profile) -> dict[str, str]:
+    """Return the answers that do not come from columns: findings and sections."""
+    file = {"file": str(index)} if index else {}
+    wanted = [
+        ("findings", file),
+        *(("section", {**file, "name": name}) for name in profile.sections),
+    ]
+    answers = {}
+    for what, query in wanted:
         try:
-            text, missing = _answer(profiles, question)
-        except DeepContextError:
-            continue  # the page offers only recorded answers, and explains what is missing
-        answers[key] = text
-        cut = max(cut, missing) if question.px else cut
-        # Base64 turns three bytes into four.
-        size += len(zlib.compress(text.encode(), 1)) * 4 // 3
-        nodes += len(profiles.get(_file_of(question)).profile.tree) if question.is_tree else 0
-    return answers, _notices(cut, left_out, limits)
-
-
-def _answer(profiles: OpenProfiles, question: Recorded) -> tuple[str, int]:
-    """Return an answer as JSON, and how many nodes it leaves out."""
-    query = {**question.query, "px": str(question.px)} if question.px else question.query
-    answer = QUESTIONS[question.what](profiles, query)
-    return to_json(answer), int(getattr(answer, "left_out", 0))
-
-
-def _file_of(question: Recorded) -> int:
-    return FlameQuestion.of_query({"file": question.query.get("file", "")}).tree.file
-
-
-def _notices(cut: int, left_out: int, limits: Limits) -> tuple[str, ...]:
-    notices = [_SWITCHED_OFF]
-    if cut:
-        notices.append(
-            f"up to {format_count(cut)} of a graph's narrowest nodes are left out; they are part "
-            "of the boxes above them"
-        )
-    if left_out:
-        notices.append(
-            f"{format_count(left_out)} less common combinations of switches are left out to keep "
-            f"the file below {format_bytes(limits.size_bytes)} and the writing time short"
-        )
-    return tuple(notices)
+            answers[spelling(what, query)] = to_json(QUESTIONS[what](profiles, query))
+        except DeepContextError as error:
+            # The page says why, where the server would.
+            answers[spelling(what, query)] = to_json(ErrorAnswer(str(error)))
+    return answers
 
 
 def _fill(packed: str) -> str:
@@ -154,12 +106,12 @@ def _fill(packed: str) -> str:
     )
     meta = '<meta charset="utf-8">'
     policy_meta = f'<meta http-equiv="Content-Security-Policy" content="{html.escape(policy)}">'
-    answers = f'<script type="application/octet-stream" id="deepcontext-answers">{packed}</script>'
+    data = f'<script type="application/octet-stream" id="deepcontext-data">{packed}</script>'
     parts = {
         meta: f"{meta}\n{_GENERATOR}\n{policy_meta}",
         'href="static/icon.svg"': f'href="data:image/svg+xml;base64,{icon}"',
         '<link rel="stylesheet" href="static/app.css">': f"<style>{style}</style>",
-        '<script src="static/app.js"></script>': f"{answers}\n<script>{script}</script>",
+        '<script src="static/app.js"></script>': f"{data}\n<script>{script}</script>",
     }
     text = (STATIC / "index.html").read_text("utf-8")
     for old, new in parts.items():

@@ -1,7 +1,6 @@
-"""The page's questions, read from the query part of an address, and written back to it.
+"""The page's questions, read from the query part of an address, and spelled as one.
 
-Invariant: `to_query` leaves out defaults and sorts the rest, so that each question has exactly one
-spelling, under which a one-file page finds its recorded answers (`web/src/model/question.ts`).
+Invariant: each question has exactly one spelling (`web/src/model/question.ts`).
 """
 
 from __future__ import annotations
@@ -66,21 +65,6 @@ class TreeQuestion:
             ),
         )
 
-    def to_query(self) -> dict[str, str]:
-        """Return the parameters that differ from their defaults."""
-        options = self.options
-        values = {
-            "file": str(self.file) if self.file else "",
-            "metric": "" if self.metric == HOST_TIME_NS.name else self.metric,
-            "hidden": ",".join(layer.label for layer in sorted(options.hidden)),
-            "library": "1" if options.library else "",
-            "lines": "1" if options.by_line else "",
-            "phase": "" if options.phase is None else options.phase.label,
-            "pivot": "" if options.pivot == "thread" else options.pivot,
-            "edits": ",".join(str(edit) for edit in options.edits),
-        }
-        return {name: value for name, value in values.items() if value}
-
 
 @dataclass(frozen=True, slots=True)
 class FlameQuestion:
@@ -124,16 +108,6 @@ class FlameQuestion:
             normalize=_flag(query, "normalize"),
             px=min(max(number(query, "px", DEFAULT_PX), 1), _MOST_PX),
         )
-
-    def to_query(self) -> dict[str, str]:
-        """Return the parameters that differ from their defaults, without the width."""
-        values = {
-            "kind": "" if self.kind == "top_down" else self.kind,
-            "root": "" if self.root == _NOT_GIVEN else str(self.root),
-            "function": "" if self.function == _NOT_GIVEN else str(self.function),
-            "normalize": "1" if self.normalize else "",
-        }
-        return {**self.tree.to_query(), **{name: value for name, value in values.items() if value}}
 
 
 def spelling(what: str, query: Mapping[str, str]) -> str:

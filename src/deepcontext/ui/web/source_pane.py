@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from deepcontext.errors import QueryError
+from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.model.source import is_user_file
+from deepcontext.profiler.summaries.lines import by_python_line
 from deepcontext.ui.format import shorten_path
 from deepcontext.ui.measures import measure_named, metric_of
 from deepcontext.ui.web.answers import FileRow, FilesAnswer, LineCost, SourceAnswer, TextPart
@@ -28,8 +30,29 @@ _MOST_FILES: Final = 500
 # Of a longer file, only text around lines with a cost is sent.
 _WHOLE_LINES: Final = 2_000
 _AROUND: Final = 30
+# In one file, text of libraries is kept short.
+_AROUND_LIBRARY: Final = 2
 _LONGEST_LINE: Final = 400
 _MOST_BYTES: Final = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class SourceText:
+    """What a one-file page holds of a source file; costs are computed by the page.
+
+    Attributes:
+        shown: the path shortened for display.
+        library: whether the file is outside the user's code.
+        note: why the text is missing or may be wrong.
+        length: number of lines of the whole text.
+        lines: the text, or the parts of it around lines with a cost.
+    """
+
+    shown: str
+    library: bool
+    note: str
+    length: int
+    lines: list[TextPart]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +116,35 @@ def source(profiles: OpenProfiles, file: int, path: str, metric: str) -> SourceA
     )
 
 
+def source_texts(profile: Profile, *, with_text: bool) -> dict[str, SourceText]:
+    """Return the text of each Python file that a profile names.
+
+    Args:
+        profile: the profile.
+        with_text: whether the files may be read.
+    """
+    frames = profile.frames
+    is_line = (frames.kind == FrameKind.PYTHON) & (frames.line > 0)
+    lines: dict[int, set[int]] = {}
+    for file, line in zip(
+        frames.file[is_line].tolist(), frames.line[is_line].tolist(), strict=True
+    ):
+        lines.setdefault(file, set()).add(line)
+    texts = {}
+    for number, named in lines.items():
+        path = frames.strings[number]
+        is_user = is_user_file(path)
+        content, note = _read(path, profile) if with_text else ([], NO_TEXT)
+        texts[path] = SourceText(
+            shown=shorten_path(path, profile.run.cwd),
+            library=not is_user,
+            note=note,
+            length=len(content),
+            lines=_parts(content, sorted(named), None if is_user else _AROUND_LIBRARY),
+        )
+    return texts
+
+
 def _lines(profiles: OpenProfiles, opened: OpenProfile, metric: str) -> _Lines:
     measure = measure_named(opened.profile, metric)
     name = metric_of(measure)
@@ -115,11 +167,10 @@ def _all_lines(profile: Profile, metric: str, by_line: GroupTable) -> _Lines:
     for group in by_line.rows:
         cost = LineCost(group.line, group.name, group.inclusive, group.exclusive)
         of_file.setdefault(group.file, []).append(cost)
-    for row in profile.query().table(metric, by="line"):
-        frame = row.frame
-        if frame is not None and frame.file and not is_user_file(frame.file):
-            cost = LineCost(frame.line, frame.name, row.inclusive, row.exclusive)
-            of_file.setdefault(frame.file, []).append(cost)
+    for group in by_python_line(profile, metric).rows:
+        if not is_user_file(group.file):
+            cost = LineCost(group.line, group.name, group.inclusive, group.exclusive)
+            of_file.setdefault(group.file, []).append(cost)
     return _Lines(of_file, by_line.total)
 
 
@@ -140,15 +191,16 @@ def _read(path: str, profile: Profile) -> tuple[list[str], str]:
     return content, ""
 
 
-def _parts(content: list[str], lines: list[int]) -> list[TextPart]:
-    """Return the whole text; of a long file only the text around the given lines."""
+def _parts(content: list[str], lines: list[int], around: int | None = None) -> list[TextPart]:
+    """Return the whole text; of a long file, or with `around`, only the text around given lines."""
     if not content:
         return []
     shown = np.zeros(len(content), np.bool_)
-    if len(content) <= _WHOLE_LINES:
+    if around is None and len(content) <= _WHOLE_LINES:
         shown[:] = True
+    reach = _AROUND if around is None else around
     for line in lines:
-        shown[max(line - 1 - _AROUND, 0) : line + _AROUND] = True
+        shown[max(line - 1 - reach, 0) : line + reach] = True
     edges = np.flatnonzero(np.diff(np.concatenate([[0], shown.view(np.int8), [0]])))
     return [
         TextPart(int(first) + 1, [line[:_LONGEST_LINE] for line in content[first:end]])

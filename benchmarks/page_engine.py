@@ -1,0 +1,93 @@
+"""The page's engine: processor time of a switch, and the size of the one-file page.
+
+Runs the engine in Node, which has the same JavaScript engine as Chromium. Each question is asked for the
+first time, so no tree is kept from before. Needs node (`make web` installs the page's packages).
+
+    python benchmarks/page_engine.py [PROFILE]   (a profile whose one-file page is measured)
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from paired import Table, machine
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from deepcontext.ui.web.one_file import make_page, page_data
+from deepcontext.ui.web.open_profiles import OpenProfile, OpenProfiles
+from tests.synthetic import random_profile
+
+WEB = Path(__file__).resolve().parents[1] / "web"
+SIZES = (10_000, 1_000_000)
+SWITCHES = {
+    "hide libraries": {},
+    "show libraries": {"library": "1"},
+    "tell lines apart": {"library": "1", "lines": "1"},
+    "hide modules": {"hidden": "module"},
+    "backward only": {"phase": "backward"},
+    "split by phase": {"pivot": "phase"},
+    "bottom-up": {"kind": "bottom_up"},
+    "drop a function": {"edits": "drop:9"},
+    "focus on a function": {"edits": "focus:9"},
+}
+ROUNDS = 3
+
+
+def measured(script: Path, folder: Path, nodes: int) -> dict[str, float]:
+    """Return the median processor time of each switch, ms."""
+    data, asked = folder / "data", folder / "questions.json"
+    profile = random_profile(nodes, depth=40)
+    data.write_bytes(page_data(OpenProfiles([OpenProfile.of_memory(profile, "made up")])))
+    # The first question reads the columns, and is not counted.
+    questions = [("flame", {"hidden": "scope"}), *(("flame", each) for each in SWITCHES.values())]
+    asked.write_text(json.dumps([*questions, ("table", {})]), encoding="utf-8")
+    rounds = []
+    for _ in range(ROUNDS):
+        ran = subprocess.run(
+            ["node", "--max-old-space-size=1024", str(script), str(data), str(asked)],
+            check=True,
+            capture_output=True,
+        )
+        result = json.loads(ran.stdout)
+        assert not any("error" in each for each in result["answers"])
+        rounds.append([result["reading"] + result["took"][0], *result["took"][1:]])
+    names = ["open, first graph", *SWITCHES, "table of operators"]
+    return {
+        name: statistics.median(times)
+        for name, times in zip(names, zip(*rounds, strict=True), strict=True)
+    }
+
+
+def table() -> Table:
+    """Measure, and return the table."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        subprocess.run(["node", "tests/build_engine.mjs", name], cwd=WEB, check=True)
+        columns = [measured(folder / "run_engine.mjs", folder, size) for size in SIZES]
+    rows = [[what, *(f"{column[what]:.1f}" for column in columns)] for what in columns[0]]
+    notes = [
+        f"{machine()}. Medians of {ROUNDS} processes of at most 1 GiB of JavaScript memory. Bars: 16 ms "
+        "and 250 ms for a switch."
+    ]
+    notes += [file_size(Path(path)) for path in sys.argv[1:] if path.endswith(".dcprof")]
+    head = ["processor time, ms", *(f"{size:,} nodes" for size in SIZES)]
+    return Table("The page's engine", head, rows, notes)
+
+
+def file_size(path: Path) -> str:
+    size = make_page(OpenProfiles.open([path])).size_bytes
+    profile = path.stat().st_size
+    return (
+        f"One-file page of a profile of {profile:,} bytes: {size:,} bytes, "
+        f"{(size - 150_000) / profile:.2f} of the profile and 150,000 bytes (bar: 1.4)."
+    )
+
+
+if __name__ == "__main__":
+    print(table().markdown())

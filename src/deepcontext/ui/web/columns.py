@@ -1,0 +1,151 @@
+"""A profile as columns for the page's engine (`web/src/engine`), with the facts about its frames.
+
+Every rule about what a frame means is applied here: which lines are the user's, which layer and which
+row of a table a frame belongs to, under which phase a node counts. The engine only adds up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from deepcontext.profiler.format.frame import FrameKind, Phase
+from deepcontext.profiler.format.metric import CALL_DURATION_NS, Aggregation
+from deepcontext.profiler.summaries.compiled_kernels import kernels_of_nodes
+from deepcontext.profiler.summaries.lines import by_python_line
+from deepcontext.profiler.summaries.phases import PHASES, SHOWN_PHASE
+from deepcontext.profiler.summaries.tables import TABLES
+from deepcontext.profiler.views.layers import LAYER_OF_KIND, OPTIONAL_LAYERS, Layer
+from deepcontext.profiler.views.pivot import DIMENSIONS, pivots
+from deepcontext.ui.labels import metric_label
+from deepcontext.ui.measures import measures, metric_of, values_of
+from deepcontext.ui.web.node_pane import fused_kernel
+from deepcontext.ui.web.source_pane import source_texts
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from deepcontext.profiler.model.metric_rows import MetricRows
+    from deepcontext.profiler.model.profile import Profile
+    from deepcontext.profiler.summaries.groups import Grouping
+
+    Columns = dict[str, npt.NDArray[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class EngineProfile:
+    """What the engine needs of one profile.
+
+    Attributes:
+        facts: names and rules, as JSON values; `ProfileFacts` in `web/src/engine/profile.ts`.
+        columns: arrays by name, each of shape (rows,).
+    """
+
+    facts: dict[str, object]
+    columns: Columns
+
+
+def engine_profile(profile: Profile, *, source_text: bool) -> EngineProfile:
+    """Return a profile as columns.
+
+    Args:
+        profile: the profile.
+        source_text: whether source files named in the profile are read.
+    """
+    groupings = {name: table.make for name, table in TABLES.items()}
+    groupings["python_line"] = by_python_line
+    columns = _tree(profile)
+    for index, measure in enumerate(measures(profile)):
+        columns[f"measure_{index}"] = values_of(profile, measure.key)
+    others = []
+    for name, rows in profile.metrics.items():
+        is_other = rows.descriptor.aggregation is not Aggregation.SUM
+        if name == CALL_DURATION_NS.name or is_other:
+            columns.update(_rows(name, rows))
+        if is_other and name != CALL_DURATION_NS.name:
+            others.append(rows)
+    for name, grouping in groupings.items():
+        groups = grouping.of_frames(profile)
+        columns[f"table_{name}_group"] = groups.of_frame + 1
+        columns[f"table_{name}_example"] = groups.example
+    kernels, of_node = kernels_of_nodes(profile)
+    columns["fused_node"] = np.fromiter(of_node.keys(), np.int64, len(of_node))
+    columns["fused_kernel"] = np.fromiter(of_node.values(), np.int64, len(of_node))
+    facts: dict[str, object] = {
+        **_rules(profile),
+        "strings": list(profile.frames.strings),
+        "cwd": profile.run.cwd,
+        "measures": measures(profile),
+        "totals": [each.key for each in measures(profile) if metric_of(each) is not None],
+        "other": [_other(rows) for rows in others],
+        "tables": {name: _table(grouping) for name, grouping in groupings.items()},
+        "fused": [fused_kernel(profile, kernel) for kernel in kernels],
+        "files": source_texts(profile, with_text=source_text),
+    }
+    return EngineProfile(facts, columns)
+
+
+def _tree(profile: Profile) -> Columns:
+    frames, tree = profile.frames, profile.tree
+    return {
+        "depth": tree.depth,
+        "frame": tree.frame,
+        "phase": tree.phase,
+        "frame_kind": frames.kind,
+        "frame_name": frames.name,
+        "frame_file": frames.file,
+        "frame_line": frames.line,
+        "frame_user": frames.is_user_code(),
+    }
+
+
+def _rules(profile: Profile) -> dict[str, object]:
+    kinds = {int(kind): kind for kind in FrameKind}
+    of_kind = [kinds.get(number) for number in range(max(kinds) + 1)]
+    return {
+        "kinds": ["" if kind is None else kind.label for kind in of_kind],
+        "layers": [layer.label for layer in Layer],
+        "optional_layers": [layer.label for layer in OPTIONAL_LAYERS],
+        "layer_of_kind": [0 if kind is None else int(LAYER_OF_KIND[kind]) for kind in of_kind],
+        "phases": [phase.label for phase in Phase],
+        "shown_phase": SHOWN_PHASE.tolist(),
+        "listed_phases": [int(phase) for phase in PHASES],
+        "pivots": pivots(profile),
+        "dimensions": {name: int(kind) for name, kind in DIMENSIONS.items()},
+    }
+
+
+def _rows(name: str, rows: MetricRows) -> Columns:
+    columns: dict[str, npt.NDArray[Any] | None] = {
+        "node": rows.node,
+        "count": rows.count,
+        "total": rows.total,
+        "minimum": rows.minimum,
+        "maximum": rows.maximum,
+        "m2": rows.m2,
+    }
+    return {
+        f"rows_{name}_{column}": values for column, values in columns.items() if values is not None
+    }
+
+
+def _other(rows: MetricRows) -> dict[str, object]:
+    described = rows.descriptor
+    return {
+        "name": described.name,
+        "label": metric_label(described.name),
+        "unit": described.unit,
+        "description": described.description,
+        "maximum": described.aggregation is Aggregation.MAX,
+    }
+
+
+def _table(table: Grouping) -> dict[str, object]:
+    return {
+        "layer": LAYER_OF_KIND[table.kind].label,
+        "largest": table.largest,
+        "only_with_value": table.only_with_value,
+        "is_line": table.kind is FrameKind.PYTHON,
+    }

@@ -1,0 +1,257 @@
+"""The page's engine (`web/src/engine`), held to the Python of `profiler/views` and `ui/web`.
+
+Both answer the same questions about the same profiles: the same nodes, the same numbers to the
+nanosecond.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pytest
+
+from deepcontext.errors import DeepContextError
+from deepcontext.profiler.format.frame import FrameKind, Phase
+from deepcontext.profiler.format.metric import CALL_DURATION_NS, Aggregation, MetricDescriptor
+from deepcontext.profiler.model.metric_rows import MetricRows
+from deepcontext.profiler.model.metric_table import MetricTable
+from deepcontext.profiler.model.profile import Profile
+from deepcontext.profiler.summaries.tables import TABLES
+from deepcontext.profiler.views.layers import OPTIONAL_LAYERS
+from deepcontext.profiler.views.options import EDITS
+from deepcontext.profiler.views.pivot import pivots
+from deepcontext.ui.measures import measures
+from deepcontext.ui.web.app import to_json
+from deepcontext.ui.web.ask import QUESTIONS
+from deepcontext.ui.web.one_file import page_data
+from deepcontext.ui.web.open_profiles import OpenProfile, OpenProfiles
+from tests.synthetic import random_profile
+from tests.ui.conftest import gpu_profile
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Question = tuple[str, dict[str, str]]
+    Answer = Callable[[OpenProfiles, list[Question]], list[Any]]
+
+WEB: Final = Path(__file__).parents[2] / "web"
+PHASES: Final = [phase.label for phase in Phase if phase is not Phase.NONE]
+# In one file, text of libraries is shorter than on the server.
+_TEXT: Final = "parts"
+
+
+@pytest.fixture(scope="session")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Answer:
+    """Return a function that answers questions with the engine, in Node."""
+    if shutil.which("npm") is None:
+        pytest.skip("node is not installed: the page's engine is not run")
+    if not (WEB / "node_modules").exists():
+        subprocess.run(["npm", "ci", "--no-audit", "--no-fund", "--silent"], cwd=WEB, check=True)
+    folder = tmp_path_factory.mktemp("engine")
+    subprocess.run(["node", "tests/build_engine.mjs", str(folder)], cwd=WEB, check=True)
+    script = folder / "run_engine.mjs"
+
+    def answer(profiles: OpenProfiles, questions: list[Question]) -> list[Any]:
+        data, asked = folder / "data", folder / "questions.json"
+        data.write_bytes(page_data(profiles))
+        asked.write_text(json.dumps(questions), encoding="utf-8")
+        command = ["node", str(script), str(data), str(asked)]
+        ran = subprocess.run(command, capture_output=True, check=True, cwd=folder)
+        answers: list[Any] = json.loads(ran.stdout)["answers"]
+        return answers
+
+    return answer
+
+
+def asked_of_python(profiles: OpenProfiles, what: str, query: dict[str, str]) -> Any:
+    try:
+        return json.loads(to_json(QUESTIONS[what](profiles, query)))
+    except DeepContextError as error:
+        return {"error": str(error)}
+
+
+def compare(engine: Answer, profiles: OpenProfiles, questions: list[Question]) -> list[Any]:
+    """Ask both; return the answers."""
+    answers = engine(profiles, questions)
+    for (what, query), answer in zip(questions, answers, strict=True):
+        expected = asked_of_python(profiles, what, query)
+        if what == "source" and _TEXT in answer:
+            expected.pop(_TEXT)
+            answer.pop(_TEXT)
+        assert answer == expected, (what, query)
+    return answers
+
+
+def switches(random: np.random.Generator, profile: Profile) -> dict[str, str]:
+    """Return random positions of all switches of a tree."""
+    some = random.random()
+    hidden = [layer.label for layer in OPTIONAL_LAYERS if random.random() < some / 2]
+    targets = {"root": len(profile.tree)}
+    edits = [
+        f"{kind}:{random.integers(targets.get(kind, len(profile.frames)))}"
+        for kind in random.choice(EDITS, random.integers(0, 3))
+    ]
+    query = {
+        "metric": random.choice([each.key for each in measures(profile)]),
+        "hidden": ",".join(hidden),
+        "library": random.choice(["", "1"]),
+        "lines": random.choice(["", "1"]),
+        "phase": random.choice(["", *PHASES]),
+        "pivot": random.choice(pivots(profile)),
+        "edits": ",".join(edits),
+        "px": str(random.choice([3, 100, 1536])),
+    }
+    return {name: str(value) for name, value in query.items() if value}
+
+
+def random_questions(
+    random: np.random.Generator, profiles: OpenProfiles, count: int
+) -> list[Question]:
+    profile = profiles.get(0).profile
+    questions: list[Question] = []
+    for _ in range(count):
+        tree = switches(random, profile)
+        node = str(random.integers(len(profile.tree)))
+        frame = str(random.integers(len(profile.frames)))
+        text = profile.frames.strings[int(random.integers(len(profile.frames.strings)))][-4:]
+        questions += [
+            ("flame", tree),
+            ("flame", {**tree, "root": node}),
+            ("flame", {**tree, "kind": "bottom_up"}),
+            ("flame", {**tree, "kind": "callers", "function": frame}),
+            ("flame", {**tree, "kind": "callees", "function": frame}),
+            ("flame", {**tree, "kind": "difference", "normalize": str(random.integers(2))}),
+            ("node", {**tree, "source": node}),
+            ("find", {**tree, "text": text}),
+        ]
+    return questions
+
+
+def other_questions(profile: Profile) -> list[Question]:
+    """Return every question about tables and lines."""
+    questions: list[Question] = []
+    for measure in measures(profile):
+        metric = {"metric": measure.key}
+        questions += [("table", {**metric, "by": by}) for by in TABLES]
+        questions += [("table", {**metric, "text": "op_1"}), ("files", metric)]
+    files = {profile.frames[index].file for index in range(len(profile.frames))}
+    questions += [("source", {"path": file}) for file in sorted(files)]
+    return questions
+
+
+def varied(profile: Profile, seed: int) -> Profile:
+    """Return a random profile with ranks, phases, libraries, kernels and metrics of each kind."""
+    random = np.random.default_rng(seed)
+    frames = profile.frames
+    strings = [
+        text.replace("/home/me", "/usr/lib/python3.11/site-packages/torch")
+        if text.endswith(("3.py", "4.py"))
+        else text
+        for text in frames.strings
+    ]
+    kind = frames.kind.copy()
+    kind[kind == FrameKind.THREAD] = random.choice([FrameKind.THREAD, FrameKind.RANK])
+    operators = np.flatnonzero(kind == FrameKind.OPERATOR)
+    others = [FrameKind.KERNEL, FrameKind.NATIVE, FrameKind.HLO, FrameKind.GPU_API]
+    changed = random.choice(operators, len(operators) // 3, replace=False)
+    kind[changed] = random.choice(others, len(changed))
+    nodes = np.sort(random.choice(len(profile.tree), max(len(profile.tree) // 4, 1), replace=False))
+    metrics = dict(profile.metrics)
+    for name, unit, aggregation in (
+        ("alloc_bytes", "bytes", Aggregation.SUM),
+        ("peak_bytes", "bytes", Aggregation.MAX),
+        ("registers", "count", Aggregation.PROPERTY),
+    ):
+        total = random.integers(1, 2**35, len(nodes))
+        count = random.integers(1, 9, len(nodes)).astype(np.uint64)
+        described = MetricDescriptor(name, unit, aggregation, f"{name} of a random profile")
+        metrics[name] = MetricRows(described, nodes.astype(np.uint32), count, total, total, total)
+    if random.random() < 0.3:
+        del metrics[CALL_DURATION_NS.name]
+    return Profile(
+        dataclasses.replace(frames, kind=kind, strings=strings),
+        profile.tree,
+        MetricTable(metrics),
+        profile.run,
+        profile.trust,
+    )
+
+
+def opened(*profiles: Profile) -> OpenProfiles:
+    return OpenProfiles([
+        OpenProfile.of_memory(profile, f"profile {index}") for index, profile in enumerate(profiles)
+    ])
+
+
+def test_random_trees_under_random_switches(engine: Answer) -> None:
+    nodes = 0
+    for seed in range(100):
+        random = np.random.default_rng(seed)
+        sizes = random.integers(2, 900, 2)
+        both = [
+            varied(random_profile(int(size), seed=seed, depth=int(random.integers(2, 30))), seed)
+            for size in sizes
+        ]
+        profiles = opened(*both)
+        questions = [*random_questions(random, profiles, 2), *other_questions(both[0])]
+        answers = compare(engine, profiles, questions)
+        nodes += sum(len(each["nodes"]["depth"]) for each in answers if "functions" in each)
+    assert nodes > 20_000  # not only refusals
+
+
+def test_large_trees_are_cut_alike(engine: Answer) -> None:
+    profile = varied(random_profile(30_000, depth=24), 1)
+    profiles = opened(profile, varied(random_profile(20_000, seed=1, depth=24), 1))
+    random = np.random.default_rng(7)
+    answers = compare(engine, profiles, random_questions(random, profiles, 6))
+    assert any(each.get("left_out") for each in answers)
+
+
+@pytest.mark.parametrize("name", ["train", "empty", "troubled", "plain", "left", "spawned"])
+def test_profiles_of_the_reports(engine: Answer, training_folder: Path, name: str) -> None:
+    path = training_folder / f"{name}.dcprof"
+    profiles = OpenProfiles.open([path, training_folder / "train.dcprof"])
+    profile = profiles.get(0).profile
+    random = np.random.default_rng(1)
+    known = random_questions(random, profiles, 10) if measures(profile) else []
+    answers = compare(engine, profiles, [*known, *other_questions(profile)])
+    assert name == "empty" or any("functions" in each for each in answers)
+
+
+def test_kernels_of_a_gpu(engine: Answer, make_profile: Any) -> None:
+    profile = gpu_profile(make_profile, with_operator=True)
+    profiles = opened(profile, profile)
+    random = np.random.default_rng(2)
+    every = [
+        ("node", {"source": str(node), "metric": measures(profile)[0].key})
+        for node in range(len(profile.tree))
+    ]
+    compare(engine, profiles, [*random_questions(random, profiles, 10), *every])
+
+
+def test_refusals_are_the_servers(engine: Answer, training_folder: Path) -> None:
+    profiles = OpenProfiles.open([training_folder / "train.dcprof"])
+    answers = compare(
+        engine,
+        profiles,
+        [
+            ("flame", {"file": "7"}),
+            ("flame", {"metric": "speed"}),
+            ("flame", {"kind": "difference"}),
+            ("flame", {"kind": "callers"}),
+            ("flame", {"pivot": "rank"}),
+            ("flame", {"root": "100000"}),
+            ("flame", {"edits": "hide:100000"}),
+            ("flame", {"hidden": "colour"}),
+            ("node", {"source": "x"}),
+            ("table", {"by": "colour"}),
+            ("source", {"path": "/etc/passwd"}),
+        ],
+    )
+    assert all("error" in each for each in answers)

@@ -1,0 +1,255 @@
+// Answers with a tree: top-down, bottom-up, callers and callees of a function, difference.
+
+import type { FlameAnswer, NodeColumns } from "../api_types";
+import type { Query } from "../model/question";
+import { bottomUp, type CallerTree, callersOf } from "./bottom_up";
+import { type Cut, cut, functionColumns, idAfter } from "./cut";
+import type { Difference } from "./difference";
+import { OUTSIDE } from "./entries";
+import { type Edit, pixels, refuse, wholeNumber } from "./options";
+import { NOT_RECORDED, rounded } from "./rounding";
+import type { Spreads } from "./spreads";
+import type { TopDown } from "./top_down";
+import type { Numbers, Tree } from "./tree";
+
+// A page cannot zoom into an inverted tree, so these trees are cut in finer detail.
+const FINER = 4;
+const NOT_GIVEN = -1;
+
+/** What a question about trees needs; `focused` makes the same tree with one more edit. */
+export interface Trees {
+  view(): TopDown;
+  focused(edit: Edit): TopDown;
+  difference(): Difference;
+  values(view: TopDown): Numbers;
+  unit(view: TopDown): string;
+}
+
+export function flame(trees: Trees, query: Query): FlameAnswer {
+  const kind = query.kind || "top_down";
+  const func = wholeNumber(query, "function", NOT_GIVEN);
+  if ((kind === "callers" || kind === "callees") && func === NOT_GIVEN) {
+    refuse(`the view '${kind}' needs the number of a frame as 'function'`);
+  }
+  switch (kind) {
+    case "top_down": {
+      const root = wholeNumber(query, "root", NOT_GIVEN);
+      const view = trees.view();
+      return forwards(trees, view, root === NOT_GIVEN ? 0 : view.nodeOf(root), pixels(query));
+    }
+    case "bottom_up": {
+      const view = trees.view();
+      const exclusive = view.exclusive(trees.values(view));
+      const threshold = fineThreshold(sum(exclusive), pixels(query));
+      const inverted = bottomUp(view.tree, exclusive, threshold);
+      return backwards(trees, view, inverted, threshold, pixels(query));
+    }
+    case "callers": {
+      const view = trees.view();
+      const inclusive = view.tree.inclusive(view.exclusive(trees.values(view)));
+      const wanted = functionOf(view, func);
+      let whole = 0;
+      for (const node of view.tree.outermost(wanted)) whole += inclusive[node];
+      const threshold = fineThreshold(whole, pixels(query));
+      const inverted = callersOf(view.tree, wanted, inclusive, threshold);
+      return backwards(trees, view, inverted, threshold, pixels(query));
+    }
+    case "callees": {
+      functionOf(trees.view(), func);
+      const view = trees.focused({ kind: "focus", target: func });
+      return forwards(trees, view, 0, pixels(query));
+    }
+    case "difference":
+      return difference(trees, query.normalize === "1", pixels(query));
+  }
+  return refuse(`no view '${kind}'`);
+}
+
+function forwards(trees: Trees, view: TopDown, root: number, px: number): FlameAnswer {
+  const exclusive = view.exclusive(trees.values(view));
+  const inclusive = view.tree.inclusive(exclusive);
+  const part = cut(view.tree, inclusive, root, px);
+  const [functions, func] = functionColumns(
+    (number) => ({ view, func: number }),
+    picked(view.tree.frame, part.nodes),
+  );
+  const nodes: NodeColumns = {
+    ...EMPTY_COLUMNS,
+    depth: picked(view.tree.depth, part.nodes),
+    function: func,
+    value: picked(inclusive, part.nodes),
+    exclusive: picked(exclusive, part.nodes),
+    source: picked(view.source, part.nodes),
+    phase: phaseLabels(view, picked(view.source, part.nodes)),
+    ...callColumns(view.calls(), part.nodes),
+  };
+  return {
+    ...answerOf(trees, view, part, nodes),
+    functions,
+    total: inclusive[0],
+    node_count: view.tree.length,
+  };
+}
+
+function backwards(
+  trees: Trees,
+  view: TopDown,
+  inverted: CallerTree,
+  threshold: number,
+  px: number,
+): FlameAnswer {
+  const { tree, value, example } = inverted;
+  const part = cut(tree, value, 0, px * FINER);
+  const [functions, func] = functionColumns(
+    (number) => ({ view, func: number }),
+    picked(tree.frame, part.nodes),
+  );
+  const children = sumOfChildren(tree, value);
+  // Only a chain that ends at a thread has no further caller; elsewhere callers are left out.
+  const exclusive = part.nodes.map((node) => {
+    const isEnd = view.tree.parent[example[node]] === 0 && example[node] > 0;
+    return isEnd ? value[node] - children[node] : 0;
+  });
+  const source = part.nodes.map((node) => view.source[example[node]]);
+  const nodes: NodeColumns = {
+    ...EMPTY_COLUMNS,
+    depth: picked(tree.depth, part.nodes),
+    function: func,
+    value: picked(value, part.nodes),
+    exclusive,
+    source,
+    phase: phaseLabels(view, source),
+  };
+  return {
+    ...answerOf(trees, view, part, nodes),
+    functions,
+    total: value[0],
+    node_count: tree.length + inverted.leftOut,
+    left_out: part.leftOut + inverted.leftOut,
+    threshold: Math.max(part.threshold, inverted.leftOut ? threshold : 0),
+  };
+}
+
+function difference(trees: Trees, normalize: boolean, px: number): FlameAnswer {
+  const both = trees.difference();
+  const [before, recorded] = both.exclusive(trees.values(both.before), trees.values(both.after));
+  const totals = [sum(before), sum(recorded)];
+  let after = recorded;
+  if (normalize && totals[1]) {
+    // Each row is rounded separately, so the sum is off by less than one unit for each node.
+    const scale = totals[0] / totals[1];
+    after = recorded.map((value) => rounded(value * scale));
+  }
+  // The larger side of each node, so that removed and new nodes stay visible and widths add up.
+  const larger = before.map((value, node) => Math.max(value, after[node]));
+  const width = both.tree.inclusive(larger);
+  const part = cut(both.tree, width, 0, px * FINER);
+  const [ofBefore, ofAfter] = both.sources();
+  const [functions, func] = functionColumns(
+    (number) => both.functions[number],
+    picked(both.tree.frame, part.nodes),
+    idAfter(both.after),
+  );
+  const isGone = (node: number) => ofAfter[node] === OUTSIDE;
+  const nodes: NodeColumns = {
+    ...EMPTY_COLUMNS,
+    depth: picked(both.tree.depth, part.nodes),
+    function: func,
+    value: picked(width, part.nodes),
+    exclusive: picked(larger, part.nodes),
+    source: part.nodes.map((node) => (isGone(node) ? ofBefore[node] : ofAfter[node])),
+    phase: part.nodes.map((node) =>
+      isGone(node)
+        ? phaseLabels(both.before, [ofBefore[node]])[0]
+        : phaseLabels(both.after, [ofAfter[node]])[0],
+    ),
+    before: picked(both.tree.inclusive(before), part.nodes),
+    after: picked(both.tree.inclusive(after), part.nodes),
+  };
+  return {
+    ...answerOf(trees, both.after, part, nodes),
+    functions,
+    total: width[0],
+    node_count: both.tree.length,
+    total_before: totals[0],
+    total_after: totals[1],
+  };
+}
+
+const EMPTY_COLUMNS = {
+  calls: [],
+  mean: [],
+  deviation: [],
+  minimum: [],
+  maximum: [],
+  before: [],
+  after: [],
+};
+
+function answerOf(trees: Trees, view: TopDown, part: Cut, nodes: NodeColumns): FlameAnswer {
+  return {
+    unit: trees.unit(view),
+    above: part.above,
+    left_out: part.leftOut,
+    threshold: part.threshold,
+    nodes,
+    functions: { id: [], name: [], kind: [], layer: [], file: [], line: [], library: [] },
+    total: 0,
+    node_count: 0,
+    total_before: 0,
+    total_after: 0,
+  };
+}
+
+/** The function that a frame belongs to; its layer must be shown. */
+function functionOf(view: TopDown, frame: number): number {
+  const frames = view.functions.ofFrame.length;
+  if (frame >= frames) {
+    refuse(`no frame ${frame}: this profile has the frames 0 to ${frames - 1}`);
+  }
+  const func = view.functions.ofFrame[frame];
+  if (!view.tree.frame.includes(func)) {
+    const { name } = view.functions.shown(func);
+    refuse(`'${name}' is hidden in the tree; show its layer, or undo the edit`);
+  }
+  return func;
+}
+
+function callColumns(spreads: Spreads | null, kept: number[]): Partial<NodeColumns> {
+  if (!spreads) return {};
+  const { count, total, minimum, maximum } = spreads;
+  const extreme = (column: Float64Array | null) =>
+    column ? kept.map((node) => (count[node] > 0 ? column[node] : NOT_RECORDED)) : [];
+  return {
+    calls: picked(count, kept),
+    mean: kept.map((node) => (count[node] > 0 ? rounded(total[node] / count[node]) : NOT_RECORDED)),
+    deviation: kept.map((node) => rounded(spreads.deviation(node) ?? NOT_RECORDED)),
+    minimum: extreme(minimum),
+    maximum: extreme(maximum),
+  };
+}
+
+function fineThreshold(whole: number, px: number): number {
+  return Math.max(Math.floor(whole / (2 * FINER * px)), 1);
+}
+
+function phaseLabels(view: TopDown, sources: number[]): string[] {
+  const { facts, phase } = view.profile;
+  return sources.map((source) => facts.phases[phase[source]]);
+}
+
+function picked(column: ArrayLike<number>, nodes: number[]): number[] {
+  return nodes.map((node) => column[node]);
+}
+
+function sum(values: Numbers): number {
+  let total = 0;
+  for (const value of values) total += value;
+  return total;
+}
+
+function sumOfChildren(tree: Tree, value: Float64Array): Float64Array {
+  const total = new Float64Array(tree.length);
+  for (let node = 1; node < tree.length; node++) total[tree.parent[node]] += value[node];
+  return total;
+}

@@ -1,0 +1,192 @@
+// Answers about single nodes: the details of a node, and nodes whose name contains a text.
+
+import type {
+  FindAnswer,
+  FusedKernel,
+  LineValue,
+  MeasureValue,
+  MetricValue,
+  NodeAnswer,
+  PathStep,
+  PhaseValue,
+} from "../api_types";
+import { ALL_PHASES } from "./options";
+import type { OtherMetric } from "./profile";
+import { Spreads } from "./spreads";
+import type { TopDown } from "./top_down";
+import type { Numbers } from "./tree";
+
+const MOST_FOUND = 1_000;
+const MOST_LINES = 20;
+const MOST_KERNELS = 5;
+
+/** Everything known about the view's node that shows a node of the profile. */
+export function nodeAnswer(view: TopDown, values: Numbers, source: number): NodeAnswer {
+  const index = view.nodeOf(source);
+  const { id, layer, source: shownSource } = stepOf(view, index);
+  const { name, kind, file, line } = view.functions.shown(view.tree.frame[index]);
+  const members = view.members(index);
+  return {
+    source: shownSource,
+    id,
+    name,
+    kind,
+    layer,
+    file,
+    line,
+    contexts: members.length,
+    path: view.tree
+      .path(index)
+      .slice(1)
+      .map((each) => stepOf(view, each)),
+    values: measureValues(view, index),
+    own: otherMetrics(view, members),
+    phases: phaseValues(view, index, values),
+    lines: lineValues(view, members, values),
+    fused: fusedKernels(view, members),
+    calls: view.calls()?.spread(index) ?? null,
+  };
+}
+
+/** The nodes whose name or file contains a text, ignoring case. */
+export function found(view: TopDown, values: Numbers, text: string): FindAnswer {
+  const { tree } = view;
+  const inclusive = tree.inclusive(view.exclusive(values));
+  const matches = matching(view, text);
+  const mask = new Uint8Array(tree.length);
+  let nodes: number[] = [];
+  for (let node = 1; node < tree.length; node++) {
+    if (!matches[tree.frame[node]] || inclusive[node] <= 0) continue;
+    mask[node] = 1;
+    nodes.push(node);
+  }
+  const below = tree.below(mask);
+  let value = 0;
+  for (const node of nodes) if (!below[node]) value += inclusive[node];
+  const count = nodes.length;
+  if (count > MOST_FOUND) {
+    nodes.sort((a, b) => inclusive[b] - inclusive[a] || a - b);
+    nodes = nodes.slice(0, MOST_FOUND).sort((a, b) => a - b);
+  }
+  return {
+    count,
+    value,
+    total: inclusive[0],
+    nodes: nodes.map((node) => ({ source: view.source[node], value: inclusive[node] })),
+  };
+}
+
+function matching(view: TopDown, text: string): Uint8Array {
+  const matches = new Uint8Array(view.functions.length);
+  const wanted = text.toLowerCase();
+  if (!wanted) return matches;
+  const { frames, facts } = view.profile;
+  const contains = facts.strings.map((string) => string.toLowerCase().includes(wanted));
+  view.functions.ofFrame.forEach((func, frame) => {
+    if (contains[frames.name[frame]] || contains[frames.file[frame]]) matches[func] = 1;
+  });
+  return matches;
+}
+
+function stepOf(view: TopDown, index: number): PathStep {
+  const func = view.tree.frame[index];
+  const { name, file, line } = view.functions.shown(func);
+  return {
+    source: view.source[index],
+    id: view.functions.example[func],
+    name,
+    layer: view.functions.layerName(func),
+    file,
+    line,
+  };
+}
+
+function measureValues(view: TopDown, index: number): MeasureValue[] {
+  return view.profile.facts.measures.map((measure) => {
+    const exclusive = view.exclusive(view.profile.values(measure.key));
+    return {
+      measure,
+      inclusive: sumIn(exclusive, index, view.tree.end[index]),
+      exclusive: exclusive[index],
+      total: sumIn(exclusive, 0, exclusive.length),
+    };
+  });
+}
+
+function otherMetrics(view: TopDown, members: number[]): MetricValue[] {
+  const wanted = new Set(members);
+  return view.profile.facts.other.flatMap((metric) => {
+    const rows = view.profile.rows(metric.name);
+    if (!rows) return [];
+    const spread = Spreads.of(rows, (row) => (wanted.has(rows.node[row]) ? 0 : -1), 1).spread(0);
+    const largest = metric.maximum && members.length ? largestAt(view, metric, members) : null;
+    if (!spread && !largest) return [];
+    const { name, label, unit, description } = metric;
+    return [
+      {
+        name,
+        label,
+        unit,
+        description,
+        count: spread?.count ?? 0,
+        largest,
+        mean: spread?.mean ?? 0,
+        deviation: spread?.deviation ?? null,
+        minimum: spread?.minimum ?? null,
+        maximum: spread?.maximum ?? null,
+      },
+    ];
+  });
+}
+
+function largestAt(view: TopDown, metric: OtherMetric, members: number[]): number {
+  const { tree } = view.profile;
+  const rows = view.profile.rows(metric.name);
+  const values = new Float64Array(tree.length);
+  rows?.node.forEach((node, row) => {
+    values[node] = rows.total[row];
+  });
+  const inclusive = tree.inclusiveMaximum(values);
+  return members.reduce((largest, node) => Math.max(largest, inclusive[node]), -Infinity);
+}
+
+function phaseValues(view: TopDown, index: number, values: Numbers): PhaseValue[] {
+  const { facts } = view.profile;
+  const wanted = view.options.phase;
+  return facts.listed_phases.flatMap((phase) => {
+    if (wanted !== ALL_PHASES && wanted !== phase) return [];
+    const exclusive = view.counting(phase).exclusive(values);
+    const value = sumIn(exclusive, index, view.tree.end[index]);
+    return value ? [{ phase: facts.phases[phase], value }] : [];
+  });
+}
+
+/** Split a Python function's inclusive cost by the line of the call. */
+function lineValues(view: TopDown, members: number[], values: Numbers): LineValue[] {
+  const { tree, frames, facts } = view.profile;
+  if (!members.length || facts.kinds[frames.kind[tree.frame[members[0]]]] !== "python") return [];
+  const inclusive = tree.inclusive(view.counted(values));
+  const total = new Map<number, number>();
+  for (const node of members) {
+    const line = frames.line[tree.frame[node]];
+    total.set(line, (total.get(line) ?? 0) + inclusive[node]);
+  }
+  return [...total]
+    .sort(([lineA, a], [lineB, b]) => b - a || lineA - lineB)
+    .slice(0, MOST_LINES)
+    .map(([line, value]) => ({ line, inclusive: value }));
+}
+
+function fusedKernels(view: TopDown, members: number[]): FusedKernel[] {
+  const { node, kernel } = view.profile.fused();
+  if (!node.length) return [];
+  const ofNode = new Map(Array.from(node, (each, index) => [each, kernel[index]]));
+  const indices = new Set(members.flatMap((member) => ofNode.get(member) ?? []));
+  return [...indices].slice(0, MOST_KERNELS).map((index) => view.profile.facts.fused[index]);
+}
+
+function sumIn(values: Float64Array, from: number, to: number): number {
+  let total = 0;
+  for (let index = from; index < to; index++) total += values[index];
+  return total;
+}

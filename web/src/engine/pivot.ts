@@ -1,0 +1,56 @@
+// Pivots: what the first level of a tree shows instead of the threads.
+
+import type { Functions } from "./functions";
+import { refuse } from "./options";
+import type { Profile } from "./profile";
+
+export interface Labels {
+  /** Label of each node, -1 for none. */
+  readonly ofNode: Int32Array;
+  /** Function that represents each label. */
+  readonly functions: readonly number[];
+  /** Functions that must not occur again below their label. */
+  readonly replaced: Uint8Array;
+}
+
+/** Return the labels of a pivot, null for pivots that only show or hide the threads. */
+export function labels(profile: Profile, functions: Functions, pivot: string): Labels | null {
+  if (pivot === "thread" || pivot === "none") return null;
+  if (pivot === "phase") return phaseLabels(profile, functions);
+  if (!profile.facts.pivots.includes(pivot)) {
+    const known = profile.facts.pivots.join(", ");
+    refuse(`cannot split the tree by '${pivot}'; this profile has: ${known}`);
+  }
+  const { tree, frames, facts } = profile;
+  const kind = facts.dimensions[pivot];
+  const replaced = new Uint8Array(functions.length);
+  const number = new Int32Array(functions.length).fill(-1);
+  const distinct: number[] = [];
+  functions.example.forEach((frame, func) => {
+    if (frame < 0 || frames.kind[frame] !== kind) return;
+    replaced[func] = 1;
+    number[func] = distinct.length;
+    distinct.push(func);
+  });
+  const isLabel = new Uint8Array(tree.length);
+  for (let node = 0; node < tree.length; node++) {
+    isLabel[node] = replaced[functions.ofFrame[tree.frame[node]]];
+  }
+  const ofNode = tree
+    .nearest(isLabel)
+    .map((near) => (near < 0 ? -1 : number[functions.ofFrame[tree.frame[near]]]));
+  return { ofNode, functions: distinct, replaced };
+}
+
+function phaseLabels(profile: Profile, functions: Functions): Labels {
+  const phases = [...new Set(profile.shownPhase)].sort((a, b) => a - b);
+  const number = new Int32Array(profile.facts.phases.length);
+  phases.forEach((phase, index) => {
+    number[phase] = index;
+  });
+  return {
+    ofNode: Int32Array.from(profile.shownPhase, (phase) => number[phase]),
+    functions: phases.map((phase) => functions.ofPhase(phase)),
+    replaced: new Uint8Array(functions.length),
+  };
+}

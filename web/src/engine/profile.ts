@@ -1,0 +1,152 @@
+// One profile as columns, and the facts about frames that Python wrote.
+
+import type { FusedKernel, Measure, SourceAnswer } from "../api_types";
+import type { Container } from "./container";
+import { type Numbers, Tree } from "./tree";
+
+/** A metric that cannot be summed. */
+export interface OtherMetric {
+  readonly name: string;
+  readonly label: string;
+  readonly unit: string;
+  readonly description: string;
+  readonly maximum: boolean;
+}
+
+/** One way to group frames into the rows of a table. */
+export interface TableFacts {
+  readonly layer: string;
+  readonly largest: "inclusive" | "exclusive";
+  readonly only_with_value: boolean;
+  readonly is_line: boolean;
+}
+
+/** Text of a source file: all that does not depend on the measure. */
+export interface SourceText {
+  readonly shown: string;
+  readonly library: boolean;
+  readonly note: string;
+  readonly length: number;
+  readonly lines: readonly SourceAnswer["parts"][number][];
+}
+
+export interface ProfileFacts {
+  readonly strings: readonly string[];
+  readonly cwd: string;
+  readonly kinds: readonly string[];
+  readonly layers: readonly string[];
+  readonly optional_layers: readonly string[];
+  readonly layer_of_kind: readonly number[];
+  readonly phases: readonly string[];
+  readonly shown_phase: readonly number[];
+  readonly listed_phases: readonly number[];
+  readonly pivots: readonly string[];
+  readonly dimensions: Readonly<Record<string, number>>;
+  readonly measures: readonly Measure[];
+  readonly totals: readonly string[];
+  readonly other: readonly OtherMetric[];
+  readonly tables: Readonly<Record<string, TableFacts>>;
+  readonly fused: readonly FusedKernel[];
+  readonly files: Readonly<Record<string, SourceText>>;
+}
+
+/** The rows of one metric: row i belongs to node `node[i]`. */
+export interface Rows {
+  readonly node: Numbers;
+  readonly count: Numbers;
+  readonly total: Numbers;
+  readonly minimum: Numbers | null;
+  readonly maximum: Numbers | null;
+  readonly m2: Numbers | null;
+}
+
+export interface Frames {
+  readonly kind: Numbers;
+  readonly name: Numbers;
+  readonly file: Numbers;
+  readonly line: Numbers;
+  readonly user: Numbers;
+}
+
+export class Profile {
+  readonly tree: Tree;
+  /** Phase of each node, and the phase that it counts under. */
+  readonly phase: Numbers;
+  readonly shownPhase: Uint8Array;
+  readonly frames: Frames;
+  private readonly kept = new Map<string, Numbers>();
+
+  constructor(
+    readonly facts: ProfileFacts,
+    private readonly container: Container<unknown>,
+    private readonly prefix: string,
+  ) {
+    this.tree = Tree.fromDepth(this.column("depth"), this.column("frame"));
+    this.phase = this.column("phase");
+    this.shownPhase = Uint8Array.from(this.phase, (phase) => facts.shown_phase[phase]);
+    this.frames = {
+      kind: this.column("frame_kind"),
+      name: this.column("frame_name"),
+      file: this.column("frame_file"),
+      line: this.column("frame_line"),
+      user: this.column("frame_user"),
+    };
+  }
+
+  get nodes(): number {
+    return this.tree.length;
+  }
+
+  text(string: number): string {
+    return this.facts.strings[string];
+  }
+
+  /** Exclusive value of each node under a measure. */
+  values(measure: string): Numbers {
+    const index = this.facts.measures.findIndex((each) => each.key === measure);
+    return this.held(`measure_${index}`);
+  }
+
+  /** The rows of a metric, null where the profile has none. */
+  rows(metric: string): Rows | null {
+    const name = (column: string) => `rows_${metric}_${column}`;
+    if (!this.has(name("node"))) return null;
+    const optional = (column: string) => (this.has(name(column)) ? this.held(name(column)) : null);
+    return {
+      node: this.held(name("node")),
+      count: this.held(name("count")),
+      total: this.held(name("total")),
+      minimum: optional("minimum"),
+      maximum: optional("maximum"),
+      m2: optional("m2"),
+    };
+  }
+
+  /** The group of each frame in a table, -1 for none, and a frame of each group. */
+  groups(table: string): { ofFrame: Int32Array; example: Numbers } {
+    // 0 stands for "none", because columns hold no negative numbers.
+    const ofFrame = Int32Array.from(this.held(`table_${table}_group`), (group) => group - 1);
+    return { ofFrame, example: this.held(`table_${table}_example`) };
+  }
+
+  /** The fused kernel of nodes that are one: nodes, and indices into `facts.fused`. */
+  fused(): { node: Numbers; kernel: Numbers } {
+    return { node: this.held("fused_node"), kernel: this.held("fused_kernel") };
+  }
+
+  private has(name: string): boolean {
+    return this.container.has(this.prefix + name);
+  }
+
+  private column(name: string): Numbers {
+    return this.container.array(this.prefix + name);
+  }
+
+  private held(name: string): Numbers {
+    const known = this.kept.get(name);
+    if (known) return known;
+    const column = this.column(name);
+    this.kept.set(name, column);
+    return column;
+  }
+}

@@ -1,0 +1,123 @@
+// Tables of groups: all frames of one operator, module, scope or kernel, or of one source line.
+
+import type { TableAnswer, TableRow } from "../api_types";
+import { refuse } from "./options";
+import type { Profile } from "./profile";
+import { Spreads } from "./spreads";
+import { CALLS } from "./top_down";
+
+const MOST_ROWS = 500;
+
+/** The lines of any Python code: not a table of the page, but what its source view is made of. */
+export const PYTHON_LINES = "python_line";
+
+export interface GroupTable {
+  readonly rows: readonly TableRow[];
+  readonly total: number;
+}
+
+/** A table, its largest rows first; only rows whose name or file contains the text. */
+export function tableAnswer(
+  profile: Profile,
+  table: GroupTable,
+  unit: string,
+  text: string,
+): TableAnswer {
+  const wanted = text.toLowerCase();
+  const rows = table.rows.filter(
+    (row) =>
+      row.name.toLowerCase().includes(wanted) ||
+      `${row.file}:${row.line}`.toLowerCase().includes(wanted),
+  );
+  return {
+    unit,
+    total: table.total,
+    row_count: table.rows.length,
+    match_count: rows.length,
+    phases: profile.facts.listed_phases.map((phase) => profile.facts.phases[phase]),
+    rows: rows.slice(0, MOST_ROWS),
+  };
+}
+
+/** All groups of a table with their costs. */
+export function groupTable(profile: Profile, by: string, measure: string): GroupTable {
+  const facts = profile.facts.tables[by];
+  if (!facts) {
+    const known = Object.keys(profile.facts.tables).filter((name) => name !== PYTHON_LINES);
+    refuse(`no table by '${by}'; known: ${known.join(", ")}`);
+  }
+  checkIsTotal(profile, measure, "tables");
+  const { tree, frames } = profile;
+  const { ofFrame, example } = profile.groups(by);
+  const count = example.length;
+  const group = new Int32Array(tree.length);
+  const isGroup = new Uint8Array(tree.length);
+  const contexts = new Float64Array(count);
+  for (let node = 0; node < tree.length; node++) {
+    group[node] = ofFrame[tree.frame[node]];
+    if (group[node] < 0) continue;
+    isGroup[node] = 1;
+    contexts[group[node]]++;
+  }
+  const values = profile.values(measure);
+  const exclusive = new Float64Array(count);
+  let total = 0;
+  tree.nearest(isGroup).forEach((near, node) => {
+    total += values[node];
+    if (near >= 0) exclusive[group[near]] += values[node];
+  });
+  const phases = phaseSums(profile, group, values, count);
+  const calls = callsOf(profile, group, count);
+  const rows = Array.from(example, (frame, index): TableRow => {
+    const { strings } = profile.facts;
+    return {
+      id: frame,
+      name: strings[frames.name[frame]],
+      layer: facts.layer,
+      file: facts.is_line ? strings[frames.file[frame]] : "",
+      line: facts.is_line ? frames.line[frame] : 0,
+      inclusive: phases[index].reduce((sum, value) => sum + value, 0),
+      exclusive: exclusive[index],
+      phases: phases[index],
+      contexts: contexts[index],
+      calls: calls?.spread(index) ?? null,
+    };
+  });
+  const kept = facts.only_with_value ? rows.filter((row) => row.inclusive !== 0) : rows;
+  kept.sort((a, b) => b[facts.largest] - a[facts.largest] || a.id - b.id);
+  return { rows: kept, total };
+}
+
+/** Refuse measures that count events: groups have none. */
+export function checkIsTotal(profile: Profile, measure: string, what: string): void {
+  if (profile.facts.totals.includes(measure)) return;
+  refuse(`${what} show totals of metrics, not '${measure}'; choose another measure`);
+}
+
+/** Inclusive sums of each group by phase, in the order in which phases are listed. */
+function phaseSums(
+  profile: Profile,
+  group: Int32Array,
+  values: ArrayLike<number>,
+  count: number,
+): number[][] {
+  const { tree, facts, shownPhase } = profile;
+  const top = tree.topmost(group, count);
+  const sums = top.map(() => facts.listed_phases.map(() => 0));
+  facts.listed_phases.forEach((phase, column) => {
+    const some = new Float64Array(tree.length);
+    for (let node = 0; node < tree.length; node++) {
+      if (shownPhase[node] === phase) some[node] = values[node];
+    }
+    const inclusive = tree.inclusive(some);
+    top.forEach((nodes, index) => {
+      for (const node of nodes) sums[index][column] += inclusive[node];
+    });
+  });
+  return sums;
+}
+
+function callsOf(profile: Profile, group: Int32Array, count: number): Spreads | null {
+  const rows = profile.rows(CALLS);
+  return rows && Spreads.of(rows, (row) => group[rows.node[row]], count);
+}

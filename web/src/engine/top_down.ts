@@ -1,0 +1,113 @@
+// The tree from the root down, shaped by a view's options, with its costs.
+
+import { entriesOf, OUTSIDE } from "./entries";
+import { Functions } from "./functions";
+import { merge } from "./merge";
+import { ALL_PHASES, refuse, type TreeOptions } from "./options";
+import type { Profile } from "./profile";
+import { Spreads } from "./spreads";
+import type { Numbers, Tree } from "./tree";
+
+export const CALLS = "call_duration_ns";
+
+interface Shape {
+  readonly tree: Tree;
+  readonly chargedTo: Int32Array;
+  readonly shownAs: Int32Array;
+  readonly source: Int32Array;
+}
+
+export class TopDown {
+  private constructor(
+    readonly profile: Profile,
+    readonly functions: Functions,
+    readonly options: TreeOptions,
+    private readonly shape: Shape,
+  ) {}
+
+  static of(profile: Profile, options: TreeOptions): TopDown {
+    const functions = Functions.of(profile, options.byLine);
+    const entries = entriesOf(profile, functions, options);
+    const merged = merge(entries.parent, entries.func);
+    const composed = (inner: Int32Array) =>
+      inner.map((entry) => (entry === OUTSIDE ? OUTSIDE : merged.ofEntry[entry]));
+    return new TopDown(profile, functions, options, {
+      tree: merged.tree,
+      chargedTo: composed(entries.chargedTo),
+      shownAs: composed(entries.shownAs),
+      source: merged.first.map((entry) => entries.source[entry]),
+    });
+  }
+
+  get tree(): Tree {
+    return this.shape.tree;
+  }
+
+  /** Node of the profile that represents each node of the view. */
+  get source(): Int32Array {
+    return this.shape.source;
+  }
+
+  /** The same tree with the cost of one phase only, or of all. */
+  counting(phase: number): TopDown {
+    return new TopDown(this.profile, this.functions, { ...this.options, phase }, this.shape);
+  }
+
+  /** The node that shows a node of the profile, or receives its cost. */
+  nodeOf(source: number): number {
+    const { chargedTo } = this.shape;
+    if (source >= chargedTo.length) {
+      refuse(`no node ${source}: this profile has the nodes 0 to ${chargedTo.length - 1}`);
+    }
+    if (chargedTo[source] === OUTSIDE) {
+      refuse(`node ${source} is not shown; undo a focus or a drop`);
+    }
+    return chargedTo[source];
+  }
+
+  /** The nodes of the profile that a node represents, ascending. */
+  members(node: number): number[] {
+    const members: number[] = [];
+    this.shape.shownAs.forEach((shown, source) => {
+      if (shown === node) members.push(source);
+    });
+    return members;
+  }
+
+  /** Exclusive cost of each node of the view, from that of each node of the profile. */
+  exclusive(values: Numbers): Float64Array {
+    const sums = new Float64Array(this.tree.length);
+    const { chargedTo } = this.shape;
+    for (let node = 0; node < chargedTo.length; node++) {
+      if (this.isCounted(node)) sums[chargedTo[node]] += values[node];
+    }
+    return sums;
+  }
+
+  /** `values` with 0 for nodes of the profile that the view does not count. */
+  counted(values: Numbers): Float64Array {
+    return Float64Array.from(values, (value, node) => (this.isCounted(node) ? value : 0));
+  }
+
+  /** The distribution of each node's calls, null where no calls were timed. */
+  calls(): Spreads | null {
+    const rows = this.profile.rows(CALLS);
+    if (!rows) return null;
+    const { phase } = this.options;
+    return Spreads.of(
+      rows,
+      (row) => {
+        const node = rows.node[row];
+        const other = phase !== ALL_PHASES && this.profile.shownPhase[node] !== phase;
+        return other ? OUTSIDE : this.shape.shownAs[node];
+      },
+      this.tree.length,
+    );
+  }
+
+  private isCounted(node: number): boolean {
+    if (this.shape.chargedTo[node] === OUTSIDE) return false;
+    const { phase } = this.options;
+    return phase === ALL_PHASES || this.profile.shownPhase[node] === phase;
+  }
+}
