@@ -165,6 +165,7 @@ constexpr uint32_t kVersionSubscriberParametersV2 = 130200;
 
 using Subscriber = void *;
 using Callback = void (*)(void *user, uint32_t domain, uint32_t id, const void *data);
+using Timestamp = uint64_t (*)(); // ns
 using BufferRequested = void (*)(uint8_t **buffer, size_t *bytes, size_t *most_records);
 using BufferCompleted = void (*)(void *context, uint32_t stream, uint8_t *buffer, size_t bytes,
                                  size_t valid_bytes);

@@ -111,6 +111,10 @@ void bindGpu(nb::module_ &module) {
   module.def("gpu_armed_with", [] {
     return withoutGil([](WithoutGil) { return gpu::cupti::DeferredStart::instance().used(); });
   });
+  module.def("gpu_yield", [](bool is_yielded) {
+    GilRelease release;
+    return gpu::cupti::CuptiCollector::instance().setYielded(is_yielded);
+  });
   module.def("gpu_is_driver_running", [](const std::string &driver) {
     GilRelease release;
     return gpu::cupti::isDriverRunning(driver);

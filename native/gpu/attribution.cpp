@@ -205,7 +205,10 @@ void Attribution::addTimes(const Activity &activity, Slot &slot, bool is_known,
   }
   // A start of 0: the vendor could not take the time, or a forced flush delivered the record early.
   // As a time it would be an idle gap since the epoch.
-  if (__builtin_expect(activity.end_ns < activity.start_ns || activity.start_ns == 0, 0)) {
+  // A start that is years away is of another tool's clock.
+  if (__builtin_expect(activity.end_ns < activity.start_ns || activity.start_ns == 0 ||
+                           !clock.isPlausible(activity.start_ns),
+                       0)) {
     Counters::bump(counters.bad_times);
     slot.time->add(0);
     return;

@@ -30,6 +30,11 @@ public:
   }
 
   bool isKnown() const { return is_known_; }
+  /// Whether a time may be of this clock, and not of one that another tool has set.
+  bool isPlausible(uint64_t device_ns) const {
+    constexpr uint64_t kFar = 1ull << 52; // 52 days
+    return !is_known_ || device_ns - device_ns_ + kFar < 2 * kFar;
+  }
   /// Device time of the low 48 bits of a host time stamp.
   int64_t deviceNs(uint64_t ticks) const {
     double since = static_cast<double>(CorrelationTable::ticksBetween(ticks_, ticks));

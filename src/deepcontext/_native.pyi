@@ -305,6 +305,9 @@ def gpu_armed() -> tuple[int, str]:
 def gpu_armed_with() -> tuple[str, list[str]]:
     """Return the libcupti that the collector was started with, and the copies mapped then."""
 
+def gpu_yield(is_yielded: bool) -> str:
+    """Leave CUPTI's records to another tool, or take them back; return what went wrong, or ""."""
+
 def gpu_is_driver_running(driver: str) -> bool:
     """Return whether the process has initialised CUDA; loads nothing."""
 

@@ -75,6 +75,11 @@ void fake_load_module();
 void fake_stall(const char *kernel, const char *reason, uint32_t samples, uint32_t line);
 /// Another tool registers its buffers over the ones registered: records go to it from now on.
 void fake_take_over();
+/// torch.profiler begins to record: Kineto since August 2026 registers its buffers and a clock of raw
+/// ticks; before, it subscribed once for good, and recorded nothing where it could not.
+void fake_profiler_begin(int is_older);
+/// torch.profiler stops: it disables the kinds, and leaves its buffers and its clock.
+void fake_profiler_end();
 /// The other tool registers the buffers again that it replaced; its own are still being filled.
 void fake_give_back();
 /// Each buffer holds a record that is not complete: only a forced flush hands it over.
@@ -85,6 +90,7 @@ void fake_destroy_context();
 /// launched, delivered, dropped (records); callbacks made; buffers_out (at the library); subscribed;
 /// services (enabled kinds of records and callbacks, sampled contexts); misuses (calls that the
 /// interface forbids); device_pool_limit (buffers that CUPTI may take on the device);
+/// profiler_records (that torch.profiler got), profiler_unknown_buffers (that were not its own);
 /// hanging (calls that take the time a test gave them).
 uint64_t fake_count(const char *what);
 }

@@ -87,11 +87,20 @@ FAKE_API int cuptiGetCallbackName(uint32_t domain, uint32_t id, const char **nam
 
 FAKE_API int cuptiGetTimestamp(uint64_t *now) {
   FAIL_IF_ASKED("cuptiGetTimestamp");
-  *now = fake::nowNs();
+  *now = timestamp();
   return abi::kSuccess;
 }
 FAKE_API int cuptiGetTimestamp_v2(void *subscriber, uint64_t *now) {
   return isSubscriber(subscriber) ? cuptiGetTimestamp(now) : int{abi::kInvalidParameter};
+}
+
+FAKE_API int cuptiActivityRegisterTimestampCallback(abi::Timestamp clock) {
+  FAIL_IF_ASKED("cuptiActivityRegisterTimestampCallback");
+  if (!clock) {
+    return abi::kInvalidParameter;
+  }
+  state().clock = clock;
+  return abi::kSuccess;
 }
 
 FAKE_API int cuptiSubscribe(void **subscriber, abi::Callback callback, void *user) {

@@ -68,6 +68,7 @@ struct State {
   std::atomic<bool> is_incomplete{false}; // each buffer has a record without its times
   abi::BufferRequested replaced_requested = nullptr; // by fake_take_over
   abi::BufferCompleted replaced_completed = nullptr;
+  std::atomic<abi::Timestamp> clock{nullptr}; // null: the wall clock
   bool is_holding = false;
   std::vector<Buffer> held; // complete, and not handed back yet
   std::atomic<uint64_t> dropped_told{0}; // to the client
@@ -108,8 +109,20 @@ struct Call {
 
 void tellGraphNode(uint32_t id, uint32_t graph, uint64_t node, uint64_t original);
 
+// -- torch.profiler beside the tool (cupti_profiler.cpp)
+
+void resetProfiler();
+/// "profiler_records" or "profiler_unknown_buffers".
+uint64_t profilerCount(const std::string &what);
+
 // -- records and their buffers (cupti_records.cpp)
 
+/// The clock that Kineto registers: raw ticks of the processor.
+constexpr uint64_t kTicksPerNs = 3;
+uint64_t ticksOfProfiler();
+/// CUPTI's clock now, and what it was or will be at a time of the device.
+uint64_t timestamp();
+uint64_t timestampOf(uint64_t device_ns);
 uint8_t copyKind(const char *direction);
 size_t sizeOf(uint32_t kind);
 /// Hand a buffer back to the client, or keep it while a test wants that.

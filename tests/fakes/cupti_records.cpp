@@ -29,6 +29,32 @@ Sizes sizesOf(uint32_t version) {
   return found;
 }
 
+uint64_t timestamp() {
+  if (abi::Timestamp clock = state().clock.load()) {
+    return clock();
+  }
+  timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1000000000u + static_cast<uint64_t>(now.tv_nsec);
+}
+
+uint64_t timestampOf(uint64_t device_ns) {
+  if (device_ns == 0) { // not complete
+    return 0;
+  }
+  if (state().clock.load() == ticksOfProfiler) {
+    return device_ns * kTicksPerNs;
+  }
+  // The wall clock, read once, so that durations stay exact.
+  static const uint64_t offset = [] {
+    timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return static_cast<uint64_t>(now.tv_sec) * 1000000000u + static_cast<uint64_t>(now.tv_nsec) -
+           fake::nowNs();
+  }();
+  return device_ns + offset;
+}
+
 uint8_t copyKind(const char *direction) {
   static const std::map<std::string, uint8_t> kinds = {{"HtoD", 1}, {"DtoH", 2},  {"DtoD", 8},
                                                        {"HtoH", 9}, {"PtoP", 10}};
@@ -59,8 +85,8 @@ namespace {
 
 template <typename Record> void fillTransfer(Record *record, const Work &work) {
   record->bytes = work.bytes;
-  record->start = work.start_ns;
-  record->end = work.end_ns;
+  record->start = timestampOf(work.start_ns);
+  record->end = timestampOf(work.end_ns);
   record->device = work.device;
   record->context = 1;
   record->stream = work.stream;
@@ -79,8 +105,8 @@ std::vector<uint8_t> encode(const Work &work) {
   switch (kind) {
   case abi::kKindConcurrentKernel: {
     auto *record = reinterpret_cast<abi::Kernel *>(bytes.data());
-    record->start = work.start_ns;
-    record->end = record->completed = work.end_ns;
+    record->start = timestampOf(work.start_ns);
+    record->end = record->completed = timestampOf(work.end_ns);
     record->device = work.device;
     record->context = 1;
     record->stream = work.stream;

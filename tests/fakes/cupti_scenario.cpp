@@ -31,6 +31,8 @@ FAKE_API void fake_reset() {
   s.device.reset();
   s.dropped_told = 0;
   fake::resetStalls();
+  resetProfiler();
+  s.clock = nullptr;
   std::lock_guard<std::mutex> lock(s.mutex);
   s.sizes = firstSizes();
   s.subscription = nullptr;
@@ -316,6 +318,9 @@ FAKE_API void fake_destroy_context() {
 FAKE_API uint64_t fake_count(const char *name) {
   State &s = state();
   std::string what = name;
+  if (what.rfind("profiler_", 0) == 0) {
+    return profilerCount(what);
+  }
   if (what == "launched") {
     return s.device.launched;
   }

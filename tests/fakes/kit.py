@@ -275,6 +275,14 @@ class FakeGpu:
         """Let another tool have the records from now on."""
         self._library.fake_take_over()
 
+    def profiler_begin(self, *, older: bool = False) -> None:
+        """Let torch.profiler record: Kineto since August 2026, or the older one."""
+        self._library.fake_profiler_begin(int(older))
+
+    def profiler_end(self) -> None:
+        """Let torch.profiler stop."""
+        self._library.fake_profiler_end()
+
     def give_back(self) -> None:
         """Let the tool that has the records register the buffers again that it replaced."""
         self._library.fake_give_back()

@@ -1,7 +1,7 @@
 #include "gpu/cupti/collector.h"
 
-#include <chrono>
-#include <thread>
+#include <algorithm>
+#include <new>
 
 #include "core/guard.h"
 #include "core/interner.h"
@@ -57,6 +57,11 @@ std::string CuptiCollector::start(const Libraries &libraries, const CollectorOpt
     copy_names_.push_back(interner.intern(name));
   }
   captures_.store(0);
+  for (std::atomic<uint64_t> *counter :
+       {&taken_launches_, &blinded_runs_, &regains_, &clocks_set_}) {
+    counter->store(0);
+  }
+  launches_before_ = answered_before_ = buffers_before_ = overdue_before_ = 0;
   beginAttribution();
   buffers_.configure(options.buffer_bytes, options.pool_bytes,
                      [this](const FilledBuffer &buffer) { read(buffer); });
@@ -139,6 +144,14 @@ Result CuptiCollector::enableKind(uint32_t kind) {
 
 std::string CuptiCollector::enable(Result *result) {
   kinds_.clear();
+  *result = abi::cupti::kSuccess;
+  if (is_yielded_.load()) { // until the other tool has stopped
+    return "";
+  }
+  std::string clock = checkClock();
+  if (!clock.empty()) {
+    return clock;
+  }
   *result =
       is_second_family_
           ? library_.ActivityRegisterCallbacks_v2(subscriber_, Guarded<onBufferRequestedV2>::call,
@@ -163,9 +176,11 @@ std::string CuptiCollector::enable(Result *result) {
   };
   for (const auto &[kind, what] : optional) {
     Result refusal = enableKind(kind);
-    if (refusal != abi::cupti::kSuccess) {
-      lacking_.push_back(std::string(what) + " are not recorded: CUPTI refuses them with " +
-                         nameOf(refusal));
+    std::string missing =
+        std::string(what) + " are not recorded: CUPTI refuses them with " + nameOf(refusal);
+    if (refusal != abi::cupti::kSuccess &&
+        std::find(lacking_.begin(), lacking_.end(), missing) == lacking_.end()) {
+      lacking_.push_back(missing);
     }
   }
   return "";
@@ -231,125 +246,6 @@ std::string CuptiCollector::callWithDeadline(const char *what,
   });
 }
 
-std::string CuptiCollector::flush() {
-  if (!isRunning()) {
-    return "";
-  }
-  std::string problem =
-      callWithDeadline("cuptiActivityFlushAll", [](CuptiCollector &self, Result *result) {
-        *result = self.library_.ActivityFlushAll(0);
-        self.countDropped(nullptr, 0); // also when no buffer was completed since
-      });
-  if (!buffers_.waitUntilRead(options_.deadline_s) && problem.empty()) {
-    problem = "activity buffers were not read in time";
-  }
-  if (noteDueLaunches() && overdueLaunches() > 0) {
-    problem = joined(problem, forceFlush());
-  }
-  noteStalls(false);
-  publish(false);
-  return problem;
-}
-
-/// Fetch the records of old launches from buffers that hold incomplete records, too. The incomplete
-/// ones come without times.
-std::string CuptiCollector::forceFlush() {
-  Counters::bumpShared(attribution_.counters.forced_flushes);
-  std::string problem =
-      callWithDeadline("cuptiActivityFlushAll", [](CuptiCollector &self, Result *result) {
-        *result = self.library_.ActivityFlushAll(abi::cupti::kFlushForced);
-      });
-  buffers_.waitUntilRead(options_.deadline_s);
-  return problem;
-}
-
-/// Wait for calls of CUPTI that the profiler's threads are in, before the subscription ends. After
-/// one that does not return, CUPTI is not called again.
-std::string CuptiCollector::awaitOwnCalls() {
-  bool is_done = early_flush_.end(options_.deadline_s);
-  auto until =
-      std::chrono::steady_clock::now() + std::chrono::duration<double>(options_.deadline_s);
-  while (asking_.load() > 0 && std::chrono::steady_clock::now() < until) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  if ((is_done && asking_.load() == 0) || is_stuck_.load()) {
-    return "";
-  }
-  is_stuck_.store(true);
-  return "a call of CUPTI did not return within " +
-         std::to_string(static_cast<int>(options_.deadline_s)) + " s; CUPTI is not called again";
-}
-
-std::string CuptiCollector::stop() {
-  if (!isRunning()) {
-    return "";
-  }
-  std::string problem = callWithDeadline(
-      "cuptiPCSamplingStop", [](CuptiCollector &self, Result *) { self.stalls_.stop(); });
-  std::string waiting = callWithDeadline(
-      "waiting for the GPU", [](CuptiCollector &self, Result *) { self.synchronizeContexts(); });
-  problem = joined(problem, waiting);
-  std::string flushing =
-      callWithDeadline("cuptiActivityFlushAll", [](CuptiCollector &self, Result *result) {
-        // Complete buffers first, because a forced flush also delivers incomplete records.
-        self.library_.ActivityFlushAll(0);
-        *result = self.library_.ActivityFlushAll(abi::cupti::kFlushForced);
-        self.countDropped(nullptr, 0);
-      });
-  problem = joined(problem, flushing);
-  buffers_.waitUntilRead(options_.deadline_s); // before unsubscribing, which reading needs
-  is_running_.store(false);
-  problem = joined(problem, awaitOwnCalls());
-  std::string ending =
-      callWithDeadline("cuptiUnsubscribe", [](CuptiCollector &self, Result *) { self.disable(); });
-  problem = joined(problem, ending);
-  buffers_.stop();
-  noteStalls(true);
-  publish(true);
-  std::lock_guard<std::mutex> lock(contexts_mutex_);
-  contexts_.clear();
-  last_context_.store(nullptr);
-  contexts_age_.fetch_add(1);
-  return problem;
-}
-
-void CuptiCollector::disable() {
-  for (uint32_t kind : kinds_) {
-    if (is_second_family_) {
-      library_.ActivityDisable_v2(subscriber_, kind, nullptr);
-    } else {
-      library_.ActivityDisable(kind);
-    }
-  }
-  device_pool_.restore(library_);
-  library_.Unsubscribe(subscriber_);
-  subscriber_ = nullptr;
-}
-
-/// Wait until launched work has ended, so that its records are complete.
-void CuptiCollector::synchronizeContexts() {
-  if (!library_.CtxPushCurrent || !library_.CtxPopCurrent || !library_.CtxSynchronize) {
-    return;
-  }
-  if (captures_.load() > 0) { // waiting for the device would invalidate the capture
-    lacking_.push_back("a CUDA graph was being captured when the session ended, so the GPU was not "
-                       "waited for: work it still had then is missing");
-    return;
-  }
-  std::set<void *> contexts;
-  {
-    std::lock_guard<std::mutex> lock(contexts_mutex_);
-    contexts = contexts_;
-  }
-  for (void *context : contexts) {
-    if (library_.CtxPushCurrent(context) == 0) {
-      library_.CtxSynchronize();
-      void *popped = nullptr;
-      library_.CtxPopCurrent(&popped);
-    }
-  }
-}
-
 void CuptiCollector::beforeFork() {
   buffers_.beforeFork();
   if (stalls_.isRunning()) {
@@ -363,6 +259,7 @@ void CuptiCollector::afterFork(bool is_child) {
     // CUPTI does not survive a fork; a child of a program that has not used it can.
     is_stuck_.store(was_used_.load());
     DeferredStart::instance().forget();
+    new (&control_mutex_) std::mutex(); // a thread that held it does not exist here
   }
   buffers_.afterFork();
   if (!is_child && stalls_.isRunning()) {
@@ -374,6 +271,10 @@ void CuptiCollector::addFigures(std::map<std::string, uint64_t> &figures) {
   figures["version"] = library_.version;
   figures["graph_nodes_known"] = attribution_.graphs.size();
   figures["is_shared"] = is_second_family_;
+  figures["taken_launches"] = taken_launches_.load();
+  figures["blinded_runs"] = blinded_runs_.load();
+  figures["regains"] = regains_.load();
+  figures["clocks_set"] = clocks_set_.load();
   figures["foreign_buffers"] = buffers_.foreign();
   bool has_stalls = options_.with_stalls;
   figures["stall_samples"] = has_stalls ? stalls_.samples() : 0;

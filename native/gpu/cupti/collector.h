@@ -31,6 +31,10 @@ public:
   void beforeFork() override;
   void afterFork(bool is_child) override;
 
+  /// Another tool (torch.profiler) is about to take the records, or has stopped. Counts also before
+  /// the start. Returns what went wrong, or "".
+  std::string setYielded(bool is_yielded);
+
 protected:
   void addFigures(std::map<std::string, uint64_t> &figures) override;
 
@@ -50,6 +54,15 @@ private:
   void disable();
   void synchronizeContexts();
   std::string callWithDeadline(const char *what, void (*work)(CuptiCollector &, Result *));
+
+  // -- another tool beside this one
+  uint64_t deviceNow();
+  std::string checkClock();
+  std::string yield();
+  std::string regain();
+  void countTaken();
+  std::string registerAgain();
+  void takeBackRecords();
 
   // -- CUPTI's threads and the program's
   static void onCallback(void *user, uint32_t domain, uint32_t id, const void *data);
@@ -90,7 +103,18 @@ private:
   bool is_second_family_ = false; // uses the functions of CUPTI that several tools may share
   std::atomic<bool> is_running_{false};
   std::atomic<bool> was_used_{false}; // CUPTI was called in this process
-  std::atomic<uint32_t> asking_{0};   // threads that ask CUPTI for dropped records
+  // Guards start of a yield, flush and stop against each other; waited for without the GIL.
+  std::mutex control_mutex_;
+  std::atomic<bool> is_yielded_{false}; // another tool has the records
+  uint64_t launches_before_ = 0;        // the other tool took them
+  uint64_t answered_before_ = 0;
+  uint64_t buffers_before_ = 0; // when the last old launch was looked for
+  uint64_t overdue_before_ = 0;
+  std::atomic<uint64_t> taken_launches_{0}; // their records went to the other tool
+  std::atomic<uint64_t> blinded_runs_{0};   // of a tool that got no records
+  std::atomic<uint64_t> regains_{0};
+  std::atomic<uint64_t> clocks_set_{0};
+  std::atomic<uint32_t> asking_{0}; // threads that ask CUPTI for dropped records
   std::atomic<void *> last_context_{nullptr};
   std::atomic<uint64_t> contexts_age_{1}; // rises when a context is destroyed
   std::atomic<uint32_t> captures_{0};     // streams capturing a graph

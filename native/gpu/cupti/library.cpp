@@ -143,6 +143,7 @@ void Library::bindOptional() {
   BIND(GetGraphNodeId);
   BIND(ActivityGetAttribute);
   BIND(ActivitySetAttribute);
+  BIND(ActivityRegisterTimestampCallback);
   BIND(Subscribe_v2);
   BIND(GetTimestamp_v2);
   BIND(ActivityRegisterCallbacks_v2);

@@ -34,6 +34,7 @@ struct Library {
   Result (*GetGraphNodeId)(void *, uint64_t *);
   Result (*ActivityGetAttribute)(uint32_t, size_t *, void *);
   Result (*ActivitySetAttribute)(uint32_t, size_t *, void *);
+  Result (*ActivityRegisterTimestampCallback)(abi::cupti::Timestamp);
   Result (*Subscribe_v2)(abi::cupti::Subscriber *, abi::cupti::Callback, void *,
                          abi::cupti::SubscriberParameters *);
   Result (*GetTimestamp_v2)(abi::cupti::Subscriber, uint64_t *);

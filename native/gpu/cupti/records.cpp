@@ -27,12 +27,7 @@ void addTransfer(Attribution &attribution, ActivityKind kind, uint32_t name, con
 } // namespace
 
 void CuptiCollector::read(const FilledBuffer &buffer) {
-  std::unique_lock<std::mutex> lock = beginBuffer([this] {
-    uint64_t now = 0;
-    Result result = is_second_family_ ? library_.GetTimestamp_v2(subscriber_, &now)
-                                      : library_.GetTimestamp(&now);
-    return result == abi::cupti::kSuccess ? now : 0;
-  });
+  std::unique_lock<std::mutex> lock = beginBuffer([this] { return deviceNow(); });
   names_.age();
   abi::cupti::Activity *record = nullptr;
   while (true) {

@@ -81,13 +81,31 @@ def losses(figures: Mapping[str, int], *, is_over: bool) -> Iterator[Loss]:
             "the GPU time of the rest is missing"
         )
         yield Loss(text, is_degrading=True)
+    yield from _of_torch_profiler(figures)
     yield from _without_record(figures, is_over=is_over)
+
+
+def _of_torch_profiler(figures: Mapping[str, int]) -> Iterator[Loss]:
+    """Say what torch.profiler took, or did not get."""
+    if taken := figures.get("taken_launches", 0):
+        text = (
+            f"{taken} of {figures['launches']} launches of GPU work ran while torch.profiler had "
+            "CUPTI: the GPU time of these launches is in its trace, not in this profile"
+        )
+        yield _loss(text, taken, figures["launches"])
+    if figures.get("blinded_runs", 0):
+        text = (
+            "torch.profiler recorded no GPU work while this session held CUPTI, and will record none "
+            "until the program ends (PyTorch with Kineto before August 2026): run the program "
+            "without deepcontext for a trace of torch.profiler"
+        )
+        yield Loss(text, is_degrading=False)
 
 
 def _without_record(figures: Mapping[str, int], *, is_over: bool) -> Iterator[Loss]:
     launches = figures["launches"] if is_over else figures["due_launches"]
     known = figures["answered"] + figures["dropped"] + figures["unmatched"]
-    missing = launches - known
+    missing = launches - known - figures.get("taken_launches", 0)
     if missing <= 0 or figures["received"] == 0:  # nothing received: an error of its own
         return
     cause = "" if figures["broken_buffers"] else f": {_OTHER_TOOL} may have taken the records"

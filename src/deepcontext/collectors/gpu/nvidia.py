@@ -24,6 +24,7 @@ from deepcontext.collectors.gpu.libraries import (
     missing_nvidia_nodes,
 )
 from deepcontext.collectors.gpu.metrics import GPU_METRICS
+from deepcontext.collectors.gpu.torch_profiler import TorchProfilerWatch
 from deepcontext.profiler.recording.collector import Availability
 from deepcontext.profiler.recording.options import SessionOptions
 
@@ -59,6 +60,7 @@ class NvidiaGpu:
         self._collection = GpuCollection("nvidia")
         self._watch = FrameworkWatch(self._on_framework, self._collection.refuse)
         self._driver_start = DriverStart(self._collection, self._begin)
+        self._torch_profiler = TorchProfilerWatch(self._on_torch_profiler)
         self._copies: list[str] = []  # of libcupti, when the session began
 
     def probe(self) -> Availability:
@@ -87,6 +89,7 @@ class NvidiaGpu:
         self._options = options
         if not has_nvidia_driver():
             return
+        self._torch_profiler.install()
         if _native.gpu_is_driver_running(cuda_driver()):
             self._begin()
             return
@@ -105,13 +108,20 @@ class NvidiaGpu:
             self._collection.begin(_interface(), self._options)
             self._copies = _native.gpu_mapped_libraries("libcupti.so")
 
+    def _on_torch_profiler(self, is_running: bool) -> None:  # noqa: FBT001  a callback
+        """Leave CUPTI to torch.profiler, or take it back."""
+        self._driver_start.look()
+        self._collection.note(_native.gpu_yield(is_running))
+
     def notice_import(self) -> None:
         """Start if a framework was loaded in a way that its hook did not see."""
         self._watch.notice()
+        self._torch_profiler.notice()
 
     def stop(self) -> None:
         """Stop, after the records of all that was launched until now."""
         self._watch.cancel()
+        self._torch_profiler.uninstall()
         self._driver_start.cancel()
         self._collection.end()
         if self._collection.has_begun:
