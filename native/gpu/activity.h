@@ -33,6 +33,7 @@ struct Activity {
   uint64_t graph_node;    // of the executable graph; 0 when launched directly
   uint64_t captured_node; // of the graph it was made from; 0 when the vendor does not say
   LaunchShape shape;
+  bool is_communication = false; // of a collective library whose launches the vendor does not name
 };
 
 } // namespace deepcontext::gpu

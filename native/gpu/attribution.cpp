@@ -13,8 +13,9 @@ constexpr int kRecorderShift = kNodeShift + 22;
 constexpr uint64_t kNodeMask = (1ull << 22) - 1;
 constexpr uint64_t kNameMask = (1ull << 26) - 1;
 // Values that stand for no thread's tree.
-constexpr uint64_t kDetachedTree = 0x7FFF; // the node is of the detached tree
-constexpr uint64_t kUnattributed = 0x7FFE; // no call path is known
+constexpr uint64_t kDetachedTree = 0x7FFF;  // the node is of the detached tree
+constexpr uint64_t kUnattributed = 0x7FFE;  // no call path is known
+constexpr uint64_t kCommunication = 0x7FFD; // no call path is known, but what it is
 static_assert(ThreadTree::kChunkNodes * ThreadTree::kMaxChunks <= kNodeMask + 1);
 
 uint64_t parentKey(uint64_t recorder, uint64_t node) {
@@ -45,6 +46,7 @@ Attribution::Attribution(const CorrelationTable &table)
   shared_metric_ = metrics.id("shared_memory_bytes");
   Interner &interner = Interner::instance();
   unattributed_name_ = interner.intern("GPU work of unknown origin");
+  communication_name_ = interner.intern("communication between GPUs (RCCL)");
   replay_name_ = interner.intern("graph replay");
   unseen_replay_name_ = interner.intern("graph replay (captured before profiling)");
 }
@@ -100,11 +102,12 @@ void Attribution::flush() {
   for (uint32_t i = 0; i < count_; ++i) {
     table_.prefetch(batch_[i].correlation);
   }
-  uint64_t matched = 0, answered = 0;
+  uint64_t matched = 0, answered = 0, communication = 0;
   for (uint32_t i = 0; i < count_; ++i) {
     is_known[i] =
-        table_.find(batch_[i].correlation, &sites[i]) && sites[i].recorder < kUnattributed;
+        table_.find(batch_[i].correlation, &sites[i]) && sites[i].recorder < kCommunication;
     matched += is_known[i];
+    communication += !is_known[i] && batch_[i].is_communication;
     answered += is_known[i] && answered_.note(batch_[i].correlation);
     keys[i] = keyOf(batch_[i], is_known[i], sites[i]);
     slots_.prefetch(keys[i]);
@@ -122,7 +125,8 @@ void Attribution::flush() {
     addTimes(batch_[i], *slots[i], is_known[i], sites[i]);
   }
   Counters::bump(counters.matched, matched);
-  Counters::bump(counters.unmatched, count_ - matched);
+  Counters::bump(counters.unmatched, count_ - matched - communication);
+  Counters::bump(counters.communication, communication);
   Counters::bump(counters.answered, answered);
   count_ = 0;
 }
@@ -131,7 +135,7 @@ uint64_t Attribution::keyOf(const Activity &activity, bool is_known, const CallS
   uint64_t what = static_cast<uint64_t>(activity.name & kNameMask) << 1 |
                   (activity.kind == ActivityKind::kKernel);
   if (!is_known) {
-    return unattributedKey() | what;
+    return parentKey(activity.is_communication ? kCommunication : kUnattributed, 0) | what;
   }
   if (__builtin_expect(activity.graph_node != 0, 0)) {
     return parentOfGraphRecord(activity, site) | what;
@@ -256,6 +260,8 @@ Node *Attribution::parentNode(uint64_t key) {
   switch (recorder) {
   case kDetachedTree:
     return tree.node(node);
+  case kCommunication:
+    return tree.child(tree.root(), FrameKind::kMarker, communication_name_, 0);
   case kUnattributed:
     return tree.child(tree.root(), FrameKind::kMarker, unattributed_name_, 0);
   default:

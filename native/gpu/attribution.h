@@ -110,7 +110,7 @@ private:
   uint16_t time_metric_, delay_metric_, bytes_metric_, launch_metric_, idle_metric_, gap_metric_;
   uint16_t stall_metric_;
   uint16_t grid_metric_, block_metric_, register_metric_, shared_metric_;
-  uint32_t unattributed_name_, replay_name_, unseen_replay_name_;
+  uint32_t unattributed_name_, communication_name_, replay_name_, unseen_replay_name_;
 };
 
 } // namespace deepcontext::gpu

@@ -72,7 +72,8 @@ bool Collector::noteDueLaunches() {
 
 uint64_t Collector::overdueLaunches() {
   Counters &counters = attribution_.counters;
-  uint64_t known = counters.answered.load() + counters.unmatched.load() + counters.dropped.load();
+  uint64_t known = counters.answered.load() + counters.unmatched.load() + counters.dropped.load() +
+                   counters.communication.load();
   uint64_t due = due_launches_.load();
   return due > known ? due - known : 0;
 }

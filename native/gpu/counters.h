@@ -6,14 +6,15 @@
 
 namespace deepcontext::gpu {
 
-/// Records received = matched + unmatched. Written under the attribution's mutex
+/// Records received = matched + unmatched + communication. Written under the attribution's mutex
 /// unless said otherwise.
 struct Counters {
   std::atomic<uint64_t> kernels{0}, copies{0}, memsets{0}; // received, by kind
   std::atomic<uint64_t> matched{0};                        // under the call path that launched them
-  std::atomic<uint64_t> unmatched{0}; // no call path known: before the start, or long forgotten
-  std::atomic<uint64_t> answered{0};  // launches of the session that left at least one record
-  std::atomic<uint64_t> dropped{0};   // any thread: lost by the vendor, as the vendor counts them
+  std::atomic<uint64_t> unmatched{0};     // no call path known: before the start, or long forgotten
+  std::atomic<uint64_t> communication{0}; // matched to no launch, but known as communication
+  std::atomic<uint64_t> answered{0};      // launches of the session that left at least one record
+  std::atomic<uint64_t> dropped{0}; // any thread: lost by the vendor, as the vendor counts them
   std::atomic<uint64_t> unknown_records{0};
   std::atomic<uint64_t> bad_times{0}; // without times, or end before start: counted, without time
   std::atomic<uint64_t> early_starts{0};   // start before their launch, as the clocks say
@@ -43,6 +44,7 @@ struct Counters {
         {"memsets", &memsets},
         {"matched", &matched},
         {"unmatched", &unmatched},
+        {"communication", &communication},
         {"answered", &answered},
         {"dropped", &dropped},
         {"unknown_records", &unknown_records},

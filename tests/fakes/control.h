@@ -24,6 +24,8 @@ void fake_start_runtime();
 void fake_set_buffer_records(uint64_t most);
 /// The number the next API call gets.
 void fake_set_next_correlation(uint32_t id);
+/// Let the records of the next `launches` launches carry no correlation id, as roctracer does for RCCL.
+void fake_lose_correlation(uint64_t launches);
 /// Lose the next `records` records.
 void fake_drop(uint64_t records);
 

@@ -181,6 +181,10 @@ class FakeGpu:
         """Lose the next records."""
         self._library.fake_drop(ctypes.c_uint64(records))
 
+    def lose_correlation(self, launches: int) -> None:
+        """Let the next kernels' records carry no correlation id; roctracer's fake alone does."""
+        self._library.fake_lose_correlation(ctypes.c_uint64(launches))
+
     def use_device(self, device: int) -> None:
         """Let what the calling thread launches from now on run on this one of four GPUs."""
         self._library.fake_set_device(ctypes.c_uint32(device))

@@ -48,6 +48,11 @@ FAKE_API int rocprofiler_force_configure(abi::Configure configure) {
   return abi::kSuccess;
 }
 
+FAKE_API int rocprofiler_is_initialized(int *status) {
+  *status = state().is_locked;
+  return abi::kSuccess;
+}
+
 FAKE_API int rocprofiler_create_context(abi::Id *context) {
   FAIL_IF_ASKED("rocprofiler_create_context");
   state().contexts.emplace_back();

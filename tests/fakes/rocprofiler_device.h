@@ -81,6 +81,7 @@ struct State {
   std::atomic<size_t> most_records{10'000};
   bool is_locked = false;
   bool is_holding = false;
+  bool has_profiler = false; // torch.profiler registered first
   uint64_t dropped_untold = 0;
   std::map<std::string, uint64_t> kernels;
   std::atomic<uint64_t> next_dispatch{1};

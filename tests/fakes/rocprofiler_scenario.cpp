@@ -46,6 +46,22 @@ FAKE_API void fake_hang(const char *function, uint64_t ns) {
   state().hip.device.hangs[function] = ns;
 }
 FAKE_API void fake_hold(const char *, int) {} // several tools may register
+FAKE_API int rocprofiler_is_initialized(int *status);
+FAKE_API int rocprofiler_force_configure(abi::Configure configure);
+
+/// As Kineto does (RocprofLogger.cpp): register where no tool is, and else take it for its own.
+FAKE_API void fake_profiler_begin(int) {
+  int status = 0;
+  rocprofiler_is_initialized(&status);
+  if (status == 0) {
+    rocprofiler_force_configure(
+        [](uint32_t, const char *, uint32_t, abi::ClientId *) -> abi::ConfigureResult * {
+          return nullptr;
+        });
+    state().has_profiler = true;
+  }
+}
+FAKE_API void fake_profiler_end() {}
 FAKE_API void fake_start_runtime() {
   state().is_locked = true;
 }

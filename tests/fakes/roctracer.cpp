@@ -35,6 +35,7 @@ struct State {
   std::vector<abi::Record> records; // in the pool
   std::atomic<size_t> most_records{10'000};
   bool is_holding = false;
+  std::atomic<uint64_t> without_correlation{0}; // of the next records
 };
 
 State &state();
@@ -88,7 +89,10 @@ abi::Record encode(const Work &work) {
   abi::Record record{};
   record.domain = abi::kDomainHipOps;
   record.op = work.what == What::kCopy ? uint32_t{abi::kOpCopy} : uint32_t{abi::kOpDispatch};
-  record.correlation = work.correlation;
+  std::atomic<uint64_t> &without = state().without_correlation;
+  bool is_without = work.what == What::kKernel && without > 0;
+  without -= is_without;
+  record.correlation = is_without ? 0 : work.correlation;
   record.start = work.start_ns;
   record.end = work.end_ns;
   record.device = static_cast<int32_t>(work.device);
@@ -261,6 +265,7 @@ FAKE_API void fake_hold(const char *, int) {}
 FAKE_API void fake_start_runtime() {}
 FAKE_API void fake_set_next_correlation(uint32_t id) { state().hip.next_correlation = id; }
 FAKE_API void fake_set_buffer_records(uint64_t most) { state().most_records = most; }
+FAKE_API void fake_lose_correlation(uint64_t launches) { state().without_correlation = launches; }
 FAKE_API void fake_drop(uint64_t records) { state().hip.device.drop_next = records; }
 FAKE_API void fake_set_device(uint32_t device) { fake::t_device = device % fake::kDevices; }
 FAKE_API void fake_launch(const char *kernel, uint32_t stream, uint64_t ns) {

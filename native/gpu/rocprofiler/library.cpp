@@ -62,9 +62,11 @@ std::string explain(const Library &library, const char *what, Status status) {
                         std::to_string(status) + ")";
   switch (status) {
   case abi::rocprofiler::kErrorConfigurationLocked:
-    return message + ": too late, the ROCm runtime was initialised before the profiler registered; "
-                     "start the program with 'deepcontext profile', or call deepcontext.start() "
-                     "before anything uses the GPU";
+    return message +
+           ": too late, the ROCm runtime was initialised, or another tool (torch.profiler) "
+           "registered, before the profiler did; start the program with 'deepcontext profile', or "
+           "call deepcontext.start() "
+           "before anything uses the GPU";
   case abi::rocprofiler::kErrorIncompatibleAbi:
     return message + ": this rocprofiler-sdk is of another major version than 1";
   case abi::rocprofiler::kErrorPermissionDenied:

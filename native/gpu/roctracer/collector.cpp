@@ -56,6 +56,13 @@ constexpr const char *kFunctions[] = {"hipLaunchKernel",
                                       "hipEventSynchronize"};
 constexpr size_t kPoolBytes = 2u << 20;
 
+/// Whether RCCL has made the kernel; RCCL names its kernels as NCCL does.
+bool isOfCollective(const char *kernel) {
+  std::string_view name = kernel ? kernel : "";
+  return contains(name, "ncclDevKernel") || contains(name, "ncclKernel") ||
+         contains(name, "mscclKernel");
+}
+
 } // namespace
 
 RoctracerCollector &RoctracerCollector::instance() {
@@ -334,6 +341,9 @@ void RoctracerCollector::decode(const abi::roctracer::Record &record) {
   activity.graph_node = 0;
   activity.captured_node = 0;
   activity.shape = LaunchShape();
+  // ROCm/roctracer issue 100: kernels of RCCL carry no correlation id.
+  activity.is_communication =
+      is_kernel && activity.correlation == 0 && isOfCollective(record.kernel_name);
   Counters::bump(is_kernel ? counters.kernels : counters.copies);
 }
 

@@ -72,7 +72,8 @@ gpu_with_graph_nodes = device_of(kit.CUPTI, kit.ROCPROFILER)
 nvidia = device_of(kit.CUPTI)
 amd = device_of(kit.ROCPROFILER, kit.ROCTRACER)
 sdk = device_of(kit.ROCPROFILER)
-_DEVICES = ("gpu", "gpu_with_graph_nodes", "nvidia", "amd", "sdk")
+roctracer = device_of(kit.ROCTRACER)
+_DEVICES = ("gpu", "gpu_with_graph_nodes", "nvidia", "amd", "sdk", "roctracer")
 
 
 @dataclass(frozen=True)

@@ -34,9 +34,21 @@ class Loss:
     is_degrading: bool
 
 
-def error_of(figures: Mapping[str, int], *, is_over: bool) -> str:
-    """Say that nothing at all was received although the program used the GPU; "" otherwise."""
+def error_of(figures: Mapping[str, int], *, is_over: bool, was_used: bool = False) -> str:
+    """Say that nothing at all was received although the program used the GPU; "" otherwise.
+
+    Args:
+        figures: of the native collector.
+        is_over: the session has ended.
+        was_used: a framework took memory of the GPU, so that there were launches.
+    """
     launches = figures["launches"]
+    if was_used and is_over and launches == 0 and figures["received"] == 0:
+        return (
+            f"{ERROR_MARK}the program used the GPU and not one launch was seen, so all GPU times in "
+            "this profile are missing; the program may use another copy of the profiling library "
+            "than deepcontext, or its run time may have started before the session"
+        )
     is_empty = figures["received"] == 0 and launches > 0
     if not is_empty or not (is_over or launches >= _MANY_LAUNCHES):
         return ""
@@ -69,6 +81,13 @@ def losses(figures: Mapping[str, int], *, is_over: bool) -> Iterator[Loss]:
             "'GPU work of unknown origin'"
         )
         yield _loss(text, figures["unmatched"], received)
+    if figures["communication"]:
+        text = (
+            f"{figures['communication']} kernels of RCCL have no known call path, because roctracer "
+            "gives them no correlation id (ROCm/roctracer issue 100): they are shown as "
+            "'communication between GPUs (RCCL)'"
+        )
+        yield Loss(text, is_degrading=False)
     if figures["bad_times"]:
         text = (
             f"{figures['bad_times']} of {received} records of GPU work carry no usable times, so "
@@ -105,6 +124,7 @@ def _of_torch_profiler(figures: Mapping[str, int]) -> Iterator[Loss]:
 def _without_record(figures: Mapping[str, int], *, is_over: bool) -> Iterator[Loss]:
     launches = figures["launches"] if is_over else figures["due_launches"]
     known = figures["answered"] + figures["dropped"] + figures["unmatched"]
+    known += figures["communication"]
     missing = launches - known - figures.get("taken_launches", 0)
     if missing <= 0 or figures["received"] == 0:  # nothing received: an error of its own
         return

@@ -8,7 +8,7 @@ collectors conform to the binary layout of the interfaces and are tested against
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from deepcontext import _native
 from deepcontext.collectors.gpu.collection import GpuCollection, Interface, is_mapped
@@ -19,8 +19,11 @@ from deepcontext.collectors.gpu.libraries import (
     find_rocprofiler,
     find_roctracer,
     has_amd_driver,
+    later_copy,
 )
 from deepcontext.collectors.gpu.metrics import GPU_METRICS
+from deepcontext.collectors.gpu.torch_profiler import TorchProfilerWatch
+from deepcontext.collectors.gpu.usage import hip_was_used
 from deepcontext.profiler.recording.collector import Availability
 
 if TYPE_CHECKING:
@@ -43,6 +46,14 @@ _IN_TIME = (
     "the collector must register before the program first uses the GPU, as 'deepcontext profile' "
     "does; a session that the program begins later gets no kernels, and says so"
 )
+_STEMS: Final = {"rocprofiler": "librocprofiler-sdk.so", "roctracer": "libroctracer64.so"}
+# Source: pytorch/kineto, RocprofLogger.cpp, ensureRegistered: where a tool is registered already, Kineto
+# asks for nothing.
+_TORCH_PROFILER: Final = (
+    "torch.profiler was used while this session was registered with AMD's profiling library, which "
+    "serves the tool that registered first: traces of torch.profiler may lack GPU work; run the "
+    "program without deepcontext for such a trace"
+)
 _STALLS = (
     "stalls (--stalls) are not sampled: AMD's PC sampling is a beta that can freeze the GPU and that "
     "must be enabled explicitly ($ROCPROFILER_PC_SAMPLING_BETA_ENABLED), and its interface differs "
@@ -59,6 +70,9 @@ class AmdGpu:
 
     def __init__(self) -> None:
         self._collection = GpuCollection("amd")
+        self._torch_profiler = TorchProfilerWatch(self._on_torch_profiler)
+        self._stem = ""  # of the profiling library's file
+        self._copies: list[str] = []  # of it, when the session began
 
     def probe(self) -> Availability:
         """Say which interface can be loaded, or what is missing."""
@@ -91,10 +105,25 @@ class AmdGpu:
             self._collection.refuse(reason)
         else:
             self._collection.begin(interface, options)
+            self._stem = _STEMS[interface.name]
+            self._copies = _native.gpu_mapped_libraries(self._stem)
+            self._torch_profiler.install()
+
+    def _on_torch_profiler(self, is_running: bool) -> None:  # noqa: FBT001  a callback
+        if is_running:
+            self._collection.remark(_TORCH_PROFILER)
+
+    def notice_import(self) -> None:
+        """Watch torch if it was loaded in a way that the hook did not see."""
+        self._torch_profiler.notice()
 
     def stop(self) -> None:
         """Stop, after the records of all that was launched until now."""
+        self._torch_profiler.uninstall()
         self._collection.end()
+        if self._stem:
+            later = set(_native.gpu_mapped_libraries(self._stem)) - set(self._copies)
+            self._collection.note(later_copy(self._stem, later))
 
     def settle(self) -> None:
         """Bring complete records into the tree."""
@@ -102,7 +131,7 @@ class AmdGpu:
 
     def outcome(self) -> Outcome:
         """Say what was recorded, and what was lost."""
-        return self._collection.outcome(_NO_DRIVER)
+        return self._collection.outcome(_NO_DRIVER, was_used=hip_was_used())
 
     def sections(self) -> Mapping[str, bytes]:
         """Return busy and idle time of the devices."""
@@ -117,14 +146,14 @@ def _choose() -> tuple[Interface | None, str, str]:
         library = find_rocprofiler()
         version, reason = _native.gpu_probe("rocprofiler", library.path, hip)
         if not reason:
-            interface = Interface("rocprofiler", library.path, hip, _warning())
+            interface = Interface("rocprofiler", library.path, hip, _warning(library.warning))
             return interface, _dotted(version, 10000, 100), ""
         reasons.append(reason)
     if ROCPROFILER_VARIABLE not in os.environ:
         library = find_roctracer()
         version, reason = _native.gpu_probe("roctracer", library.path, hip)
         if not reason:
-            interface = Interface("roctracer", library.path, hip)
+            interface = Interface("roctracer", library.path, hip, library.warning)
             return interface, f"{version // 100}.{version % 100}", "; ".join(reasons)
         reasons.append(reason)
     return None, "", f"no profiling library of ROCm can be used: {'; '.join(reasons)}"
@@ -140,7 +169,7 @@ def _dotted(version: int, major: int, minor: int) -> str:
     return f"{version // major}.{version % major // minor}.{version % minor}"
 
 
-def _warning() -> str:
+def _warning(of_library: str) -> str:
     """Return what may keep records away: another tool, or a runtime that runs already."""
     warnings = [
         f"${variable}={os.environ[variable]} loads another ROCm tool, which may take the records; "
@@ -148,6 +177,8 @@ def _warning() -> str:
         for variable in (*_TOOL_VARIABLES, "LD_PRELOAD")
         if _names_tool(variable, os.environ.get(variable, ""))
     ]
+    if of_library:
+        warnings.append(of_library)
     if is_mapped("libhsa-runtime64.so"):
         warnings.append(
             "the ROCm runtime was loaded before profiling began, so kernels may be missing; start "

@@ -115,6 +115,7 @@ class GpuCollection:
         self._vendor = vendor
         self._interface: Interface | None = None
         self._problems: list[str] = []
+        self._remarks: list[str] = []
         self._refusal = ""
         self._version = 0
         self._is_over = False
@@ -144,6 +145,11 @@ class GpuCollection:
         if problem and problem not in self._problems:
             self._problems.append(problem)
 
+    def remark(self, text: str) -> None:
+        """Remember what a reader should know although the figures are complete."""
+        if text not in self._remarks:
+            self._remarks.append(text)
+
     def refuse(self, reason: str) -> None:
         """Remember why nothing can be begun."""
         self._refusal = reason
@@ -159,11 +165,12 @@ class GpuCollection:
             self._is_over = True
             self.note(_native.gpu_stop(self._native_name()))
 
-    def outcome(self, waiting_for: str) -> Outcome:
+    def outcome(self, waiting_for: str, *, was_used: bool = False) -> Outcome:
         """Say how it went.
 
         Args:
             waiting_for: the reason, if nothing was begun.
+            was_used: a framework took memory of the GPU.
         """
         if self._interface is None and not self._refusal:
             return Outcome(Status.OFF, waiting_for)
@@ -177,9 +184,13 @@ class GpuCollection:
         details |= figures
         counters = {name: figures[figure] for name, figure in _COUNTERS.items()}
         counters |= {"gpu_errors": 0}
-        error = error_of(figures, is_over=self._is_over)
+        error = error_of(figures, is_over=self._is_over, was_used=was_used)
         lost = tuple(losses(figures, is_over=self._is_over))
-        notes = (*(loss.text for loss in lost), *_graph_notes(self._native_name(), figures))
+        notes = (
+            *(loss.text for loss in lost),
+            *self._remarks,
+            *_graph_notes(self._native_name(), figures),
+        )
         problems = [*self._problems, *_native.gpu_lacking(self._native_name())]
         problems += [loss.text for loss in lost if loss.is_degrading]
         if error:

@@ -6,6 +6,7 @@ copy would see nothing; then wheels, toolkits, and what the dynamic linker finds
 
 from __future__ import annotations
 
+import importlib.machinery
 import importlib.util
 import os
 import sys
@@ -82,19 +83,31 @@ def find_cupti() -> Library:
         return Library(override, f"${CUPTI_VARIABLE}")
     mapped = _native.gpu_mapped_libraries("libcupti.so")
     if mapped:
-        return Library(mapped[0], "loaded by the program", _two_copies(mapped))
+        return Library(mapped[0], "loaded by the program", two_copies("CUPTI", mapped))
     for origin, path in _cupti_files(_cuda_majors()):
         if path.is_file():
             return Library(str(path), origin)
     return Library(f"libcupti.so.{_cuda_majors()[0]}", "the dynamic linker's search path")
 
 
-def _two_copies(mapped: list[str]) -> str:
+def two_copies(what: str, mapped: list[str]) -> str:
+    """Say that a library is loaded twice; "" if it is not."""
     if len(mapped) < 2:  # noqa: PLR2004  two is the plural
         return ""
     return (
-        f"two copies of CUPTI are loaded ({', '.join(mapped)}); only the first is used, and what "
+        f"two copies of {what} are loaded ({', '.join(mapped)}); only the first is used, and what "
         "runs through the other may be missing"
+    )
+
+
+def later_copy(what: str, later: Iterable[str]) -> str:
+    """Say that another copy of a library was loaded; "" for none."""
+    paths = ", ".join(sorted(later))
+    if not paths:
+        return ""
+    return (
+        f"another copy of {what} was loaded during the session ({paths}); what runs through it may "
+        "be missing"
     )
 
 
@@ -141,6 +154,13 @@ def _namespace_folders(package: str) -> list[Path]:
     return [Path(folder) for folder in (spec.submodule_search_locations or ())] if spec else []
 
 
+def _torch_folders() -> list[Path]:
+    """Return the folder of torch, whose wheels for ROCm bring AMD's libraries; imports nothing."""
+    # Not by `importlib.util.find_spec`, which would ask the profiler's own import hooks.
+    spec = importlib.machinery.PathFinder.find_spec("torch")
+    return [Path(folder) for folder in (spec.submodule_search_locations or ())] if spec else []
+
+
 def find_rocprofiler() -> Library:
     """Return the librocprofiler-sdk to open."""
     return _find_rocm("librocprofiler-sdk.so", (1,), ROCPROFILER_VARIABLE)
@@ -162,8 +182,9 @@ def _find_rocm(stem: str, majors: tuple[int, ...], variable: str) -> Library:
         return Library(override, f"${variable}")
     mapped = _native.gpu_mapped_libraries(stem)
     if mapped:
-        return Library(mapped[0], "loaded by the program")
+        return Library(mapped[0], "loaded by the program", two_copies(stem, mapped))
     roots = [
+        *((folder / "lib", "PyTorch's wheel") for folder in _torch_folders()),
         *((folder / "lib", "the ROCm wheels") for folder in _namespace_folders("_rocm_sdk_core")),
         *(
             (Path(os.environ[name]) / "lib", f"${name}")
@@ -173,8 +194,8 @@ def _find_rocm(stem: str, majors: tuple[int, ...], variable: str) -> Library:
         (Path("/opt/rocm/lib"), "the ROCm installation"),
     ]
     for folder, origin in roots:
-        for major in majors:
-            path = folder / f"{stem}.{major}"
+        for name in (*(f"{stem}.{major}" for major in majors), stem):
+            path = folder / name
             if path.is_file():
                 return Library(str(path), origin)
     return Library(f"{stem}.{majors[0]}", "the dynamic linker's search path")

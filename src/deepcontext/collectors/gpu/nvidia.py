@@ -21,6 +21,7 @@ from deepcontext.collectors.gpu.libraries import (
     cuda_driver,
     find_cupti,
     has_nvidia_driver,
+    later_copy,
     missing_nvidia_nodes,
 )
 from deepcontext.collectors.gpu.metrics import GPU_METRICS
@@ -130,12 +131,7 @@ class NvidiaGpu:
     def _later_copies(self) -> str:
         first = self._copies or self._driver_start.copies
         later = set(_native.gpu_mapped_libraries("libcupti.so")) - set(first)
-        if not later:
-            return ""
-        return (
-            f"another copy of CUPTI was loaded during the session ({', '.join(sorted(later))}); what "
-            "runs through it may be missing"
-        )
+        return later_copy("CUPTI", later)
 
     def settle(self) -> None:
         """Bring complete records into the tree."""
