@@ -21,7 +21,26 @@ export interface CollectorAnswer {
   details: Record<string, string>;
 }
 
-/** One opened profile. */
+/** Distribution of single calls, in ns; None where not recorded. */
+export interface Calls {
+  count: number;
+  mean: number;
+  deviation: number | null;
+  minimum: number | null;
+  maximum: number | null;
+}
+
+/** The memory of the host or of one device; `peak_roles` add up to the peak. `growth_bytes` is counted over `growth_steps` steps, 0 if growth is not counted. */
+export interface PoolAnswer {
+  name: string;
+  peak_bytes: number;
+  live_bytes: number;
+  growth_bytes: number;
+  growth_steps: number;
+  peak_roles: Record<string, number>;
+}
+
+/** One opened profile; `steps` is the distribution of the times of marked steps. */
 export interface ProfileAnswer {
   name: string;
   version: string;
@@ -33,6 +52,8 @@ export interface ProfileAnswer {
   wall_ns: number;
   node_count: number;
   facts: string[][];
+  steps: Calls | null;
+  memory: PoolAnswer[];
   measures: Measure[];
   layers: string[];
   phases: string[];
@@ -105,15 +126,6 @@ export interface FindAnswer {
   value: number;
   total: number;
   nodes: FoundNode[];
-}
-
-/** Distribution of single calls, in ns; None where not recorded. */
-export interface Calls {
-  count: number;
-  mean: number;
-  deviation: number | null;
-  minimum: number | null;
-  maximum: number | null;
 }
 
 /** One group of a table; see `summaries.groups.Group`; `id` is a frame that represents it. */

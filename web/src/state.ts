@@ -64,7 +64,7 @@ export function addEdit(kind: Edit["kind"], target: number, label: string): void
 export function showNode(node: number): void {
   selected.value = { node, func: -1, layout: -1 };
   const { file, metric } = place.value;
-  go({ ...START, file, metric, library: true, lines: true, zoom: node });
+  go({ ...START, view: "flame", file, metric, library: true, lines: true, zoom: node });
 }
 
 function editView(): Place["view"] {

@@ -35,7 +35,7 @@ test("what cannot be read keeps its start value", () => {
   const place = fromHash(
     "#view=nowhere&file=-1&zoom=x&color=pink&edits=hide:x,boom:1,drop:2:%E0%A4%A",
   );
-  expect(place.view).toBe("flame");
+  expect(place.view).toBe("overview");
   expect(place.file).toBe(0);
   expect(place.zoom).toBe(-1);
   expect(place.color).toBe("layer");

@@ -74,7 +74,7 @@ class Opened:
     errors: list[str]
     server: str = ""
 
-    def go(self, place: str = "") -> None:
+    def go(self, place: str = "view=flame") -> None:
         """Load the page at a place such as ``view=table``."""
         self.page.goto("about:blank")
         self.page.goto(f"{self.address}#{place}")

@@ -40,7 +40,7 @@ def test_one_file_works_from_disk_with_the_network_off(
     assert write_html(profiles[0], target) == ""
     profile = Profile.load(profiles[0])
     with open_on(target.as_uri(), profile, offline=True) as opened:
-        opened.page.goto(target.as_uri())
+        opened.page.goto(f"{target.as_uri()}#view=flame")
         opened.status(format_value(int(profile.exclusive(METRIC).sum()), "ns"))
         opened.page.locator(".details .numbers button:has-text('elapsed time')").click()
         opened.status(format_value(int(profile.exclusive("elapsed_time_ns").sum()), "ns"))
@@ -195,6 +195,7 @@ def test_a_notebook_shows_the_page_in_a_frame(
         opened.page.goto(notebook.as_uri())
         frame = opened.page.frame_locator("iframe")
         value = format_value(int(profile.exclusive(METRIC).sum()), "ns")
+        frame.locator("button:has-text('Flame graph')").click()
         frame.locator(f".status:has-text('{value}')").wait_for()
         frame.locator("button:has-text('Table')").click()
         largest = by_operator(profile).rows[0]

@@ -294,7 +294,7 @@ def test_escape_zooms_out_wherever_the_focus_is(opened: Opened) -> None:
 def test_the_views_are_links_a_screen_reader_can_list(opened: Opened) -> None:
     views = opened.page.get_by_role("navigation", name="Views").get_by_role("button")
     names = views.all_inner_texts()
-    assert names[:3] == ["Flame graph", "Bottom-up", "Sandwich"]
+    assert names[:4] == ["Overview", "Flame graph", "Bottom-up", "Sandwich"]
     opened.page.keyboard.press("2")
     opened.page.wait_for_selector("[aria-current=page]:has-text('Bottom-up')")
 

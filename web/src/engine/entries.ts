@@ -1,5 +1,6 @@
 // Which frames a tree shows and which costs it counts, before equal siblings are merged.
 
+import { doubled } from "./doubled";
 import type { Functions } from "./functions";
 import { type Edit, refuse, type TreeOptions } from "./options";
 import { type Labels, labels } from "./pivot";
@@ -34,8 +35,8 @@ export function entriesOf(profile: Profile, functions: Functions, options: TreeO
     for (let node = 0; node < tree.length; node++) if (split.replaced[func[node]]) shown[node] = 0;
   }
   shown[0] = 1;
-  const both = shown.map((each, node) => each & counted[node]);
-  const nearest = tree.nearest(both);
+  for (let node = 0; node < tree.length; node++) shown[node] &= counted[node];
+  const nearest = tree.nearest(shown);
   for (let node = 0; node < tree.length; node++) {
     // With a focus, the nearest shown frame may lie above the focus: the root replaces it.
     nearest[node] = counted[node] ? Math.max(nearest[node], 0) : OUTSIDE;
@@ -72,51 +73,79 @@ function splitBy(whole: Entries, func: Int32Array, nearest: Int32Array, split: L
   const nodes = nearest.length;
   const chargedTo = new Int32Array(nodes).fill(OUTSIDE);
   const shownAs = new Int32Array(nodes).fill(OUTSIDE);
-  const parent = [0];
-  const functions = [func[0]];
-  const source = [0];
-  const found = new Set<number>();
-  for (let node = 0; node < nodes; node++) {
-    if (nearest[node] !== OUTSIDE) found.add(split.ofNode[node]);
-  }
-  for (const label of [...found].sort((a, b) => a - b)) {
+  const rows = new EntryRows(func[0], whole.parent.length);
+  for (const [label, members] of membersByLabel(nearest, split)) {
     const wanted = new Uint8Array(whole.parent.length);
-    let first = OUTSIDE;
-    for (let node = 0; node < nodes; node++) {
-      if (split.ofNode[node] !== label || whole.chargedTo[node] === OUTSIDE) continue;
-      if (first === OUTSIDE) first = node;
+    for (const node of members) {
       for (let at = whole.chargedTo[node]; at > 0 && !wanted[at]; at = whole.parent[at]) {
         wanted[at] = 1;
       }
     }
-    let below = 0;
-    if (label >= 0) {
-      below = parent.length;
-      parent.push(0);
-      functions.push(split.functions[label]);
-      source.push(first);
-    }
+    const below = label < 0 ? 0 : rows.add(0, split.functions[label], members[0]);
     const number = new Int32Array(whole.parent.length).fill(below);
     for (let entry = 1; entry < wanted.length; entry++) {
       if (!wanted[entry]) continue;
-      number[entry] = parent.length;
-      parent.push(number[whole.parent[entry]]);
-      functions.push(whole.func[entry]);
-      source.push(whole.source[entry]);
+      number[entry] = rows.add(number[whole.parent[entry]], whole.func[entry], whole.source[entry]);
     }
-    for (let node = 0; node < nodes; node++) {
-      if (split.ofNode[node] !== label || whole.chargedTo[node] === OUTSIDE) continue;
+    for (const node of members) {
       chargedTo[node] = number[whole.chargedTo[node]];
       if (whole.shownAs[node] !== OUTSIDE) shownAs[node] = number[whole.shownAs[node]];
     }
   }
-  return {
-    parent: Int32Array.from(parent),
-    func: Int32Array.from(functions),
-    source: Int32Array.from(source),
-    chargedTo,
-    shownAs,
-  };
+  return { ...rows.columns(), chargedTo, shownAs };
+}
+
+/** The counted nodes of each label, ascending; nodes without a label come first. */
+function membersByLabel(nearest: Int32Array, split: Labels): [number, Int32Array][] {
+  const sizes = new Int32Array(split.functions.length + 1);
+  for (let node = 0; node < nearest.length; node++) {
+    if (nearest[node] !== OUTSIDE) sizes[split.ofNode[node] + 1]++;
+  }
+  const members = Array.from(sizes, (size) => new Int32Array(size));
+  const filled = new Int32Array(sizes.length);
+  for (let node = 0; node < nearest.length; node++) {
+    if (nearest[node] === OUTSIDE) continue;
+    const label = split.ofNode[node] + 1;
+    members[label][filled[label]++] = node;
+  }
+  return members.flatMap((some, label) => (some.length ? [[label - 1, some]] : []));
+}
+
+/** Columns of entries that grow. */
+class EntryRows {
+  private parent: Int32Array;
+  private func: Int32Array;
+  private source: Int32Array;
+  private count = 1;
+
+  constructor(root: number, expected: number) {
+    this.parent = new Int32Array(2 * expected);
+    this.func = new Int32Array(2 * expected);
+    this.source = new Int32Array(2 * expected);
+    this.func[0] = root;
+  }
+
+  /** Add an entry and return its number. */
+  add(parent: number, func: number, source: number): number {
+    if (this.count === this.parent.length) {
+      this.parent = doubled(this.parent);
+      this.func = doubled(this.func);
+      this.source = doubled(this.source);
+    }
+    this.parent[this.count] = parent;
+    this.func[this.count] = func;
+    this.source[this.count] = source;
+    return this.count++;
+  }
+
+  columns(): Pick<Entries, "parent" | "func" | "source"> {
+    const { count } = this;
+    return {
+      parent: this.parent.subarray(0, count),
+      func: this.func.subarray(0, count),
+      source: this.source.subarray(0, count),
+    };
+  }
 }
 
 function selection(

@@ -1,6 +1,9 @@
 // Numbers pairs of whole numbers by first appearance: a hash table without an object a pair.
 
-const EMPTY = -1;
+import { doubled } from "./doubled";
+
+// A slot holds a pair and its number, counted from 1, side by side: one miss of the cache a look.
+const STRIDE = 4;
 
 export class Pairs {
   private slots: Int32Array;
@@ -14,42 +17,44 @@ export class Pairs {
     let size = 16;
     while (size < 2 * expected) size *= 2;
     this.mask = size - 1;
-    this.slots = new Int32Array(size).fill(EMPTY);
+    this.slots = new Int32Array(STRIDE * size);
     this.first = new Int32Array(size / 2);
     this.second = new Int32Array(size / 2);
   }
 
   /** Return the number of a pair; a pair that is new gets the next one. */
   number(first: number, second: number): number {
-    let slot = hash(first, second) & this.mask;
-    for (;;) {
-      const known = this.slots[slot];
-      if (known === EMPTY) break;
-      if (this.first[known] === first && this.second[known] === second) return known;
-      slot = (slot + 1) & this.mask;
+    const { slots } = this;
+    let at = STRIDE * (hash(first, second) & this.mask);
+    for (; slots[at + 2] !== 0; at = (at + STRIDE) & (slots.length - 1)) {
+      if (slots[at] === first && slots[at + 1] === second) return slots[at + 2] - 1;
     }
-    if (2 * (this.count + 1) > this.slots.length) {
+    if (this.count === this.first.length) {
       this.grow();
       return this.number(first, second);
     }
     const number = this.count++;
-    this.slots[slot] = number;
     this.first[number] = first;
     this.second[number] = second;
+    slots[at] = first;
+    slots[at + 1] = second;
+    slots[at + 2] = this.count;
     return number;
   }
 
   private grow(): void {
-    const size = 2 * this.slots.length;
-    this.mask = size - 1;
-    this.slots = new Int32Array(size).fill(EMPTY);
+    this.first = doubled(this.first);
+    this.second = doubled(this.second);
+    this.mask = 2 * this.mask + 1;
+    this.slots = new Int32Array(2 * this.slots.length);
+    const { slots } = this;
     for (let number = 0; number < this.count; number++) {
-      let slot = hash(this.first[number], this.second[number]) & this.mask;
-      while (this.slots[slot] !== EMPTY) slot = (slot + 1) & this.mask;
-      this.slots[slot] = number;
+      let at = STRIDE * (hash(this.first[number], this.second[number]) & this.mask);
+      while (slots[at + 2] !== 0) at = (at + STRIDE) & (slots.length - 1);
+      slots[at] = this.first[number];
+      slots[at + 1] = this.second[number];
+      slots[at + 2] = number + 1;
     }
-    this.first = widened(this.first, size / 2);
-    this.second = widened(this.second, size / 2);
   }
 }
 
@@ -58,10 +63,4 @@ function hash(first: number, second: number): number {
   mixed ^= mixed >>> 15;
   mixed = Math.imul(mixed, 0x2c1b3c6d);
   return (mixed ^ (mixed >>> 13)) >>> 0;
-}
-
-function widened(column: Int32Array, size: number): Int32Array {
-  const wide = new Int32Array(size);
-  wide.set(column);
-  return wide;
 }

@@ -43,13 +43,17 @@ export function labels(profile: Profile, functions: Functions, pivot: string): L
 }
 
 function phaseLabels(profile: Profile, functions: Functions): Labels {
-  const phases = [...new Set(profile.shownPhase)].sort((a, b) => a - b);
+  const seen = new Uint8Array(profile.facts.phases.length);
+  for (let node = 0; node < profile.nodes; node++) seen[profile.shownPhase[node]] = 1;
+  const phases = profile.facts.phases.map((_, phase) => phase).filter((phase) => seen[phase]);
   const number = new Int32Array(profile.facts.phases.length);
   phases.forEach((phase, index) => {
     number[phase] = index;
   });
+  const ofNode = new Int32Array(profile.nodes);
+  for (let node = 0; node < ofNode.length; node++) ofNode[node] = number[profile.shownPhase[node]];
   return {
-    ofNode: Int32Array.from(profile.shownPhase, (phase) => number[phase]),
+    ofNode,
     functions: phases.map((phase) => functions.ofPhase(phase)),
     replaced: new Uint8Array(functions.length),
   };

@@ -83,7 +83,11 @@ export class Profile {
   ) {
     this.tree = Tree.fromDepth(this.column("depth"), this.column("frame"));
     this.phase = this.column("phase");
-    this.shownPhase = Uint8Array.from(this.phase, (phase) => facts.shown_phase[phase]);
+    // Loops, because `from` with a function walks an iterator: ten times as long for a million nodes.
+    this.shownPhase = new Uint8Array(this.phase.length);
+    for (let node = 0; node < this.phase.length; node++) {
+      this.shownPhase[node] = facts.shown_phase[this.phase[node]];
+    }
     this.frames = {
       kind: this.column("frame_kind"),
       name: this.column("frame_name"),

@@ -29,8 +29,13 @@ export class TopDown {
     const functions = Functions.of(profile, options.byLine);
     const entries = entriesOf(profile, functions, options);
     const merged = merge(entries.parent, entries.func);
-    const composed = (inner: Int32Array) =>
-      inner.map((entry) => (entry === OUTSIDE ? OUTSIDE : merged.ofEntry[entry]));
+    const composed = (inner: Int32Array) => {
+      const outer = new Int32Array(inner.length);
+      for (let node = 0; node < inner.length; node++) {
+        outer[node] = inner[node] === OUTSIDE ? OUTSIDE : merged.ofEntry[inner[node]];
+      }
+      return outer;
+    };
     return new TopDown(profile, functions, options, {
       tree: merged.tree,
       chargedTo: composed(entries.chargedTo),
@@ -78,15 +83,21 @@ export class TopDown {
   exclusive(values: Numbers): Float64Array {
     const sums = new Float64Array(this.tree.length);
     const { chargedTo } = this.shape;
+    const { phase } = this.options;
+    const { shownPhase } = this.profile;
     for (let node = 0; node < chargedTo.length; node++) {
-      if (this.isCounted(node)) sums[chargedTo[node]] += values[node];
+      const to = chargedTo[node];
+      if (to === OUTSIDE || (phase !== ALL_PHASES && shownPhase[node] !== phase)) continue;
+      sums[to] += values[node];
     }
     return sums;
   }
 
   /** `values` with 0 for nodes of the profile that the view does not count. */
   counted(values: Numbers): Float64Array {
-    return Float64Array.from(values, (value, node) => (this.isCounted(node) ? value : 0));
+    const counted = new Float64Array(values);
+    for (let node = 0; node < counted.length; node++) if (!this.isCounted(node)) counted[node] = 0;
+    return counted;
   }
 
   /** The distribution of each node's calls, null where no calls were timed. */

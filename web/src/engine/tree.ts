@@ -25,7 +25,7 @@ export class Tree {
       parent[node] = depth[node] === 0 ? NO_NODE : open[depth[node] - 1];
       open[depth[node]] = node;
     }
-    return new Tree(parent, endsOf(parent), Int32Array.from(depth), frame);
+    return new Tree(parent, endsOf(parent), new Int32Array(depth), frame);
   }
 
   /**
@@ -73,13 +73,13 @@ export class Tree {
 
   /** The sum of a value over each subtree; exact below 2**53. */
   inclusive(exclusive: Numbers): Float64Array {
-    const total = Float64Array.from(exclusive);
+    const total = new Float64Array(exclusive);
     for (let node = this.length - 1; node > 0; node--) total[this.parent[node]] += total[node];
     return total;
   }
 
   inclusiveMaximum(exclusive: Numbers): Float64Array {
-    const largest = Float64Array.from(exclusive);
+    const largest = new Float64Array(exclusive);
     for (let node = this.length - 1; node > 0; node--) {
       const above = this.parent[node];
       if (largest[node] > largest[above]) largest[above] = largest[node];

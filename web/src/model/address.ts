@@ -1,6 +1,7 @@
 // What the user looks at, as the part of the address after "#": it can be kept, sent and undone.
 
 export type View =
+  | "overview"
   | "flame"
   | "bottom-up"
   | "sandwich"
@@ -12,6 +13,7 @@ export type View =
   | "data";
 
 export const VIEWS: readonly View[] = [
+  "overview",
   "flame",
   "bottom-up",
   "sandwich",
@@ -62,7 +64,7 @@ export interface Place {
 }
 
 export const START: Place = {
-  view: "flame",
+  view: "overview",
   file: 0,
   metric: "",
   hidden: [],
@@ -88,13 +90,17 @@ export const START: Place = {
 
 const COLORS: readonly ColorBy[] = ["layer", "phase", "self"];
 
-/** Write a place as `view=table&by=module`; only what differs from the start. */
+/**
+ * Write a place as `view=table&by=module`; only what differs from the start. An address without a
+ * view that names anything else, as older ones do, is of the flame graph.
+ */
 export function toHash(place: Place): string {
   const parts = new URLSearchParams();
   for (const [name, value] of Object.entries(place)) {
     const text = valueText(name, value);
     if (text !== valueText(name, START[name as keyof Place])) parts.set(name, text);
   }
+  if (parts.size && !parts.has("view")) parts.set("view", place.view);
   return parts.toString();
 }
 
@@ -118,7 +124,7 @@ export function fromHash(hash: string): Place {
   const one = <T extends string>(name: keyof Place, known: readonly T[]): T =>
     known.find((each) => each === text(name)) ?? (START[name] as T);
   return {
-    view: one("view", VIEWS),
+    view: parts.size && !parts.has("view") ? "flame" : one("view", VIEWS),
     file: number("file"),
     metric: text("metric"),
     hidden: text("hidden").split(",").filter(Boolean),

@@ -9,6 +9,7 @@ import { FlameView } from "./flame_view";
 import { Header } from "./header";
 import { Help } from "./help";
 import { onPageKey } from "./keys";
+import { OverviewView } from "./overview_view";
 import { Waiting } from "./parts";
 import { SandwichView } from "./sandwich_view";
 import { SectionsView } from "./sections_view";
@@ -51,6 +52,8 @@ export function App() {
 
 function CurrentView() {
   switch (place.value.view) {
+    case "overview":
+      return <OverviewView />;
     case "flame":
       return <FlameView key="flame" kind="top_down" />;
     case "bottom-up":

@@ -7,7 +7,8 @@ const KEYS: readonly (readonly [string, readonly (readonly [string, string])[]])
   [
     "Everywhere",
     [
-      ["1 … 9", "views"],
+      ["o", "overview"],
+      ["1 … 9", "the other views"],
       ["/", "search; Enter and Shift Enter for the next and previous match"],
       ["n  N", "next and previous match"],
       ["v", "graph or tree"],

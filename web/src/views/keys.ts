@@ -14,7 +14,7 @@ export function onPageKey(event: KeyboardEvent): void {
   const target = event.target as HTMLElement | null;
   if (target?.matches("input:not([type=checkbox]), select, textarea") || helpOpen.value) return;
   if (/^[1-9]$/.test(event.key)) {
-    const tab = tabs()[Number(event.key) - 1];
+    const tab = tabs().filter((each) => each.view !== "overview")[Number(event.key) - 1];
     if (tab) go({ view: tab.view });
     return;
   }
@@ -29,6 +29,7 @@ const ACTIONS: Record<string, () => void> = {
     helpOpen.value = true;
   },
   Escape: () => graph.value?.zoomTo(0),
+  o: () => go({ view: "overview" }),
   n: () => goToMatch(1),
   N: () => goToMatch(-1),
   v: () => go({ shape: place.value.shape === "graph" ? "tree" : "graph" }, "replace"),

@@ -1,4 +1,4 @@
-// The views in the order of their tabs and number keys.
+// The views in the order of their tabs; number keys count from the flame graph.
 
 import type { View } from "../model/address";
 import { about, profile } from "../state";
@@ -14,6 +14,7 @@ export interface Tab {
 export function tabs(): Tab[] {
   const warnings = profile.value?.warnings.length ?? 0;
   const all: (Tab & { shown: boolean })[] = [
+    { view: "overview", label: "Overview", mark: "", shown: true },
     { view: "flame", label: "Flame graph", mark: "", shown: true },
     { view: "bottom-up", label: "Bottom-up", mark: "", shown: true },
     { view: "sandwich", label: "Sandwich", mark: "", shown: true },

@@ -17,7 +17,8 @@ const TREE_VIEWS = ["flame", "bottom-up", "sandwich", "compare"];
 export function Toolbar() {
   const current = profile.value;
   const { view } = place.value;
-  if (!current || view === "trust" || view === "findings" || view === "data") return null;
+  if (!current || view === "overview" || view === "trust" || view === "findings" || view === "data")
+    return null;
   const isTree = TREE_VIEWS.includes(view);
   return (
     <div class="toolbar" role="toolbar" aria-label="What is shown">

@@ -31,8 +31,10 @@ _LEAST_SHARE: Final = 0.15
 # Calls by one path, in a step and in the whole run. Layers of a model are different paths.
 _LEAST_CALLS_A_STEP: Final = 30
 _LEAST_CALLS: Final = 500
-# Mean time of an operator that costs mostly the call: a call of torch's takes 1 to 10 us on a CPU.
+# Time of an operator that costs mostly the call: a call of torch's takes 1 to 10 us on a CPU.
 _MOST_CALL_NS: Final = 20_000
+# Of a call beside the shortest one; beyond it, other work of the machine held the call up.
+_MOST_OF_SHORTEST: Final = 3
 _UPDATING: Final = 0.5
 
 
@@ -75,9 +77,10 @@ def operator_loops(profile: Profile, is_user: source_locations.Mask) -> list[Ope
     found = []
     for location in source_locations.by_function(repeated, HOST_TIME_NS.name, is_user=is_user):
         frame = location.frame
-        if frame is None or location.value > _MOST_CALL_NS * location.count:
-            continue
         nodes = np.array(location.nodes)
+        usual_ns = min(location.value, _MOST_OF_SHORTEST * _shortest_ns(profile, nodes))
+        if frame is None or usual_ns > _MOST_CALL_NS * location.count:
+            continue
         nodes = nodes[np.argsort(-calls[nodes], kind="stable")]
         # A line may call one operator several times in a pass, which gives its node more calls.
         passes = int(np.sort(calls[nodes])[len(nodes) // 2])
@@ -116,6 +119,15 @@ def _called_by_user(profile: Profile, is_user: source_locations.Mask) -> Query:
     is_called = np.zeros(len(profile.tree), np.bool_)
     is_called[1:] = is_user[profile.tree.frame[parent[1:]]]
     return Query(profile, forward.mask() & ~is_backward & is_called)
+
+
+def _shortest_ns(profile: Profile, nodes: source_locations.Ints) -> int:
+    """Return the time that the calls of some nodes took, had each taken as long as the shortest."""
+    rows = profile.metrics[CALL_DURATION_NS.name]
+    if rows.minimum is None:
+        return int(rows.total.sum())
+    wanted = np.isin(rows.node, nodes)
+    return int((rows.minimum[wanted] * rows.count[wanted].astype(np.int64)).sum())
 
 
 def _usual_calls(profile: Profile, operators: Query) -> int:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from deepcontext.errors import QueryError
+from deepcontext.errors import ProfileDataError, QueryError
 from deepcontext.profiler.model.run_info import ALL_RANKS
+from deepcontext.profiler.summaries.memory import memory_use
 from deepcontext.profiler.summaries.phases import PHASES, shown_phase
 from deepcontext.profiler.summaries.steps import step_times
 from deepcontext.profiler.views.layers import OPTIONAL_LAYERS, layer_of_frame
@@ -19,10 +20,11 @@ from deepcontext.ui.measures import measures
 from deepcontext.ui.web.answers import (
     AboutAnswer,
     CollectorAnswer,
+    PoolAnswer,
     ProfileAnswer,
     SectionAnswer,
 )
-from deepcontext.ui.web.tables import tables_of
+from deepcontext.ui.web.tables import calls_of, tables_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -76,6 +78,8 @@ def _profile(opened: OpenProfile) -> ProfileAnswer:
         wall_ns=profile.run.wall_ns,
         node_count=len(profile.tree),
         facts=_facts(profile),
+        steps=calls_of(step_times(profile)),
+        memory=_memory(profile),
         measures=measures(profile),
         layers=[layer.label for layer in OPTIONAL_LAYERS if layer in layers],
         phases=[phase.label for phase in PHASES if phase in phases],
@@ -90,6 +94,27 @@ def _profile(opened: OpenProfile) -> ProfileAnswer:
         counters=dict(profile.trust.counters),
         hook_cost_ns_per_event=profile.trust.hook_cost_ns_per_event,
     )
+
+
+def _memory(profile: Profile) -> list[PoolAnswer]:
+    try:
+        use = memory_use(profile)
+    except ProfileDataError:  # the trust report and the section itself say so
+        return []
+    if use is None:
+        return []
+    return [
+        PoolAnswer(
+            name=pool.name,
+            peak_bytes=pool.peak_bytes,
+            live_bytes=pool.live_bytes,
+            growth_bytes=pool.growth_bytes,
+            growth_steps=use.growth_steps,
+            peak_roles=dict(pool.peak_role_bytes),
+        )
+        for pool in use.pools
+        if pool.peak_bytes
+    ]
 
 
 def _rank(run: RunInfo) -> str:

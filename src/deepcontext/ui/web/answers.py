@@ -31,8 +31,34 @@ class CollectorAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class Calls:
+    """Distribution of single calls, in ns; None where not recorded."""
+
+    count: int
+    mean: float
+    deviation: float | None
+    minimum: int | None
+    maximum: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class PoolAnswer:
+    """The memory of the host or of one device; `peak_roles` add up to the peak.
+
+    `growth_bytes` is counted over `growth_steps` steps, 0 if growth is not counted.
+    """
+
+    name: str
+    peak_bytes: int
+    live_bytes: int
+    growth_bytes: int
+    growth_steps: int
+    peak_roles: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class ProfileAnswer:
-    """One opened profile."""
+    """One opened profile; `steps` is the distribution of the times of marked steps."""
 
     name: str
     version: str
@@ -44,6 +70,8 @@ class ProfileAnswer:
     wall_ns: int
     node_count: int
     facts: list[list[str]]
+    steps: Calls | None
+    memory: list[PoolAnswer]
     measures: list[Measure]
     layers: list[str]
     phases: list[str]
@@ -137,17 +165,6 @@ class FindAnswer:
     value: int
     total: int
     nodes: list[FoundNode]
-
-
-@dataclass(frozen=True, slots=True)
-class Calls:
-    """Distribution of single calls, in ns; None where not recorded."""
-
-    count: int
-    mean: float
-    deviation: float | None
-    minimum: int | None
-    maximum: int | None
 
 
 @dataclass(frozen=True, slots=True)
