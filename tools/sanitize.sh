@@ -52,12 +52,12 @@ native_tests() { # SANITIZERS CTEST-OPTIONS...
 build_extension() { # PYTHON
   cmake -S . -B "$extension" "${generator[@]}" "${flags[@]}" -DDEEPCONTEXT_SANITIZE=$sanitizers \
     -DPython_EXECUTABLE="$1" -DSKBUILD_PROJECT_VERSION=0 >/dev/null
-  cmake --build "$extension" -j "$jobs" --target _native >/dev/null
+  cmake --build "$extension" -j "$jobs" --target _native deepcontext_injection >/dev/null
   rm -rf "$package"
   mkdir -p "$package"
   cp -r src/deepcontext "$package/"
   rm -f "$package"/deepcontext/_native*.so
-  cp "$extension"/native/_native*.so "$package/deepcontext/"
+  cp "$extension"/native/{_native*,libdeepcontext_injection}.so "$package/deepcontext/"
   # A checkout installed editable is found before PYTHONPATH; at start-up this takes its finder away.
   cat >"$package/sitecustomize.py" <<'END'
 import sys

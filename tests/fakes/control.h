@@ -70,6 +70,10 @@ void fake_bad_times(int has_start);
 
 // -- NVIDIA only
 
+/// What the calling thread launches from now on is in this context of its device; frameworks share 0.
+/// CUPTI samples one context of a device at a time.
+void fake_set_context(uint32_t number);
+
 /// Load a module with line information; the client sees its image only now.
 void fake_load_module();
 /// The device's next window of PC sampling finds `samples` of `kernel` waiting for `reason`

@@ -249,6 +249,11 @@ FAKE_API int cuptiActivitySetAttribute(uint32_t attribute, size_t *bytes, void *
   return abi::kSuccess;
 }
 
+FAKE_API int cuptiGetDeviceId(void *context, uint32_t *device) {
+  *device = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(context) / 0x1000 - 1);
+  return abi::kSuccess;
+}
+
 FAKE_API int cuptiGetGraphNodeId(void *node, uint64_t *id) {
   FAIL_IF_ASKED("cuptiGetGraphNodeId");
   *id = reinterpret_cast<uintptr_t>(node);

@@ -54,7 +54,7 @@ void Call::tell(uint32_t site) {
   data.site = site;
   data.function = "";
   data.return_value = &result;
-  data.context = kContext;
+  data.context = currentContext();
   data.context_id = 1;
   data.correlation_data = &slot;
   data.correlation = correlation;

@@ -30,7 +30,14 @@ Sizes sizesOf(uint32_t version);
 
 constexpr size_t kDevicePoolLimit = 250; // CUPTI's default
 
-inline void *const kContext = reinterpret_cast<void *>(0x1000); // the one of this device
+/// The context of a device that frameworks share, or a further one of the same device.
+inline void *contextOf(uint32_t device, uint32_t number) {
+  return reinterpret_cast<void *>(uintptr_t{0x1000} * (1 + device) + 16 * number);
+}
+inline void *const kContext = contextOf(0, 0);
+/// Of the calling thread, beside the first one of its device.
+inline thread_local uint32_t t_context = 0;
+inline void *currentContext() { return contextOf(fake::t_device, t_context); }
 
 struct Subscription {
   abi::Callback callback = nullptr;

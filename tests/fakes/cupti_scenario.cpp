@@ -81,6 +81,7 @@ FAKE_API void fake_range_pop() {}
 FAKE_API void fake_set_next_correlation(uint32_t id) { state().next_correlation = id; }
 FAKE_API void fake_drop(uint64_t records) { state().device.drop_next = records; }
 
+FAKE_API void fake_set_context(uint32_t number) { t_context = number; }
 FAKE_API void fake_set_device(uint32_t device) { fake::t_device = device % fake::kDevices; }
 FAKE_API void fake_launch(const char *kernel, uint32_t stream, uint64_t ns) {
   State &s = state();

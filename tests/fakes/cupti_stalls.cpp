@@ -153,6 +153,12 @@ void stallContextGone(void *context) {
 FAKE_API int cuptiPCSamplingEnable(abi::PcContextParameters *parameters) {
   FAIL_IF_ASKED("cuptiPCSamplingEnable");
   std::lock_guard<std::mutex> lock(stalls().mutex);
+  auto deviceOf = [](void *context) { return reinterpret_cast<uintptr_t>(context) / 0x1000; };
+  for (const auto &[other, context] : stalls().contexts) {
+    if (other != parameters->context && deviceOf(other) == deviceOf(parameters->context)) {
+      return kInvalidOperation; // one context of a device at a time
+    }
+  }
   return stalls().contexts.emplace(parameters->context, Context()).second ? 0 : misuse();
 }
 

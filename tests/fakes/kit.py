@@ -189,6 +189,10 @@ class FakeGpu:
         """Let what the calling thread launches from now on run on this one of four GPUs."""
         self._library.fake_set_device(ctypes.c_uint32(device))
 
+    def use_context(self, number: int) -> None:
+        """Let what the calling thread launches from now on be in this context of its device."""
+        self._library.fake_set_context(ctypes.c_uint32(number))
+
     def was_waited_for(self, device: int) -> bool:
         """Return whether AMD's run time was asked to wait for a device since `reset`."""
         return bool(self._driver.fake_was_waited_for(device))

@@ -31,12 +31,12 @@ if command -v ninja >/dev/null; then
 fi
 cmake -S . -B "$build/native" "${generator[@]}" -DCMAKE_BUILD_TYPE=Release \
   -DPython_EXECUTABLE="$python" -DSKBUILD_PROJECT_VERSION=0 >"$build/cmake.log"
-cmake --build "$build/native" -j "${JOBS:-$(nproc)}" --target _native >>"$build/cmake.log"
+cmake --build "$build/native" -j "${JOBS:-$(nproc)}" --target _native deepcontext_injection >>"$build/cmake.log"
 rm -rf "$package"
 mkdir -p "$package"
 cp -r src/deepcontext "$package/"
 rm -f "$package"/deepcontext/_native*.so
-cp "$build"/native/native/_native*.so "$package/deepcontext/"
+cp "$build"/native/native/{_native*,libdeepcontext_injection}.so "$package/deepcontext/"
 
 "$python" -m deepcontext doctor
 nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null || true

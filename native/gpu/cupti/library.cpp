@@ -141,6 +141,7 @@ bool Library::bindRequired(std::string *missing) {
 void Library::bindOptional() {
 #define BIND(name) cupti_.bind(&name, "cupti" #name)
   BIND(GetGraphNodeId);
+  BIND(GetDeviceId);
   BIND(ActivityGetAttribute);
   BIND(ActivitySetAttribute);
   BIND(ActivityRegisterTimestampCallback);

@@ -32,6 +32,7 @@ struct Library {
 
   // -- since CUDA 11 and later
   Result (*GetGraphNodeId)(void *, uint64_t *);
+  Result (*GetDeviceId)(void *, uint32_t *);
   Result (*ActivityGetAttribute)(uint32_t, size_t *, void *);
   Result (*ActivitySetAttribute)(uint32_t, size_t *, void *);
   Result (*ActivityRegisterTimestampCallback)(abi::cupti::Timestamp);

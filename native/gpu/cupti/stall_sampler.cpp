@@ -1,5 +1,6 @@
 #include "gpu/cupti/stall_sampler.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 
@@ -18,7 +19,6 @@ constexpr std::chrono::seconds kPatience{1};
 constexpr uint32_t kPeriodExponent = 12; // one sample each 2^12 cycles
 constexpr size_t kScratchBytes = 16u << 20;
 constexpr size_t kHardwareBytes = 64u << 20;
-constexpr size_t kMostCubinBytes = 64u << 20; // kept for source lines; modules beyond have none
 constexpr size_t kMostNames = 1u << 20;
 constexpr int kMostReadings = 256; // after one window
 constexpr char kStalled[] = "issue_stalled_";
@@ -97,9 +97,7 @@ void StallSampler::stop() {
   for (auto &[context, sampled] : sampled_) {
     if (sampled.is_enabled) {
       readAll(context, sampled);
-      abi::cupti::PcContextParameters parameters{sizeof parameters, nullptr, context};
-      library_.PCSamplingDisable(&parameters);
-      take(sampled); // disabling delivers the remaining samples
+      disable(context, sampled);
     }
   }
   lock.lock();
@@ -107,6 +105,26 @@ void StallSampler::stop() {
   contexts_.clear();
   cubins_.clear();
   cubin_bytes_ = 0;
+}
+
+void StallSampler::disable(void *context, Sampled &sampled) {
+  abi::cupti::PcContextParameters parameters{sizeof parameters, nullptr, context};
+  library_.PCSamplingDisable(&parameters);
+  take(sampled); // disabling delivers the remaining samples
+  sampled.is_enabled = false;
+}
+
+/// Whether no other context is of the same device, as far as CUPTI tells.
+bool StallSampler::isAlone(void *context, const std::set<void *> &contexts) const {
+  auto deviceOf = [this](void *each) {
+    uint32_t device = 0; // shared, where it is unknown
+    return library_.GetDeviceId && library_.GetDeviceId(each, &device) == abi::cupti::kSuccess
+               ? device
+               : 0;
+  };
+  return contexts.size() <= 1 || std::none_of(contexts.begin(), contexts.end(), [&](void *other) {
+           return other != context && deviceOf(other) == deviceOf(context);
+         });
 }
 
 void StallSampler::addContext(void *context) {
@@ -120,23 +138,6 @@ void StallSampler::dropContext(void *context) {
   gone_.insert(context);
   wake_.notify_all();
   changed_.wait_until(lock, after(kPatience), [&] { return in_use_ != context; });
-}
-
-void StallSampler::addModule(const abi::cupti::ModuleData &module) {
-  if (!library_.GetCubinCrc || !module.cubin) {
-    return;
-  }
-  abi::cupti::CubinCrcParameters parameters{sizeof parameters, module.cubin_bytes, module.cubin, 0};
-  if (library_.GetCubinCrc(&parameters) != abi::cupti::kSuccess) {
-    return;
-  }
-  auto image =
-      std::make_shared<const std::vector<char>>(module.cubin, module.cubin + module.cubin_bytes);
-  std::lock_guard<std::mutex> lock(mutex_);
-  if (cubin_bytes_ + image->size() <= kMostCubinBytes &&
-      cubins_.emplace(parameters.crc, image).second) {
-    cubin_bytes_ += image->size();
-  }
 }
 
 bool StallSampler::pause() {
@@ -183,6 +184,9 @@ void StallSampler::run() {
       if (sampled.is_enabled || enable(context, sampled)) {
         window(context, sampled);
       }
+      if (sampled.is_enabled && !isAlone(context, contexts)) {
+        disable(context, sampled); // CUPTI samples one context of a device at a time
+      }
       lock.lock();
       in_use_ = nullptr;
       changed_.notify_all();
@@ -224,6 +228,7 @@ bool StallSampler::readReasons(void *context, Sampled &sampled) {
     return false;
   }
   sampled.all_reasons = count;
+  sampled.reason_indices.clear();
   std::vector<uint32_t> indices(count);
   std::vector<std::vector<char>> texts(count, std::vector<char>(abi::cupti::kStallNameBytes));
   std::vector<char *> names;
@@ -357,37 +362,6 @@ bool StallSampler::take(Sampled &sampled) {
   refusal_ = "stalls are sampled no more: CUPTI has named a million functions";
   contexts_.clear();
   return false;
-}
-
-StallSampler::Line StallSampler::lineOf(const abi::cupti::PcData &pc) {
-  auto [known, is_new] =
-      lines_.try_emplace({pc.cubin_crc, pc.function_index, pc.offset}, Line{0, 0});
-  if (!is_new || !library_.GetSassToSourceCorrelation) {
-    return known->second;
-  }
-  Image image;
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    auto cubin = cubins_.find(pc.cubin_crc);
-    image = cubin == cubins_.end() ? nullptr : cubin->second;
-  }
-  if (!image) {
-    return known->second;
-  }
-  abi::cupti::SourceParameters parameters{};
-  parameters.bytes = sizeof parameters;
-  parameters.cubin = image->data();
-  parameters.cubin_bytes = image->size();
-  parameters.function = pc.function;
-  parameters.offset = pc.offset;
-  if (library_.GetSassToSourceCorrelation(&parameters) == abi::cupti::kSuccess && parameters.file) {
-    std::string folder = parameters.folder ? parameters.folder : "";
-    std::string file = folder.empty() ? parameters.file : folder + "/" + parameters.file;
-    known->second = {Interner::instance().intern(file), parameters.line};
-  }
-  std::free(parameters.file);
-  std::free(parameters.folder);
-  return known->second;
 }
 
 } // namespace deepcontext::gpu::cupti

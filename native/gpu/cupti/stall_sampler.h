@@ -75,6 +75,8 @@ private:
   bool readReasons(void *context, Sampled &sampled);
   bool configure(void *context, Sampled &sampled);
   void window(void *context, Sampled &sampled);
+  void disable(void *context, Sampled &sampled);
+  bool isAlone(void *context, const std::set<void *> &contexts) const;
   bool readAll(void *context, Sampled &sampled);
   bool take(Sampled &sampled);
   Line lineOf(const abi::cupti::PcData &pc);

@@ -123,6 +123,31 @@ def test_samples_wait_for_the_kernels_records(record: Record, nvidia: FakeGpu) -
     assert count == 3
 
 
+@pytest.mark.parametrize("device", [0, 1])
+def test_contexts_of_one_device_are_sampled_in_turns(
+    record: Record, nvidia: FakeGpu, device: int
+) -> None:
+    """CUPTI samples one context of a device at a time, contexts of two devices at once."""
+
+    def work() -> None:
+        nvidia.launch("first", us=1)
+        nvidia.use_device(device)
+        nvidia.use_context(1)
+        nvidia.launch("second", us=1)
+        nvidia.use_context(0)
+        nvidia.use_device(0)
+        nvidia.deliver()
+        for total in (3, 6, 9, 12):
+            wait_for_a_window()
+            nvidia.stall("first", "wait", 3)
+            wait_for_samples(total)
+
+    recording = record(work, stalls=True)
+    assert recording.report.status == "ran", recording.report.reason
+    assert recording.figure("stall_samples") == 12
+    assert nvidia.count("misuses") == 0
+
+
 def test_a_context_may_go_while_it_is_sampled(record: Record, nvidia: FakeGpu) -> None:
     def work() -> None:
         for _ in range(3):
