@@ -25,7 +25,8 @@ from deepcontext import errors
 if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
     from deepcontext.profiler.recording.scope import Scope
-    from deepcontext.profiler.recording.session import Session, SessionManager
+    from deepcontext.profiler.recording.session import Session
+    from deepcontext.profiler.recording.session_manager import SessionManager
     from deepcontext.session_start import profile, start
 
     __version__: str
@@ -46,7 +47,7 @@ __all__ = [
 
 @functools.cache
 def _manager() -> SessionManager:
-    from deepcontext.profiler.recording.session import SessionManager  # noqa: PLC0415  the native core
+    from deepcontext.profiler.recording.session_manager import SessionManager  # noqa: PLC0415  the native core
 
     return SessionManager()
 

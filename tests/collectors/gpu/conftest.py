@@ -16,7 +16,7 @@ from deepcontext.collectors.gpu.nvidia import NvidiaGpu
 from deepcontext.collectors.python.frames import PythonFrames
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.recording.options import SessionOptions
-from deepcontext.profiler.recording.session import SessionManager
+from deepcontext.profiler.recording.session_manager import SessionManager
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -309,7 +309,7 @@ IMPORTS = """
         from deepcontext.collectors.gpu.amd import AmdGpu
         from deepcontext.collectors.python.frames import PythonFrames
         from deepcontext.profiler.recording.options import SessionOptions
-        from deepcontext.profiler.recording.session import SessionManager
+        from deepcontext.profiler.recording.session_manager import SessionManager
 """
 
 

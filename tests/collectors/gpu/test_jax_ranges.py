@@ -20,7 +20,7 @@ from deepcontext.collectors.jax.programs import JaxPrograms
 from deepcontext.collectors.python.frames import PythonFrames
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.recording.options import SessionOptions
-from deepcontext.profiler.recording.session import SessionManager
+from deepcontext.profiler.recording.session_manager import SessionManager
 from deepcontext.profiler.summaries.jax import programs as jax_programs
 
 pytest.importorskip("jax")

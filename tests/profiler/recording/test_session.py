@@ -106,7 +106,7 @@ import os
 from deepcontext.collectors.cpu.sampling import CpuSampling
 from deepcontext.collectors.python.frames import PythonFrames
 from deepcontext.profiler.recording.options import SessionOptions
-from deepcontext.profiler.recording.session import SessionManager
+from deepcontext.profiler.recording.session_manager import SessionManager
 import time
 
 class Forking(PythonFrames):

@@ -1,13 +1,12 @@
 """The life of one profile: start, snapshots, stop.
 
 Knows no framework: collectors are handed in. Imports nothing into the program under test beyond the
-standard library and the native core. Invariant: at most one session runs in a process, and a
-readable profile is left behind however the process ends.
+standard library and the native core. Invariant: a readable profile is left behind however the process
+ends.
 """
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import os
 import threading
@@ -18,22 +17,22 @@ from deepcontext import _native
 from deepcontext.errors import DeepContextError, SessionError
 from deepcontext.profiler.format.metric import KNOWN_METRICS
 from deepcontext.profiler.format.status import Outcome, Status
-from deepcontext.profiler.recording.capture import Capture, StepTimes
-from deepcontext.profiler.recording.child_end import call_at_end_of_child
+from deepcontext.profiler.recording.capture import Capture
 from deepcontext.profiler.recording.collector import ImportWaiter, RankSource, StepObserver
 from deepcontext.profiler.recording.rank import current_rank
 from deepcontext.profiler.recording.scope import Scope
-from deepcontext.profiler.recording.session_file import SessionFile
+from deepcontext.profiler.recording.step_durations import StepDurations
 from deepcontext.profiler.recording.usage import ProcessUsage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from deepcontext.profiler.recording.collector import Collector
     from deepcontext.profiler.recording.launch.missed_children import MissedChildren
     from deepcontext.profiler.recording.options import SessionOptions
     from deepcontext.profiler.recording.rank import Rank
+    from deepcontext.profiler.recording.session_file import SessionFile
 
 _FIRST_SNAPSHOT_S = 0.3
 # A snapshot may take this share of one processor between two snapshots, or they come less often.
@@ -61,7 +60,7 @@ class Session:
         self._cwd = _working_directory()
         self._steps = 0
         self._step_start_ns = 0
-        self._step_durations = _StepDurations()
+        self._step_durations = StepDurations()
         self._forked_children = 0
         self.recorded_children = 0  # most forked children that have profiles
         self.missed_children: MissedChildren | None = None  # set where children are recorded
@@ -275,158 +274,6 @@ class Session:
         return tuple(notes)
 
 
-class _StepDurations:
-    """Count, sum, extremes and spread of step times in ns (Welford)."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.total = 0
-        self.minimum = 0
-        self.maximum = 0
-        self._mean = 0.0
-        self._m2 = 0.0
-
-    def add(self, duration_ns: int) -> None:
-        self.minimum = duration_ns if self.count == 0 else min(self.minimum, duration_ns)
-        self.maximum = max(self.maximum, duration_ns)
-        self.count += 1
-        self.total += duration_ns
-        distance = duration_ns - self._mean
-        self._mean += distance / self.count
-        self._m2 += distance * (duration_ns - self._mean)
-
-    def summary(self) -> StepTimes:
-        return StepTimes(self.count, self.total, self.minimum, self.maximum, self._m2)
-
-
-class SessionManager:
-    """The process's one session. Its methods may be called from any thread."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._session: Session | None = None
-        self._pid = os.getpid()
-        self._has_process_hooks = False
-        self._child_with_hook = 0
-        self._stops_at_exit = False
-        self._gives_way = False
-
-    @property
-    def session(self) -> Session | None:
-        """The running session, or None; None in a forked child."""
-        return self._session if self._pid == os.getpid() else None
-
-    def start(
-        self,
-        path: str | os.PathLike[str] | None,
-        options: SessionOptions,
-        collectors: Sequence[Callable[[], Collector]],
-        *,
-        force: bool = False,
-        launched_as: str | None = None,
-        gives_way: bool = False,
-    ) -> Session:
-        """Start the process's session.
-
-        Args:
-            path: file to write the profile to; None keeps it in memory until `stop`.
-            options: what is recorded.
-            collectors: makers of the sources to start, in this order.
-            force: whether the file is replaced even where it is no profile.
-            launched_as: what the launcher was asked to run: it stops the session itself. None where
-                the program starts the session, which then ends with the interpreter at the latest.
-            gives_way: end the session, and write its profile, where the program starts one of its own.
-
-        Raises:
-            SessionError: when a session is running.
-            UserError: when the file may not or cannot be written.
-            EnvironmentProblem: when the machine fails to write it.
-        """
-        with self._lock:
-            running = self.session
-            if running is not None and self._gives_way:
-                self._session = None
-                running._end("the program started a session of its own")  # noqa: SLF001
-            elif running is not None:
-                raise SessionError(
-                    f"a session is already running and writes to {_target(running.path)}; "
-                    "stop it before another is started"
-                )
-            file = None if path is None else SessionFile(path, force=force)
-            session = Session(file, options, [make() for make in collectors], launched_as)
-            self._add_process_hooks()
-            self._pid = os.getpid()
-            try:
-                session._begin()  # noqa: SLF001  sessions are only made here
-            except BaseException:
-                session._abandon()  # noqa: SLF001
-                raise
-            self._stops_at_exit = launched_as is None
-            self._gives_way = gives_way
-            self._session = session
-            if self._child_with_hook != self._pid:
-                self._child_with_hook = self._pid
-                call_at_end_of_child(self._at_exit)
-            return session
-
-    def _running(self) -> Session:
-        session = self.session
-        if session is None:
-            raise SessionError("no session is running; start one first")
-        return session
-
-    def stop(self, reason: str = "exit") -> Capture:
-        """Stop the running session and write its file.
-
-        Raises:
-            SessionError: when none is running.
-        """
-        with self._lock:
-            session = self._running()
-            self._session = None
-            return session._end(reason)  # noqa: SLF001
-
-    def discard(self) -> None:
-        """Stop the running session and remove its file.
-
-        Raises:
-            SessionError: when none is running.
-        """
-        with self._lock:
-            session = self._running()
-            self._session = None
-            session._discard()  # noqa: SLF001
-
-    def _add_process_hooks(self) -> None:
-        """Register for exit and forks.
-
-        The watcher thread pauses at a fork, because `os.fork` warns about processes with threads.
-        """
-        if self._has_process_hooks:
-            return
-        self._has_process_hooks = True
-        atexit.register(self._at_exit)
-        os.register_at_fork(
-            before=_native.pause_watcher,
-            after_in_parent=self._after_fork_in_parent,
-            after_in_child=self._after_fork_in_child,
-        )
-
-    def _at_exit(self) -> None:
-        if self._stops_at_exit and self.session is not None:
-            self.stop()
-
-    def _after_fork_in_parent(self) -> None:
-        if self.session is not None:
-            self.session._forked_children += 1  # noqa: SLF001
-        _native.resume_watcher()  # also of a session that is about to start on another thread
-
-    def _after_fork_in_child(self) -> None:
-        # The native side has stopped recording. A lock that was held at the fork is never released.
-        self._lock = threading.Lock()
-        self._session = None
-
-
 def _working_directory() -> str:
     try:
         return os.getcwd()  # noqa: PTH109  pathlib's is a wrapper
@@ -439,10 +286,6 @@ def _warn(text: str) -> None:
     import logging  # noqa: PLC0415  hardly ever needed
 
     logging.getLogger("deepcontext").warning("%s", text)
-
-
-def _target(path: Path | None) -> str:
-    return "memory" if path is None else f"'{path}'"
 
 
 def _thread_names() -> list[tuple[int, str]]:

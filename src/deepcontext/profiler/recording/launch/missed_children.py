@@ -12,6 +12,7 @@ import os
 from typing import TYPE_CHECKING, Final
 
 from deepcontext.profiler.format import run_directory
+from deepcontext.profiler.recording.launch import python_words
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -126,18 +127,9 @@ def _children(pid: int) -> list[int]:
 
 def _blocking_flag(command: bytes) -> str:
     """Return the flag of Python that keeps a child from being found, "" for none."""
-    for word in command.split(b"\0")[1:]:
-        text = word.decode(errors="replace")
-        if not text.startswith("-") or text.startswith("--"):
-            return ""
-        for letter in text[1:]:
-            if letter in _FLAGS:
-                return letter
-            if letter in "cm":
-                return ""
-            if letter in "XW":
-                break  # the rest of the word is its value
-    return ""
+    words = command.decode(errors="replace").split("\0")[1:]
+    flags, _ = python_words.split(words)
+    return next((letter for letter in python_words.letters(flags) if letter in _FLAGS), "")
 
 
 def _shown(command: bytes) -> str:
