@@ -81,6 +81,27 @@ def test_what_merge_wrote_is_shown_until_a_rank_is_newer(
     assert f"{TOGETHER}, times are sums" in capsys.readouterr().err
 
 
+def test_no_other_profile_is_loaded_where_merge_wrote_one(
+    files: list[Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert app.main(["merge", RUN]) == 0
+    merged_ns = Path(RUN, "job.dcprof").stat().st_mtime_ns
+    for file in files:  # nothing that can be loaded
+        file.write_bytes(b"damaged")
+        os.utime(file, ns=(merged_ns, merged_ns))
+    assert app.main(["analyze", RUN]) == 0
+    assert f"{TOGETHER}, as merged before" in capsys.readouterr().err
+    assert app.main(["report", RUN]) != 0  # lists the processes
+    for number in range(64):
+        copy = files[0].with_name(f"{1000 + number}-3.dcprof")
+        copy.write_bytes(b"damaged")
+        os.utime(copy, ns=(merged_ns, merged_ns))
+    assert app.main(["report", RUN]) == 0
+    assert "holds the profiles of 67 processes; what follows is its 2 ranks together" in (
+        capsys.readouterr().err
+    )
+
+
 def test_a_merged_profile_that_is_damaged_is_not_used(
     files: list[Path], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from deepcontext.errors import UserError
 from deepcontext.profiler.format import run_directory
-from deepcontext.ui.cli.whole_job import whole_job
+from deepcontext.ui.cli.whole_job import MOST_MERGED, merged_before, merged_text, whole_job
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,12 +68,18 @@ def chosen_of(profiles: Sequence[Profile], name: str, *, process: str | None = N
         what = (
             f"process {chosen.run.pid}, which used the processor most ('{_shown(chosen.source)}')"
         )
-    print(
-        f"[deepcontext] '{_shown(name)}' holds the profiles of {len(profiles)} processes"
-        f"{run_directory.left_out_text(Path(name))}; what follows is {what}",
-        file=sys.stderr,
-    )
+    _tell_choice(name, len(profiles), what)
     return chosen
+
+
+def merged_of_many(name: str) -> Profile | None:
+    """Return the merged profile of a run directory that holds too many profiles to load them all.
+
+    Prints a notice. None for any other directory or file, and where a process's profile is newer.
+    """
+    run = Path(name)
+    is_large = run_directory.is_run(run) and len(run_directory.profiles(run)) > MOST_MERGED
+    return _merged(name) if is_large else None
 
 
 def load_one(name: str) -> Profile:
@@ -83,7 +89,25 @@ def load_one(name: str) -> Profile:
         UserError: there is no such file, or the run directory holds no profile.
         ProfileDataError: a file is not a profile, is damaged, or is too new for this build.
     """
-    return chosen_of(load_all(name), name)
+    return _merged(name) or chosen_of(load_all(name), name)
+
+
+def _merged(name: str) -> Profile | None:
+    """Return the merged profile of a run directory without loading the others, and tell of it."""
+    run = Path(name)
+    files = run_directory.profiles(run) if run_directory.is_run(run) else []
+    merged = merged_before(run, files) if files else None
+    if merged is not None:
+        _tell_choice(name, len(files), merged_text(merged))
+    return merged
+
+
+def _tell_choice(name: str, count: int, what: str) -> None:
+    print(
+        f"[deepcontext] '{_shown(name)}' holds the profiles of {count} processes"
+        f"{run_directory.left_out_text(Path(name))}; what follows is {what}",
+        file=sys.stderr,
+    )
 
 
 def _shown(path: str) -> str:

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Final
 
 from deepcontext.ui.cli.command import Command, Parser, positive_int
-from deepcontext.ui.cli.inputs import chosen_of, load_all
+from deepcontext.ui.cli.inputs import chosen_of, load_all, merged_of_many
 
 if TYPE_CHECKING:
     import argparse
@@ -72,9 +72,10 @@ def _run(arguments: argparse.Namespace) -> int:
         report_to_dict,
     )
 
-    processes = load_all(arguments.file)
+    merged = None if arguments.process else merged_of_many(arguments.file)
+    processes = load_all(arguments.file) if merged is None else []
     is_job = len(processes) > 1
-    profile = chosen_of(processes, arguments.file, process=arguments.process)
+    profile = merged or chosen_of(processes, arguments.file, process=arguments.process)
     if is_job and not arguments.json:
         tell = print_process_summary if arguments.summary else print_processes
         tell(processes, console=Console())

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
 
 # Merging more ranks takes longer than a reader of a report waits.
-_MOST_MERGED: Final = 64
+MOST_MERGED: Final = 64
 _FEWEST: Final = 2
 
 
@@ -33,10 +33,10 @@ def whole_job(profiles: Sequence[Profile], run: Path) -> tuple[Profile | None, s
     ranks = last_attempt(ranks_of({profile.source: profile for profile in profiles}))
     if len(ranks) < _FEWEST:
         return None, ""
-    merged = _merged_before(run, list(ranks))
+    merged = merged_before(run, list(ranks))
     if merged is not None:
-        return merged, f"its {merged.run.ranks} ranks together, as merged before"
-    if len(ranks) > _MOST_MERGED:
+        return merged, merged_text(merged)
+    if len(ranks) > MOST_MERGED:
         return None, f"merge its {len(ranks)} ranks with 'deepcontext merge {run}'"
     from deepcontext.profiler.model.merging import merge  # noqa: PLC0415  imports numpy
 
@@ -46,8 +46,16 @@ def whole_job(profiles: Sequence[Profile], run: Path) -> tuple[Profile | None, s
         return None, f"its ranks cannot be merged: {error}"
 
 
-def _merged_before(run: Path, files: Sequence[str]) -> Profile | None:
-    """Return the profile that `deepcontext merge` left in the directory, if it is of these files."""
+def merged_text(merged: Profile) -> str:
+    """Return what a profile is that `merged_before` found."""
+    return f"its {merged.run.ranks} ranks together, as merged before"
+
+
+def merged_before(run: Path, files: Sequence[str | Path]) -> Profile | None:
+    """Return the profile that `deepcontext merge` left in the directory, None if a file is newer.
+
+    Loads none of the files.
+    """
     from deepcontext.profiler.model.profile import Profile  # noqa: PLC0415  imports numpy
 
     path = run / run_directory.MERGED
