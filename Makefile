@@ -99,10 +99,15 @@ fuzz: $(VENV)/.installed ## five minutes of random input to the profile reader
 soak: $(VENV)/.installed ## ten thousand steps, and half an hour of random sessions: no growth, no loss
 	$(BIN)/python -m pytest -q -m soak --timeout 3600
 
-ecosystem: $(VENV)/.installed ## third-party programs and libraries
+$(VENV)/vllm/.made: $(VENV)/.installed tools/make_vllm_venv.sh
+	tools/make_vllm_venv.sh $(BIN)/python $(VENV)/vllm
+	touch $@
+
+ecosystem: $(VENV)/.installed $(VENV)/vllm/.made ## third-party programs and libraries
 	$(BIN)/python -m pip install -q "transformers>=4.50" accelerate lightning diffusers datasets torchmetrics \
 	  sentence-transformers peft torch_geometric gpytorch captum skorch einops tensordict pytorch-ignite \
-	  torchdiffeq flax optax equinox dm-haiku numpyro jaxtyping mpich
+	  torchdiffeq flax optax equinox dm-haiku numpyro jaxtyping mpich \
+	  gunicorn
 	$(BIN)/python -m pytest -q -m ecosystem --timeout 1800
 
 processes: $(VENV)/.installed ## every way to start a child with every way to end, and a storm of children

@@ -2,38 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import time
-import uuid
-from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from deepcontext.profiler.format import run_directory
-from deepcontext.profiler.model.profile import Profile
+from tests.integration.ecosystem.jobs import PROFILE, needs, recorded, run, worked
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
 pytestmark = [pytest.mark.ecosystem, pytest.mark.timeout(600)]
 
-PROFILE = (sys.executable, "-m", "deepcontext", "profile", "--no-report")
-BIN = str(Path(sys.executable).parent)
 OPERATOR = "aten::mm"
 
-# What each process of a job that works calls. The file says which processes did.
-WORK = """
-import os, pathlib
-import torch
-
-def work():
-    torch.mm(torch.ones(8, 8), torch.ones(8, 8))
-    pathlib.Path("worked", str(os.getpid())).touch()
-"""
 DDP = """
 import torch
 import torch.distributed as distributed
@@ -140,99 +121,17 @@ if __name__ == "__main__":
     ).fit(module, torch.utils.data.DataLoader(data, batch_size=4))
     print(f"{module.layer.weight.sum().item():.4f}")
 """
-
-
-def environment(tag: str) -> dict[str, str]:
-    inherited = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
-    path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
-    return {
-        **inherited,
-        "OMP_NUM_THREADS": "1",
-        "PATH": path,
-        "DEEPCONTEXT_TEST_JOB": tag,
-    }
-
-
-def left_running(tag: str) -> list[str]:
-    """Return the processes that have the environment of the job and are no zombies."""
-    found = []
-    for process in Path("/proc").iterdir():
-        if process.name.isdigit() and process.name != str(os.getpid()):
-            try:
-                if tag.encode() in (process / "environ").read_bytes():
-                    found.append((process / "cmdline").read_text().replace("\0", " "))
-            except OSError:
-                continue
-    return found
-
-
-def all_ended(tag: str) -> list[str]:
-    """Wait until no process of the job is left; return those that stay."""
-    until = time.monotonic() + 30
-    while (left := left_running(tag)) and time.monotonic() < until:
-        time.sleep(0.2)
-    return left
-
-
-def start(folder: Path, words: Sequence[str], tag: str) -> subprocess.Popen[str]:
-    folder.mkdir(exist_ok=True)
-    (folder / "worked").mkdir()
-    return subprocess.Popen(
-        words,
-        cwd=folder,
-        env=environment(tag),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def write(folder: Path, files: Mapping[str, str]) -> None:
-    folder.mkdir()
-    for name, text in {**files, "work.py": WORK}.items():
-        (folder / name).write_text(text, encoding="utf-8")
-
-
-def run(folder: Path, words: Sequence[str], files: Mapping[str, str]) -> tuple[int, str, str]:
-    """Return exit status, standard output and standard error of a job of which nothing is left."""
-    write(folder, files)
-    tag = str(uuid.uuid4())
-    process = start(folder, words, tag)
-    output, errors = process.communicate(timeout=300)
-    assert all_ended(tag) == []
-    return process.returncode, output, errors
-
-
-def worked(folder: Path) -> set[int]:
-    return {int(path.name) for path in (folder / "worked").iterdir()}
-
-
-def recorded(folder: Path, operator: str) -> set[int]:
-    """Return the processes whose profile has the operator."""
-    (run_folder,) = folder.glob("*.dcrun")
-    profiles = [Profile.load(path) for path in run_directory.profiles(run_folder)]
-    return {
-        profile.run.pid
-        for profile in profiles
-        if len(profile.query().kind("operator").name(operator).nodes())
-    }
-
-
-def needs(module: str) -> pytest.MarkDecorator:
-    return pytest.mark.skipif(find_spec(module) is None, reason=f"needs {module}")
-
-
 TORCHRUN = ("torchrun", "--standalone", "--nproc-per-node", "2")
 JOBS = [
     pytest.param((*TORCHRUN, "ddp.py"), DDP, 2, id="torchrun, DDP"),
     pytest.param((*TORCHRUN, "fsdp2.py"), FSDP2, 2, id="torchrun, FSDP2"),
     *(
         pytest.param(("loader.py", method), LOADER, processes, id=f"DataLoader, {method}")
-        for method, processes in (("fork", 5), ("spawn", 5))
+        for method, processes in (("fork", 5), ("spawn", 5), ("forkserver", 5))
     ),
     *(
         pytest.param(("pool.py", method), POOL, 3, id=f"concurrent.futures, {method}")
-        for method in ("fork", "spawn")
+        for method in ("fork", "spawn", "forkserver")
     ),
     pytest.param(("fit.py",), LIGHTNING, 2, id="Lightning, ddp_spawn", marks=needs("lightning")),
 ]
