@@ -1,4 +1,4 @@
-"""Skips with the reason where there is no GPU, and a table of figures at the end."""
+"""Skips with the reason where there is no GPU or no time left; a table and a summary (`results.py`)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))  # `tests` is not a package
 import harness
+import results
 
 from deepcontext.collectors.gpu.libraries import has_amd_driver, has_nvidia_driver
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
 
 _QUESTIONS = {
     "torch": "import torch; assert torch.cuda.is_available(), 'torch sees no CUDA device'",
@@ -26,7 +27,10 @@ _QUESTIONS = {
     "jax": "import jax; assert jax.default_backend() == 'gpu', 'jax has no GPU backend'",
     "cupti-python": "from cupti import cupti",
 }
-_ROWS: list[tuple[str, str, str]] = []
+# Of a command, with what was spent before the tests; the rest of the eight minutes is for the end.
+_BUDGET_S = 450.0
+_NO_TIME = "not reached"
+_RESULTS = pytest.StashKey["results.Results"]()
 
 
 @functools.cache
@@ -45,6 +49,10 @@ def _lack(framework: str) -> str:
 @pytest.fixture(autouse=True)
 def _needs(request: pytest.FixtureRequest) -> None:
     """Skip what this machine cannot run; `pytest.mark.needs("torch")` names a framework."""
+    spent = float(os.environ.get("DEEPCONTEXT_GPU_SET_UP_S", "0"))
+    spent += _results(request.config).elapsed_s
+    if spent > _BUDGET_S:
+        pytest.skip(f"{_NO_TIME}: {spent:.0f} s of the command's time are over")
     is_amd = request.path.name.startswith("test_amd")
     if not (has_amd_driver() if is_amd else has_nvidia_driver()):
         vendor = "AMD" if is_amd else "NVIDIA"
@@ -56,26 +64,37 @@ def _needs(request: pytest.FixtureRequest) -> None:
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Iterator[harness.Bench]:
-    """Run programs and keep figures for the table.
-
-    The table is written after every test: what was measured survives a run that is cut short.
-    """
-    made = harness.Bench(tmp_path)
-    yield made
-    _ROWS.extend(made.rows)
-    path = os.environ.get("DEEPCONTEXT_GPU_TABLE")
-    if _ROWS and path:
-        Path(path).write_text("\n".join(_table()) + "\n", encoding="utf-8")
+def bench(request: pytest.FixtureRequest, tmp_path: Path) -> harness.Bench:
+    """Run programs, and write figures to the table."""
+    return harness.Bench(tmp_path, _results(request.config), request.node.name)
 
 
-def _table() -> list[str]:
-    lines = ["| check | measured | bound |", "|---|---|---|"]
-    return lines + [f"| {check} | {figure} | {bound} |" for check, figure, bound in _ROWS]
+def _results(config: pytest.Config) -> results.Results:
+    """Return the table and the summary, begun with the first test of this folder."""
+    if _RESULTS not in config.stash:
+        folder = os.environ.get("OUT") or str(Path(__file__).resolve().parents[2] / "build" / "gpu")
+        part = os.environ.get("DEEPCONTEXT_GPU_PART", "all")
+        config.stash[_RESULTS] = results.Results(Path(folder), part)
+    return config.stash[_RESULTS]
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print the table, which also stands where $DEEPCONTEXT_GPU_TABLE says."""
-    if _ROWS:
-        terminalreporter.section(f"{harness.VENDOR} GPU")
-        terminalreporter.write_line("\n".join(_table()))
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Remember which tests there are to reach."""
+    here = Path(__file__).resolve().parent
+    tests = [item.name for item in session.items if here in item.path.parents]
+    if tests:
+        _results(session.config).expect(tests)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Write the test's outcome to the summary."""
+    report = yield
+    is_late = report.skipped and _NO_TIME in report.longreprtext
+    if (report.when == "call" or not report.passed) and not is_late:
+        why = (report.longreprtext.strip().splitlines() or [""])[-1]
+        seconds = call.duration
+        _results(item.config).end_test(item.name, report.outcome, seconds, why)
+    return report

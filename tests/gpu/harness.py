@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import textwrap
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import deepcontext
@@ -16,6 +16,8 @@ from deepcontext.profiler.format.frame import FrameKind
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from results import Results
 
 TIMEOUT_S = 300
 VENDOR = "amd" if has_amd_driver() and not has_nvidia_driver() else "nvidia"
@@ -106,7 +108,8 @@ class Bench:
     """Runs programs in a folder, and remembers rows for the table."""
 
     folder: Path
-    rows: list[tuple[str, str, str]] = field(default_factory=list)
+    results: Results
+    test: str = ""
 
     def run(
         self,
@@ -133,12 +136,24 @@ class Bench:
         assert done.returncode == 0, done.stderr
         lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
         values = json.loads(lines[-1]) if lines else {}
-        loaded = deepcontext.Profile.load(profile) if is_profiled else None
-        return Outcome(values, done.stderr, loaded)
+        outcome = Outcome(
+            values, done.stderr, deepcontext.Profile.load(profile) if is_profiled else None
+        )
+        if is_profiled:
+            self.row(f"{self.test}: account", _account(outcome), "")
+        return outcome
 
     def row(self, check: str, figure: str, bound: str = "") -> None:
-        """Add a line to the table that ends the run."""
-        self.rows.append((check, figure, bound))
+        """Write a line of the table, before what it shows is asserted."""
+        self.results.row(check, figure, bound)
+
+
+def _account(outcome: Outcome) -> str:
+    """What became of a profiled program's GPU work."""
+    counters = outcome.counters
+    names = ("launches", "records_received", "records_unmatched", "records_dropped", "errors")
+    figures = ", ".join(f"{name} {counters.get('gpu_' + name, 0)}" for name in names)
+    return f"{outcome.status}; {figures}; {outcome.reason}".strip("; ")
 
 
 PREAMBLE = """\

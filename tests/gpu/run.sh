@@ -1,17 +1,37 @@
 #!/usr/bin/env bash
-# Build the profiler with a Python of this machine, run the tests that need a GPU, print a table.
+# Build the profiler with a Python of this machine, and run the tests that need a GPU.
 #
-#   tests/gpu/run.sh [PYTHON [pytest arguments ...]]
+#   tests/gpu/run.sh [PYTHON [torch|jax|overhead|amd|fakes|all [pytest arguments ...]]]
+#
+# One visit to a machine is three commands, of at most eight minutes each on 16 cores: `torch` (correctness of
+# PyTorch), `jax` (correctness of JAX and Triton), `overhead`. Each writes table-PART.md line by line and
+# summary-PART.json (figures, versions, driver, what was not reached) to the folder $OUT, else to build/gpu.
+# `fakes` shows the way without a GPU.
 #
 # PYTHON (default: python3) needs torch built for the GPU; triton and jax are used where installed. A C++17
 # compiler and CMake are needed, and of Python packages nanobind, numpy, protobuf, rich and pytest, which
 # are installed beside the build when they are missing. Nothing is installed into PYTHON itself.
 set -euo pipefail
+SECONDS=0
 python=$(command -v "${1:-python3}") || {
   echo "cannot find the Python '$1'" >&2
   exit 1
 }
 shift || true
+part=${1:-all}
+shift || true
+case $part in
+torch) tests=(test_nvidia_attribution.py test_nvidia_turns.py test_nvidia_lifecycle.py test_nvidia_accuracy.py) ;;
+jax) tests=(test_nvidia_jax.py) ;;
+overhead) tests=(test_nvidia_overhead.py) ;;
+amd) tests=(test_amd.py) ;;
+fakes) tests=(test_set_up.py) ;;
+all) tests=(.) ;;
+*)
+  echo "no part '$part': torch, jax, overhead, amd, fakes or all" >&2
+  exit 1
+  ;;
+esac
 PATH=$(dirname "$python"):$PATH # CMake and ninja may be packages of that Python
 cd "$(dirname "$0")/../.."
 build=$PWD/build/gpu
@@ -19,7 +39,7 @@ package=$build/package
 mkdir -p "$build"
 export PYTHONPATH=$package:$build/site
 missing=()
-for module in nanobind numpy protobuf:google.protobuf rich pytest pytest-timeout:pytest_timeout; do
+for module in nanobind numpy protobuf:google.protobuf rich pytest; do
   "$python" -c "import ${module#*:}" 2>/dev/null || missing+=("${module%%:*}")
 done
 if [ ${#missing[@]} -gt 0 ]; then
@@ -37,9 +57,14 @@ mkdir -p "$package"
 cp -r src/deepcontext "$package/"
 rm -f "$package"/deepcontext/_native*.so
 cp "$build"/native/native/{_native*,libdeepcontext_injection}.so "$package/deepcontext/"
+if [ "$part" = fakes ]; then
+  cmake -S tests/fakes -B "$build/fakes" "${generator[@]}" >>"$build/cmake.log"
+  cmake --build "$build/fakes" -j "${JOBS:-$(nproc)}" >>"$build/cmake.log"
+  export DEEPCONTEXT_FAKES=$build/fakes
+  export DEEPCONTEXT_LIBCUPTI=$build/fakes/libcupti.so.13 DEEPCONTEXT_LIBCUDA=$build/fakes/libcuda.so.1
+fi
 
-"$python" -m deepcontext doctor
-nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null || true
-amd-smi version 2>/dev/null || true
-DEEPCONTEXT_GPU_TABLE=${DEEPCONTEXT_GPU_TABLE:-$build/table.md} \
-  "$python" -m pytest -q -m gpu --timeout 600 -p no:cacheprovider tests/gpu "$@"
+"$python" -m deepcontext doctor || true # an answer of the machine, not of a test
+export DEEPCONTEXT_GPU_SET_UP_S=$SECONDS DEEPCONTEXT_GPU_PART=$part
+"$python" -m pytest -q -c tests/gpu/pytest.ini --rootdir tests/gpu --confcutdir tests/gpu \
+  "${tests[@]/#/tests/gpu/}" "$@"
