@@ -291,6 +291,7 @@ def test_profiles_that_are_not_of_one_job_need_force(
     [
         ("worker.py --rank 0", "worker.py --rank 1", True),
         ("worker.py --name a", "worker.py --name b", False),
+        ("worker.py --id=ec332b4c82f586931c1d8", "worker.py --id=afd1231b7bda39ce0d31b63ae", True),
         (
             "-c 'spawn_main(tracker_fd=5, pipe_handle=7)' --multiprocessing-fork",
             "-c 'spawn_main(tracker_fd=5, pipe_handle=19)' --multiprocessing-fork",

@@ -93,6 +93,25 @@ if __name__ == "__main__":
         print(list(pool.map(square, range(6))))
     work()
 """
+ACCELERATE = """
+import torch
+from accelerate import Accelerator
+from work import work
+
+accelerator = Accelerator(cpu=True)
+torch.manual_seed(0)
+model = torch.nn.Linear(8, 1, bias=False)
+model, optimizer = accelerator.prepare(model, torch.optim.SGD(model.parameters(), lr=0.01))
+for step in range(3):
+    loss = model(torch.ones(4, 8)).sum()
+    accelerator.backward(loss)
+    optimizer.step()
+    optimizer.zero_grad()
+work()
+accelerator.wait_for_everyone()
+accelerator.print(f"{accelerator.num_processes} {loss.item():.4f}", flush=True)
+accelerator.end_training()
+"""
 LIGHTNING = """
 import logging, warnings
 import lightning
@@ -121,6 +140,31 @@ if __name__ == "__main__":
     ).fit(module, torch.utils.data.DataLoader(data, batch_size=4))
     print(f"{module.layer.weight.sum().item():.4f}")
 """
+RAY = """
+import os, time
+import ray.train
+import ray.train.torch
+from ray.train import ScalingConfig
+import torch
+
+FOLDER = os.getcwd()
+
+def loop():
+    os.chdir(FOLDER)
+    from work import work
+    model = ray.train.torch.prepare_model(torch.nn.Linear(8, 1))
+    model(torch.ones(4, 8)).sum().backward()
+    # Ray kills its workers, so that their last snapshot is their profile.
+    for step in range(150):
+        work()
+        time.sleep(0.1)
+
+if __name__ == "__main__":
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    ray.train.torch.TorchTrainer(loop, scaling_config=ScalingConfig(num_workers=2)).fit()
+    ray.shutdown()
+    print("trained")
+"""
 TORCHRUN = ("torchrun", "--standalone", "--nproc-per-node", "2")
 JOBS = [
     pytest.param((*TORCHRUN, "ddp.py"), DDP, 2, id="torchrun, DDP"),
@@ -133,7 +177,15 @@ JOBS = [
         pytest.param(("pool.py", method), POOL, 3, id=f"concurrent.futures, {method}")
         for method in ("fork", "spawn", "forkserver")
     ),
+    pytest.param(
+        ("accelerate", "launch", "--multi_gpu", "--num_processes", "2", "train.py"),
+        ACCELERATE,
+        2,
+        id="accelerate launch",
+        marks=needs("accelerate"),
+    ),
     pytest.param(("fit.py",), LIGHTNING, 2, id="Lightning, ddp_spawn", marks=needs("lightning")),
+    pytest.param(("fit.py",), RAY, 2, id="Ray Train", marks=needs("ray")),
 ]
 
 

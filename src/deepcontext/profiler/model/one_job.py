@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from deepcontext.profiler.model.run_info import RunInfo
 
-_NUMBER = re.compile(r"\d+")
+_NUMBER = re.compile(r"\b[0-9a-f]{16,}\b|\d+")  # or an identifier, in hexadecimal
 _MOST_SHOWN = 80
 
 
@@ -48,7 +48,8 @@ def _other_job(first: RunInfo, second: RunInfo) -> str:
 def _other_program(first: RunInfo, second: RunInfo) -> str:
     """Compare scripts, and arguments too unless a launcher counted both processes as ranks.
 
-    Numbers are left out, because they differ by process: "--rank 1", "pipe_handle=17".
+    Numbers and identifiers are left out, because they differ by process: "--rank 1", "pipe_handle=17",
+    "--worker-id=ec332b4c82f586931c1d".
     """
     is_same = first.script == second.script
     are_ranks = first.script and first.ranks and second.ranks
