@@ -80,15 +80,11 @@ function forwards(trees: Trees, view: TopDown, root: number, px: number): FlameA
     value: picked(inclusive, part.nodes),
     exclusive: picked(exclusive, part.nodes),
     source: picked(view.source, part.nodes),
-    phase: phaseLabels(view, picked(view.source, part.nodes)),
+    phase: part.nodes.map((node) => phaseLabel(view, view.source[node])),
     ...callColumns(view.calls(), part.nodes),
   };
-  return {
-    ...answerOf(trees, view, part, nodes),
-    functions,
-    total: inclusive[0],
-    node_count: view.tree.length,
-  };
+  const total = inclusive[0];
+  return answerOf(trees, view, part, nodes, { functions, total, node_count: view.tree.length });
 }
 
 function backwards(
@@ -118,16 +114,15 @@ function backwards(
     value: picked(value, part.nodes),
     exclusive,
     source,
-    phase: phaseLabels(view, source),
+    phase: source.map((node) => phaseLabel(view, node)),
   };
-  return {
-    ...answerOf(trees, view, part, nodes),
+  return answerOf(trees, view, part, nodes, {
     functions,
     total: value[0],
     node_count: tree.length + inverted.leftOut,
     left_out: part.leftOut + inverted.leftOut,
     threshold: Math.max(part.threshold, inverted.leftOut ? threshold : 0),
-  };
+  });
 }
 
 function difference(trees: Trees, normalize: boolean, px: number): FlameAnswer {
@@ -160,20 +155,19 @@ function difference(trees: Trees, normalize: boolean, px: number): FlameAnswer {
     source: part.nodes.map((node) => (isGone(node) ? ofBefore[node] : ofAfter[node])),
     phase: part.nodes.map((node) =>
       isGone(node)
-        ? phaseLabels(both.before, [ofBefore[node]])[0]
-        : phaseLabels(both.after, [ofAfter[node]])[0],
+        ? phaseLabel(both.before, ofBefore[node])
+        : phaseLabel(both.after, ofAfter[node]),
     ),
     before: picked(both.tree.inclusive(before), part.nodes),
     after: picked(both.tree.inclusive(after), part.nodes),
   };
-  return {
-    ...answerOf(trees, both.after, part, nodes),
+  return answerOf(trees, both.after, part, nodes, {
     functions,
     total: width[0],
     node_count: both.tree.length,
     total_before: totals[0],
     total_after: totals[1],
-  };
+  });
 }
 
 const EMPTY_COLUMNS = {
@@ -186,18 +180,22 @@ const EMPTY_COLUMNS = {
   after: [],
 };
 
-function answerOf(trees: Trees, view: TopDown, part: Cut, nodes: NodeColumns): FlameAnswer {
+function answerOf(
+  trees: Trees,
+  view: TopDown,
+  part: Cut,
+  nodes: NodeColumns,
+  rest: Pick<FlameAnswer, "functions" | "total" | "node_count"> & Partial<FlameAnswer>,
+): FlameAnswer {
   return {
     unit: trees.unit(view),
     above: part.above,
     left_out: part.leftOut,
     threshold: part.threshold,
     nodes,
-    functions: { id: [], name: [], kind: [], layer: [], file: [], line: [], library: [] },
-    total: 0,
-    node_count: 0,
     total_before: 0,
     total_after: 0,
+    ...rest,
   };
 }
 
@@ -233,9 +231,8 @@ function fineThreshold(whole: number, px: number): number {
   return Math.max(Math.floor(whole / (2 * FINER * px)), 1);
 }
 
-function phaseLabels(view: TopDown, sources: number[]): string[] {
-  const { facts, phase } = view.profile;
-  return sources.map((source) => facts.phases[phase[source]]);
+function phaseLabel(view: TopDown, source: number): string {
+  return view.profile.facts.phases[view.profile.phase[source]];
 }
 
 function picked(column: ArrayLike<number>, nodes: number[]): number[] {

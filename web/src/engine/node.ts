@@ -24,16 +24,12 @@ const MOST_KERNELS = 5;
 export function nodeAnswer(view: TopDown, values: Numbers, source: number): NodeAnswer {
   const index = view.nodeOf(source);
   const { id, layer, source: shownSource } = stepOf(view, index);
-  const { name, kind, file, line } = view.functions.shown(view.tree.frame[index]);
   const members = view.members(index);
   return {
     source: shownSource,
     id,
-    name,
-    kind,
     layer,
-    file,
-    line,
+    ...view.functions.shown(view.tree.frame[index]),
     contexts: members.length,
     path: view.tree
       .path(index)
@@ -121,13 +117,10 @@ function otherMetrics(view: TopDown, members: number[]): MetricValue[] {
     const spread = Spreads.of(rows, (row) => (wanted.has(rows.node[row]) ? 0 : -1), 1).spread(0);
     const largest = metric.maximum && members.length ? largestAt(view, metric, members) : null;
     if (!spread && !largest) return [];
-    const { name, label, unit, description } = metric;
+    const { maximum: _, ...described } = metric;
     return [
       {
-        name,
-        label,
-        unit,
-        description,
+        ...described,
         count: spread?.count ?? 0,
         largest,
         mean: spread?.mean ?? 0,

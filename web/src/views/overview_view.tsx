@@ -101,7 +101,7 @@ function Phases() {
     <section>
       <h3>Phases, by {measure.value.label}</h3>
       <Bar
-        label="phases of the program"
+        label="phases"
         total={total}
         unit={measure.value.unit}
         parts={phases.map(({ phase, value }) => ({
@@ -212,7 +212,7 @@ function Memory(props: { pools: readonly PoolAnswer[] }) {
             </span>
           </p>
           <Bar
-            label={`memory of ${pool.name} at its peak`}
+            label={`memory of ${pool.name}`}
             total={pool.peak_bytes}
             unit="bytes"
             parts={Object.entries(pool.peak_roles).map(([role, value]) => ({
