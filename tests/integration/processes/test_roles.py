@@ -100,7 +100,10 @@ def test_processes_have_the_roles_of_what_they_run(folder: Path) -> None:
     assert (len(loaders), len(pools)) == (2, 2)
     assert {name for name, role in roles.items() if role == "child"} == {"of a pool", "killed"}
     by_name = {each["process_name"]: each for each in children}
-    assert by_name["killed"]["exit_reason"] == "snapshot"
+    killed = by_name["killed"]
+    assert (killed["exit_reason"], killed["exit_status"]) == ("snapshot", -9)
+    assert killed["uncovered_ns"] > 0
+    assert {each["ended"] for each in told if each is not killed} == {""}
     assert by_name["of a pool"]["parent_pid"] == by_name[pools[1]]["pid"]
     assert sum(each["share"] for each in told) == pytest.approx(1)
 
@@ -112,7 +115,7 @@ def test_the_report_begins_with_the_processes(folder: Path, columns: int, encodi
     assert max(map(len, lines)) <= columns
     assert lines[1].startswith("Processes (7)")
     assert "ended" in lines[2]
-    (killed,) = (line for line in lines[3:10] if "running or killed" in line)
+    (killed,) = (line for line in lines[3:10] if "killed by SIGKILL" in line)
     assert "child" in killed
     assert [line.split()[1] for line in lines[3:10]].count("DataLoader") == 2
     assert "program   python job.py" in report.stdout.replace(sys.executable, "python")
@@ -141,7 +144,7 @@ def test_the_summary_has_the_processes_in_short(folder: Path) -> None:
     assert first.startswith("7 processes, with their share of processor time: program (")
     assert ", 2 DataLoader workers (" in first
     assert ", 2 children (" in first
-    assert first.endswith("; ended: 1 running or killed")
+    assert first.endswith("; ended: 1 killed by SIGKILL")
     assert second.startswith("job.py: ")
 
 

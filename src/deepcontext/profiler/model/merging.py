@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from deepcontext.errors import UserError
+from deepcontext.profiler.format import child_ends
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.model import compiled_kernels
 from deepcontext.profiler.model.frame_table import FrameTable
@@ -35,7 +36,8 @@ if TYPE_CHECKING:
 
 _FEWEST: Final = 2
 # The analyzers write this section, and write it again for the merged profile.
-_FINDINGS: Final = "findings"
+# Left out without a word: made again from the merged profile, or of no use without the children.
+_OF_ONE_PROCESS: Final = ("findings", child_ends.SECTION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,7 +308,7 @@ def _sections(parts: Sequence[Part]) -> tuple[dict[str, bytes], list[str]]:
             kept[name] = _kernels([payload for payload in payloads if payload is not None])
         elif all(payload == payloads[0] for payload in payloads) and payloads[0] is not None:
             kept[name] = payloads[0]
-        elif name != _FINDINGS:
+        elif name not in _OF_ONE_PROCESS:
             left_out.append(SECTION_TITLES.get(name, name))
     return kept, left_out
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from deepcontext.profiler.recording.collector import Collector
+    from deepcontext.profiler.recording.launch.ended_children import EndedChildren
     from deepcontext.profiler.recording.launch.missed_children import MissedChildren
     from deepcontext.profiler.recording.options import SessionOptions
     from deepcontext.profiler.recording.rank import Rank
@@ -64,6 +65,7 @@ class Session:
         self._forked_children = 0
         self.recorded_children = 0  # most forked children that have profiles
         self.missed_children: MissedChildren | None = None  # set where children are recorded
+        self.ended_children: EndedChildren | None = None  # likewise
         self._missed_look = ""  # why children could not be looked at
         self._begun_s = 0.0  # of time.monotonic()
         self._failed_snapshots = 0
@@ -191,10 +193,10 @@ class Session:
             self._save(reason)
 
     def _look_at_children(self) -> None:
-        if self.missed_children is None:
-            return
         try:
-            self.missed_children.look()
+            for children in (self.ended_children, self.missed_children):
+                if children is not None:
+                    children.look()
         except Exception as error:  # noqa: BLE001  the profile is worth more than this look
             self._missed_look = f"could not look for children: {type(error).__name__}: {error}"
 
@@ -242,11 +244,18 @@ class Session:
             child_counters=missed.counters() if missed else {},
             notes=self._all_notes(),
             metrics=(*KNOWN_METRICS, *(m for c in self._collectors for m in c.metrics)),
-            sections={k: v for c in self._started for k, v in c.sections().items()},
+            sections=self._sections(reason),
             options=self._options.recorded(),
             script=self._launched_as or "",
             cwd=self._cwd,
             rank=self._rank(),
+        )
+
+    def _sections(self, reason: str) -> dict[str, bytes]:
+        sections = {k: v for c in self._started for k, v in c.sections().items()}
+        ended = self.ended_children
+        return (
+            sections if ended is None else sections | ended.sections(is_last=reason != "snapshot")
         )
 
     def _rank(self) -> Rank | None:

@@ -14,16 +14,17 @@ from typing import TYPE_CHECKING, Final
 
 from deepcontext.errors import UserError
 from deepcontext.profiler.model.job_ranks import ranks_of
+from deepcontext.profiler.summaries.ends import ends_of
 from deepcontext.profiler.summaries.roles import Role, roles
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from deepcontext.profiler.model.profile import Profile
+    from deepcontext.profiler.summaries.ends import End
 
 _DIGITS: Final = re.compile(r"\d+")
 _RANK: Final = re.compile(r"rank\s*(\d+)")
-_ENDS: Final = {"exit": "", "snapshot": "running or killed"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,6 +38,7 @@ class Process:
         cpu_ns: processor time.
         share: share of the processor time of all recorded processes, 0 to 1.
         rank: number of the rank, None for a process that is not a rank.
+        end: how the process ended, as far as it was seen.
     """
 
     profile: Profile
@@ -45,12 +47,12 @@ class Process:
     cpu_ns: int
     share: float
     rank: int | None
+    end: End
 
     @property
     def ended(self) -> str:
         """Return how the process ended, "" for a normal end."""
-        reason = self.profile.run.exit_reason
-        return _ENDS.get(reason, reason)
+        return self.end.text
 
     @property
     def program(self) -> str:
@@ -93,6 +95,7 @@ def processes_of(profiles: Sequence[Profile]) -> list[Process]:
     by_process = {(p.run.hostname, p.run.pid): n for n, p in enumerate(profiles)}
     ranks = ranks_of(dict(enumerate(profiles)))
     role = roles(profiles)
+    ends = ends_of(profiles)
     cpu = [p.run.cpu_user_ns + p.run.cpu_system_ns for p in profiles]
     children: dict[int, list[int]] = {}
     for n, profile in enumerate(profiles):
@@ -105,7 +108,7 @@ def processes_of(profiles: Sequence[Profile]) -> list[Process]:
         n, depth = waiting.pop()
         rank = profiles[n].run.rank if n in ranks else None
         share = cpu[n] / (sum(cpu) or 1)
-        found.append(Process(profiles[n], role[n], depth, cpu[n], share, rank))
+        found.append(Process(profiles[n], role[n], depth, cpu[n], share, rank, ends[n]))
         waiting += [(child, depth + 1) for child in reversed(children.get(n, []))]
     return found
 

@@ -58,7 +58,10 @@ def _of_run(files: Sequence[OpenProfile], run: Path) -> list[OpenProfile]:
 
 
 def _name(process: Process, processes: Sequence[Process]) -> str:
-    """Return ``DataLoader worker 123 of rank 0, 3.1 %``: the role comes first in a narrow list."""
+    """Return ``DataLoader worker 123 of rank 0, 3.1 %, killed by SIGKILL``.
+
+    The role comes first, because the list is narrow.
+    """
     run = process.profile.run
     parent = (run.hostname, run.parent_pid)
     of_rank = next(
@@ -69,4 +72,5 @@ def _name(process: Process, processes: Sequence[Process]) -> str:
         ),
         "",
     )
-    return f"{role_text(process)} {run.pid}{of_rank}, {format_share(process.share)}"
+    end = f", {process.ended}" if process.ended else ""
+    return f"{role_text(process)} {run.pid}{of_rank}, {format_share(process.share)}{end}"

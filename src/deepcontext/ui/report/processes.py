@@ -30,6 +30,7 @@ def print_processes(profiles: Sequence[Profile], *, console: Console) -> None:
     processes = processes_of(profiles)
     shown, folded = shortened(processes, _MOST_ROWS)
     ends = any(each.ended for each in processes)
+    lacking = any(each.end.uncovered_ns for each in processes)
     hosts = len({profile.run.hostname for profile in profiles}) > 1
     layout.title(
         f"Processes ({len(profiles)})", "children below their parent, share of processor time"
@@ -43,11 +44,12 @@ def print_processes(profiles: Sequence[Profile], *, console: Console) -> None:
             Column("processor", rank=3),
             Column("share"),
             *([Column("ended", rank=1)] if ends else []),
+            *([Column("not covered", rank=5)] if lacking else []),
             Column("program", Elide.MIDDLE),
         ),
         [
-            *(_row(layout, each, hosts=hosts, ends=ends) for each in shown),
-            *(_folded_row(each, hosts=hosts, ends=ends) for each in folded),
+            *(_row(layout, each, hosts=hosts, ends=ends, lacking=lacking) for each in shown),
+            *(_folded_row(each, hosts=hosts, ends=ends, lacking=lacking) for each in folded),
         ],
     )
     for profile in profiles:
@@ -86,8 +88,11 @@ def _tell_missed(profile: Profile, layout: TextLayout) -> None:
         )
 
 
-def _row(layout: TextLayout, process: Process, *, hosts: bool, ends: bool) -> tuple[str, ...]:
+def _row(
+    layout: TextLayout, process: Process, *, hosts: bool, ends: bool, lacking: bool
+) -> tuple[str, ...]:
     run = process.profile.run
+    uncovered_ns = process.end.uncovered_ns
     return (
         str(run.pid),
         "  " * process.depth + role_text(process),
@@ -96,11 +101,12 @@ def _row(layout: TextLayout, process: Process, *, hosts: bool, ends: bool) -> tu
         format_ns(process.cpu_ns),
         format_share(process.share),
         *([elide(process.ended, _LONGEST_END, layout.glyphs, Elide.END)] if ends else []),
+        *([f"up to {format_ns(uncovered_ns)}" if uncovered_ns else ""] if lacking else []),
         process.program,
     )
 
 
-def _folded_row(folded: Folded, *, hosts: bool, ends: bool) -> tuple[str, ...]:
+def _folded_row(folded: Folded, *, hosts: bool, ends: bool, lacking: bool) -> tuple[str, ...]:
     return (
         "",
         f"{folded.count} more {folded.role.value if folded.count == 1 else folded.role.plural}",
@@ -109,6 +115,7 @@ def _folded_row(folded: Folded, *, hosts: bool, ends: bool) -> tuple[str, ...]:
         format_ns(folded.cpu_ns),
         format_share(folded.share),
         *([_ends(folded.ends)] if ends else []),
+        *([""] if lacking else []),
         "",
     )
 

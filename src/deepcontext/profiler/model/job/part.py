@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from deepcontext.errors import ProfileDataError
+from deepcontext.profiler.format import child_ends
 from deepcontext.profiler.format.metric import Aggregation
 from deepcontext.profiler.model import compiled_kernels
 from deepcontext.profiler.model.job.columns import Columns, encode
@@ -149,7 +150,7 @@ def part_of(profile: ProfileModel, rank: int, *, name: str = "", content: str = 
         sections={
             name: payload
             for name, payload in profile.sections.items()
-            if name not in {_FINDINGS, compiled_kernels.SECTION}
+            if name not in {_FINDINGS, child_ends.SECTION, compiled_kernels.SECTION}
         },
         kernels=None if kernels is None else (rank, kernels),
     )

@@ -122,9 +122,10 @@ class _Launch:
                 "children": self._options.children,
                 "session": asdict(self._options.session),
             }
-            children.ChildFollower(note, self._recorder.collectors).install()
+            follower = children.ChildFollower(note, self._recorder.collectors)
+            follower.install()
             if self._session is not None:
-                children.expect_children(self._session, Path(self._options.run))
+                follower.expect_children(self._session)
 
     def finish(self) -> None:
         """Stop the session, write the profile and say where; do nothing in a forked child."""

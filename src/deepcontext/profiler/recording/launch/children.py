@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from deepcontext.profiler.format import run_directory
 from deepcontext.profiler.recording.launch import python_words
 from deepcontext.profiler.recording.launch.chosen_ranks import is_chosen
+from deepcontext.profiler.recording.launch.ended_children import EndedChildren
 from deepcontext.profiler.recording.launch.launchers import is_launcher
 from deepcontext.profiler.recording.launch.missed_children import MissedChildren
 from deepcontext.profiler.recording.launch.shadowing import hide_shadowed
@@ -82,12 +83,6 @@ def _import_folder(words: Sequence[str]) -> str:
     return script if os.path.isdir(script) else os.path.dirname(script)  # noqa: PTH112, PTH120
 
 
-def expect_children(session: Session, run: Path) -> None:
-    """Let a session tell which of its process's children should have a profile but have none."""
-    session.recorded_children = MOST_FORKED_CHILDREN
-    session.missed_children = MissedChildren(run)
-
-
 class ChildFollower:
     """Starts sessions in the children that `multiprocessing` forks from this process."""
 
@@ -98,6 +93,7 @@ class ChildFollower:
         self._options = SessionOptions.of(note["session"])
         self._records_all = note.get("children") == "all"
         self._forked = 0
+        self._ended: EndedChildren | None = None
 
     def install(self) -> None:
         """Watch the forks of this process from now on."""
@@ -117,14 +113,24 @@ class ChildFollower:
         ]
         path = run_directory.profile_path(self._run)
         session = manager.start(path, self._options, makers, gives_way=True)
-        expect_children(session, self._run)
+        self.expect_children(session)
+
+    def expect_children(self, session: Session) -> None:
+        """Let a session tell how its process's children ended, and which have no profile but should."""
+        self._ended = EndedChildren(self._run)
+        session.recorded_children = MOST_FORKED_CHILDREN
+        session.ended_children = self._ended
+        session.missed_children = MissedChildren(self._run)
 
     def _count(self) -> None:
         self._forked += 1
+        if self._ended is not None:
+            self._ended.note_fork(sys._getframe(1))  # noqa: SLF001
 
     def _after_fork(self) -> None:
         """Register a callback of `multiprocessing`, which never runs in a child that only calls exec."""
         forked, self._forked = self._forked, 0
+        self._ended = None
         if forked >= MOST_FORKED_CHILDREN:
             return
         util = sys.modules.get("multiprocessing.util")

@@ -1,0 +1,145 @@
+"""How the recorded children of this process end, seen without waiting for any of them.
+
+An exit status is read where the program or the kernel has put it: in the object that `multiprocessing`
+keeps for a child, once the program has asked for it, and in `/proc` for a child that nobody has reaped.
+Invariant: nothing is waited for, no signal is handled, and no object of the program lives longer.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from deepcontext.profiler.format import run_directory
+from deepcontext.profiler.format.child_ends import SECTION, ChildEnds, SeenEnd
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+    from types import FrameType
+
+# More children than have profiles are started by a storm only.
+_MOST_WATCHED: Final = 4 * run_directory.MOST_CHILDREN
+_RUNS: Final = "runs"
+_GONE: Final = "gone"
+
+
+class EndedChildren:
+    """Looks at the children of this process that have a profile, and remembers how they ended."""
+
+    def __init__(self, run: Path) -> None:
+        """Look for children whose profiles are in the run directory `run`."""
+        self._run = run
+        # Attributes of `multiprocessing`'s Popen objects. They hold the exit status after the object
+        # itself is gone.
+        self._watched: dict[int, dict[str, Any]] = {}
+        self._forked: list[dict[str, Any]] = []  # likewise, before the number is known
+        self._ended: dict[int, SeenEnd] = {}
+        self._running: frozenset[int] = frozenset()
+        self._seen_unix_ns = 0
+
+    def note_fork(self, frame: FrameType) -> None:
+        """Remember the Popen object of a child that has just been forked.
+
+        Args:
+            frame: the frame that called `os.fork`, in the parent.
+        """
+        code = frame.f_code
+        is_start = code.co_name == "_launch" and code.co_filename.endswith("/popen_fork.py")
+        if is_start and len(self._forked) < _MOST_WATCHED:
+            self._forked.append(frame.f_locals["self"].__dict__)
+
+    def look(self) -> None:
+        """Look at the children now."""
+        recorded = run_directory.process_numbers(self._run)
+        self._seen_unix_ns = time.time_ns()
+        forked, self._forked = self._forked, []
+        for attributes in (*forked, *_popens()):
+            if isinstance(attributes.get("pid"), int) and len(self._watched) < _MOST_WATCHED:
+                self._watched.setdefault(attributes["pid"], attributes)
+        running = self._look_in_proc(recorded)
+        for pid, attributes in list(self._watched.items()):
+            status = attributes.get("returncode")
+            if isinstance(status, int):
+                running.discard(pid)  # another process has the number by now
+                if pid in recorded:
+                    self._note(pid, status)
+            if status is not None or not _exists(pid):
+                del self._watched[pid]
+        self._running = frozenset(running)
+
+    def _look_in_proc(self, recorded: set[int]) -> set[int]:
+        """Return the recorded children that run, and note those that have ended."""
+        running = set()
+        for pid in recorded.intersection((*_children(), *self._watched)):
+            status = _status_of_unreaped(pid)
+            if isinstance(status, int):
+                self._note(pid, status)
+            elif status == _RUNS:
+                running.add(pid)
+        return running
+
+    def sections(self, *, is_last: bool) -> dict[str, bytes]:
+        """Return what was seen as a section of the profile; none if there is no sign of a child.
+
+        Args:
+            is_last: whether this process closes its profile.
+        """
+        times = os.times()
+        if not (self._ended or self._running or times.children_user or times.children_system):
+            return {}
+        seen = ChildEnds(is_last, self._seen_unix_ns, self._running, dict(self._ended))
+        return {SECTION: seen.encode()}
+
+    def _note(self, pid: int, status: int) -> None:
+        known = self._ended.get(pid)
+        # Seen again until it is reaped; with another status it is another process of the same number.
+        if known is None or known.status != status:
+            self._ended[pid] = SeenEnd(status, self._seen_unix_ns)
+
+
+def _popens() -> Iterator[dict[str, Any]]:
+    """Yield the attributes of the Popen objects that `multiprocessing` keeps for this process's children."""
+    process = sys.modules.get("multiprocessing.process")
+    dangling = getattr(process, "_dangling", None)
+    if dangling is None:
+        return
+    # Copied in one step, because other threads start children.
+    for reference in tuple(dangling.data):
+        each = reference()
+        popen = getattr(each, "_popen", None)
+        if popen is not None and each._parent_pid == os.getpid():  # noqa: SLF001
+            yield popen.__dict__
+
+
+def _children() -> list[int]:
+    found: list[int] = []
+    for task in os.listdir("/proc/self/task"):  # noqa: PTH208  pathlib's is a wrapper
+        try:
+            found += map(int, _read(f"/proc/self/task/{task}/children").split())
+        except OSError:  # the thread has ended, or the kernel lists no children
+            continue
+    return found
+
+
+def _status_of_unreaped(pid: int) -> int | str:
+    """Return the exit status of a child that has ended and is not reaped, else whether it runs."""
+    try:
+        # Source: proc_pid_stat(5), fields 3 and 52; the name in parentheses may hold anything.
+        fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+    except OSError:
+        return _GONE
+    if fields[0] not in {b"Z", b"X"}:
+        return _RUNS
+    return os.waitstatus_to_exitcode(int(fields[49]))
+
+
+def _exists(pid: int) -> bool:
+    return os.access(f"/proc/{pid}", os.F_OK)
+
+
+def _read(path: str) -> bytes:
+    with open(path, "rb") as file:  # noqa: PTH123  no more is imported than must be
+        return file.read()
