@@ -74,6 +74,7 @@ config = {
 (folder / "config.json").write_text(json.dumps(config))
 """
 ATTENTION = "vllm::unified_attention_with_output"
+AT_WORK = {Role.ENGINE, Role.WORKER}
 
 
 def write(folder: Path, files: Mapping[str, str]) -> None:
@@ -172,7 +173,7 @@ def serve(folder: Path, words: Sequence[str], *, recorded: bool) -> tuple[int, l
     wait_until_serving(process, port)
     answers = [completion(port, prompt) for prompt in ("a tiny model", "answers") * 4]
     until = time.monotonic() + 60
-    while recorded and roles_with_operators(folder) < {Role.ENGINE, Role.WORKER}:
+    while recorded and AT_WORK - roles_with_operators(folder):
         assert time.monotonic() < until, roles_with_operators(folder)
         time.sleep(1)
     process.send_signal(signal.SIGINT)
@@ -190,6 +191,7 @@ def test_server(tmp_path: Path) -> None:
     assert serve(profiled, words_of(words), recorded=True) == plain
     found = jobs.profiles(profiled)
     assert sorted(role.value for role in roles(found)) == ["engine", "server", "worker"]
+    assert roles_with_operators(profiled) >= AT_WORK
     check_readers(profiled, readers)
 
 
@@ -209,5 +211,5 @@ def test_offline(tmp_path: Path) -> None:
         results.append(output)
     assert results[1].startswith(results[0])
     assert results[0]
-    assert roles_with_operators(tmp_path / "profiled") >= {Role.ENGINE, Role.WORKER}
+    assert roles_with_operators(tmp_path / "profiled") >= AT_WORK
     check_readers(tmp_path / "profiled", readers)
