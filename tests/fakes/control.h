@@ -70,6 +70,13 @@ void fake_bad_times(int has_start);
 
 // -- NVIDIA only
 
+/// The calling thread launches through this function of the driver from now on ("cuLaunchKernelEx"); 0 for
+/// a name that is not known.
+int fake_set_launch_function(const char *name);
+/// Put a function of the host on a stream: it leaves no record.
+void fake_host_function();
+/// A capturing stream takes memory: a node of the graph that leaves no record.
+void fake_memory_node(uint32_t stream);
 /// What the calling thread launches from now on is in this context of its device; frameworks share 0.
 /// CUPTI samples one context of a device at a time.
 void fake_set_context(uint32_t number);

@@ -16,7 +16,11 @@ constexpr CallName kCalls[] = {{17, "cuCtxSynchronize"},       {126, "cuStreamSy
                                {279, "cuMemcpyDtoHAsync_v2"},  {281, "cuMemcpyDtoDAsync_v2"},
                                {307, "cuLaunchKernel"},        {514, "cuGraphLaunch"},
                                {497, "cuStreamEndCapture"},    {539, "cuStreamBeginCapture_v2"},
-                               {652, "cuLaunchKernelEx"},      {319, "cuMemcpyPeerAsync"}};
+                               {652, "cuLaunchKernelEx"},      {319, "cuMemcpyPeerAsync"},
+                               {442, "cuLaunchKernel_ptsz"},   {653, "cuLaunchKernelEx_ptsz"},
+                               {477, "cuLaunchCooperativeKernel"},
+                               {478, "cuLaunchCooperativeKernel_ptsz"},
+                               {527, "cuLaunchHostFunc"},      {528, "cuLaunchHostFunc_ptsz"}};
 
 } // namespace
 
@@ -33,6 +37,15 @@ const char *nameOfCall(uint32_t id) {
     }
   }
   return nullptr;
+}
+
+uint32_t idOfCall(const std::string &name) {
+  for (const CallName &call : kCalls) {
+    if (name == call.name) {
+      return call.id;
+    }
+  }
+  return 0;
 }
 
 std::shared_ptr<Subscription> listener(uint32_t domain, uint32_t id) {

@@ -99,6 +99,10 @@ constexpr uint32_t kBeginCapture = 539, kEndCapture = 497;
 
 /// The name that CUPTI has for a driver function's callback, or null.
 const char *nameOfCall(uint32_t id);
+/// The other way round; 0 for a name that is not known.
+uint32_t idOfCall(const std::string &name);
+/// The driver function of the calling thread's next launches.
+inline thread_local uint32_t t_launch_function = kLaunchKernel;
 /// The subscriber, if it wants this callback.
 std::shared_ptr<Subscription> listener(uint32_t domain, uint32_t id);
 

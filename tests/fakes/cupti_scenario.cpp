@@ -88,7 +88,7 @@ FAKE_API void fake_launch(const char *kernel, uint32_t stream, uint64_t ns) {
   Work work;
   work.name = s.device.intern(kernel);
   work.stream = stream;
-  Call call(kLaunchKernel);
+  Call call(t_launch_function);
   if (s.device.has_faults && (call.result = s.device.fault("cuLaunchKernel")) != 0) {
     return;
   }
@@ -111,6 +111,24 @@ FAKE_API void fake_launch(const char *kernel, uint32_t stream, uint64_t ns) {
   }
   work.correlation = call.correlation;
   s.device.schedule(work, ns);
+}
+
+FAKE_API int fake_set_launch_function(const char *name) {
+  uint32_t id = idOfCall(name);
+  t_launch_function = id ? id : t_launch_function;
+  return id != 0;
+}
+FAKE_API void fake_host_function() { Call call(idOfCall("cuLaunchHostFunc")); }
+FAKE_API void fake_memory_node(uint32_t stream) {
+  State &s = state();
+  uint32_t graph = 0;
+  uint64_t node = 0;
+  {
+    std::lock_guard<std::mutex> lock(s.mutex);
+    graph = s.capturing.at(stream);
+    node = s.device.next_node++;
+  }
+  tellGraphNode(abi::kResourceGraphNodeCreated, graph, node, 0);
 }
 
 FAKE_API void fake_launch_many(const char *kernel, uint32_t stream, uint64_t ns, uint64_t count) {

@@ -189,6 +189,19 @@ class FakeGpu:
         """Let what the calling thread launches from now on run on this one of four GPUs."""
         self._library.fake_set_device(ctypes.c_uint32(device))
 
+    def launch_through(self, function: str) -> None:
+        """Let the calling thread launch through this function of CUDA's driver from now on."""
+        if not self._library.fake_set_launch_function(function.encode()):
+            raise ValueError(f"the fake driver has no '{function}'")
+
+    def host_function(self) -> None:
+        """Put a function of the host on a stream."""
+        self._library.fake_host_function()
+
+    def memory_node(self, stream: int = 7) -> None:
+        """Let a capturing stream take memory."""
+        self._library.fake_memory_node(stream)
+
     def use_context(self, number: int) -> None:
         """Let what the calling thread launches from now on be in this context of its device."""
         self._library.fake_set_context(ctypes.c_uint32(number))
