@@ -542,3 +542,13 @@ def test_the_program_is_given_no_large_modules(folder: Path) -> None:
     code = "import sys; print({'bz2', 'lzma', 'numpy', 'selectors', 'shutil', 'socket'} & sys.modules.keys())"
     done = run(folder, "-q", "-c", code)
     assert (done.returncode, done.stdout) == (0, "set()\n")
+
+
+def test_the_program_does_not_import_what_only_its_children_need(folder: Path) -> None:
+    launch = "deepcontext.profiler.recording.launch"
+    names = [
+        f"{launch}.{name}" for name in ("children", "child_start", "launchers", "chosen_ranks")
+    ]
+    code = f"import sys; print([name for name in {names!r} if name in sys.modules])"
+    done = run(folder, "-q", "--children", "frameworks", "-c", code)
+    assert (done.returncode, done.stdout) == (0, f"['{launch}.children']\n")

@@ -1,9 +1,9 @@
 """Record the children of a profiled program that import a framework, and forks of such processes.
 
 A child that is started as a new program (`subprocess`, spawn, a shell) runs
-`children_path/sitecustomize.py`, which starts the session; a child that `multiprocessing` forks starts
-a session when its `Process` starts. A plain `os.fork` stays unrecorded, because a daemon or a server may
-never end, unless all children were asked for.
+`children_path/sitecustomize.py`, which starts the session (`child_start.py`); a child that
+`multiprocessing` forks starts a session when its `Process` starts. A plain `os.fork` stays unrecorded,
+because a daemon or a server may never end, unless all children were asked for.
 Invariant: if the profiler fails, the child runs and ends as it does without the profiler.
 """
 
@@ -15,15 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from deepcontext.profiler.format import run_directory
-from deepcontext.profiler.recording.launch import python_words
-from deepcontext.profiler.recording.launch.chosen_ranks import is_chosen
 from deepcontext.profiler.recording.launch.ended_children import EndedChildren
-from deepcontext.profiler.recording.launch.launchers import is_launcher
 from deepcontext.profiler.recording.launch.missed_children import MissedChildren
-from deepcontext.profiler.recording.launch.shadowing import hide_shadowed
 from deepcontext.profiler.recording.launch.standard_error import StandardError
 from deepcontext.profiler.recording.options import SessionOptions
-from deepcontext.profiler.recording.rank import current_rank
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -40,54 +35,11 @@ MOST_FORKED_CHILDREN: Final = 64
 _NOT_IN_FORKED_CHILDREN: Final = frozenset({"nvidia", "amd", "jax"})
 
 
-def begin_in_child(
-    note: Mapping[str, Any], collectors: Sequence[CollectorMaker], known_modules: frozenset[str]
-) -> None:
-    """Start recording in a process that a profiled program started.
-
-    Args:
-        note: content of the run directory's `options.json`.
-        collectors: makers of the collectors to start, in this order.
-        known_modules: names that were in `sys.modules` before the profiler loaded anything.
-    """
-    words = sys.orig_argv[1:]
-    if _is_never_recorded(words) or not is_chosen(note.get("ranks", ""), current_rank()):
-        return
-    try:
-        follower = ChildFollower(note, collectors)
-        follower.start_session(is_forked=False)
-        follower.install()
-    finally:
-        hide_shadowed(_import_folder(words), known_modules)
-
-
-def _is_never_recorded(words: Sequence[str]) -> bool:
-    """Return whether the words after the interpreter start a program that does no work of its own."""
-    _, program = python_words.split(words)
-    match program:
-        case ["-m", "deepcontext", *_]:
-            return True
-        case [script, *_] if script.endswith("/deepcontext"):
-            return True
-    return is_launcher(words)
-
-
-def _import_folder(words: Sequence[str]) -> str:
-    """Return what is or will be first on `sys.path`."""
-    if getattr(sys, "argv", None):  # the interpreter has set both
-        return sys.path[0] if sys.path else ""
-    _, program = python_words.split(words)
-    if not program or program[0] in {"-m", "-c", "-"}:
-        return os.getcwd()  # noqa: PTH109  pathlib's is a wrapper
-    script = os.path.realpath(program[0])
-    return script if os.path.isdir(script) else os.path.dirname(script)  # noqa: PTH112, PTH120
-
-
 class ChildFollower:
     """Starts sessions in the children that `multiprocessing` forks from this process."""
 
     def __init__(self, note: Mapping[str, Any], collectors: Sequence[CollectorMaker]) -> None:
-        """Remember what children need; see `begin_in_child`."""
+        """Remember what children need; see `child_start.begin_in_child`."""
         self._collectors = collectors
         self._run = Path(note["run"])
         self._options = SessionOptions.of(note["session"])

@@ -46,19 +46,19 @@ def _begin(folder: str) -> None:
         except FileNotFoundError:
             return  # the program has ended, and nothing had been recorded below it
         try:
-            from deepcontext.profiler.recording.launch import children  # noqa: PLC0415
+            from deepcontext.profiler.recording.launch import child_start  # noqa: PLC0415
         except ModuleNotFoundError as error:
             if error.name != "deepcontext":
                 raise
             # The launcher found the package through a folder that is only on its own sys.path.
             sys.path.insert(0, note["package_root"])
             try:
-                from deepcontext.profiler.recording.launch import children  # noqa: PLC0415
+                from deepcontext.profiler.recording.launch import child_start  # noqa: PLC0415
             finally:
                 sys.path.remove(note["package_root"])
         from deepcontext.collectors import ALL  # noqa: PLC0415  the native core
 
-        children.begin_in_child(note, ALL, known_modules)
+        child_start.begin_in_child(note, ALL, known_modules)
     except Exception as error:  # noqa: BLE001  no failure of the profiler may stop the program
         text = f"[deepcontext] process {os.getpid()} runs unprofiled: {type(error).__name__}: {error}\n"
         import contextlib  # noqa: PLC0415  only when needed
