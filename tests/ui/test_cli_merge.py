@@ -20,6 +20,7 @@ from deepcontext.profiler.model.profile import Profile
 from deepcontext.profiler.model.run_info import ALL_RANKS
 from deepcontext.profiler.model.trust import CollectorReport, TrustReport
 from deepcontext.profiler.summaries import ranks as rank_summary
+from deepcontext.profiler.summaries.collectives import CollectiveTime
 from deepcontext.profiler.views.pivot import pivots
 from deepcontext.ui.cli import app
 from tests.ui.conftest import STARTED_UNIX_NS
@@ -190,6 +191,9 @@ def test_the_report_of_a_job(files: list[str], capsys: pytest.CaptureFixture[str
         for table in ("rows", "uneven_lines")
         for key in ("", *(f".{key}" for key in report["ranks"][table][0]))
     }
+    assert report["ranks"]["collectives"] == []
+    rows = [f"collectives.{each.name}" for each in dataclasses.fields(CollectiveTime)]
+    found |= {"collectives", *rows}
     assert found == documented
 
 

@@ -1,7 +1,8 @@
 """Hotspot: one operator of one line, other than dense mathematics, that takes much of the time.
 
 Matrix products and convolutions are the purpose of a model and are left out: a model that spends its
-time on them is healthy, and `precision` judges them.
+time on them is healthy, and `precision` judges them. Collectives are left out, because most of their
+time may be waiting for a slower rank, which `rank_imbalance` names.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from deepcontext.profiler.format.metric import HOST_TIME_NS
 from deepcontext.profiler.model.metric_values import total
 from deepcontext.profiler.model.query import Query
 from deepcontext.profiler.model.tree import NO_NODE
+from deepcontext.profiler.summaries.collectives import collective_nodes
 from deepcontext.profiler.summaries.jax import operations as jax_operations
 
 if TYPE_CHECKING:
@@ -114,7 +116,12 @@ def _advice(name: str) -> str:
 
 
 def _costly(profile: Profile, metric: str) -> Query:
-    """Select the nodes that carry the metric, without dense mathematics and compilers."""
+    """Select the nodes that carry the metric, without dense mathematics, compilers and collectives."""
+    found = _costly_or_waiting(profile, metric)
+    return Query(profile, found.mask() & ~collective_nodes(profile))
+
+
+def _costly_or_waiting(profile: Profile, metric: str) -> Query:
     if metric == source_locations.GPU_TIME:
         kernels = source_locations.nodes_named(
             profile,

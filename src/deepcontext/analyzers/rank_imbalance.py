@@ -18,6 +18,7 @@ from deepcontext.profiler.format.frame import Frame, FrameKind
 from deepcontext.profiler.format.metric import SAMPLED_WAIT_TIME_NS
 from deepcontext.profiler.model.source import is_user_file
 from deepcontext.profiler.model.tree import NO_NODE
+from deepcontext.profiler.summaries import collectives
 from deepcontext.profiler.summaries import ranks as rank_summary
 
 if TYPE_CHECKING:
@@ -32,22 +33,10 @@ _MOST: Final = 5
 # Share of a rank's elapsed time; starting and importing differ by less between equal processes.
 _LEAST_SHARE: Final = 0.05
 _LEAST_NS: Final = 100_000_000
-# Where ranks wait for each other: operators, scopes of the back ends, kernels, operations of XLA.
-_COLLECTIVES: Final = (
-    "c10d::",
-    "_c10d_functional::",
-    "gloo:",
-    "nccl:",
-    "ncclDevKernel",
-    "ncclKernel",
-    "mpi:",
-    "all-reduce",
-    "all-gather",
-    "reduce-scatter",
-    "all-to-all",
-    "collective-permute",
-)
-_DISTRIBUTED: Final = "/torch/distributed/"
+# Code in which a rank waits until the others have started.
+_DISTRIBUTED: Final = ("/torch/distributed/", "/jax/_src/distributed.py", "/jax/_src/xla_bridge.py")
+# Where a program waits for a device, and so for the collectives of a compiled JAX program.
+_DEVICE_WAITS: Final = ("jax: wait for the device", "jax: copy to host")
 
 
 def _find(profile: Profile) -> list[Finding]:
@@ -68,7 +57,7 @@ def _find(profile: Profile) -> list[Finding]:
 def _peers(profile: Profile, ranks: Ranks) -> list[Ranks]:
     """Return groups of ranks that run one program and meet in collectives, two or more each."""
     tree = profile.tree
-    meets = np.flatnonzero(_nodes_of(profile, lambda frame: frame.name.startswith(_COLLECTIVES)))
+    meets = np.flatnonzero(collectives.collective_nodes(profile))
     body = np.flatnonzero(_nodes_of(profile, _is_program))
     groups: dict[str, list[tuple[int, int]]] = {}
     for rank, node in ranks:
@@ -83,11 +72,12 @@ def _peers(profile: Profile, ranks: Ranks) -> list[Ranks]:
 def _working_ns(profile: Profile) -> source_locations.Ints:
     """Return the time of each node in which its rank works, shape (nodes,), int64.
 
-    Left out are collectives, waits at lines with collectives, and imports.
+    Left out are collectives, jitted functions with collectives, waits at lines with either, waits for a
+    device, and imports.
     """
     tree = profile.tree
     values = rank_summary.line_time(profile).copy()
-    collective = _nodes_of(profile, _is_collective)
+    collective = _nodes_of(profile, _is_exchange) | _with_collectives(profile)
     values[tree.at_or_below(collective)] = 0
     imported = _nodes_of(profile, _is_imported)
     values[tree.at_or_below(imported)] = 0
@@ -100,8 +90,19 @@ def _working_ns(profile: Profile) -> source_locations.Ints:
     return values
 
 
-def _is_collective(frame: Frame) -> bool:
-    return frame.name.startswith(_COLLECTIVES) or _DISTRIBUTED in frame.file
+def _with_collectives(profile: Profile) -> source_locations.Mask:
+    """Return which nodes are collectives, or operators that contain collectives."""
+    found = collectives.collective_nodes(profile)
+    around = profile.tree.inclusive(found.astype(np.int64)) > 0
+    return found | (around & _nodes_of(profile, _is_jitted))
+
+
+def _is_jitted(frame: Frame) -> bool:
+    return frame.kind is FrameKind.OPERATOR and frame.name.startswith("jit(")
+
+
+def _is_exchange(frame: Frame) -> bool:
+    return frame.name in _DEVICE_WAITS or any(each in frame.file for each in _DISTRIBUTED)
 
 
 def _is_program(frame: Frame) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
+from deepcontext.profiler.summaries.collectives import is_collective
 from deepcontext.profiler.summaries.jax import operations as jax_operations
 from deepcontext.profiler.summaries.jax import programs as jax_programs
 from deepcontext.ui.format import (
@@ -128,10 +129,10 @@ def _print_operations(layout: TextLayout, view: View) -> None:
     operations = jax_operations.operations(view.profile)
     if not operations:
         return
-    layout.title(
-        f"Operations of compiled programs{_shown(view, operations)}",
-        "flop/byte: arithmetic intensity, from the shapes; GFLOP/s and GB/s: attained",
-    )
+    note = "flop/byte: arithmetic intensity, from the shapes; GFLOP/s and GB/s: attained"
+    if any(is_collective(each.opcode, each.name) for each in operations[: view.limit]):
+        note += "; the time of collectives contains waiting for slower processes"
+    layout.title(f"Operations of compiled programs{_shown(view, operations)}", note)
     columns = (
         Column("device"),
         Column("runs"),

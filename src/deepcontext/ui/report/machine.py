@@ -12,10 +12,10 @@ from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from deepcontext.profiler.model.source import line_text
+from deepcontext.profiler.summaries import collectives, time_between_operators
 from deepcontext.profiler.summaries import counters as counter_summary
 from deepcontext.profiler.summaries import memory as memory_summary
 from deepcontext.profiler.summaries import ranks as rank_summary
-from deepcontext.profiler.summaries import time_between_operators
 from deepcontext.profiler.summaries.compiled_kernels import compiled_kernels, time_metric
 from deepcontext.profiler.summaries.gpu import gpu_use
 from deepcontext.profiler.summaries.library_time import library_time
@@ -188,6 +188,7 @@ def _ranks(profile: Profile, limit: int) -> dict[str, object] | None:
         return None
     return {
         "rows": [_plain(row) for row in rows],
+        "collectives": [_plain(row) for row in collectives.by_rank(profile)],
         "uneven_lines": [
             {**_place(profile, line), "by_rank": list(line.by_rank)}
             for line in rank_summary.uneven_lines(profile, limit)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from deepcontext.profiler.summaries import joined_ranks
+from deepcontext.profiler.summaries import collectives, joined_ranks
 from deepcontext.profiler.summaries import ranks as rank_summary
 from deepcontext.ui.format import format_ns
 from deepcontext.ui.report.joined_ranks import print_joined_ranks
@@ -29,6 +29,7 @@ def print_ranks(layout: TextLayout, view: View) -> None:
         print_joined_ranks(layout, view)
     else:
         _print_side_by_side(layout, view, rows)
+        _print_collectives(layout, view)
     _print_lines(layout, view, rows)
 
 
@@ -45,6 +46,22 @@ def _print_side_by_side(layout: TextLayout, view: View, rows: Sequence[RankTime]
                 format_ns(row.running_ns or None),
                 format_ns(row.waiting_ns or None),
             )
+            for row in rows[: view.limit]
+        ],
+    )
+
+
+def _print_collectives(layout: TextLayout, view: View) -> None:
+    rows = collectives.by_rank(view.profile)
+    if not rows:
+        return
+    shown = part_of(min(view.limit, len(rows)), len(rows))
+    note = "waiting for slower ranks, at least: more than the rank with the least time"
+    layout.title(f"Collectives of compiled programs{shown}", note)
+    layout.table(
+        (Column("rank"), Column("total"), Column("waiting")),
+        [
+            (str(row.rank), format_ns(row.total_ns), format_ns(row.waiting_ns or None))
             for row in rows[: view.limit]
         ],
     )
