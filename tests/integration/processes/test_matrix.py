@@ -89,6 +89,8 @@ def test_every_end_of_a_child(tmp_path: Path, way: str) -> None:
     assert set(said(profiled.stderr)) == set(said(plain.stderr))
     assert left == left_by_plain == set()
     recorded = run_directory.profiles(tmp_path / "profiled" / "starts.dcrun")
+    if not recorded:  # no child was recorded, so the program has a file of its own
+        recorded = [tmp_path / "profiled" / "starts.dcprof"]
     program, *children = map(Profile.load, recorded)
     assert way in program.run.command
     children = [each for each in children if "torch.distributed.run" not in each.run.command]
