@@ -79,9 +79,8 @@ def exclusive_times(recording: Any) -> Counter[str]:
     return times
 
 
-def test_sums_of_exclusive_times_agree(record: Any, arguments: tuple[Any, ...]) -> None:
-    """Within 5 %, over operators of 20 us and more; the wrapper's time is its operator's."""
-    recording, reference = profiled(record, arguments, 8)
+def disagreements(recording: Any, reference: Any) -> list[str]:
+    """What is not within 5 % in all and 10 % for each operator of 5 % and more."""
     recorded = exclusive_times(recording)
     expected: Counter[str] = Counter()
     calls: Counter[str] = Counter()
@@ -90,9 +89,28 @@ def test_sums_of_exclusive_times_agree(record: Any, arguments: tuple[Any, ...]) 
         calls[event.name] += 1
     long = {name for name in expected if expected[name] >= _FEWEST_NS * calls[name] > 0}
     assert {"aten::addmm", "aten::mkldnn_convolution"} <= long
-    assert sum(recorded[name] for name in long) == pytest.approx(
-        sum(expected[name] for name in long), rel=0.05
-    )
-    for name in long:
-        if expected[name] > 0.05 * expected.total():
-            assert recorded[name] == pytest.approx(expected[name], rel=0.1), name
+    found = []
+    sums = sum(recorded[name] for name in long), sum(expected[name] for name in long)
+    if sums[0] != pytest.approx(sums[1], rel=0.05):
+        found.append(f"all: {sums[0]} ns, by torch.profiler {sums[1]} ns")
+    found += [
+        f"{name}: {recorded[name]} ns, by torch.profiler {expected[name]} ns"
+        for name in long
+        if expected[name] > 0.05 * expected.total()
+        and recorded[name] != pytest.approx(expected[name], rel=0.1)
+    ]
+    return found
+
+
+def test_sums_of_exclusive_times_agree(record: Any, arguments: tuple[Any, ...]) -> None:
+    """Over operators of 20 us and more; the wrapper's time is its operator's.
+
+    Where another process takes the core between the stamps of the two observers, one of them counts
+    that time and the other does not. That is chance; a wrong sum is wrong in every run.
+    """
+    found = []
+    for _ in range(6):
+        found = disagreements(*profiled(record, arguments, 8))
+        if not found:
+            return
+    pytest.fail("\n".join(found))

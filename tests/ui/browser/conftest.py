@@ -139,7 +139,9 @@ def profiles(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return made[0], made[1]
 
 
-@pytest.fixture(scope="session")
+# Closed after each file: an open one keeps an event loop running in this
+# thread, in which no test could call `asyncio.run`.
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     assert not _lacking(), _lacking()
     from playwright.sync_api import sync_playwright
