@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from deepcontext.profiler.format import run_directory
 from deepcontext.profiler.model.profile import Profile
 from deepcontext.ui.cli import app
 from deepcontext.ui.cli.open_run import open_profiles
+from deepcontext.ui.web.fitting import fitting
+from deepcontext.ui.web.open_profiles import ChangedFileError, Deferred
 
 RUN = "job.dcrun"
 TOGETHER = "'job.dcrun' holds the profiles of 3 processes; what follows is its 2 ranks together"
@@ -136,11 +139,27 @@ def test_the_page_names_the_processes_by_role(files: list[Path]) -> None:
         "rank 0 10, 33.3 %",
         "rank 1 11, 33.3 %",
         "child 12 of rank 1, 33.3 %",
+        "whole job, 3 processes together",
     ]
+    job = opened.jobs[0]
+    assert [(each.name, each.file) for each in job.roles] == [
+        ("whole job, 3 processes", 4),
+        ("2 ranks", 0),
+        ("1 child", 3),
+    ]
+    assert [(each.name, each.depth, each.file) for each in job.processes] == [
+        ("rank 0", 0, 1),
+        ("rank 1", 0, 2),
+        ("child", 1, 3),
+    ]
+    before = opened.get(3)
     changed = Profile.load(files[2])
     dataclasses.replace(changed, run=dataclasses.replace(changed.run, wall_ns=1)).save(files[2])
-    last = opened.refresh()[-1]
-    assert (last.name, last.profile.run.wall_ns) == ("child 12 of rank 1, 33.3 %", 1)
+    with pytest.raises(ChangedFileError, match="reload the page"):
+        opened.get(3)
+    opened.refresh()
+    last = opened.get(3)
+    assert (last.name, last.profile.run.wall_ns) == (before.name, 1)
 
 
 def test_the_page_begins_with_the_busiest_process(files: list[Path]) -> None:
@@ -149,4 +168,87 @@ def test_the_page_begins_with_the_busiest_process(files: list[Path]) -> None:
         run = dataclasses.replace(profile.run, ranks=0, cpu_user_ns=cpu_ns, cpu_system_ns=0)
         dataclasses.replace(profile, run=run).save(file)
     names = [each.name for each in open_profiles([RUN], source_text=True).refresh()]
-    assert names == ["child 12, 80.0 %", "program 10, 10.0 %", "program 11, 10.0 %"]
+    assert names[:3] == ["child 12, 80.0 %", "program 10, 10.0 %", "program 11, 10.0 %"]
+    assert names[3:] == ["whole job, 3 processes together", "2 programs together"]
+
+
+def test_of_a_run_directory_only_the_first_profile_is_read(files: list[Path]) -> None:
+    opened = open_profiles([RUN], source_text=True)
+    assert opened.loaded() == [0]
+    last = opened.get(3)
+    assert last.profile.run.pid == 12
+    for number in (1, 2, 3):
+        assert opened.get(number).profile.source == str(files[number - 1])
+    assert isinstance(opened.refresh()[4], Deferred)
+    one = Profile.load(files[0]).inclusive("host_time_ns")[0]
+    assert opened.get(4).profile.inclusive("host_time_ns")[0] == 3 * one
+    assert opened.loaded() == [0]
+
+
+def test_two_run_directories_are_compared_by_their_first_profiles(files: list[Path]) -> None:
+    shutil.copytree(RUN, "other.dcrun")
+    opened = open_profiles([RUN, "other.dcrun"], source_text=True)
+    names = [each.name for each in opened.refresh()]
+    assert names[:2] == ["all ranks together"] * 2
+    assert [job.name for job in opened.jobs] == [RUN, "other.dcrun"]
+    for job in opened.jobs:
+        for row in job.processes:
+            assert names[row.file].startswith(f"{row.name} {row.pid}")
+    assert {job.roles[1].file for job in opened.jobs} == {0, 1}
+
+
+def test_files_of_one_job_show_its_processes(files: list[Path]) -> None:
+    worker = Profile.load(files[2])
+    later = dataclasses.replace(worker.run, start_unix_ns=worker.run.start_unix_ns + 1)
+    dataclasses.replace(worker, run=later).save(files[2])
+    wanted = [str(files[2]), str(files[1])]
+    opened = open_profiles(wanted, source_text=True)
+    assert [each.name for each in opened.refresh()][:2] == [files[2].name, files[1].name]
+    (job,) = opened.jobs
+    assert [(each.name, each.file) for each in job.processes] == [("rank 1", 1), ("child", 0)]
+
+
+def test_files_of_two_runs_have_no_processes(files: list[Path]) -> None:
+    profile = Profile.load("train.dcprof")
+    run = dataclasses.replace(profile.run, start_unix_ns=1, pid=profile.run.pid + 1)
+    dataclasses.replace(profile, run=run).save("earlier.dcprof")
+    assert open_profiles(["earlier.dcprof", "train.dcprof"], source_text=True).jobs == ()
+
+
+def test_what_does_not_fit_into_one_file_is_told(files: list[Path]) -> None:
+    opened = open_profiles([RUN], source_text=True)
+    shown, notices = fitting(opened, lambda each: 10, most_bytes=25)
+    assert [each.name for each in shown.refresh()] == [
+        "all ranks together",
+        "child 12 of rank 1, 33.3 %",
+        "whole job, 3 processes together",
+    ]
+    assert "2 of 5 profiles are not in this page, which holds up to 25 B" in notices[0]
+    (job,) = shown.jobs
+    assert [each.file for each in job.roles] == [2, 0, 1]
+    assert [each.file for each in job.processes] == [-1, -1, 1]
+    everything, notices = fitting(opened, lambda each: 10)
+    assert (len(everything), notices) == (5, ())
+
+
+def test_many_alike_processes_are_one_row(files: list[Path]) -> None:
+    profile = Profile.load(files[0])
+    for number in range(70):
+        _save(
+            profile,
+            f"{100 + number}-3",
+            ranks=0,
+            pid=100 + number,
+            parent_pid=10,
+            process_name=f"ForkProcess-{number}",
+            cpu_user_ns=number,
+            cpu_system_ns=0,
+        )
+    (job,) = open_profiles([RUN], source_text=True).jobs
+    (group,) = job.groups
+    assert group.name == "70 children"
+    busiest, typical = job.processes[group.busiest], job.processes[group.typical]
+    assert (busiest.cpu_ns, typical.cpu_ns) == (69, 34)
+    assert sum(group.bins) == 70
+    assert group.cpu_ns == sum(range(70))
+    assert sum(row.group == 0 for row in job.processes) == 70

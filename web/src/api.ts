@@ -8,6 +8,7 @@ import type {
   FindingsAnswer,
   FlameAnswer,
   NodeAnswer,
+  ProfileAnswer,
   SectionAnswer,
   SourceAnswer,
   TableAnswer,
@@ -29,6 +30,7 @@ export interface Answers {
   source: SourceAnswer;
   findings: FindingsAnswer;
   section: SectionAnswer;
+  profile: ProfileAnswer;
 }
 
 export type What = keyof Answers;

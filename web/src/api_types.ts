@@ -40,7 +40,7 @@ export interface PoolAnswer {
   peak_roles: Record<string, number>;
 }
 
-/** One opened profile; `steps` is the distribution of the times of marked steps. */
+/** One opened profile; `steps` is the distribution of the times of marked steps. Without a `version` only the name is known: the answer to the question `profile` has the rest. */
 export interface ProfileAnswer {
   name: string;
   version: string;
@@ -66,10 +66,56 @@ export interface ProfileAnswer {
   hook_cost_ns_per_event: number | null;
 }
 
+/** One process of a job; a child follows its parent, one deeper. `file` is the index of its profile, `group` that of its group, -1 for none. In operators the host spent `operator_ns`; between operators it ran or waited (sampled). At most `uncovered_ns` passed between the profile's last snapshot and the end, -1 for a profile that the process closed. */
+export interface ProcessRow {
+  file: number;
+  name: string;
+  pid: number;
+  depth: number;
+  group: number;
+  host: string;
+  program: string;
+  wall_ns: number;
+  cpu_ns: number;
+  operator_ns: number;
+  running_ns: number;
+  waiting_ns: number;
+  ended: string;
+  uncovered_ns: number;
+  warnings: string[];
+}
+
+/** Alike processes that a list shows as one row; `busiest` and `typical` count in the job's processes. `bins` are the numbers of processes by processor time, empty for few processes. */
+export interface ProcessGroup {
+  name: string;
+  cpu_ns: number;
+  busiest: number;
+  typical: number;
+  bins: number[];
+  ended: string;
+}
+
+/** All processes of one role, or of the job; `file` is the profile of them together, -1 for none. */
+export interface RoleRow {
+  name: string;
+  file: number;
+  cpu_ns: number;
+}
+
+/** The processes of a job; the first of `roles` is the whole job. */
+export interface JobAnswer {
+  name: string;
+  roles: RoleRow[];
+  groups: ProcessGroup[];
+  processes: ProcessRow[];
+  notes: string[];
+}
+
 /** What is open; the first question a page asks. */
 export interface AboutAnswer {
   profiles: ProfileAnswer[];
   notices: string[];
+  jobs: JobAnswer[];
 }
 
 /** The functions of the nodes of one answer; `id` is a frame of the profile, or -1. */

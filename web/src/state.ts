@@ -29,7 +29,8 @@ export const dark = computed(() =>
 
 export const profile = computed<ProfileAnswer | null>(() => {
   const profiles = about.value?.profiles ?? [];
-  return profiles[place.value.file] ?? profiles[0] ?? null;
+  const chosen = profiles[place.value.file] ?? profiles[0];
+  return chosen?.version ? chosen : null;
 });
 export const measure = computed(() => {
   const known = profile.value?.measures ?? [];
@@ -77,6 +78,25 @@ export function undoEdit(index = place.value.edits.length - 1): void {
   go({ edits: place.value.edits.filter((_, each) => each !== index), zoom: START.zoom });
 }
 
+// Of most processes of a job only the name is known, until one is looked at.
+effect(() => {
+  const { file } = place.value;
+  const asked = source.value;
+  if (!asked || about.value?.profiles[file]?.version !== "") return;
+  asked.ask("profile", { file: String(file) }).then((answer) => {
+    const known = about.value;
+    if (!known) return;
+    about.value = {
+      ...known,
+      profiles: known.profiles.map((each, index) => (index === file ? answer : each)),
+    };
+  }, fail);
+});
+
+function fail(error: unknown): void {
+  failure.value = error instanceof Refusal ? error : new Refusal(String(error), 0);
+}
+
 /** Open the page: ask what there is, then follow the address. */
 export async function open(opened: Source): Promise<void> {
   try {
@@ -87,7 +107,7 @@ export async function open(opened: Source): Promise<void> {
       failure.value = null;
     });
   } catch (error) {
-    failure.value = error instanceof Refusal ? error : new Refusal(String(error), 0);
+    fail(error);
   }
 }
 

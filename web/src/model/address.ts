@@ -2,6 +2,7 @@
 
 export type View =
   | "overview"
+  | "processes"
   | "flame"
   | "bottom-up"
   | "sandwich"
@@ -14,6 +15,7 @@ export type View =
 
 export const VIEWS: readonly View[] = [
   "overview",
+  "processes",
   "flame",
   "bottom-up",
   "sandwich",

@@ -11,6 +11,7 @@ import { Help } from "./help";
 import { onPageKey } from "./keys";
 import { OverviewView } from "./overview_view";
 import { Waiting } from "./parts";
+import { ProcessesView } from "./processes_view";
 import { SandwichView } from "./sandwich_view";
 import { SectionsView } from "./sections_view";
 import { SourceView } from "./source_view";
@@ -54,6 +55,8 @@ function CurrentView() {
   switch (place.value.view) {
     case "overview":
       return <OverviewView />;
+    case "processes":
+      return <ProcessesView />;
     case "flame":
       return <FlameView key="flame" kind="top_down" />;
     case "bottom-up":

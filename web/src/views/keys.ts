@@ -1,12 +1,13 @@
 // Keys that work wherever the focus is, except in fields.
 
-import type { ColorBy } from "../model/address";
-import { detailsOpen, go, helpOpen, place, undoEdit } from "../state";
+import type { ColorBy, View } from "../model/address";
+import { about, detailsOpen, go, helpOpen, place, undoEdit } from "../state";
 import { graph } from "./graph_handle";
 import { nextTheme } from "./header";
 import { goToMatch } from "./search_box";
 import { tabs } from "./tabs";
 
+const UNNUMBERED: readonly View[] = ["overview", "processes"];
 const NEXT_COLOR: Record<ColorBy, ColorBy> = { layer: "phase", phase: "self", self: "layer" };
 
 export function onPageKey(event: KeyboardEvent): void {
@@ -14,7 +15,7 @@ export function onPageKey(event: KeyboardEvent): void {
   const target = event.target as HTMLElement | null;
   if (target?.matches("input:not([type=checkbox]), select, textarea") || helpOpen.value) return;
   if (/^[1-9]$/.test(event.key)) {
-    const tab = tabs().filter((each) => each.view !== "overview")[Number(event.key) - 1];
+    const tab = tabs().filter((each) => !UNNUMBERED.includes(each.view))[Number(event.key) - 1];
     if (tab) go({ view: tab.view });
     return;
   }
@@ -30,6 +31,9 @@ const ACTIONS: Record<string, () => void> = {
   },
   Escape: () => graph.value?.zoomTo(0),
   o: () => go({ view: "overview" }),
+  p: () => {
+    if (about.value?.jobs.length) go({ view: "processes" });
+  },
   n: () => goToMatch(1),
   N: () => goToMatch(-1),
   v: () => go({ shape: place.value.shape === "graph" ? "tree" : "graph" }, "replace"),

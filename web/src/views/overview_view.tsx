@@ -3,8 +3,10 @@
 import type { PoolAnswer, TableRow } from "../api_types";
 import { palette } from "../model/colors";
 import { formatCount, formatShare, formatTime, formatValue } from "../model/format";
-import { dark, go, measure, profile, tree } from "../state";
+import { about, dark, go, measure, profile, tree } from "../state";
+import { Bar } from "./bar";
 import { Empty, ValueCell, words } from "./parts";
+import { Roles } from "./processes_view";
 import { useAnswer } from "./use_answer";
 
 const MOST_LINES = 5;
@@ -16,6 +18,7 @@ export function OverviewView() {
   return (
     <div class="page scroll overview">
       <Headline />
+      <Jobs />
       {measure.value ? (
         <>
           <Phases />
@@ -49,45 +52,16 @@ function Headline() {
   );
 }
 
-interface Part {
-  readonly name: string;
-  readonly value: number;
-  readonly color: string;
-  readonly show?: () => void;
-}
-
-/** A bar of parts, and their names with shares; a part with something to show is a button. */
-function Bar(props: { label: string; parts: readonly Part[]; total: number; unit: string }) {
-  const parts = props.parts.filter((part) => part.value > 0);
-  const title = (part: Part) => `${part.name}: ${formatValue(part.value, props.unit)}`;
-  return (
-    <>
-      <div class="phase-bar overview-bar" role="img" aria-label={props.label}>
-        {parts.map((part) => (
-          <span
-            key={part.name}
-            title={title(part)}
-            style={{ width: `${(100 * part.value) / props.total}%`, background: part.color }}
-          />
-        ))}
-      </div>
-      <p class="legend-line">
-        {parts.map((part) => (
-          <span key={part.name}>
-            <i style={{ background: part.color }} />{" "}
-            {part.show ? (
-              <button type="button" class="link" title={title(part)} onClick={part.show}>
-                {part.name}
-              </button>
-            ) : (
-              part.name
-            )}{" "}
-            {formatShare(part.value, props.total)}
-          </span>
-        ))}
-      </p>
-    </>
-  );
+function Jobs() {
+  return about.value?.jobs.map((job) => (
+    <section key={job.name}>
+      <h3>Processes, by processor time</h3>
+      <Roles job={job} />
+      <button type="button" class="link" onClick={() => go({ view: "processes" })}>
+        {formatCount(job.processes.length)} processes of {job.name}
+      </button>
+    </section>
+  ));
 }
 
 function Phases() {

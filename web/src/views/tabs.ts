@@ -15,6 +15,12 @@ export function tabs(): Tab[] {
   const warnings = profile.value?.warnings.length ?? 0;
   const all: (Tab & { shown: boolean })[] = [
     { view: "overview", label: "Overview", mark: "", shown: true },
+    {
+      view: "processes",
+      label: "Processes",
+      mark: "",
+      shown: (about.value?.jobs.length ?? 0) > 0,
+    },
     { view: "flame", label: "Flame graph", mark: "", shown: true },
     { view: "bottom-up", label: "Bottom-up", mark: "", shown: true },
     { view: "sandwich", label: "Sandwich", mark: "", shown: true },

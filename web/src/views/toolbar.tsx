@@ -13,12 +13,12 @@ const MEASURE_GROUPS: readonly (readonly [string, readonly string[]])[] = [
   ["work", ["flop"]],
 ];
 const TREE_VIEWS = ["flame", "bottom-up", "sandwich", "compare"];
+const BARE_VIEWS = ["overview", "processes", "trust", "findings", "data"];
 
 export function Toolbar() {
   const current = profile.value;
   const { view } = place.value;
-  if (!current || view === "overview" || view === "trust" || view === "findings" || view === "data")
-    return null;
+  if (!current || BARE_VIEWS.includes(view)) return null;
   const isTree = TREE_VIEWS.includes(view);
   return (
     <div class="toolbar" role="toolbar" aria-label="What is shown">

@@ -1,32 +1,59 @@
-"""The profiles that the page opens: files, or the processes of a run directory, named by their roles."""
+"""The profiles that the page opens: files, or the processes of a job, named by their roles.
+
+Of a job, the profile to show first is read at once, the others when the page asks for them.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from deepcontext.profiler.format import run_directory
+from deepcontext.profiler.model.job.union import united
+from deepcontext.profiler.model.profile import Profile
+from deepcontext.profiler.model.related import are_related
+from deepcontext.profiler.summaries.alike import by_role
 from deepcontext.profiler.summaries.processes import busiest, processes_of
+from deepcontext.profiler.summaries.roles import Role
 from deepcontext.ui.cli.inputs import files_of
 from deepcontext.ui.cli.whole_job import whole_job
-from deepcontext.ui.format import format_share
-from deepcontext.ui.report.processes import role_text
-from deepcontext.ui.web.open_profiles import OpenProfile, OpenProfiles
+from deepcontext.ui.format import format_count, format_share
+from deepcontext.ui.process_texts import count_text, role_text
+from deepcontext.ui.web.answers import RoleRow
+from deepcontext.ui.web.jobs import job_answer, renumbered
+from deepcontext.ui.web.open_profiles import Deferred, OpenProfile, OpenProfiles
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from deepcontext.profiler.summaries.processes import Process
+    from deepcontext.ui.web.answers import JobAnswer
 
-_TOGETHER = "all ranks together"
+    Entry = OpenProfile | Deferred
+
+_TOGETHER: Final = "all ranks together"
+# Nodes of all processes whose trees are joined on demand, in a few seconds.
+_MOST_NODES: Final = 4_000_000
+_NONE: Final = -1
+_COMPARED: Final = 2
+
+
+@dataclass(slots=True)
+class _Source:
+    """The profiles of one word of the command line; the job counts its files among `entries`."""
+
+    entries: list[Entry]
+    job: JobAnswer | None = None
 
 
 def open_profiles(names: Sequence[str], *, source_text: bool) -> OpenProfiles:
     """Read what the words of a command line name.
 
     The first profile of a run directory is the one that its report shows: all ranks together, or the
-    process that used the processor most.
+    process that used the processor most. The first profiles of all words come first, so that two run
+    directories are compared by them.
 
     Args:
         names: files and run directories.
@@ -36,25 +63,132 @@ def open_profiles(names: Sequence[str], *, source_text: bool) -> OpenProfiles:
         UserError: a file cannot be read, or a run directory holds no profile.
         ProfileDataError: a file is not a profile.
     """
-    opened: list[OpenProfile] = []
-    for name in names:
-        files = [OpenProfile.read(Path(file)) for file in files_of([name])]
-        run = Path(name)
-        is_job = run_directory.is_run(run) and len(files) > 1
-        opened += _of_run(files, run) if is_job else files
-    return OpenProfiles(opened, source_text=source_text)
+    sources = [_source(name) for name in names] if _has_run(names) else _of_files(names)
+    entries = [
+        (n, index) for n, source in enumerate(sources) for index in range(len(source.entries))
+    ]
+    entries.sort(key=lambda place: place[1] > 0)
+    place = {each: number for number, each in enumerate(entries)}
+    jobs = [
+        renumbered(source.job, {index: number for (of, index), number in place.items() if of == n})
+        for n, source in enumerate(sources)
+        if source.job is not None
+    ]
+    return OpenProfiles(
+        [sources[n].entries[index] for n, index in entries], source_text=source_text, jobs=jobs
+    )
 
 
-def _of_run(files: Sequence[OpenProfile], run: Path) -> list[OpenProfile]:
-    """Return the processes of a run directory, the one to show first, the others as in the report."""
-    profiles = [each.profile for each in files]
-    processes = processes_of(profiles)
-    whole, _ = whole_job(profiles, run)
-    first = None if whole is not None else busiest(processes)
-    ordered = sorted(processes, key=lambda each: each is not first)
-    by_profile = {id(each.profile): each for each in files}
-    named = [replace(by_profile[id(each.profile)], name=_name(each, processes)) for each in ordered]
-    return named if whole is None else [OpenProfile.of_memory(whole, _TOGETHER), *named]
+def _source(name: str) -> _Source:
+    files = files_of([name])
+    if not run_directory.is_run(Path(name)) or len(files) == 1:
+        return _Source([OpenProfile.read(Path(file)) for file in files])
+    run = Path(name)
+    profiles = [Profile.load(file) for file in files]
+    job = _Job(run.resolve().name, processes_of(profiles))
+    whole, told = whole_job(profiles, run)
+    notes = [text for text in (told if whole is None else "", _not_recorded(run)) if text]
+    if whole is not None:
+        job.entries.append(OpenProfile.of_memory(whole, _TOGETHER))
+        job.add_processes(range(len(job.processes)))
+        return job.source(notes, ranks=whole.run.ranks)
+    first = job.processes.index(busiest(job.processes))
+    job.add_processes([first], at_once=True)
+    job.add_processes(n for n in range(len(job.processes)) if n != first)
+    return job.source(notes)
+
+
+def _has_run(names: Sequence[str]) -> bool:
+    return any(run_directory.is_run(Path(name)) for name in names)
+
+
+def _of_files(names: Sequence[str]) -> list[_Source]:
+    """Return profiles named one by one, in this order; with their job if they are of one."""
+    opened = [OpenProfile.read(Path(name)) for name in names]
+    if not are_related([each.profile.run for each in opened]):
+        return [_Source([each]) for each in opened]
+    profiles = [each.profile for each in opened]
+    processes = processes_of(sorted(profiles, key=lambda profile: profile.run.start_unix_ns))
+    row = {id(process.profile): n for n, process in enumerate(processes)}
+    ordered = [row[id(profile)] for profile in profiles]
+    job = _Job(Path(names[0]).name, processes, by_file=True)
+    job.add_processes(ordered[:_COMPARED], at_once=True)
+    job.add_processes(ordered[_COMPARED:])
+    return [job.source([])]
+
+
+def _not_recorded(run: Path) -> str:
+    return run_directory.left_out_text(run).strip(" ()")
+
+
+@dataclass(slots=True)
+class _Job:
+    """Collects the profiles of a job: of its processes, then of several processes together.
+
+    Attributes:
+        name: name of the job.
+        processes: its processes.
+        by_file: name profiles by their files, because the user did.
+        entries: the profiles so far.
+        files: for each process the index of its profile among them.
+    """
+
+    name: str
+    processes: list[Process]
+    by_file: bool = False
+    entries: list[Entry] = field(default_factory=list)
+    files: dict[int, int] = field(default_factory=dict)
+
+    def add_processes(self, numbers: Iterable[int], *, at_once: bool = False) -> None:
+        """Add the profiles of some processes, to be read at once or on demand."""
+        for number in numbers:
+            process = self.processes[number]
+            path = Path(process.profile.source)
+            name = path.name if self.by_file else _name(process, self.processes)
+            self.files[number] = len(self.entries)
+            self.entries.append(
+                replace(OpenProfile.read(path), name=name)
+                if at_once
+                else Deferred(name, partial(OpenProfile.read, path))
+            )
+
+    def source(self, notes: Sequence[str], *, ranks: int = 0) -> _Source:
+        """Return all profiles, after adding those of the roles and of the whole job.
+
+        Args:
+            notes: what a reader must know of the job.
+            ranks: number of ranks that the first profile has together, 0 for none.
+        """
+        roles = by_role(self.processes)
+        everything = list(range(len(self.processes)))
+        is_first = ranks > 0 and len(roles) == 1
+        name = f"whole job, {format_count(len(everything))} processes"
+        rows = [self._together(name, everything, 0 if is_first else None)]
+        for role, members in roles.items():
+            is_first = role is Role.RANK and ranks > 0
+            name = count_text(role, ranks if is_first else len(members))
+            rows.append(self._together(name, members, 0 if is_first else None))
+        files = [self.files[number] for number in everything]
+        if any(row.file == _NONE for row in rows):
+            notes = [*notes, f"more than {format_count(_MOST_NODES)} nodes are not put together"]
+        return _Source(self.entries, job_answer(self.name, self.processes, files, rows, notes))
+
+    def _together(self, name: str, members: Sequence[int], file: int | None) -> RoleRow:
+        """Return the row of several processes, and add their profile unless it is `file`."""
+        found = [self.processes[number] for number in members]
+        if len(members) == 1:
+            file = self.files[members[0]]
+        elif file is None and sum(len(each.profile.tree) for each in found) > _MOST_NODES:
+            file = _NONE
+        elif file is None:
+            file = len(self.entries)
+            make = partial(_united, [each.profile.source for each in found], name)
+            self.entries.append(Deferred(f"{name} together", make))
+        return RoleRow(name, file, sum(each.cpu_ns for each in found))
+
+
+def _united(paths: Sequence[str], name: str) -> OpenProfile:
+    return OpenProfile.of_memory(united([Profile.load(path) for path in paths]), name)
 
 
 def _name(process: Process, processes: Sequence[Process]) -> str:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from deepcontext.profiler.summaries.loader_workers import loader_times
 from deepcontext.profiler.summaries.processes import processes_of, shortened
-from deepcontext.profiler.summaries.roles import Role
 from deepcontext.ui.format import Elide, elide, format_ns, format_share
+from deepcontext.ui.process_texts import ends_text, role_text
 from deepcontext.ui.report.loaders import print_loaders
 from deepcontext.ui.report.text_layout import Column, TextLayout
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from deepcontext.profiler.model.profile import Profile
     from deepcontext.profiler.summaries.processes import Folded, Process
+    from deepcontext.profiler.summaries.roles import Role
 
 _MOST_ROWS: Final = 12
 _LONGEST_END: Final = 32
@@ -70,7 +71,7 @@ def print_process_summary(profiles: Sequence[Profile], *, console: Console) -> N
         for role, of_role in shares.items()
     ]
     ends = Counter(each.ended for each in processes if each.ended)
-    told = f"; ended: {_ends(ends)}" if ends else ""
+    told = f"; ended: {ends_text(ends)}" if ends else ""
     layout = TextLayout(console)
     layout.prose(
         f"{len(processes)} processes, with their share of processor time: {', '.join(texts)}{told}",
@@ -114,21 +115,7 @@ def _folded_row(folded: Folded, *, hosts: bool, ends: bool, lacking: bool) -> tu
         "",
         format_ns(folded.cpu_ns),
         format_share(folded.share),
-        *([_ends(folded.ends)] if ends else []),
+        *([ends_text(folded.ends)] if ends else []),
         *([""] if lacking else []),
         "",
     )
-
-
-def role_text(process: Process) -> str:
-    """Return the role, with the number of a rank."""
-    if process.rank is None:
-        return process.role.value
-    text = f"rank {process.rank}"
-    attempt = process.profile.run.attempt
-    text += f" (attempt {attempt})" if attempt else ""
-    return text if process.role is Role.RANK else f"{process.role.value}, {text}"
-
-
-def _ends(ends: Counter[str]) -> str:
-    return ", ".join(f"{count} {end}" for end, count in ends.items() if end)

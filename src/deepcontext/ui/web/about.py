@@ -24,6 +24,7 @@ from deepcontext.ui.web.answers import (
     ProfileAnswer,
     SectionAnswer,
 )
+from deepcontext.ui.web.open_profiles import OpenProfile
 from deepcontext.ui.web.tables import calls_of, tables_of
 
 if TYPE_CHECKING:
@@ -31,14 +32,30 @@ if TYPE_CHECKING:
 
     from deepcontext.profiler.model.profile import Profile
     from deepcontext.profiler.model.run_info import RunInfo
-    from deepcontext.ui.web.open_profiles import OpenProfile, OpenProfiles
+    from deepcontext.ui.web.open_profiles import OpenProfiles
 
 _LARGEST_SECTION: Final = 1_000_000
 
 
-def about(profiles: Sequence[OpenProfile], notices: Sequence[str] = ()) -> AboutAnswer:
+def about(profiles: OpenProfiles, notices: Sequence[str] = ()) -> AboutAnswer:
     """Return the open profiles; `notices` tell the reader about limits of the page itself."""
-    return AboutAnswer([_profile(opened) for opened in profiles], list(notices))
+    return AboutAnswer(
+        [
+            _profile(each) if isinstance(each, OpenProfile) else ProfileAnswer(each.name)
+            for each in profiles.refresh()
+        ],
+        list(notices),
+        list(profiles.jobs),
+    )
+
+
+def one_profile(profiles: OpenProfiles, file: int) -> ProfileAnswer:
+    """Return what `about` says of a profile, reading it if need be.
+
+    Raises:
+        DeepContextError: the profile cannot be read.
+    """
+    return _profile(profiles.get(file))
 
 
 def section(profiles: OpenProfiles, file: int, name: str) -> SectionAnswer:

@@ -58,30 +58,94 @@ class PoolAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ProfileAnswer:
-    """One opened profile; `steps` is the distribution of the times of marked steps."""
+    """One opened profile; `steps` is the distribution of the times of marked steps.
+
+    Without a `version` only the name is known: the answer to the question `profile` has the rest.
+    """
 
     name: str
-    version: str
-    command: list[str]
-    script: str
-    cwd: str
-    exit_reason: str
-    start_unix_ns: int
+    version: str = ""
+    command: list[str] = field(default_factory=list)
+    script: str = ""
+    cwd: str = ""
+    exit_reason: str = ""
+    start_unix_ns: int = 0
+    wall_ns: int = 0
+    node_count: int = 0
+    facts: list[list[str]] = field(default_factory=list)
+    steps: Calls | None = None
+    memory: list[PoolAnswer] = field(default_factory=list)
+    measures: list[Measure] = field(default_factory=list)
+    layers: list[str] = field(default_factory=list)
+    phases: list[str] = field(default_factory=list)
+    pivots: list[str] = field(default_factory=list)
+    tables: list[str] = field(default_factory=list)
+    sections: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    collectors: list[CollectorAnswer] = field(default_factory=list)
+    counters: dict[str, int] = field(default_factory=dict)
+    hook_cost_ns_per_event: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessRow:
+    """One process of a job; a child follows its parent, one deeper.
+
+    `file` is the index of its profile, `group` that of its group, -1 for none. In operators the host
+    spent `operator_ns`; between operators it ran or waited (sampled). At most `uncovered_ns` passed
+    between the profile's last snapshot and the end, -1 for a profile that the process closed.
+    """
+
+    file: int
+    name: str
+    pid: int
+    depth: int
+    group: int
+    host: str
+    program: str
     wall_ns: int
-    node_count: int
-    facts: list[list[str]]
-    steps: Calls | None
-    memory: list[PoolAnswer]
-    measures: list[Measure]
-    layers: list[str]
-    phases: list[str]
-    pivots: list[str]
-    tables: list[str]
-    sections: list[str]
+    cpu_ns: int
+    operator_ns: int
+    running_ns: int
+    waiting_ns: int
+    ended: str
+    uncovered_ns: int
     warnings: list[str]
-    collectors: list[CollectorAnswer]
-    counters: dict[str, int]
-    hook_cost_ns_per_event: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessGroup:
+    """Alike processes that a list shows as one row; `busiest` and `typical` count in the job's processes.
+
+    `bins` are the numbers of processes by processor time, empty for few processes.
+    """
+
+    name: str
+    cpu_ns: int
+    busiest: int
+    typical: int
+    bins: list[int]
+    ended: str
+
+
+@dataclass(frozen=True, slots=True)
+class RoleRow:
+    """All processes of one role, or of the job; `file` is the profile of them together, -1 for none."""
+
+    name: str
+    file: int
+    cpu_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class JobAnswer:
+    """The processes of a job; the first of `roles` is the whole job."""
+
+    name: str
+    roles: list[RoleRow]
+    groups: list[ProcessGroup]
+    processes: list[ProcessRow]
+    notes: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +154,7 @@ class AboutAnswer:
 
     profiles: list[ProfileAnswer]
     notices: list[str]
+    jobs: list[JobAnswer] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)

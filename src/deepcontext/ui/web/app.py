@@ -26,6 +26,7 @@ from deepcontext.ui.web.answers import ErrorAnswer
 from deepcontext.ui.web.ask import QUESTIONS
 from deepcontext.ui.web.guard import Guard, protect
 from deepcontext.ui.web.open_profiles import ChangedFileError, GoneFileError
+from deepcontext.ui.web.questions import number
 from deepcontext.ui.web.source_pane import NO_TEXT
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def create_app(profiles: OpenProfiles, settings: ViewSettings) -> Flask:
     app.register_error_handler(HTTPException, _on_http_error)
     _add_page(app)
     notices = () if profiles.source_text else (NO_TEXT,)
-    questions = {"about": lambda profiles, _: about(profiles.refresh(), notices), **QUESTIONS}
+    questions = {"about": lambda profiles, _: about(profiles, notices), **QUESTIONS}
     for name, ask in questions.items():
         app.add_url_rule(f"/<token>/api/{name}", name, _endpoint(profiles, name, ask))
     return app
@@ -130,7 +131,10 @@ def _endpoint(profiles: OpenProfiles, name: str, ask: Ask) -> Callable[..., Resp
 
 def _tag(profiles: OpenProfiles) -> str:
     """Return a tag that changes exactly when the answer to this request changes."""
-    versions = [profiles.get(index).version for index in range(len(profiles))]
+    # A difference is one of the first two.
+    is_difference = request.args.get("kind") == "difference"
+    files = (0, 1) if is_difference else (number(request.args, "file", 0),)
+    versions = [profiles.get(index).version for index in files if index < len(profiles)]
     encoding = "gzip" if _accepts_gzip() else ""
     seed = "\n".join([_VERSION, encoding, request.full_path, *versions])
     return hashlib.sha256(seed.encode()).hexdigest()[:32]
@@ -142,7 +146,7 @@ def _accepts_gzip() -> bool:
 
 def warm_up(profiles: OpenProfiles) -> None:
     """Compute the answers to a page's first questions, so that they are kept when it asks."""
-    for index in range(len(profiles)):
+    for index in profiles.loaded():
         metric = default_metric(profiles.get(index).profile)
         if measures(profiles.get(index).profile):
             QUESTIONS["flame"](profiles, {"file": str(index), "metric": metric})

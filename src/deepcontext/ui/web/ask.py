@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from deepcontext.ui.web import node_pane, source_pane, tables
-from deepcontext.ui.web.about import section
+from deepcontext.ui.web.about import one_profile, section
 from deepcontext.ui.web.findings import findings
 from deepcontext.ui.web.flame import flame
 from deepcontext.ui.web.questions import FlameQuestion, TreeQuestion, number
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         FindingsAnswer,
         FlameAnswer,
         NodeAnswer,
+        ProfileAnswer,
         SectionAnswer,
         SourceAnswer,
         TableAnswer,
@@ -60,6 +61,10 @@ def _findings(profiles: OpenProfiles, query: Query) -> FindingsAnswer:
     return findings(profiles, number(query, "file", 0))
 
 
+def _profile(profiles: OpenProfiles, query: Query) -> ProfileAnswer:
+    return one_profile(profiles, number(query, "file", 0))
+
+
 def _section(profiles: OpenProfiles, query: Query) -> SectionAnswer:
     return section(profiles, number(query, "file", 0), query.get("name", ""))
 
@@ -73,4 +78,5 @@ QUESTIONS: Final[dict[str, Callable[[OpenProfiles, Query], object]]] = {
     "source": _source,
     "findings": _findings,
     "section": _section,
+    "profile": _profile,
 }

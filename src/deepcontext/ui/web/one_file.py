@@ -11,6 +11,7 @@ import gzip
 import hashlib
 import html
 import json
+import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,6 +23,7 @@ from deepcontext.ui.web.app import STATIC, to_json
 from deepcontext.ui.web.ask import QUESTIONS
 from deepcontext.ui.web.columns import engine_profile
 from deepcontext.ui.web.container import pack
+from deepcontext.ui.web.fitting import fitting
 from deepcontext.ui.web.questions import spelling
 from deepcontext.ui.web.source_pane import NO_TEXT
 
@@ -57,22 +59,28 @@ class Page:
 
 def make_page(profiles: OpenProfiles) -> Page:
     """Return the page for some profiles."""
-    notices = () if profiles.source_text else (NO_TEXT,)
-    packed = gzip.compress(page_data(profiles, notices), compresslevel=9, mtime=0)
+    shown, left_out = fitting(profiles, _packed_size)
+    notices = (*(() if profiles.source_text else (NO_TEXT,)), *left_out)
+    packed = gzip.compress(page_data(shown, notices), compresslevel=9, mtime=0)
     return Page(_fill(base64.b64encode(packed).decode()), notices)
+
+
+def _packed_size(profiles: OpenProfiles) -> int:
+    """Return about how many bytes some profiles take in a page."""
+    return len(zlib.compress(page_data(profiles))) * 4 // 3
 
 
 def page_data(profiles: OpenProfiles, notices: tuple[str, ...] = ()) -> bytes:
     """Return what the page's engine reads: columns of all profiles, and answers written here."""
-    opened = profiles.refresh()
     columns: dict[str, npt.NDArray[Any]] = {}
     facts = []
-    answers = {"about": to_json(about(opened, notices))}
-    for index, each in enumerate(opened):
-        engine = engine_profile(each.profile, source_text=profiles.source_text)
+    answers = {"about": to_json(about(profiles, notices))}
+    for index in range(len(profiles)):
+        profile = profiles.get(index).profile
+        engine = engine_profile(profile, source_text=profiles.source_text)
         facts.append(engine.facts)
         columns.update({f"{index}/{name}": column for name, column in engine.columns.items()})
-        answers.update(_recorded(profiles, index, each.profile))
+        answers.update(_recorded(profiles, index, profile))
     # Joined from texts that are JSON already, so that memory holds each large answer once.
     body = ",".join(f"{json.dumps(key)}:{text}" for key, text in answers.items())
     return pack(f'{{"profiles":{to_json(facts)},"answers":{{{body}}}}}', columns)

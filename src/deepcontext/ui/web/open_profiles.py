@@ -1,4 +1,4 @@
-"""The profiles that a page shows, and a cache of the trees made from them.
+"""The profiles that a page shows, read at once or on demand, and a cache of the trees made from them.
 
 Invariant: an answer describes the version of the file that the page loaded; after the file changed
 or disappeared, the answer is an error.
@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
 
     from deepcontext.profiler.views.options import TreeOptions
+    from deepcontext.ui.web.answers import JobAnswer
 
 _TREES_KEPT: Final = 12
+_MADE_KEPT: Final = 16
 Kept = TypeVar("Kept")
 
 
@@ -74,18 +76,42 @@ class OpenProfile:
         return cls(profile, name, _version(profile.to_bytes()))
 
 
+@dataclass(frozen=True, slots=True)
+class Deferred:
+    """A profile that is read, or made of several, when it is asked for.
+
+    Attributes:
+        name: name of the profile on the page.
+        make: returns the profile.
+    """
+
+    name: str
+    make: Callable[[], OpenProfile]
+
+
 class OpenProfiles:
     """Profiles in the order of the command line.
 
     Args:
         profiles: the profiles to show.
         source_text: whether source files named in the profiles may be read.
+        jobs: the jobs that the profiles are of.
     """
 
-    def __init__(self, profiles: Sequence[OpenProfile], *, source_text: bool = True) -> None:
+    def __init__(
+        self,
+        profiles: Sequence[OpenProfile | Deferred],
+        *,
+        source_text: bool = True,
+        jobs: Sequence[JobAnswer] = (),
+    ) -> None:
         self.source_text = source_text
+        self.jobs = tuple(jobs)
         self._profiles = list(profiles)
-        self._lock = threading.Lock()
+        self._made: OrderedDict[int, OpenProfile] = OrderedDict()
+        # Versions that the page has seen of profiles on demand, which may have been dropped since.
+        self._versions: dict[int, str] = {}
+        self._lock = threading.RLock()
         self._kept: OrderedDict[Hashable, object] = OrderedDict()
 
     @classmethod
@@ -104,19 +130,28 @@ class OpenProfiles:
     def __len__(self) -> int:
         return len(self._profiles)
 
-    def refresh(self) -> list[OpenProfile]:
-        """Read changed files again, and return all profiles.
+    def loaded(self) -> list[int]:
+        """Return the profiles that are read already and stay in memory."""
+        return [n for n, each in enumerate(self._profiles) if isinstance(each, OpenProfile)]
+
+    def refresh(self) -> list[OpenProfile | Deferred]:
+        """Read changed files again, and return all profiles; those on demand only where they are new.
 
         Raises:
             GoneFileError: a file does not exist any more.
         """
         with self._lock:
             for index, opened in enumerate(self._profiles):
-                if opened.path is not None and self._seen(opened) != opened.stamp:
-                    read = OpenProfile.read(opened.path)
+                if isinstance(opened, OpenProfile) and not self._is_current(opened):
+                    read = OpenProfile.read(opened.path or Path())
                     self._profiles[index] = replace(read, name=opened.name)
                     self._kept.clear()
-            return list(self._profiles)
+            # Of a profile made of several files, only the files would tell whether it is current.
+            for index, made in list(self._made.items()):
+                if made.path is None or not made.path.exists() or not self._is_current(made):
+                    del self._made[index]
+            self._versions = {index: made.version for index, made in self._made.items()}
+            return [self._made.get(n, each) for n, each in enumerate(self._profiles)]
 
     def get(self, index: int) -> OpenProfile:
         """Return a profile in the version that the page loaded.
@@ -129,11 +164,23 @@ class OpenProfiles:
         if index >= len(self._profiles):
             raise QueryError(f"no profile {index}: {len(self._profiles)} are open, counted from 0")
         opened = self._profiles[index]
-        if opened.path is not None and self._seen(opened) != opened.stamp:
-            raise ChangedFileError(
-                f"'{opened.path.name}' has changed since this page was loaded; reload the page"
-            )
+        if isinstance(opened, Deferred):
+            opened = self._on_demand(index, opened)
+        if opened.path is not None and not self._is_current(opened):
+            raise _changed(opened.path.name)
         return opened
+
+    def _on_demand(self, index: int, deferred: Deferred) -> OpenProfile:
+        with self._lock:
+            if index not in self._made:
+                made = replace(deferred.make(), name=deferred.name)
+                if self._versions.setdefault(index, made.version) != made.version:
+                    raise _changed(made.name)
+                self._made[index] = made
+            self._made.move_to_end(index)
+            while len(self._made) > _MADE_KEPT:
+                self._made.popitem(last=False)
+            return self._made[index]
 
     def tree(self, index: int, options: TreeOptions) -> TopDown:
         """Return a tree of a profile; the last trees are kept."""
@@ -169,15 +216,21 @@ class OpenProfiles:
             return made
 
     @staticmethod
-    def _seen(opened: OpenProfile) -> tuple[int, int]:
-        path = opened.path or Path()
+    def _is_current(opened: OpenProfile) -> bool:
+        path = opened.path
+        if path is None:
+            return True
         try:
-            return _stamp(path)
+            return _stamp(path) == opened.stamp
         except OSError as error:
             raise GoneFileError(
                 f"'{path.name}' does not exist any more ({error.strerror}); restore it and reload "
                 "the page"
             ) from error
+
+
+def _changed(name: str) -> ChangedFileError:
+    return ChangedFileError(f"'{name}' has changed since this page was loaded; reload the page")
 
 
 def _stamp(path: Path) -> tuple[int, int]:

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from deepcontext.profiler.model import compiled_kernels
-from deepcontext.profiler.model.frame_table import FrameTable
 from deepcontext.profiler.model.job import sections
 from deepcontext.profiler.model.job.bounds import bounded, largest_paths, most_columns
 from deepcontext.profiler.model.job.packing import damage, pack
 from deepcontext.profiler.model.job.part import Part, Paths
-from deepcontext.profiler.model.job.path_keys import NO_PATH, JoinedFrame
+from deepcontext.profiler.model.job.path_keys import NO_PATH, JoinedFrame, frame_table
 from deepcontext.profiler.model.job.sums import moved
 from deepcontext.profiler.model.profile import Profile
 from deepcontext.profiler.model.run_info import ALL_RANKS
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from deepcontext.profiler.model.frame_table import FrameTable
     from deepcontext.profiler.model.job.rank_row import RankRow
     from deepcontext.profiler.model.metric_rows import MetricRows
     from deepcontext.profiler.model.profile_model import ProfileModel
@@ -54,7 +54,7 @@ def profile_of(part: Part, *, notes: Sequence[str] = ()) -> Profile:
         SECTION_TITLES.get(name, name) for name, payload in part.sections.items() if payload is None
     )
     return Profile(
-        frames=_frame_table(frames),
+        frames=frame_table(frames),
         tree=tree,
         metrics={name: _ascending(moved(rows, node)) for name, rows in sorted(part.sums.items())},
         run=_run(part.run, part.rows),
@@ -159,19 +159,6 @@ def _tree(paths: Paths, frames: npt.NDArray[np.uint64]) -> tuple[Tree, npt.NDArr
         paths.phase[created],
     )
     return tree, created[order]
-
-
-def _frame_table(frames: Sequence[JoinedFrame]) -> FrameTable:
-    strings: dict[str, int] = {"": 0}
-    name = [strings.setdefault(frame.name, len(strings)) for frame in frames]
-    file = [strings.setdefault(frame.path, len(strings)) for frame in frames]
-    return FrameTable(
-        kind=np.array([frame.kind for frame in frames], np.uint8),
-        name=np.array(name, np.uint32),
-        file=np.array(file, np.uint32),
-        line=np.array([frame.line for frame in frames], np.uint32),
-        strings=tuple(strings),
-    )
 
 
 def _joined_frames(

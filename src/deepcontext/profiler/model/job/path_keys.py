@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from deepcontext.profiler.format.frame import FrameKind
+from deepcontext.profiler.model.frame_table import FrameTable
 from deepcontext.profiler.model.job.joined_file import joined_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     import numpy.typing as npt
 
-    from deepcontext.profiler.model.frame_table import FrameTable
     from deepcontext.profiler.model.job.joined_file import Folders
     from deepcontext.profiler.model.tree import Tree
 
@@ -69,6 +69,20 @@ def joined_frames(frames: FrameTable, folders: Folders) -> list[JoinedFrame]:
             files[place] = joined_file(strings[file], FrameKind(kind), folders)
         found.append(JoinedFrame(kind, strings[name], files[place], line, strings[file]))
     return found
+
+
+def frame_table(frames: Sequence[JoinedFrame]) -> FrameTable:
+    """Return frames as a table, with their files on one rank."""
+    strings: dict[str, int] = {"": 0}
+    name = [strings.setdefault(frame.name, len(strings)) for frame in frames]
+    file = [strings.setdefault(frame.path, len(strings)) for frame in frames]
+    return FrameTable(
+        kind=np.array([frame.kind for frame in frames], np.uint8),
+        name=np.array(name, np.uint32),
+        file=np.array(file, np.uint32),
+        line=np.array([frame.line for frame in frames], np.uint32),
+        strings=tuple(strings),
+    )
 
 
 def frame_keys(frames: list[JoinedFrame]) -> Keys:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _BY_FAULT: Final = (Status.OFF, Status.RAN, Status.DEGRADED, Status.UNAVAILABLE)
 _MOST_TEXTS: Final = 20
 _MOST_RANGES: Final = 4
+_PLURAL: Final = {"rank": "ranks", "process": "processes"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,22 +77,23 @@ class TrustSums:
         notes = {note: self.notes[note] for note in kept}
         return TrustSums(self.counters, notes, self.collectors, self.hook_cost_ps, self.hook_costs)
 
-    def report(self, ranks: int, first: Sequence[str]) -> TrustReport:
+    def report(self, ranks: int, first: Sequence[str], *, of: str = "rank") -> TrustReport:
         """Return one report for all ranks.
 
         Args:
             ranks: number of ranks.
             first: notes about the job as a whole.
+            of: what the numbers are: ``rank`` or ``process``.
         """
         cost = self.hook_cost_ps / 1000 / self.hook_costs if self.hook_costs else None
         return TrustReport(
-            tuple(self._collector(name, ranks) for name in sorted(self.collectors)),
+            tuple(self._collector(name, ranks, of) for name in sorted(self.collectors)),
             dict(sorted(self.counters.items())),
             cost,
-            (*first, *_texts(self.notes, ranks)),
+            (*first, *_texts(self.notes, ranks, of)),
         )
 
-    def _collector(self, name: str, ranks: int) -> CollectorReport:
+    def _collector(self, name: str, ranks: int, what: str) -> CollectorReport:
         sums = self.collectors[name]
         status = max((Status(status) for status, _ in sums.ranks), key=_BY_FAULT.index)
         reasons: dict[str, Ranks] = {}
@@ -99,7 +101,7 @@ class TrustSums:
             if reason:
                 reasons[reason] = tuple(sorted({*reasons.get(reason, ()), *of}))
         details = dict(sorted(sums.details.items()))
-        return CollectorReport(name, status, "; ".join(_texts(reasons, ranks)), details)
+        return CollectorReport(name, status, "; ".join(_texts(reasons, ranks, what)), details)
 
 
 def join_trust(found: Sequence[TrustSums]) -> TrustSums:
@@ -122,16 +124,17 @@ def join_trust(found: Sequence[TrustSums]) -> TrustSums:
     )
 
 
-def ranks_text(ranks: Iterable[int]) -> str:
+def ranks_text(ranks: Iterable[int], what: str = "rank") -> str:
     """Return ``"rank 3"``, or ``"ranks 0-7, 9"``; more than four ranges are counted."""
+    several = _PLURAL[what]
     ranges = ranges_of(ranks)
     texts = [str(first) if first == last else f"{first}-{last}" for first, last in ranges]
     if len(texts) == 1 and ranges[0][0] == ranges[0][1]:
-        return f"rank {texts[0]}"
+        return f"{what} {texts[0]}"
     if len(texts) > _MOST_RANGES:
         count = sum(last - first + 1 for first, last in ranges)
-        return f"{count} ranks ({', '.join(texts[:_MOST_RANGES])}, ...)"
-    return f"ranks {', '.join(texts)}"
+        return f"{count} {several} ({', '.join(texts[:_MOST_RANGES])}, ...)"
+    return f"{several} {', '.join(texts)}"
 
 
 def ranges_of(ranks: Iterable[int]) -> list[list[int]]:
@@ -164,12 +167,13 @@ def _join_collectors(found: Sequence[CollectorSums]) -> CollectorSums:
     return CollectorSums({outcome: tuple(sorted(of)) for outcome, of in ranks.items()}, details)
 
 
-def _texts(ranks_of: Mapping[str, Ranks], ranks: int) -> list[str]:
+def _texts(ranks_of: Mapping[str, Ranks], ranks: int, what: str) -> list[str]:
     """Return the texts that most ranks have, with their ranks unless all have the text."""
     order = sorted(ranks_of, key=lambda text: (-len(ranks_of[text]), ranks_of[text], text))
     texts = [
-        text if len(ranks_of[text]) == ranks else f"{ranks_text(ranks_of[text])}: {text}"
+        text if len(ranks_of[text]) == ranks else f"{ranks_text(ranks_of[text], what)}: {text}"
         for text in order[:_MOST_TEXTS]
     ]
     left = len(order) - len(texts)
-    return [*texts, f"{left} more texts of single ranks are in their profiles"] if left else texts
+    more = f"{left} more texts of single {_PLURAL[what]} are in their profiles"
+    return [*texts, more] if left else texts
