@@ -547,8 +547,15 @@ def test_the_program_is_given_no_large_modules(folder: Path) -> None:
 def test_the_program_does_not_import_what_only_its_children_need(folder: Path) -> None:
     launch = "deepcontext.profiler.recording.launch"
     names = [
-        f"{launch}.{name}" for name in ("children", "child_start", "launchers", "chosen_ranks")
+        f"{launch}.{name}"
+        for name in (
+            *("children", "own_children", "ended_children", "missed_children", "python_words"),
+            *("child_start", "launchers", "chosen_ranks"),
+        )
     ]
     code = f"import sys; print([name for name in {names!r} if name in sys.modules])"
     done = run(folder, "-q", "--children", "frameworks", "-c", code)
-    assert (done.returncode, done.stdout) == (0, f"['{launch}.children']\n")
+    assert (done.returncode, done.stdout) == (
+        0,
+        f"['{launch}.children', '{launch}.own_children']\n",
+    )

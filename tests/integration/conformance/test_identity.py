@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
@@ -97,6 +98,16 @@ def test_program_sees_the_same(same_as_python: Any, source: str) -> None:
     options = CHILDREN_NONE if "environ" in source or "getenv" in source else ()
     environment = {"PARENT": str(os.getpid())}
     same_as_python(source, stdin=b"line\nlast", environment=environment, options=options)
+
+
+def test_the_start_collects_no_garbage(same_as_python: Any) -> None:
+    """When the program's garbage is found depends on how many objects were made before."""
+    source = "import gc\nprint(sum(each['collections'] for each in gc.get_stats()))\n"
+    same_as_python.folder.joinpath("program.py").write_text(source, encoding="utf-8")
+    plain = same_as_python.run([sys.executable, "program.py"])
+    command = same_as_python.profile_command("program.py")
+    profiled = same_as_python.run(command, is_profiled=True)
+    assert int(profiled.stdout) - int(plain.stdout) <= 4  # 26 when the start collects
 
 
 @pytest.mark.parametrize(

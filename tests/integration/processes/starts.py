@@ -6,6 +6,7 @@ The child uses torch (or jax) and then ends in the given way. Nothing here knows
 from __future__ import annotations
 
 import asyncio
+import gc
 import multiprocessing
 import os
 import signal
@@ -362,6 +363,9 @@ def main() -> None:
     for each in ends:
         found = (RECORDED | NOT_RECORDED)[way](each)
         print(f"{each}: {found!r}", flush=True)
+        # An exception of a worker is in a cycle with the iterator of its DataLoader. If the next child
+        # collects it, torch complains there, and when that is depends on every allocation so far.
+        gc.collect()
 
 
 if __name__ == "__main__":

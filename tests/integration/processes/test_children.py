@@ -135,6 +135,30 @@ def test_children_that_use_a_framework_have_profiles(tmp_path: Path) -> None:
     assert stat.S_IMODE(run_.stat().st_mode) == 0o700
 
 
+COLLECTIONS = """
+import gc, multiprocessing, sys, torch
+
+def note(phase, info):
+    frame = sys._getframe()
+    while frame is not None:
+        if frame.f_code.co_name == "_begin_in_forked_child":
+            print("collected while a session started", flush=True)
+        frame = frame.f_back
+
+child = multiprocessing.get_context("fork").Process(target=lambda: print(gc.isenabled(), flush=True))
+gc.set_threshold(5)
+gc.callbacks.append(note)
+child.start()
+child.join()
+"""
+
+
+def test_no_garbage_of_the_parent_is_collected_where_a_forked_child_begins(tmp_path: Path) -> None:
+    done, run_ = run(tmp_path, COLLECTIONS)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
+    assert len(run_directory.profiles(run_)) == 2
+
+
 def test_a_child_that_uses_jax_has_a_profile(tmp_path: Path) -> None:
     code = "import jax\nf = jax.jit(lambda x: (x @ x).sum())\nfor _ in range(20): f(jax.numpy.ones((9, 9)))"
     done, run_ = run(

@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from deepcontext.profiler.recording.collector import Collector
-    from deepcontext.profiler.recording.launch.ended_children import EndedChildren
-    from deepcontext.profiler.recording.launch.missed_children import MissedChildren
+    from deepcontext.profiler.recording.launch.own_children import OwnChildren
     from deepcontext.profiler.recording.options import SessionOptions
     from deepcontext.profiler.recording.rank import Rank
     from deepcontext.profiler.recording.session_file import SessionFile
@@ -64,9 +63,7 @@ class Session:
         self._step_durations = StepDurations()
         self._forked_children = 0
         self.recorded_children = 0  # most forked children that have profiles
-        self.missed_children: MissedChildren | None = None  # set where children are recorded
-        self.ended_children: EndedChildren | None = None  # likewise
-        self._missed_look = ""  # why children could not be looked at
+        self.own_children: OwnChildren | None = None  # set where children are recorded
         self._begun_s = 0.0  # of time.monotonic()
         self._failed_snapshots = 0
         self._last_failure = ""
@@ -131,7 +128,8 @@ class Session:
             self._usage.freeze()
             for collector in self._started:
                 collector.settle()
-            self._look_at_children()
+            if self.own_children is not None:
+                self.own_children.look()
             for collector in reversed(self._started):
                 collector.stop()
             _native.end()
@@ -189,16 +187,9 @@ class Session:
                 if isinstance(collector, ImportWaiter):
                     collector.notice_import()
                 collector.settle()
-            self._look_at_children()
+            if self.own_children is not None:
+                self.own_children.look()
             self._save(reason)
-
-    def _look_at_children(self) -> None:
-        try:
-            for children in (self.ended_children, self.missed_children):
-                if children is not None:
-                    children.look()
-        except Exception as error:  # noqa: BLE001  the profile is worth more than this look
-            self._missed_look = f"could not look for children: {type(error).__name__}: {error}"
 
     def _save(self, reason: str) -> Capture:
         """Write what was recorded so far to the session's file, if it has one."""
@@ -229,7 +220,7 @@ class Session:
 
     def _capture(self, reason: str) -> Capture:
         outcomes = {c.name: c.outcome() for c in self._started} | self._outcomes
-        missed = self.missed_children
+        children = self.own_children
         return Capture(
             reading=_native.read_tree(_thread_names()),
             counters=_native.counters(),
@@ -241,7 +232,7 @@ class Session:
             step_times=self._step_durations.summary(),
             forked_children=self._forked_children,
             unrecorded_children=max(self._forked_children - self.recorded_children, 0),
-            child_counters=missed.counters() if missed else {},
+            child_counters=children.counters() if children else {},
             notes=self._all_notes(),
             metrics=(*KNOWN_METRICS, *(m for c in self._collectors for m in c.metrics)),
             sections=self._sections(reason),
@@ -253,10 +244,9 @@ class Session:
 
     def _sections(self, reason: str) -> dict[str, bytes]:
         sections = {k: v for c in self._started for k, v in c.sections().items()}
-        ended = self.ended_children
-        return (
-            sections if ended is None else sections | ended.sections(is_last=reason != "snapshot")
-        )
+        if self.own_children is not None:
+            sections |= self.own_children.sections(is_last=reason != "snapshot")
+        return sections
 
     def _rank(self) -> Rank | None:
         """Return what a framework says, because children of a rank inherit the launcher's variables."""
@@ -266,10 +256,8 @@ class Session:
 
     def _all_notes(self) -> tuple[str, ...]:
         notes = list(self.file_notes)
-        if self.missed_children is not None:
-            notes += self.missed_children.notes()
-        if self._missed_look:
-            notes.append(self._missed_look)
+        if self.own_children is not None:
+            notes += self.own_children.notes()
         if self._failed_snapshots:
             notes.append(
                 f"{self._failed_snapshots} snapshots could not be written, the last one because of: "

@@ -9,14 +9,14 @@ Invariant: if the profiler fails, the child runs and ends as it does without the
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from deepcontext.profiler.format import run_directory
-from deepcontext.profiler.recording.launch.ended_children import EndedChildren
-from deepcontext.profiler.recording.launch.missed_children import MissedChildren
+from deepcontext.profiler.recording.launch.own_children import OwnChildren
 from deepcontext.profiler.recording.launch.standard_error import StandardError
 from deepcontext.profiler.recording.options import SessionOptions
 
@@ -45,7 +45,7 @@ class ChildFollower:
         self._options = SessionOptions.of(note["session"])
         self._records_all = note.get("children") == "all"
         self._forked = 0
-        self._ended: EndedChildren | None = None
+        self._own: OwnChildren | None = None
 
     def install(self) -> None:
         """Watch the forks of this process from now on."""
@@ -69,20 +69,18 @@ class ChildFollower:
 
     def expect_children(self, session: Session) -> None:
         """Let a session tell how its process's children ended, and which have no profile but should."""
-        self._ended = EndedChildren(self._run)
+        self._own = session.own_children = OwnChildren(self._run)
         session.recorded_children = MOST_FORKED_CHILDREN
-        session.ended_children = self._ended
-        session.missed_children = MissedChildren(self._run)
 
     def _count(self) -> None:
         self._forked += 1
-        if self._ended is not None:
-            self._ended.note_fork(sys._getframe(1))  # noqa: SLF001
+        if self._own is not None:
+            self._own.note_fork(sys._getframe(1))  # noqa: SLF001
 
     def _after_fork(self) -> None:
         """Register a callback of `multiprocessing`, which never runs in a child that only calls exec."""
         forked, self._forked = self._forked, 0
-        self._ended = None
+        self._own = None
         if forked >= MOST_FORKED_CHILDREN:
             return
         util = sys.modules.get("multiprocessing.util")
@@ -94,9 +92,17 @@ class ChildFollower:
             util.register_after_fork(self, ChildFollower._begin_in_forked_child)
 
     def _begin_in_forked_child(self) -> None:
+        # Garbage of the parent is collected where the program causes a collection, as it is without the
+        # profiler: an inherited iterator of a DataLoader complains when a child deletes it. No other
+        # thread runs yet.
+        collects = gc.isenabled()
+        gc.disable()
         try:
             self.start_session(is_forked=True)
         except Exception as error:  # noqa: BLE001  the child's work must not fail
             StandardError().say(
                 f"process {os.getpid()} runs unprofiled: {type(error).__name__}: {error}"
             )
+        finally:
+            if collects:
+                gc.enable()

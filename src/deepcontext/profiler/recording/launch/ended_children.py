@@ -14,14 +14,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deepcontext.profiler.format import run_directory
 from deepcontext.profiler.format.child_ends import SECTION, ChildEnds, SeenEnd
+from deepcontext.profiler.recording.launch.own_children import MOST_WATCHED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
-    from types import FrameType
 
-# More children than have profiles are started by a storm only.
-_MOST_WATCHED: Final = 4 * run_directory.MOST_CHILDREN
 _RUNS: Final = "runs"
 _GONE: Final = "gone"
 
@@ -35,29 +33,20 @@ class EndedChildren:
         # Attributes of `multiprocessing`'s Popen objects. They hold the exit status after the object
         # itself is gone.
         self._watched: dict[int, dict[str, Any]] = {}
-        self._forked: list[dict[str, Any]] = []  # likewise, before the number is known
         self._ended: dict[int, SeenEnd] = {}
         self._running: frozenset[int] = frozenset()
         self._seen_unix_ns = 0
 
-    def note_fork(self, frame: FrameType) -> None:
-        """Remember the Popen object of a child that has just been forked.
+    def look(self, forked: Sequence[dict[str, Any]] = ()) -> None:
+        """Look at the children now.
 
         Args:
-            frame: the frame that called `os.fork`, in the parent.
+            forked: attributes of the Popen objects of children that were forked since the last look.
         """
-        code = frame.f_code
-        is_start = code.co_name == "_launch" and code.co_filename.endswith("/popen_fork.py")
-        if is_start and len(self._forked) < _MOST_WATCHED:
-            self._forked.append(frame.f_locals["self"].__dict__)
-
-    def look(self) -> None:
-        """Look at the children now."""
         recorded = run_directory.process_numbers(self._run)
         self._seen_unix_ns = time.time_ns()
-        forked, self._forked = self._forked, []
         for attributes in (*forked, *_popens()):
-            if isinstance(attributes.get("pid"), int) and len(self._watched) < _MOST_WATCHED:
+            if isinstance(attributes.get("pid"), int) and len(self._watched) < MOST_WATCHED:
                 self._watched.setdefault(attributes["pid"], attributes)
         running = self._look_in_proc(recorded)
         for pid, attributes in list(self._watched.items()):

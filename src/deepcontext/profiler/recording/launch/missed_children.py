@@ -43,8 +43,6 @@ class MissedChildren:
         self._missed: dict[tuple[int, int], str] = {}
         self._recorded: set[int] = set()
         self._to_look = 0
-        times = os.times()
-        self._children_s = times.children_user + times.children_system
 
     def look(self) -> None:
         """Look at the children that run now; 0.1 ms without a child, as much again for two children."""
@@ -52,11 +50,10 @@ class MissedChildren:
         self._to_look = _MOST_LOOKED
         self._look_below(os.getpid(), 0)
 
-    def counters(self) -> dict[str, int]:
-        """Return the missed children, and the processor time of ended children in ns."""
-        times = os.times()
-        spent = times.children_user + times.children_system - self._children_s
-        return {"missed_children": len(self._missed), "ended_children_ns": round(spent * 1e9)}
+    @property
+    def count(self) -> int:
+        """Number of missed children."""
+        return len(self._missed)
 
     def notes(self) -> list[str]:
         """Return a text for each missed child; one text for all beyond the first five."""

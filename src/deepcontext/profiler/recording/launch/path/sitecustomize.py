@@ -73,6 +73,11 @@ def _say(text: str) -> None:
 _known_modules = frozenset(sys.modules)
 _note = _remove_traces()
 if _note is not None:
+    import gc
+
+    # A collection that the start causes would change when the program's own garbage is found.
+    _collects = gc.isenabled()
+    gc.disable()
     try:
         _begin(_known_modules, _note)
     except Exception as _error:  # noqa: BLE001  no failure of the profiler may stop the program
@@ -80,6 +85,9 @@ if _note is not None:
             "the program runs unprofiled: the profiler did not start: "
             f"{type(_error).__name__}: {_error}"
         )
+    finally:
+        if _collects:
+            gc.enable()
 # If there is no other one, this fails as a missing sitecustomize does, which `site` expects.
 del sys.modules[__name__]
 __import__("sitecustomize")
