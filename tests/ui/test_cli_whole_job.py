@@ -16,7 +16,7 @@ from deepcontext.profiler.model.profile import Profile
 from deepcontext.ui.cli import app
 from deepcontext.ui.cli.open_run import open_profiles
 from deepcontext.ui.web.fitting import fitting
-from deepcontext.ui.web.open_profiles import ChangedFileError, Deferred
+from deepcontext.ui.web.open_profiles import ChangedFileError, Deferred, OpenProfiles
 
 RUN = "job.dcrun"
 TOGETHER = "'job.dcrun' holds the profiles of 3 processes; what follows is its 2 ranks together"
@@ -252,3 +252,19 @@ def test_many_alike_processes_are_one_row(files: list[Path]) -> None:
     assert sum(group.bins) == 70
     assert group.cpu_ns == sum(range(70))
     assert sum(row.group == 0 for row in job.processes) == 70
+
+
+def test_a_full_page_stops_reading_processes(files: list[Path]) -> None:
+    for number in range(20):
+        _save(Profile.load(files[0]), f"{100 + number}-3", ranks=0, pid=100 + number)
+    opened = open_profiles([RUN], source_text=True)
+    tried = []
+
+    def size_of(each: OpenProfiles) -> int:
+        tried.append(each)
+        return 10
+
+    shown, notices = fitting(opened, size_of, most_bytes=0)
+    assert len(tried) == 8
+    assert len(shown) == 1
+    assert f"{len(opened) - 1} of {len(opened)} profiles are not in this page" in notices[0]

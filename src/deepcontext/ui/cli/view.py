@@ -30,6 +30,7 @@ def _parser() -> Parser:
 examples:
   deepcontext view train.dcprof
   deepcontext view before.dcprof after.dcprof     both, and their difference
+  deepcontext view train.dcrun                    the processes of a job
   deepcontext view train.dcprof --html train.html
   deepcontext view train.dcprof --no-browser --port 8000
 
@@ -37,7 +38,9 @@ exit codes:
   0 done, 2 unknown option or missing file, 4 the port is taken,
   5 the file is damaged, foreign or too new""",
     )
-    parser.option("file", nargs="+", metavar="FILE", help="profile to show (*.dcprof)")
+    parser.option(
+        "file", nargs="+", metavar="FILE", help="profile (*.dcprof) or run directory (*.dcrun)"
+    )
     parser.option(
         "--html",
         metavar="FILE",

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from deepcontext.ui.web.open_profiles import OpenProfile
 
 MOST_BYTES: Final = 16 * 1024 * 1024
+# Then the page is full: others would be read in vain.
+_MOST_MISFITS: Final = 8
 
 
 def fitting(
@@ -35,7 +37,7 @@ def fitting(
         return profiles, ()
     loaded = profiles.loaded()
     kept = {index: profiles.get(index) for index in loaded}
-    left_bytes, unreadable = most_bytes, 0
+    left_bytes, unreadable, misfits = most_bytes, 0, 0
     for index in wanted:
         try:
             opened = profiles.get(index)
@@ -46,6 +48,10 @@ def fitting(
         if size <= left_bytes:
             kept[index] = opened
             left_bytes -= size
+        else:
+            misfits += 1
+        if misfits == _MOST_MISFITS:
+            break
     indices = sorted(kept)
     jobs = [renumbered(job, {old: new for new, old in enumerate(indices)}) for job in profiles.jobs]
     shown = OpenProfiles(
