@@ -280,6 +280,16 @@ def test_a_killed_program_is_found_from_the_run_directory(tmp_path: Path) -> Non
     assert done.returncode == -9
     program, child = (Profile.load(path).run for path in run_directory.profiles(run_))
     assert (program.exit_reason, child.parent_pid) == ("snapshot", program.pid)
+    report = subprocess.run(
+        [sys.executable, "-m", "deepcontext", "report", "job.dcprof"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "killed, or ended by os._exit, after the last snapshot" in " ".join(
+        report.stdout.split()
+    )
     assert (tmp_path / "job.dcprof").exists()
 
 

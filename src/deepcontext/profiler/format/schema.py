@@ -133,6 +133,7 @@ MESSAGES: dict[str, tuple[Field, ...]] = {
         Field("attempt", 24, "int64"),
         Field("local_rank", 25, "int64"),
         Field("local_ranks", 26, "int64"),
+        Field("pid_space", 27, "string"),
     ),
     "TrustReport": (
         Field("collectors", 1, "CollectorReport", Shape.REPEATED),

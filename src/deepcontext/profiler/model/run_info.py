@@ -47,6 +47,7 @@ class RunInfo:
         attempt: how often the launcher had restarted the ranks when this process began.
         local_rank: number of this process among the ranks of its machine, from 0.
         local_ranks: ranks of the machine; 0 where the launcher does not say.
+        pid_space: boot of the machine and namespace in which `pid` is unique.
     """
 
     command: tuple[str, ...] = ()
@@ -75,3 +76,4 @@ class RunInfo:
     attempt: int = 0
     local_rank: int = 0
     local_ranks: int = 0
+    pid_space: str = ""

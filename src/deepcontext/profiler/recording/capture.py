@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from deepcontext.profiler.format import metric, schema, wire
+from deepcontext.profiler.format.pid_space import pid_space
 from deepcontext.profiler.format.status import ERROR_MARK
 from deepcontext.profiler.recording.rank import local_rank
 
@@ -175,6 +176,7 @@ class Capture:
             "attempt": local.attempt,
             "local_rank": local.number,
             "local_ranks": local.of,
+            "pid_space": pid_space(),
             "parent_pid": os.getppid(),
             "process_name": _process_name(),
             **asdict(self.usage),

@@ -1,7 +1,7 @@
 """How each process of a job ended, as far as it was seen, and how much of it its profile lacks.
 
 A process that closes its profile says so itself. Of any other its parent knows the exit status, or that
-the process was gone. Does not read files.
+the process was gone; else this machine knows whether it runs now. Does not read files.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from deepcontext.profiler.format import child_ends
+from deepcontext.profiler.model.still_running import end_text, is_running
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 _SNAPSHOT: Final = "snapshot"
 _EXIT: Final = "exit"
-_UNKNOWN: Final = "running or killed"
 _RUNNING: Final = "still running"
 _GONE: Final = "killed or os._exit"
 
@@ -110,7 +110,9 @@ def _end(run: RunInfo, seen: SeenEnd | None, left: tuple[str, int] | None, last_
     if seen is not None:
         text, until_ns = _status_text(seen.status), seen.seen_unix_ns
     else:
-        text, until_ns = left or (_UNKNOWN, last_ns)
+        text, until_ns = left or (end_text(run), last_ns)
+        if text == _RUNNING and is_running(run) is False:
+            text = _GONE  # since its parent has closed its profile
     return End(text, status, max(until_ns - _covered_until(run), 0))
 
 

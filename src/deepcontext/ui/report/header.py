@@ -12,6 +12,7 @@ from rich.text import Text
 from deepcontext.profiler.format.metric import HOST_TIME_NS
 from deepcontext.profiler.format.status import Status
 from deepcontext.profiler.model.run_info import ALL_RANKS
+from deepcontext.profiler.model.still_running import is_running
 from deepcontext.profiler.summaries.operators import operator_time
 from deepcontext.profiler.summaries.phases import by_phase
 from deepcontext.profiler.summaries.setup_time import setup_time
@@ -37,9 +38,11 @@ if TYPE_CHECKING:
 
 _WARNING = "yellow"
 LEAST_SHARE_SAID = 0.05
-_END = {
-    "exit": "ran to its end",
-    "snapshot": "still running when this was written (or killed afterwards)",
+_END = {"exit": "ran to its end"}
+_SNAPSHOT = {
+    True: "still running",
+    False: "killed, or ended by os._exit, after the last snapshot",
+    None: "still running when this was written (or killed afterwards)",
 }
 _STATUS_STYLE = {
     Status.RAN: "",
@@ -179,11 +182,17 @@ def _times(run: RunInfo) -> str:
     if run.peak_rss_bytes:
         facts.append(f"{format_bytes(run.peak_rss_bytes)} of memory at most")
     if run.exit_reason:
-        facts.append(_END.get(run.exit_reason, f"ended by {run.exit_reason}"))
+        facts.append(_end(run))
     if run.start_unix_ns:
         started = datetime.fromtimestamp(run.start_unix_ns // 10**9, UTC)
         facts.append(f"started {started:%Y-%m-%d %H:%M:%S} UTC")
     return ", ".join(facts)
+
+
+def _end(run: RunInfo) -> str:
+    if run.exit_reason == "snapshot":
+        return _SNAPSHOT[is_running(run)]
+    return _END.get(run.exit_reason, f"ended by {run.exit_reason}")
 
 
 def _machine(run: RunInfo) -> str:

@@ -103,4 +103,4 @@ def _cells(row: RankRow) -> tuple[str, ...]:
 
 
 def _ended(row: RankRow) -> str:
-    return _ENDED.get(row.exit_reason, row.exit_reason)
+    return row.ended or _ENDED.get(row.exit_reason, row.exit_reason)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from deepcontext.profiler.format.frame import MAIN_THREAD, FrameKind
 from deepcontext.profiler.format.metric import SAMPLED_CPU_TIME_NS, SAMPLED_WAIT_TIME_NS
 from deepcontext.profiler.format.status import Status
 from deepcontext.profiler.model import elapsed
 from deepcontext.profiler.model.metric_values import exclusive_or_zeros
+from deepcontext.profiler.model.still_running import end_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from deepcontext.profiler.model.profile_model import ProfileModel
+
+_SNAPSHOT: Final = "snapshot"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,7 @@ class RankRow:
         cpu_system_ns: system CPU time of the process.
         peak_rss_bytes: largest resident set.
         exit_reason: how the process ended, as in `RunInfo`.
+        ended: the same where nobody closed the profile, as the machine saw it that joined the ranks.
         steps: number of steps.
         operator_ns: host time in operators.
         running_ns: processor time between operators, on any thread, sampled.
@@ -56,6 +60,7 @@ class RankRow:
     cpu_system_ns: int = 0
     peak_rss_bytes: int = 0
     exit_reason: str = ""
+    ended: str = ""
     steps: int = 0
     operator_ns: int = 0
     running_ns: int = 0
@@ -85,6 +90,7 @@ def rank_row(
         cpu_system_ns=run.cpu_system_ns,
         peak_rss_bytes=run.peak_rss_bytes,
         exit_reason=run.exit_reason,
+        ended=end_text(run) if run.exit_reason == _SNAPSHOT else "",
         steps=run.steps,
         operator_ns=int(elapsed.in_operators(profile.frames, profile.tree, profile.metrics).sum()),
         running_ns=int(exclusive_or_zeros(profile, SAMPLED_CPU_TIME_NS.name).sum()),
