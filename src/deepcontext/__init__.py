@@ -20,9 +20,10 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING
 
-from deepcontext import errors
+from deepcontext import errors, native_core
 
 if TYPE_CHECKING:
+    from deepcontext.native_core import EmptyScope
     from deepcontext.profiler.model.profile import Profile
     from deepcontext.profiler.recording.scope import Scope
     from deepcontext.profiler.recording.session import Session
@@ -47,6 +48,7 @@ __all__ = [
 
 @functools.cache
 def _manager() -> SessionManager:
+    native_core.require()
     from deepcontext.profiler.recording.session_manager import SessionManager  # noqa: PLC0415  the native core
 
     return SessionManager()
@@ -67,13 +69,15 @@ def stop(reason: str = "exit") -> Profile:
     return made if path is None else dataclasses.replace(made, source=str(path))
 
 
-def scope(name: str) -> Scope:
+def scope(name: str) -> Scope | EmptyScope:
     """Put what runs inside under a named frame: ``with deepcontext.scope("evaluate"): ...``.
 
     As a decorator, ``@deepcontext.scope("evaluate")``, it does so for each call of a function, which
     may be a coroutine or a generator. Does nothing while no session is running, so that it may stay in
     the program.
     """
+    if native_core.is_missing():
+        return native_core.EmptyScope()
     from deepcontext.profiler.recording.scope import Scope  # noqa: PLC0415  the native core
 
     return Scope(name)
@@ -81,7 +85,7 @@ def scope(name: str) -> Scope:
 
 def step() -> None:
     """Mark the end of one step of the main loop; does nothing when no session is running."""
-    running = _manager().session
+    running = None if native_core.is_missing() else _manager().session
     if running is not None:
         running.step()
 
@@ -100,9 +104,7 @@ def __getattr__(name: str) -> object:
 
             return Session
         case "__version__":
-            from deepcontext import _native  # noqa: PLC0415
-
-            return _native.VERSION
+            return _version()
         case "_MANAGER":
             return _manager()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -118,6 +120,16 @@ def load_ipython_extension(shell: object) -> None:
     from deepcontext.ui import notebook  # noqa: PLC0415  imports the user interface
 
     notebook.load_ipython_extension(shell)
+
+
+def _version() -> str:
+    if native_core.is_missing():
+        import importlib.metadata  # noqa: PLC0415  only where there is no other way
+
+        return importlib.metadata.version("deepcontext-profiler")
+    from deepcontext import _native  # noqa: PLC0415  the native core knows it
+
+    return _native.VERSION
 
 
 def _profile_class() -> type[Profile]:

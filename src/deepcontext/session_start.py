@@ -95,8 +95,9 @@ def _starter(
     forced = checked("force", Flag(), force)
 
     def start_at(path: str | os.PathLike[str] | None) -> Session:
+        manager = deepcontext._manager()  # noqa: SLF001  part of the facade
         from deepcontext.collectors import ALL  # noqa: PLC0415  the native core
 
-        return deepcontext._manager().start(path, wanted, ALL, force=forced)  # noqa: SLF001
+        return manager.start(path, wanted, ALL, force=forced)
 
     return start_at

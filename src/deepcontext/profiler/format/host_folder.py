@@ -11,7 +11,6 @@ Invariant: no profile of a process that runs, or of this job, is removed.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import re
@@ -177,6 +176,8 @@ def _remove_profiles(folder: Path) -> None:
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[tuple[IO[bytes], bool]]:
     """Open a file and lock it; the second value is whether this file system has locks."""
+    import fcntl  # noqa: PLC0415  Windows has none, and reads profiles with this file's neighbours
+
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     with os.fdopen(descriptor, "r+b") as file:
         try:

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from deepcontext import native_core
 from deepcontext.errors import EnvironmentProblem
 from deepcontext.profiler.recording.options import OPTIONS
 from deepcontext.ui.cli.command import Command, Parser
@@ -110,6 +111,10 @@ def _version(distribution: str) -> str | None:
 
 def check_core() -> Check:
     """Return whether the native core can be loaded, and from where."""
+    if native_core.is_missing():
+        where, advice = native_core.here(), native_core.advice()
+        detail = f"not part of this installation: no wheel has it for {where}; to record, {advice}"
+        return Check("core", "native core", is_available=False, detail=detail)
     try:
         from deepcontext import _native  # noqa: PLC0415  a failed import is a result
     except ImportError as error:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from deepcontext import native_core
 from deepcontext.errors import LimitExceededError
 from deepcontext.profiler.recording.launch.options import LaunchOptions
 from deepcontext.profiler.recording.launch.program import Program
@@ -104,6 +105,7 @@ exit codes:
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    native_core.require()
     program = Program(arguments.program)
     program.check()
     with tempfile.TemporaryDirectory(prefix="deepcontext-") as folder:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
+from deepcontext import native_core
 from deepcontext.errors import DeepContextError, EnvironmentProblem, UserError
 from deepcontext.profiler.format import run_directory
 from deepcontext.profiler.recording.launch.chosen_ranks import ranges_of
@@ -125,6 +126,7 @@ def _run(arguments: argparse.Namespace) -> int:
         raise UserError(
             "cannot write the profile to '-': standard output is the program's; name a file with -o"
         )
+    native_core.require()
     ranges_of(arguments.ranks)
     target = resolve(arguments.program)
     options = LaunchOptions(
