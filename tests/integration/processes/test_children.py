@@ -159,6 +159,68 @@ def test_no_garbage_of_the_parent_is_collected_where_a_forked_child_begins(tmp_p
     assert len(run_directory.profiles(run_)) == 2
 
 
+IMPORTED_IN_CHILDREN = """
+import multiprocessing, os, sys, threading
+
+def use_torch(name):
+    import torch, deepcontext
+    with deepcontext.scope(name):
+        torch.ones(2).sum()
+
+def use_jax():
+    import jax, deepcontext
+    with deepcontext.scope("jax"):
+        jax.jit(lambda x: x + 1)(1.0).block_until_ready()
+
+def use_in_a_thread():
+    thread = threading.Thread(target=use_torch, args=("thread",))
+    thread.start()
+    thread.join()
+
+def start(work, *arguments, daemon=False):
+    child = fork.Process(target=work, args=arguments, daemon=daemon)
+    child.start()
+    child.join()
+    assert child.exitcode == 0, work
+
+def use_in_grandchild():
+    start(use_torch, "grandchild")
+    pid = os.fork()
+    if pid == 0:
+        use_torch("bare fork")
+        os._exit(0)
+    assert os.waitpid(pid, 0)[1] == 0
+
+multiprocessing.set_start_method("spawn")
+fork = multiprocessing.get_context("fork")
+if __name__ == "__main__":
+    start(use_torch, "daemonic", daemon=True)
+    start(use_jax)
+    start(use_in_a_thread)
+    start(use_in_grandchild)
+    start(len, "no framework")
+    with fork.Pool(1) as pool:
+        pool.apply(use_torch, ("pool",))
+        pool.close()
+        pool.join()
+    print([name for name in ("torch", "jax") if name in sys.modules])
+"""
+
+
+def test_a_forked_child_that_imports_the_framework_itself_has_a_profile(tmp_path: Path) -> None:
+    done, run_ = run(tmp_path, IMPORTED_IN_CHILDREN)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "[]\n", "")
+    found = scopes(run_)
+    program = found.pop("")
+    assert found.keys() == {"daemonic", "jax", "thread", "grandchild", "pool"}
+    assert Counter(each.run.exit_reason for each in found.values()) == {"exit": 5}
+    for name, profile in found.items():
+        metric = "program_launch_count" if name == "jax" else "host_time_ns"
+        assert profile.exclusive(metric).sum() > 0
+        assert profile.run.process_name.startswith("Fork")
+    assert found["daemonic"].run.parent_pid == program.run.pid
+
+
 def test_a_child_that_uses_jax_has_a_profile(tmp_path: Path) -> None:
     code = "import jax\nf = jax.jit(lambda x: (x @ x).sum())\nfor _ in range(20): f(jax.numpy.ones((9, 9)))"
     done, run_ = run(

@@ -16,11 +16,15 @@ if TYPE_CHECKING:
 _LAST: Final = -1_000_000
 
 
-def call_at_end_of_child(callback: Callable[[], None]) -> None:
+def call_at_end_of_child(callback: Callable[[], None], *, is_fork: bool) -> None:
     """Call `callback` when this process ends, if it is a forked child of `multiprocessing`.
 
     Forked children, also those of its fork server and of `concurrent.futures`, end by `os._exit`.
     Spawned ones end as any program does, with their exit handlers.
+
+    Args:
+        callback: called at most once.
+        is_fork: this process is known to be a fork. A program's default start method does not tell it.
     """
     process = sys.modules.get("multiprocessing.process")
     util = sys.modules.get("multiprocessing.util")
@@ -30,8 +34,10 @@ def call_at_end_of_child(callback: Callable[[], None]) -> None:
     if getattr(process.current_process(), "_inheriting", False):
         # A child of the fork server that imports a framework while it reads what it is to run: what
         # is registered now is dropped before that runs, except for functions to call after a fork.
-        util.register_after_fork(call_at_end_of_child, lambda function: function(callback))
+        util.register_after_fork(
+            call_at_end_of_child, lambda function: function(callback, is_fork=True)
+        )
     if process.parent_process() is None:
         return
-    if context._default_context.get_start_method() != "spawn":  # noqa: SLF001  as its own modules do
+    if is_fork or context._default_context.get_start_method() != "spawn":  # noqa: SLF001  as its own modules do
         util.Finalize(None, callback, exitpriority=_LAST)

@@ -32,7 +32,7 @@ class SessionManager:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._session: Session | None = None
-        self._pid = os.getpid()
+        self._pid = self._first_pid = os.getpid()
         self._has_process_hooks = False
         self._child_with_hook = 0
         self._stops_at_exit = False
@@ -93,7 +93,7 @@ class SessionManager:
             self._session = session
             if self._child_with_hook != self._pid:
                 self._child_with_hook = self._pid
-                call_at_end_of_child(self._at_exit)
+                call_at_end_of_child(self._at_exit, is_fork=self._pid != self._first_pid)
             return session
 
     def _running(self) -> Session:

@@ -2,8 +2,9 @@
 
 A child that is started as a new program (`subprocess`, spawn, a shell) runs
 `children_path/sitecustomize.py`, which starts the session (`child_start.py`); a child that
-`multiprocessing` forks starts a session when its `Process` starts. A plain `os.fork` stays unrecorded,
-because a daemon or a server may never end, unless all children were asked for.
+`multiprocessing` forks starts a session when its `Process` starts, or at its first import of a
+framework where the parent had none. A plain `os.fork` stays unrecorded, because a daemon or a server
+may never end, unless all children were asked for.
 Invariant: if the profiler fails, the child runs and ends as it does without the profiler.
 """
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from importlib import _bootstrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,6 +24,8 @@ from deepcontext.profiler.recording.options import SessionOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
 
     from deepcontext.profiler.recording.collector import Collector
     from deepcontext.profiler.recording.session import Session
@@ -31,8 +35,8 @@ if TYPE_CHECKING:
 FRAMEWORKS: Final = ("torch", "jax")
 # Per process; the trust report counts further children as not recorded.
 MOST_FORKED_CHILDREN: Final = 64
-# Neither a GPU driver nor JAX's threads survive a fork.
-_NOT_IN_FORKED_CHILDREN: Final = frozenset({"nvidia", "amd", "jax"})
+# A GPU driver does not survive a fork, and JAX's threads do not where the parent has loaded it.
+_NOT_AFTER_FORK: Final = frozenset({"nvidia", "amd"})
 
 
 class ChildFollower:
@@ -59,9 +63,7 @@ class ChildFollower:
         if manager.session is not None or not run_directory.claim(self._run):
             return
         makers = [
-            make
-            for make in self._collectors
-            if not (is_forked and make().name in _NOT_IN_FORKED_CHILDREN)
+            make for make in self._collectors if not (is_forked and _is_lost_at_fork(make().name))
         ]
         path = run_directory.profile_path(self._run)
         session = manager.start(path, self._options, makers, gives_way=True)
@@ -88,13 +90,18 @@ class ChildFollower:
             # This child of `subprocess` only calls `preexec_fn` and then exec.
             if sys._getframe(1).f_code.co_name != "_execute_child":  # noqa: SLF001
                 self._begin_in_forked_child()
-        elif util is not None and any(name in sys.modules for name in FRAMEWORKS):
-            util.register_after_fork(self, ChildFollower._begin_in_forked_child)
+        elif util is not None:
+            util.register_after_fork(self, ChildFollower._begin_with_framework)
+
+    def _begin_with_framework(self) -> None:
+        if any(name in sys.modules for name in FRAMEWORKS):
+            self._begin_in_forked_child()
+        else:
+            sys.meta_path.insert(0, _FrameworkWatch(self._begin_in_forked_child))
 
     def _begin_in_forked_child(self) -> None:
         # Garbage of the parent is collected where the program causes a collection, as it is without the
-        # profiler: an inherited iterator of a DataLoader complains when a child deletes it. No other
-        # thread runs yet.
+        # profiler: an inherited iterator of a DataLoader complains when a child deletes it.
         collects = gc.isenabled()
         gc.disable()
         try:
@@ -106,3 +113,32 @@ class ChildFollower:
         finally:
             if collects:
                 gc.enable()
+
+
+class _FrameworkWatch:
+    """A finder that calls back when its process first imports a framework, and finds nothing itself.
+
+    `children_path/sitecustomize.py` has one of its own, because it must load nothing.
+    """
+
+    def __init__(self, begin: Callable[[], None]) -> None:
+        self._begin = begin
+        self._pid = os.getpid()
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Call back if `name` is a framework, and let the other finders find the module."""
+        if name not in FRAMEWORKS or path is not None or os.getpid() != self._pid:
+            return None
+        try:
+            sys.meta_path.remove(self)
+        except ValueError:
+            return None  # another thread has called back
+        self._begin()
+        # Search again, because the running loop over the finders skips finders that were added.
+        return _bootstrap._find_spec(name, path, target)  # type: ignore[attr-defined, no-any-return]  # noqa: SLF001
+
+
+def _is_lost_at_fork(collector: str) -> bool:
+    return collector in _NOT_AFTER_FORK or (collector == "jax" and "jax" in sys.modules)
