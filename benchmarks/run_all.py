@@ -17,6 +17,7 @@ MODULES = (
     "memory_event",
     "training_steps",
     "cpu_sampling",
+    "children",
     "native_frames",
     "growth",
     "jax_overhead",

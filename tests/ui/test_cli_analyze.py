@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,11 +18,10 @@ from deepcontext.ui.web.findings import findings
 from deepcontext.ui.web.open_profiles import OpenProfiles
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from deepcontext.ui.web.answers import FindingRow
     from tests.conftest import MakeProfile
 
+DOCUMENTATION = Path(__file__).parents[2] / "docs" / "reference" / "findings-json.md"
 MS = 1_000_000
 
 
@@ -63,6 +64,10 @@ def test_json_is_one_object(sorting: Path, capsys: pytest.CaptureFixture[str]) -
     assert finding["id"] == "hotspot"
     assert finding["gain"]["upper_bound"] == 600 * MS
     assert finding["call_path"][-1] == "aten::sort"
+    page = DOCUMENTATION.read_text(encoding="utf-8")
+    documented = set(re.findall(r"^\| `([\w.]+)` \|", page, re.MULTILINE))
+    gain = {f"findings.gain.{key}" for key in finding["gain"]}
+    assert {*content, *(f"findings.{key}" for key in finding), *gain} == documented
 
 
 def test_markdown_escapes_names(sorting: Path, capsys: pytest.CaptureFixture[str]) -> None:

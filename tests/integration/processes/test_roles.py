@@ -38,7 +38,7 @@ def starts_a_child():
     child.start()
     child.join()
 
-def killed():
+def killed(answers):
     time.sleep(1)
     os.kill(os.getpid(), signal.SIGKILL)
 
@@ -54,8 +54,11 @@ def main():
         threads.map(wait, [0])
     with ProcessPoolExecutor(1, fork) as pool:
         pool.submit(starts_a_child).result()
-    child = multiprocessing.Process(target=killed, name="killed")
+    ours, theirs = multiprocessing.Pipe(duplex=False)
+    child = multiprocessing.Process(target=killed, name="killed", args=(theirs,))
     child.start()
+    theirs.close()
+    ours.poll(None)  # until the child is gone
     child.join()
     until = time.process_time() + 1
     while time.process_time() < until:  # the program is the busiest process
@@ -136,6 +139,32 @@ def test_the_report_tells_how_long_a_batch_takes_and_where(folder: Path) -> None
     text = _deepcontext(folder, "report", "job.dcrun", columns=120).stdout
     assert f"the loop at job.py:{loop} waits " in text
     assert re.search(rf"job.py:{slow} +time.sleep\(0.02\)", text)
+
+
+def _line(text: str) -> int:
+    return next(n for n, line in enumerate(PROGRAM.splitlines(), 1) if text in line)
+
+
+def test_waiting_is_told_against_what_the_other_processes_did(folder: Path) -> None:
+    told = json.loads(_deepcontext(folder, "report", "--json", "job.dcrun").stdout)
+    names = {each["pid"]: each["process_name"] for each in told["processes"]}
+    program = told["processes"][0]["pid"]
+    of_program = [each for each in told["waits"] if each["waiters"] == [program]]
+    for role, place, other in (
+        ("child", "ours.poll(None)", "time.sleep(1)"),
+        ("pool worker", "pool.map(wait", "time.sleep(0.4)"),
+        ("DataLoader worker", "in DataLoader(", "sleep(0.02)"),
+    ):
+        (wait,) = (each for each in of_program if each["other_role"] == role)
+        assert wait["wait_ns"] > 0.2e9, role
+        assert _line(place) in {each["line"] for each in wait["places"]}, role
+        assert _line(other) in {each["line"] for each in wait["lines"]}, role
+        assert wait["other_ns"] > 0.2e9, role
+    (of_children,) = (each for each in of_program if each["other_role"] == "child")
+    assert [names[pid] for pid in of_children["others"]] == ["killed"]
+    text = _deepcontext(folder, "report", "job.dcrun", columns=160).stdout
+    section = text.partition("Waiting for other processes")[2]
+    assert re.search(rf"program {program} +child \d+ .* job.py:{_line('time.sleep(1)')} ", section)
 
 
 def test_the_summary_has_the_processes_in_short(folder: Path) -> None:

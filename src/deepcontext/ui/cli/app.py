@@ -16,6 +16,7 @@ from deepcontext.ui.cli import (
     diff,
     doctor,
     export,
+    mcp,
     merge,
     overhead,
     profile,
@@ -42,6 +43,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     diff.COMMAND,
     export.COMMAND,
     merge.COMMAND,
+    mcp.COMMAND,
     doctor.COMMAND,
     overhead.COMMAND,
 )

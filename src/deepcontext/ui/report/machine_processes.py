@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from deepcontext.profiler.summaries.loader_workers import loader_times
+from deepcontext.profiler.summaries.process_waits import process_waits
 from deepcontext.profiler.summaries.processes import processes_of
 
 if TYPE_CHECKING:
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from deepcontext.profiler.format.frame import Frame
     from deepcontext.profiler.model.profile import Profile
     from deepcontext.profiler.summaries.loader_workers import LoaderTime
+    from deepcontext.profiler.summaries.process_waits import ProcessWait
     from deepcontext.profiler.summaries.processes import Process
 
 
@@ -26,6 +28,7 @@ def job_to_dict(profiles: Sequence[Profile]) -> dict[str, object]:
     return {
         "processes": [_process(each) for each in processes],
         "loaders": [_loader(each) for each in loader_times(processes)],
+        "waits": [_wait(each) for each in process_waits(processes)],
     }
 
 
@@ -64,6 +67,20 @@ def _loader(loader: LoaderTime) -> dict[str, object]:
         "making_ns": loader.making_ns,
         "wait_ns": loader.wait_ns,
         "lines": [{**_place(frame), "time_ns": value} for frame, value in loader.lines],
+    }
+
+
+def _wait(wait: ProcessWait) -> dict[str, object]:
+    return {
+        "waiters": [each.profile.run.pid for each in wait.waiters],
+        "waiter_role": wait.waiters[0].role.value,
+        "others": [each.profile.run.pid for each in wait.others],
+        "other_role": wait.others[0].role.value,
+        "wait_ns": wait.wait_ns,
+        "share": wait.share,
+        "places": [_place(frame) for frame in wait.places],
+        "other_ns": wait.other_ns,
+        "lines": [{**_place(frame), "time_ns": value} for frame, value in wait.lines],
     }
 
 

@@ -6,11 +6,13 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from deepcontext.profiler.summaries.loader_workers import loader_times
+from deepcontext.profiler.summaries.process_waits import process_waits
 from deepcontext.profiler.summaries.processes import processes_of, shortened
 from deepcontext.ui.format import Elide, elide, format_ns, format_share
 from deepcontext.ui.process_texts import ends_text, role_text
 from deepcontext.ui.report.loaders import print_loaders
 from deepcontext.ui.report.text_layout import Column, TextLayout
+from deepcontext.ui.report.waits import print_waits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,6 +58,7 @@ def print_processes(profiles: Sequence[Profile], *, console: Console) -> None:
     for profile in profiles:
         _tell_missed(profile, layout)
     print_loaders(layout, loader_times(processes), profiles[0].run.cwd)
+    print_waits(layout, process_waits(processes), profiles[0].run.cwd)
     layout.line()
 
 

@@ -1,0 +1,51 @@
+"""`deepcontext mcp`: answer an agent's questions about profiles."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from deepcontext.errors import EnvironmentProblem
+from deepcontext.ui.cli.command import Command, Parser
+from deepcontext.ui.cli.inputs import load_one
+
+if TYPE_CHECKING:
+    import argparse
+
+
+def _parser() -> Parser:
+    return Parser(
+        "deepcontext mcp",
+        usage="deepcontext mcp [-h]",
+        description="Answer the questions of a language model's agent about profiles, over the Model\n"
+        "Context Protocol on standard input and output. Started by the agent, not by hand. Only reads:\n"
+        "profiles, and lines of the source files that they name. Needs deepcontext-profiler[mcp].",
+        epilog="""\
+examples:
+  deepcontext mcp
+  claude mcp add deepcontext -- deepcontext mcp
+  {"mcpServers": {"deepcontext": {"command": "deepcontext", "args": ["mcp"]}}}    in a configuration
+
+tools: summary, top, paths, findings, source, diff
+
+exit codes:
+  0 the agent closed standard input, 4 the package 'mcp' is not installed""",
+    )
+
+
+def _run(_: argparse.Namespace) -> int:
+    try:
+        from deepcontext.ui.mcp.server import make_server  # noqa: PLC0415  an extra
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "mcp":
+            raise
+        raise EnvironmentProblem(
+            "the package 'mcp' is not installed; install it with: "
+            'pip install "deepcontext-profiler[mcp]"'
+        ) from error
+    from deepcontext import __version__  # noqa: PLC0415  the native core knows it
+
+    make_server(load_one, __version__).run("stdio")
+    return 0
+
+
+COMMAND: Final = Command("mcp", "answer an agent's questions about profiles", _parser, _run)

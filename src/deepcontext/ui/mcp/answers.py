@@ -1,0 +1,244 @@
+"""The questions of an agent and their answers: JSON's types, each value with its unit and its place.
+
+Does not know the protocol (`server.py`). Reads profiles, and of source files only those that a profile
+names. Invariant: an answer has at most `MOST_ROWS` rows, because an agent pays for each word.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from deepcontext.analyzers import run_analyzers
+from deepcontext.errors import UserError
+from deepcontext.profiler.format import run_directory
+from deepcontext.profiler.format.frame import FrameKind
+from deepcontext.profiler.model.source import line_text
+from deepcontext.profiler.summaries.comparison import compare
+from deepcontext.profiler.summaries.lines import by_python_line
+from deepcontext.profiler.summaries.measures import default_metric
+from deepcontext.profiler.summaries.steps import step_count
+from deepcontext.profiler.summaries.tables import TABLES
+from deepcontext.ui.report.difference import difference_to_dict
+from deepcontext.ui.report.machine import report_to_dict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from deepcontext.profiler.model.profile import Profile
+    from deepcontext.profiler.summaries.groups import Group
+
+    Answer = dict[str, Any]
+
+MOST_ROWS: Final = 200
+_MOST_LINES: Final = 400
+_MOST_KEPT: Final = 4
+_RUN: Final = (
+    *("script", "cwd", "hostname", "cpu_count", "frameworks", "exit_reason"),
+    *("wall_ns", "cpu_user_ns", "cpu_system_ns", "peak_rss_bytes"),
+)
+_REPORT: Final = ("operator_time_ns", "operator_calls", "set_up", "steps", "phases", "gpu")
+
+
+class Answers:
+    """Reads profiles and answers questions about them. One thread at a time."""
+
+    def __init__(self, load: Callable[[str], Profile]) -> None:
+        """Keep the profiles that were asked for last.
+
+        Args:
+            load: returns the profile of a file, or the profile to show of a run directory.
+        """
+        self._load = load
+        self._kept: OrderedDict[str, tuple[object, Profile]] = OrderedDict()
+
+    def summary(self, file: str) -> Answer:
+        """Return what was run, where the time went by phase, and what the profile lacks.
+
+        Raises:
+            DeepContextError: the profile cannot be read.
+        """
+        profile = self._profile(file)
+        report: Answer = report_to_dict(profile, limit=1)
+        return {
+            "file": file,
+            "run": {name: report["run"][name] for name in _RUN},
+            "metric": report["metric"],
+            "total": report["total"],
+            **{name: report[name] for name in _REPORT},
+            "metrics": sorted(profile.metrics),
+            "findings": [finding.title for finding in run_analyzers(profile)],
+            "warnings": report["trust"]["warnings"],
+        }
+
+    def top(self, file: str, of: str, metric: str | None, limit: int) -> Answer:
+        """Return the costliest lines, operators, modules, scopes or kernels.
+
+        Args:
+            file: the profile.
+            of: plural name of a table, ``lines``.
+            metric: the metric that orders the rows; None for the one that the report uses.
+            limit: number of rows, `MOST_ROWS` at most.
+
+        Raises:
+            UserError: there is no such table.
+            QueryError: the profile has no such metric.
+            DeepContextError: the profile cannot be read.
+        """
+        profile = self._profile(file)
+        tables = {table.plural: table for table in TABLES.values()}
+        if of not in tables:
+            raise UserError(f"there is no table '{of}'; tables are {', '.join(tables)}")
+        metric = metric or default_metric(profile)
+        table = tables[of].make(profile, metric, _rows(limit))
+        return {
+            **_measure(profile, metric),
+            "total": table.total,
+            "row_count": table.row_count,
+            "rows": [_row(profile, row, table.total) for row in table.rows],
+        }
+
+    def paths(self, file: str, metric: str | None, limit: int) -> Answer:
+        """Return the call paths with the largest own value, from the thread down to the operator.
+
+        Raises:
+            QueryError: the profile has no such metric.
+            DeepContextError: the profile cannot be read.
+        """
+        profile = self._profile(file)
+        metric = metric or default_metric(profile)
+        rows = profile.hot_paths(metric, _rows(limit), inclusive=False)
+        return {
+            **_measure(profile, metric),
+            "rows": [
+                {
+                    "exclusive": row.exclusive,
+                    "share": row.share,
+                    "events": row.count,
+                    "path": [str(frame) for frame in row.frames],
+                }
+                for row in rows
+            ],
+        }
+
+    def findings(self, file: str) -> Answer:
+        """Return what to change, with the largest possible gain; as `deepcontext analyze --json`.
+
+        Raises:
+            DeepContextError: the profile cannot be read.
+        """
+        profile = self._profile(file)
+        return {"findings": [each.to_dict(profile) for each in run_analyzers(profile)]}
+
+    def source(
+        self, file: str, source_file: str, first: int, last: int | None, metric: str | None
+    ) -> Answer:
+        """Return lines of a source file with their cost.
+
+        Args:
+            file: the profile.
+            source_file: a file that the profile names, or the end of its path.
+            first: the first line, 1-based.
+            last: the last line; None for 400 lines at most.
+            metric: as in `top`.
+
+        Raises:
+            UserError: the profile names no such file, or several.
+            QueryError: the profile has no such metric.
+            DeepContextError: the profile cannot be read.
+        """
+        profile = self._profile(file)
+        metric = metric or default_metric(profile)
+        path = _source_file(profile, source_file)
+        table = by_python_line(profile, metric, 0)
+        costs = {row.line: row for row in table.rows if row.file == path}
+        first = max(first, 1)
+        end = min(first + _MOST_LINES - 1, last or first + _MOST_LINES - 1)
+        changed_after = profile.run.start_unix_ns or None
+        known = max(costs, default=0)
+        rows = []
+        for line in range(first, end + 1):
+            text = line_text(path, line, changed_after)
+            if not text and line > known:
+                continue  # blank, or past the end
+            cost = costs.get(line)
+            rows.append({
+                "line": line,
+                "text": text,
+                "inclusive": cost.inclusive if cost else 0,
+                "exclusive": cost.exclusive if cost else 0,
+            })
+        return {"file": path, **_measure(profile, metric), "total": table.total, "rows": rows}
+
+    def diff(self, before: str, after: str, limit: int) -> Answer:
+        """Return what changed between two profiles; as `deepcontext diff --json`.
+
+        Raises:
+            DeepContextError: a profile cannot be read.
+        """
+        profiles = (self._profile(before), self._profile(after))
+        steps = (step_count(profiles[0]), step_count(profiles[1]))
+        comparison = compare(*profiles, None, steps if all(steps) else None)
+        return difference_to_dict(comparison, _rows(limit))
+
+    def _profile(self, file: str) -> Profile:
+        identity = _identity(file)
+        kept = self._kept.pop(file, None)
+        if kept is None or kept[0] != identity:
+            kept = (identity, self._load(file))
+        self._kept[file] = kept
+        while len(self._kept) > _MOST_KEPT:
+            self._kept.popitem(last=False)
+        return kept[1]
+
+
+def _identity(file: str) -> object:
+    """Return what changes where a profile is written again; a run directory stands for its files."""
+    path = Path(file)
+    files = run_directory.profiles(path) if run_directory.is_run(path) else [path]
+    try:
+        return tuple((each, (found := each.stat()).st_mtime_ns, found.st_size) for each in files)
+    except OSError:
+        return None  # loading says why
+
+
+def _rows(limit: int) -> int:
+    return min(max(limit, 1), MOST_ROWS)
+
+
+def _measure(profile: Profile, metric: str) -> Answer:
+    descriptor = profile.metrics[metric].descriptor
+    return {"metric": {"name": descriptor.name, "unit": descriptor.unit}}
+
+
+def _row(profile: Profile, row: Group, total: int) -> Answer:
+    place: Answer = {}
+    if row.file:
+        text = line_text(row.file, row.line, profile.run.start_unix_ns or None)
+        place = {"file": row.file, "line": row.line, "source": text}
+    return {
+        "name": row.name,
+        **place,
+        "inclusive": row.inclusive,
+        "exclusive": row.exclusive,
+        "inclusive_share": row.inclusive / total if total else 0.0,
+    }
+
+
+def _source_file(profile: Profile, name: str) -> str:
+    files = _files(profile)
+    if name in files:
+        return name
+    end = "/" + name.lstrip("/")
+    found = [file for file in files if file.endswith(end)]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise UserError(f"the profile names no source file '{name}'")
+    raise UserError(f"the profile names {len(found)} files '{name}': {', '.join(found[:5])}")
+
+
+def _files(profile: Profile) -> Sequence[str]:
+    frames = (frame for frame in profile.frames if frame.kind is FrameKind.PYTHON)
+    return sorted({frame.file for frame in frames if frame.file})
