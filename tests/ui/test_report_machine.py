@@ -45,11 +45,12 @@ def test_every_key_is_documented_and_every_documented_key_exists(report: dict[st
     )
     # Keys of a program with JAX: tests/integration/jax/test_report.py; with memory:
     # tests/integration/torch/test_memory.py; with counters: tests/collectors/cpu/test_counters.py;
-    # of DataLoader workers: tests/integration/processes/test_roles.py;
+    # of DataLoader workers and of waiting processes: tests/integration/processes/test_roles.py;
     # of several ranks: tests/ui/test_cli_merge.py; with a GPU: tests/ui/test_report_gpu.py;
     # of packages below one line, of torch.compile: the next tests.
     elsewhere = (
         "loaders.",
+        "waits.",
         "compiled_kernels.",
         "jax.",
         "memory.",

@@ -7,13 +7,11 @@ import os
 import re
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "report-json.md"
 PROGRAM = """
 import multiprocessing, os, signal, time
 from concurrent.futures import ProcessPoolExecutor
@@ -162,6 +160,10 @@ def test_waiting_is_told_against_what_the_other_processes_did(folder: Path) -> N
         assert wait["other_ns"] > 0.2e9, role
     (of_children,) = (each for each in of_program if each["other_role"] == "child")
     assert [names[pid] for pid in of_children["others"]] == ["killed"]
+    documented = set(
+        re.findall(r"^\| `waits\.(\w+)` \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    )
+    assert of_children.keys() == documented
     text = _deepcontext(folder, "report", "job.dcrun", columns=160).stdout
     section = text.partition("Waiting for other processes")[2]
     assert re.search(rf"program {program} +child \d+ .* job.py:{_line('time.sleep(1)')} ", section)
