@@ -146,7 +146,7 @@ def test_an_export_is_added_in_the_steps_of_the_guide(checkout: Path, drawing: P
 
     _write(checkout, "src/deepcontext/ui/export/sums.py")
     assert export() == UserError.exit_code
-    names = 'FORMATS: Final = ("pprof", "speedscope", "collapsed"'
+    names = 'FORMATS: Final = ("pprof", "speedscope", "collapsed", "parquet"'
     listing = checkout / "src/deepcontext/ui/export/__init__.py"
     text = listing.read_text(encoding="utf-8")
     listing.write_text(text.replace(names, f'{names}, "sums"'), encoding="utf-8")

@@ -10,6 +10,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import duckdb
 import pytest
 
 from deepcontext.profiler.format.frame import Frame, FrameKind, Phase
@@ -146,6 +147,15 @@ def test_odd_names_and_negative_values(
 ) -> None:
     out = tmp_path / "out"
     assert app.main(["export", str(odd), "--format", name, "-o", str(out)]) == 0
+    if name == "parquet":
+        assert capsys.readouterr().err == ""
+        sql = (
+            f"SELECT path, file, exclusive FROM read_parquet('{out}') WHERE metric = 'host_time_ns'"
+        )
+        read = duckdb.sql(sql).fetchall()
+        assert ("a;b\nc", "/tmp/?.py", 7) in read
+        assert ("a;b\nc;", "", -5) in read
+        return
     assert capsys.readouterr().err == (
         "note: 1 call paths with a negative host_time_ns are left out: other viewers cannot show "
         "them\n"

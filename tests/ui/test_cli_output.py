@@ -17,7 +17,13 @@ SCRIPT = "print('hello')\n"
 EXPORTS = [["export", "train.dcprof", "--format", name, "-o"] for name in FORMATS]
 PAGE = ["view", "train.dcprof", "--html"]
 WRITERS = [*EXPORTS, PAGE]
-SUFFIX = {"pprof": ".pb.gz", "speedscope": ".json", "collapsed": ".folded", "view": ".html"}
+SUFFIX = {
+    "pprof": ".pb.gz",
+    "speedscope": ".json",
+    "collapsed": ".folded",
+    "parquet": ".parquet",
+    "view": ".html",
+}
 
 
 @pytest.fixture(autouse=True)

@@ -20,6 +20,7 @@ from deepcontext.ui.cli import (
     merge,
     overhead,
     profile,
+    query,
     report,
     view,
 )
@@ -42,6 +43,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     view.COMMAND,
     diff.COMMAND,
     export.COMMAND,
+    query.COMMAND,
     merge.COMMAND,
     mcp.COMMAND,
     doctor.COMMAND,

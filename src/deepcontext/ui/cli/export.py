@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from deepcontext.errors import UserError
 from deepcontext.ui import export
 from deepcontext.ui.cli.command import Command, Parser
+from deepcontext.ui.cli.export_tables import export_tables
 from deepcontext.ui.cli.inputs import load_one
 from deepcontext.ui.cli.output import Output, add_force_option
 
@@ -24,17 +25,21 @@ def _parser() -> Parser:
         description="""\
 Write a profile in the format of another viewer: pprof, speedscope, or collapsed stacks
 (flamegraph.pl, Perfetto). These formats hold call paths and summed metrics; use
-'deepcontext view' for maxima, distributions, findings and the trust report.""",
+'deepcontext view' for maxima, distributions, findings and the trust report.
+Parquet (needs the extra 'sql') is for DuckDB, Polars, Spark: a row for each metric of each call
+path, of all metrics; a run directory becomes a file for each host, with all its processes.""",
         epilog="""\
 examples:
   deepcontext export train.dcprof --format pprof
   deepcontext export train.dcprof --format speedscope --metric device_time_ns
   deepcontext export train.dcprof --format collapsed -o - | flamegraph.pl > flame.svg
+  deepcontext export train.dcrun --format parquet        train.HOST.parquet for each host
 
 exit codes:
-  0 done, 2 unknown metric or missing file, 5 the file is damaged, foreign or too new""",
+  0 done, 2 unknown metric or missing file, 4 parquet: duckdb is not installed, 5 a file is damaged,
+  foreign or too new (of several, the others are written)""",
     )
-    parser.option("file", metavar="FILE", help="profile to read (*.dcprof)")
+    parser.option("file", metavar="FILE", help="profile (*.dcprof) or run directory (*.dcrun)")
     parser.option("--format", required=True, choices=export.FORMATS, help="format to write")
     parser.option(
         "-o",
@@ -50,7 +55,7 @@ exit codes:
         metavar="NAME",
         help="metric to export, or NAME.count for the number of its events; may be repeated, except "
         "for collapsed (default: the metric that 'report' orders by; pprof and speedscope: all "
-        "summed metrics)",
+        "summed metrics); parquet holds all metrics",
     )
     return parser
 
@@ -67,6 +72,10 @@ def _run(arguments: argparse.Namespace) -> int:
         raise UserError(
             f"format '{arguments.format}' has room for one metric, found {len(metrics)}; choose one"
         )
+    if wanted.of_processes is not None:
+        if metrics:
+            raise UserError(f"format '{arguments.format}' holds all metrics; leave out --metric")
+        return export_tables(arguments.file, output, wanted, wanted.of_processes)
     profile = load_one(arguments.file)
     output.check([arguments.file])
     exported = formats.export(profile, wanted, metrics)

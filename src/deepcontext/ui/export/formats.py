@@ -14,7 +14,7 @@ from deepcontext.ui.format import format_count
 from deepcontext.ui.measures import measure_named, measures
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from deepcontext.profiler.format.writing import FileKind
     from deepcontext.profiler.model.profile import Profile
@@ -30,6 +30,8 @@ class Format:
         kind: recognizes files of this format that deepcontext wrote.
         opened_by: a command that shows a file of this format; ``{}`` stands for its name.
         holds_many: whether one file has room for several measures.
+        of_processes: makes the content from whole profiles instead, with all their metrics; a run
+            directory then becomes a file for each host.
     """
 
     encode: Callable[[Stacks], bytes]
@@ -37,6 +39,7 @@ class Format:
     kind: FileKind
     opened_by: str
     holds_many: bool = True
+    of_processes: Callable[[Iterable[Profile]], bytes] | None = None
 
 
 def format_named(name: str) -> Format:

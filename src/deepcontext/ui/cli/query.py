@@ -1,0 +1,111 @@
+"""`deepcontext query`: SQL over profiles, in an embedded database (`deepcontext.ui.sql`)."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+from deepcontext.errors import ProfileDataError, UserError
+from deepcontext.ui.cli.command import Command, Parser
+from deepcontext.ui.cli.inputs import files_of
+from deepcontext.ui.cli.readable import Readable
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+
+def _parser() -> Parser:
+    parser = Parser(
+        "deepcontext query",
+        usage="deepcontext query [options] SQL FILE [FILE ...]",
+        description="""\
+Ask SQL questions about profiles, in the dialect of DuckDB (needs the extra 'sql'):
+  costs      a row for each metric of each call path: profile, host, rank, pid, node, parent, depth,
+             kind, name, file, line, phase, path, metric, unit, aggregation, count, exclusive,
+             inclusive, least, most
+  processes  a row for each profile: profile, host, rank, ranks, pid, parent_pid, wall_ns, ...
+Add up 'exclusive' of one metric, because 'inclusive' contains the call paths below. The SQL reads
+no other files and writes none.""",
+        epilog="""\
+examples:
+  deepcontext query "SELECT metric, unit, sum(exclusive) FROM costs GROUP BY ALL" train.dcprof
+  deepcontext query --csv "SELECT rank, wall_ns FROM processes ORDER BY rank" train.dcrun
+
+exit codes:
+  0 done, 2 the SQL is invalid, or a file is missing, 4 duckdb is not installed, 5 a file is damaged,
+  foreign or too new (of several, the SQL runs over the others)""",
+    )
+    parser.option("sql", metavar="SQL", help='what to ask, for example "SELECT * FROM processes"')
+    parser.option(
+        "file",
+        nargs="+",
+        metavar="FILE",
+        help="profile (*.dcprof), or run directory of a job (*.dcrun) for all its processes",
+    )
+    parser.option(
+        "--json", action="store_true", help="print a JSON list with an object for each row"
+    )
+    parser.option("--csv", action="store_true", help="print comma-separated values with a header")
+    return parser
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from deepcontext.ui.sql.database import Database  # noqa: PLC0415  imports numpy
+    from deepcontext.ui.sql.tables import add  # noqa: PLC0415
+
+    if arguments.json and arguments.csv:
+        raise UserError("--json and --csv exclude each other; choose one")
+    readable = Readable()
+    with Database() as database:
+        for number, profile in enumerate(readable.profiles(files_of(arguments.file))):
+            add(database, profile, number=number)
+        readable.check()
+        names, rows = database.ask(arguments.sql)
+    if arguments.json:
+        _print_json(names, rows)
+    elif arguments.csv:
+        csv.writer(sys.stdout, lineterminator="\n").writerows([names, *rows])
+    else:
+        _print_table(names, rows)
+    return ProfileDataError.exit_code if readable.refused else 0
+
+
+def _print_json(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
+    content = [dict(zip(names, map(_json_value, row), strict=True)) for row in rows]
+    print(json.dumps(content, indent=2, default=str, allow_nan=False))
+
+
+def _json_value(value: Any) -> Any:
+    """Return a value that JSON has; it has no NaN and no infinity."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _print_table(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
+    """Print aligned columns, numbers to the right; nothing is shortened."""
+    cells = [[_text(value) for value in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(names, *cells, strict=True)]
+    to_right = [
+        all(isinstance(value, int | float | None) for value in column)
+        for column in (zip(*rows, strict=True) if rows else [()] * len(names))
+    ]
+    for line in (names, *cells):
+        aligned = [
+            text.rjust(width) if right else text.ljust(width)
+            for text, width, right in zip(line, widths, to_right, strict=True)
+        ]
+        print("  ".join(aligned).rstrip())
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return " ".join(str(value).split())
+
+
+COMMAND: Final = Command("query", "ask SQL questions about profiles", _parser, _run)
