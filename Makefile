@@ -11,7 +11,7 @@ RERUNS ?= 1
 # Test processes of the default suite side by side. Tests hold beside other work, so also beside each other.
 JOBS ?= 2
 
-.PHONY: help demo quick quick-check quick-test test check fmt develop native-test web pictures browser compat fuzz soak ecosystem processes gains gpu sanitize sanitize-soak bench clean
+.PHONY: help demo quick quick-check quick-test test check fmt develop native-test web pictures browser compat fuzz soak ecosystem processes wheels gains gpu sanitize sanitize-soak bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 16
@@ -113,6 +113,10 @@ ecosystem: $(VENV)/.installed $(VENV)/vllm/.made ## third-party programs and lib
 processes: $(VENV)/.installed ## every way to start a child with every way to end, and a storm of children
 	$(BIN)/python -m pytest -q -m processes --timeout 1200 tests/integration/processes
 
+wheels: $(VENV)/.installed ## wheels of this processor and the sdist into dist/, each installed and tried
+	tools/build_wheels.sh
+	$(BIN)/python -m pytest -q -m wheels tests/wheels
+
 gains: $(VENV)/.installed ## what the fixes that the analyzers advise save, against their bounds
 	$(BIN)/python -m pytest -q -m gains tests/analyzers
 
@@ -129,4 +133,4 @@ bench: $(VENV)/.installed ## measure what docs/benchmarks.md shows
 	$(BIN)/python benchmarks/run_all.py
 
 clean: ## remove what was built
-	rm -rf build $(VENV)
+	rm -rf build dist $(VENV)

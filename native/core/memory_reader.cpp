@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "core/system_call.h"
 #include "core/thread.h"
 
 namespace deepcontext {
@@ -34,7 +34,7 @@ ssize_t copyFromOwnProcess(const void *from, void *to, size_t bytes) {
   iovec remote{const_cast<void *>(from), bytes};
   // By the calling thread's number: the process's number has no memory once the first thread has
   // ended.
-  return syscall(SYS_process_vm_readv, kernelThread(), &local, 1, &remote, 1, 0);
+  return systemCall(SYS_process_vm_readv, kernelThread(), &local, 1, &remote, 1, 0);
 }
 
 } // namespace
@@ -79,7 +79,7 @@ ssize_t MemoryReader::readFile(const void *from, void *to, size_t bytes) const {
     return -1;
   }
   auto offset = static_cast<off_t>(reinterpret_cast<uintptr_t>(from));
-  return syscall(SYS_pread64, file_, to, bytes, offset);
+  return systemCall(SYS_pread64, file_, to, bytes, offset);
 }
 
 } // namespace deepcontext

@@ -1,13 +1,14 @@
 #pragma once
 // Which thread the calling one is. Async-signal-safe.
-#include <sys/syscall.h>
 #include <unistd.h>
+
+#include "core/system_call.h"
 
 namespace deepcontext {
 
 /// The kernel's number of the calling thread.
 inline int kernelThread() {
-  return static_cast<int>(syscall(SYS_gettid));
+  return static_cast<int>(systemCall(SYS_gettid));
 }
 
 /// Whether it is the first thread of the process.

@@ -1,7 +1,6 @@
 #pragma once
 // Releases Python's GIL for a scope.
 #include <Python.h>
-#include <cxxabi.h>
 #include <unistd.h>
 
 namespace deepcontext {
@@ -14,19 +13,26 @@ namespace deepcontext {
 class GilRelease {
 public:
   GilRelease() : state_(PyEval_SaveThread()) {}
-  ~GilRelease() {
-    try {
-      PyEval_RestoreThread(state_);
-    } catch (abi::__forced_unwind &) {
-      while (true) {
-        pause();
-      }
-    }
+  // Not noexcept, so that the unwinder runs the destructor below instead of ending the process.
+  ~GilRelease() noexcept(false) {
+    Holder holder;
+    PyEval_RestoreThread(state_);
+    holder.is_needed = false;
   }
   GilRelease(const GilRelease &) = delete;
   GilRelease &operator=(const GilRelease &) = delete;
 
 private:
+  /// Holds a thread that is being ended. A destructor, because libc++ cannot catch this unwinding.
+  struct Holder {
+    bool is_needed = true;
+    ~Holder() {
+      while (is_needed) {
+        pause();
+      }
+    }
+  };
+
   PyThreadState *state_;
 };
 

@@ -9,10 +9,10 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "core/system_call.h"
 
 #ifndef SYS_close_range
 #define SYS_close_range 436
@@ -46,7 +46,7 @@ void closeAll() {
 } // namespace
 
 bool separateDescriptors(std::string *reason) {
-  if (syscall(SYS_close_range, 0u, ~0u, kCloseRangeUnshare) == 0) {
+  if (systemCall(SYS_close_range, 0u, ~0u, kCloseRangeUnshare) == 0) {
     return true;
   }
   if (unshare(CLONE_FILES) == 0) {

@@ -4,10 +4,10 @@
 #include <cmath>
 #include <cstring>
 #include <linux/perf_event.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "core/internal_thread.h"
+#include "core/system_call.h"
 #include "sampling/kernel_threads.h"
 
 namespace deepcontext {
@@ -25,7 +25,7 @@ int openEvent(const PerfEvent &event, bool is_user_only, int thread, int leader)
   attributes.read_format =
       PERF_FORMAT_GROUP | PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
   return static_cast<int>(
-      syscall(SYS_perf_event_open, &attributes, thread, -1, leader, PERF_FLAG_FD_CLOEXEC));
+      systemCall(SYS_perf_event_open, &attributes, thread, -1, leader, PERF_FLAG_FD_CLOEXEC));
 }
 
 PerfAnswer ask(const PerfEvent &event) {

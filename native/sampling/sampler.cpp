@@ -4,11 +4,11 @@
 #include <ctime>
 #include <linux/futex.h>
 #include <new>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "core/clock.h"
 #include "core/internal_thread.h"
+#include "core/system_call.h"
 #include "core/thread.h"
 #include "python/code_table.h"
 #include "sampling/senses.h"
@@ -125,7 +125,7 @@ void Sampler::join() {
     return;
   }
   turn_.fetch_add(1);
-  syscall(SYS_futex, &turn_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+  systemCall(SYS_futex, &turn_, FUTEX_WAKE_PRIVATE, 1);
   thread_.join(); // which never waits for the GIL
 }
 
@@ -199,7 +199,7 @@ void Sampler::sleep(uint32_t turn) {
   }
   auto left_ns = static_cast<int64_t>(next_round_ns_ - now);
   timespec left{left_ns / 1'000'000'000, left_ns % 1'000'000'000};
-  syscall(SYS_futex, &turn_, FUTEX_WAIT_PRIVATE, turn, &left, nullptr, 0);
+  systemCall(SYS_futex, &turn_, FUTEX_WAIT_PRIVATE, turn, &left);
 }
 
 /// After the last round.

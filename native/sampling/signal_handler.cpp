@@ -18,10 +18,10 @@
 
 #include <cerrno>
 #include <cstring>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "core/system_call.h"
 #include "core/thread.h"
 #include "python/code_table.h"
 #include "sampling/frame_sampling.h"
@@ -115,7 +115,7 @@ bool askForSample(uint32_t slot_number, int thread) {
   info.si_pid = getpid();
   info.si_uid = getuid();
   info.si_value.sival_int = static_cast<int>(slot_number);
-  return syscall(SYS_rt_tgsigqueueinfo, getpid(), thread, kSampleSignal, &info) == 0;
+  return systemCall(SYS_rt_tgsigqueueinfo, getpid(), thread, kSampleSignal, &info) == 0;
 }
 
 } // namespace deepcontext

@@ -131,3 +131,13 @@ def test_every_source_is_built_once() -> None:
         if path.suffix == ".cpp" and _folder_of(path) not in {"abi", "tests"}
     }
     assert sorted(all_sources) == sorted(sources)
+
+
+def test_system_calls_have_arguments_as_wide_as_registers() -> None:
+    """`syscall` reads longs, and an `int` on the stack has an upper half of anything."""
+    calls = {
+        str(path.relative_to(NATIVE))
+        for path in _sources()
+        if re.search(r"\bsyscall\(", path.read_text(encoding="utf-8"))
+    }
+    assert {name for name in calls if not name.startswith("tests/")} == {"core/system_call.h"}
