@@ -63,9 +63,9 @@ def test_eager_training(program: Any) -> None:
         assert profile.path(int(node))[2].file.endswith("program.py")
     optimizer = profile.query().phase("optimizer").under("Optimizer.step#AdamW.step")
     assert optimizer.count() > 0
-    few = len(profile.tree)
+    few = profile.query().kind("operator").count()  # sampled paths come with time, up to a bound
     _, longer = program.profile(TRAINING.format(step_function="model", steps=4 * steps))
-    assert len(longer.tree) <= 1.02 * few
+    assert longer.query().kind("operator").count() <= 1.02 * few
 
 
 def test_generation(program: Any) -> None:
