@@ -107,7 +107,7 @@ ecosystem: $(VENV)/.installed $(VENV)/vllm/.made ## third-party programs and lib
 	$(BIN)/python -m pip install -q "transformers>=4.50" accelerate lightning diffusers datasets torchmetrics \
 	  sentence-transformers peft torch_geometric gpytorch captum skorch einops tensordict pytorch-ignite \
 	  torchdiffeq flax optax equinox dm-haiku numpyro jaxtyping mpich \
-	  gunicorn "ray[train]"
+	  gunicorn "ray[train]" distributed mpi4py
 	$(BIN)/python -m pytest -q -m ecosystem --timeout 1800
 
 processes: $(VENV)/.installed ## every way to start a child with every way to end, and a storm of children

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -9,16 +10,18 @@ import pty
 import re
 import subprocess
 import sys
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from deepcontext.analyzers import run_analyzers
 from deepcontext.errors import EnvironmentProblem
 from deepcontext.profiler.model.job import sections
+from deepcontext.profiler.model.job.artifact import profile_of
+from deepcontext.profiler.model.job.choosing import choose
 from deepcontext.profiler.model.job.engines import Engine
 from deepcontext.profiler.model.job.fold import fold
 from deepcontext.profiler.model.profile import Profile
@@ -157,6 +160,18 @@ def test_files_without_a_rank_are_numbered_by_name(tmp_path: Path) -> None:
         ),
         ("copy.dcprof", ("--engine", "threads"), "unknown engine 'threads'; use 'processes'"),
         ("copy.dcprof", ("--engine", "processes:0"), "names no number of processes"),
+        (
+            "copy.dcprof",
+            ("--engine", "dask"),
+            "engine 'dask' needs an address, as in 'dask:ADDRESS'",
+        ),
+        ("copy.dcprof", ("--engine", "ray:"), "engine 'ray' needs an address, as in 'ray:ADDRESS'"),
+        ("copy.dcprof", ("--engine", "mpi:4"), "unknown engine 'mpi:4'; use 'processes'"),
+        (
+            "copy.dcprof",
+            ("--engine", "mpi"),
+            "engine 'mpi' has no workers; start it as 'mpiexec -n N",
+        ),
         ("empty", (), "holds no profile (*.dcprof)"),
     ],
 )
@@ -186,6 +201,66 @@ def test_profiles_that_form_no_job_give_one_line(
     assert message in error
     assert error.count("\n") == 1
     assert not output.exists()
+
+
+@pytest.mark.parametrize(
+    ("engine", "module"),
+    [("dask:tcp://127.0.0.1:1", "distributed"), ("ray:auto", "ray"), ("mpi", "mpi4py.MPI")],
+)
+def test_a_missing_extra_of_an_engine_is_named(
+    job: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    engine: str,
+    module: str,
+) -> None:
+    extra, package = engine.partition(":")[0], module.partition(".")[0]
+    monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.setattr(sys, "orig_argv", ["python", "-m", "mpi4py.futures"])
+    assert app.main(["merge", "-o", str(tmp_path / "x"), "--engine", engine, str(job)]) == 4
+    error = capsys.readouterr().err
+    assert f"error: engine '{extra}' needs the package {package}, which cannot be loaded (" in error
+    assert f'pip install "deepcontext-profiler[{extra}]"' in error
+    assert error.count("\n") == 1
+
+
+def test_a_bad_engine_is_an_error_where_few_files_are_merged(
+    job: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["merge", "-o", str(tmp_path / "x"), "--engine", "spark", *_files(job)[:2]]
+    assert app.main(words) == 2
+    assert capsys.readouterr().err == (
+        "error: unknown engine 'spark'; use 'processes', 'processes:N', 'dask:ADDRESS', "
+        "'dask:FILE.json', 'ray:ADDRESS' or 'mpi'\n"
+    )
+
+
+class _Elsewhere(ThreadPoolExecutor):
+    """Workers in another folder, as those of a cluster may be."""
+
+    workers = 1
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        def run() -> Any:
+            with contextlib.chdir("/"):
+                return fn(*args, **kwargs)
+
+        return super().submit(run)
+
+
+def test_relative_names_are_read_by_workers_of_another_folder(
+    job: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(job)
+    files = sorted(path.name for path in job.glob("*.dcprof"))
+    with Engine(lambda: _Elsewhere(1), None) as engine:
+        chosen = choose(files, engine)
+        part = fold(chosen.names, engine).part
+    # The names of the rows are those of the command line, whatever the engine.
+    assert sorted(row.name for row in part.rows) == files
+    _merge(tmp_path / "here.dcprof", files)
+    assert profile_of(part).to_bytes() == (tmp_path / "here.dcprof").read_bytes()
 
 
 def test_no_readable_file_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

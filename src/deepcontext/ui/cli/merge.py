@@ -40,10 +40,13 @@ examples:
   deepcontext report train.dcrun
   deepcontext merge -o job.dcprof rank0.dcprof rank1.dcprof
   deepcontext merge -o job.dcprof --engine processes:8 profiles/
+  deepcontext merge --engine dask:tcp://node0:8786 train.dcrun
+  mpiexec -n 64 python -m mpi4py.futures -m deepcontext merge --engine mpi train.dcrun
 
 exit codes:
-  0 done, 2 missing file, or files of different jobs, 4 workers were killed again and again, 5 a file is
-  damaged, foreign or too new (of joined ranks, the profile of the others is written)""",
+  0 done, 2 missing file, or files of different jobs, 4 workers were killed again and again or
+  cannot be reached, or an extra is not installed, 5 a file is damaged, foreign or too new (of joined
+  ranks, the profile of the others is written)""",
     )
     parser.option(
         "file",
@@ -75,18 +78,22 @@ exit codes:
         "--engine",
         default="processes",
         metavar="ENGINE",
-        help="where files are read and joined: 'processes:N' for N processes; default: one for each "
-        "processor",
+        help="where files are read and joined into one tree: 'processes:N' for N processes of this "
+        "machine (default: one for each processor), or workers that are running: 'dask:ADDRESS' or "
+        "'dask:FILE.json' (scheduler file), 'ray:ADDRESS' ('ray:auto'; 'ray:local' starts workers), "
+        "'mpi' (below 'mpiexec'). Each needs the extra of its name, and workers that see the files",
     )
     return parser
 
 
 def _run(arguments: argparse.Namespace) -> int:
     # Imported here, so that `deepcontext profile` starts the program without loading these modules.
+    from deepcontext.profiler.model.job.engines import check_engine  # noqa: PLC0415
     from deepcontext.profiler.model.job.sections import is_job  # noqa: PLC0415
     from deepcontext.profiler.model.merging import merge  # noqa: PLC0415
     from deepcontext.profiler.model.profile import Profile  # noqa: PLC0415  imports numpy
 
+    check_engine(arguments.engine)
     output = Output(arguments.output or _default(arguments.file), PROFILE, arguments.force)
     files = _files_of(arguments.file, output)
     output.check(files)

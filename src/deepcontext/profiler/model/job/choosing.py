@@ -55,7 +55,7 @@ def choose(names: Sequence[str], engine: Engine) -> Chosen:
         EnvironmentProblem: a worker process ended.
     """
     tasks = [
-        tuple(names[start : start + _FILES_PER_TASK])
+        (engine.folder, tuple(names[start : start + _FILES_PER_TASK]))
         for start in range(0, len(names), _FILES_PER_TASK)
     ]
     found = [each for result in engine.in_order(_runs, tasks) for each in result]
@@ -72,11 +72,12 @@ def choose(names: Sequence[str], engine: Engine) -> Chosen:
     return Chosen(tuple(chosen), others, len(ranks) - len(last), refused)
 
 
-def _runs(names: tuple[str, ...]) -> list[Process | Refused]:
-    """Return the run of each file; this happens in a worker."""
+def _runs(task: tuple[str, tuple[str, ...]]) -> list[Process | Refused]:
+    """Return the run of each file, whose relative names are of a folder; this happens in a worker."""
+    folder, names = task
     found: list[Process | Refused] = []
     for name in names:
-        profile = load(name)
+        profile = load(name, folder)
         if isinstance(profile, Refused):
             found.append(profile)
         else:

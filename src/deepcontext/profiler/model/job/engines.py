@@ -1,17 +1,19 @@
-"""Where a fold runs: `--engine processes:N`.
+"""Where a fold runs: `--engine processes:N`, or workers of Dask, Ray or MPI.
 
-An engine keeps an `Executor` busy, and replaces it where a worker was killed. Workers are started afresh,
-because a fork of a process with threads may hang. Processes are the only engine so far; others need an
-adapter here.
+An engine keeps an `Executor` busy, and replaces it where a worker was killed. Processes are started
+afresh, because a fork of a process with threads may hang. Other executors are in files of their own, with
+a function `connect` that makes one (`remote.py`).
 """
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 from collections import deque
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from multiprocessing import get_context
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from deepcontext.errors import EnvironmentProblem, UserError
@@ -23,6 +25,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Task = TypeVar("Task")
 _PROCESSES: Final = "processes"
+# Engine -> whether an address follows, and the module whose `connect` makes its executor.
+_REMOTE: Final = {
+    "dask": (True, "deepcontext.profiler.model.job.dask_engine"),
+    "ray": (True, "deepcontext.profiler.model.job.ray_engine"),
+    "mpi": (False, "deepcontext.profiler.model.job.mpi_engine"),
+}
+ENGINES: Final = (
+    "'processes', 'processes:N', 'dask:ADDRESS', 'dask:FILE.json', 'ray:ADDRESS' or 'mpi'"
+)
 _MOST: Final = 1024
 _MOST_KILLS: Final = 2  # without a result between them
 _KILLED: Final = (
@@ -49,17 +60,20 @@ class Engine:
 
     Args:
         make: makes an executor.
-        workers: number of tasks that it runs at once.
+        workers: number of tasks that it runs at once; None: the `workers` of a `Remote` executor.
 
     Attributes:
         restarts: how often the executor was replaced.
+        folder: folder of relative names for workers that may be in another one; "" where they are
+            in the folder of this process.
     """
 
-    def __init__(self, make: Callable[[], Executor], workers: int) -> None:
+    def __init__(self, make: Callable[[], Executor], workers: int | None) -> None:
         self.restarts = 0
+        self.folder = "" if workers else str(Path.cwd())
         self._make = make
-        self._workers = workers
         self._executor = make()
+        self._workers = workers or int(getattr(self._executor, "workers", 1))
 
     def __enter__(self) -> Self:
         return self
@@ -119,21 +133,42 @@ def engine_of(name: str, tasks: int) -> Engine:
     """Return the engine of a name.
 
     Args:
-        name: "processes" or "processes:N".
-        tasks: number of tasks; no more workers are started.
+        name: one of `ENGINES`.
+        tasks: number of tasks; no more processes are started.
 
     Raises:
-        UserError: there is no such engine, or its number is invalid.
+        UserError: there is no such engine, or its number or address is invalid.
+        EnvironmentProblem: its package is not installed, or its workers cannot be reached.
     """
-    kind, colon, number = name.partition(":")
-    if kind != _PROCESSES:
-        raise UserError(f"unknown engine '{name}'; use '{_PROCESSES}' or '{_PROCESSES}:N'")
-    if colon and not (number.isdecimal() and 0 < int(number) <= _MOST):
-        raise UserError(f"'{name}' names no number of processes; N is a number from 1 to {_MOST}")
-    workers = min(int(number) if colon else len(os.sched_getaffinity(0)), tasks)
+    check_engine(name)
+    kind, _, rest = name.partition(":")
+    if kind in _REMOTE:
+        needs_address, module = _REMOTE[kind]
+        arguments = (rest,) if needs_address else ()
+        return Engine(lambda: importlib.import_module(module).connect(*arguments), None)
+    workers = min(int(rest) if rest else len(os.sched_getaffinity(0)), tasks)
     if workers <= 1:
         return Engine(ThisProcess, 1)
     return Engine(lambda: _processes(workers), workers)
+
+
+def check_engine(name: str) -> None:
+    """Check the name of an engine.
+
+    Raises:
+        UserError: there is no such engine, or its number or address is invalid.
+    """
+    kind, colon, rest = name.partition(":")
+    needs_address, _ = _REMOTE.get(kind, (False, ""))
+    if kind == _PROCESSES:
+        if colon and not (rest.isdecimal() and 0 < int(rest) <= _MOST):
+            raise UserError(
+                f"'{name}' names no number of processes; N is a number from 1 to {_MOST}"
+            )
+    elif kind not in _REMOTE or (colon and not needs_address):
+        raise UserError(f"unknown engine '{name}'; use {ENGINES}")
+    elif needs_address and not rest:
+        raise UserError(f"engine '{kind}' needs an address, as in '{kind}:ADDRESS'; use {ENGINES}")
 
 
 def _processes(workers: int) -> Executor:

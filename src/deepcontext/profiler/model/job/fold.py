@@ -71,7 +71,7 @@ def fold(
     """
     ordered = sorted(names)
     tasks = [
-        _Task(start, tuple(ordered[start : start + _FILES_PER_TASK]), unrelated)
+        _Task(start, tuple(ordered[start : start + _FILES_PER_TASK]), unrelated, engine.folder)
         for start in range(0, len(ordered), _FILES_PER_TASK)
     ]
     ranked, unranked = _Branch(), _Branch()
@@ -103,11 +103,12 @@ def tasks_of(files: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """Files that one worker joins; `start` is the number of the first."""
+    """Files that one worker joins; `start` is the number of the first, `folder` of relative names."""
 
     start: int
     names: tuple[str, ...]
     unrelated: bool
+    folder: str
 
 
 @dataclass(slots=True)
@@ -168,11 +169,11 @@ def _run(task: _Task) -> _Result:
     ranked, unranked = _Branch(), _Branch()
     refused: list[Refused] = []
     for number, name in enumerate(task.names, start=task.start):
-        profile = load(name)
+        profile = load(name, task.folder)
         if isinstance(profile, Refused):
             refused.append(profile)
             continue
-        content = hashlib.blake2b(Path(name).read_bytes(), digest_size=8).hexdigest()
+        content = hashlib.blake2b(Path(task.folder, name).read_bytes(), digest_size=8).hexdigest()
         part, run = _part(profile, number, name, content)
         branch = ranked if run.ranks else unranked
         branch.add_file(name, run, part)

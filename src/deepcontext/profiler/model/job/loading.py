@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deepcontext.errors import ProfileDataError, UserError
@@ -25,10 +26,10 @@ class Refused:
     reason: str
 
 
-def load(name: str) -> Profile | Refused:
-    """Return the profile of a file, or why it cannot be read."""
+def load(name: str, folder: str = "") -> Profile | Refused:
+    """Return the profile of a file, or why it cannot be read; a relative name is of the folder."""
     try:
-        return Profile.load(name)
+        return Profile.load(Path(folder, name))
     except (ProfileDataError, UserError) as error:
         return Refused(name, str(error))
 
