@@ -8,6 +8,7 @@ import json
 import os
 import pty
 import re
+import shutil
 import subprocess
 import sys
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
@@ -201,6 +202,36 @@ def test_profiles_that_form_no_job_give_one_line(
     assert message in error
     assert error.count("\n") == 1
     assert not output.exists()
+
+
+def test_an_interrupted_merge_goes_on(job: Path, tmp_path: Path) -> None:
+    files = [str(shutil.copy2(file, tmp_path)) for file in _files(job)]
+    whole = _merge(tmp_path / "whole.job", files)
+    resume = ("--resume", str(tmp_path / "parts"))
+    output = tmp_path / "again.job"
+
+    def resumed(code: int = 0) -> bytes:
+        _merge(output, files, *resume, code=code)
+        return output.read_bytes()
+
+    expected = (tmp_path / "whole.job").read_bytes()
+    assert resumed() == expected
+    parts = sorted((tmp_path / "parts").iterdir())
+    assert len(parts) == 3
+    parts[0].unlink()  # as if the merge had been killed before
+    parts[1].write_bytes(parts[1].read_bytes()[:-9])
+    assert resumed() == expected
+    # The files themselves are not read again while they are unchanged.
+    first = Path(files[0])
+    status = first.stat()
+    first.write_bytes(bytes(status.st_size))
+    os.utime(first, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert resumed() == expected
+    os.utime(first, ns=(status.st_atime_ns, status.st_mtime_ns + 1))
+    resumed(code=5)
+    assert Profile.load(output).run.ranks == RANKS - 1 == whole.run.ranks - 1
+    words = ["merge", "-o", str(output), "--resume", files[1], "--engine", "processes:1", *files]
+    assert app.main(words) == 2
 
 
 @pytest.mark.parametrize(

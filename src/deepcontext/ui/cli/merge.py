@@ -83,6 +83,12 @@ exit codes:
         "'dask:FILE.json' (scheduler file), 'ray:ADDRESS' ('ray:auto'; 'ray:local' starts workers), "
         "'mpi' (below 'mpiexec'). Each needs the extra of its name, and workers that see the files",
     )
+    parser.option(
+        "--resume",
+        metavar="FOLDER",
+        help="keep partial results of joined ranks in FOLDER, and use those that are there: a merge that "
+        "was interrupted goes on where it was. The files that they are of must be unchanged",
+    )
     return parser
 
 

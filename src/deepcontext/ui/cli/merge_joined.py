@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import shlex
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from deepcontext.errors import ProfileDataError
+from deepcontext.errors import ProfileDataError, UserError
 
 if TYPE_CHECKING:
     import argparse
@@ -27,7 +28,7 @@ def merge_joined(
     Args:
         files: profiles of single ranks, or of ranks joined before.
         output: where to write.
-        arguments: the command line, with `engine` and `unrelated`.
+        arguments: the command line, with `engine`, `resume` and `unrelated`.
         only_ranks: leave out other processes and earlier attempts; otherwise they are an error.
     """
     from deepcontext.profiler.model.job.artifact import profile_of  # noqa: PLC0415  imports numpy
@@ -47,7 +48,13 @@ def merge_joined(
                 "ranks of earlier attempts": chosen.earlier,
             })
         progress = _progress(len(names))
-        folded = fold(names, engine, unrelated=arguments.unrelated, on_progress=progress)
+        folded = fold(
+            names,
+            engine,
+            unrelated=arguments.unrelated,
+            keep=_folder(arguments.resume),
+            on_progress=progress,
+        )
     if engine.restarts:
         print(
             f"[deepcontext] {engine.restarts} worker processes were killed; their files were read again",
@@ -62,6 +69,23 @@ def merge_joined(
         ranks = f"{len(folded.part.rows):,}"
         print(f"written to '{output.name}', {ranks} ranks joined; next: {next_}")
     return ProfileDataError.exit_code if refused else 0
+
+
+def _folder(name: str | None) -> str:
+    """Return the folder of partial results, made where it is missing; "" for none.
+
+    Raises:
+        UserError: the folder cannot be made.
+    """
+    if name is None:
+        return ""
+    try:
+        Path(name).mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        raise UserError(
+            f"cannot make the folder '{name}' for --resume: {error}; name a folder that may be written to"
+        ) from error
+    return name
 
 
 def _progress(total: int) -> Callable[[int], None]:

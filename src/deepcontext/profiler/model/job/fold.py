@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from deepcontext.errors import UserError
+from deepcontext.profiler.model.job import kept
 from deepcontext.profiler.model.job.artifact import finished, read_part
 from deepcontext.profiler.model.job.bounds import bounded
 from deepcontext.profiler.model.job.joining import join
@@ -52,6 +53,7 @@ def fold(
     engine: Engine,
     *,
     unrelated: bool = False,
+    keep: str = "",
     on_progress: Callable[[int], None] = lambda _: None,
 ) -> Folded:
     """Join the profiles of a job.
@@ -62,6 +64,7 @@ def fold(
         names: profiles of single ranks, or of ranks joined before.
         engine: where files are read and joined.
         unrelated: also join profiles that do not look like processes of one job.
+        keep: folder of partial results: those of the same files are used, others are added; "" for none.
         on_progress: called with the number of files that are done.
 
     Raises:
@@ -71,7 +74,9 @@ def fold(
     """
     ordered = sorted(names)
     tasks = [
-        _Task(start, tuple(ordered[start : start + _FILES_PER_TASK]), unrelated, engine.folder)
+        _Task(
+            start, tuple(ordered[start : start + _FILES_PER_TASK]), unrelated, engine.folder, keep
+        )
         for start in range(0, len(ordered), _FILES_PER_TASK)
     ]
     ranked, unranked = _Branch(), _Branch()
@@ -103,12 +108,16 @@ def tasks_of(files: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """Files that one worker joins; `start` is the number of the first, `folder` of relative names."""
+    """Files that one worker joins; `start` is the number of the first, `folder` of relative names.
+
+    `keep` is the folder of partial results.
+    """
 
     start: int
     names: tuple[str, ...]
     unrelated: bool
     folder: str
+    keep: str
 
 
 @dataclass(slots=True)
@@ -165,7 +174,25 @@ class _Result:
 
 
 def _run(task: _Task) -> _Result:
-    """Join the profiles of one task; this runs in a worker."""
+    """Return the result of one task, kept or computed; this runs in a worker."""
+    path = (
+        kept.path_of(task.keep, task.names, task.folder, unrelated=task.unrelated)
+        if task.keep
+        else None
+    )
+    known = kept.read(path) if path is not None else None
+    if known is not None:
+        profile, part = known
+        ranked = _Branch(list(task.names), {task.names[0]: _compared(profile.run, part)}, [[part]])
+        return _Result(len(task.names), ranked, _Branch(), [])
+    result = _joined_files(task)
+    # Files without a rank are numbered by their place among all, of which the kept result knows nothing.
+    if path is not None and not result.refused and not result.unranked.names:
+        kept.save(path, result.ranked.joined())
+    return result
+
+
+def _joined_files(task: _Task) -> _Result:
     ranked, unranked = _Branch(), _Branch()
     refused: list[Refused] = []
     for number, name in enumerate(task.names, start=task.start):
@@ -189,9 +216,7 @@ def _part(profile: Profile, number: int, name: str, content: str) -> tuple[Part,
     run = profile.run
     if is_job(profile):
         part = read_part(profile)
-        # A sum of elapsed times is no span of time, and the number of joined ranks not the job's.
-        of = max(row.of for row in part.rows)
-        return part, dataclasses.replace(run, ranks=of, start_unix_ns=0)
+        return part, _compared(run, part)
     if run.rank == ALL_RANKS:
         raise UserError(
             f"'{name}' is a merged profile already, with the ranks side by side; name the profiles "
@@ -199,6 +224,13 @@ def _part(profile: Profile, number: int, name: str, content: str) -> tuple[Part,
         )
     rank = run.rank if run.ranks else number
     return part_of(profile, rank, name=name, content=content), run
+
+
+def _compared(run: RunInfo, part: Part) -> RunInfo:
+    """Return the run of joined ranks as it is compared with runs of single ranks."""
+    # A sum of elapsed times is no span of time, and the number of joined ranks not the job's.
+    of = max(row.of for row in part.rows)
+    return dataclasses.replace(run, ranks=of, start_unix_ns=0)
 
 
 def _compact(branch: _Branch) -> _Branch:
