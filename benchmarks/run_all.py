@@ -15,6 +15,7 @@ IN_BROWSER = ("web_ui", "page_engine")
 MODULES = (
     "operator_event",
     "memory_event",
+    "collective_event",
     "training_steps",
     "cpu_sampling",
     "children",

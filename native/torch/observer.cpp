@@ -7,6 +7,7 @@
 #include "core/recorder.h"
 #include "core/text.h"
 #include "python/frame_walk.h"
+#include "torch/collectives.h"
 #include "torch/library.h"
 #include "torch/shapes.h"
 #include "torch/thread_index.h"
@@ -29,6 +30,7 @@ struct AsyncContext final : abi::ObserverContext {
   uint32_t recorder_index;
   uint32_t node_id;
   uint64_t start_ticks;
+  Collective collective;
 };
 
 /// The autograd node that an operator which changes a view in place puts around its own. It takes
@@ -85,9 +87,13 @@ uint64_t frameworkThread(Recorder &recorder) {
 abi::ObserverContextPtr startAsync(Recorder &recorder, const void *record_function) {
   Level *outer = recorder.innermost();
   Node *parent = pythonContext(recorder, currentFrame(recorder), outer);
-  uint32_t name = recorder.names.lookup(Library::instance().name(record_function));
-  Node *node = recorder.tree.child(parent, FrameKind::kScope, name, 0);
-  return std::make_unique<AsyncContext>(recorder.index(), node->id, ticks());
+  const char *name = Library::instance().name(record_function);
+  Node *node = recorder.tree.child(parent, FrameKind::kScope, recorder.names.lookup(name), 0);
+  auto context = std::make_unique<AsyncContext>(recorder.index(), node->id, ticks());
+  if (Collectives::isWork(name)) {
+    context->collective = Collectives::instance().begin();
+  }
+  return context;
 }
 
 /// Flag the scopes that PyTorch opens around an optimizer's step and data loading.
@@ -188,6 +194,9 @@ void open(Recorder &recorder, const void *record_function, uint8_t scope) {
   } else if (name[0] == 'a' && name[1] == 'u' && isWrapper(name)) {
     openWrapper(recorder, record_function, top);
   } else {
+    if (__builtin_expect(name[0] == 'c' && Collectives::isCall(name), 0)) {
+      Collectives::instance().call(ticks());
+    }
     openOperator(recorder, record_function, top, name, scope);
   }
 }
@@ -211,6 +220,7 @@ void endAsync(const AsyncContext &context, uint64_t now) {
   if (!RecorderRegistry::isRecording() || context.session != RecorderRegistry::generation()) {
     return;
   }
+  Collectives::instance().end(context.collective, now);
   Recorder &recorder = RecorderRegistry::current();
   // The node belongs to the starting thread; this thread's tree links to it.
   Node *link = recorder.tree.child(recorder.tree.root(), FrameKind::kLink, context.recorder_index,
@@ -247,6 +257,7 @@ void onEnd(const void *record_function, abi::ObserverContext *context) {
 
 void startObserver(const ObserverOptions &options) {
   g_options = options;
+  Collectives::instance().clear();
   abi::RecordFunctionCallback callback;
   callback.start = Guarded<onStart>::call;
   callback.end = Guarded<onEnd>::call;

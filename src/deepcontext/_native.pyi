@@ -198,6 +198,15 @@ def sampler_limitation() -> str:
 def sampler_knows_gil() -> bool: ...
 
 # -- PyTorch
+class CollectiveRows(TypedDict):
+    """Collectives of the session: how many, and the number, duration in ns and overlap of some."""
+
+    called: int
+    ended: int
+    unmatched: int
+    rows: list[tuple[int, int, int]]
+
+def torch_collectives() -> CollectiveRows: ...
 def torch_load() -> str:
     """Return "" or the reason why this process's libtorch cannot be observed."""
 

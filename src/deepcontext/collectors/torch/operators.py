@@ -15,6 +15,7 @@ from deepcontext.collectors.shared.import_outcome import lateness, not_started
 from deepcontext.collectors.shared.internal_thread import run_in_internal_thread
 from deepcontext.collectors.torch.modules import ModuleNames
 from deepcontext.collectors.torch.process_group import DefaultGroup
+from deepcontext.profiler.format import rank_collectives
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.status import Outcome, Status
 from deepcontext.profiler.recording.collector import Availability, PhaseRule
@@ -181,8 +182,14 @@ class TorchOperators:
         return Outcome(status, "; ".join(reasons), details, notes=(late,) if late else ())
 
     def sections(self) -> Mapping[str, bytes]:
-        """Nothing beside the tree."""
-        return {}
+        """Return the times of single collectives, where the program had any that ended."""
+        if not self._version or self._refusal:
+            return {}
+        found = _native.torch_collectives()
+        if not found["ended"]:
+            return {}
+        content = {"groups": self._group.groups(), **found}
+        return {rank_collectives.SECTION: rank_collectives.encode(content)}
 
 
 def _version() -> str:

@@ -26,6 +26,7 @@ class DefaultGroup:
         self._class: Any = None
         self._original: Any = None
         self._watched: Any = None
+        self._groups = 0
 
     def start(self) -> None:
         """Watch torch's default group from now on."""
@@ -37,6 +38,7 @@ class DefaultGroup:
         setter = original.fset
 
         def set_group(world: Any, group: Any) -> None:
+            self._count(world)  # before the groups are forgotten
             setter(world, group)
             self._note(group)
 
@@ -56,8 +58,20 @@ class DefaultGroup:
         self._look()
         return self._rank
 
+    def groups(self) -> int:
+        """Return how many process groups the job has made at least, whether this process is in or not."""
+        self._look()
+        return self._groups
+
+    def _count(self, world: Any) -> None:
+        try:
+            self._groups = max(self._groups, len(world.pg_map), int(world.group_count))
+        except Exception:  # noqa: BLE001  no world, or one that counts otherwise
+            return
+
     def _look(self) -> None:
         world = getattr(sys.modules.get(_MODULE), "_world", None)
+        self._count(world)
         self._note(getattr(world, _PROPERTY, None))
 
     def _note(self, group: Any) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from deepcontext.errors import UserError
-from deepcontext.profiler.format import child_ends
+from deepcontext.profiler.format import child_ends, rank_collectives
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.model import compiled_kernels
 from deepcontext.profiler.model.frame_table import FrameTable
@@ -304,7 +304,13 @@ def _sections(parts: Sequence[Part]) -> tuple[dict[str, bytes], list[str]]:
     kept, left_out = {}, []
     for name in names:
         payloads = [part.profile.sections.get(name) for part in parts]
-        if name == compiled_kernels.SECTION:
+        if name == rank_collectives.SECTION:
+            kept[name] = rank_collectives.joined({
+                part.rank: payload
+                for part, payload in zip(parts, payloads, strict=True)
+                if payload is not None
+            })
+        elif name == compiled_kernels.SECTION:
             kept[name] = _kernels([payload for payload in payloads if payload is not None])
         elif all(payload == payloads[0] for payload in payloads) and payloads[0] is not None:
             kept[name] = payloads[0]

@@ -5,5 +5,6 @@ from typing import Final
 SECTION_TITLES: Final = {
     "memory": "memory composition at the peak",
     "jax": "compiled JAX programs",
+    "collectives": "times of single collectives",
     "native_files": "identities of native libraries",
 }

@@ -12,7 +12,7 @@ from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from deepcontext.profiler.model.source import line_text
-from deepcontext.profiler.summaries import collectives, time_between_operators
+from deepcontext.profiler.summaries import collectives, late_ranks, time_between_operators
 from deepcontext.profiler.summaries import counters as counter_summary
 from deepcontext.profiler.summaries import memory as memory_summary
 from deepcontext.profiler.summaries import ranks as rank_summary
@@ -189,11 +189,17 @@ def _ranks(profile: Profile, limit: int) -> dict[str, object] | None:
     return {
         "rows": [_plain(row) for row in rows],
         "collectives": [_plain(row) for row in collectives.by_rank(profile)],
+        "late": _late(profile),
         "uneven_lines": [
             {**_place(profile, line), "by_rank": list(line.by_rank)}
             for line in rank_summary.uneven_lines(profile, limit)
         ],
     }
+
+
+def _late(profile: Profile) -> dict[str, object] | None:
+    found = late_ranks.by_lateness(profile)
+    return None if found is None else _plain(found)
 
 
 def _counter_use(profile: Profile, limit: int) -> dict[str, object] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from deepcontext.profiler.summaries import collectives, joined_ranks
+from deepcontext.profiler.summaries import collectives, joined_ranks, late_ranks
 from deepcontext.profiler.summaries import ranks as rank_summary
 from deepcontext.ui.format import format_ns
 from deepcontext.ui.report.joined_ranks import print_joined_ranks
@@ -30,6 +30,7 @@ def print_ranks(layout: TextLayout, view: View) -> None:
     else:
         _print_side_by_side(layout, view, rows)
         _print_collectives(layout, view)
+        _print_late(layout, view)
     _print_lines(layout, view, rows)
 
 
@@ -63,6 +64,40 @@ def _print_collectives(layout: TextLayout, view: View) -> None:
         [
             (str(row.rank), format_ns(row.total_ns), format_ns(row.waiting_ns or None))
             for row in rows[: view.limit]
+        ],
+    )
+
+
+def _print_late(layout: TextLayout, view: View) -> None:
+    found = late_ranks.by_lateness(view.profile)
+    if found is None:
+        return
+    if found.reason:
+        layout.title("Late ranks", found.reason)
+        return
+    rows = sorted(found.rows, key=lambda row: -row.caused_ns)[: view.limit]
+    of = "all" if found.compared == found.collectives else f"{found.compared:,} of"
+    layout.title(
+        f"Late ranks{part_of(len(rows), len(found.rows))}",
+        f"from {of} {found.collectives:,} collectives; the last to come makes the others wait",
+    )
+    layout.table(
+        (
+            Column("rank"),
+            Column("made others wait"),
+            Column("longest once"),
+            Column("waited"),
+            Column("collectives"),
+        ),
+        [
+            (
+                str(row.rank),
+                format_ns(row.caused_ns or None),
+                format_ns(row.longest_ns or None),
+                format_ns(row.waiting_ns or None),
+                format_ns(row.total_ns or None),
+            )
+            for row in rows
         ],
     )
 
