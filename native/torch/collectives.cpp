@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
+#include <unistd.h>
 
 #include "core/text.h"
 
@@ -48,7 +49,10 @@ bool Collectives::isWork(const char *name) {
 }
 
 void Collectives::clear() {
-  lock_.unlock();
+  if (process_ != getpid()) { // its holder does not exist in a forked child
+    process_ = getpid();
+    lock_.unlock();
+  }
   std::lock_guard<SpinLock> guard(lock_);
   called_ = begun_ = ended_ = unmatched_ = 0;
   row_count_ = level_ = 0;

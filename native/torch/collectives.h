@@ -45,8 +45,7 @@ public:
   /// Whether an asynchronous scope is the work of such a call.
   static bool isWork(const char *name);
 
-  /// Forget everything. No operator is observed meanwhile; a thread that does not exist in a forked
-  /// child may have held the lock.
+  /// Forget everything. One thread.
   void clear();
   void call(uint64_t now);
   /// The call whose work begins.
@@ -61,6 +60,7 @@ private:
   bool isKept(uint32_t number) const;
 
   SpinLock lock_;
+  int process_ = 0; // that cleared the table last
   uint64_t called_ = 0;
   uint64_t begun_ = 0;
   uint64_t ended_ = 0;
