@@ -131,7 +131,7 @@ def _delays(ranks: Sequence[_Rank], numbers: Ints, called: int) -> tuple[RankDel
 
 def _median_of_others(waiting: Ints) -> npt.NDArray[np.float64]:
     """Return how long the ranks but the last waited, shape (collectives,); the last waited least."""
-    return np.median(np.sort(waiting, axis=0)[1:], axis=0)
+    return np.asarray(np.median(np.sort(waiting, axis=0)[1:], axis=0), np.float64)
 
 
 def _increase(
@@ -160,5 +160,5 @@ def _rank(rank: int, content: dict[str, Any]) -> _Rank:
     rows = rows[np.argsort(rows[:, 0], kind="stable")]
     if len(np.unique(rows[:, 0])) < len(rows):
         raise ValueError("a collective occurs twice")
-    numbers = (int(content[name]) for name in ("groups", "called", "unmatched"))
-    return _Rank(rank, *numbers, rows)
+    groups, called, unmatched = (int(content[name]) for name in ("groups", "called", "unmatched"))
+    return _Rank(rank, groups, called, unmatched, rows)
