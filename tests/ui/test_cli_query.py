@@ -17,11 +17,13 @@ import numpy as np
 import polars as pl
 import pytest
 
+from deepcontext.errors import EnvironmentProblem
 from deepcontext.profiler.format.frame import Phase
 from deepcontext.profiler.format.metric import Aggregation
 from deepcontext.profiler.model.merging import merge
 from deepcontext.profiler.model.profile import Profile
 from deepcontext.ui.cli import app
+from deepcontext.ui.sql.database import Database
 from tests.synthetic import random_profile
 
 if TYPE_CHECKING:
@@ -232,6 +234,17 @@ def test_both_outputs_at_once_are_refused(
     words = ["export", "train.dcprof", "--format", "parquet", "--metric", "host_time_ns"]
     assert app.main(words) == 2
     assert "format 'parquet' holds all metrics; leave out --metric" in capsys.readouterr().err
+
+
+def test_rows_beyond_the_memory_are_an_error_and_no_temporary_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with Database() as database:
+        database.run("SET memory_limit = '4MB'")
+        with pytest.raises(EnvironmentProblem, match="the tables do not fit into memory"):
+            database.run("CREATE TABLE t AS SELECT random() AS x FROM range(2000000)")
+        assert not list(tmp_path.iterdir())
 
 
 def _without_duckdb(words: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str]:

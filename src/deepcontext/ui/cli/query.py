@@ -55,14 +55,15 @@ exit codes:
 
 def _run(arguments: argparse.Namespace) -> int:
     from deepcontext.ui.sql.database import Database  # noqa: PLC0415  imports numpy
-    from deepcontext.ui.sql.tables import add  # noqa: PLC0415
+    from deepcontext.ui.sql.tables import Tables  # noqa: PLC0415
 
     if arguments.json and arguments.csv:
         raise UserError("--json and --csv exclude each other; choose one")
     readable = Readable()
     with Database() as database:
-        for number, profile in enumerate(readable.profiles(files_of(arguments.file))):
-            add(database, profile, number=number)
+        tables = Tables(database)
+        for profile in readable.profiles(files_of(arguments.file)):
+            tables.add(profile)
         readable.check()
         names, rows = database.ask(arguments.sql)
     if arguments.json:

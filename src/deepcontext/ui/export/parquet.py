@@ -33,13 +33,14 @@ def of_processes(profiles: Iterable[Profile]) -> bytes:
         EnvironmentProblem: the package duckdb is not installed.
     """
     from deepcontext.ui.sql.database import Database  # noqa: PLC0415  an extra
-    from deepcontext.ui.sql.tables import add  # noqa: PLC0415
+    from deepcontext.ui.sql.tables import Tables  # noqa: PLC0415
 
     with Database() as database:
-        for number, profile in enumerate(profiles):
-            add(database, profile, number=number)
+        tables = Tables(database)
+        for profile in profiles:
+            tables.add(profile)
         return database.parquet(
-            f"SELECT '{_MADE_BY}' AS format, * FROM costs ORDER BY profile, metric, node"  # noqa: S608
+            f"SELECT '{_MADE_BY}' AS format, * FROM costs"  # noqa: S608
         )
 
 

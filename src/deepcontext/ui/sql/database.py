@@ -1,4 +1,4 @@
-"""A database in memory, with the tables that `tables.py` fills.
+"""A database in memory; `tables.py` fills it.
 
 It reads and writes nothing: no files, no network, no extensions, whatever the SQL asks for.
 """
@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from deepcontext.errors import EnvironmentProblem, QueryError
-from deepcontext.ui.sql.tables import SCHEMA
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +18,9 @@ _MISSING: Final = (
     "SQL needs the package duckdb, which is not installed; run "
     "'pip install \"deepcontext-profiler[sql]\"'"
 )
-_NO_EXTENSIONS: Final = (
+# Without a folder for temporary files, rows that do not fit into memory are an error.
+_SETTINGS: Final = (
+    "SET temp_directory = ''",
     "SET autoinstall_known_extensions = false",
     "SET autoload_known_extensions = false",
 )
@@ -38,8 +39,9 @@ class Database:
         except ImportError as error:
             raise EnvironmentProblem(_MISSING) from error
         self._error: type[Exception] = duckdb.Error
+        self._memory_error: type[Exception] = duckdb.OutOfMemoryException
         self._connection: Any = duckdb.connect()
-        for statement in (*_NO_EXTENSIONS, *SCHEMA):
+        for statement in _SETTINGS:
             self._connection.execute(statement)
 
     def __enter__(self) -> Self:
@@ -49,8 +51,15 @@ class Database:
         self._connection.close()
 
     def run(self, sql: str, values: Sequence[object] = ()) -> None:
-        """Run a statement of the profiler's own."""
-        self._connection.execute(sql, list(values))
+        """Run a statement of the profiler's own.
+
+        Raises:
+            EnvironmentProblem: the memory is exhausted.
+        """
+        try:
+            self._connection.execute(sql, list(values))
+        except self._error as error:
+            raise self._exhausted(error) from error
 
     def insert(self, table: str, columns: dict[str, Any]) -> None:
         """Append rows to a table.
@@ -60,7 +69,7 @@ class Database:
             columns: one array for each column, all of one length, in the order of the table.
         """
         self._connection.register("added", columns)
-        self._connection.execute(f"INSERT INTO {table} SELECT * FROM added")  # noqa: S608
+        self.run(f"INSERT INTO {table} SELECT * FROM added")  # noqa: S608
         self._connection.unregister("added")
 
     def parquet(self, sql: str) -> bytes:
@@ -68,10 +77,17 @@ class Database:
         with tempfile.TemporaryDirectory(prefix="deepcontext-") as folder:
             path = Path(folder, "rows.parquet")
             quoted = str(path).replace("'", "''")
-            self._connection.execute(
-                f"COPY ({sql}) TO '{quoted}' (FORMAT parquet, COMPRESSION zstd)"
-            )
+            self.run(f"COPY ({sql}) TO '{quoted}' (FORMAT parquet, COMPRESSION zstd)")
             return path.read_bytes()
+
+    def _exhausted(self, error: Exception) -> Exception:
+        """Return the error for a statement of the profiler's own that failed."""
+        if not isinstance(error, self._memory_error):
+            return error
+        return EnvironmentProblem(
+            f"the tables do not fit into memory ({_one_line(str(error))}); name fewer profiles, or "
+            "write Parquet files with 'deepcontext export' and ask them in DuckDB"
+        )
 
     def ask(self, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
         """Return the names of the columns, and the rows, of what a user asks for.
