@@ -17,7 +17,8 @@ METRIC = "host_time_ns"
 
 def test_the_page_opens_with_the_overview(opened: Opened) -> None:
     opened.go("")
-    opened.page.wait_for_selector("main[aria-label='overview'] .overview-lines code")
+    for part in (".overview-lines code", ".legend-line button", ".overview-pool"):
+        opened.page.wait_for_selector(f"main[aria-label='overview'] {part}")
     text = opened.text("main")
     profile = opened.profile
     total = int(profile.exclusive(METRIC).sum())
