@@ -23,6 +23,7 @@ from deepcontext.analyzers import (
     rank_imbalance,
     recompilation,
     stall_reasons,
+    straggler,
     synchronisation,
     variance,
 )
@@ -65,6 +66,7 @@ ALL: tuple[Analyzer, ...] = (
     memory.ANALYZER,
     jax_fusion.ANALYZER,
     rank_imbalance.ANALYZER,
+    straggler.ANALYZER,
 )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from deepcontext.analyzers import run_analyzers
 from deepcontext.profiler.format import run_directory
 from deepcontext.profiler.model.merging import merge
 from deepcontext.profiler.model.profile import Profile
@@ -17,6 +18,7 @@ from deepcontext.profiler.summaries.late_ranks import LateRanks, by_lateness
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    Record = Callable[[str, int], Profile]
     Run = Callable[[str, int], LateRanks]
 
 torch = pytest.importorskip("torch")
@@ -105,10 +107,10 @@ PROGRAM = """
 
 
 @pytest.fixture
-def run(script: Any) -> Run:
-    """Return a function that runs a case on some ranks, and says who was late."""
+def record(script: Any) -> Record:
+    """Return a function that runs a case on some ranks, and returns the profile of all."""
 
-    def run(case: str, ranks: int) -> LateRanks:
+    def record(case: str, ranks: int) -> Profile:
         script.path.write_text(textwrap.dedent(PROGRAM), encoding="utf-8")
         launcher = ["torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)]
         profile = ["deepcontext", "profile", "-q", script.path.name, case]
@@ -120,7 +122,17 @@ def run(script: Any) -> Run:
             timeout=240,
         )
         files = run_directory.profiles(script.folder / "program.dcrun")
-        found = by_lateness(merge({str(path): Profile.load(path) for path in files}))
+        return merge({str(path): Profile.load(path) for path in files})
+
+    return record
+
+
+@pytest.fixture
+def run(record: Record) -> Run:
+    """Return a function that runs a case on some ranks, and says who was late."""
+
+    def run(case: str, ranks: int) -> LateRanks:
+        found = by_lateness(record(case, ranks))
         assert found is not None
         return found
 
@@ -189,6 +201,47 @@ def test_two_late_ranks_share_what_they_cost(run: Run) -> None:
     assert max(waiting[:2]) < min(waiting[2:])
     caused = caused_ms(found)
     assert sum(caused[:2]) > 4 * sum(caused[2:])
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize(
+    ("case", "rank", "line"),
+    [
+        ("loader", 3, "time.sleep(0.4 if"),
+        ("backward", 1, ""),
+        ("rare", 1, ""),
+        ("rotating", -1, ""),
+    ],
+)
+def test_findings_name_the_late_rank_once(record: Record, case: str, rank: int, line: str) -> None:
+    profile = record(case, 4)
+    found = run_analyzers(profile, only=["straggler", "rank_imbalance"])
+    named = {finding.evidence.get("rank", -1) for finding in found}
+    assert named == {rank}, found
+    by_line = [finding for finding in found if finding.id == "rank_imbalance"]
+    if line:
+        number = 1 + next(n for n, text in enumerate(_lines()) if line in text)
+        assert [finding.title for finding in by_line if f":{number} " in finding.title]
+    assert len(found) == max(1, len(by_line))
+
+
+def _lines() -> list[str]:
+    return textwrap.dedent(PROGRAM).splitlines()
+
+
+@pytest.mark.processes
+def test_without_a_late_rank_none_is_above_an_even_share(record: Record) -> None:
+    """Other programs delay a rank at times, not the same one in each of four runs."""
+    shares = []
+    for _ in range(4):
+        profile = record("none", 4)
+        found = by_lateness(profile)
+        assert found is not None
+        caused = [row.caused_ns for row in found.rows]
+        shares.append((max(caused) - sum(caused) / 4) / (profile.run.wall_ns / 4))
+        if shares[-1] <= 0.05:
+            return
+    raise AssertionError(shares)
 
 
 @pytest.mark.processes
