@@ -28,7 +28,7 @@ $(VENV)/.groups: $(VENV)/.created pyproject.toml
 NATIVE_SOURCES := $(shell find native -name '*.cpp' -o -name '*.h' -o -name CMakeLists.txt) CMakeLists.txt
 
 $(VENV)/.installed: $(VENV)/.groups $(NATIVE_SOURCES) pyproject.toml
-	$(BIN)/python -m pip install -q --no-build-isolation -e .
+	$(BIN)/python -m pip install -q --no-build-isolation -C cmake.define.DEEPCONTEXT_STRICT=ON -e .
 	touch $@
 
 develop: $(VENV)/.installed ## virtual environment with everything, package installed editable
@@ -76,7 +76,7 @@ fmt: $(VENV)/.groups ## format everything
 	$(BIN)/clang-format -i $$(git ls-files 'native/*.cpp' 'native/*.h')
 
 native-test: $(VENV)/.installed ## C++ tests of the native core
-	cmake -S . -B build/native-test -DDEEPCONTEXT_EXTENSION=OFF -DDEEPCONTEXT_TESTS=ON >/dev/null
+	cmake -S . -B build/native-test -DDEEPCONTEXT_EXTENSION=OFF -DDEEPCONTEXT_TESTS=ON -DDEEPCONTEXT_STRICT=ON >/dev/null
 	cmake --build build/native-test -j2 >/dev/null
 	ctest --test-dir build/native-test --output-on-failure
 
