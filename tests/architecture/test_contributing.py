@@ -159,13 +159,13 @@ import sys
 from deepcontext.profiler.model.profile import Profile
 from deepcontext.profiler.summaries.comparison import compare
 from deepcontext.ui.report import report_to_dict
-from deepcontext.ui.web import tables
-from deepcontext.ui.web.open_profiles import OpenProfile, OpenProfiles
+from deepcontext.ui.web.columns import engine_profile
 profile = Profile.load(sys.argv[1])
-page = tables.table(OpenProfiles([OpenProfile.of_memory(profile, "p")]), 0, "thread", "host_time_ns")
+page = engine_profile(profile)
+rows = page.columns["table_thread_example"]
 compared = "threads" in compare(profile, profile).tables
 report = report_to_dict(profile, limit=1)["threads"]
-print([row.name for row in page.rows], compared, report["rows"][0]["inclusive"])
+print([profile.frames[row].name for row in rows.tolist()], compared, report["rows"][0]["inclusive"])
 """
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from flask.testing import FlaskClient
 
 SCRIPT = "</script><script>alert(1)</script><img src=x onerror=alert(1)>"
-PATHS = ("", "static/app.js", "api/about", "api/flame", "api/source?path=x")
+PATHS = ("", "static/app.js", "api/about", "api/columns", "api/text?path=x")
 
 
 @pytest.fixture
@@ -119,7 +119,7 @@ def test_no_source_but_that_of_the_profile_is_read(
 ) -> None:
     (training_folder / "other.py").write_text("secret = 1\n")
     asked = path.format(script=training_folder / "train.py", folder=training_folder)
-    response = client.get("/right-token/api/source", query_string={"path": asked})
+    response = client.get("/right-token/api/text", query_string={"path": asked})
     assert response.status_code == 400
     assert "secret" not in response.get_data(as_text=True)
 
@@ -130,7 +130,7 @@ def test_a_link_in_the_place_of_a_source_file_is_text_or_nothing(
     script = training_folder / "train.py"
     script.unlink()
     script.symlink_to("/dev/zero")
-    answer = client.get("/right-token/api/source", query_string={"path": str(script)}).get_json()
+    answer = client.get("/right-token/api/text", query_string={"path": str(script)}).get_json()
     assert answer["parts"] == []
     assert answer["note"] == "the file is not source text"
 
@@ -164,15 +164,21 @@ def hostile_profile(make_profile: Any) -> Any:
     return make_profile([0, 0, 1], frames, host_time_ns={2: 5}, call_samples_ns={2: [5]})
 
 
-def test_script_in_names_is_sent_as_json_only(make_profile: Any) -> None:
+def test_script_in_names_is_never_sent_as_a_page(make_profile: Any) -> None:
     profiles = OpenProfiles([OpenProfile.of_memory(hostile_profile(make_profile), SCRIPT)])
     client = create_app(profiles, ViewSettings("t")).test_client()
-    for path in ("about", "flame", "table", "files", f"find?text={SCRIPT}"):
+    for path, kind in (
+        ("about", "json"),
+        ("findings", "json"),
+        (f"text?path=/home/me/{SCRIPT}.py", "json"),
+        ("columns", "octet-stream"),
+    ):
         response = client.get(f"/t/api/{path}")
         assert response.status_code == 200
-        assert response.mimetype == "application/json"
+        assert response.mimetype == f"application/{kind}"
         assert response.headers["X-Content-Type-Options"] == "nosniff"
-    refused = client.get("/t/api/flame", query_string={"kind": SCRIPT})
+    refused = client.get("/t/api/section", query_string={"name": SCRIPT})
+    assert refused.status_code == 400
     assert refused.mimetype == "application/json"
 
 
@@ -193,5 +199,5 @@ def test_tokens_differ_and_are_long() -> None:
 
 
 def test_an_overlong_address_is_refused(client: FlaskClient) -> None:
-    response = client.get(f"/right-token/api/flame?text={'x' * 9000}")
+    response = client.get(f"/right-token/api/text?path={'x' * 9000}")
     assert response.status_code == 414

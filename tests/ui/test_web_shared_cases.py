@@ -1,5 +1,4 @@
-"""Texts that must be equal in Python and the page: numbers with units, names of kernels, spelling of
-questions.
+"""Texts that must be equal in Python and the page: numbers with units, names of kernels.
 
 `tests/golden/web/*.json` hold the texts; `web/tests` holds the page to the same files.
 """
@@ -13,7 +12,6 @@ from typing import Any
 import pytest
 
 from deepcontext.ui.format import format_share, format_value, plain_cpp_name
-from deepcontext.ui.web.questions import spelling
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "web"
 
@@ -29,12 +27,6 @@ def test_values_are_written_as_the_page_writes_them(case: dict[str, Any]) -> Non
         assert format_share(case["value"]) == case["text"]
     else:
         assert format_value(case["value"], case["unit"]) == case["text"]
-
-
-@pytest.mark.parametrize("case", _cases("spelling_cases.json"), ids=lambda case: case["text"])
-def test_questions_are_spelled_as_the_page_spells_them(case: dict[str, Any]) -> None:
-    query = {name: value for name, value in case["query"].items() if value}
-    assert spelling(case["what"], query) == case["text"]
 
 
 @pytest.mark.parametrize("case", _cases("name_cases.json"), ids=lambda case: case["plain"])

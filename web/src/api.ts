@@ -1,97 +1,101 @@
-// Where answers come from: the server this page was loaded from, or the file itself.
+// Where answers come from: the engine, which reads columns, and what Python wrote besides columns.
 
 import type {
   AboutAnswer,
-  ErrorAnswer,
-  FilesAnswer,
-  FindAnswer,
   FindingsAnswer,
-  FlameAnswer,
-  NodeAnswer,
   ProfileAnswer,
   SectionAnswer,
+  SourceText,
+} from "./api_types";
+import type {
+  FilesAnswer,
+  FindAnswer,
+  FlameAnswer,
+  NodeAnswer,
   SourceAnswer,
   TableAnswer,
-} from "./api_types";
-import { Container } from "./engine/container";
+} from "./engine/answers";
 import { Engine } from "./engine/engine";
+import { Kept } from "./engine/kept";
+import { Profile } from "./engine/profile";
 import { type Query, spelling } from "./model/question";
+import { fileReader, type Reader, serverReader } from "./reader";
 import { Refusal } from "./refusal";
 
 export { Refusal };
 
-export interface Answers {
-  about: AboutAnswer;
+/** What the engine computes. */
+export interface Computed {
   flame: FlameAnswer;
   node: NodeAnswer;
   find: FindAnswer;
   table: TableAnswer;
   files: FilesAnswer;
   source: SourceAnswer;
+}
+
+/** What Python wrote. */
+export interface Written {
+  about: AboutAnswer;
+  profile: ProfileAnswer;
   findings: FindingsAnswer;
   section: SectionAnswer;
-  profile: ProfileAnswer;
+  text: SourceText;
 }
 
+export type Answers = Computed & Written;
 export type What = keyof Answers;
 
-/** Questions are answered here. */
-export interface Source {
-  ask<W extends What>(what: W, query: Query, signal?: AbortSignal): Promise<Answers[W]>;
-}
+const ANSWERS_KEPT = 64;
+const PROFILES_KEPT = 16;
 
-const KEPT = 64;
+/** Questions are answered here; what was read last is kept. */
+export class Source {
+  private readonly engine = new Engine();
+  private readonly profiles = new Kept<Promise<Profile>>(PROFILES_KEPT);
+  private readonly written = new Kept<Promise<unknown>>(ANSWERS_KEPT);
 
-/** Ask the server that sent the page; answers asked for last are kept. */
-export function serverSource(): Source {
-  const kept = new Map<string, unknown>();
-  return {
-    async ask<W extends What>(what: W, query: Query, signal?: AbortSignal) {
-      const address = spelling(what, query);
-      const known = kept.get(address);
-      if (known !== undefined && what !== "about") return known as Answers[W];
-      const answer = await fetchJson(`api/${address}`, signal);
-      kept.set(address, answer);
-      for (const oldest of kept.keys()) {
-        if (kept.size <= KEPT) break;
-        kept.delete(oldest);
-      }
-      return answer as Answers[W];
-    },
-  };
-}
+  constructor(private readonly reader: Reader) {}
 
-async function fetchJson(address: string, signal?: AbortSignal): Promise<unknown> {
-  let response: Response;
-  try {
-    response = await fetch(address, signal ? { signal } : {});
-  } catch (error) {
-    if (signal?.aborted) throw error;
-    throw new Refusal(
-      "the server does not answer; is 'deepcontext view' still running in its terminal?",
-      0,
+  async ask<W extends What>(what: W, query: Query): Promise<Answers[W]> {
+    return (await (Engine.computes(what)
+      ? this.compute(what, query)
+      : this.read(what, query))) as Answers[W];
+  }
+
+  private async compute(what: keyof Computed, query: Query): Promise<unknown> {
+    const files = query.kind === "difference" ? ["0", "1"] : [query.file || "0"];
+    const profiles = await Promise.all(files.map((file) => this.profile(file)));
+    const named = profiles[0].facts.files[query.path];
+    const text =
+      what === "source" && named
+        ? await this.read("text", { file: query.file, path: query.path })
+        : null;
+    return this.engine.answer(what, query, profiles, text as SourceText | null);
+  }
+
+  private profile(file: string): Promise<Profile> {
+    return once(
+      this.profiles,
+      file,
+      async () => new Profile(await this.reader.columns(file), file),
     );
   }
-  const content: unknown = await response.json();
-  if (!response.ok) throw new Refusal((content as ErrorAnswer).error, response.status);
-  return content;
+
+  private read(what: keyof Written, query: Query): Promise<unknown> {
+    return once(this.written, spelling(what, query), () => this.reader.answer(what, query));
+  }
 }
 
-/** Answer from the columns in the page's file. */
-export function fileSource(engine: Engine): Source {
-  return {
-    async ask(what, query) {
-      return engine.answer(what, query);
-    },
-  };
+/** What failed is asked for again. */
+function once<Value>(kept: Kept<Promise<Value>>, key: string, make: () => Promise<Value>) {
+  const asked = kept.get(key, make);
+  asked.catch(() => kept.drop(key));
+  return asked;
 }
 
-/** Return the source this page was made for. */
-export async function openSource(): Promise<Source> {
-  const embedded = document.getElementById("deepcontext-data");
-  if (!embedded) return serverSource();
-  const packed = Uint8Array.from(atob(embedded.textContent ?? ""), (each) => each.charCodeAt(0));
-  const plain = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
-  const bytes = new Uint8Array(await new Response(plain).arrayBuffer());
-  return fileSource(new Engine(Container.read(bytes)));
+/** Return the source that this page was made for: its own file, or the server that sent it. */
+export function openSource(): Source {
+  const embedded = document.getElementById("deepcontext-data")?.textContent;
+  return new Source(embedded ? fileReader(embedded.split("\n")) : serverReader());
 }

@@ -118,130 +118,6 @@ export interface AboutAnswer {
   jobs: JobAnswer[];
 }
 
-/** The functions of the nodes of one answer; `id` is a frame of the profile, or -1. */
-export interface FunctionColumns {
-  id: number[];
-  name: string[];
-  kind: string[];
-  layer: string[];
-  file: string[];
-  line: number[];
-  library: boolean[];
-}
-
-/** Nodes in depth-first pre-order; columns that are not empty have one entry for each node. `value` is inclusive; `source` is the node of the profile. The columns of single calls are empty where calls are not timed, `before` and `after` where nothing is compared. In a comparison `value` is the inclusive sum of each node's larger side, so that widths add up. */
-export interface NodeColumns {
-  depth: number[];
-  function: number[];
-  value: number[];
-  exclusive: number[];
-  source: number[];
-  phase: string[];
-  calls: number[];
-  mean: number[];
-  deviation: number[];
-  minimum: number[];
-  maximum: number[];
-  before: number[];
-  after: number[];
-}
-
-/** The visible part of a tree. The first `above` nodes are the ancestors of the zoomed node. `left_out` nodes are narrower than half a pixel, or did not fit into the answer; `threshold` is the smallest value shown. */
-export interface FlameAnswer {
-  unit: string;
-  above: number;
-  left_out: number;
-  threshold: number;
-  nodes: NodeColumns;
-  functions: FunctionColumns;
-  total: number;
-  node_count: number;
-  total_before: number;
-  total_after: number;
-}
-
-/** One node whose name matches. */
-export interface FoundNode {
-  source: number;
-  value: number;
-}
-
-/** Nodes whose name or file contains a text; `value` counts nested nodes once. */
-export interface FindAnswer {
-  count: number;
-  value: number;
-  total: number;
-  nodes: FoundNode[];
-}
-
-/** One group of a table; see `summaries.groups.Group`; `id` is a frame that represents it. */
-export interface TableRow {
-  id: number;
-  name: string;
-  layer: string;
-  file: string;
-  line: number;
-  inclusive: number;
-  exclusive: number;
-  phases: number[];
-  contexts: number;
-  calls: Calls | null;
-}
-
-/** A table; `phases` names the columns of each row's `phases`. */
-export interface TableAnswer {
-  unit: string;
-  total: number;
-  row_count: number;
-  match_count: number;
-  phases: string[];
-  rows: TableRow[];
-}
-
-/** The cost of one node under one measure. */
-export interface MeasureValue {
-  measure: Measure;
-  inclusive: number;
-  exclusive: number;
-  total: number;
-}
-
-/** Distribution at one node of a metric that is not a sum; None where not recorded. `largest` is the maximum over the node and its descendants, None unless the metric is a maximum. */
-export interface MetricValue {
-  name: string;
-  label: string;
-  unit: string;
-  description: string;
-  count: number;
-  largest: number | null;
-  mean: number;
-  deviation: number | null;
-  minimum: number | null;
-  maximum: number | null;
-}
-
-/** One frame of a call path. */
-export interface PathStep {
-  source: number;
-  id: number;
-  name: string;
-  layer: string;
-  file: string;
-  line: number;
-}
-
-/** The part of a node that belongs to one line of its function. */
-export interface LineValue {
-  line: number;
-  inclusive: number;
-}
-
-/** The part of a node that belongs to one phase. */
-export interface PhaseValue {
-  phase: string;
-  value: number;
-}
-
 /** A line that a kernel computes; `shown` is the file's path shortened for display. */
 export interface FusedLine {
   file: string;
@@ -257,63 +133,17 @@ export interface FusedKernel {
   complete: boolean;
 }
 
-/** Everything known about one node. */
-export interface NodeAnswer {
-  source: number;
-  id: number;
-  name: string;
-  kind: string;
-  layer: string;
-  file: string;
-  line: number;
-  contexts: number;
-  path: PathStep[];
-  values: MeasureValue[];
-  own: MetricValue[];
-  phases: PhaseValue[];
-  lines: LineValue[];
-  fused: FusedKernel[];
-  calls: Calls | null;
-}
-
-/** A source file named in the profile, and the exclusive cost of its lines. */
-export interface FileRow {
-  file: string;
-  shown: string;
-  library: boolean;
-  exclusive: number;
-}
-
-/** Source files: user files first, the costliest first. */
-export interface FilesAnswer {
-  unit: string;
-  total: number;
-  files: FileRow[];
-}
-
 /** Consecutive lines of a file; `first` is 1-based. */
 export interface TextPart {
   first: number;
   lines: string[];
 }
 
-/** The cost of a line. */
-export interface LineCost {
-  line: number;
-  function: string;
-  inclusive: number;
-  exclusive: number;
-}
-
-/** A source file with the cost of its lines; `note`: why the text is missing or may be wrong. */
-export interface SourceAnswer {
-  file: string;
-  shown: string;
-  unit: string;
-  total: number;
+/** The text of a source file, or the parts of it around lines with a cost. `note`: why the text is missing or may be wrong; `length`: number of lines of the whole text. */
+export interface SourceText {
   note: string;
+  length: number;
   parts: TextPart[];
-  costs: LineCost[];
 }
 
 /** One part of a finding: where, seen, gain, do, misleads when. */

@@ -9,5 +9,5 @@ import { App } from "./views/app";
 const root = document.getElementById("app");
 if (root) {
   render(<App />, root);
-  void openSource().then(open);
+  void open(openSource());
 }

@@ -1,9 +1,9 @@
 // What the page knows and what the user looks at. Views read these signals; `go` changes the place.
 
-import { batch, computed, effect, signal } from "@preact/signals";
 import { Refusal, type Source } from "./api";
 import type { AboutAnswer, ProfileAnswer } from "./api_types";
 import { type Edit, fromHash, type Place, START, toHash, treeQuery } from "./model/address";
+import { batch, computed, effect, signal } from "./signals";
 
 export const source = signal<Source | null>(null);
 export const about = signal<AboutAnswer | null>(null);

@@ -1,6 +1,6 @@
 // Small answers for tests, as the server would give them.
 
-import type { FlameAnswer } from "../src/api_types";
+import type { FlameAnswer } from "../src/engine/answers";
 
 export interface Node {
   depth: number;

@@ -14,9 +14,9 @@ from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.model.compiled_kernels import CompiledKernels
 from deepcontext.profiler.model.source import is_user_file
 from deepcontext.ui.report import render_report, report_to_dict
-from deepcontext.ui.web import node_pane
 from deepcontext.ui.web.open_profiles import OpenProfile, OpenProfiles
-from deepcontext.ui.web.questions import TreeQuestion
+from tests.ui.oracle import node_pane
+from tests.ui.oracle.questions import TreeQuestion
 
 torch = pytest.importorskip("torch")
 nn = torch.nn

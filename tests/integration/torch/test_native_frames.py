@@ -14,8 +14,8 @@ import torch
 from deepcontext import _native
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.views.layers import Layer
-from deepcontext.profiler.views.options import TreeOptions
-from deepcontext.profiler.views.top_down import TopDown
+from tests.ui.oracle.options import TreeOptions
+from tests.ui.oracle.top_down import TopDown
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "fakes"))
 import native_chain

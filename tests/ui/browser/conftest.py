@@ -8,20 +8,19 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-import json
 import os
 import shutil
 import subprocess
 import sys
-import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 import pytest
 
 from deepcontext.profiler.model.profile import Profile
+from deepcontext.ui.web.open_profiles import OpenProfile, OpenProfiles
+from tests.ui.oracle.ask import asked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -65,14 +64,14 @@ class Opened:
         profile: what it shows, read through the Python API.
         address: the address of the page.
         errors: the errors on the page's console.
-        server: the address of a server with the same profiles; the page may be a file.
+        profiles: all profiles of the page, for the oracle of its answers.
     """
 
     page: Page
     profile: Profile
     address: str
     errors: list[str]
-    server: str = ""
+    profiles: OpenProfiles
 
     def go(self, place: str = "view=flame") -> None:
         """Load the page at a place such as ``view=table``."""
@@ -88,8 +87,8 @@ class Opened:
         self.page.wait_for_selector(f".status:has-text('{contains}')", timeout=10_000)
 
     def ask(self, question: str) -> Any:
-        with urllib.request.urlopen(f"{self.server}api/{quote(question, safe='?=&')}") as answer:
-            return json.load(answer)
+        """Return the answer that the page should have."""
+        return asked(self.profiles, question)
 
     def question(self) -> str:
         """Return the question about the tree that is shown, as far as edits decide it."""
@@ -174,10 +173,8 @@ def address(profiles: tuple[Path, Path]) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def open_page(
-    browser: Browser, address: str, profile: Profile, *, server: str = "", **settings: Any
-) -> Iterator[Opened]:
-    """Open a page that can reach only its own server."""
+def open_page(browser: Browser, address: str, *profiles: Any, **settings: Any) -> Iterator[Opened]:
+    """Open a page that can reach only its own server; it shows the first profile."""
     settings = {"viewport": {"width": 1280, "height": 800}, **settings}
     context = browser.new_context(**settings)
     own = address.partition("#")[0].rsplit("/", 2)[0] if address.startswith("http") else "file://"
@@ -201,7 +198,8 @@ def open_page(
         lambda each: errors.append(each.text) if each.type in {"error", "warning"} else None,
     )
     try:
-        yield Opened(page, profile, address, errors, server or address)
+        known = OpenProfiles([OpenProfile.of_memory(each, "profile") for each in profiles if each])
+        yield Opened(page, profiles[0], address, errors, known)
         assert foreign == []
         assert errors == []
     finally:
@@ -227,7 +225,7 @@ def opened(
 ) -> Iterator[Opened]:
     """Open the page of the first profile; the test fails if the console has errors."""
     where = address if request.param == "server" else one_file
-    with open_page(browser, where, Profile.load(profiles[0]), server=address) as each:
+    with open_page(browser, where, *map(Profile.load, profiles)) as each:
         each.go()
         each.page.wait_for_selector("canvas")
         yield each

@@ -110,7 +110,7 @@ def test_script_in_names_and_paths_is_text(
                     opened.page.wait_for_timeout(250)
                     assert opened.page.evaluate("window.pwned") is None
                     assert opened.page.locator("img").count() == 0
-                # The edit names a frame that this profile lacks, so the server refuses it.
+                # The edit names a frame that this profile lacks, so the edit is refused.
                 opened.errors.clear()
 
 
@@ -137,6 +137,14 @@ def test_a_finding_leads_to_its_node(
         opened.go("view=findings")
         opened.page.wait_for_selector("text=One operator dominates")
         assert "fuse it" in opened.text("main")
+        opened.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        opened.page.click("button:has-text('Copy as Markdown')")
+        opened.page.wait_for_selector("button:has-text('Copied')")
+        copied = opened.page.evaluate("navigator.clipboard.readText()")
+        assert copied.startswith(
+            "### One operator dominates\n\n- **severity** warning (`hotspot`)\n"
+        )
+        assert "fuse it" in copied
         opened.page.click("text=Show in the graph")
         opened.page.wait_for_selector(".details h2:has-text('aten::addmm')")
         value = int(profile.inclusive(METRIC)[node])
@@ -155,10 +163,13 @@ def test_a_file_that_changes_is_reported_and_can_be_loaded_again(
         opened.go()
         opened.page.wait_for_selector("canvas")
         longer.save(path)
-        opened.page.keyboard.press("2")
+        opened.page.click("button:has-text('Table')")
+        opened.page.wait_for_selector(".flat tbody tr")  # computed from the columns that are here
+        opened.page.click("button:has-text('Findings')")
         opened.page.wait_for_selector(".banner:has-text('has changed since this page was loaded')")
         opened.errors.clear()  # the browser names the refused request in its console
         opened.page.click("button:has-text('Reload')")
+        opened.page.click("button:has-text('Flame graph')")
         opened.status(format_value(int(longer.exclusive(METRIC).sum()), "ns"))
 
 
@@ -170,7 +181,9 @@ def test_a_server_that_has_ended_is_reported(open_on: OpenOn, profiles: tuple[Pa
         opened = context.__enter__()
         opened.go()
         opened.page.wait_for_selector("canvas")
-    opened.page.keyboard.press("2")
+    opened.page.click("button:has-text('Table')")
+    opened.page.wait_for_selector(".flat tbody tr")  # computed from the columns that are here
+    opened.page.click("button:has-text('Findings')")
     opened.page.wait_for_selector(".banner:has-text('the server does not answer')")
     opened.errors.clear()  # as above
     context.__exit__(None, None, None)

@@ -10,6 +10,7 @@ import pytest
 
 from deepcontext.profiler.format.frame import Frame, FrameKind
 from deepcontext.profiler.model.profile import Profile
+from deepcontext.profiler.summaries.operators import by_operator
 from deepcontext.ui.format import format_ns
 from tests.ui.browser.conftest import serving
 from tests.ui.conftest import gpu_profile
@@ -185,6 +186,21 @@ def test_copying_gives_the_call_path(opened: Opened, how: str) -> None:
     assert lines[0] == "MainThread"
     assert lines[1] == "<module>  examples/torch_mlp.py"
     assert lines[-1] == "aten::addmm"
+
+
+def test_a_table_is_copied_as_markdown(opened: Opened) -> None:
+    opened.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    opened.go("view=table")
+    opened.page.click("button:has-text('Copy as Markdown')")
+    opened.page.wait_for_selector("button:has-text('Copied')")
+    head, line, *rows = opened.page.evaluate("navigator.clipboard.readText()").splitlines()
+    assert head.startswith("| name | total | self ↓ | phases |")
+    assert line == "|" + " --- |" * 7
+    assert len(rows) == opened.page.locator(".flat tbody tr").count()
+    assert all(row.replace("\\|", "").count("|") == 8 for row in rows)
+    largest = by_operator(opened.profile).rows[0]
+    assert format_ns(largest.exclusive) in rows[0]
+    assert "forward" in "".join(rows)
 
 
 def test_marked_text_is_copied_as_it_is(opened: Opened) -> None:

@@ -1,6 +1,6 @@
 // Reduce a tree to its visible part, and return it as columns.
 
-import type { FunctionColumns } from "../api_types";
+import type { FunctionColumns } from "./answers";
 import type { Side } from "./difference";
 import { NO_FRAME } from "./functions";
 import type { TopDown } from "./top_down";

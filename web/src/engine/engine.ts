@@ -1,10 +1,8 @@
-// Answers the page's questions from columns; everything that is not about trees was written by Python.
+// Answers the page's questions about trees, tables and lines, from columns.
 
-import type { Answers, What } from "../api";
-import type { ErrorAnswer } from "../api_types";
+import type { Computed } from "../api";
+import type { SourceText } from "../api_types";
 import type { Query } from "../model/question";
-import { spelling } from "../model/question";
-import type { Container } from "./container";
 import { Difference } from "./difference";
 import { flame, type Trees } from "./flame";
 import { Kept } from "./kept";
@@ -18,76 +16,62 @@ import {
   treeOptions,
   wholeNumber,
 } from "./options";
-import { Profile, type ProfileFacts } from "./profile";
+import type { Profile } from "./profile";
 import { filesAnswer, type LineCosts, lineCosts, sourceAnswer } from "./source";
 import { checkIsTotal, type GroupTable, groupTable, PYTHON_LINES, tableAnswer } from "./tables";
 import { TopDown } from "./top_down";
-
-/** The header of the page's data: facts of each profile, and answers by their spelling. */
-export interface PageHeader {
-  readonly profiles: readonly ProfileFacts[];
-  readonly answers: Readonly<Record<string, unknown>>;
-}
 
 const TREES_KEPT = 12;
 const COMPUTED: readonly string[] = ["flame", "node", "find", "table", "files", "source"];
 
 export class Engine {
-  private readonly profiles: (Profile | null)[];
   private readonly views = new Kept<TopDown>(TREES_KEPT);
   private readonly differences = new Kept<Difference>(2);
   private readonly tables = new Kept<GroupTable>(TREES_KEPT);
   private readonly lines = new Kept<LineCosts>(4);
 
-  constructor(private readonly container: Container<PageHeader>) {
-    this.profiles = container.header.profiles.map(() => null);
+  static computes(what: string): what is keyof Computed {
+    return COMPUTED.includes(what);
   }
 
-  answer<W extends What>(what: W, query: Query): Answers[W] {
-    return (
-      COMPUTED.includes(what) ? this.computed(what, query) : this.recorded(what, query)
-    ) as Answers[W];
-  }
-
-  private recorded(what: What, query: Query): unknown {
-    const answer = this.container.header.answers[spelling(what, query)];
-    if (!answer) refuse("this is not in the file; open the profile itself with 'deepcontext view'");
-    if (isError(answer)) refuse(answer.error);
-    return answer;
-  }
-
-  private computed(what: What, query: Query): unknown {
-    const file = wholeNumber(query, "file", 0);
-    const profile = this.profile(file);
+  /** Answer about the first profile, or about the difference of two; `text` is that of the file asked for. */
+  answer(
+    what: keyof Computed,
+    query: Query,
+    profiles: readonly Profile[],
+    text: SourceText | null,
+  ): Computed[keyof Computed] {
+    const [profile] = profiles;
     const measure = query.metric || DEFAULT_METRIC;
     const unit = unitOf(profile, measure);
     switch (what) {
       case "flame":
-        return flame(this.trees(file, treeOptions(query, profile.facts), measure), query);
+        return flame(this.trees(profiles, treeOptions(query, profile.facts), measure), query);
       case "node": {
-        const view = this.view(file, treeOptions(query, profile.facts));
+        const view = this.view(profile, treeOptions(query, profile.facts));
         return nodeAnswer(view, profile.values(measure), wholeNumber(query, "source", 0));
       }
       case "find": {
-        const view = this.view(file, treeOptions(query, profile.facts));
+        const view = this.view(profile, treeOptions(query, profile.facts));
         return found(view, profile.values(measure), query.text ?? "");
       }
       case "table": {
-        const table = this.table(file, query.by || "operator", measure);
+        const table = this.table(profile, query.by || "operator", measure);
         return tableAnswer(profile, table, unit, query.text ?? "");
       }
       case "files":
-        return filesAnswer(profile, this.lineCosts(file, measure), unit);
-      default:
-        return sourceAnswer(profile, this.lineCosts(file, measure), unit, query.path ?? "");
+        return filesAnswer(profile, this.lineCosts(profile, measure), unit);
+      case "source":
+        return sourceAnswer(profile, this.lineCosts(profile, measure), unit, query.path, text);
     }
   }
 
-  private trees(file: number, options: TreeOptions, measure: string): Trees {
+  private trees(profiles: readonly Profile[], options: TreeOptions, measure: string): Trees {
+    const [profile, after] = profiles;
     return {
-      view: () => this.view(file, options),
-      focused: (edit) => this.view(file, { ...options, edits: [...options.edits, edit] }),
-      difference: () => this.difference(options),
+      view: () => this.view(profile, options),
+      focused: (edit) => this.view(profile, { ...options, edits: [...options.edits, edit] }),
+      difference: () => this.difference(profile, after, options),
       values: (view) => {
         unitOf(view.profile, measure);
         return view.profile.values(measure);
@@ -96,49 +80,33 @@ export class Engine {
     };
   }
 
-  private profile(file: number): Profile {
-    const facts = this.container.header.profiles[file];
-    if (!facts) refuse(`no profile ${file}: ${this.profiles.length} are open, counted from 0`);
-    const known = this.profiles[file] ?? new Profile(facts, this.container, `${file}/`);
-    this.profiles[file] = known;
-    return known;
-  }
-
-  private view(file: number, options: TreeOptions): TopDown {
-    const shape = `${file} ${shapeOf(options)}`;
-    const make = () => TopDown.of(this.profile(file), { ...options, phase: ALL_PHASES });
-    const view = this.views.get(shape, make);
+  private view(profile: Profile, options: TreeOptions): TopDown {
+    const make = () => TopDown.of(profile, { ...options, phase: ALL_PHASES });
+    const view = this.views.get(`${profile.name} ${shapeOf(options)}`, make);
     return options.phase === ALL_PHASES ? view : view.counting(options.phase);
   }
 
-  private difference(options: TreeOptions): Difference {
-    if (this.profiles.length < 2) {
-      refuse("a difference needs two profiles: deepcontext view A.dcprof B.dcprof");
-    }
+  private difference(before: Profile, after: Profile, options: TreeOptions): Difference {
     return this.differences.get(`${shapeOf(options)} ${options.phase}`, () =>
-      Difference.of(this.view(0, options), this.view(1, options)),
+      Difference.of(this.view(before, options), this.view(after, options)),
     );
   }
 
-  private table(file: number, by: string, measure: string): GroupTable {
-    const make = () => groupTable(this.profile(file), by, measure);
-    return this.tables.get(`${file} ${by} ${measure}`, make);
+  private table(profile: Profile, by: string, measure: string): GroupTable {
+    const make = () => groupTable(profile, by, measure);
+    return this.tables.get(`${profile.name} ${by} ${measure}`, make);
   }
 
-  private lineCosts(file: number, measure: string): LineCosts {
-    checkIsTotal(this.profile(file), measure, "lines");
-    return this.lines.get(`${file} ${measure}`, () =>
+  private lineCosts(profile: Profile, measure: string): LineCosts {
+    checkIsTotal(profile, measure, "lines");
+    return this.lines.get(`${profile.name} ${measure}`, () =>
       lineCosts(
-        this.profile(file),
-        this.table(file, "line", measure),
-        this.table(file, PYTHON_LINES, measure),
+        profile,
+        this.table(profile, "line", measure),
+        this.table(profile, PYTHON_LINES, measure),
       ),
     );
   }
-}
-
-function isError(answer: unknown): answer is ErrorAnswer {
-  return typeof answer === "object" && answer !== null && "error" in answer;
 }
 
 function unitOf(profile: Profile, measure: string): string {

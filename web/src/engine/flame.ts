@@ -1,7 +1,7 @@
 // Answers with a tree: top-down, bottom-up, callers and callees of a function, difference.
 
-import type { FlameAnswer, NodeColumns } from "../api_types";
 import type { Query } from "../model/question";
+import type { FlameAnswer, NodeColumns } from "./answers";
 import { bottomUp, type CallerTree, callersOf } from "./bottom_up";
 import { type Cut, cut, functionColumns, idAfter } from "./cut";
 import type { Difference } from "./difference";

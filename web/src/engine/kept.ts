@@ -15,4 +15,8 @@ export class Kept<Value> {
     }
     return value;
   }
+
+  drop(key: string): void {
+    this.values.delete(key);
+  }
 }

@@ -1,15 +1,15 @@
 // Answers about single nodes: the details of a node, and nodes whose name contains a text.
 
+import type { FusedKernel } from "../api_types";
 import type {
   FindAnswer,
-  FusedKernel,
   LineValue,
   MeasureValue,
   MetricValue,
   NodeAnswer,
   PathStep,
   PhaseValue,
-} from "../api_types";
+} from "./answers";
 import { ALL_PHASES } from "./options";
 import type { OtherMetric } from "./profile";
 import { Spreads } from "./spreads";
@@ -137,7 +137,7 @@ function largestAt(view: TopDown, metric: OtherMetric, members: number[]): numbe
   const rows = view.profile.rows(metric.name);
   const values = new Float64Array(tree.length);
   rows?.node.forEach((node, row) => {
-    values[node] = rows.total[row];
+    values[node] = (rows.maximum ?? rows.total)[row];
   });
   const inclusive = tree.inclusiveMaximum(values);
   return members.reduce((largest, node) => Math.max(largest, inclusive[node]), -Infinity);

@@ -1,6 +1,6 @@
 // One profile as columns, and the facts about frames that Python wrote.
 
-import type { FusedKernel, Measure, SourceAnswer } from "../api_types";
+import type { FusedKernel, Measure } from "../api_types";
 import type { Container } from "./container";
 import { type Numbers, Tree } from "./tree";
 
@@ -21,13 +21,10 @@ export interface TableFacts {
   readonly is_line: boolean;
 }
 
-/** Text of a source file: all that does not depend on the measure. */
-export interface SourceText {
+/** A source file that the profile names. */
+export interface NamedFile {
   readonly shown: string;
   readonly library: boolean;
-  readonly note: string;
-  readonly length: number;
-  readonly lines: readonly SourceAnswer["parts"][number][];
 }
 
 export interface ProfileFacts {
@@ -47,7 +44,7 @@ export interface ProfileFacts {
   readonly other: readonly OtherMetric[];
   readonly tables: Readonly<Record<string, TableFacts>>;
   readonly fused: readonly FusedKernel[];
-  readonly files: Readonly<Record<string, SourceText>>;
+  readonly files: Readonly<Record<string, NamedFile>>;
 }
 
 /** The rows of one metric: row i belongs to node `node[i]`. */
@@ -76,24 +73,28 @@ export class Profile {
   readonly frames: Frames;
   private readonly kept = new Map<string, Numbers>();
 
+  readonly facts: ProfileFacts;
+
   constructor(
-    readonly facts: ProfileFacts,
-    private readonly container: Container<unknown>,
-    private readonly prefix: string,
+    private readonly container: Container<{ readonly facts: ProfileFacts }>,
+    /** Tells profiles apart. */
+    readonly name: string,
   ) {
-    this.tree = Tree.fromDepth(this.column("depth"), this.column("frame"));
-    this.phase = this.column("phase");
+    const { facts } = container.header;
+    this.facts = facts;
+    this.tree = Tree.fromDepth(container.array("depth"), container.array("frame"));
+    this.phase = container.array("phase");
     // Loops, because `from` with a function walks an iterator: ten times as long for a million nodes.
     this.shownPhase = new Uint8Array(this.phase.length);
     for (let node = 0; node < this.phase.length; node++) {
       this.shownPhase[node] = facts.shown_phase[this.phase[node]];
     }
     this.frames = {
-      kind: this.column("frame_kind"),
-      name: this.column("frame_name"),
-      file: this.column("frame_file"),
-      line: this.column("frame_line"),
-      user: this.column("frame_user"),
+      kind: container.array("frame_kind"),
+      name: container.array("frame_name"),
+      file: container.array("frame_file"),
+      line: container.array("frame_line"),
+      user: container.array("frame_user"),
     };
   }
 
@@ -114,8 +115,9 @@ export class Profile {
   /** The rows of a metric, null where the profile has none. */
   rows(metric: string): Rows | null {
     const name = (column: string) => `rows_${metric}_${column}`;
-    if (!this.has(name("node"))) return null;
-    const optional = (column: string) => (this.has(name(column)) ? this.held(name(column)) : null);
+    if (!this.container.has(name("node"))) return null;
+    const optional = (column: string) =>
+      this.container.has(name(column)) ? this.held(name(column)) : null;
     return {
       node: this.held(name("node")),
       count: this.held(name("count")),
@@ -138,18 +140,10 @@ export class Profile {
     return { node: this.held("fused_node"), kernel: this.held("fused_kernel") };
   }
 
-  private has(name: string): boolean {
-    return this.container.has(this.prefix + name);
-  }
-
-  private column(name: string): Numbers {
-    return this.container.array(this.prefix + name);
-  }
-
   private held(name: string): Numbers {
     const known = this.kept.get(name);
     if (known) return known;
-    const column = this.column(name);
+    const column = this.container.array(name);
     this.kept.set(name, column);
     return column;
   }

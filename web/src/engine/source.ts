@@ -1,6 +1,7 @@
 // Answers with source text: files that the profile names, and the cost of their lines.
 
-import type { FilesAnswer, LineCost, SourceAnswer } from "../api_types";
+import type { SourceText } from "../api_types";
+import type { FilesAnswer, LineCost, SourceAnswer } from "./answers";
 import { refuse } from "./options";
 import type { Profile } from "./profile";
 import type { GroupTable } from "./tables";
@@ -48,23 +49,23 @@ export function sourceAnswer(
   lines: LineCosts,
   unit: string,
   path: string,
+  text: SourceText | null,
 ): SourceAnswer {
   const costs = [...(lines.ofFile.get(path) ?? [])].sort((a, b) => a.line - b.line);
-  if (!costs.length) {
-    refuse("this profile names no such source file; open a file from the list");
+  if (!costs.length || !text) {
+    return refuse("this profile names no such source file; open a file from the list");
   }
-  const text = profile.facts.files[path];
   const last = costs[costs.length - 1].line;
   const isShorter = text.length > 0 && last > text.length;
   return {
     file: path,
-    shown: text.shown,
+    shown: profile.facts.files[path].shown,
     unit,
     total: lines.total,
     note: isShorter
       ? `the file has ${text.length} lines, the profile names line ${last}`
       : text.note,
-    parts: [...text.lines],
+    parts: text.parts,
     costs,
   };
 }

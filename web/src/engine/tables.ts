@@ -1,6 +1,6 @@
 // Tables of groups: all frames of one operator, module, scope or kernel, or of one source line.
 
-import type { TableAnswer, TableRow } from "../api_types";
+import type { TableAnswer, TableRow } from "./answers";
 import { refuse } from "./options";
 import type { Profile } from "./profile";
 import { Spreads } from "./spreads";

@@ -1,7 +1,7 @@
 // A flame graph as flat columns in depth-first pre-order: drawing and searching walk them without
 // making an object. Positions are parts of the whole width, 0 to 1.
 
-import type { FlameAnswer, FunctionColumns } from "../api_types";
+import type { FlameAnswer, FunctionColumns } from "../engine/answers";
 
 /** Parts of the whole below this are rounding errors of floating point sums. */
 const REST_PART = 1e-9;

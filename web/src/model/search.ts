@@ -1,6 +1,6 @@
 // What a text finds among the nodes that are drawn, for graphs of callers and comparisons.
 
-import type { FunctionColumns } from "../api_types";
+import type { FunctionColumns } from "../engine/answers";
 import type { Layout } from "./layout";
 
 /** Say of each function whether its name or file contains a text, in lower or upper case. */

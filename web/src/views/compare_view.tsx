@@ -1,7 +1,7 @@
 // Two profiles: the difference in one graph, or both beside each other.
 
 import { useMemo, useState } from "preact/hooks";
-import type { FlameAnswer } from "../api_types";
+import type { FlameAnswer } from "../engine/answers";
 import { palette } from "../model/colors";
 import { formatShare, formatValue } from "../model/format";
 import { type Layout, layOut } from "../model/layout";

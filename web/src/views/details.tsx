@@ -1,17 +1,16 @@
 // All that is known of the selected node, and what can be done with it.
 
-import { useEffect, useState } from "preact/hooks";
-import type { FusedKernel, MeasureValue, MetricValue, NodeAnswer } from "../api_types";
+import type { FusedKernel } from "../api_types";
+import type { MeasureValue, MetricValue, NodeAnswer } from "../engine/answers";
 import { treeQuery } from "../model/address";
 import { formatCount, formatShare, formatTime, formatValue } from "../model/format";
 import { type Layout, nodeOfSource, pathTo } from "../model/layout";
 import { addEdit, detailsOpen, go, measure, place, profile, selected, tree } from "../state";
-import { copyPath, useCopiedPath } from "./copy_path";
+import { CopyButton, pathText, useCopiedPath } from "./copy";
 import { NodeTip, nodeName } from "./node_tip";
 import { Dot, shorten, words } from "./parts";
 import { useAnswer } from "./use_answer";
 
-const SAID_MS = 1500;
 const CALLS = "call_duration_ns.count";
 
 interface DetailsProps {
@@ -363,24 +362,6 @@ function Parts(props: {
   );
 }
 
-function CopyButton() {
-  const [copied, setCopied] = useState(false);
-  useEffect(() => {
-    const timer = window.setTimeout(() => setCopied(false), SAID_MS);
-    return () => window.clearTimeout(timer);
-  }, [copied]);
-  return (
-    <button
-      type="button"
-      class="link"
-      title="Copy the path (Ctrl C)"
-      onClick={() => setCopied(copyPath())}
-    >
-      {copied ? "Copied" : "Copy"}
-    </button>
-  );
-}
-
 function CallPath(props: {
   layout: Layout;
   node: number;
@@ -395,7 +376,7 @@ function CallPath(props: {
     <section class="parts">
       <h3 class="path-head">
         {props.backwards ? "Called from" : "Call path"}
-        <CopyButton />
+        <CopyButton title="Copy the path (Ctrl C)" text={() => pathText(layout, props.node)} />
       </h3>
       <ol class="path">
         {path.map((node) => (

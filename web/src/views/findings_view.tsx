@@ -2,6 +2,7 @@
 
 import type { FindingRow } from "../api_types";
 import { profile, showNode, tree } from "../state";
+import { CopyButton, escaped } from "./copy";
 import { Empty, Waiting } from "./parts";
 import { useAnswer } from "./use_answer";
 
@@ -59,7 +60,19 @@ function Card(props: { finding: FindingRow }) {
           </button>
         ))}
         <span class="muted">{finding.id}</span>
+        <CopyButton
+          title="Copy the finding, for an issue or a chat"
+          label="Copy as Markdown"
+          text={() => markdown(finding)}
+        />
       </p>
     </li>
   );
+}
+
+/** As `deepcontext analyze --markdown` writes a finding. */
+function markdown(finding: FindingRow): string {
+  const lines = finding.texts.map((each) => `- **${each.name}** ${escaped(each.text)}\n`);
+  const severity = `- **severity** ${finding.severity} (\`${finding.id}\`)\n`;
+  return `### ${escaped(finding.title)}\n\n${severity}${lines.join("")}`;
 }

@@ -1,7 +1,7 @@
 // The flame graph from the root down, or from the costly functions up; with the details beside it.
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { FlameAnswer } from "../api_types";
+import type { FlameAnswer } from "../engine/answers";
 import { palette } from "../model/colors";
 import { formatCount, formatShare, formatValue } from "../model/format";
 import { graft, type Layout, layOut, nodeOfSource, spanning } from "../model/layout";

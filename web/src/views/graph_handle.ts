@@ -1,7 +1,7 @@
 // The graph that is on screen, for the search box and the keys of the whole page.
 
-import { signal } from "@preact/signals";
 import type { Layout } from "../model/layout";
+import { signal } from "../signals";
 
 export interface GraphHandle {
   readonly layout: Layout;

@@ -1,6 +1,7 @@
 // The first view: what the run was, where its time went, what to change, what it held; each leads on.
 
-import type { PoolAnswer, TableRow } from "../api_types";
+import type { PoolAnswer } from "../api_types";
+import type { TableRow } from "../engine/answers";
 import { palette } from "../model/colors";
 import { formatCount, formatShare, formatTime, formatValue } from "../model/format";
 import { about, dark, go, measure, profile, tree } from "../state";

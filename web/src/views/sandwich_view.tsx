@@ -1,7 +1,7 @@
 // A function with its callers above and its callees below.
 
 import { useMemo, useState } from "preact/hooks";
-import type { FlameAnswer } from "../api_types";
+import type { FlameAnswer } from "../engine/answers";
 import { palette } from "../model/colors";
 import { formatShare, formatValue } from "../model/format";
 import { type Layout, layOut } from "../model/layout";

@@ -1,11 +1,11 @@
 // The search box: marks what matches while one types, and goes from one to the next.
 
-import { signal } from "@preact/signals";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { FindAnswer } from "../api_types";
+import type { FindAnswer } from "../engine/answers";
 import { formatCount, formatShare } from "../model/format";
 import { type Layout, nodeOfSource } from "../model/layout";
 import { found, matching } from "../model/search";
+import { signal } from "../signals";
 import { go, place, selected, tree } from "../state";
 import { graph } from "./graph_handle";
 import { useAnswer } from "./use_answer";

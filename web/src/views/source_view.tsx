@@ -1,7 +1,7 @@
 // Source text with the cost of each line beside it.
 
 import { useEffect, useRef } from "preact/hooks";
-import type { FileRow, FilesAnswer, LineCost, SourceAnswer } from "../api_types";
+import type { FileRow, FilesAnswer, LineCost, SourceAnswer } from "../engine/answers";
 import { formatCount, formatShare, formatValue } from "../model/format";
 import { go, place, tree } from "../state";
 import { Empty, shorten, Waiting } from "./parts";

@@ -1,10 +1,11 @@
 // Flat tables: what Python summed by operator, module, scope, source line or kernel.
 
 import { useMemo } from "preact/hooks";
-import type { TableAnswer, TableRow } from "../api_types";
+import type { TableAnswer, TableRow } from "../engine/answers";
 import { palette } from "../model/colors";
 import { formatCount, formatTime, formatValue } from "../model/format";
 import { dark, go, measure, place, profile, tree } from "../state";
+import { CopyTable } from "./copy";
 import { Dot, Empty, shorten, ValueCell, Waiting, words } from "./parts";
 import { useAnswer } from "./use_answer";
 
@@ -60,6 +61,7 @@ export function TableView() {
           <span title="Layers, phase, library and edits are the graph's: a table counts everything.">
             of the whole program
           </span>
+          <CopyTable />
         </span>
       </div>
       {asked.error ? (

@@ -30,7 +30,7 @@ export function useAnswer<W extends What>(what: W, query: Query | null): Asked<W
     const control = new AbortController();
     running.current = control;
     setState((before) => ({ ...before, waiting: true }));
-    current.ask(what, query, control.signal).then(
+    current.ask(what, query).then(
       (answer) => {
         if (!control.signal.aborted) setState({ answer, error: "", waiting: false, of: key });
       },

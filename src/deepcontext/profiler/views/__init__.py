@@ -1,4 +1,4 @@
-"""Trees for display, made from a profile's tree: frames left out, siblings merged, inverted.
+"""What views can show or leave out: layers of frames, and pivots.
 
-Nothing here formats or draws. Start at `options.py` (what a view can show) and `top_down.py`.
+Nothing here formats or draws. The page's engine (`web/src/engine`) makes the trees.
 """

@@ -1,1 +1,1 @@
-"""The page in a browser: `deepcontext view`. What it shows is computed here; the page draws."""
+"""The page in a browser: `deepcontext view`. It computes what it shows from columns that this part sends."""

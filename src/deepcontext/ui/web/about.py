@@ -12,6 +12,7 @@ from deepcontext.profiler.model.run_info import ALL_RANKS
 from deepcontext.profiler.summaries.memory import memory_use
 from deepcontext.profiler.summaries.phases import PHASES, shown_phase
 from deepcontext.profiler.summaries.steps import step_times
+from deepcontext.profiler.summaries.tables import TABLES
 from deepcontext.profiler.views.layers import OPTIONAL_LAYERS, layer_of_frame
 from deepcontext.profiler.views.pivot import pivots
 from deepcontext.ui.format import format_bytes, format_count, format_ns, format_share
@@ -19,17 +20,18 @@ from deepcontext.ui.labels import figures
 from deepcontext.ui.measures import measures
 from deepcontext.ui.web.answers import (
     AboutAnswer,
+    Calls,
     CollectorAnswer,
     PoolAnswer,
     ProfileAnswer,
     SectionAnswer,
 )
 from deepcontext.ui.web.open_profiles import OpenProfile
-from deepcontext.ui.web.tables import calls_of, tables_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from deepcontext.profiler.model.grouping import Spread
     from deepcontext.profiler.model.profile import Profile
     from deepcontext.profiler.model.run_info import RunInfo
     from deepcontext.ui.web.open_profiles import OpenProfiles
@@ -80,6 +82,13 @@ def section(profiles: OpenProfiles, file: int, name: str) -> SectionAnswer:
         raise QueryError(f"section '{name}' is not JSON: {error}") from error
 
 
+def calls_of(spread: Spread | None) -> Calls | None:
+    """Return the distribution of single calls for an answer."""
+    if spread is None:
+        return None
+    return Calls(spread.count, spread.mean, spread.sd, spread.minimum, spread.maximum)
+
+
 def _profile(opened: OpenProfile) -> ProfileAnswer:
     profile = opened.profile
     layers = np.unique(layer_of_frame(profile.frames.kind))
@@ -101,7 +110,7 @@ def _profile(opened: OpenProfile) -> ProfileAnswer:
         layers=[layer.label for layer in OPTIONAL_LAYERS if layer in layers],
         phases=[phase.label for phase in PHASES if phase in phases],
         pivots=list(pivots(profile)),
-        tables=tables_of(profile),
+        tables=_tables(profile),
         sections=sorted(profile.sections),
         warnings=list(profile.trust.warnings),
         collectors=[
@@ -111,6 +120,17 @@ def _profile(opened: OpenProfile) -> ProfileAnswer:
         counters=dict(profile.trust.counters),
         hook_cost_ns_per_event=profile.trust.hook_cost_ns_per_event,
     )
+
+
+def _tables(profile: Profile) -> list[str]:
+    """Return the names of the tables that have rows."""
+    kinds = set(np.unique(profile.frames.kind).tolist())
+    has_user_lines = bool(profile.frames.is_user_code().any())
+    return [
+        name
+        for name, table in TABLES.items()
+        if table.kind in kinds and (name != "line" or has_user_lines)
+    ]
 
 
 def _memory(profile: Profile) -> list[PoolAnswer]:

@@ -9,25 +9,22 @@ from __future__ import annotations
 import dataclasses
 import gzip
 import hashlib
-import json
 from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException
 
 import deepcontext
 from deepcontext.errors import DeepContextError, UserError
-from deepcontext.profiler.summaries.measures import default_metric
-from deepcontext.ui.measures import measures
 from deepcontext.ui.web.about import about
 from deepcontext.ui.web.answers import ErrorAnswer
-from deepcontext.ui.web.ask import QUESTIONS
+from deepcontext.ui.web.ask import QUESTIONS, file_of
 from deepcontext.ui.web.guard import Guard, protect
+from deepcontext.ui.web.json_text import to_json
 from deepcontext.ui.web.open_profiles import ChangedFileError, GoneFileError
-from deepcontext.ui.web.questions import number
-from deepcontext.ui.web.source_pane import NO_TEXT
+from deepcontext.ui.web.source_text import NO_TEXT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -45,7 +42,7 @@ _STATIC_FILES: Final = {
     "icon.svg": "image/svg+xml",
 }
 # Answers that also depend on the current content of other files.
-_NOT_OF_THE_PROFILE: Final = {"about", "source"}
+_NOT_OF_THE_PROFILE: Final = {"about", "text"}
 _VERSION: Final = deepcontext.__version__
 _LONGEST_ADDRESS: Final = 8_192
 _WORTH_COMPRESSING: Final = 1_400  # one network packet
@@ -79,7 +76,7 @@ def create_app(profiles: OpenProfiles, settings: ViewSettings) -> Flask:
         token = (request.view_args or {}).get("token", request.path.split("/")[1])
         refusal = guard.refusal(request, token)
         if refusal is None and len(request.full_path) > _LONGEST_ADDRESS:
-            refusal = HTTPStatus.REQUEST_URI_TOO_LONG, "the address is too long; undo some edits"
+            refusal = HTTPStatus.REQUEST_URI_TOO_LONG, "the address is too long"
         return None if refusal is None else _error(refusal[1], refusal[0])
 
     app.after_request(protect)
@@ -123,7 +120,11 @@ def _endpoint(profiles: OpenProfiles, name: str, ask: Ask) -> Callable[..., Resp
         tag = None if name in _NOT_OF_THE_PROFILE else _tag(profiles)
         if tag is not None and tag in request.if_none_match:
             return _cached(Response(status=HTTPStatus.NOT_MODIFIED), b"", tag)
-        response = _json(ask(profiles, request.args), HTTPStatus.OK)
+        given = ask(profiles, request.args)
+        if isinstance(given, bytes):
+            response = Response(given, mimetype="application/octet-stream")
+        else:
+            response = _json(given, HTTPStatus.OK)
         return _cached(response, response.get_data(), tag)
 
     return answer
@@ -131,12 +132,9 @@ def _endpoint(profiles: OpenProfiles, name: str, ask: Ask) -> Callable[..., Resp
 
 def _tag(profiles: OpenProfiles) -> str:
     """Return a tag that changes exactly when the answer to this request changes."""
-    # A difference is one of the first two.
-    is_difference = request.args.get("kind") == "difference"
-    files = (0, 1) if is_difference else (number(request.args, "file", 0),)
-    versions = [profiles.get(index).version for index in files if index < len(profiles)]
+    version = profiles.get(file_of(request.args)).version
     encoding = "gzip" if _accepts_gzip() else ""
-    seed = "\n".join([_VERSION, encoding, request.full_path, *versions])
+    seed = f"{_VERSION}\n{encoding}\n{request.full_path}\n{version}"
     return hashlib.sha256(seed.encode()).hexdigest()[:32]
 
 
@@ -145,21 +143,9 @@ def _accepts_gzip() -> bool:
 
 
 def warm_up(profiles: OpenProfiles) -> None:
-    """Compute the answers to a page's first questions, so that they are kept when it asks."""
+    """Make the columns of the profiles that are read, so that they are kept when the page asks."""
     for index in profiles.loaded():
-        metric = default_metric(profiles.get(index).profile)
-        if measures(profiles.get(index).profile):
-            QUESTIONS["flame"](profiles, {"file": str(index), "metric": metric})
-
-
-def to_json(answer: object) -> str:
-    """Return an answer as compact JSON."""
-    # Not `asdict`, because it copies every column number by number.
-    return json.dumps(answer, default=_fields, separators=(",", ":"), allow_nan=False)
-
-
-def _fields(answer: Any) -> dict[str, object]:
-    return {field.name: getattr(answer, field.name) for field in dataclasses.fields(answer)}
+        QUESTIONS["columns"](profiles, {"file": str(index)})
 
 
 def _json(answer: object, status: HTTPStatus) -> Response:

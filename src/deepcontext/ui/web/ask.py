@@ -1,82 +1,77 @@
-"""Every question of a page by its name in the address: one table for server and one-file page."""
+"""Every question that a page asks its server, by the question's name in the address.
+
+The page computes everything about trees, tables and lines from columns (`columns.py`).
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from deepcontext.ui.web import node_pane, source_pane, tables
+from deepcontext.errors import QueryError
 from deepcontext.ui.web.about import one_profile, section
+from deepcontext.ui.web.columns import packed_columns
 from deepcontext.ui.web.findings import findings
-from deepcontext.ui.web.flame import flame
-from deepcontext.ui.web.questions import FlameQuestion, TreeQuestion, number
+from deepcontext.ui.web.source_text import source_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from deepcontext.ui.web.answers import (
-        FilesAnswer,
-        FindAnswer,
         FindingsAnswer,
-        FlameAnswer,
-        NodeAnswer,
         ProfileAnswer,
         SectionAnswer,
-        SourceAnswer,
-        TableAnswer,
+        SourceText,
     )
     from deepcontext.ui.web.open_profiles import OpenProfiles
 
     Query = Mapping[str, str]
 
-
-def _flame(profiles: OpenProfiles, query: Query) -> FlameAnswer:
-    return flame(profiles, FlameQuestion.of_query(query))
-
-
-def _node(profiles: OpenProfiles, query: Query) -> NodeAnswer:
-    return node_pane.node(profiles, TreeQuestion.of_query(query), number(query, "source", 0))
+# A page on this machine waits for the compression, and not for the network.
+_FASTEST: Final = 1
 
 
-def _find(profiles: OpenProfiles, query: Query) -> FindAnswer:
-    return node_pane.find(profiles, TreeQuestion.of_query(query), query.get("text", ""))
+def file_of(query: Query) -> int:
+    """Return the index of the profile that a question is about.
+
+    Raises:
+        QueryError: the text is not a whole number.
+    """
+    text = query.get("file", "")
+    if not text:
+        return 0
+    if not (text.isascii() and text.isdecimal()) or len(text) > 15:  # noqa: PLR2004  fits int64
+        raise QueryError(f"'file' must be a whole number, found '{text[:40]}'")
+    return int(text)
 
 
-def _table(profiles: OpenProfiles, query: Query) -> TableAnswer:
-    tree = TreeQuestion.of_query(query)
-    by, text = query.get("by", "operator"), query.get("text", "")
-    return tables.table(profiles, tree.file, by, tree.metric, text)
-
-
-def _files(profiles: OpenProfiles, query: Query) -> FilesAnswer:
-    tree = TreeQuestion.of_query(query)
-    return source_pane.files(profiles, tree.file, tree.metric)
-
-
-def _source(profiles: OpenProfiles, query: Query) -> SourceAnswer:
-    tree = TreeQuestion.of_query(query)
-    return source_pane.source(profiles, tree.file, query.get("path", ""), tree.metric)
+def _columns(profiles: OpenProfiles, query: Query) -> bytes:
+    opened = profiles.get(file_of(query))
+    return profiles.keep(
+        ("columns", opened.version), lambda: packed_columns(opened.profile, level=_FASTEST)
+    )
 
 
 def _findings(profiles: OpenProfiles, query: Query) -> FindingsAnswer:
-    return findings(profiles, number(query, "file", 0))
+    return findings(profiles, file_of(query))
 
 
 def _profile(profiles: OpenProfiles, query: Query) -> ProfileAnswer:
-    return one_profile(profiles, number(query, "file", 0))
+    return one_profile(profiles, file_of(query))
 
 
 def _section(profiles: OpenProfiles, query: Query) -> SectionAnswer:
-    return section(profiles, number(query, "file", 0), query.get("name", ""))
+    return section(profiles, file_of(query), query.get("name", ""))
+
+
+def _text(profiles: OpenProfiles, query: Query) -> SourceText:
+    profile = profiles.get(file_of(query)).profile
+    return source_text(profile, query.get("path", ""), with_text=profiles.source_text)
 
 
 QUESTIONS: Final[dict[str, Callable[[OpenProfiles, Query], object]]] = {
-    "flame": _flame,
-    "node": _node,
-    "find": _find,
-    "table": _table,
-    "files": _files,
-    "source": _source,
+    "columns": _columns,
     "findings": _findings,
-    "section": _section,
     "profile": _profile,
+    "section": _section,
+    "text": _text,
 }

@@ -6,6 +6,7 @@ row of a table a frame belongs to, under which phase a node counts. The engine o
 
 from __future__ import annotations
 
+import gzip
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,22 +14,29 @@ import numpy as np
 
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.metric import CALL_DURATION_NS, Aggregation
+from deepcontext.profiler.model.source import is_user_file
 from deepcontext.profiler.summaries.compiled_kernels import kernels_of_nodes
 from deepcontext.profiler.summaries.lines import by_python_line
 from deepcontext.profiler.summaries.phases import PHASES, SHOWN_PHASE
 from deepcontext.profiler.summaries.tables import TABLES
 from deepcontext.profiler.views.layers import LAYER_OF_KIND, OPTIONAL_LAYERS, Layer
 from deepcontext.profiler.views.pivot import DIMENSIONS, pivots
+from deepcontext.ui.format import shorten_path
 from deepcontext.ui.labels import metric_label
 from deepcontext.ui.measures import measures, metric_of, values_of
-from deepcontext.ui.web.node_pane import fused_kernel
-from deepcontext.ui.web.source_pane import source_texts
+from deepcontext.ui.web.answers import FusedKernel, FusedLine
+from deepcontext.ui.web.container import pack
+from deepcontext.ui.web.json_text import to_json
+from deepcontext.ui.web.source_text import named_lines
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import numpy.typing as npt
 
     from deepcontext.profiler.model.metric_rows import MetricRows
     from deepcontext.profiler.model.profile import Profile
+    from deepcontext.profiler.summaries.compiled_kernels import CompiledKernel
     from deepcontext.profiler.summaries.groups import Grouping
 
     Columns = dict[str, npt.NDArray[Any]]
@@ -47,13 +55,23 @@ class EngineProfile:
     columns: Columns
 
 
-def engine_profile(profile: Profile, *, source_text: bool) -> EngineProfile:
-    """Return a profile as columns.
+def packed_columns(
+    profile: Profile, more: Mapping[str, object] | None = None, *, level: int
+) -> bytes:
+    """Return a profile as the page reads it: a compressed container (`container.py`).
 
     Args:
         profile: the profile.
-        source_text: whether source files named in the profile are read.
+        more: what the header holds besides the facts; `Header` in `web/src/reader.ts`.
+        level: level of compression.
     """
+    engine = engine_profile(profile)
+    header = to_json({"facts": engine.facts, **(more or {})})
+    return gzip.compress(pack(header, engine.columns), level, mtime=0)
+
+
+def engine_profile(profile: Profile) -> EngineProfile:
+    """Return a profile as columns."""
     groupings = {name: table.make for name, table in TABLES.items()}
     groupings["python_line"] = by_python_line
     columns = _tree(profile)
@@ -82,9 +100,29 @@ def engine_profile(profile: Profile, *, source_text: bool) -> EngineProfile:
         "other": [_other(rows) for rows in others],
         "tables": {name: _table(grouping) for name, grouping in groupings.items()},
         "fused": [fused_kernel(profile, kernel) for kernel in kernels],
-        "files": source_texts(profile, with_text=source_text),
+        "files": _files(profile),
     }
     return EngineProfile(facts, columns)
+
+
+def fused_kernel(profile: Profile, kernel: CompiledKernel) -> FusedKernel:
+    """Return what torch.compile fused into a kernel, for an answer."""
+    return FusedKernel(
+        name=kernel.name,
+        operators=list(kernel.operators),
+        lines=[
+            FusedLine(frame.file, shorten_path(frame.file, profile.run.cwd), frame.line)
+            for frame in kernel.lines
+        ],
+        complete=kernel.is_complete,
+    )
+
+
+def _files(profile: Profile) -> dict[str, object]:
+    return {
+        path: {"shown": shorten_path(path, profile.run.cwd), "library": not is_user_file(path)}
+        for path in named_lines(profile)
+    }
 
 
 def _tree(profile: Profile) -> Columns:

@@ -1,7 +1,7 @@
 """Write the page as one HTML file that needs neither server nor network.
 
-The file holds the page's script, its style and the profiles as columns (`columns.py`). The script
-computes the answers to all questions about trees, tables and lines (`web/src/engine`).
+The file holds the page's script, its style, and what the script would ask a server for: the profiles as
+columns (`columns.py`), findings, sections and source text.
 """
 
 from __future__ import annotations
@@ -10,32 +10,31 @@ import base64
 import gzip
 import hashlib
 import html
-import json
-import zlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 from deepcontext.errors import DeepContextError
 from deepcontext.profiler.format.writing import FileKind
-from deepcontext.ui.web.about import about
+from deepcontext.ui.web.about import about, section
 from deepcontext.ui.web.answers import ErrorAnswer
-from deepcontext.ui.web.app import STATIC, to_json
-from deepcontext.ui.web.ask import QUESTIONS
-from deepcontext.ui.web.columns import engine_profile
-from deepcontext.ui.web.container import pack
+from deepcontext.ui.web.app import STATIC
+from deepcontext.ui.web.columns import packed_columns
+from deepcontext.ui.web.findings import findings
 from deepcontext.ui.web.fitting import fitting
-from deepcontext.ui.web.questions import spelling
-from deepcontext.ui.web.source_pane import NO_TEXT
+from deepcontext.ui.web.json_text import to_json
+from deepcontext.ui.web.source_text import NO_TEXT, source_texts
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
+    from collections.abc import Callable
 
-    from deepcontext.profiler.model.profile import Profile
     from deepcontext.ui.web.open_profiles import OpenProfiles
 
 _GENERATOR: Final = '<meta name="generator" content="deepcontext">'
 # The head of the template is shorter than this.
 _HEAD_BYTES: Final = 1000
+_QUICK: Final = 6
+_SMALLEST: Final = 9
 KIND: Final = FileKind("a page of deepcontext", lambda head, _: _is_page(head))
 
 
@@ -59,48 +58,46 @@ class Page:
 
 def make_page(profiles: OpenProfiles) -> Page:
     """Return the page for some profiles."""
-    shown, left_out = fitting(profiles, _packed_size)
+    shown, left_out = fitting(profiles, _size)
     notices = (*(() if profiles.source_text else (NO_TEXT,)), *left_out)
-    packed = gzip.compress(page_data(shown, notices), compresslevel=9, mtime=0)
-    return Page(_fill(base64.b64encode(packed).decode()), notices)
+    return Page(_fill("\n".join(page_data(shown, notices))), notices)
 
 
-def _packed_size(profiles: OpenProfiles) -> int:
+def _size(profiles: OpenProfiles) -> int:
     """Return about how many bytes some profiles take in a page."""
-    return len(zlib.compress(page_data(profiles))) * 4 // 3
+    each = (len(_container(profiles, index, level=_QUICK)) for index in range(len(profiles)))
+    return sum(each) * 4 // 3  # base64
 
 
-def page_data(profiles: OpenProfiles, notices: tuple[str, ...] = ()) -> bytes:
-    """Return what the page's engine reads: columns of all profiles, and answers written here."""
-    columns: dict[str, npt.NDArray[Any]] = {}
-    facts = []
-    answers = {"about": to_json(about(profiles, notices))}
-    for index in range(len(profiles)):
-        profile = profiles.get(index).profile
-        engine = engine_profile(profile, source_text=profiles.source_text)
-        facts.append(engine.facts)
-        columns.update({f"{index}/{name}": column for name, column in engine.columns.items()})
-        answers.update(_recorded(profiles, index, profile))
-    # Joined from texts that are JSON already, so that memory holds each large answer once.
-    body = ",".join(f"{json.dumps(key)}:{text}" for key, text in answers.items())
-    return pack(f'{{"profiles":{to_json(facts)},"answers":{{{body}}}}}', columns)
-
-
-def _recorded(profiles: OpenProfiles, index: int, profile: Profile) -> dict[str, str]:
-    """Return the answers that do not come from columns: findings and sections."""
-    file = {"file": str(index)} if index else {}
-    wanted = [
-        ("findings", file),
-        *(("section", {**file, "name": name}) for name in profile.sections),
+def page_data(profiles: OpenProfiles, notices: tuple[str, ...] = ()) -> list[str]:
+    """Return what the page reads, in base64: the answer to `about`, then a container a profile."""
+    first = gzip.compress(to_json(about(profiles, notices)).encode(), mtime=0)
+    parts = [
+        first,
+        *(_container(profiles, index, level=_SMALLEST) for index in range(len(profiles))),
     ]
-    answers = {}
-    for what, query in wanted:
-        try:
-            answers[spelling(what, query)] = to_json(QUESTIONS[what](profiles, query))
-        except DeepContextError as error:
-            # The page says why, where the server would.
-            answers[spelling(what, query)] = to_json(ErrorAnswer(str(error)))
-    return answers
+    return [base64.b64encode(part).decode() for part in parts]
+
+
+def _container(profiles: OpenProfiles, index: int, *, level: int) -> bytes:
+    """Return columns, and the answers that a page would ask its server for."""
+    profile = profiles.get(index).profile
+    more = {
+        "findings": _answer(lambda: findings(profiles, index)),
+        "section": {
+            name: _answer(partial(section, profiles, index, name)) for name in profile.sections
+        },
+        "text": source_texts(profile, with_text=profiles.source_text),
+    }
+    return packed_columns(profile, more, level=level)
+
+
+def _answer(ask: Callable[[], object]) -> object:
+    try:
+        return ask()
+    except DeepContextError as error:
+        # The page says why, where the server would.
+        return ErrorAnswer(str(error))
 
 
 def _fill(packed: str) -> str:

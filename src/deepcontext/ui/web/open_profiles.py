@@ -1,4 +1,4 @@
-"""The profiles that a page shows, read at once or on demand, and a cache of the trees made from them.
+"""The profiles that a page shows, read at once or on demand, and a cache of what was made from them.
 
 Invariant: an answer describes the version of the file that the page loaded; after the file changed
 or disappeared, the answer is an error.
@@ -15,17 +15,14 @@ from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from deepcontext.errors import DeepContextError, QueryError
 from deepcontext.profiler.model.profile import Profile
-from deepcontext.profiler.views.difference import Difference
-from deepcontext.profiler.views.top_down import TopDown
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Hashable, Sequence
 
-    from deepcontext.profiler.views.options import TreeOptions
     from deepcontext.ui.web.answers import JobAnswer
 
-_TREES_KEPT: Final = 12
+_ANSWERS_KEPT: Final = 12
 _MADE_KEPT: Final = 16
 Kept = TypeVar("Kept")
 
@@ -182,27 +179,6 @@ class OpenProfiles:
                 self._made.popitem(last=False)
             return self._made[index]
 
-    def tree(self, index: int, options: TreeOptions) -> TopDown:
-        """Return a tree of a profile; the last trees are kept."""
-        opened = self.get(index)
-        shape = options.shape()
-        view = self.keep(("tree", opened.version, shape), lambda: TopDown(opened.profile, shape))
-        if options.phase is None:
-            return view
-        return self.keep(("tree", opened.version, options), lambda: view.counting(options.phase))
-
-    def difference(self, options: TreeOptions) -> Difference:
-        """Return the merged trees of the first two profiles.
-
-        Raises:
-            QueryError: only one profile is open.
-        """
-        if len(self._profiles) < 2:  # noqa: PLR2004  a difference has two sides
-            raise QueryError("a difference needs two profiles: deepcontext view A.dcprof B.dcprof")
-        before, after = self.tree(0, options), self.tree(1, options)
-        key = ("difference", self.get(0).version, self.get(1).version, options)
-        return self.keep(key, lambda: Difference(before, after))
-
     def keep(self, key: Hashable, make: Callable[[], Kept]) -> Kept:
         """Return the value kept under a key, making it if it is missing."""
         with self._lock:
@@ -211,7 +187,7 @@ class OpenProfiles:
                 return cast("Kept", self._kept[key])
             made = make()
             self._kept[key] = made
-            while len(self._kept) > _TREES_KEPT:
+            while len(self._kept) > _ANSWERS_KEPT:
                 self._kept.popitem(last=False)
             return made
 

@@ -11,26 +11,15 @@ from deepcontext.profiler.summaries.phases import PHASES
 from deepcontext.profiler.summaries.tables import TABLES
 from deepcontext.profiler.views.layers import LAYER_OF_KIND
 from deepcontext.ui.measures import measure_named, metric_of
-from deepcontext.ui.web.answers import Calls, TableAnswer, TableRow
+from deepcontext.ui.web.about import calls_of
+from tests.ui.oracle.answers import TableAnswer, TableRow
 
 if TYPE_CHECKING:
-    from deepcontext.profiler.model.grouping import Spread
     from deepcontext.profiler.model.profile import Profile
     from deepcontext.profiler.summaries.groups import Group, GroupTable
     from deepcontext.ui.web.open_profiles import OpenProfile, OpenProfiles
 
 MOST_ROWS: Final = 500
-
-
-def tables_of(profile: Profile) -> list[str]:
-    """Return the names of the tables that have rows."""
-    kinds = set(np.unique(profile.frames.kind).tolist())
-    has_user_lines = bool(profile.frames.is_user_code().any())
-    return [
-        name
-        for name, table in TABLES.items()
-        if table.kind in kinds and (name != "line" or has_user_lines)
-    ]
 
 
 def table(profiles: OpenProfiles, file: int, by: str, metric: str, text: str = "") -> TableAnswer:
@@ -80,13 +69,6 @@ def group_table(profiles: OpenProfiles, opened: OpenProfile, by: str, metric: st
         raise QueryError(f"tables show totals of metrics, not '{metric}'; choose another measure")
     make = TABLES[by].make
     return profiles.keep(("table", opened.version, by, name), lambda: make(opened.profile, name, 0))
-
-
-def calls_of(spread: Spread | None) -> Calls | None:
-    """Return the distribution of single calls for an answer."""
-    if spread is None:
-        return None
-    return Calls(spread.count, spread.mean, spread.sd, spread.minimum, spread.maximum)
 
 
 def _row(group: Group, ids: dict[tuple[str, str, int], int], layer: str) -> TableRow:

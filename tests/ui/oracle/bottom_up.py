@@ -16,7 +16,7 @@ from deepcontext.profiler.model.grouping import NO_GROUP, sums, topmost
 from deepcontext.profiler.model.tree import Tree
 
 if TYPE_CHECKING:
-    from deepcontext.profiler.views.merge import Ints
+    from tests.ui.oracle.merge import Ints
 
 
 @dataclass(frozen=True, slots=True, eq=False)

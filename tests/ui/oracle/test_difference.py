@@ -6,10 +6,10 @@ from typing import Any
 
 from deepcontext.profiler.format.frame import Frame, FrameKind
 from deepcontext.profiler.model.run_info import RunInfo
-from deepcontext.profiler.views.difference import Difference
-from deepcontext.profiler.views.options import TreeOptions
-from deepcontext.profiler.views.top_down import TopDown
 from tests.synthetic import random_profile
+from tests.ui.oracle.difference import Difference
+from tests.ui.oracle.options import TreeOptions
+from tests.ui.oracle.top_down import TopDown
 
 METRIC = "host_time_ns"
 

@@ -20,10 +20,10 @@ from deepcontext.errors import QueryError
 from deepcontext.profiler.format.metric import CALL_DURATION_NS
 from deepcontext.profiler.model.grouping import NO_GROUP, Spreads, sums
 from deepcontext.profiler.summaries.phases import shown_phase
-from deepcontext.profiler.views.functions import FunctionTable
 from deepcontext.profiler.views.layers import Layer
-from deepcontext.profiler.views.merge import Merged, merge
-from deepcontext.profiler.views.pivot import labels
+from tests.ui.oracle.functions import FunctionTable
+from tests.ui.oracle.labels import labels
+from tests.ui.oracle.merge import Merged, merge
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from deepcontext.profiler.format.frame import Phase
     from deepcontext.profiler.model.profile import Profile
     from deepcontext.profiler.model.tree import Tree
-    from deepcontext.profiler.views.options import Edit, TreeOptions
-    from deepcontext.profiler.views.pivot import Labels
+    from tests.ui.oracle.labels import Labels
+    from tests.ui.oracle.options import Edit, TreeOptions
 
     Ints = npt.NDArray[np.int64]
     Mask = npt.NDArray[np.bool_]

@@ -1,19 +1,15 @@
-"""The page's questions, read from the query part of an address, and spelled as one.
-
-Invariant: each question has exactly one spelling (`web/src/model/question.ts`).
-"""
+"""The page's questions, read from the query part of an address."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, get_args
-from urllib.parse import quote
 
 from deepcontext.errors import QueryError
 from deepcontext.profiler.format.frame import Phase
 from deepcontext.profiler.format.metric import HOST_TIME_NS
 from deepcontext.profiler.views.layers import OPTIONAL_LAYERS, Layer
-from deepcontext.profiler.views.options import Edit, TreeOptions
+from tests.ui.oracle.options import Edit, TreeOptions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -110,12 +106,6 @@ class FlameQuestion:
         )
 
 
-def spelling(what: str, query: Mapping[str, str]) -> str:
-    """Return the one spelling of a question: ``flame?kind=bottom_up&phase=backward``."""
-    text = "&".join(f"{name}={quote(query[name], safe='')}" for name in sorted(query))
-    return f"{what}?{text}" if text else what
-
-
 def number(query: Mapping[str, str], name: str, default: int) -> int:
     """Return a whole number of at least 0 (or the default).
 
@@ -125,7 +115,7 @@ def number(query: Mapping[str, str], name: str, default: int) -> int:
     text = query.get(name, "")
     if not text:
         return default
-    if not (text.isascii() and text.isdecimal()) or len(text) > 15:  # noqa: PLR2004  fits int64
+    if not (text.isascii() and text.isdecimal()) or len(text) > 15:
         raise QueryError(f"'{name}' must be a whole number, found '{text[:40]}'")
     return int(text)
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from deepcontext.profiler.format.frame import Frame, FrameKind
-from deepcontext.profiler.views.bottom_up import bottom_up, callers_of
-from deepcontext.profiler.views.options import TreeOptions
-from deepcontext.profiler.views.top_down import TopDown
 from tests.synthetic import random_profile
+from tests.ui.oracle.bottom_up import bottom_up, callers_of
+from tests.ui.oracle.options import TreeOptions
+from tests.ui.oracle.top_down import TopDown
 
 if TYPE_CHECKING:
-    from deepcontext.profiler.views.bottom_up import CallerTree
+    from tests.ui.oracle.bottom_up import CallerTree
 
 METRIC = "host_time_ns"
 

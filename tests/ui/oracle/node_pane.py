@@ -12,14 +12,13 @@ from deepcontext.profiler.model.grouping import NO_GROUP, Spreads, sums
 from deepcontext.profiler.summaries.compiled_kernels import fused_at
 from deepcontext.profiler.summaries.phases import PHASES
 from deepcontext.profiler.views.layers import Layer
-from deepcontext.ui.format import shorten_path
 from deepcontext.ui.labels import metric_label
 from deepcontext.ui.measures import measures, values_of
-from deepcontext.ui.web.answers import (
+from deepcontext.ui.web.about import calls_of
+from deepcontext.ui.web.columns import fused_kernel
+from tests.ui.oracle.answers import (
     FindAnswer,
     FoundNode,
-    FusedKernel,
-    FusedLine,
     LineValue,
     MeasureValue,
     MetricValue,
@@ -27,16 +26,16 @@ from deepcontext.ui.web.answers import (
     PathStep,
     PhaseValue,
 )
-from deepcontext.ui.web.tables import calls_of
+from tests.ui.oracle.trees import tree_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from deepcontext.profiler.model.profile_model import ProfileModel as Profile
-    from deepcontext.profiler.summaries.compiled_kernels import CompiledKernel
-    from deepcontext.profiler.views.top_down import TopDown
+    from deepcontext.profiler.model.profile import Profile
+    from deepcontext.ui.web.answers import FusedKernel
     from deepcontext.ui.web.open_profiles import OpenProfiles
-    from deepcontext.ui.web.questions import TreeQuestion
+    from tests.ui.oracle.questions import TreeQuestion
+    from tests.ui.oracle.top_down import TopDown
 
     Ints = npt.NDArray[np.int64]
 
@@ -51,7 +50,7 @@ def node(profiles: OpenProfiles, question: TreeQuestion, source: int) -> NodeAns
     Raises:
         QueryError: the node does not exist, or is not shown.
     """
-    view = profiles.tree(question.file, question.options)
+    view = tree_of(profiles, question.file, question.options)
     index = view.node_of(source)
     step = _step(view, index)
     frame = view.functions.frame(int(view.tree.frame[index]))
@@ -77,7 +76,7 @@ def node(profiles: OpenProfiles, question: TreeQuestion, source: int) -> NodeAns
 
 def find(profiles: OpenProfiles, question: TreeQuestion, text: str) -> FindAnswer:
     """Return the nodes whose name or file contains a text, ignoring case."""
-    view = profiles.tree(question.file, question.options)
+    view = tree_of(profiles, question.file, question.options)
     exclusive = view.exclusive(values_of(view.profile, question.metric))
     inclusive = view.tree.inclusive(exclusive)
     found = _matching(view, text)[view.tree.frame] & (inclusive > 0)
@@ -190,19 +189,6 @@ def _fused(profile: Profile, members: Ints) -> list[FusedKernel]:
     """Return what torch.compile fused into the kernels that a node represents."""
     kernels = fused_at(profile, members.tolist())[:_MOST_KERNELS]
     return [fused_kernel(profile, kernel) for kernel in kernels]
-
-
-def fused_kernel(profile: Profile, kernel: CompiledKernel) -> FusedKernel:
-    """Return what torch.compile fused into a kernel, for an answer."""
-    return FusedKernel(
-        name=kernel.name,
-        operators=list(kernel.operators),
-        lines=[
-            FusedLine(frame.file, shorten_path(frame.file, profile.run.cwd), frame.line)
-            for frame in kernel.lines
-        ],
-        complete=kernel.is_complete,
-    )
 
 
 def _lines(view: TopDown, members: Ints, metric: str) -> list[LineValue]:

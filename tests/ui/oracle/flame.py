@@ -9,22 +9,23 @@ import numpy as np
 
 from deepcontext.errors import QueryError
 from deepcontext.profiler.format.frame import Phase
-from deepcontext.profiler.views.bottom_up import bottom_up, callers_of, outermost
-from deepcontext.profiler.views.options import Edit
-from deepcontext.profiler.views.top_down import OUTSIDE
 from deepcontext.ui.measures import measure_named, values_of
-from deepcontext.ui.web.answers import FlameAnswer, NodeColumns
-from deepcontext.ui.web.cut import Cut, cut, difference_columns, function_columns
+from tests.ui.oracle.answers import FlameAnswer, NodeColumns
+from tests.ui.oracle.bottom_up import bottom_up, callers_of, outermost
+from tests.ui.oracle.cut import Cut, cut, difference_columns, function_columns
+from tests.ui.oracle.options import Edit
+from tests.ui.oracle.top_down import OUTSIDE
+from tests.ui.oracle.trees import difference_of, tree_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from deepcontext.profiler.model.grouping import Spreads
     from deepcontext.profiler.model.tree import Tree
-    from deepcontext.profiler.views.bottom_up import CallerTree
-    from deepcontext.profiler.views.top_down import TopDown
     from deepcontext.ui.web.open_profiles import OpenProfiles
-    from deepcontext.ui.web.questions import FlameQuestion
+    from tests.ui.oracle.bottom_up import CallerTree
+    from tests.ui.oracle.questions import FlameQuestion
+    from tests.ui.oracle.top_down import TopDown
 
     Ints = npt.NDArray[np.int64]
 
@@ -42,7 +43,7 @@ def flame(profiles: OpenProfiles, question: FlameQuestion) -> FlameAnswer:
     """
     match question.kind:
         case "top_down":
-            view = profiles.tree(question.tree.file, question.tree.options)
+            view = tree_of(profiles, question.tree.file, question.tree.options)
             root = 0 if question.root == _ALL else view.node_of(question.root)
             return _forwards(view, question, root)
         case "bottom_up":
@@ -76,7 +77,7 @@ def _forwards(view: TopDown, question: FlameQuestion, root: int) -> FlameAnswer:
 
 
 def _bottom_up(profiles: OpenProfiles, question: FlameQuestion) -> FlameAnswer:
-    view = profiles.tree(question.tree.file, question.tree.options)
+    view = tree_of(profiles, question.tree.file, question.tree.options)
     exclusive = _exclusive(view, question)
     threshold = _fine_threshold(int(exclusive.sum()), question.px)
     inverted = bottom_up(view.tree, exclusive, threshold)
@@ -84,7 +85,7 @@ def _bottom_up(profiles: OpenProfiles, question: FlameQuestion) -> FlameAnswer:
 
 
 def _callers(profiles: OpenProfiles, question: FlameQuestion) -> FlameAnswer:
-    view = profiles.tree(question.tree.file, question.tree.options)
+    view = tree_of(profiles, question.tree.file, question.tree.options)
     inclusive = view.tree.inclusive(_exclusive(view, question))
     function = _function(view, question.function)
     whole = int(inclusive[outermost(view.tree, function)].sum())
@@ -96,9 +97,9 @@ def _callers(profiles: OpenProfiles, question: FlameQuestion) -> FlameAnswer:
 def _callees(profiles: OpenProfiles, question: FlameQuestion) -> FlameAnswer:
     """Return a function's callees: the tree focused on the function, with the function on top."""
     options = question.tree.options
-    _function(profiles.tree(question.tree.file, options), question.function)
+    _function(tree_of(profiles, question.tree.file, options), question.function)
     focused = replace(options, edits=(*options.edits, Edit("focus", question.function)))
-    view = profiles.tree(question.tree.file, focused)
+    view = tree_of(profiles, question.tree.file, focused)
     return _forwards(view, question, 0)
 
 
@@ -132,7 +133,7 @@ def _backwards(
 
 
 def _difference(profiles: OpenProfiles, question: FlameQuestion) -> FlameAnswer:
-    both = profiles.difference(question.tree.options)
+    both = difference_of(profiles, question.tree.options)
     before, after = both.exclusive(
         values_of(both.before.profile, question.tree.metric),
         values_of(both.after.profile, question.tree.metric),

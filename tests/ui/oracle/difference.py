@@ -13,15 +13,15 @@ import numpy as np
 
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.model.grouping import sums
-from deepcontext.profiler.views.merge import merge
-from deepcontext.profiler.views.top_down import OUTSIDE
+from tests.ui.oracle.merge import merge
+from tests.ui.oracle.top_down import OUTSIDE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from deepcontext.profiler.model.tree import Tree
-    from deepcontext.profiler.views.merge import Ints
-    from deepcontext.profiler.views.top_down import TopDown
+    from tests.ui.oracle.merge import Ints
+    from tests.ui.oracle.top_down import TopDown
 
 
 class Difference:

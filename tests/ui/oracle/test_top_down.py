@@ -12,11 +12,11 @@ from deepcontext.errors import QueryError
 from deepcontext.profiler.format.frame import Frame, FrameKind, Phase
 from deepcontext.profiler.summaries import ranks as rank_summary
 from deepcontext.profiler.views.layers import LAYER_OF_KIND, Layer
-from deepcontext.profiler.views.merge import merge
-from deepcontext.profiler.views.options import Edit, TreeOptions
 from deepcontext.profiler.views.pivot import pivots
-from deepcontext.profiler.views.top_down import TopDown
 from tests.synthetic import random_profile
+from tests.ui.oracle.merge import merge
+from tests.ui.oracle.options import Edit, TreeOptions
+from tests.ui.oracle.top_down import TopDown
 
 if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile

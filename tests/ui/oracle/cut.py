@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from deepcontext.profiler.format.frame import FrameKind
-from deepcontext.profiler.views.functions import NO_FRAME
 from deepcontext.profiler.views.layers import Layer
-from deepcontext.ui.web.answers import FunctionColumns
+from tests.ui.oracle.answers import FunctionColumns
+from tests.ui.oracle.functions import NO_FRAME
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from deepcontext.profiler.model.tree import Tree
-    from deepcontext.profiler.views.difference import Difference
-    from deepcontext.profiler.views.functions import FunctionTable
+    from tests.ui.oracle.difference import Difference
+    from tests.ui.oracle.functions import FunctionTable
 
     Ints = npt.NDArray[np.int64]
 

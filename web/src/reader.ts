@@ -1,0 +1,83 @@
+// Reads what Python wrote: from the server that sent the page, or from the page's own file.
+
+import type { ErrorAnswer } from "./api_types";
+import { Container } from "./engine/container";
+import { Kept } from "./engine/kept";
+import { refuse } from "./engine/options";
+import type { ProfileFacts } from "./engine/profile";
+import { type Query, spelling } from "./model/question";
+import { Refusal } from "./refusal";
+
+/** The header of a profile's columns; in a file it also holds the answers that a server would give. */
+export interface Header extends Readonly<Record<string, unknown>> {
+  readonly facts: ProfileFacts;
+}
+
+const CONTAINERS_KEPT = 4;
+
+export type Columns = Container<Header>;
+
+export interface Reader {
+  answer(what: string, query: Query): Promise<unknown>;
+  columns(file: string): Promise<Columns>;
+}
+
+export function serverReader(): Reader {
+  return {
+    async answer(what, query) {
+      return (await fetched(spelling(what, query))).json();
+    },
+    async columns(file) {
+      const response = await fetched(`columns?file=${file}`);
+      return Container.read(await unpacked(await response.blob()));
+    },
+  };
+}
+
+async function fetched(question: string): Promise<Response> {
+  const response = await fetch(`api/${question}`).catch(() => {
+    throw new Refusal(
+      "the server does not answer; is 'deepcontext view' still running in its terminal?",
+      0,
+    );
+  });
+  if (!response.ok) {
+    throw new Refusal(((await response.json()) as ErrorAnswer).error, response.status);
+  }
+  return response;
+}
+
+/** Read the parts of a page's file: the answer to `about`, then a container for each profile. */
+export function fileReader(parts: readonly string[]): Reader {
+  const part = async (index: number) =>
+    unpacked(new Blob([ofBase64(parts[index] ?? refuse(`this file has no profile ${index - 1}`))]));
+  const kept = new Kept<Promise<Columns>>(CONTAINERS_KEPT);
+  const columns = (file: string) =>
+    kept.get(file, async () => Container.read<Header>(await part(Number(file) + 1)));
+  return {
+    columns,
+    async answer(what, query) {
+      if (what === "about") return JSON.parse(new TextDecoder().decode(await part(0)));
+      const { header } = await columns(query.file || "0");
+      const key = query.name || query.path;
+      const known = header[what] as Record<string, unknown> | undefined;
+      const answer = key ? known?.[key] : known;
+      if (!answer)
+        refuse("this is not in the file; open the profile itself with 'deepcontext view'");
+      const { error } = answer as Partial<ErrorAnswer>;
+      return error ? refuse(error) : answer;
+    },
+  };
+}
+
+function ofBase64(text: string): Uint8Array<ArrayBuffer> {
+  const plain = atob(text);
+  const bytes = new Uint8Array(plain.length);
+  for (let index = 0; index < plain.length; index++) bytes[index] = plain.charCodeAt(index);
+  return bytes;
+}
+
+async function unpacked(packed: Blob): Promise<Uint8Array> {
+  const plain = packed.stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Uint8Array(await new Response(plain).arrayBuffer());
+}

@@ -1,0 +1,105 @@
+// Copying: a call path, a table or a finding as text.
+
+import { useEffect, useState } from "preact/hooks";
+import { type Layout, pathTo } from "../model/layout";
+import { spoken } from "../state";
+import { nodeName } from "./node_tip";
+import { shorten } from "./parts";
+
+const SAID_MS = 1500;
+
+/** Return a call path as text, a frame a line: its name, and its file where it has one. */
+export function pathText(layout: Layout, node: number): string {
+  const lines = pathTo(layout, node)
+    .slice(1)
+    .map((each) => {
+      const file = layout.functions.file[layout.func[each]];
+      return file ? `${nodeName(layout, each)}  ${shorten(file)}` : nodeName(layout, each);
+    });
+  return `${lines.join("\n")}\n`;
+}
+
+/** Put the path of the selected node on the clipboard if the user copies without a selection. */
+export function useCopiedPath(layout: Layout, node: number): void {
+  useEffect(() => {
+    if (node <= 0 || node >= layout.count) return;
+    const onCopy = (event: ClipboardEvent) => {
+      const inField = event.target instanceof HTMLInputElement;
+      if (inField || !document.getSelection()?.isCollapsed) return;
+      event.clipboardData?.setData("text/plain", pathText(layout, node));
+      event.preventDefault();
+      spoken.value = "call path copied";
+    };
+    document.addEventListener("copy", onCopy);
+    return () => document.removeEventListener("copy", onCopy);
+  }, [layout, node]);
+}
+
+/** The old command also works where a page may not use the clipboard. */
+function copy(text: string): boolean {
+  const give = (event: ClipboardEvent) => {
+    event.clipboardData?.setData("text/plain", text);
+    event.preventDefault();
+    event.stopImmediatePropagation();
+  };
+  document.addEventListener("copy", give, { capture: true, once: true });
+  return document.execCommand("copy");
+}
+
+export function CopyButton(props: { title: string; label?: string; text: () => string }) {
+  const [copied, setCopied] = useState(false);
+  useEffect(() => {
+    const timer = window.setTimeout(() => setCopied(false), SAID_MS);
+    return () => window.clearTimeout(timer);
+  }, [copied]);
+  return (
+    <button
+      type="button"
+      class="link copy"
+      title={props.title}
+      onClick={() => setCopied(copy(props.text()))}
+    >
+      {copied ? "Copied" : (props.label ?? "Copy")}
+    </button>
+  );
+}
+
+/** A button for the table that follows it. */
+export function CopyTable() {
+  const text = () => {
+    const table = document.querySelector<HTMLTableElement>("main table");
+    return table ? tableMarkdown(table) : "";
+  };
+  return (
+    <CopyButton
+      title="Copy the table, for an issue or a chat"
+      label="Copy as Markdown"
+      text={text}
+    />
+  );
+}
+
+function tableMarkdown(table: HTMLTableElement): string {
+  const lines = Array.from(table.rows, (row) => Array.from(row.cells, cellText));
+  lines.splice(
+    1,
+    0,
+    lines[0].map(() => "---"),
+  );
+  return lines.map((cells) => `| ${cells.join(" | ")} |\n`).join("");
+}
+
+function cellText(cell: HTMLTableCellElement): string {
+  const told = cell.querySelector("[role=img]")?.getAttribute("aria-label");
+  // biome-ignore lint/performance/useDomNodeTextContent: parts on lines of their own need a space
+  return escaped(told ?? cell.innerText);
+}
+
+/** Return text in which Markdown sees neither marks nor cells of a table. */
+export function escaped(text: string): string {
+  return text
+    .trim()
+    .replace(/\s+/g, " ")
+    .replace(/[\\*_|`]/g, "\\$&")
+    .replace(/</g, "&lt;");
+}
