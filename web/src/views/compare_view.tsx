@@ -28,23 +28,25 @@ export function CompareView() {
   const { sides, normalize } = place.value;
   return (
     <div class="page column">
-      <div class="subtabs" role="tablist" aria-label="How to compare">
-        <button
-          type="button"
-          role="tab"
-          aria-selected={sides === "difference"}
-          onClick={() => go({ sides: "difference" })}
-        >
-          difference
-        </button>
-        <button
-          type="button"
-          role="tab"
-          aria-selected={sides === "beside"}
-          onClick={() => go({ sides: "beside" })}
-        >
-          side by side
-        </button>
+      <div class="subtabs">
+        <div role="tablist" aria-label="How to compare">
+          <button
+            type="button"
+            role="tab"
+            aria-selected={sides === "difference"}
+            onClick={() => go({ sides: "difference" })}
+          >
+            difference
+          </button>
+          <button
+            type="button"
+            role="tab"
+            aria-selected={sides === "beside"}
+            onClick={() => go({ sides: "beside" })}
+          >
+            side by side
+          </button>
+        </div>
         {sides === "difference" && (
           <label class="check">
             <input

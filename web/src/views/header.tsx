@@ -22,6 +22,7 @@ export function Header() {
   const current = profile.value;
   return (
     <header class="header">
+      <h1 class="unseen">{current?.name}</h1>
       <div class="brand">
         <svg viewBox="0 0 16 16" width="16" height="16" aria-hidden="true">
           <rect x="1" y="1.5" width="14" height="3.6" rx="1" class="mark-a" />

@@ -35,7 +35,7 @@ function FileList(props: { answer: FilesAnswer; path: string }) {
         ([title, files]) =>
           files.length > 0 && (
             <section key={title}>
-              <h3>{title}</h3>
+              <h2>{title}</h2>
               {files
                 .filter((each) => isListed(each))
                 .map((each) => (

@@ -38,18 +38,20 @@ export function TableView() {
   const asked = useAnswer("table", query);
   return (
     <div class="page">
-      <div class="subtabs" role="tablist" aria-label="Group by">
-        {known.map((name) => (
-          <button
-            key={name}
-            type="button"
-            role="tab"
-            aria-selected={name === chosen}
-            onClick={() => go({ by: name })}
-          >
-            by {name}
-          </button>
-        ))}
+      <div class="subtabs">
+        <div role="tablist" aria-label="Group by">
+          {known.map((name) => (
+            <button
+              key={name}
+              type="button"
+              role="tab"
+              aria-selected={name === chosen}
+              onClick={() => go({ by: name })}
+            >
+              by {name}
+            </button>
+          ))}
+        </div>
         <span class="muted subtabs-note">
           <span class="legend-line">
             {(profile.value?.phases ?? []).map((phase) => (

@@ -21,7 +21,7 @@ export function Toolbar() {
   if (!current || BARE_VIEWS.includes(view)) return null;
   const isTree = TREE_VIEWS.includes(view);
   return (
-    <div class="toolbar" role="toolbar" aria-label="What is shown">
+    <section class="toolbar" aria-label="What is shown">
       <label class="field">
         <span>Measure</span>
         <select
@@ -90,7 +90,7 @@ export function Toolbar() {
           <Legend />
         </>
       )}
-    </div>
+    </section>
   );
 }
 

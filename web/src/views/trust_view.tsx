@@ -23,7 +23,7 @@ export function TrustView() {
   const current = profile.value;
   if (!current) return null;
   return (
-    <div class="page scroll">
+    <div class="page scroll" tabIndex={0} role="region" aria-label="Trust">
       <div class="prose">
         {about.value?.notices.map((notice) => (
           <p class="notice" key={notice}>
