@@ -11,7 +11,7 @@ RERUNS ?= 1
 # Test processes of the default suite side by side. Tests hold beside other work, so also beside each other.
 JOBS ?= 2
 
-.PHONY: help demo quick quick-check quick-test test check fmt develop native-test web pictures browser compat fuzz soak ecosystem processes wheels gains gpu sanitize sanitize-soak bench clean
+.PHONY: help demo quick quick-check quick-test test check fmt develop native-test web pictures browser compat newest fuzz soak ecosystem processes wheels gains gpu sanitize sanitize-soak bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 16
@@ -93,6 +93,9 @@ browser: $(VENV)/.installed ## Chromium for the browser tests
 compat: $(VENV)/.installed ## other versions of Python and of the frameworks, each in an environment
 	$(BIN)/python -m pytest -q -m compat tests/compat
 
+newest: $(VENV)/.installed ## the newest torch and JAX on PyPI: do they still calibrate?
+	$(BIN)/python -m pytest -q -m compat tests/compat -k newest
+
 fuzz: $(VENV)/.installed ## five minutes of random input to the profile reader
 	$(BIN)/python -m pytest -q -m fuzz tests/fuzz --timeout 900
 
@@ -115,6 +118,7 @@ processes: $(VENV)/.installed ## every way to start a child with every way to en
 
 wheels: $(VENV)/.installed ## wheels of this processor and the sdist into dist/, each installed and tried
 	tools/build_wheels.sh
+	tools/make_roots.sh
 	$(BIN)/python -m pytest -q -m wheels tests/wheels
 
 gains: $(VENV)/.installed ## what the fixes that the analyzers advise save, against their bounds

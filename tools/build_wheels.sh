@@ -76,6 +76,15 @@ write_compilers() {
   chmod +x "$folder"/*
 }
 
+# Debian's pyconfig.h includes another one by its path under /usr/include, which holds glibc's headers, too.
+link_headers() {
+  local python=$1 multiarch name
+  multiarch=$("$python" -c 'import sysconfig; print(sysconfig.get_config_var("MULTIARCH") or "none")')
+  name=$("$python" -c 'import pathlib, sysconfig; print(pathlib.Path(sysconfig.get_path("include")).name)')
+  mkdir -p "$work/headers/$multiarch"
+  [ ! -d "/usr/include/$multiarch/$name" ] || ln -sfn "/usr/include/$multiarch/$name" "$work/headers/$multiarch/"
+}
+
 build_native_wheel() {
   local machine=$1 python=$2 tag libgcc compilers out
   tag=$("$python" -c 'import sys; print(f"cp{sys.version_info[0]}{sys.version_info[1]}")')
@@ -83,10 +92,11 @@ build_native_wheel() {
   compilers=$work/compilers-$machine
   out=$work/$tag-$machine
   write_compilers "$machine" "$compilers"
+  link_headers "$python"
   rm -rf "$out"
   [ -x "$work/env-$tag/bin/pip" ] || tools/make_venv.sh "$python" "$work/env-$tag"
   # Zig's glibc headers are newer than those with which Python chose its feature macros.
-  env CC="$compilers/cc" CXX="$compilers/c++" CXXFLAGS=-Wno-macro-redefined \
+  env CC="$compilers/cc" CXX="$compilers/c++" CXXFLAGS="-Wno-macro-redefined -idirafter $work/headers" \
       _PYTHON_HOST_PLATFORM="linux-$machine" \
       SETUPTOOLS_EXT_SUFFIX=".cpython-${tag#cp}-$machine-linux-gnu.so" \
       "$work/env-$tag/bin/pip" wheel -q . --no-deps -w "$out/raw" \

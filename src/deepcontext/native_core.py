@@ -58,7 +58,7 @@ def advice() -> str:
     if sys.platform != "linux":
         return "use Linux"
     return (
-        "use CPython 3.11 to 3.13 on Linux with glibc 2.28 or newer, or, with a C++ compiler: "
+        "use CPython 3.11 to 3.14 on Linux with glibc 2.28 or newer, or, with a C++ compiler: "
         "pip install --no-binary deepcontext-profiler deepcontext-profiler"
     )
 

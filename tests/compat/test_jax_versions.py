@@ -22,9 +22,9 @@ ROOT = Path(__file__).resolve().parents[2]
 VERSIONS = {
     "0.8.2": ("3.11", "3.12", "3.13"),
     "0.10.2": ("3.11", "3.12", "3.13"),
-    "newest": ("3.13", "3.12", "3.11"),
+    "newest": ("3.14", "3.13", "3.12"),
 }
-NEEDS = ("numpy", "protobuf", "rich", "flask", "pytest", "pytest-timeout")
+NEEDS = ("numpy", "protobuf", "rich", "flask", "pytest", "pytest-timeout", "hypothesis")
 
 
 def run(*command: str | Path) -> str:
@@ -78,7 +78,7 @@ def test_integration_tests_pass(folder: Path, tmp_path: Path, version: str) -> N
     assert Path(where).is_relative_to(folder), "the tests would not run the installed wheel"
     tests = (
         ROOT / "tests" / "integration" / "jax",
-        ROOT / "tests" / "collectors" / "test_jax_hlo.py",
+        ROOT / "tests" / "collectors" / "jax" / "test_hlo.py",
     )
     # Warnings of other versions of jax are ignored; test_torch_and_jax.py is skipped without torch.
     options = ("-q", "-p", "no:cacheprovider", "-W", "ignore")

@@ -57,7 +57,7 @@ def _run(command: Sequence[str | Path], folder: Path) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("version", ["3.11", "3.12", "3.13"])
+@pytest.mark.parametrize("version", ["3.11", "3.12", "3.13", "3.14"])
 def test_native_tests_pass(version: str, tmp_path: Path) -> None:
     environment = tmp_path / "environment"
     _run((_ROOT / "tools" / "make_venv.sh", _find_python(version), environment), tmp_path)

@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.compat, pytest.mark.timeout(3600)]
 
 ROOT = Path(__file__).resolve().parents[2]
 VERSIONS = ("2.6.0", "2.13.0", "newest")
-PACKAGE_NEEDS = ("numpy", "protobuf", "rich", "flask", "pytest", "pytest-timeout")
+PACKAGE_NEEDS = ("numpy", "protobuf", "rich", "flask", "pytest", "pytest-timeout", "hypothesis")
 # What holds for every torch; test_paths_mlp.py is about the operators that one version runs.
 CORE = (
     "test_backward.py",
@@ -88,7 +88,7 @@ def environment(folder: Path, version: str) -> Path:
     python = folder / f"torch-{version}" / "bin" / "python"
     if not python.exists():
         run(sys.executable, "-m", "venv", python.parents[1])
-        pip(python, "--upgrade", "pip", "packaging", *PACKAGE_NEEDS)
+    pip(python, "--upgrade", "pip", "packaging", *PACKAGE_NEEDS)
     wanted = "torch" if version == "newest" else f"torch=={version}"
     pip(python, "--upgrade", "--no-deps", wanted)
     needs = json.loads(run(python, "-c", _LIST_NEEDS))

@@ -129,7 +129,9 @@ def test_five_thousand_short_threads(in_subprocess: Callable[[str], str]) -> Non
     """)
     events, threads, nodes = map(int, output.split())
     assert events == 5000
-    assert threads <= 4  # as many as lived at once, and the main thread
+    # As many as lived at once, and the main thread. From CPython 3.14, join() returns a moment before
+    # a thread is gone.
+    assert threads <= 50
     assert nodes < 40
 
 

@@ -1,0 +1,107 @@
+"""The wheels on other Debian releases: their glibc, no compiler, no network, nothing but Python.
+
+`tools/make_roots.sh` makes the root folders; `DEEPCONTEXT_ROOTS` names another folder of them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.wheels.test_wheels import PROGRAM, WHEELS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = [pytest.mark.wheels, pytest.mark.timeout(1200)]
+
+CHECKOUT = Path(__file__).parents[2]
+ROOTS = Path(os.environ.get("DEEPCONTEXT_ROOTS", CHECKOUT / "build" / "roots"))
+# Python's folders are mounted for one command only, so that nothing stays mounted.
+ENTER = 'mount --bind /dev "$0/dev" && mount -t proc proc "$0/proc" && exec chroot "$0" "$@"'
+IDENTITY = """
+import os, platform, sys
+print(sys.version_info.minor, platform.machine(), os.confstr("CS_GNU_LIBC_VERSION"), sep="\\n")
+"""
+
+
+class Root:
+    """A folder that commands see as the whole system, with a wheel and what it needs in /try."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.folder = Path(tempfile.mkdtemp(prefix="try-", dir=root))
+        self.inside = Path("/") / self.folder.name
+
+    def run(self, *command: str | Path, status: int = 0) -> str:
+        """Return what a command printed, which runs in the folder and sees nothing outside the root."""
+        words = ["env", "-i", "PATH=/usr/bin:/bin", "HOME=/root", "LC_ALL=C.UTF-8"]
+        enter = ["unshare", "--mount", "--net", "sh", "-c", ENTER, self.root]
+        change = ["sh", "-c", 'cd "$0" && exec "$@"', self.inside]
+        done = subprocess.run(
+            [str(word) for word in (*enter, *words, *change, *command)],
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
+        assert done.returncode == status, done.stdout + done.stderr
+        return done.stdout
+
+    def install(self) -> Path:
+        """Install the wheel of the root's Python into an environment; return its folder of commands."""
+        minor, machine, glibc = self.run("/python", "-c", IDENTITY).splitlines()
+        tag = f"cp3{minor}"
+        wheels = [each for each in WHEELS if f"-{tag}-" in each.name and machine in each.name]
+        if not wheels:
+            pytest.skip(f"no wheel of {tag} for {machine} in dist/ (tools/build_wheels.sh)")
+        subprocess.run(
+            [sys.executable, "-m", "pip", "download", "-q", "--only-binary", ":all:"]
+            + ["--python-version", f"3.{minor}", "--implementation", "cp", "--abi", tag]
+            + [f"--platform=manylinux_2_{each}_{machine}" for each in _minors(glibc)]
+            + [f"--platform=manylinux2014_{machine}", "-d", self.folder / "wheels", wheels[0]],
+            check=True,
+            timeout=600,
+        )
+        self.run("/python", "-m", "venv", "env")
+        name = wheels[0].name
+        shutil.copy(wheels[0], self.folder / "wheels" / name)
+        self.run("env/bin/pip", "install", "-q", "--no-index", "-f", "wheels", f"wheels/{name}")
+        return self.inside / "env" / "bin"
+
+
+def _minors(glibc: str) -> range:
+    found = re.fullmatch(r"glibc 2\.(\d+)", glibc)
+    assert found, glibc
+    return range(17, int(found[1]) + 1)
+
+
+@pytest.fixture(params=["debian11", "debian12", "sid", "arm64"])
+def root(request: pytest.FixtureRequest) -> Iterator[Root]:
+    folder = ROOTS / request.param
+    if not folder.is_dir() or os.getuid() != 0:
+        pytest.skip(f"no {folder}, or not root: tools/make_roots.sh makes it")
+    made = Root(folder)
+    yield made
+    shutil.rmtree(made.folder)
+
+
+def test_profile_report_and_page(root: Root) -> None:
+    commands = root.install()
+    assert not list((root.root / "usr" / "bin").glob("*c++*"))
+    (root.folder / "train.py").write_text(PROGRAM, "utf-8")
+    root.run(commands / "deepcontext", "doctor")
+    printed = root.run(commands / "deepcontext", "profile", "--no-report", "train.py", "--epochs")
+    assert printed == "['--epochs'] 3.0\n"
+    report = root.run(commands / "deepcontext", "report", "train.dcprof")
+    assert re.search(r"train\.py:6", report), report
+    root.run(commands / "deepcontext", "view", "train.dcprof", "--html", "page.html")
+    assert (root.folder / "page.html").stat().st_size > 100_000
