@@ -86,7 +86,7 @@ link_headers() {
 }
 
 build_native_wheel() {
-  local machine=$1 python=$2 tag libgcc compilers out
+  local machine=$1 python=$2 tag libgcc compilers out platform
   tag=$("$python" -c 'import sys; print(f"cp{sys.version_info[0]}{sys.version_info[1]}")')
   libgcc=$(find_libgcc "$machine")
   compilers=$work/compilers-$machine
@@ -105,8 +105,10 @@ build_native_wheel() {
       -C cmake.define.CMAKE_RANLIB="$compilers/ranlib" \
       -C cmake.define.CMAKE_CXX_COMPILER_RANLIB="$compilers/ranlib" \
       -C cmake.define.CMAKE_MODULE_LINKER_FLAGS="-s $libgcc"
-  PATH="$tools/bin:$PATH" "$tools/bin/auditwheel" repair --plat "manylinux_${glibc/./_}_$machine" --only-plat \
-    -w dist "$out"/raw/*.whl
+  platform=manylinux_${glibc/./_}_$machine
+  # auditwheel knows by name only the platforms of the processor that it runs on.
+  [ "$machine" = "$(uname -m)" ] || platform=auto
+  PATH="$tools/bin:$PATH" "$tools/bin/auditwheel" repair --plat "$platform" --only-plat -w dist "$out"/raw/*.whl
 }
 
 check_wheels() {
