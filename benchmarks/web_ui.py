@@ -100,7 +100,7 @@ def in_browser(address: str) -> dict[str, Any]:
         )
         page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT})
         page.add_init_script(WATCH)
-        page.goto(address)
+        page.goto(f"{address}#view=flame")
         # Not wait_for_function: the page's security policy forbids it to make code of strings.
         while (paint := page.evaluate("measured.paint")) is None:
             page.wait_for_timeout(20)
