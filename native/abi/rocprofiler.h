@@ -117,6 +117,10 @@ struct HipCall {
       void *graph;
     } instantiate;
     struct {
+      void **node;
+      void *graph;
+    } add_node;
+    struct {
       void *executable;
     } graph_launch;
     struct {

@@ -212,9 +212,10 @@ TEST(hipFunctionsAreClassifiedByName) {
   CHECK(classifyHip("hipStreamSynchronize_spt") == HipFunction::kWait);
   CHECK(classifyHip("hipGraphLaunch_spt") == HipFunction::kGraphLaunch);
   CHECK(classifyHip("hipGraphInstantiateWithParams") == HipFunction::kInstantiate);
+  CHECK(classifyHip("hipGraphAddKernelNode") == HipFunction::kAddNode);
   for (const char *name :
        {"hipLaunchHostFunc", "hipLaunchHostFunc_spt", "hipMalloc", "hipStreamQuery",
-        "hipGraphAddKernelNode", "hipModuleLoadData", "hipStreamIsCapturing"}) {
+        "hipGraphAddMemcpyNode", "hipModuleLoadData", "hipStreamIsCapturing"}) {
     CHECK(classifyHip(name) == HipFunction::kOther);
   }
 }

@@ -50,6 +50,14 @@ uint32_t fake_capture_end(uint32_t stream);
 uint32_t fake_graph_instantiate(uint32_t graph);
 void fake_graph_launch(uint32_t executable, uint32_t stream);
 void fake_graph_destroy(uint32_t graph);
+/// A graph that a library makes node by node, without a capture: fake_graph_add puts a kernel into it.
+uint32_t fake_graph_create();
+void fake_graph_add(uint32_t graph, const char *kernel, uint64_t ns);
+/// Give an executable graph the kernels of a graph (cudaGraphExecUpdate); 0 where their shapes differ,
+/// which changes nothing.
+int fake_graph_update(uint32_t executable, uint32_t graph);
+/// Give one node of an executable graph another kernel.
+void fake_graph_set_node(uint32_t executable, uint32_t place, const char *kernel, uint64_t ns);
 
 /// A range that the program marks on the calling thread.
 void fake_range_push(const char *message);
@@ -77,6 +85,11 @@ int fake_set_launch_function(const char *name);
 void fake_host_function();
 /// A capturing stream takes memory: a node of the graph that leaves no record.
 void fake_memory_node(uint32_t stream);
+/// What `body_stream` captures until the end is the body of a conditional node that the capturing
+/// `stream` takes; a replay runs the bodies of its graph so many times, at first once.
+void fake_conditional_begin(uint32_t stream, uint32_t body_stream);
+void fake_conditional_end(uint32_t body_stream);
+void fake_set_iterations(uint32_t executable, uint32_t times);
 /// What the calling thread launches from now on is in this context of its device; frameworks share 0.
 /// CUPTI samples one context of a device at a time.
 void fake_set_context(uint32_t number);

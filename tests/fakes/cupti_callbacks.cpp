@@ -20,7 +20,11 @@ constexpr CallName kCalls[] = {{17, "cuCtxSynchronize"},       {126, "cuStreamSy
                                {442, "cuLaunchKernel_ptsz"},   {653, "cuLaunchKernelEx_ptsz"},
                                {477, "cuLaunchCooperativeKernel"},
                                {478, "cuLaunchCooperativeKernel_ptsz"},
-                               {527, "cuLaunchHostFunc"},      {528, "cuLaunchHostFunc_ptsz"}};
+                               {527, "cuLaunchHostFunc"},      {528, "cuLaunchHostFunc_ptsz"},
+                               {689, "cuGraphAddKernelNode_v2"},
+                               {692, "cuGraphExecKernelNodeSetParams_v2"},
+                               {696, "cuGraphExecUpdate_v2"},  {723, "cuGraphAddNode_v2"},
+                               {720, "cuStreamBeginCaptureToGraph"}};
 
 } // namespace
 

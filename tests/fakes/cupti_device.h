@@ -69,6 +69,7 @@ struct State {
   std::map<std::thread::id, Buffer> buffers; // one a delivering thread
   std::atomic<uint32_t> next_correlation{1};
   std::map<uint32_t, uint32_t> capturing; // stream -> graph
+  std::set<uint32_t> bodies;              // streams that capture the body of a conditional node
   std::atomic<uint64_t> broken_captures{0}; // the context was waited for meanwhile
   std::atomic<uint64_t> buffers_out{0};
   std::atomic<uint64_t> most_records{0}; // in a buffer; 0 for as many as fit
@@ -119,6 +120,11 @@ struct Call {
 };
 
 void tellGraphNode(uint32_t id, uint32_t graph, uint64_t node, uint64_t original);
+
+// -- graphs (cupti_graphs.cpp)
+
+/// Make a node of a kernel of `ns` if its stream captures; false if it does not.
+bool becomesNode(Work work, uint64_t ns);
 
 // -- torch.profiler beside the tool (cupti_profiler.cpp)
 

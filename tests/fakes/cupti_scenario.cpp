@@ -51,6 +51,7 @@ FAKE_API void fake_reset() {
   s.most_records = 0;
   s.buffers_out = 0;
   s.capturing.clear();
+  s.bodies.clear();
   s.broken_captures = 0;
   s.device_pool_limit = kDevicePoolLimit;
   s.next_correlation = 1;
@@ -92,21 +93,7 @@ FAKE_API void fake_launch(const char *kernel, uint32_t stream, uint64_t ns) {
   if (s.device.has_faults && (call.result = s.device.fault("cuLaunchKernel")) != 0) {
     return;
   }
-  uint32_t graph = 0;
-  uint64_t node = 0;
-  {
-    std::lock_guard<std::mutex> lock(s.mutex);
-    auto capturing = s.capturing.find(stream);
-    if (capturing != s.capturing.end()) {
-      graph = capturing->second;
-      node = s.device.next_node++;
-      work.end_ns = ns; // the duration, until it is replayed
-      s.device.graphs[graph].works.push_back(work);
-      s.device.graphs[graph].nodes.push_back(node);
-    }
-  }
-  if (graph) {
-    tellGraphNode(abi::kResourceGraphNodeCreated, graph, node, 0);
+  if (becomesNode(work, ns)) {
     return;
   }
   work.correlation = call.correlation;
@@ -119,18 +106,6 @@ FAKE_API int fake_set_launch_function(const char *name) {
   return id != 0;
 }
 FAKE_API void fake_host_function() { Call call(idOfCall("cuLaunchHostFunc")); }
-FAKE_API void fake_memory_node(uint32_t stream) {
-  State &s = state();
-  uint32_t graph = 0;
-  uint64_t node = 0;
-  {
-    std::lock_guard<std::mutex> lock(s.mutex);
-    graph = s.capturing.at(stream);
-    node = s.device.next_node++;
-  }
-  tellGraphNode(abi::kResourceGraphNodeCreated, graph, node, 0);
-}
-
 FAKE_API void fake_launch_many(const char *kernel, uint32_t stream, uint64_t ns, uint64_t count) {
   for (uint64_t i = 0; i < count; ++i) {
     fake_launch(kernel, stream, ns);
@@ -167,76 +142,6 @@ FAKE_API void fake_memset(uint64_t bytes, uint64_t ns) {
 }
 
 FAKE_API void fake_synchronize(uint64_t ns) { synchronize(ns); }
-
-FAKE_API void fake_capture_begin(uint32_t stream) {
-  State &s = state();
-  Call call(kBeginCapture);
-  std::lock_guard<std::mutex> lock(s.mutex);
-  s.capturing[stream] = s.device.next_graph++;
-}
-FAKE_API uint32_t fake_capture_end(uint32_t stream) {
-  State &s = state();
-  Call call(kEndCapture);
-  std::lock_guard<std::mutex> lock(s.mutex);
-  uint32_t graph = s.capturing[stream];
-  s.capturing.erase(stream);
-  return graph;
-}
-
-FAKE_API uint32_t fake_graph_instantiate(uint32_t graph) {
-  State &s = state();
-  fake::Graph executable;
-  uint32_t id = 0;
-  {
-    std::lock_guard<std::mutex> lock(s.mutex);
-    executable = s.device.graphs[graph];
-    executable.sources = executable.nodes;
-    for (uint64_t &node : executable.nodes) {
-      node = s.device.next_node++;
-    }
-    id = s.device.next_graph++;
-    s.device.graphs[id] = executable;
-  }
-  for (size_t i = 0; i < executable.nodes.size(); ++i) {
-    // CUPTI tells of a clone's node twice: as of any new one, and as of a clone.
-    tellGraphNode(abi::kResourceGraphNodeCreated, id, executable.nodes[i], 0);
-    tellGraphNode(abi::kResourceGraphNodeCloned, id, executable.nodes[i], executable.sources[i]);
-  }
-  return id;
-}
-
-FAKE_API void fake_graph_launch(uint32_t executable, uint32_t stream) {
-  State &s = state();
-  fake::Graph graph;
-  {
-    std::lock_guard<std::mutex> lock(s.mutex);
-    graph = s.device.graphs[executable];
-  }
-  Call call(kGraphLaunch);
-  for (size_t i = 0; i < graph.works.size(); ++i) {
-    Work work = graph.works[i];
-    uint64_t duration_ns = work.end_ns;
-    work.stream = stream;
-    work.correlation = call.correlation;
-    work.graph_exec = executable;
-    work.graph_node = graph.nodes[i];
-    work.source_node = graph.sources[i];
-    s.device.schedule(work, duration_ns);
-  }
-}
-
-FAKE_API void fake_graph_destroy(uint32_t graph) {
-  State &s = state();
-  fake::Graph gone;
-  {
-    std::lock_guard<std::mutex> lock(s.mutex);
-    gone = s.device.graphs[graph];
-    s.device.graphs.erase(graph);
-  }
-  for (uint64_t node : gone.nodes) {
-    tellGraphNode(abi::kResourceGraphNodeDestroy, graph, node, 0);
-  }
-}
 
 FAKE_API void fake_deliver(int seed) { deliver(state().device.takePending(seed)); }
 

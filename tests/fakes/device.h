@@ -44,6 +44,7 @@ struct Work {
   uint64_t source_node = 0;   // of the graph that was captured
   uint32_t grid = t_grid;
   uint32_t block = t_block;
+  bool is_of_body = false;    // of a conditional node
 };
 
 /// The result of a function that $FAKE_FAULTS ("cuInit=100,cuptiSubscribe=15") asks for, for programs
@@ -65,6 +66,35 @@ struct Graph {
   std::vector<Work> works;
   std::vector<uint64_t> nodes;
   std::vector<uint64_t> sources;
+  uint32_t iterations = 1; // of the bodies of conditional nodes, in a replay
+
+  /// The places of a replay's works, one after the other.
+  std::vector<size_t> order() const {
+    std::vector<size_t> places;
+    for (size_t begin = 0; begin < works.size();) {
+      size_t end = begin + 1;
+      while (end < works.size() && works[end].is_of_body == works[begin].is_of_body) {
+        ++end;
+      }
+      for (uint32_t i = 0; i < (works[begin].is_of_body ? iterations : 1); ++i) {
+        for (size_t place = begin; place < end; ++place) {
+          places.push_back(place);
+        }
+      }
+      begin = end;
+    }
+    return places;
+  }
+  /// Take the works of another graph, and keep the nodes. False where the graphs' shapes differ.
+  bool update(const Graph &other) {
+    auto isAlike = [](const Work &left, const Work &right) {
+      return left.what == right.what && left.is_of_body == right.is_of_body;
+    };
+    bool is_alike = works.size() == other.works.size() &&
+                    std::equal(works.begin(), works.end(), other.works.begin(), isAlike);
+    works = is_alike ? other.works : works;
+    return is_alike;
+  }
 };
 
 /// Streams, pending work, graphs and the faults a test has asked for. Its lock is never held while

@@ -117,6 +117,38 @@ public:
     return executable;
   }
 
+  uint32_t create() {
+    Scope call(*this, "hipGraphCreate");
+    std::lock_guard<std::mutex> lock(device.mutex);
+    return device.next_graph++;
+  }
+
+  void add(uint32_t graph, const char *kernel, uint64_t ns) {
+    Work work;
+    work.name = device.intern(kernel);
+    work.end_ns = ns; // the duration, until it is replayed
+    Scope call(*this, "hipGraphAddKernelNode");
+    call.call.arguments[0] = &call.result;
+    call.call.arguments[1] = handleOf(graph);
+    std::lock_guard<std::mutex> lock(device.mutex);
+    device.graphs[graph].works.push_back(work);
+  }
+
+  int update(uint32_t executable, uint32_t graph) {
+    Scope call(*this, "hipGraphExecUpdate", handleOf(executable));
+    std::lock_guard<std::mutex> lock(device.mutex);
+    return device.graphs[executable].update(device.graphs[graph]);
+  }
+
+  void setNode(uint32_t executable, uint32_t place, const char *kernel, uint64_t ns) {
+    const char *name = device.intern(kernel);
+    Scope call(*this, "hipGraphExecKernelNodeSetParams", handleOf(executable));
+    std::lock_guard<std::mutex> lock(device.mutex);
+    Work &work = device.graphs[executable].works.at(place);
+    work.name = name;
+    work.end_ns = ns;
+  }
+
   void replay(uint32_t executable, uint32_t stream) {
     Graph graph;
     {

@@ -120,6 +120,7 @@ class FakeGpu:
             getattr(self._library, name).restype = ctypes.c_uint64
         self._library.fake_capture_end.restype = ctypes.c_uint32
         self._library.fake_graph_instantiate.restype = ctypes.c_uint32
+        self._library.fake_graph_create.restype = ctypes.c_uint32
         if initialize:
             self.initialize()
 
@@ -261,6 +262,35 @@ class FakeGpu:
 
     def destroy(self, graph: int) -> None:
         self._library.fake_graph_destroy(graph)
+
+    def graph(self) -> int:
+        """Make an empty graph, as a library does that puts nodes into it without a capture."""
+        return int(self._library.fake_graph_create())
+
+    def add_node(self, graph: int, kernel: str, us: float = 10) -> None:
+        """Put a kernel into a graph."""
+        self._library.fake_graph_add(graph, kernel.encode(), ctypes.c_uint64(int(us * _US)))
+
+    def update(self, executable: int, graph: int) -> bool:
+        """Give an executable graph the kernels of a graph; False where their shapes differ."""
+        return bool(self._library.fake_graph_update(executable, graph))
+
+    def set_node(self, executable: int, place: int, kernel: str, us: float = 10) -> None:
+        """Give one node of an executable graph another kernel."""
+        self._library.fake_graph_set_node(
+            executable, place, kernel.encode(), ctypes.c_uint64(int(us * _US))
+        )
+
+    def conditional_begin(self, body_stream: int, stream: int = 7) -> None:
+        """Let `body_stream` capture the body of a conditional node of CUDA."""
+        self._library.fake_conditional_begin(stream, body_stream)
+
+    def conditional_end(self, body_stream: int) -> None:
+        self._library.fake_conditional_end(body_stream)
+
+    def iterations(self, executable: int, times: int) -> None:
+        """Let replays run the bodies of conditional nodes so many times."""
+        self._library.fake_set_iterations(executable, times)
 
     def deliver(self, shuffle: int = 0, threads: int = 1) -> None:
         """Complete what is pending; `shuffle` is a seed, 0 keeps the order."""

@@ -20,7 +20,9 @@ inline constexpr const char *kFunctions[] = {
     "hipApiName",          "hipLaunchKernel",      "hipMemcpy",          "hipMemcpyAsync",
     "hipMemsetAsync",      "hipDeviceSynchronize", "hipStreamSynchronize", "hipStreamBeginCapture",
     "hipStreamEndCapture", "hipGraphInstantiate",  "hipGraphLaunch",     "hipGraphExecDestroy",
-    "hipGraphDestroy",     "hipMalloc",            "hipHostMalloc",     "hipGetDevice"};
+    "hipGraphDestroy",     "hipMalloc",            "hipHostMalloc",     "hipGetDevice",
+    "hipGraphCreate",      "hipGraphAddKernelNode", "hipGraphExecUpdate",
+    "hipGraphExecKernelNodeSetParams"};
 constexpr uint64_t kAgent = 0x77; // of the first GPU; the others follow
 constexpr uint64_t kUuid = 0xA100000000000000;
 constexpr uint64_t kCpu = 0x11;

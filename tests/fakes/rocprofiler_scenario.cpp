@@ -96,6 +96,17 @@ FAKE_API void fake_graph_launch(uint32_t executable, uint32_t stream) {
   state().hip.replay(executable, stream);
 }
 FAKE_API void fake_graph_destroy(uint32_t graph) { state().hip.destroy(graph); }
+FAKE_API uint32_t fake_graph_create() { return state().hip.create(); }
+FAKE_API void fake_graph_add(uint32_t graph, const char *kernel, uint64_t ns) {
+  state().hip.add(graph, kernel, ns);
+}
+FAKE_API int fake_graph_update(uint32_t executable, uint32_t graph) {
+  return state().hip.update(executable, graph);
+}
+FAKE_API void fake_graph_set_node(uint32_t executable, uint32_t place, const char *kernel,
+                                  uint64_t ns) {
+  state().hip.setNode(executable, place, kernel, ns);
+}
 FAKE_API void fake_range_push(const char *message) { tellRange(abi::kMarkerRangePush, message); }
 FAKE_API void fake_range_pop() { tellRange(abi::kMarkerRangePop, nullptr); }
 

@@ -70,6 +70,8 @@ STARTS_AS(sdk::HipCall, instantiate.graph, TrueHipCall, args.hipGraphInstantiate
 STARTS_AS(sdk::HipCall, instantiate.graph, TrueHipCall, args.hipGraphInstantiateWithParams.graph);
 STARTS_AS(sdk::HipCall, instantiate.executable, TrueHipCall,
           args.hipGraphInstantiateWithParams.pGraphExec);
+STARTS_AS(sdk::HipCall, add_node.graph, TrueHipCall, args.hipGraphAddKernelNode.graph);
+STARTS_AS(sdk::HipCall, add_node.graph, TrueHipCall, args.hipGraphAddMemsetNode.graph);
 STARTS_AS(sdk::HipCall, graph_launch.executable, TrueHipCall, args.hipGraphLaunch.graphExec);
 STARTS_AS(sdk::HipCall, destroy.graph, TrueHipCall, args.hipGraphDestroy.graph);
 STARTS_AS(sdk::HipCall, destroy.graph, TrueHipCall, args.hipGraphExecDestroy.graphExec);

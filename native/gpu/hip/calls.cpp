@@ -55,6 +55,9 @@ HipFunction classifyHip(std::string_view function) {
   if (startsWith(function, "hipGraphInstantiate")) {
     return HipFunction::kInstantiate;
   }
+  if (function == "hipGraphAddKernelNode" || function == "hipGraphAddMemsetNode") {
+    return HipFunction::kAddNode;
+  }
   if (function == "hipGraphDestroy") {
     return HipFunction::kDestroyGraph;
   }
@@ -83,6 +86,11 @@ void HipGraphs::noteKernel(TreePlace place) {
   if (t_state.is_capturing) {
     t_state.captured.push_back(place);
   }
+}
+
+void HipGraphs::added(const void *graph, TreePlace place) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  graphs_[graph].push_back(place);
 }
 
 void HipGraphs::endCapture(const void *graph) {

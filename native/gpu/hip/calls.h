@@ -20,6 +20,7 @@ enum class HipFunction : uint8_t {
   kMemset, // by a kernel of the run time
   kBeginCapture,
   kEndCapture,
+  kAddNode, // of a kernel, by a library that captures nothing
   kInstantiate,
   kGraphLaunch,
   kDestroyGraph,
@@ -31,9 +32,10 @@ HipFunction classifyHip(std::string_view function);
 bool isWorthATime(std::string_view function);
 
 /// HIP reports neither the graph node of a kernel nor where it was captured. Both follow from
-/// order: the n-th kernel captured on a thread is the n-th that a replay dispatches. Exact for
-/// graphs without parallel branches. A graph whose replay dispatches another number of kernels than
-/// were captured (some copies are kernels) loses its nodes, and is counted. Called on the program's
+/// order: the n-th kernel captured on a thread, or put into the graph by a library, is the n-th
+/// that a replay dispatches. An update of the executable graph changes neither. Exact for graphs
+/// without parallel branches. A graph whose replay dispatches another number of kernels than were
+/// captured (some copies are kernels) loses its nodes, and is counted. Called on the program's
 /// threads.
 class HipGraphs {
 public:
@@ -43,6 +45,8 @@ public:
   /// A kernel was launched on the calling thread; recorded if the thread captures.
   void noteKernel(TreePlace place);
   bool isCapturing() const;
+  /// A kernel was put into a graph without a capture.
+  void added(const void *graph, TreePlace place);
   void endCapture(const void *graph);
   void instantiated(const void *executable, const void *graph);
   void destroyed(const void *graph);

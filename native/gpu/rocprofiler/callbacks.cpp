@@ -81,6 +81,12 @@ void RocprofilerCollector::hipCallEnds(HipFunction function,
       hip_graphs_.noteKernel({recorder.index(), currentContext(recorder)->id});
     }
     break;
+  case HipFunction::kAddNode:
+    if (RecorderRegistry::isRecording()) {
+      Recorder &recorder = RecorderRegistry::current();
+      hip_graphs_.added(call.add_node.graph, {recorder.index(), currentContext(recorder)->id});
+    }
+    break;
   case HipFunction::kBeginCapture:
     hip_graphs_.beginCapture();
     break;

@@ -70,6 +70,7 @@ class Device:
     def __init__(self, gpu: FakeGpu, client: ctypes.CDLL) -> None:
         self.client = client
         self._launch = gpu._library.fake_launch_many
+        self._add = gpu._library.fake_graph_add
         self._replay = gpu._library.fake_graph_launch
         self._function = _native.jax_function("ranged_step", "ranged_step", "", 1)
 
@@ -80,8 +81,13 @@ class Device:
         assert found is not None
         return found
 
-    def run(self, program: dict[str, Any], *, is_registered: bool = True) -> None:
-        """Launch a kernel for each operation, inside its range, in a call of the function."""
+    def run(
+        self, program: dict[str, Any], *, is_registered: bool = True, graph: int | None = None
+    ) -> None:
+        """Launch a kernel for each operation, inside its range, in a call of the function.
+
+        With a graph, the kernels become nodes of it.
+        """
         title = f"XlaModule:#prefix=jit(f),hlo_module={program['module']},program_id="
         _native.jax_begin_call(ranged_step, self._function)
         self.client.client_push(f"{title}{program['hlo_id']}#".encode(), is_registered)
@@ -89,7 +95,11 @@ class Device:
             name = operation["name"]
             text = f"Thunk:#name={operation['op_name']},hlo_op={name},unique_hlo_op_id=3#"
             self.client.client_push(text.encode(), is_registered)
-            self._launch(f"kernel_{name}".encode(), 7, ctypes.c_uint64(10_000), ctypes.c_uint64(1))
+            kernel, ns = f"kernel_{name}".encode(), ctypes.c_uint64(10_000)
+            if graph is None:
+                self._launch(kernel, 7, ns, ctypes.c_uint64(1))
+            else:
+                self._add(graph, kernel, ns)
             self.client.client_pop()
         self.client.client_pop()
         _native.jax_end_call(ranged_step, False)  # noqa: FBT003  native functions take no names
@@ -168,9 +178,43 @@ def test_a_command_buffer_replays_under_the_operations_that_it_was_recorded_in(
             device.replay(executable)
         nvidia.deliver()
 
+    _assert_replayed(_record(work), us=5 * 10)
+
+
+def test_a_command_buffer_that_xla_makes_and_changes_itself(
+    nvidia: FakeGpu, client: ctypes.CDLL
+) -> None:
+    """Without a capture: node by node, and with other parameters before each replay."""
+    device = Device(nvidia, client)
+
+    def work() -> None:
+        _compile()
+        program = device.program("jit_ranged_step")
+        graph = nvidia.graph()
+        device.run(program, graph=graph)
+        executable = nvidia.instantiate(graph)
+        for _ in range(5):
+            for place, operation in enumerate(program["operations"]):
+                nvidia.set_node(executable, place, f"kernel_{operation['name']}", us=20)
+            device.replay(executable)
+        nvidia.deliver(shuffle=1)
+
     profile = _record(work)
-    for name, node in _kernels(profile).items():
+    _assert_replayed(profile, us=5 * 20)
+    (report,) = [c for c in profile.trust.collectors if c.name == "nvidia"]
+    figures = {name: int(report.details[name]) for name in ("launches", "answered")}
+    assert (report.status, figures) == ("ran", {"launches": 5, "answered": 5})
+    assert int(report.details["graph_launched"]) == 0
+
+
+def _assert_replayed(profile: deepcontext.Profile, us: int) -> None:
+    """Each operation's kernel ran five times, under its operation below the replay in the call."""
+    kernels = _kernels(profile)
+    assert len(kernels) >= 3
+    times = profile.exclusive("gpu_time_ns")
+    for name, node in kernels.items():
         assert profile.counts("gpu_time_ns")[node] == 5
+        assert times[node] == us * 1000
         names = [frame.name for frame in profile.path(node)]
         replay = names.index("graph replay")
         assert "jit(ranged_step)" in names[:replay]
