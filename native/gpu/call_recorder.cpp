@@ -1,5 +1,7 @@
 #include "gpu/call_recorder.h"
 
+#include <utility>
+
 #include "core/metric_registry.h"
 
 namespace deepcontext::gpu {
@@ -46,10 +48,13 @@ uint32_t CallRecorder::nextInternalId() {
 }
 
 void CallRecorder::withdrawLaunch() {
-  if (t_open.lane && t_open.age == age_.load(std::memory_order_relaxed)) {
-    t_open.lane->launches.fetch_sub(1, std::memory_order_relaxed);
+  OpenLaunches &open = t_open;
+  bool is_open =
+      open.depth > 0 && open.depth <= kMostOpen && open.age == age_.load(std::memory_order_relaxed);
+  Lane *lane = is_open ? std::exchange(open.lanes[open.depth - 1], nullptr) : nullptr;
+  if (lane) {
+    lane->launches.fetch_sub(1, std::memory_order_relaxed);
   }
-  t_open.lane = nullptr;
 }
 
 void CallRecorder::noteCall(uint32_t id) {

@@ -24,21 +24,19 @@ public:
   CorrelationTable table;
 
   /// An API call that feeds the device.
-  void noteLaunch(uint32_t id) {
-    if (__builtin_expect(!RecorderRegistry::isRecording(), 0)) {
-      return;
-    }
-    Recorder &recorder = RecorderRegistry::current();
-    Node *node = currentContext(recorder);
-    table.set(id, recorder.index(), node->id, ticks());
-    Lane &lane = laneOf(recorder);
-    bump(lane.launches);
-    t_open = {&lane, age_.load(std::memory_order_relaxed)};
+  void noteLaunch(uint32_t id) { note(id); }
+  /// The same, up to endLaunch(): the launch may be withdrawn meanwhile. Launches nest, because the
+  /// first launch of a kernel loads its code by calls of its own.
+  void beginLaunch(uint32_t id) { open(note(id)); }
+  /// A launch that does not count, up to endLaunch().
+  void beginUncountedLaunch(uint32_t id) {
+    noteCall(id);
+    open(nullptr);
   }
-  /// The calling thread's last launch has returned.
-  void endLaunch() { t_open.lane = nullptr; }
-  /// The calling thread's launch, which has not returned, leaves no record: it failed, or a graph
-  /// that is being captured took it.
+  /// The calling thread's innermost launch has returned.
+  void endLaunch() { t_open.depth -= t_open.depth > 0; }
+  /// The calling thread's innermost launch, which has not returned, leaves no record: it failed, or
+  /// a graph that is being captured took it.
   void withdrawLaunch();
   /// The same for vendors that let the profiler number a launch. Returns the number, or 0 when
   /// nothing is recorded.
@@ -75,11 +73,38 @@ private:
     std::atomic<uint64_t> launches;
     std::atomic<uint64_t> waits;
   };
-  struct OpenLaunch { // of a thread
-    Lane *lane;
+  struct OpenLaunches { // of a thread
     uint64_t age;
+    uint32_t depth;
+    Lane *lanes[8]; // null for a launch that does not count, or not any more
   };
-  static inline thread_local OpenLaunch t_open{nullptr, 0};
+  static inline thread_local OpenLaunches t_open{0, 0, {}};
+  static constexpr uint32_t kMostOpen = sizeof t_open.lanes / sizeof t_open.lanes[0];
+
+  /// Where the launch was counted; null when nothing is recorded.
+  Lane *note(uint32_t id) {
+    if (__builtin_expect(!RecorderRegistry::isRecording(), 0)) {
+      return nullptr;
+    }
+    Recorder &recorder = RecorderRegistry::current();
+    Node *node = currentContext(recorder);
+    table.set(id, recorder.index(), node->id, ticks());
+    Lane &lane = laneOf(recorder);
+    bump(lane.launches);
+    return &lane;
+  }
+  void open(Lane *lane) {
+    OpenLaunches &open = t_open;
+    uint64_t age = age_.load(std::memory_order_relaxed);
+    if (__builtin_expect(open.age != age, 0)) { // left by an earlier session
+      open.age = age;
+      open.depth = 0;
+    }
+    if (__builtin_expect(open.depth < kMostOpen, 1)) {
+      open.lanes[open.depth] = lane;
+    }
+    ++open.depth;
+  }
   static constexpr uint32_t kLanes = 4096;
   Lane &laneOf(const Recorder &recorder) { return lanes_[recorder.index() % kLanes]; }
   static void bump(std::atomic<uint64_t> &counter) {

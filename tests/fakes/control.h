@@ -34,6 +34,9 @@ void fake_drop(uint64_t records);
 void fake_set_device(uint32_t device);
 /// Kernels that the calling thread launches from now on have so many blocks of so many threads.
 void fake_set_shape(uint32_t grid, uint32_t block);
+/// From now on the first launch of a kernel loads its code, inside the launch: a module is told of, and
+/// the code is copied to the device; with CUDA by a call of its own, and after a wait for the context.
+void fake_set_lazy_loading(int is_lazy);
 void fake_launch(const char *kernel, uint32_t stream, uint64_t ns);
 void fake_launch_many(const char *kernel, uint32_t stream, uint64_t ns, uint64_t count);
 /// direction: HtoD, DtoH, DtoD, HtoH or PtoP.

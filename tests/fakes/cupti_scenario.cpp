@@ -24,6 +24,20 @@ void synchronize(uint64_t ns) {
   usleep(static_cast<useconds_t>(ns / 1000));
 }
 
+/// What the first launch of a kernel does; a capture allows no wait.
+void loadCode() {
+  bool is_capturing = false;
+  {
+    std::lock_guard<std::mutex> lock(state().mutex);
+    is_capturing = !state().capturing.empty();
+  }
+  if (!is_capturing) {
+    synchronize(0);
+  }
+  fake_load_module();
+  fake_copy("HtoD", fake::kCodeBytes, fake::kCodeCopyNs, 1);
+}
+
 } // namespace
 
 FAKE_API void fake_reset() {
@@ -82,6 +96,7 @@ FAKE_API void fake_range_pop() {}
 FAKE_API void fake_set_next_correlation(uint32_t id) { state().next_correlation = id; }
 FAKE_API void fake_drop(uint64_t records) { state().device.drop_next = records; }
 
+FAKE_API void fake_set_lazy_loading(int is_lazy) { state().device.is_lazy = is_lazy != 0; }
 FAKE_API void fake_set_context(uint32_t number) { t_context = number; }
 FAKE_API void fake_set_device(uint32_t device) { fake::t_device = device % fake::kDevices; }
 FAKE_API void fake_launch(const char *kernel, uint32_t stream, uint64_t ns) {
@@ -90,6 +105,9 @@ FAKE_API void fake_launch(const char *kernel, uint32_t stream, uint64_t ns) {
   work.name = s.device.intern(kernel);
   work.stream = stream;
   Call call(t_launch_function);
+  if (s.device.is_lazy && s.device.mustLoad(kernel)) {
+    loadCode();
+  }
   if (s.device.has_faults && (call.result = s.device.fault("cuLaunchKernel")) != 0) {
     return;
   }

@@ -131,6 +131,12 @@ public:
     return names_.insert(name).first->c_str();
   }
 
+  /// Whether a launch of the kernel has to load its code first.
+  bool mustLoad(const char *kernel) {
+    std::lock_guard<std::mutex> lock(mutex);
+    return is_lazy && loaded_.insert(kernel).second;
+  }
+
   /// The result a test wants of a function, 0 for none; sleeps first when it is to hang.
   int fault(const std::string &function) {
     uint64_t hang_ns = 0;
@@ -162,11 +168,14 @@ public:
     launched = dropped = delivered = callbacks = 0;
     drop_next = 0;
     has_faults = false;
+    is_lazy = false;
+    loaded_.clear();
   }
 
   std::mutex mutex;
   std::map<std::string, int> faults;
   std::atomic<bool> has_faults{false};
+  std::atomic<bool> is_lazy{false}; // the first launch of a kernel loads its code
   std::map<std::string, uint64_t> hangs;
   std::map<uint32_t, Graph> graphs;
   uint32_t next_graph = 1;
@@ -179,7 +188,11 @@ private:
   std::map<std::pair<uint32_t, uint32_t>, uint64_t> tails_;
   std::vector<Work> pending_;
   std::set<std::string> names_;
+  std::set<std::string> loaded_; // kernels
 };
+
+constexpr uint64_t kCodeBytes = 4096; // of a kernel
+constexpr uint64_t kCodeCopyNs = 1000;
 
 /// Split `works` into `threads` shares and run `deliver` on each at the same time.
 template <typename Deliver>

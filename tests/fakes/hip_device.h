@@ -35,6 +35,14 @@ public:
     work.name = device.intern(kernel);
     work.stream = stream;
     Scope call(*this, "hipLaunchKernel");
+    if (device.is_lazy && device.mustLoad(kernel)) {
+      Work code; // copied by the run time, without a call of its own
+      code.what = What::kCopy;
+      code.name = "HtoD";
+      code.bytes = kCodeBytes;
+      code.correlation = call.call.correlation;
+      dispatch(code, kCodeCopyNs);
+    }
     {
       std::lock_guard<std::mutex> lock(device.mutex);
       auto capturing = capturing_.find(stream);

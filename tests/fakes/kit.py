@@ -221,6 +221,10 @@ class FakeGpu:
             kernel.encode(), stream, ctypes.c_uint64(int(us * _US)), ctypes.c_uint64(count)
         )
 
+    def lazy_loading(self) -> None:
+        """Let the first launch of each kernel load its code from now on."""
+        self._library.fake_set_lazy_loading(1)
+
     @property
     def launch_function(self) -> object:
         """The C function that launches: (kernel's name, stream, ns)."""

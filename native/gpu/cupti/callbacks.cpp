@@ -78,9 +78,9 @@ void CuptiCollector::noteLaunch(const abi::cupti::CallbackData &call) {
   // Without callbacks for graph nodes, nothing tells which launches a capture takes.
   if (__builtin_expect(!sees_graph_nodes_.load(std::memory_order_relaxed), 0) &&
       captures_.load(std::memory_order_relaxed) > 0) {
-    calls_.noteCall(call.correlation);
+    calls_.beginUncountedLaunch(call.correlation);
   } else {
-    calls_.noteLaunch(call.correlation);
+    calls_.beginLaunch(call.correlation);
   }
   early_flush_.noteLaunch(call.correlation);
 }
