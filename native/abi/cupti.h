@@ -24,6 +24,8 @@ enum : Result {
   kMultipleSubscribers = 39,
   kVirtualizedDeviceInsufficientPrivileges = 40,
   kConfidentialComputing = 41,
+  kMigDevice = 43,
+  kWslDevice = 45,
   kUnknown = 999,
 };
 
@@ -48,6 +50,14 @@ enum ResourceCallback : uint32_t {
   kResourceGraphNodeCloned = 20,
 };
 enum MemcpyKind : uint8_t { kMemcpyPeerToPeer = 10 };
+/// Where the two ends of a copy are.
+enum MemoryKind : uint8_t {
+  kMemoryPageable = 1,
+  kMemoryPinned = 2,
+  kMemoryDevice = 3,
+  kMemoryManaged = 5,
+  kMemoryManagedStatic = 7,
+};
 constexpr uint32_t kFlushForced = 1;
 /// The most buffers that CUPTI takes on the device for a context; a size_t.
 constexpr uint32_t kAttributeDevicePoolLimit = 2;

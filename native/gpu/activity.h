@@ -4,6 +4,8 @@
 
 namespace deepcontext::gpu {
 
+constexpr int kStreamBits = 20;
+
 enum class ActivityKind : uint8_t { kKernel, kCopy, kMemset };
 
 /// How a kernel was launched; zero for everything else.
@@ -26,7 +28,7 @@ struct Activity {
   uint32_t correlation;
   uint32_t name; // interned
   uint32_t device;
-  uint32_t stream;
+  uint32_t stream;   // with CUPTI, the number of its context is above kStreamBits
   uint64_t start_ns; // on the device's time line
   uint64_t end_ns;
   uint64_t bytes;         // moved or set; 0 for kernels

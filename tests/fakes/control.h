@@ -41,6 +41,11 @@ void fake_launch(const char *kernel, uint32_t stream, uint64_t ns);
 void fake_launch_many(const char *kernel, uint32_t stream, uint64_t ns, uint64_t count);
 /// direction: HtoD, DtoH, DtoD, HtoH or PtoP.
 void fake_copy(const char *direction, uint64_t bytes, uint64_t ns, int is_blocking);
+/// Host memory of the calling thread's next copies: "pageable", "pinned", "managed", or "" where the vendor
+/// does not say; 0 for another name. AMD copies pageable memory in parts of 4 MiB, a record each.
+int fake_set_memory(const char *kind);
+/// Move pages of managed memory: no launch, and no record that the tool asked for.
+void fake_prefetch(uint64_t bytes);
 void fake_memset(uint64_t bytes, uint64_t ns);
 /// Take memory from the driver, of the device or of the host. AMD's newer library alone tells of it.
 void fake_allocate(uint64_t bytes, int is_host);
@@ -93,8 +98,9 @@ void fake_memory_node(uint32_t stream);
 void fake_conditional_begin(uint32_t stream, uint32_t body_stream);
 void fake_conditional_end(uint32_t body_stream);
 void fake_set_iterations(uint32_t executable, uint32_t times);
-/// What the calling thread launches from now on is in this context of its device; frameworks share 0.
-/// CUPTI samples one context of a device at a time.
+/// What the calling thread launches from now on is in this context of its device; frameworks share 0,
+/// green contexts are further ones. Streams are numbered within a context. CUPTI samples one context of
+/// a device at a time.
 void fake_set_context(uint32_t number);
 
 /// Load a module with line information; the client sees its image only now.

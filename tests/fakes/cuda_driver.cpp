@@ -13,6 +13,9 @@ thread_local std::vector<void *> t_contexts;
 std::atomic<pid_t> g_owner{0};
 std::atomic<bool> g_is_initialized{false};
 std::atomic<int> g_devices{0};
+std::atomic<bool> g_is_partition{false}; // of a GPU (MIG)
+std::mutex g_mutex;
+std::set<void *> g_waited_for; // contexts
 
 /// Devices that $CUDA_VISIBLE_DEVICES leaves; it counts once, when they are listed first.
 int visibleDevices() {
@@ -24,6 +27,10 @@ int visibleDevices() {
     return static_cast<int>(fake::kDevices);
   }
   std::string list = visible;
+  if (list.rfind("MIG-", 0) == 0) { // a process sees one partition
+    g_is_partition = true;
+    return 1;
+  }
   return list.empty() ? 0 : 1 + static_cast<int>(std::count(list.begin(), list.end(), ','));
 }
 
@@ -49,7 +56,16 @@ FAKE_API bool fake_enumerate() {
 }
 
 /// Where cuCtxSynchronize goes on: the fake CUPTI of the same test.
-FAKE_API void fake_set_synchronize(void (*synchronize)(uint64_t)) { g_synchronize = synchronize; }
+FAKE_API void fake_set_synchronize(void (*synchronize)(uint64_t)) {
+  g_synchronize = synchronize;
+  std::lock_guard<std::mutex> lock(g_mutex);
+  g_waited_for.clear();
+}
+/// How many contexts were waited for since then.
+FAKE_API int fake_waited_contexts() {
+  std::lock_guard<std::mutex> lock(g_mutex);
+  return static_cast<int>(g_waited_for.size());
+}
 
 FAKE_API int cuInit(unsigned) {
   if (fake::faultOfEnvironment("cuInit") < 0) {
@@ -79,9 +95,9 @@ FAKE_API int cuDeviceGet(int *device, int ordinal) {
   *device = ordinal;
   return 0;
 }
-/// An H100 has 132 multiprocessors; other attributes are not known.
+/// An H100 has 132 multiprocessors, a seventh of it 16; other attributes are not known.
 FAKE_API int cuDeviceGetAttribute(int *value, int attribute, int) {
-  *value = 132;
+  *value = g_is_partition ? 16 : 132;
   return attribute == 16 ? 0 : 1;
 }
 FAKE_API int cuCtxPushCurrent_v2(void *context) {
@@ -97,6 +113,10 @@ FAKE_API int cuCtxPopCurrent_v2(void **context) {
   return 0;
 }
 FAKE_API int cuCtxSynchronize() {
+  if (!t_contexts.empty()) {
+    std::lock_guard<std::mutex> lock(g_mutex);
+    g_waited_for.insert(t_contexts.back());
+  }
   if (auto synchronize = g_synchronize.load()) {
     synchronize(0);
   }

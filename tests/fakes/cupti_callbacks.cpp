@@ -24,7 +24,8 @@ constexpr CallName kCalls[] = {{17, "cuCtxSynchronize"},       {126, "cuStreamSy
                                {689, "cuGraphAddKernelNode_v2"},
                                {692, "cuGraphExecKernelNodeSetParams_v2"},
                                {696, "cuGraphExecUpdate_v2"},  {723, "cuGraphAddNode_v2"},
-                               {720, "cuStreamBeginCaptureToGraph"}};
+                               {720, "cuStreamBeginCaptureToGraph"},
+                               {716, "cuMemPrefetchAsync_v2"}};
 
 } // namespace
 

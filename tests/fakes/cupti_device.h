@@ -35,9 +35,10 @@ inline void *contextOf(uint32_t device, uint32_t number) {
   return reinterpret_cast<void *>(uintptr_t{0x1000} * (1 + device) + 16 * number);
 }
 inline void *const kContext = contextOf(0, 0);
-/// Of the calling thread, beside the first one of its device.
-inline thread_local uint32_t t_context = 0;
-inline void *currentContext() { return contextOf(fake::t_device, t_context); }
+inline void *currentContext() { return contextOf(fake::t_device, fake::t_context); }
+inline uint32_t contextNumber(const Work &work) { return 1 + work.context; }
+/// Host memory of the calling thread's next copies; 0: CUPTI does not say.
+inline thread_local uint8_t t_memory = 0;
 
 struct Subscription {
   abi::Callback callback = nullptr;

@@ -88,7 +88,7 @@ template <typename Record> void fillTransfer(Record *record, const Work &work) {
   record->start = timestampOf(work.start_ns);
   record->end = timestampOf(work.end_ns);
   record->device = work.device;
-  record->context = 1;
+  record->context = contextNumber(work);
   record->stream = work.stream;
   record->correlation = static_cast<uint32_t>(work.correlation);
   record->graph_node = work.graph_node;
@@ -108,7 +108,7 @@ std::vector<uint8_t> encode(const Work &work) {
     record->start = timestampOf(work.start_ns);
     record->end = record->completed = timestampOf(work.end_ns);
     record->device = work.device;
-    record->context = 1;
+    record->context = contextNumber(work);
     record->stream = work.stream;
     record->grid[0] = static_cast<int32_t>(work.grid);
     record->grid[1] = record->grid[2] = record->block[1] = record->block[2] = 1;
@@ -129,6 +129,8 @@ std::vector<uint8_t> encode(const Work &work) {
     auto *record = reinterpret_cast<abi::Memcpy *>(bytes.data());
     fillTransfer(record, work);
     record->copy_kind = copyKind(work.name);
+    record->source_kind = work.name[0] == 'H' ? work.memory : uint8_t{abi::kMemoryDevice};
+    record->target_kind = work.name[3] == 'H' ? work.memory : uint8_t{abi::kMemoryDevice};
     break;
   }
   case abi::kKindMemcpyPeer:

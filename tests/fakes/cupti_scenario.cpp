@@ -43,6 +43,8 @@ void loadCode() {
 FAKE_API void fake_reset() {
   State &s = state();
   s.device.reset();
+  t_memory = 0;
+  fake::t_context = 0;
   s.dropped_told = 0;
   fake::resetStalls();
   resetProfiler();
@@ -97,7 +99,7 @@ FAKE_API void fake_set_next_correlation(uint32_t id) { state().next_correlation 
 FAKE_API void fake_drop(uint64_t records) { state().device.drop_next = records; }
 
 FAKE_API void fake_set_lazy_loading(int is_lazy) { state().device.is_lazy = is_lazy != 0; }
-FAKE_API void fake_set_context(uint32_t number) { t_context = number; }
+FAKE_API void fake_set_context(uint32_t number) { fake::t_context = number; }
 FAKE_API void fake_set_device(uint32_t device) { fake::t_device = device % fake::kDevices; }
 FAKE_API void fake_launch(const char *kernel, uint32_t stream, uint64_t ns) {
   State &s = state();
@@ -130,11 +132,22 @@ FAKE_API void fake_launch_many(const char *kernel, uint32_t stream, uint64_t ns,
   }
 }
 
+FAKE_API int fake_set_memory(const char *kind) {
+  static const std::map<std::string, uint8_t> kinds = {{"", 0},
+                                                       {"pageable", abi::kMemoryPageable},
+                                                       {"pinned", abi::kMemoryPinned},
+                                                       {"managed", abi::kMemoryManaged}};
+  auto found = kinds.find(kind);
+  t_memory = found == kinds.end() ? t_memory : found->second;
+  return found != kinds.end();
+}
+FAKE_API void fake_prefetch(uint64_t) { Call call(idOfCall("cuMemPrefetchAsync_v2")); }
 FAKE_API void fake_copy(const char *direction, uint64_t bytes, uint64_t ns, int is_blocking) {
   Work work;
   work.what = What::kCopy;
   work.name = state().device.intern(direction);
   work.bytes = bytes;
+  work.memory = t_memory;
   uint32_t id = copyKind(direction) == 10  ? 319
                 : copyKind(direction) == 2 ? (is_blocking ? 278 : 279)
                                            : (is_blocking ? 276 : 277);

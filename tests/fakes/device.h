@@ -13,6 +13,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <unistd.h>
 #include <utility>
 #include <vector>
@@ -23,6 +24,8 @@ enum class What { kKernel, kCopy, kMemset };
 
 constexpr uint32_t kDevices = 4;
 inline thread_local uint32_t t_device = 0;
+/// Of the calling thread, beside the first one of its device.
+inline thread_local uint32_t t_context = 0;
 
 /// Shape of the calling thread's next launches.
 inline thread_local uint32_t t_grid = 4;
@@ -33,10 +36,12 @@ struct Work {
   What what = What::kKernel;
   const char *name = "";      // kernel name, or direction of a copy: "HtoD"
   uint32_t device = t_device;
+  uint32_t context = t_context;
   uint32_t stream = 0;
   uint64_t start_ns = 0;
   uint64_t end_ns = 0;
   uint64_t bytes = 0;
+  uint8_t memory = 0;         // of the host, at an end of a copy
   uint64_t correlation = 0;
   uint64_t external = 0;      // what the tool asked the library to carry
   uint32_t graph_exec = 0;    // of graph work
@@ -106,7 +111,7 @@ public:
   /// Put work on its stream, after what is there.
   Work schedule(Work work, uint64_t duration_ns) {
     std::lock_guard<std::mutex> lock(mutex);
-    uint64_t &tail = tails_[{work.device, work.stream}];
+    uint64_t &tail = tails_[{work.device, work.context, work.stream}];
     work.start_ns = std::max(tail, nowNs() + kLaunchLatencyNs);
     work.end_ns = tail = work.start_ns + duration_ns;
     pending_.push_back(work);
@@ -185,7 +190,7 @@ public:
   std::atomic<uint64_t> drop_next{0}; // records that the library will lose
 
 private:
-  std::map<std::pair<uint32_t, uint32_t>, uint64_t> tails_;
+  std::map<std::tuple<uint32_t, uint32_t, uint32_t>, uint64_t> tails_;
   std::vector<Work> pending_;
   std::set<std::string> names_;
   std::set<std::string> loaded_; // kernels

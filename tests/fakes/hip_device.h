@@ -18,6 +18,9 @@ struct HipCall {
   uint64_t slot = 0;                       // the tool's own, from enter to exit
 };
 
+constexpr uint64_t kStagingBytes = 4u << 20;
+inline thread_local bool t_is_pageable = false; // host memory of the next copies
+
 /// Graph handles are their numbers, as pointers.
 inline void *handleOf(uint32_t graph) { return reinterpret_cast<void *>(uintptr_t{graph}); }
 
@@ -66,11 +69,23 @@ public:
       return;
     }
     work.correlation = call.call.correlation;
-    dispatch(work, ns);
+    // Pageable memory goes through a pinned buffer of the run time, part by part.
+    uint64_t part = t_is_pageable ? std::min(bytes, kStagingBytes) : bytes;
+    for (uint64_t left = bytes; left > 0; left -= work.bytes) {
+      work.bytes = std::min(left, part);
+      dispatch(work, ns * work.bytes / bytes);
+    }
     if (is_blocking) {
       usleep(static_cast<useconds_t>(ns / 1000));
     }
   }
+
+  int setMemory(const std::string &kind) {
+    t_is_pageable = kind == "pageable";
+    return kind.empty() || t_is_pageable || kind == "pinned" || kind == "managed";
+  }
+
+  void prefetch() { Scope call(*this, "hipMemPrefetchAsync"); }
 
   void set(uint64_t bytes, uint64_t ns) {
     Work work;
@@ -180,6 +195,7 @@ public:
 
   void reset() {
     device.reset();
+    t_is_pageable = false;
     std::lock_guard<std::mutex> lock(device.mutex);
     capturing_.clear();
     next_correlation = 1;

@@ -211,6 +211,19 @@ class FakeGpu:
         """Return whether AMD's run time was asked to wait for a device since `reset`."""
         return bool(self._driver.fake_was_waited_for(device))
 
+    def waited_contexts(self) -> int:
+        """Return for how many contexts CUDA's driver was asked to wait since `reset`."""
+        return int(self._driver.fake_waited_contexts())
+
+    def memory(self, kind: str) -> None:
+        """Let the calling thread's next copies be of this memory of the host."""
+        if not self._library.fake_set_memory(kind.encode()):
+            raise ValueError(f"no memory is called '{kind}'")
+
+    def prefetch(self, size_bytes: int) -> None:
+        """Move pages of managed memory."""
+        self._library.fake_prefetch(ctypes.c_uint64(size_bytes))
+
     def shape(self, grid: int, block: int) -> None:
         """Let kernels that the calling thread launches from now on have this shape."""
         self._library.fake_set_shape(ctypes.c_uint32(grid), ctypes.c_uint32(block))

@@ -22,7 +22,7 @@ inline constexpr const char *kFunctions[] = {
     "hipStreamEndCapture", "hipGraphInstantiate",  "hipGraphLaunch",     "hipGraphExecDestroy",
     "hipGraphDestroy",     "hipMalloc",            "hipHostMalloc",     "hipGetDevice",
     "hipGraphCreate",      "hipGraphAddKernelNode", "hipGraphExecUpdate",
-    "hipGraphExecKernelNodeSetParams"};
+    "hipGraphExecKernelNodeSetParams", "hipMemPrefetchAsync"};
 constexpr uint64_t kAgent = 0x77; // of the first GPU; the others follow
 constexpr uint64_t kUuid = 0xA100000000000000;
 constexpr uint64_t kCpu = 0x11;

@@ -280,6 +280,8 @@ FAKE_API void fake_launch_many(const char *kernel, uint32_t stream, uint64_t ns,
 FAKE_API void fake_copy(const char *direction, uint64_t bytes, uint64_t ns, int is_blocking) {
   state().hip.copy(direction, bytes, ns, is_blocking != 0);
 }
+FAKE_API int fake_set_memory(const char *kind) { return state().hip.setMemory(kind); }
+FAKE_API void fake_prefetch(uint64_t) { state().hip.prefetch(); }
 FAKE_API void fake_set_shape(uint32_t grid, uint32_t block) {
   fake::t_grid = grid;
   fake::t_block = block;

@@ -51,11 +51,14 @@ std::string CuptiCollector::start(const Libraries &libraries, const CollectorOpt
   Interner &interner = Interner::instance();
   memset_name_ = interner.intern("Memset");
   copy_names_.clear();
-  for (const char *name :
+  for (std::string name :
        {"Memcpy", "Memcpy HtoD", "Memcpy DtoH", "Memcpy HtoA", "Memcpy AtoH", "Memcpy AtoA",
         "Memcpy AtoD", "Memcpy DtoA", "Memcpy DtoD", "Memcpy HtoH", "Memcpy PtoP"}) {
-    copy_names_.push_back(interner.intern(name));
+    for (const char *memory : {"", " (pageable)", " (managed)"}) {
+      copy_names_.push_back(interner.intern(name + memory));
+    }
   }
+  peer_copy_name_ = interner.intern("Memcpy PtoP");
   captures_.store(0);
   for (std::atomic<uint64_t> *counter :
        {&taken_launches_, &blinded_runs_, &regains_, &clocks_set_}) {

@@ -89,7 +89,7 @@ private:
   void read(const FilledBuffer &buffer);
   void decode(const abi::cupti::Activity &record);
   void decodeKernel(const abi::cupti::Kernel &record);
-  uint32_t copyName(uint8_t kind);
+  uint32_t copyName(const abi::cupti::Memcpy &copy) const;
 
   Library library_;
   CallTable driver_calls_;
@@ -121,8 +121,8 @@ private:
   std::atomic<bool> sees_graph_nodes_{true};
   std::mutex contexts_mutex_;
   std::set<void *> contexts_;
-  uint32_t memset_name_ = 0;
-  std::vector<uint32_t> copy_names_;
+  uint32_t memset_name_ = 0, peer_copy_name_ = 0;
+  std::vector<uint32_t> copy_names_; // of each kind, by memory: any, pageable, managed
 };
 
 } // namespace deepcontext::gpu::cupti

@@ -36,6 +36,10 @@ constexpr KnownError kErrors[] = {
      "profiling is switched off for this virtual machine; ask the host's administrator"},
     {abi::cupti::kConfidentialComputing, "CUPTI_ERROR_CONFIDENTIAL_COMPUTING_NOT_SUPPORTED",
      "profiling is not possible while the GPU is in confidential computing mode"},
+    {abi::cupti::kMigDevice, "CUPTI_ERROR_MIG_DEVICE_NOT_SUPPORTED",
+     "this CUPTI does not offer it on a partition of a GPU (MIG); give the program a whole GPU"},
+    {abi::cupti::kWslDevice, "CUPTI_ERROR_WSL_DEVICE_NOT_SUPPORTED",
+     "CUPTI does not offer it under the Windows Subsystem for Linux"},
     {abi::cupti::kUnknown, "CUPTI_ERROR_UNKNOWN",
      "often: no usable driver for this CUPTI; check that nvidia-smi lists a GPU in this "
      "environment and that its CUDA version is not older than CUPTI's"},

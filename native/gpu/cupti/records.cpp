@@ -5,6 +5,11 @@ namespace deepcontext::gpu::cupti {
 
 namespace {
 
+/// CUPTI numbers streams within a context, and a device may have several (green contexts).
+uint32_t streamOf(uint32_t context, uint32_t stream) {
+  return context << kStreamBits | (stream & ((1u << kStreamBits) - 1));
+}
+
 /// Fields that copies, peer copies and memsets have in common.
 template <typename Record>
 void addTransfer(Attribution &attribution, ActivityKind kind, uint32_t name, const Record &record) {
@@ -13,7 +18,7 @@ void addTransfer(Attribution &attribution, ActivityKind kind, uint32_t name, con
   activity.name = name;
   activity.correlation = record.correlation;
   activity.device = record.device;
-  activity.stream = record.stream;
+  activity.stream = streamOf(record.context, record.stream);
   activity.start_ns = record.start;
   activity.end_ns = record.end;
   activity.bytes = record.bytes;
@@ -55,11 +60,11 @@ void CuptiCollector::decode(const abi::cupti::Activity &record) {
     break;
   case abi::cupti::kKindMemcpy: {
     auto &copy = reinterpret_cast<const abi::cupti::Memcpy &>(record);
-    addTransfer(attribution_, ActivityKind::kCopy, copyName(copy.copy_kind), copy);
+    addTransfer(attribution_, ActivityKind::kCopy, copyName(copy), copy);
     break;
   }
   case abi::cupti::kKindMemcpyPeer:
-    addTransfer(attribution_, ActivityKind::kCopy, copyName(abi::cupti::kMemcpyPeerToPeer),
+    addTransfer(attribution_, ActivityKind::kCopy, peer_copy_name_,
                 reinterpret_cast<const abi::cupti::MemcpyPeer &>(record));
     break;
   case abi::cupti::kKindMemset:
@@ -88,7 +93,7 @@ void CuptiCollector::decodeKernel(const abi::cupti::Kernel &record) {
   activity.correlation = record.correlation;
   activity.name = names_.lookup(record.name);
   activity.device = record.device;
-  activity.stream = record.stream;
+  activity.stream = streamOf(record.context, record.stream);
   activity.start_ns = record.start;
   activity.end_ns = record.end;
   activity.bytes = 0;
@@ -110,8 +115,19 @@ void CuptiCollector::decodeKernel(const abi::cupti::Kernel &record) {
   Counters::bump(attribution_.counters.kernels);
 }
 
-uint32_t CuptiCollector::copyName(uint8_t kind) {
-  return copy_names_[kind < copy_names_.size() ? kind : 0];
+/// Pageable memory is named, because its copies are slow and wait for the host; pinned memory is
+/// the usual case.
+uint32_t CuptiCollector::copyName(const abi::cupti::Memcpy &copy) const {
+  auto isAtAnEnd = [&copy](uint8_t memory) {
+    return copy.source_kind == memory || copy.target_kind == memory;
+  };
+  size_t memory =
+      isAtAnEnd(abi::cupti::kMemoryPageable)                                                 ? 1
+      : isAtAnEnd(abi::cupti::kMemoryManaged) || isAtAnEnd(abi::cupti::kMemoryManagedStatic) ? 2
+                                                                                             : 0;
+  constexpr size_t kMemories = 3;
+  size_t kind = copy.copy_kind < copy_names_.size() / kMemories ? copy.copy_kind : 0;
+  return copy_names_[kind * kMemories + memory];
 }
 
 } // namespace deepcontext::gpu::cupti

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -103,6 +104,28 @@ def test_the_first_launch_after_the_initialisation_is_recorded(
     assert output == "False True\n"
     assert report_of(profile).status == "ran"
     assert profile.trust.counters["gpu_records_matched"] == 20
+
+
+def test_a_partition_of_a_gpu_is_a_device_with_its_own_multiprocessors(
+    nvidia: FakeGpu, frameworks: str, tmp_path: Path
+) -> None:
+    """A process sees one partition (MIG), as device 0; its UUID is in the variable alone."""
+    source = f"""
+        sys.path.insert(0, {frameworks!r})
+        import cupy
+        gpu.initialize()
+        print(gpu.visible_devices())
+        gpu.launch("k", us=5, count=20)
+        gpu.deliver()
+        """
+    output, profile = profiled(
+        nvidia, tmp_path, source, CUDA_VISIBLE_DEVICES="MIG-5c89a0b1-29fd-5b9c-8f0a-0123456789ab"
+    )
+    assert output == "1\n"
+    assert report_of(profile).status == "ran"
+    (device,) = json.loads(profile.sections["gpu_nvidia"])["devices"]
+    assert (device["device"], device["multiprocessor_count"]) == (0, 16)
+    assert device["busy_ns"] == 20 * 5_000
 
 
 def test_devices_that_are_hidden_after_the_import_stay_hidden(

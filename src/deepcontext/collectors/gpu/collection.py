@@ -39,6 +39,8 @@ _RIGHT_GRAPH_TIMES: Final = 130101
 # Source: parca-dev/parcagpu issue 23. Releases whose device memory grows with graphs: CUDA 13.0.
 _GROWING_GRAPHS: Final = range(130000, 130100)
 # Counters of the trust report, and the native figures that they show.
+# As native/gpu/activity.h: below these, the number of a stream; above, of its context.
+_STREAM_BITS: Final = 20
 _COUNTERS: Final = {
     "gpu_launches": "launches",
     "gpu_records_received": "received",
@@ -209,7 +211,8 @@ class GpuCollection:
             "interface": self._native_name(),
             "interface_version": _native.gpu_figures(self._native_name())["version"],
             "devices": [
-                _device(device) | {"multiprocessor_count": self._multiprocessors(device["device"])}
+                _device(device, self._native_name())
+                | {"multiprocessor_count": self._multiprocessors(device["device"])}
                 for device in _native.gpu_devices(self._native_name())
             ],
         }
@@ -260,15 +263,24 @@ def _graph_faults(cupti: int) -> list[str]:
     return notes
 
 
-def _device(device: GpuDevice) -> dict[str, object]:
+def _device(device: GpuDevice, interface: str) -> dict[str, object]:
     return {
         "device": device["device"],
         "span_ns": device["last_ns"] - device["first_ns"],
         "busy_ns": device["busy_ns"],
         "idle_ns": device["idle_ns"],
         "late_ns": device["late_ns"],
-        "stream_busy_ns": {str(k): v for k, v in device["stream_busy_ns"].items()},
+        "stream_busy_ns": {
+            _stream(number, interface): busy for number, busy in device["stream_busy_ns"].items()
+        },
     }
+
+
+def _stream(number: int, interface: str) -> str:
+    """Return a stream's name: its number, with CUPTI below the number of its context."""
+    if interface != "cupti":
+        return str(number)
+    return f"{number >> _STREAM_BITS}:{number & (1 << _STREAM_BITS) - 1}"
 
 
 def settings(
