@@ -22,22 +22,11 @@ export interface Cut {
 /** Keep the nodes at and below `root` that are at least half a pixel wide. */
 export function cut(tree: Tree, inclusive: Float64Array, root: number, px: number): Cut {
   const end = tree.end[root];
-  let threshold = Math.max(Math.ceil((inclusive[root] * LEAST_PX) / px), 1);
-  let some = 0;
-  let visible = 0;
-  for (let node = root; node < end; node++) {
-    if (inclusive[node] !== 0) some++;
-    if (inclusive[node] >= threshold) visible++;
-  }
-  if (some <= FEW_NODES) threshold = 1;
-  else if (visible > MOST_NODES) threshold = nthLargest(inclusive, root, end, threshold) + 1;
-  const kept: number[] = [];
-  let positive = 0;
-  for (let node = root; node < end; node++) {
-    if (inclusive[node] > 0) positive++;
+  const { threshold, positive } = visible(inclusive.subarray(root, end), px);
+  const kept = [root];
+  for (let node = root + 1; node < end; node++) {
     if (inclusive[node] >= threshold) kept.push(node);
   }
-  if (kept[0] !== root) kept.unshift(root);
   const above = tree.path(root).slice(0, -1);
   return {
     nodes: [...above, ...kept],
@@ -47,12 +36,24 @@ export function cut(tree: Tree, inclusive: Float64Array, root: number, px: numbe
   };
 }
 
-function nthLargest(values: Float64Array, from: number, to: number, least: number): number {
-  const sorted = values
-    .subarray(from, to)
-    .filter((value) => value >= least)
-    .sort();
-  return sorted[sorted.length - MOST_NODES];
+/** The smallest value shown, and how many values are positive; the first value is the whole. */
+export function visible(values: Float64Array, px: number): { threshold: number; positive: number } {
+  const least = Math.max(Math.ceil((values[0] * LEAST_PX) / px), 1);
+  let [some, positive, wide] = [0, 0, 0];
+  for (let node = 0; node < values.length; node++) {
+    const value = values[node];
+    if (value === 0) continue;
+    some++;
+    if (value > 0) positive++;
+    if (value >= least) wide++;
+  }
+  if (some <= FEW_NODES) return { threshold: 1, positive };
+  if (wide <= MOST_NODES) return { threshold: least, positive };
+  const sorted = new Float64Array(wide);
+  for (let node = 0, at = 0; at < wide; node++)
+    if (values[node] >= least) sorted[at++] = values[node];
+  sorted.sort();
+  return { threshold: sorted[wide - MOST_NODES] + 1, positive };
 }
 
 /** The functions of some nodes, each once, and the index of each node's function among them. */

@@ -49,7 +49,7 @@ export class Difference {
       parent[node + offset] = above > 0 ? above + offset : 0;
       func[node + offset] = columns[1][after.tree.frame[node]];
     }
-    const merged = merge(parent, func);
+    const merged = merge(parent, func, functions.length);
     const ofAfter = new Int32Array(after.tree.length);
     for (let node = 1; node < ofAfter.length; node++) ofAfter[node] = merged.ofEntry[node + offset];
     const ofBefore = merged.ofEntry.slice(0, before.tree.length);

@@ -5,10 +5,11 @@ import type { Functions } from "./functions";
 import { type Edit, refuse, type TreeOptions } from "./options";
 import { type Labels, labels } from "./pivot";
 import type { Profile } from "./profile";
+import type { Tree } from "./tree";
 
 export const OUTSIDE = -1;
 
-/** Rows of a tree; a parent precedes its children, entry 0 is the root. */
+/** Rows of a tree in pre-order, entry 0 is the root. */
 export interface Entries {
   readonly parent: Int32Array;
   readonly func: Int32Array;
@@ -16,8 +17,8 @@ export interface Entries {
   readonly source: Int32Array;
   /** Entry that receives each node's cost, or `OUTSIDE`. */
   readonly chargedTo: Int32Array;
-  /** Entry that shows the node itself, or `OUTSIDE`. */
-  readonly shownAs: Int32Array;
+  /** Whether this entry shows the node itself. */
+  readonly shown: Uint8Array;
 }
 
 interface Masks {
@@ -26,89 +27,97 @@ interface Masks {
 }
 
 export function entriesOf(profile: Profile, functions: Functions, options: TreeOptions): Entries {
-  const { tree } = profile;
-  const func = new Int32Array(tree.length);
-  for (let node = 0; node < tree.length; node++) func[node] = functions.ofFrame[tree.frame[node]];
-  const { shown, counted } = selection(profile, func, functions, options);
+  const masks = selection(profile, functions, options);
   const split = labels(profile, functions, options.pivot);
   if (split) {
-    for (let node = 0; node < tree.length; node++) if (split.replaced[func[node]]) shown[node] = 0;
+    const { ofNode } = functions;
+    for (let node = 0; node < ofNode.length; node++) {
+      if (split.replaced[ofNode[node]]) masks.shown[node] = 0;
+    }
   }
-  shown[0] = 1;
-  for (let node = 0; node < tree.length; node++) shown[node] &= counted[node];
-  const nearest = tree.nearest(shown);
-  for (let node = 0; node < tree.length; node++) {
+  const whole = joined(profile.tree.parent, functions.ofNode, masks);
+  return split ? splitBy(whole, split) : whole;
+}
+
+function joined(above: Int32Array, func: Int32Array, { shown, counted }: Masks): Entries {
+  const nodes = above.length;
+  const parent = new Int32Array(nodes);
+  const functions = new Int32Array(nodes);
+  const source = new Int32Array(nodes);
+  const chargedTo = new Int32Array(nodes);
+  functions[0] = func[0];
+  shown[0] = counted[0];
+  chargedTo[0] = counted[0] ? 0 : OUTSIDE;
+  let count = 1;
+  for (let node = 1; node < nodes; node++) {
+    if (!counted[node]) {
+      chargedTo[node] = OUTSIDE;
+      shown[node] = 0;
+      continue;
+    }
     // With a focus, the nearest shown frame may lie above the focus: the root replaces it.
-    nearest[node] = counted[node] ? Math.max(nearest[node], 0) : OUTSIDE;
+    const nearest = Math.max(chargedTo[above[node]], 0);
+    if (shown[node]) {
+      parent[count] = nearest;
+      functions[count] = func[node];
+      source[count] = node;
+      chargedTo[node] = count++;
+    } else chargedTo[node] = nearest;
   }
-  const whole = joined(profile, func, nearest);
-  return split ? splitBy(whole, func, nearest, split) : whole;
+  return {
+    parent: parent.subarray(0, count),
+    func: functions.subarray(0, count),
+    source: source.subarray(0, count),
+    chargedTo,
+    shown,
+  };
 }
 
-function joined(profile: Profile, func: Int32Array, nearest: Int32Array): Entries {
-  const number = new Int32Array(nearest.length).fill(OUTSIDE);
-  let count = 0;
-  for (let node = 0; node < nearest.length; node++) {
-    if (nearest[node] === node || node === 0) number[node] = count++;
-  }
-  const parent = new Int32Array(count);
-  const functions = new Int32Array(count);
-  const source = new Int32Array(count);
-  const chargedTo = new Int32Array(nearest.length);
-  const shownAs = new Int32Array(nearest.length).fill(OUTSIDE);
-  for (let node = 0; node < nearest.length; node++) {
-    chargedTo[node] = nearest[node] === OUTSIDE ? OUTSIDE : number[nearest[node]];
-    const entry = number[node];
-    if (entry === OUTSIDE) continue;
-    if (nearest[node] !== OUTSIDE) shownAs[node] = chargedTo[node];
-    source[entry] = node;
-    functions[entry] = func[node];
-    parent[entry] = node === 0 ? 0 : Math.max(chargedTo[profile.tree.parent[node]], 0);
-  }
-  return { parent, func: functions, source, chargedTo, shownAs };
-}
-
-/** Give each label a copy of the paths that lead to nodes with that label. */
-function splitBy(whole: Entries, func: Int32Array, nearest: Int32Array, split: Labels): Entries {
-  const nodes = nearest.length;
-  const chargedTo = new Int32Array(nodes).fill(OUTSIDE);
-  const shownAs = new Int32Array(nodes).fill(OUTSIDE);
-  const rows = new EntryRows(func[0], whole.parent.length);
-  for (const [label, members] of membersByLabel(nearest, split)) {
-    const wanted = new Uint8Array(whole.parent.length);
-    for (const node of members) {
-      for (let at = whole.chargedTo[node]; at > 0 && !wanted[at]; at = whole.parent[at]) {
-        wanted[at] = 1;
+/** Give each label a copy of the paths that lead to nodes with that label; none comes first. */
+function splitBy(whole: Entries, split: Labels): Entries {
+  const { parent, func, source, chargedTo, shown } = whole;
+  const entries = parent.length;
+  const splitTo = new Int32Array(chargedTo.length).fill(OUTSIDE);
+  const rows = new EntryRows(func[0], entries);
+  const members = membersByLabel(chargedTo, split);
+  // The last label that wanted an entry, and the copy of each entry.
+  const wanted = new Int32Array(entries).fill(-1);
+  const copy = new Int32Array(entries);
+  for (let label = 0; label < members.length; label++) {
+    const some = members[label];
+    if (!some.length) continue;
+    for (let index = 0; index < some.length; index++) {
+      for (let at = chargedTo[some[index]]; at > 0 && wanted[at] !== label; at = parent[at]) {
+        wanted[at] = label;
       }
     }
-    const below = label < 0 ? 0 : rows.add(0, split.functions[label], members[0]);
-    const number = new Int32Array(whole.parent.length).fill(below);
-    for (let entry = 1; entry < wanted.length; entry++) {
-      if (!wanted[entry]) continue;
-      number[entry] = rows.add(number[whole.parent[entry]], whole.func[entry], whole.source[entry]);
+    copy[0] = label ? rows.add(0, split.functions[label - 1], some[0]) : 0;
+    for (let entry = 1; entry < entries; entry++) {
+      if (wanted[entry] === label) {
+        copy[entry] = rows.add(copy[parent[entry]], func[entry], source[entry]);
+      }
     }
-    for (const node of members) {
-      chargedTo[node] = number[whole.chargedTo[node]];
-      if (whole.shownAs[node] !== OUTSIDE) shownAs[node] = number[whole.shownAs[node]];
+    for (let index = 0; index < some.length; index++) {
+      splitTo[some[index]] = copy[chargedTo[some[index]]];
     }
   }
-  return { ...rows.columns(), chargedTo, shownAs };
+  return { ...rows.columns(), chargedTo: splitTo, shown };
 }
 
 /** The counted nodes of each label, ascending; nodes without a label come first. */
-function membersByLabel(nearest: Int32Array, split: Labels): [number, Int32Array][] {
-  const sizes = new Int32Array(split.functions.length + 1);
-  for (let node = 0; node < nearest.length; node++) {
-    if (nearest[node] !== OUTSIDE) sizes[split.ofNode[node] + 1]++;
+function membersByLabel(chargedTo: Int32Array, { ofNode, functions }: Labels): Int32Array[] {
+  const sizes = new Int32Array(functions.length + 1);
+  for (let node = 0; node < chargedTo.length; node++) {
+    if (chargedTo[node] !== OUTSIDE) sizes[ofNode[node] + 1]++;
   }
   const members = Array.from(sizes, (size) => new Int32Array(size));
   const filled = new Int32Array(sizes.length);
-  for (let node = 0; node < nearest.length; node++) {
-    if (nearest[node] === OUTSIDE) continue;
-    const label = split.ofNode[node] + 1;
+  for (let node = 0; node < chargedTo.length; node++) {
+    if (chargedTo[node] === OUTSIDE) continue;
+    const label = ofNode[node] + 1;
     members[label][filled[label]++] = node;
   }
-  return members.flatMap((some, label) => (some.length ? [[label - 1, some]] : []));
+  return members;
 }
 
 /** Columns of entries that grow. */
@@ -148,66 +157,50 @@ class EntryRows {
   }
 }
 
-function selection(
-  profile: Profile,
-  func: Int32Array,
-  functions: Functions,
-  options: TreeOptions,
-): Masks {
-  const { facts } = profile;
-  const thread = facts.layers.indexOf("thread");
-  const hiddenLayer = facts.layers.map((name) => options.hidden.includes(name));
-  const isHidden = functions.layer.map((layer, index) =>
-    hiddenLayer[layer] ||
-    (!options.library && functions.library[index]) ||
-    (options.pivot !== "thread" && layer === thread)
-      ? 1
-      : 0,
+function selection(profile: Profile, functions: Functions, options: TreeOptions): Masks {
+  const { layers } = profile.facts;
+  const hidden = layers.map(
+    (name) => options.hidden.includes(name) || (options.pivot !== "thread" && name === "thread"),
   );
-  const shown = new Uint8Array(func.length);
-  for (let node = 0; node < func.length; node++) shown[node] = isHidden[func[node]] ? 0 : 1;
-  const masks = { shown, counted: new Uint8Array(func.length).fill(1) };
-  for (const edit of options.edits) apply(profile, func, functions, edit, masks);
+  const isShown = functions.layer.map((layer, index) =>
+    hidden[layer] || (!options.library && functions.library[index]) ? 0 : 1,
+  );
+  const { ofNode } = functions;
+  const shown = new Uint8Array(ofNode.length);
+  for (let node = 0; node < ofNode.length; node++) shown[node] = isShown[ofNode[node]];
+  const masks = { shown, counted: new Uint8Array(ofNode.length).fill(1) };
+  for (const edit of options.edits) apply(profile.tree, functions, edit, masks);
   return masks;
 }
 
-function apply(
-  profile: Profile,
-  func: Int32Array,
-  functions: Functions,
-  edit: Edit,
-  { shown, counted }: Masks,
-): void {
-  const { tree } = profile;
-  if (edit.kind === "root") {
-    checkTarget(edit.target, tree.length, "node");
-    counted.fill(0, 0, edit.target);
-    counted.fill(0, tree.end[edit.target]);
-    shown[edit.target] = 1;
+function apply(tree: Tree, functions: Functions, edit: Edit, { shown, counted }: Masks): void {
+  const { kind, target } = edit;
+  const { end } = tree;
+  if (kind === "root") {
+    checkTarget(target, end.length, "node");
+    counted.fill(0, 0, target);
+    counted.fill(0, end[target]);
+    shown[target] = 1;
     return;
   }
-  checkTarget(edit.target, functions.ofFrame.length, "frame");
-  const wanted = functions.ofFrame[edit.target];
-  const targets = new Uint8Array(func.length);
-  for (let node = 0; node < func.length; node++) targets[node] = func[node] === wanted ? 1 : 0;
-  const inside = edit.kind === "collapse" ? tree.below(targets) : tree.atOrBelow(targets);
-  for (let node = 0; node < func.length; node++) {
-    switch (edit.kind) {
-      case "focus":
-        counted[node] &= inside[node];
-        shown[node] |= targets[node];
-        break;
-      case "hide":
-        shown[node] &= targets[node] ^ 1;
-        break;
-      case "collapse":
-        if (inside[node]) shown[node] = 0;
-        else if (targets[node]) shown[node] = 1;
-        break;
-      case "drop":
-        counted[node] &= inside[node] ^ 1;
-        break;
+  checkTarget(target, functions.ofFrame.length, "frame");
+  const { ofNode } = functions;
+  const wanted = functions.ofFrame[target];
+  // End of the last subtree that begins with a node wanted.
+  let inside = 0;
+  for (let node = 0; node < end.length; node++) {
+    if (ofNode[node] !== wanted) {
+      if (kind === "focus" && node >= inside) counted[node] = 0;
+      continue;
     }
+    if (kind === "hide") shown[node] = 0;
+    else if (kind === "focus") shown[node] = 1;
+    if (node < inside) continue;
+    inside = end[node];
+    if (kind === "collapse") {
+      shown[node] = 1;
+      shown.fill(0, node + 1, inside);
+    } else if (kind === "drop") counted.fill(0, node, inside);
   }
 }
 

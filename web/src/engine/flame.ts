@@ -10,7 +10,7 @@ import { type Edit, pixels, refuse, wholeNumber } from "./options";
 import { NOT_RECORDED, rounded } from "./rounding";
 import type { Spreads } from "./spreads";
 import type { TopDown } from "./top_down";
-import type { Numbers, Tree } from "./tree";
+import type { Numbers } from "./tree";
 
 // A page cannot zoom into an inverted tree, so these trees are cut in finer detail.
 const FINER = 4;
@@ -31,18 +31,19 @@ export function flame(trees: Trees, query: Query): FlameAnswer {
   if ((kind === "callers" || kind === "callees") && func === NOT_GIVEN) {
     refuse(`the view '${kind}' needs the number of a frame as 'function'`);
   }
+  const px = pixels(query) * (kind === "top_down" || kind === "callees" ? 1 : FINER);
   switch (kind) {
     case "top_down": {
       const root = wholeNumber(query, "root", NOT_GIVEN);
       const view = trees.view();
-      return forwards(trees, view, root === NOT_GIVEN ? 0 : view.nodeOf(root), pixels(query));
+      return forwards(trees, view, root === NOT_GIVEN ? 0 : view.nodeOf(root), px);
     }
     case "bottom_up": {
       const view = trees.view();
       const exclusive = view.exclusive(trees.values(view));
-      const threshold = fineThreshold(sum(exclusive), pixels(query));
-      const inverted = bottomUp(view.tree, exclusive, threshold);
-      return backwards(trees, view, inverted, threshold, pixels(query));
+      const threshold = fineThreshold(sum(exclusive), px);
+      const inverted = bottomUp(view.tree, exclusive, threshold, px);
+      return backwards(trees, view, inverted, threshold);
     }
     case "callers": {
       const view = trees.view();
@@ -50,17 +51,17 @@ export function flame(trees: Trees, query: Query): FlameAnswer {
       const wanted = functionOf(view, func);
       let whole = 0;
       for (const node of view.tree.outermost(wanted)) whole += inclusive[node];
-      const threshold = fineThreshold(whole, pixels(query));
-      const inverted = callersOf(view.tree, wanted, inclusive, threshold);
-      return backwards(trees, view, inverted, threshold, pixels(query));
+      const threshold = fineThreshold(whole, px);
+      const inverted = callersOf(view.tree, wanted, inclusive, threshold, px);
+      return backwards(trees, view, inverted, threshold);
     }
     case "callees": {
       functionOf(trees.view(), func);
       const view = trees.focused({ kind: "focus", target: func });
-      return forwards(trees, view, 0, pixels(query));
+      return forwards(trees, view, 0, px);
     }
     case "difference":
-      return difference(trees, query.normalize === "1", pixels(query));
+      return difference(trees, query.normalize === "1", px);
   }
   return refuse(`no view '${kind}'`);
 }
@@ -81,7 +82,7 @@ function forwards(trees: Trees, view: TopDown, root: number, px: number): FlameA
     exclusive: picked(exclusive, part.nodes),
     source: picked(view.source, part.nodes),
     phase: part.nodes.map((node) => phaseLabel(view, view.source[node])),
-    ...callColumns(view.calls(), part.nodes),
+    ...callColumns(view.calls(part.nodes)),
   };
   const total = inclusive[0];
   return answerOf(trees, view, part, nodes, { functions, total, node_count: view.tree.length });
@@ -92,36 +93,30 @@ function backwards(
   view: TopDown,
   inverted: CallerTree,
   threshold: number,
-  px: number,
 ): FlameAnswer {
-  const { tree, value, example } = inverted;
-  const part = cut(tree, value, 0, px * FINER);
-  const [functions, func] = functionColumns(
-    (number) => ({ view, func: number }),
-    picked(tree.frame, part.nodes),
-  );
-  const children = sumOfChildren(tree, value);
+  const { depth, value, rest, example } = inverted;
+  const [functions, func] = functionColumns((number) => ({ view, func: number }), inverted.func);
   // Only a chain that ends at a thread has no further caller; elsewhere callers are left out.
-  const exclusive = part.nodes.map((node) => {
-    const isEnd = view.tree.parent[example[node]] === 0 && example[node] > 0;
-    return isEnd ? value[node] - children[node] : 0;
-  });
-  const source = part.nodes.map((node) => view.source[example[node]]);
+  const exclusive = rest.map((own, at) =>
+    view.tree.parent[example[at]] === 0 && example[at] > 0 ? own : 0,
+  );
+  const source = picked(view.source, example);
   const nodes: NodeColumns = {
     ...EMPTY_COLUMNS,
-    depth: picked(tree.depth, part.nodes),
+    depth,
     function: func,
-    value: picked(value, part.nodes),
+    value,
     exclusive,
     source,
     phase: source.map((node) => phaseLabel(view, node)),
   };
-  return answerOf(trees, view, part, nodes, {
+  const { count, leftOut } = inverted;
+  return answerOf(trees, view, { above: 0, threshold: 0, leftOut: 0 }, nodes, {
     functions,
     total: value[0],
-    node_count: tree.length + inverted.leftOut,
-    left_out: part.leftOut + inverted.leftOut,
-    threshold: Math.max(part.threshold, inverted.leftOut ? threshold : 0),
+    node_count: count + leftOut,
+    left_out: count - depth.length + leftOut,
+    threshold: Math.max(inverted.threshold, leftOut ? threshold : 0),
   });
 }
 
@@ -138,7 +133,7 @@ function difference(trees: Trees, normalize: boolean, px: number): FlameAnswer {
   // The larger side of each node, so that removed and new nodes stay visible and widths add up.
   const larger = before.map((value, node) => Math.max(value, after[node]));
   const width = both.tree.inclusive(larger);
-  const part = cut(both.tree, width, 0, px * FINER);
+  const part = cut(both.tree, width, 0, px);
   const [ofBefore, ofAfter] = both.sources();
   const [functions, func] = functionColumns(
     (number) => both.functions[number],
@@ -183,7 +178,7 @@ const EMPTY_COLUMNS = {
 function answerOf(
   trees: Trees,
   view: TopDown,
-  part: Cut,
+  part: Omit<Cut, "nodes">,
   nodes: NodeColumns,
   rest: Pick<FlameAnswer, "functions" | "total" | "node_count"> & Partial<FlameAnswer>,
 ): FlameAnswer {
@@ -213,22 +208,23 @@ function functionOf(view: TopDown, frame: number): number {
   return func;
 }
 
-function callColumns(spreads: Spreads | null, kept: number[]): Partial<NodeColumns> {
+function callColumns(spreads: Spreads | null): Partial<NodeColumns> {
   if (!spreads) return {};
-  const { count, total, minimum, maximum } = spreads;
+  const { total, minimum, maximum } = spreads;
+  const calls = [...spreads.count];
   const extreme = (column: Float64Array | null) =>
-    column ? kept.map((node) => (count[node] > 0 ? column[node] : NOT_RECORDED)) : [];
+    column ? calls.map((count, at) => (count > 0 ? column[at] : NOT_RECORDED)) : [];
   return {
-    calls: picked(count, kept),
-    mean: kept.map((node) => (count[node] > 0 ? rounded(total[node] / count[node]) : NOT_RECORDED)),
-    deviation: kept.map((node) => rounded(spreads.deviation(node) ?? NOT_RECORDED)),
+    calls,
+    mean: calls.map((count, at) => (count > 0 ? rounded(total[at] / count) : NOT_RECORDED)),
+    deviation: calls.map((_, at) => rounded(spreads.deviation(at) ?? NOT_RECORDED)),
     minimum: extreme(minimum),
     maximum: extreme(maximum),
   };
 }
 
 function fineThreshold(whole: number, px: number): number {
-  return Math.max(Math.floor(whole / (2 * FINER * px)), 1);
+  return Math.max(Math.floor(whole / (2 * px)), 1);
 }
 
 function phaseLabel(view: TopDown, source: number): string {
@@ -242,11 +238,5 @@ function picked(column: ArrayLike<number>, nodes: number[]): number[] {
 function sum(values: Numbers): number {
   let total = 0;
   for (const value of values) total += value;
-  return total;
-}
-
-function sumOfChildren(tree: Tree, value: Float64Array): Float64Array {
-  const total = new Float64Array(tree.length);
-  for (let node = 1; node < tree.length; node++) total[tree.parent[node]] += value[node];
   return total;
 }

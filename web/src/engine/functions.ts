@@ -13,6 +13,8 @@ export interface Shown {
   readonly line: number;
 }
 
+const MADE = new WeakMap<Profile, Functions[]>();
+
 /** The last rows stand for the phases of a program, which have no frame. */
 export class Functions {
   private constructor(
@@ -20,6 +22,8 @@ export class Functions {
     readonly byLine: boolean,
     /** Function of each frame. */
     readonly ofFrame: Int32Array,
+    /** Function of each node of the profile. */
+    readonly ofNode: Int32Array,
     /** First frame of each function, `NO_FRAME` for the phases. */
     readonly example: Int32Array,
     /** Index of each function's layer. */
@@ -29,7 +33,15 @@ export class Functions {
   ) {}
 
   static of(profile: Profile, byLine: boolean): Functions {
-    const { frames, facts } = profile;
+    const key = Number(byLine);
+    const known = MADE.get(profile) ?? [];
+    MADE.set(profile, known);
+    known[key] ??= Functions.make(profile, byLine);
+    return known[key];
+  }
+
+  private static make(profile: Profile, byLine: boolean): Functions {
+    const { frames, facts, tree } = profile;
     const count = frames.kind.length;
     const places = new Pairs(count);
     const named = new Pairs(count);
@@ -55,7 +67,9 @@ export class Functions {
       layer[func] = facts.layer_of_kind[frames.kind[frame]];
       library[func] = frames.kind[frame] === python && !frames.user[frame] ? 1 : 0;
     });
-    return new Functions(profile, byLine, ofFrame, example, layer, library);
+    const ofNode = new Int32Array(tree.length);
+    for (let node = 0; node < ofNode.length; node++) ofNode[node] = ofFrame[tree.frame[node]];
+    return new Functions(profile, byLine, ofFrame, ofNode, example, layer, library);
   }
 
   get length(): number {

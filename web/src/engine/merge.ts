@@ -1,7 +1,6 @@
 // Merge siblings that are the same function, from the root down.
 
-import { Pairs } from "./pairs";
-import { Tree } from "./tree";
+import { endsOf, NO_NODE, Tree } from "./tree";
 
 export interface Merged {
   /** `tree.frame` is the function of each node. */
@@ -12,24 +11,53 @@ export interface Merged {
   readonly first: Int32Array;
 }
 
-/** Make a tree in which no two siblings are the same function; a parent precedes its children. */
-export function merge(parent: Int32Array, func: Int32Array): Merged {
-  const made = new Pairs(parent.length);
-  const number = new Int32Array(parent.length);
-  const first = new Int32Array(parent.length);
-  // The root is the pair of itself and its function, which no other entry can be: no parent is -1.
-  made.number(-1, func[0]);
-  for (let entry = 1; entry < parent.length; entry++) {
-    const before = made.count;
-    number[entry] = made.number(number[parent[entry]], func[entry]);
-    if (made.count > before) first[before] = entry;
+/** Make a tree in which no two siblings are the same function, from entries in pre-order. */
+export function merge(parent: Int32Array, func: Int32Array, functions: number): Merged {
+  const entries = parent.length;
+  const end = endsOf(parent);
+  // The parent's node until the entry's turn comes, then its own.
+  const ofEntry = new Int32Array(entries);
+  // A node's entries: after each the next one, and of the first entry the last one so far.
+  const next = new Int32Array(entries);
+  const last = new Int32Array(entries);
+  // The node that last had a child of each function, and the first entry of that child.
+  const owner = new Int32Array(functions).fill(NO_NODE);
+  const child = new Int32Array(functions);
+  const waiting = new Int32Array(entries);
+  const above = new Int32Array(entries);
+  const first = new Int32Array(entries);
+  const frame = new Int32Array(entries);
+  let [count, size] = [0, 1];
+  ofEntry[0] = NO_NODE;
+  while (size > 0) {
+    const top = waiting[--size];
+    const node = count++;
+    above[node] = ofEntry[top];
+    first[node] = top;
+    frame[node] = func[top];
+    const from = size;
+    let member = top;
+    do {
+      ofEntry[member] = node;
+      for (let entry = member + 1; entry < end[member]; entry = end[entry]) {
+        const what = func[entry];
+        if (owner[what] === node) {
+          const before = child[what];
+          next[last[before]] = entry;
+          last[before] = entry;
+        } else {
+          owner[what] = node;
+          child[what] = entry;
+          last[entry] = entry;
+          ofEntry[entry] = node;
+          waiting[size++] = entry;
+        }
+      }
+      member = next[member];
+    } while (member !== 0);
+    // The first child has its turn next.
+    if (size - from > 1) waiting.subarray(from, size).reverse();
   }
-  const count = made.count;
-  const parents = made.first.slice(0, count);
-  parents[0] = 0;
-  const { tree, order, position } = Tree.fromParents(parents, made.second.subarray(0, count));
-  for (let entry = 0; entry < number.length; entry++) number[entry] = position[number[entry]];
-  const firsts = new Int32Array(count);
-  for (let node = 0; node < count; node++) firsts[node] = first[order[node]];
-  return { tree, ofEntry: number, first: firsts };
+  const tree = Tree.fromParents(above.slice(0, count), frame.slice(0, count));
+  return { tree, ofEntry, first: first.subarray(0, count) };
 }

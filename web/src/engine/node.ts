@@ -40,7 +40,7 @@ export function nodeAnswer(view: TopDown, values: Numbers, source: number): Node
     phases: phaseValues(view, index, values),
     lines: lineValues(view, members, values),
     fused: fusedKernels(view, members),
-    calls: view.calls()?.spread(index) ?? null,
+    calls: view.calls([index])?.spread(0) ?? null,
   };
 }
 
@@ -114,7 +114,8 @@ function otherMetrics(view: TopDown, members: number[]): MetricValue[] {
   return view.profile.facts.other.flatMap((metric) => {
     const rows = view.profile.rows(metric.name);
     if (!rows) return [];
-    const spread = Spreads.of(rows, (row) => (wanted.has(rows.node[row]) ? 0 : -1), 1).spread(0);
+    const group = Int32Array.from(rows.node, (node) => (wanted.has(node) ? 0 : -1));
+    const spread = Spreads.of(rows, group, 1).spread(0);
     const largest = metric.maximum && members.length ? largestAt(view, metric, members) : null;
     if (!spread && !largest) return [];
     const { maximum: _, ...described } = metric;

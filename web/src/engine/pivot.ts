@@ -32,20 +32,19 @@ export function labels(profile: Profile, functions: Functions, pivot: string): L
     number[func] = distinct.length;
     distinct.push(func);
   });
-  const isLabel = new Uint8Array(tree.length);
-  for (let node = 0; node < tree.length; node++) {
-    isLabel[node] = replaced[functions.ofFrame[tree.frame[node]]];
+  const ofNode = new Int32Array(profile.nodes);
+  for (let node = 0; node < ofNode.length; node++) {
+    const func = functions.ofNode[node];
+    const above = node === 0 ? -1 : ofNode[tree.parent[node]];
+    ofNode[node] = replaced[func] ? number[func] : above;
   }
-  const ofNode = tree
-    .nearest(isLabel)
-    .map((near) => (near < 0 ? -1 : number[functions.ofFrame[tree.frame[near]]]));
   return { ofNode, functions: distinct, replaced };
 }
 
 function phaseLabels(profile: Profile, functions: Functions): Labels {
   const seen = new Uint8Array(profile.facts.phases.length);
   for (let node = 0; node < profile.nodes; node++) seen[profile.shownPhase[node]] = 1;
-  const phases = profile.facts.phases.map((_, phase) => phase).filter((phase) => seen[phase]);
+  const phases = [...seen.keys()].filter((phase) => seen[phase]);
   const number = new Int32Array(profile.facts.phases.length);
   phases.forEach((phase, index) => {
     number[phase] = index;

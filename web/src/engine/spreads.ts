@@ -2,6 +2,7 @@
 
 import type { Calls } from "../api_types";
 import type { Rows } from "./profile";
+import type { Numbers } from "./tree";
 
 export class Spreads {
   private constructor(
@@ -12,25 +13,29 @@ export class Spreads {
     readonly maximum: Float64Array | null,
   ) {}
 
-  /** Combine the rows of each group; `groupOf` gives a row's group, -1 for none. */
-  static of(rows: Rows, groupOf: (row: number) => number, groups: number): Spreads {
-    const size = rows.node.length;
-    const group = new Int32Array(size);
+  /** Combine the rows of each group; `group` is each row's, -1 for none. */
+  static of(rows: Rows, group: Int32Array, groups: number): Spreads {
+    const chosen: number[] = [];
     const count = new Float64Array(groups);
     const total = new Float64Array(groups);
-    for (let row = 0; row < size; row++) {
-      const at = groupOf(row);
-      group[row] = at;
+    for (let row = 0; row < group.length; row++) {
+      const at = group[row];
       if (at < 0) continue;
+      chosen.push(row);
       count[at] += rows.count[row];
       total[at] += rows.total[row];
     }
+    const extremes = (values: Numbers, start: number, better: typeof Math.min) => {
+      const result = new Float64Array(groups).fill(start);
+      for (const row of chosen) result[group[row]] = better(result[group[row]], values[row]);
+      return result;
+    };
     return new Spreads(
       count,
       total,
-      rows.m2 && variances(rows, rows.m2, group, count, total),
-      rows.minimum && extremes(rows.minimum, group, groups, Number.MAX_VALUE, Math.min),
-      rows.maximum && extremes(rows.maximum, group, groups, -Number.MAX_VALUE, Math.max),
+      rows.m2 && variances(rows, rows.m2, chosen, group, count, total),
+      rows.minimum && extremes(rows.minimum, Number.MAX_VALUE, Math.min),
+      rows.maximum && extremes(rows.maximum, -Number.MAX_VALUE, Math.max),
     );
   }
 
@@ -57,33 +62,18 @@ export class Spreads {
 // sample variances": variance within the rows plus between their means.
 function variances(
   rows: Rows,
-  m2: ArrayLike<number>,
+  m2: Numbers,
+  chosen: readonly number[],
   group: Int32Array,
   count: Float64Array,
   total: Float64Array,
 ): Float64Array {
   const result = new Float64Array(count.length);
-  for (let row = 0; row < group.length; row++) {
+  for (const row of chosen) {
     const at = group[row];
-    if (at < 0) continue;
     const calls = rows.count[row];
     const away = rows.total[row] / Math.max(calls, 1) - total[at] / Math.max(count[at], 1);
     result[at] += m2[row] + calls * (away * away);
-  }
-  return result;
-}
-
-function extremes(
-  values: ArrayLike<number>,
-  group: Int32Array,
-  groups: number,
-  start: number,
-  better: (a: number, b: number) => number,
-): Float64Array {
-  const result = new Float64Array(groups).fill(start);
-  for (let row = 0; row < group.length; row++) {
-    const at = group[row];
-    if (at >= 0) result[at] = better(result[at], values[row]);
   }
   return result;
 }

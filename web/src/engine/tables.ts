@@ -5,6 +5,7 @@ import { refuse } from "./options";
 import type { Profile } from "./profile";
 import { Spreads } from "./spreads";
 import { CALLS } from "./top_down";
+import type { Numbers } from "./tree";
 
 const MOST_ROWS = 500;
 
@@ -51,21 +52,21 @@ export function groupTable(profile: Profile, by: string, measure: string): Group
   const { ofFrame, example } = profile.groups(by);
   const count = example.length;
   const group = new Int32Array(tree.length);
-  const isGroup = new Uint8Array(tree.length);
+  // Group of the nearest of each node and its ancestors that has one.
+  const nearest = new Int32Array(tree.length);
   const contexts = new Float64Array(count);
-  for (let node = 0; node < tree.length; node++) {
-    group[node] = ofFrame[tree.frame[node]];
-    if (group[node] < 0) continue;
-    isGroup[node] = 1;
-    contexts[group[node]]++;
-  }
   const values = profile.values(measure);
   const exclusive = new Float64Array(count);
   let total = 0;
-  tree.nearest(isGroup).forEach((near, node) => {
+  for (let node = 0; node < tree.length; node++) {
+    const own = ofFrame[tree.frame[node]];
+    const near = own < 0 && node > 0 ? nearest[tree.parent[node]] : own;
+    group[node] = own;
+    nearest[node] = near;
     total += values[node];
-    if (near >= 0) exclusive[group[near]] += values[node];
-  });
+    if (own >= 0) contexts[own]++;
+    if (near >= 0) exclusive[near] += values[node];
+  }
   const phases = phaseSums(profile, group, values, count);
   const calls = callsOf(profile, group, count);
   const rows = Array.from(example, (frame, index): TableRow => {
@@ -94,30 +95,45 @@ export function checkIsTotal(profile: Profile, measure: string, what: string): v
   refuse(`${what} show totals of metrics, not '${measure}'; choose another measure`);
 }
 
-/** Inclusive sums of each group by phase, in the order in which phases are listed. */
-function phaseSums(
-  profile: Profile,
-  group: Int32Array,
-  values: ArrayLike<number>,
-  count: number,
-): number[][] {
-  const { tree, facts, shownPhase } = profile;
-  const top = tree.topmost(group, count);
-  const sums = top.map(() => facts.listed_phases.map(() => 0));
-  facts.listed_phases.forEach((phase, column) => {
-    const some = new Float64Array(tree.length);
-    for (let node = 0; node < tree.length; node++) {
-      if (shownPhase[node] === phase) some[node] = values[node];
+/**
+ * Inclusive sums of each group by phase, in the order in which phases are listed. A subtree's sum is
+ * the sum of all nodes up to its end without those before it: both are exact below 2**53.
+ */
+function phaseSums(profile: Profile, group: Int32Array, values: Numbers, count: number) {
+  const { end } = profile.tree;
+  const { phases, listed_phases } = profile.facts;
+  const soFar = new Float64Array(phases.length);
+  const sums = Array.from({ length: count }, () => listed_phases.map(() => 0));
+  const open: number[] = [];
+  // End of the topmost subtree of each group that is open.
+  const inside = new Int32Array(count);
+  const add = (at: number, sign: number) => {
+    for (let column = 0; column < listed_phases.length; column++) {
+      sums[at][column] += sign * soFar[listed_phases[column]];
     }
-    const inclusive = tree.inclusive(some);
-    top.forEach((nodes, index) => {
-      for (const node of nodes) sums[index][column] += inclusive[node];
-    });
-  });
+  };
+  for (let node = 0; node <= group.length; node++) {
+    while (open.length && inside[open[open.length - 1]] === node) add(open.pop() ?? 0, 1);
+    if (node === group.length) break;
+    const at = group[node];
+    if (at >= 0 && node >= inside[at]) {
+      inside[at] = end[node];
+      open.push(at);
+      add(at, -1);
+    }
+    soFar[profile.shownPhase[node]] += values[node];
+  }
   return sums;
 }
 
 function callsOf(profile: Profile, group: Int32Array, count: number): Spreads | null {
   const rows = profile.rows(CALLS);
-  return rows && Spreads.of(rows, (row) => group[rows.node[row]], count);
+  return (
+    rows &&
+    Spreads.of(
+      rows,
+      Int32Array.from(rows.node, (node) => group[node]),
+      count,
+    )
+  );
 }

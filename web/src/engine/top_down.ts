@@ -13,7 +13,7 @@ export const CALLS = "call_duration_ns";
 interface Shape {
   readonly tree: Tree;
   readonly chargedTo: Int32Array;
-  readonly shownAs: Int32Array;
+  readonly shown: Uint8Array;
   readonly source: Int32Array;
 }
 
@@ -27,21 +27,14 @@ export class TopDown {
 
   static of(profile: Profile, options: TreeOptions): TopDown {
     const functions = Functions.of(profile, options.byLine);
-    const entries = entriesOf(profile, functions, options);
-    const merged = merge(entries.parent, entries.func);
-    const composed = (inner: Int32Array) => {
-      const outer = new Int32Array(inner.length);
-      for (let node = 0; node < inner.length; node++) {
-        outer[node] = inner[node] === OUTSIDE ? OUTSIDE : merged.ofEntry[inner[node]];
-      }
-      return outer;
-    };
-    return new TopDown(profile, functions, options, {
-      tree: merged.tree,
-      chargedTo: composed(entries.chargedTo),
-      shownAs: composed(entries.shownAs),
-      source: merged.first.map((entry) => entries.source[entry]),
-    });
+    const { parent, func, source, chargedTo, shown } = entriesOf(profile, functions, options);
+    const { tree, ofEntry, first } = merge(parent, func, functions.length);
+    for (let node = 0; node < chargedTo.length; node++) {
+      if (chargedTo[node] !== OUTSIDE) chargedTo[node] = ofEntry[chargedTo[node]];
+    }
+    const sources = new Int32Array(first.length);
+    for (let node = 0; node < sources.length; node++) sources[node] = source[first[node]];
+    return new TopDown(profile, functions, options, { tree, chargedTo, shown, source: sources });
   }
 
   get tree(): Tree {
@@ -72,10 +65,11 @@ export class TopDown {
 
   /** The nodes of the profile that a node represents, ascending. */
   members(node: number): number[] {
+    const { chargedTo, shown } = this.shape;
     const members: number[] = [];
-    this.shape.shownAs.forEach((shown, source) => {
-      if (shown === node) members.push(source);
-    });
+    for (let source = 0; source < shown.length; source++) {
+      if (chargedTo[source] === node && shown[source]) members.push(source);
+    }
     return members;
   }
 
@@ -83,12 +77,8 @@ export class TopDown {
   exclusive(values: Numbers): Float64Array {
     const sums = new Float64Array(this.tree.length);
     const { chargedTo } = this.shape;
-    const { phase } = this.options;
-    const { shownPhase } = this.profile;
     for (let node = 0; node < chargedTo.length; node++) {
-      const to = chargedTo[node];
-      if (to === OUTSIDE || (phase !== ALL_PHASES && shownPhase[node] !== phase)) continue;
-      sums[to] += values[node];
+      if (this.isCounted(node)) sums[chargedTo[node]] += values[node];
     }
     return sums;
   }
@@ -100,20 +90,21 @@ export class TopDown {
     return counted;
   }
 
-  /** The distribution of each node's calls, null where no calls were timed. */
-  calls(): Spreads | null {
+  /** The distributions of the calls of some nodes, null where no calls were timed. */
+  calls(nodes: readonly number[]): Spreads | null {
     const rows = this.profile.rows(CALLS);
     if (!rows) return null;
-    const { phase } = this.options;
-    return Spreads.of(
-      rows,
-      (row) => {
-        const node = rows.node[row];
-        const other = phase !== ALL_PHASES && this.profile.shownPhase[node] !== phase;
-        return other ? OUTSIDE : this.shape.shownAs[node];
-      },
-      this.tree.length,
-    );
+    const { chargedTo, shown } = this.shape;
+    const place = new Int32Array(this.tree.length).fill(OUTSIDE);
+    nodes.forEach((node, index) => {
+      place[node] = index;
+    });
+    const group = new Int32Array(rows.node.length);
+    for (let row = 0; row < group.length; row++) {
+      const node = rows.node[row];
+      group[row] = shown[node] && this.isCounted(node) ? place[chargedTo[node]] : OUTSIDE;
+    }
+    return Spreads.of(rows, group, nodes.length);
   }
 
   private isCounted(node: number): boolean {

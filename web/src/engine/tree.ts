@@ -9,7 +9,7 @@ export class Tree {
   private constructor(
     readonly parent: Int32Array,
     readonly end: Int32Array,
-    readonly depth: Int32Array,
+    readonly depth: Numbers,
     readonly frame: Numbers,
   ) {}
 
@@ -18,50 +18,22 @@ export class Tree {
   }
 
   static fromDepth(depth: Numbers, frame: Numbers): Tree {
-    const count = depth.length;
-    const parent = new Int32Array(count);
+    const parent = new Int32Array(depth.length);
     const open: number[] = [];
-    for (let node = 0; node < count; node++) {
-      parent[node] = depth[node] === 0 ? NO_NODE : open[depth[node] - 1];
-      open[depth[node]] = node;
+    for (let node = 0; node < depth.length; node++) {
+      const level = depth[node];
+      parent[node] = level === 0 ? NO_NODE : open[level - 1];
+      open[level] = node;
     }
-    return new Tree(parent, endsOf(parent), new Int32Array(depth), frame);
+    return new Tree(parent, endsOf(parent), depth, frame);
   }
 
-  /**
-   * Order nodes in which a parent precedes its children; children keep their order.
-   * `order[node]` is the former number of a node, `position` the reverse.
-   */
-  static fromParents(
-    parent: Int32Array,
-    frame: Numbers,
-  ): { tree: Tree; order: Int32Array; position: Int32Array } {
-    const count = parent.length;
-    const size = new Int32Array(count).fill(1);
-    for (let node = count - 1; node > 0; node--) size[parent[node]] += size[node];
-    const position = new Int32Array(count);
-    const next = new Int32Array(count);
-    const ordered = {
-      parent: new Int32Array(count),
-      end: new Int32Array(count),
-      depth: new Int32Array(count),
-      frame: new Int32Array(count),
-    };
-    const order = new Int32Array(count);
-    for (let node = 0; node < count; node++) {
-      const above = node === 0 ? NO_NODE : parent[node];
-      const at = node === 0 ? 0 : next[above];
-      if (node > 0) next[above] += size[node];
-      position[node] = at;
-      next[node] = at + 1;
-      order[at] = node;
-      ordered.parent[at] = node === 0 ? NO_NODE : position[above];
-      ordered.depth[at] = node === 0 ? 0 : ordered.depth[position[above]] + 1;
-      ordered.end[at] = at + size[node];
-      ordered.frame[at] = frame[node];
-    }
-    const tree = new Tree(ordered.parent, ordered.end, ordered.depth, ordered.frame);
-    return { tree, order, position };
+  /** Nodes in pre-order; the parent of the root does not matter. */
+  static fromParents(parent: Int32Array, frame: Numbers): Tree {
+    const depth = new Int32Array(parent.length);
+    parent[0] = NO_NODE;
+    for (let node = 1; node < depth.length; node++) depth[node] = depth[parent[node]] + 1;
+    return new Tree(parent, endsOf(parent), depth, frame);
   }
 
   /** The nodes from the root down to `node`, both included. */
@@ -97,51 +69,26 @@ export class Tree {
     return below;
   }
 
-  atOrBelow(mask: Uint8Array): Uint8Array {
-    const found = this.below(mask);
-    for (let node = 0; node < this.length; node++) found[node] |= mask[node];
-    return found;
-  }
-
-  /** For each node the nearest of itself and its ancestors that is in the mask, or `NO_NODE`. */
-  nearest(mask: Uint8Array): Int32Array {
-    const nearest = new Int32Array(this.length);
-    nearest[0] = mask[0] ? 0 : NO_NODE;
-    for (let node = 1; node < this.length; node++) {
-      nearest[node] = mask[node] ? node : nearest[this.parent[node]];
-    }
-    return nearest;
-  }
-
-  /** The nodes of any group that have no ancestor in the same group; by group, then ascending. */
-  topmost(group: Int32Array, groups: number): number[][] {
-    const found: number[][] = Array.from({ length: groups }, () => []);
-    const furthest = new Int32Array(groups);
-    for (let node = 0; node < this.length; node++) {
-      const at = group[node];
-      if (at < 0 || node < furthest[at]) continue;
-      furthest[at] = this.end[node];
-      found[at].push(node);
-    }
-    return found;
-  }
-
   /** The nodes with this frame that lie below no other node with it, ascending. */
   outermost(frame: number): number[] {
-    const group = new Int32Array(this.length);
-    for (let node = 0; node < this.length; node++)
-      group[node] = this.frame[node] === frame ? 0 : -1;
-    return this.topmost(group, 1)[0];
+    const found: number[] = [];
+    for (let node = 0; node < this.length; node++) {
+      if (this.frame[node] !== frame) continue;
+      found.push(node);
+      node = this.end[node] - 1;
+    }
+    return found;
   }
 }
 
-function endsOf(parent: Int32Array): Int32Array {
+export function endsOf(parent: Int32Array): Int32Array {
   const end = new Int32Array(parent.length);
-  for (let node = parent.length - 1; node >= 0; node--) {
+  for (let node = parent.length - 1; node > 0; node--) {
     if (end[node] === 0) end[node] = node + 1;
     const above = parent[node];
     // The last child is met first, and its end is the parent's.
-    if (above >= 0 && end[above] === 0) end[above] = end[node];
+    if (end[above] === 0) end[above] = end[node];
   }
+  if (parent.length > 0) end[0] = parent.length;
   return end;
 }
