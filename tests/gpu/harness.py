@@ -8,7 +8,7 @@ import subprocess
 import sys
 import textwrap
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import deepcontext
 from deepcontext.collectors.gpu.libraries import has_amd_driver, has_nvidia_driver
@@ -27,7 +27,7 @@ VENDOR = "amd" if has_amd_driver() and not has_nvidia_driver() else "nvidia"
 class Outcome:
     """What a program printed as its last line (JSON), and its profile, if it was profiled."""
 
-    values: dict[str, float]
+    values: dict[str, Any]
     stderr: str
     profile: deepcontext.Profile | None = None
 
@@ -160,6 +160,23 @@ PREAMBLE = """\
 import json, time
 def report(**values):
     print(json.dumps(values), flush=True)
+"""
+
+
+# Kernels of one session of the program's `work`, by name: how often, and ns.
+SESSION_OF_KERNELS = """
+import deepcontext
+def session():
+    deepcontext.start()
+    work()
+    profile = deepcontext.stop()
+    launches, times = profile.exclusive("launch_count"), profile.exclusive("gpu_time_ns")
+    found = {}
+    for node in profile.query().kind("kernel").nodes().tolist():
+        entry = found.setdefault(profile.frame(node).name, [0, 0])
+        entry[0] += int(launches[node])
+        entry[1] += int(times[node])
+    return found
 """
 
 

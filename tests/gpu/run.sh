@@ -21,9 +21,12 @@ shift || true
 part=${1:-all}
 shift || true
 case $part in
-torch) tests=(test_nvidia_attribution.py test_nvidia_turns.py test_nvidia_lifecycle.py test_nvidia_accuracy.py) ;;
+torch)
+  tests=(test_nvidia_attribution.py test_nvidia_kernels.py test_nvidia_turns.py test_nvidia_accuracy.py)
+  tests+=(test_nvidia_lifecycle.py)
+  ;;
 jax) tests=(test_nvidia_jax.py) ;;
-overhead) tests=(test_nvidia_overhead.py) ;;
+overhead) tests=(test_nvidia_training.py test_nvidia_overhead.py) ;;
 amd) tests=(test_amd.py) ;;
 fakes) tests=(test_set_up.py) ;;
 all) tests=(.) ;;

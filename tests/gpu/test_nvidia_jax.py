@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from harness import assert_all_attributed
+from judging import share_on_lines
 
 from deepcontext.profiler.format.frame import FrameKind
 
@@ -70,6 +71,39 @@ def test_jax_kernels(bench: Bench) -> None:
     assert counters["gpu_records_received"] >= 100
     assert share == 1
     assert under_hlo >= 100
+
+
+@pytest.mark.needs("jax")
+def test_a_training_step_of_jax_is_below_operations_and_lines(bench: Bench) -> None:
+    outcome = bench.run(
+        """
+        import jax, jax.numpy as jnp
+        def block(weights, x):
+            query, key, value = jnp.split(x @ weights["qkv"], 3, axis=-1)
+            scores = jax.nn.softmax(query @ key.swapaxes(-1, -2) / 28)
+            x = x + scores @ value
+            return x + jax.nn.gelu(x @ weights["up"]) @ weights["down"]
+        def loss(model, x):
+            for weights in model:
+                x = block(weights, x)
+            return jnp.mean(x ** 2)
+        @jax.jit
+        def train(model, x):
+            gradients = jax.grad(loss)(model, x)
+            return jax.tree.map(lambda w, g: w - 1e-3 * g, model, gradients)
+        sizes = {"qkv": (768, 2304), "up": (768, 3072), "down": (3072, 768)}
+        model = [{name: jnp.full(size, 0.001) for name, size in sizes.items()} for _ in range(6)]
+        x = jnp.ones((8, 512, 768))
+        for _ in range(50):
+            model = jax.block_until_ready(train(model, x))
+        """,
+        environment={"XLA_PYTHON_CLIENT_PREALLOCATE": "false"},
+    )
+    assert outcome.profile is not None
+    share = share_on_lines(outcome.profile, "program.py", kind=FrameKind.HLO)
+    bench.row("JAX step: time below an HLO instruction and a line", f"{share:.2%}", "97 %")
+    assert outcome.counters["gpu_records_unmatched"] == 0
+    assert share >= 0.97
 
 
 @pytest.mark.needs("jax")

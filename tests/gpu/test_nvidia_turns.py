@@ -75,7 +75,8 @@ def test_a_thread_that_launches_rarely(bench: Bench) -> None:
     assert sum(outcome.under("rare").values()) == 5
 
 
-def test_a_graph_that_is_replayed_for_half_a_minute(bench: Bench) -> None:
+@pytest.mark.takes(80)
+def test_a_graph_that_is_replayed_for_a_minute(bench: Bench) -> None:
     outcome = bench.run(
         """
         import torch
@@ -86,7 +87,7 @@ def test_a_graph_that_is_replayed_for_half_a_minute(bench: Bench) -> None:
         with torch.cuda.graph(graph):
             for _ in range(20):
                 x.mul_(1.0001)
-        end, replays = time.monotonic() + 30, 0
+        end, replays = time.monotonic() + 60, 0
         before = torch.cuda.mem_get_info()[0]
         while time.monotonic() < end:
             for _ in range(100):
@@ -98,7 +99,7 @@ def test_a_graph_that_is_replayed_for_half_a_minute(bench: Bench) -> None:
     )
     values, counters = outcome.values, outcome.counters
     bench.row(
-        "graph of 20 kernels for 30 s: unmatched, growth of device memory",
+        "graph of 20 kernels for 60 s: unmatched, growth of device memory",
         f"{counters['gpu_records_unmatched']}, {values['grown_bytes']:.0f} B, "
         f"{values['replays']:.0f} replays",
         "0, for information",
