@@ -1,9 +1,10 @@
-// Callers: the tree turned round, level by level and only down to a threshold.
+// Callers: the tree turned round, only down to a threshold.
 
 import { visible } from "./cut";
 import { doubled } from "./doubled";
-import { Pairs } from "./pairs";
-import { NO_NODE, type Numbers, type Tree } from "./tree";
+import type { Numbers, Tree } from "./tree";
+
+const NONE = -1;
 
 /** The visible part of a tree turned round, in pre-order; the numbers of all chains beside it. */
 export interface CallerTree {
@@ -21,24 +22,31 @@ export interface CallerTree {
   readonly leftOut: number;
 }
 
-export function bottomUp(tree: Tree, exclusive: Numbers, threshold: number, px: number) {
+export function bottomUp(view: Climbed, exclusive: Numbers, threshold: number, px: number) {
+  const { tree } = view;
   const start: number[] = [];
   for (let node = 1; node < tree.length; node++) if (exclusive[node] > 0) start.push(node);
-  return callers(tree, start, exclusive, threshold, px);
+  return callers(view, start, exclusive, threshold, px);
 }
 
 /** The callers of a function by its inclusive cost; recursion counts once. */
 export function callersOf(
-  tree: Tree,
+  view: Climbed,
   func: number,
   inclusive: Numbers,
   threshold: number,
   px: number,
 ) {
-  return callers(tree, tree.outermost(func), inclusive, threshold, px);
+  return callers(view, view.tree.outermost(func), inclusive, threshold, px);
 }
 
-/** Chains of callers in the order in which they are met: level by level. */
+/** A tree, and how many functions its nodes are of. */
+interface Climbed {
+  readonly tree: Tree;
+  readonly functions: { readonly length: number };
+}
+
+/** Chains of callers; each stands behind the chain that it extends. */
 class Chains {
   parent = new Int32Array(1024);
   func = new Int32Array(1024);
@@ -62,7 +70,7 @@ class Chains {
 }
 
 function callers(
-  tree: Tree,
+  { tree, functions }: Climbed,
   start: readonly number[],
   cost: Numbers,
   threshold: number,
@@ -70,42 +78,55 @@ function callers(
 ): CallerTree {
   const least = Math.max(threshold, 1);
   const chains = new Chains();
-  chains.add(NO_NODE, 0, 0, 0);
-  // Each node that costs climbs towards the root: where it is, and the chain that led there.
+  // Each node that costs climbs towards the root: where it is, and the next one of its chain.
   const at = Int32Array.from(start);
-  const chain = new Int32Array(start.length);
   const value = Float64Array.from(start, (node) => cost[node]);
-  for (let index = 0; index < value.length; index++) chains.value[0] += value[index];
+  const next = Int32Array.from(start, (_, index) => (index + 1 < start.length ? index + 1 : NONE));
+  const whole = chains.add(
+    NONE,
+    0,
+    0,
+    value.reduce((sum, each) => sum + each, 0),
+  );
+  // The longer chains by the function added: the chain that had it last, and a number in order.
+  const owner = new Int32Array(functions.length).fill(NONE);
+  const place = new Int32Array(functions.length);
+  const first = new Int32Array(functions.length);
+  const last = new Int32Array(functions.length);
+  const total = new Float64Array(functions.length);
+  const waiting = start.length ? [[whole, 0]] : [];
   let leftOut = 0;
-  for (let size = at.length; size > 0; ) {
-    const pairs = new Pairs(size);
-    const totals = new Float64Array(size);
-    const firsts = new Int32Array(size);
-    const number = new Int32Array(size);
-    for (let index = 0; index < size; index++) {
-      const before = pairs.count;
-      const found = pairs.number(chain[index], tree.frame[at[index]]);
-      if (pairs.count > before) firsts[found] = at[index];
-      totals[found] += value[index];
-      number[index] = found;
-    }
-    const named = new Int32Array(pairs.count).fill(NO_NODE);
-    for (let found = 0; found < named.length; found++) {
-      if (totals[found] < least) leftOut++;
-      else {
-        const { first, second } = pairs;
-        named[found] = chains.add(first[found], second[found], firsts[found], totals[found]);
+  for (let turn = waiting.pop(); turn; turn = waiting.pop()) {
+    const [chain, head] = turn;
+    let count = 0;
+    for (let index = head, following = head; index !== NONE; index = following) {
+      following = next[index];
+      const node = chain === whole ? at[index] : tree.parent[at[index]];
+      if (chain !== whole && node <= 0) continue;
+      at[index] = node;
+      const func = tree.frame[node];
+      if (owner[func] === chain) {
+        const known = place[func];
+        next[last[known]] = index;
+        last[known] = index;
+        total[known] += value[index];
+      } else {
+        owner[func] = chain;
+        place[func] = count;
+        first[count] = index;
+        last[count] = index;
+        total[count++] = value[index];
       }
     }
-    let left = 0;
-    for (let index = 0; index < size; index++) {
-      const above = tree.parent[at[index]];
-      if (named[number[index]] === NO_NODE || above <= 0) continue;
-      at[left] = above;
-      chain[left] = named[number[index]];
-      value[left++] = value[index];
+    for (let known = 0; known < count; known++) {
+      next[last[known]] = NONE;
+      if (total[known] < least) {
+        leftOut++;
+        continue;
+      }
+      const node = at[first[known]];
+      waiting.push([chains.add(chain, tree.frame[node], node, total[known]), first[known]]);
     }
-    size = left;
   }
   return { ...shown(chains, px), leftOut };
 }

@@ -21,7 +21,7 @@ export interface Cut {
 
 /** Keep the nodes at and below `root` that are at least half a pixel wide. */
 export function cut(tree: Tree, inclusive: Float64Array, root: number, px: number): Cut {
-  const end = tree.end[root];
+  const end = tree.endOf(root);
   const { threshold, positive } = visible(inclusive.subarray(root, end), px);
   const kept = [root];
   for (let node = root + 1; node < end; node++) {
@@ -49,11 +49,32 @@ export function visible(values: Float64Array, px: number): { threshold: number; 
   }
   if (some <= FEW_NODES) return { threshold: 1, positive };
   if (wide <= MOST_NODES) return { threshold: least, positive };
-  const sorted = new Float64Array(wide);
-  for (let node = 0, at = 0; at < wide; node++)
-    if (values[node] >= least) sorted[at++] = values[node];
-  sorted.sort();
-  return { threshold: sorted[wide - MOST_NODES] + 1, positive };
+  const largest = new Float64Array(wide);
+  for (let node = 0, at = 0; at < wide; node++) {
+    if (values[node] >= least) largest[at++] = values[node];
+  }
+  return { threshold: ranked(largest, wide - MOST_NODES) + 1, positive };
+}
+
+/** The value that would stand at `rank` if the values were sorted; they change places. */
+function ranked(values: Float64Array, rank: number): number {
+  let [from, to] = [0, values.length - 1];
+  while (from < to) {
+    const middle = values[(from + to) >> 1];
+    let [low, high] = [from, to];
+    while (low <= high) {
+      while (values[low] < middle) low++;
+      while (values[high] > middle) high--;
+      if (low > high) break;
+      const value = values[low];
+      values[low++] = values[high];
+      values[high--] = value;
+    }
+    if (rank <= high) to = high;
+    else if (rank >= low) from = low;
+    else break;
+  }
+  return values[rank];
 }
 
 /** The functions of some nodes, each once, and the index of each node's function among them. */

@@ -42,7 +42,7 @@ export function flame(trees: Trees, query: Query): FlameAnswer {
       const view = trees.view();
       const exclusive = view.exclusive(trees.values(view));
       const threshold = fineThreshold(sum(exclusive), px);
-      const inverted = bottomUp(view.tree, exclusive, threshold, px);
+      const inverted = bottomUp(view, exclusive, threshold, px);
       return backwards(trees, view, inverted, threshold);
     }
     case "callers": {
@@ -52,7 +52,7 @@ export function flame(trees: Trees, query: Query): FlameAnswer {
       let whole = 0;
       for (const node of view.tree.outermost(wanted)) whole += inclusive[node];
       const threshold = fineThreshold(whole, px);
-      const inverted = callersOf(view.tree, wanted, inclusive, threshold, px);
+      const inverted = callersOf(view, wanted, inclusive, threshold, px);
       return backwards(trees, view, inverted, threshold);
     }
     case "callees": {

@@ -43,15 +43,15 @@ export class Functions {
   private static make(profile: Profile, byLine: boolean): Functions {
     const { frames, facts, tree } = profile;
     const count = frames.kind.length;
-    const places = new Pairs(count);
-    const named = new Pairs(count);
+    const kinds = facts.kinds.length;
+    const places = new Pairs(byLine ? count : 0);
     const known = new Pairs(count);
     const ofFrame = new Int32Array(count);
     const examples: number[] = [];
     for (let frame = 0; frame < count; frame++) {
-      const place = places.number(frames.file[frame], byLine ? frames.line[frame] : 0);
-      const name = named.number(frames.kind[frame], frames.name[frame]);
-      const func = known.number(name, place);
+      const file = frames.file[frame];
+      const place = byLine ? places.number(file, frames.line[frame]) : file;
+      const func = known.number(frames.name[frame] * kinds + frames.kind[frame], place);
       if (func === examples.length) examples.push(frame);
       ofFrame[frame] = func;
     }

@@ -35,6 +35,15 @@ export function merge(parent: Int32Array, func: Int32Array, functions: number): 
     above[node] = ofEntry[top];
     first[node] = top;
     frame[node] = func[top];
+    const only = top + 1;
+    if (next[top] === 0 && only < end[top] && end[only] === end[top]) {
+      // An only child has no equal.
+      ofEntry[top] = node;
+      ofEntry[only] = node;
+      last[only] = only;
+      waiting[size++] = only;
+      continue;
+    }
     const from = size;
     let member = top;
     do {

@@ -98,15 +98,10 @@ function stepOf(view: TopDown, index: number): PathStep {
 }
 
 function measureValues(view: TopDown, index: number): MeasureValue[] {
-  return view.profile.facts.measures.map((measure) => {
-    const exclusive = view.exclusive(view.profile.values(measure.key));
-    return {
-      measure,
-      inclusive: sumIn(exclusive, index, view.tree.end[index]),
-      exclusive: exclusive[index],
-      total: sumIn(exclusive, 0, exclusive.length),
-    };
-  });
+  return view.profile.facts.measures.map((measure) => ({
+    measure,
+    ...view.costs(index, view.profile.values(measure.key)),
+  }));
 }
 
 function otherMetrics(view: TopDown, members: number[]): MetricValue[] {
@@ -134,36 +129,35 @@ function otherMetrics(view: TopDown, members: number[]): MetricValue[] {
 }
 
 function largestAt(view: TopDown, metric: OtherMetric, members: number[]): number {
-  const { tree } = view.profile;
+  const { end } = view.profile.tree;
   const rows = view.profile.rows(metric.name);
-  const values = new Float64Array(tree.length);
+  const inside = new Uint8Array(end.length);
+  for (const member of members) inside.fill(1, member, end[member]);
+  // Nodes without a row count as zero.
+  let largest = 0;
   rows?.node.forEach((node, row) => {
-    values[node] = (rows.maximum ?? rows.total)[row];
+    if (inside[node]) largest = Math.max(largest, (rows.maximum ?? rows.total)[row]);
   });
-  const inclusive = tree.inclusiveMaximum(values);
-  return members.reduce((largest, node) => Math.max(largest, inclusive[node]), -Infinity);
+  return largest;
 }
 
 function phaseValues(view: TopDown, index: number, values: Numbers): PhaseValue[] {
   const { facts } = view.profile;
   const wanted = view.options.phase;
-  return facts.listed_phases.flatMap((phase) => {
-    if (wanted !== ALL_PHASES && wanted !== phase) return [];
-    const exclusive = view.counting(phase).exclusive(values);
-    const value = sumIn(exclusive, index, view.tree.end[index]);
-    return value ? [{ phase: facts.phases[phase], value }] : [];
-  });
+  const sums = view.byPhase(index, values);
+  return facts.listed_phases
+    .filter((phase) => sums[phase] && (wanted === ALL_PHASES || wanted === phase))
+    .map((phase) => ({ phase: facts.phases[phase], value: sums[phase] }));
 }
 
 /** Split a Python function's inclusive cost by the line of the call. */
 function lineValues(view: TopDown, members: number[], values: Numbers): LineValue[] {
   const { tree, frames, facts } = view.profile;
   if (!members.length || facts.kinds[frames.kind[tree.frame[members[0]]]] !== "python") return [];
-  const inclusive = tree.inclusive(view.counted(values));
   const total = new Map<number, number>();
   for (const node of members) {
     const line = frames.line[tree.frame[node]];
-    total.set(line, (total.get(line) ?? 0) + inclusive[node]);
+    total.set(line, (total.get(line) ?? 0) + view.countedBelow(node, values));
   }
   return [...total]
     .sort(([lineA, a], [lineB, b]) => b - a || lineA - lineB)
@@ -177,10 +171,4 @@ function fusedKernels(view: TopDown, members: number[]): FusedKernel[] {
   const ofNode = new Map(Array.from(node, (each, index) => [each, kernel[index]]));
   const indices = new Set(members.flatMap((member) => ofNode.get(member) ?? []));
   return [...indices].slice(0, MOST_KERNELS).map((index) => view.profile.facts.fused[index]);
-}
-
-function sumIn(values: Float64Array, from: number, to: number): number {
-  let total = 0;
-  for (let index = from; index < to; index++) total += values[index];
-  return total;
 }

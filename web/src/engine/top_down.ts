@@ -77,17 +77,52 @@ export class TopDown {
   exclusive(values: Numbers): Float64Array {
     const sums = new Float64Array(this.tree.length);
     const { chargedTo } = this.shape;
+    const { phase } = this.options;
+    const { shownPhase } = this.profile;
     for (let node = 0; node < chargedTo.length; node++) {
-      if (this.isCounted(node)) sums[chargedTo[node]] += values[node];
+      const to = chargedTo[node];
+      if (to === OUTSIDE || (phase !== ALL_PHASES && shownPhase[node] !== phase)) continue;
+      sums[to] += values[node];
     }
     return sums;
   }
 
-  /** `values` with 0 for nodes of the profile that the view does not count. */
-  counted(values: Numbers): Float64Array {
-    const counted = new Float64Array(values);
-    for (let node = 0; node < counted.length; node++) if (!this.isCounted(node)) counted[node] = 0;
-    return counted;
+  /** Costs of the subtree, of the node itself, and of the whole view. */
+  costs(node: number, values: Numbers): { inclusive: number; exclusive: number; total: number } {
+    const { chargedTo } = this.shape;
+    const end = this.tree.endOf(node);
+    let [inclusive, exclusive, total] = [0, 0, 0];
+    for (let source = 0; source < chargedTo.length; source++) {
+      if (!this.isCounted(source)) continue;
+      const [to, value] = [chargedTo[source], values[source]];
+      total += value;
+      if (to >= node && to < end) inclusive += value;
+      if (to === node) exclusive += value;
+    }
+    return { inclusive, exclusive, total };
+  }
+
+  /** Cost of the subtree by phase, whichever phase is counted. */
+  byPhase(node: number, values: Numbers): Float64Array {
+    const { chargedTo } = this.shape;
+    const { shownPhase, facts } = this.profile;
+    const end = this.tree.endOf(node);
+    const sums = new Float64Array(facts.phases.length);
+    for (let source = 0; source < chargedTo.length; source++) {
+      const to = chargedTo[source];
+      if (to >= node && to < end) sums[shownPhase[source]] += values[source];
+    }
+    return sums;
+  }
+
+  /** Inclusive cost of a node of the profile, of what the view counts. */
+  countedBelow(source: number, values: Numbers): number {
+    const end = this.profile.tree.endOf(source);
+    let total = 0;
+    for (let node = source; node < end; node++) {
+      if (this.isCounted(node)) total += values[node];
+    }
+    return total;
   }
 
   /** The distributions of the calls of some nodes, null where no calls were timed. */
@@ -108,8 +143,10 @@ export class TopDown {
   }
 
   private isCounted(node: number): boolean {
-    if (this.shape.chargedTo[node] === OUTSIDE) return false;
     const { phase } = this.options;
-    return phase === ALL_PHASES || this.profile.shownPhase[node] === phase;
+    return (
+      this.shape.chargedTo[node] !== OUTSIDE &&
+      (phase === ALL_PHASES || this.profile.shownPhase[node] === phase)
+    );
   }
 }

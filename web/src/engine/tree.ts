@@ -5,16 +5,30 @@ export type Numbers = Float64Array | Int32Array | Uint32Array | Uint16Array | Ui
 export const NO_NODE = -1;
 
 export class Tree {
+  private ends: Int32Array | null = null;
+
   /** `frame` is what each node is: an index into the frames, or the functions, of its owner. */
   private constructor(
     readonly parent: Int32Array,
-    readonly end: Int32Array,
     readonly depth: Numbers,
     readonly frame: Numbers,
   ) {}
 
   get length(): number {
     return this.parent.length;
+  }
+
+  get end(): Int32Array {
+    this.ends ??= endsOf(this.parent);
+    return this.ends;
+  }
+
+  /** The end of one subtree, without those of all others. */
+  endOf(node: number): number {
+    if (node === 0) return this.length;
+    let end = node + 1;
+    while (end < this.length && this.depth[end] > this.depth[node]) end++;
+    return end;
   }
 
   static fromDepth(depth: Numbers, frame: Numbers): Tree {
@@ -25,7 +39,7 @@ export class Tree {
       parent[node] = level === 0 ? NO_NODE : open[level - 1];
       open[level] = node;
     }
-    return new Tree(parent, endsOf(parent), depth, frame);
+    return new Tree(parent, depth, frame);
   }
 
   /** Nodes in pre-order; the parent of the root does not matter. */
@@ -33,7 +47,7 @@ export class Tree {
     const depth = new Int32Array(parent.length);
     parent[0] = NO_NODE;
     for (let node = 1; node < depth.length; node++) depth[node] = depth[parent[node]] + 1;
-    return new Tree(parent, endsOf(parent), depth, frame);
+    return new Tree(parent, depth, frame);
   }
 
   /** The nodes from the root down to `node`, both included. */
@@ -48,15 +62,6 @@ export class Tree {
     const total = new Float64Array(exclusive);
     for (let node = this.length - 1; node > 0; node--) total[this.parent[node]] += total[node];
     return total;
-  }
-
-  inclusiveMaximum(exclusive: Numbers): Float64Array {
-    const largest = new Float64Array(exclusive);
-    for (let node = this.length - 1; node > 0; node--) {
-      const above = this.parent[node];
-      if (largest[node] > largest[above]) largest[above] = largest[node];
-    }
-    return largest;
   }
 
   /** Which nodes have a proper ancestor in the mask. */
@@ -75,7 +80,7 @@ export class Tree {
     for (let node = 0; node < this.length; node++) {
       if (this.frame[node] !== frame) continue;
       found.push(node);
-      node = this.end[node] - 1;
+      node = this.endOf(node) - 1;
     }
     return found;
   }

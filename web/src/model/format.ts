@@ -42,8 +42,13 @@ export function formatTime(ns: number): string {
 
 /** Return a count; exact below a million. */
 export function formatCount(count: number): string {
-  if (Math.abs(count) < 1e6 && Number.isInteger(count)) return count.toLocaleString("en-US");
+  if (Math.abs(count) < 1e6 && Number.isInteger(count)) return grouped(count);
   return scaled(count, COUNTS);
+}
+
+/** Return a whole number with commas; `toLocaleString` takes 20 ms when it is called first. */
+export function grouped(count: number): string {
+  return String(count).replace(/\B(?=(\d{3})+$)/g, ",");
 }
 
 /** Return a part of the whole as `12.3 %`. */

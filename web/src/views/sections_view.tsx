@@ -2,7 +2,7 @@
 // Knows no section: units and source locations are derived from the names of the fields.
 
 import type { ComponentChildren } from "preact";
-import { formatCount, formatValue } from "../model/format";
+import { formatCount, formatValue, grouped } from "../model/format";
 import { go, place, profile, showNode, tree } from "../state";
 import { Empty, shorten, Waiting, words } from "./parts";
 import { useAnswer } from "./use_answer";
@@ -242,7 +242,7 @@ function plain(name: string, value: unknown): string {
   if (typeof value === "number") {
     const unit = unitOf(name);
     if (unit) return formatValue(value * unit[1], unit[0]);
-    return Number.isInteger(value) ? value.toLocaleString("en-US") : String(value);
+    return Number.isInteger(value) ? grouped(value) : String(value);
   }
   if (typeof value === "boolean") return value ? "yes" : "no";
   return typeof value === "object" ? JSON.stringify(value) : String(value);
