@@ -16,6 +16,7 @@ from deepcontext.profiler.model.profile import Profile
 from deepcontext.profiler.summaries.processes import processes_of
 from deepcontext.profiler.summaries.roles import Role
 from deepcontext.ui.format import format_count, format_ns, format_value
+from tests.ui.browser.axe import violations
 from tests.ui.browser.conftest import open_page, serving
 
 if TYPE_CHECKING:
@@ -180,6 +181,24 @@ def test_many_alike_processes_are_one_row_with_the_busiest_and_a_typical_one(
         assert rows.count() == 82
         rows.nth(10).locator("th button").click()
         opened.page.wait_for_selector("main[aria-label='flame'] canvas")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_processes_obey_the_rules_of_axe(many: Path, browser: Browser, scheme: str) -> None:
+    first = run_directory.profiles(many)[0]
+    with (
+        serving(many) as address,
+        open_page(browser, address, Profile.load(first), color_scheme=scheme) as opened,
+    ):
+        opened.go("view=overview")
+        opened.page.wait_for_selector("main .legend-line button")
+        assert not violations(opened)
+        opened.go(f"{VIEW}&file=1")
+        opened.page.wait_for_selector("tbody tr .bins")
+        assert not violations(opened)
+        opened.page.click("button[aria-expanded]")
+        opened.page.wait_for_selector("tbody tr[aria-current] .phase-bar")
+        assert not violations(opened)
 
 
 def test_a_process_that_cannot_be_read_is_told(many: Path, browser: Browser) -> None:
