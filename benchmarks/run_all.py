@@ -24,6 +24,7 @@ MODULES = (
     "jax_overhead",
     "jax_sampled_times",
     "gpu_drain",
+    "gpu_visit",
     "open_large",
     "merge_ranks",
     "analyzers",
@@ -53,8 +54,9 @@ def main(names: list[str]) -> None:
     wanted = [*MODULES, *(IN_BROWSER if importlib.util.find_spec("playwright") else ())]
     parts = []
     for name in wanted:
-        parts.append(f"`python benchmarks/run_all.py {name}`\n\n{measure(name)}")
-        print(parts[-1], flush=True)
+        if text := measure(name).strip():
+            parts.append(f"`python benchmarks/run_all.py {name}`\n\n{text}")
+            print(parts[-1], flush=True)
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"],
         cwd=ROOT,

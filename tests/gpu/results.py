@@ -36,6 +36,7 @@ class Results:
         self._begun = time.monotonic()
         self.content: dict[str, object] = {
             "part": part,
+            "date": time.strftime("%Y-%m-%d", time.gmtime()),
             "machine": platform.node(),
             "python": platform.python_version(),
             "packages": {name: _version(name) for name in _PACKAGES},

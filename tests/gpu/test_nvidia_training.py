@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.gpu, pytest.mark.takes(70)]
 
 LIMIT_S = 40.0
-STEPS = {"decode": 400, "decode_graphs": 400}
+STEPS = {"gpt2": 30, "resnet50": 50, "decode": 200, "decode_graphs": 200}
 
 
 def measure(bench: Bench, workload: str, ways: tuple[str, ...]) -> None:
