@@ -79,15 +79,16 @@ function callers(
   const least = Math.max(threshold, 1);
   const chains = new Chains();
   // Each node that costs climbs towards the root: where it is, and the next one of its chain.
-  const at = Int32Array.from(start);
-  const value = Float64Array.from(start, (node) => cost[node]);
-  const next = Int32Array.from(start, (_, index) => (index + 1 < start.length ? index + 1 : NONE));
-  const whole = chains.add(
-    NONE,
-    0,
-    0,
-    value.reduce((sum, each) => sum + each, 0),
-  );
+  const at = new Int32Array(start);
+  const value = new Float64Array(start.length);
+  const next = new Int32Array(start.length);
+  let sum = 0;
+  for (let index = 0; index < start.length; index++) {
+    value[index] = cost[start[index]];
+    sum += value[index];
+    next[index] = index + 1 < start.length ? index + 1 : NONE;
+  }
+  const whole = chains.add(NONE, 0, 0, sum);
   // The longer chains by the function added: the chain that had it last, and a number in order.
   const owner = new Int32Array(functions.length).fill(NONE);
   const place = new Int32Array(functions.length);

@@ -41,26 +41,35 @@ export class Container<Header> {
     const width = WIDTH[type];
     const planes = this.bytes.subarray(at, at + width * length);
     if (type === "u8") return planes;
-    const plain = unshuffled(planes, width, length);
-    if (type === "u16") return new Uint16Array(plain.buffer);
-    if (type === "u32") return new Uint32Array(plain.buffer);
+    if (type === "u16") {
+      const plain = new Uint16Array(length);
+      for (let at = 0; at < length; at++) plain[at] = planes[at] | (planes[length + at] << 8);
+      return plain;
+    }
+    const plain = unshuffled(planes, width / 4, length);
+    if (type === "u32") return plain;
     return type === "f64" ? new Float64Array(plain.buffer) : doubles(plain, length);
   }
 }
 
 /** The first bytes of all numbers come first, then the second bytes: this compresses better. */
-function unshuffled(planes: Uint8Array, width: number, length: number): Uint8Array {
-  const plain = new Uint8Array(width * length);
-  for (let byte = 0; byte < width; byte++) {
-    const plane = planes.subarray(byte * length, (byte + 1) * length);
-    for (let index = 0, to = byte; index < length; index++, to += width) plain[to] = plane[index];
+function unshuffled(planes: Uint8Array, words: number, length: number): Uint32Array<ArrayBuffer> {
+  const plain = new Uint32Array(words * length);
+  for (let word = 0; word < words; word++) {
+    const four = planes.subarray(4 * word * length);
+    for (let at = 0; at < length; at++) {
+      plain[at * words + word] =
+        four[at] |
+        (four[length + at] << 8) |
+        (four[2 * length + at] << 16) |
+        (four[3 * length + at] << 24);
+    }
   }
   return plain;
 }
 
-function doubles(plain: Uint8Array, length: number): Float64Array {
-  const low = new Uint32Array(plain.buffer);
-  const high = new Int32Array(plain.buffer);
+function doubles(low: Uint32Array<ArrayBuffer>, length: number): Float64Array {
+  const high = new Int32Array(low.buffer);
   const values = new Float64Array(length);
   for (let index = 0; index < length; index++) {
     values[index] = high[2 * index + 1] * HIGH + low[2 * index];

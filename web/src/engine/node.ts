@@ -49,16 +49,17 @@ export function found(view: TopDown, values: Numbers, text: string): FindAnswer 
   const { tree } = view;
   const inclusive = tree.inclusive(view.exclusive(values));
   const matches = matching(view, text);
-  const mask = new Uint8Array(tree.length);
   let nodes: number[] = [];
+  let value = 0;
+  // End of the last subtree that counts: what lies in it counts once.
+  let inside = 0;
   for (let node = 1; node < tree.length; node++) {
     if (!matches[tree.frame[node]] || inclusive[node] <= 0) continue;
-    mask[node] = 1;
     nodes.push(node);
+    if (node < inside) continue;
+    value += inclusive[node];
+    inside = tree.endOf(node);
   }
-  const below = tree.below(mask);
-  let value = 0;
-  for (const node of nodes) if (!below[node]) value += inclusive[node];
   const count = nodes.length;
   if (count > MOST_FOUND) {
     nodes.sort((a, b) => inclusive[b] - inclusive[a] || a - b);
@@ -109,7 +110,8 @@ function otherMetrics(view: TopDown, members: number[]): MetricValue[] {
   return view.profile.facts.other.flatMap((metric) => {
     const rows = view.profile.rows(metric.name);
     if (!rows) return [];
-    const group = Int32Array.from(rows.node, (node) => (wanted.has(node) ? 0 : -1));
+    const group = new Int32Array(rows.node.length);
+    for (let row = 0; row < group.length; row++) group[row] = wanted.has(rows.node[row]) ? 0 : -1;
     const spread = Spreads.of(rows, group, 1).spread(0);
     const largest = metric.maximum && members.length ? largestAt(view, metric, members) : null;
     if (!spread && !largest) return [];

@@ -71,15 +71,16 @@ export function groupTable(profile: Profile, by: string, measure: string): Group
   const calls = callsOf(profile, group, count);
   const rows = Array.from(example, (frame, index): TableRow => {
     const { strings } = profile.facts;
+    const ofPhase = phases(index);
     return {
       id: frame,
       name: strings[frames.name[frame]],
       layer: facts.layer,
       file: facts.is_line ? strings[frames.file[frame]] : "",
       line: facts.is_line ? frames.line[frame] : 0,
-      inclusive: phases[index].reduce((sum, value) => sum + value, 0),
+      inclusive: ofPhase.reduce((sum, value) => sum + value, 0),
       exclusive: exclusive[index],
-      phases: phases[index],
+      phases: ofPhase,
       contexts: contexts[index],
       calls: calls?.spread(index) ?? null,
     };
@@ -103,37 +104,32 @@ function phaseSums(profile: Profile, group: Int32Array, values: Numbers, count: 
   const { end } = profile.tree;
   const { phases, listed_phases } = profile.facts;
   const soFar = new Float64Array(phases.length);
-  const sums = Array.from({ length: count }, () => listed_phases.map(() => 0));
+  const sums = new Float64Array(count * phases.length);
   const open: number[] = [];
   // End of the topmost subtree of each group that is open.
   const inside = new Int32Array(count);
-  const add = (at: number, sign: number) => {
-    for (let column = 0; column < listed_phases.length; column++) {
-      sums[at][column] += sign * soFar[listed_phases[column]];
-    }
-  };
   for (let node = 0; node <= group.length; node++) {
-    while (open.length && inside[open[open.length - 1]] === node) add(open.pop() ?? 0, 1);
+    while (open.length && inside[open[open.length - 1]] === node) {
+      const from = (open.pop() ?? 0) * phases.length;
+      for (let phase = 0; phase < soFar.length; phase++) sums[from + phase] += soFar[phase];
+    }
     if (node === group.length) break;
     const at = group[node];
     if (at >= 0 && node >= inside[at]) {
       inside[at] = end[node];
       open.push(at);
-      add(at, -1);
+      const from = at * phases.length;
+      for (let phase = 0; phase < soFar.length; phase++) sums[from + phase] -= soFar[phase];
     }
     soFar[profile.shownPhase[node]] += values[node];
   }
-  return sums;
+  return (at: number) => listed_phases.map((phase) => sums[at * phases.length + phase]);
 }
 
 function callsOf(profile: Profile, group: Int32Array, count: number): Spreads | null {
   const rows = profile.rows(CALLS);
-  return (
-    rows &&
-    Spreads.of(
-      rows,
-      Int32Array.from(rows.node, (node) => group[node]),
-      count,
-    )
-  );
+  if (!rows) return null;
+  const ofRow = new Int32Array(rows.node.length);
+  for (let row = 0; row < ofRow.length; row++) ofRow[row] = group[rows.node[row]];
+  return Spreads.of(rows, ofRow, count);
 }

@@ -64,16 +64,6 @@ export class Tree {
     return total;
   }
 
-  /** Which nodes have a proper ancestor in the mask. */
-  below(mask: Uint8Array): Uint8Array {
-    const below = new Uint8Array(this.length);
-    for (let node = 1; node < this.length; node++) {
-      const above = this.parent[node];
-      below[node] = mask[above] | below[above];
-    }
-    return below;
-  }
-
   /** The nodes with this frame that lie below no other node with it, ascending. */
   outermost(frame: number): number[] {
     const found: number[] = [];
