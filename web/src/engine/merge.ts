@@ -65,7 +65,11 @@ export function merge(parent: Int32Array, func: Int32Array, functions: number): 
       member = next[member];
     } while (member !== 0);
     // The first child has its turn next.
-    if (size - from > 1) waiting.subarray(from, size).reverse();
+    for (let low = from, high = size - 1; low < high; low++, high--) {
+      const entry = waiting[low];
+      waiting[low] = waiting[high];
+      waiting[high] = entry;
+    }
   }
   const tree = Tree.fromParents(above.slice(0, count), frame.slice(0, count));
   return { tree, ofEntry, first: first.subarray(0, count) };
