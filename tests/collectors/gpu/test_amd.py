@@ -134,6 +134,32 @@ def test_roctx_ranges_are_frames(record: Record, amd: FakeGpu) -> None:
     assert kinds["outside"] == []
 
 
+def test_a_command_buffer_of_xla_keeps_the_operations_it_was_made_in(
+    record: Record, sdk: FakeGpu
+) -> None:
+    """Made node by node inside XLA's ranges, changed and replayed outside of them."""
+
+    def work() -> None:
+        graph = sdk.graph()
+        for operation in ("fusion.3", "dot.1"):
+            sdk.range_push(f"TSL:Thunk:#name=call,hlo_op={operation}#")
+            sdk.add_node(graph, f"kernel_{operation}", us=2)
+            sdk.range_pop()
+        executable = sdk.instantiate(graph)
+        for _ in range(4):
+            sdk.set_node(executable, 0, "kernel_fusion.3", us=5)
+            sdk.replay(executable)
+        sdk.deliver(shuffle=2)
+
+    recording = record(work)
+    assert frames_above(recording) == {
+        f"kernel_{operation}": [(operation, FrameKind.HLO)] for operation in ("fusion.3", "dot.1")
+    }
+    assert set(recording.kernels().values()) == {4}
+    assert recording.total("gpu_time_ns") == 4 * (5_000 + 2_000)
+    assert recording.figure("graph_captured") == 8
+
+
 def frames_above(recording: Recording) -> dict[str, list[tuple[str, FrameKind]]]:
     """Scopes and HLO frames above each kernel."""
     profile = recording.profile
