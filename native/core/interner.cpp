@@ -77,18 +77,26 @@ std::string_view Interner::text(uint32_t id) const {
 }
 
 uint32_t NameCache::fill(Slot &slot, const char *name) {
-  Interner &interner = Interner::instance();
-  uint32_t id = interner.internBounded(name);
-  slot = Slot();
+  Slot &known = by_content_[std::hash<std::string_view>()(name) % kSlots];
+  if (!known.content || !isSame(known, name)) {
+    known = slotOf(name);
+  }
+  slot = known;
   slot.address = name;
-  slot.content = interner.text(id).data();
-  slot.id = id;
+  return slot.id;
+}
+
+NameCache::Slot NameCache::slotOf(const char *name) {
+  Interner &interner = Interner::instance();
+  Slot slot;
+  slot.id = interner.internBounded(name);
+  slot.content = interner.text(slot.id).data();
   size_t length = std::strlen(slot.content);
   if (length < kHeadBytes) {
     std::memcpy(slot.head, slot.content, length);
     std::memset(slot.mask, 0xFF, length + 1);
   }
-  return id;
+  return slot;
 }
 
 } // namespace deepcontext

@@ -59,7 +59,8 @@ private:
 ///
 /// A framework may build names in a temporary buffer, so that one address holds different names
 /// over time (PyTorch does, for backward nodes and user scopes): a hit by address is confirmed by
-/// content.
+/// content. A name that is not the one last seen at its address is looked up by its content, and
+/// only one that this thread has not met takes the interner's lock.
 class NameCache {
 public:
   uint32_t lookup(const char *name) {
@@ -75,7 +76,7 @@ private:
   static constexpr size_t kSlots = 1024;
   static constexpr size_t kHeadBytes = 16;
   struct Slot {
-    const char *address = nullptr;
+    const char *address = nullptr; // where the name was last seen; null in `by_content_`
     const char *content = nullptr; // the interner's own copy
     uint64_t head[2] = {};         // its first bytes, if it is shorter than kHeadBytes
     uint64_t mask[2] = {};         // which of them count, the terminating zero included
@@ -96,7 +97,9 @@ private:
     return std::strcmp(slot.content, name) == 0;
   }
   uint32_t fill(Slot &slot, const char *name);
+  static Slot slotOf(const char *name);
   LazyArray<Slot> slots_{kSlots};
+  LazyArray<Slot> by_content_{kSlots}; // by a hash of the content
 };
 
 } // namespace deepcontext

@@ -259,7 +259,7 @@ public:
   }
 
 private:
-  static constexpr size_t kUsualBytes = 256 << 10; // without the tree; at most 700 KiB
+  static constexpr size_t kUsualBytes = 256 << 10; // without the tree; at most 750 KiB
 
   void closeAt(uint32_t position, uint64_t now) {
     Level &level = levels_[position];

@@ -27,6 +27,7 @@ Node *ThreadTree::append(Node *parent, FrameKind kind, uint64_t a, uint64_t b) {
   node->a = a;
   node->b = b;
   node->last_child = nullptr;
+  node->next_sibling = nullptr;
   node->sites = nullptr;
   node->id = id;
   node->kind = kind;
@@ -40,7 +41,7 @@ Node *ThreadTree::append(Node *parent, FrameKind kind, uint64_t a, uint64_t b) {
 
 Node *ThreadTree::findOrCreate(Node *parent, FrameKind kind, uint64_t a, uint64_t b) {
   if (const Indexed *known = index_.find(Identity{parent, kind, a, b})) {
-    return parent->last_child = known->node;
+    return follow(parent, known->node);
   }
   if (size_.load(std::memory_order_relaxed) >= limit_) {
     refused_.store(refused_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
@@ -51,7 +52,15 @@ Node *ThreadTree::findOrCreate(Node *parent, FrameKind kind, uint64_t a, uint64_
   }
   Node *node = append(parent, kind, a, b);
   index_.insert({node});
-  return parent->last_child = node;
+  return follow(parent, node);
+}
+
+/// Note that `child` was found after the parent's last one.
+Node *ThreadTree::follow(Node *parent, Node *child) {
+  if (Node *last = parent->last_child) {
+    last->next_sibling = child;
+  }
+  return parent->last_child = child;
 }
 
 MetricRow &ThreadTree::metric(Node *node, uint16_t metric) {

@@ -32,6 +32,7 @@ struct alignas(64) Node {
   uint64_t a;
   uint64_t b;
   Node *last_child;      // owner only: the last child found, tried first
+  Node *next_sibling;    // owner only: the child found after this one, tried second
   AllocationSite *sites; // owner only: what this context allocated, see AllocationLedger
   uint32_t id;
   FrameKind kind;
@@ -41,6 +42,10 @@ struct alignas(64) Node {
   std::atomic<uint64_t> exclusive{0}; // ticks without nested operators and scopes
   std::atomic<MetricSlot *> metrics{nullptr};
 
+  /// Whether it is the child with this identity of its parent.
+  bool is(FrameKind other_kind, uint64_t other_a, uint64_t other_b) const {
+    return a == other_a && b == other_b && kind == other_kind;
+  }
   void addExclusive(uint64_t value) {
     exclusive.store(exclusive.load(std::memory_order_relaxed) + value, std::memory_order_relaxed);
   }
@@ -72,8 +77,13 @@ public:
   /// parent, so that events are counted one level up, and `refused()` rises.
   Node *child(Node *parent, FrameKind kind, uint64_t a, uint64_t b) {
     Node *last = parent->last_child;
-    if (last && last->a == a && last->b == b && last->kind == kind) {
+    if (last && last->is(kind, a, b)) {
       return last;
+    }
+    // A program repeats its lines and their operators in the same order.
+    Node *next = last ? last->next_sibling : nullptr;
+    if (next && next->is(kind, a, b)) {
+      return parent->last_child = next;
     }
     return findOrCreate(parent, kind, a, b);
   }
@@ -98,6 +108,7 @@ private:
 
   Node *findOrCreate(Node *parent, FrameKind kind, uint64_t a, uint64_t b);
   Node *append(Node *parent, FrameKind kind, uint64_t a, uint64_t b);
+  static Node *follow(Node *parent, Node *child);
   struct Identity {
     const Node *parent;
     FrameKind kind;

@@ -75,7 +75,7 @@ TEST(what_is_kept_is_bounded_and_depends_on_the_numbers_only) {
   static_assert(sizeof(Collectives) < 64 * 1024);
 }
 
-TEST(names) {
+TEST(calls_and_works_are_known_by_their_names) {
   CHECK(Collectives::isCall("c10d::allreduce_") && Collectives::isCall("c10d::barrier"));
   CHECK(!Collectives::isCall("c10d::broadcast_") && !Collectives::isCall("aten::add"));
   CHECK(Collectives::isWork("gloo:all_reduce") && !Collectives::isWork("gloo:broadcast"));

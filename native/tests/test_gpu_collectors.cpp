@@ -332,7 +332,7 @@ void forksWhileStallsHang(const Vendor &vendor) {
 
 } // namespace
 
-TEST(aSharedLibraryIsLeftWhenItsRecordsAreRead) {
+TEST(a_shared_library_is_left_when_its_records_are_read) {
   const Vendor &vendor = kVendors[0];
   Fake fake(vendor);
   gpu::Collector &collector = vendor.collector();
@@ -351,27 +351,27 @@ TEST(aSharedLibraryIsLeftWhenItsRecordsAreRead) {
   CHECK_EQ(collector.figures()["matched"], 100u);
 }
 
-TEST(stallsAreSampledAfterForksDuringACallThatHangs) {
+TEST(stalls_are_sampled_after_forks_during_a_call_that_hangs) {
   forksWhileStallsHang(kVendors[0]);
 }
 
-TEST(stallsAreSampledWhileThreadsLaunch) {
+TEST(stalls_are_sampled_while_threads_launch) {
   stallsWhileThreadsLaunch(kVendors[0]);
 }
 
-TEST(everyLaunchOfFourThreadsIsAttributed) {
+TEST(every_launch_of_four_threads_is_attributed) {
   for (const Vendor &vendor : kVendors) {
     launchOnThreads(vendor);
   }
 }
 
-TEST(aCollectorMayStopAndStartWhileThreadsLaunch) {
+TEST(a_collector_may_stop_and_start_while_threads_launch) {
   for (const Vendor &vendor : kVendors) {
     startAndStopWhileLaunching(vendor);
   }
 }
 
-TEST(graphsAreMadeAndReplayedOnSeveralThreads) {
+TEST(graphs_are_made_and_replayed_on_several_threads) {
   for (const Vendor &vendor : kVendors) {
     graphsOnThreads(vendor);
   }

@@ -21,7 +21,7 @@
 using namespace deepcontext::gpu;
 using deepcontext::Interner;
 
-TEST(callSitesAreFoundUntilTheRingHasGoneRound) {
+TEST(call_sites_are_found_until_the_ring_has_gone_round) {
   CorrelationTable table(1024);
   CallSite site;
   CHECK(!table.find(0, &site));
@@ -41,7 +41,7 @@ TEST(callSitesAreFoundUntilTheRingHasGoneRound) {
   CHECK(!table.find(1024, &site));
 }
 
-TEST(idsMayWrapAndRecordersMayNotFit) {
+TEST(ids_may_wrap_and_recorders_may_not_fit) {
   CorrelationTable table(1024);
   CallSite site;
   table.set(UINT32_MAX, 1, 10, 0);
@@ -52,13 +52,13 @@ TEST(idsMayWrapAndRecordersMayNotFit) {
   CHECK(!table.find(5, &site));
 }
 
-TEST(timeStampsAreComparedAcrossTheirWrap) {
+TEST(time_stamps_are_compared_across_their_wrap) {
   uint64_t last = (1ull << CorrelationTable::kTickBits) - 1;
   CHECK_EQ(CorrelationTable::ticksBetween(last, 4), 5);
   CHECK_EQ(CorrelationTable::ticksBetween(4, last), -5);
 }
 
-TEST(aLaunchIsAnsweredByItsFirstRecord) {
+TEST(a_launch_is_answered_by_its_first_record) {
   AnsweredLaunches answered;
   for (uint32_t id : {0u, 1u, UINT32_MAX, UINT32_MAX - CorrelationTable::kDefaultSlots}) {
     CHECK(answered.note(id));
@@ -69,7 +69,7 @@ TEST(aLaunchIsAnsweredByItsFirstRecord) {
   CHECK(answered.note(0));
 }
 
-TEST(aReaderNeverSeesHalfACall) {
+TEST(a_reader_never_sees_half_a_call) {
   CorrelationTable table(64); // small, so that writers overwrite what readers look at
   std::atomic<bool> is_over{false};
   std::thread writer([&] {
@@ -93,7 +93,7 @@ TEST(aReaderNeverSeesHalfACall) {
   CHECK(table.find(199'999, &site));
 }
 
-TEST(idleTimeIsTheSameInAnyOrder) {
+TEST(idle_time_is_the_same_in_any_order) {
   std::mt19937 random(5);
   std::vector<BusyInterval> intervals;
   uint64_t now = 1000, idle = 0;
@@ -129,7 +129,7 @@ TEST(idleTimeIsTheSameInAnyOrder) {
   }
 }
 
-TEST(workThatComesTooLateIsCountedAsSuch) {
+TEST(work_that_comes_too_late_is_counted_as_such) {
   IdleTracker tracker([](const IdleGap &) {});
   tracker.add(0, 0, {100, 200, 1});
   tracker.add(0, 0, {1000, 1100, 2});
@@ -141,7 +141,7 @@ TEST(workThatComesTooLateIsCountedAsSuch) {
   CHECK_EQ(totals.late_ns, 100u);
 }
 
-TEST(devicesAndOverlappingStreamsAreKeptApart) {
+TEST(devices_and_overlapping_streams_are_kept_apart) {
   IdleTracker tracker([](const IdleGap &) {});
   tracker.add(0, 1, {0, 100, 1});
   tracker.add(0, 2, {50, 150, 2});
@@ -154,7 +154,7 @@ TEST(devicesAndOverlappingStreamsAreKeptApart) {
   CHECK_EQ(totals[1].busy_ns, 10u);
 }
 
-TEST(namesAreLookedAtAgainWhenTheirAddressMayBeReused) {
+TEST(names_are_looked_at_again_when_their_address_may_be_reused) {
   KernelNames names;
   char name[] = "first";
   uint32_t first = names.lookup(name);
@@ -176,7 +176,7 @@ TEST(namesAreLookedAtAgainWhenTheirAddressMayBeReused) {
   }
 }
 
-TEST(driverFunctionsAreClassifiedByName) {
+TEST(driver_functions_are_classified_by_name) {
   using deepcontext::gpu::cupti::classify;
   for (const char *name : {"cuLaunchKernel", "cuLaunchKernel_ptsz", "cuLaunchKernelEx",
                            "cuLaunchCooperativeKernel", "cuLaunch", "cuLaunchGridAsync",
@@ -197,7 +197,7 @@ TEST(driverFunctionsAreClassifiedByName) {
   }
 }
 
-TEST(hipFunctionsAreClassifiedByName) {
+TEST(hip_functions_are_classified_by_name) {
   for (const char *name :
        {"hipLaunchKernel", "hipLaunchKernel_spt", "hipExtLaunchKernel", "hipModuleLaunchKernel",
         "hipExtModuleLaunchKernel", "hipHccModuleLaunchKernel", "hipLaunchCooperativeKernel",
@@ -220,7 +220,7 @@ TEST(hipFunctionsAreClassifiedByName) {
   }
 }
 
-TEST(gpusAreNumberedAsTheVariablesShowThem) {
+TEST(gpus_are_numbered_as_the_variables_show_them) {
   const std::vector<HipGpu> gpus = {{10, 0xA0}, {11, 0xA1}, {12, 0xA2}, {13, 0xA3}};
   using Handles = std::vector<uint64_t>;
   auto order = [&gpus](const char *rocr, const char *hip, const char *ordinal) {
@@ -242,7 +242,7 @@ TEST(gpusAreNumberedAsTheVariablesShowThem) {
   CHECK(order("", "99999999999999999999", "") == (Handles{10, 11, 12, 13}));
 }
 
-TEST(buffersAreBoundedReadAndReused) {
+TEST(buffers_are_bounded_read_and_reused) {
   BufferQueue queue;
   std::atomic<uint64_t> read{0};
   queue.configure(1000, 4096, [&](const FilledBuffer &buffer) {
@@ -275,7 +275,7 @@ TEST(buffersAreBoundedReadAndReused) {
   CHECK_EQ(read.load(), 57u);
 }
 
-TEST(aBufferOfAnEarlierSessionIsNotHandedOutAsALargerOne) {
+TEST(a_buffer_of_an_earlier_session_is_not_handed_out_as_a_larger_one) {
   BufferQueue queue;
   queue.configure(1024, 1 << 20, [](const FilledBuffer &) {});
   uint8_t *kept = queue.take(false); // by the vendor, over the end of the session
@@ -289,7 +289,7 @@ TEST(aBufferOfAnEarlierSessionIsNotHandedOutAsALargerOne) {
   queue.stop();
 }
 
-TEST(aCallThatHangsIsLeftBehind) {
+TEST(a_call_that_hangs_is_left_behind) {
   CHECK(runWithDeadline([] {}, 5));
   CHECK(!isInternalThread());
   std::atomic<bool> was_own{false};

@@ -2,9 +2,12 @@
 
 #include <sys/mman.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <future>
 #include <memory>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -117,6 +120,34 @@ TEST(an_address_with_other_content_is_another_name) {
   CHECK_EQ(Interner::instance().text(cache->lookup(buffer)), "AddBackward");
   std::strcpy(buffer, "MulBackward0");
   CHECK_EQ(cache->lookup(buffer), mul);
+}
+
+TEST(a_name_that_this_thread_has_met_takes_no_lock) {
+  // PyTorch builds the name of each backward node in one buffer after the other.
+  constexpr const char *kNames[] = {"MulBackward0", "a name of more than sixteen characters"};
+  NameCache cache;
+  std::vector<uint32_t> ids;
+  for (const char *name : kNames) {
+    ids.push_back(cache.lookup(name));
+  }
+  std::unique_lock<Mutex> held(Interner::instance().forkLock());
+  auto seen = std::async(std::launch::async, [&] {
+    char buffers[2][64];
+    std::vector<uint32_t> found;
+    for (int i = 0; i < 8; ++i) {
+      char *buffer = buffers[i / 4];
+      std::strcpy(buffer, kNames[i % 2]);
+      found.push_back(cache.lookup(buffer));
+    }
+    return found;
+  });
+  bool took_no_lock = seen.wait_for(std::chrono::seconds(20)) == std::future_status::ready;
+  held.unlock();
+  CHECK(took_no_lock);
+  std::vector<uint32_t> found = seen.get();
+  for (size_t i = 0; i < found.size(); ++i) {
+    CHECK_EQ(found[i], ids[i % 2]);
+  }
 }
 
 TEST(names_with_counters_do_not_fill_the_table) {

@@ -46,6 +46,38 @@ TEST(a_node_keeps_what_it_was_made_with) {
   CHECK_EQ(int{node->flags.load()}, 0);
 }
 
+TEST(children_in_any_order_are_found) {
+  constexpr uint64_t kChildren = 20;
+  ThreadTree tree;
+  std::vector<Node *> made;
+  for (uint64_t i = 0; i < kChildren; ++i) {
+    made.push_back(tree.child(tree.root(), FrameKind::kPython, i, 0));
+  }
+  std::mt19937_64 random(5);
+  uint32_t wrong = 0;
+  uint64_t position = 0;
+  for (int i = 0; i < 10'000; ++i) {
+    bool is_in_order = random() % 4 != 0;
+    position = is_in_order ? (position + 1) % kChildren : random() % kChildren;
+    wrong += tree.child(tree.root(), FrameKind::kPython, position, 0) != made[position];
+  }
+  CHECK_EQ(wrong, 0u);
+  CHECK_EQ(tree.size(), kChildren + 1);
+}
+
+TEST(a_cleared_tree_does_not_find_what_it_had) {
+  ThreadTree tree;
+  for (int round = 0; round < 2; ++round) { // so that each sibling knows the next
+    tree.child(tree.root(), FrameKind::kPython, 1, 0);
+    tree.child(tree.root(), FrameKind::kPython, 2, 0);
+  }
+  tree.clear();
+  CHECK_EQ(tree.child(tree.root(), FrameKind::kPython, 1, 0), tree.node(1));
+  CHECK_EQ(tree.size(), 2u);
+  CHECK_EQ(tree.child(tree.root(), FrameKind::kPython, 2, 0), tree.node(2));
+  CHECK_EQ(tree.size(), 3u);
+}
+
 TEST(the_index_grows_past_a_hundred_thousand_nodes) {
   constexpr uint32_t kNodes = 120'000;
   ThreadTree tree;
