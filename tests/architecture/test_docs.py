@@ -218,7 +218,7 @@ def _check_words(text: str, page: Path) -> None:
         return
     assert words[0] in OPTIONS, f"{page.name}: unknown command in '{text}'"
     if words[0] == "profile":
-        words[1:] = profile.COMMAND.parser().split_program(words[1:])[0]
+        words[1:] = profile.make_parser().split_program(words[1:])[0]
     for word in words[1:]:
         if word in {"-m", "-c", "--", "|"} or word.endswith(".py"):
             return  # what follows belongs to the program, or to the next one

@@ -35,6 +35,24 @@ def test_help_lists_every_command_with_its_summary(capsys: pytest.CaptureFixture
         assert re.search(rf"^  {command.name} +{re.escape(command.summary)}$", text, re.MULTILINE)
 
 
+def test_help_loads_no_command() -> None:
+    # Each of these takes longer to import than everything that the help needs.
+    code = (
+        "import sys; from deepcontext.ui.cli import app; app.main(['--help']); "
+        "print([name for name in sys.modules if name in sys.argv[1:]], file=sys.stderr)"
+    )
+    heavy = ["numpy", "rich", "subprocess", "importlib.metadata", "zipfile"]
+    modules = [f"deepcontext.ui.cli.{name}" for name in NAMES]
+    result = subprocess.run(
+        [sys.executable, "-c", code, *heavy, *modules],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert result.stderr.strip() == "[]"
+
+
 def test_no_arguments_is_an_error_that_prints_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert app.main([]) == 2
     captured = capsys.readouterr()
@@ -102,7 +120,7 @@ def test_every_option_that_the_documentation_names_exists() -> None:
             found = re.match(rf"^\s*\$? ?deepcontext ({'|'.join(NAMES)}) (.*)", line)
             words = found.group(2).split() if found else []
             if found and found.group(1) == "profile":
-                words, _ = profile.COMMAND.parser().split_program(words)
+                words, _ = profile.make_parser().split_program(words)
             own = [word for word in _before_program(words) if word.startswith("--")]
             assert {word.partition("=")[0] for word in own} <= known, (page, line)
 

@@ -157,7 +157,7 @@ def test_interpreter_flags_that_keep_the_profiler_out_are_refused(folder: Path, 
 def test_arguments_from_the_program_on_are_the_programs(
     words: list[str], own: list[str], program: list[str]
 ) -> None:
-    parser = profile.COMMAND.parser()
+    parser = profile.make_parser()
     assert parser.split_program(words) == (own, tuple(program))
 
 

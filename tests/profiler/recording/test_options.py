@@ -145,7 +145,7 @@ def test_the_command_line_accepts_and_refuses_what_python_does(
         return  # takes no value there
     given = word if option.name == "counters" else value
     assert _said(lambda: SessionOptions.of({option.name: given})) == _said(
-        lambda: command.COMMAND.parser().parse([f"{word_of(option)}={word}"])
+        lambda: command.make_parser().parse([f"{word_of(option)}={word}"])
     )
 
 

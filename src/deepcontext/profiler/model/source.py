@@ -6,6 +6,7 @@ says nothing about the file at the time the program ran.
 
 from __future__ import annotations
 
+import functools
 import linecache
 import re
 from pathlib import Path
@@ -35,6 +36,7 @@ _LIBRARY: Final = re.compile(
 _TYPED: Final = re.compile(r"<(string|stdin|ipython-input-.*)>")
 
 
+@functools.lru_cache(maxsize=1 << 16)
 def is_user_file(file: str) -> bool:
     """Return whether the file of a Python frame is user code.
 

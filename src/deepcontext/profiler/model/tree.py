@@ -156,10 +156,18 @@ class Tree:
     def below(self, mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
         """Return which nodes have a proper ancestor in `mask`; both of shape (nodes,)."""
         nodes = np.flatnonzero(mask)
-        opened = np.zeros(len(self) + 1, np.int32)
-        opened[nodes + 1] += 1
-        opened -= np.bincount(self.subtree_end[nodes], minlength=len(self) + 1).astype(np.int32)
-        return np.cumsum(opened[:-1]) > 0
+        ends = self.subtree_end[nodes]
+        has_children = ends > nodes + 1
+        nodes, ends = nodes[has_children], ends[has_children]
+        # Of nodes in pre-order, those that begin where all before have ended are the outermost. Their
+        # subtrees do not overlap, and a node lies between the end of one and the inside of the next.
+        is_outermost = np.ones(len(nodes), np.bool_)
+        is_outermost[1:] = nodes[1:] >= np.maximum.accumulate(ends)[:-1]
+        change = np.zeros(len(self) + 1, np.int8)
+        change[nodes[is_outermost] + 1] = 1
+        change[ends[is_outermost]] = -1
+        inside = np.cumsum(change[:-1], dtype=np.int8)
+        return inside.view(np.bool_)
 
     def at_or_below(self, mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
         """Return which nodes are in `mask` or below a node in it; both of shape (nodes,)."""

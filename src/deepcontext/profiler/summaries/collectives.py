@@ -123,9 +123,9 @@ def by_rank(profile: Profile) -> tuple[CollectiveTime, ...]:
 
 def _accepted(frames: FrameTable, of_kind: Mask, accepts: Callable[[str], bool]) -> Mask:
     """Return which of the frames have an accepted name, shape (frames,), bool."""
-    names, number = np.unique(frames.name, return_inverse=True)
-    accepted = np.array([accepts(frames.strings[name]) for name in map(int, names)], np.bool_)
-    return of_kind & accepted[number]
+    names = np.unique(frames.name[of_kind]).tolist()
+    accepted = [name for name in names if accepts(frames.strings[name])]
+    return of_kind & np.isin(frames.name, accepted)
 
 
 def _names_by_opcode(profile: Profile) -> frozenset[str] | None:

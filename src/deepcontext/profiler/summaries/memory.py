@@ -185,9 +185,13 @@ def growth(profile: Profile, prefix: str = "", limit: int = 0) -> tuple[GrownLin
     counts = np.zeros(len(sizes), np.int64)
     np.maximum.at(counts, of_row[has_line], rows.count[has_line])
     order = np.lexsort((lines.frame, -sizes))
-    found = []
-    for index in order[sizes[order] > 0][: limit or None].tolist():
-        frame = profile.frames[int(lines.frame[index])]
-        size, count = int(sizes[index]), int(counts[index])
-        found.append(GrownLine(frame.name, frame.file, frame.line, size, count, use.growth_steps))
-    return tuple(found)
+    grown = order[sizes[order] > 0][: limit or None]
+    frames, of_line = profile.frames, lines.frame[grown]
+    columns = (frames.name[of_line], frames.file[of_line], frames.line[of_line], sizes[grown])
+    # Column by column, because a profile may have a line for each of a million nodes.
+    return tuple(
+        GrownLine(frames.strings[name], frames.strings[file], line, size, count, use.growth_steps)
+        for name, file, line, size, count in zip(
+            *(column.tolist() for column in columns), counts[grown].tolist(), strict=True
+        )
+    )

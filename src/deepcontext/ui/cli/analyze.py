@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deepcontext.errors import UserError
 from deepcontext.profiler.format.writing import ForeignFileError
-from deepcontext.ui.cli.command import Command, Parser
+from deepcontext.ui.cli.command import Parser
 from deepcontext.ui.cli.inputs import load_one
 
 if TYPE_CHECKING:
@@ -24,7 +24,8 @@ _SEVERITIES: Final = ("info", "warning", "high")
 _LAYOUT: Final = 1
 
 
-def _parser() -> Parser:
+def make_parser() -> Parser:
+    """Return the parser of the words after the command's name."""
     parser = Parser(
         "deepcontext analyze",
         usage="deepcontext analyze [options] FILE",
@@ -92,7 +93,8 @@ def _share(text: str) -> float:
     return value
 
 
-def _run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command; return the exit code."""
     # Imported here, so that `deepcontext profile` starts the program without loading these modules.
     from deepcontext.analyzers import encode_section, load_plugin, run_analyzers  # noqa: PLC0415
     from deepcontext.analyzers.base import promising  # noqa: PLC0415
@@ -140,6 +142,3 @@ def _print(arguments: argparse.Namespace, profile: Profile, findings: Sequence[F
         print(to_markdown(profile, findings), end="")
     else:
         print_findings(TextLayout(Console()), profile, findings)
-
-
-COMMAND: Final = Command("analyze", "print what to change in a profiled program", _parser, _run)

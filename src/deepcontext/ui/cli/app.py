@@ -5,25 +5,13 @@ Does no work of its own. Invariant: an error raised on purpose is one line on st
 
 from __future__ import annotations
 
+import importlib
 import sys
 import traceback
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from deepcontext.errors import DeepContextError, UserError
-from deepcontext.ui.cli import (
-    analyze,
-    diff,
-    doctor,
-    export,
-    mcp,
-    merge,
-    overhead,
-    profile,
-    query,
-    report,
-    view,
-)
 from deepcontext.ui.cli.command import EXIT_CODES, Command, Parser, nearest
 from deepcontext.ui.cli.streams import (
     ReaderGoneError,
@@ -36,18 +24,34 @@ from deepcontext.ui.cli.streams import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+
+def _command(name: str, summary: str, *, takes_program: bool = False) -> Command:
+    """Return the command of the module with its name, which is imported when the command is used."""
+
+    def module() -> Any:
+        return importlib.import_module(f"deepcontext.ui.cli.{name}")
+
+    return Command(
+        name,
+        summary,
+        lambda: module().make_parser(),
+        lambda arguments: module().run(arguments),
+        takes_program,
+    )
+
+
 COMMANDS: Final[tuple[Command, ...]] = (
-    profile.COMMAND,
-    report.COMMAND,
-    analyze.COMMAND,
-    view.COMMAND,
-    diff.COMMAND,
-    export.COMMAND,
-    query.COMMAND,
-    merge.COMMAND,
-    mcp.COMMAND,
-    doctor.COMMAND,
-    overhead.COMMAND,
+    _command("profile", "run a program and write a profile of it", takes_program=True),
+    _command("report", "print where the time of a profile went"),
+    _command("analyze", "print what to change in a profiled program"),
+    _command("view", "browse profiles in a browser"),
+    _command("diff", "print what changed between two profiles"),
+    _command("export", "write a profile for another viewer"),
+    _command("query", "ask SQL questions about profiles"),
+    _command("merge", "merge the profiles of all ranks of a job"),
+    _command("mcp", "answer an agent's questions about profiles"),
+    _command("doctor", "what can be measured on this machine"),
+    _command("overhead", "what the profiler costs one program", takes_program=True),
 )
 INTERRUPTED: Final = 130  # 128 + SIGINT, what a shell reports
 

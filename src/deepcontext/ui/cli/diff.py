@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from deepcontext.errors import LimitExceededError, UserError
-from deepcontext.ui.cli.command import Command, Parser, positive_float, positive_int
+from deepcontext.ui.cli.command import Parser, positive_float, positive_int
 from deepcontext.ui.cli.inputs import load_one
 
 if TYPE_CHECKING:
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from deepcontext.profiler.summaries.comparison import Comparison
 
 
-def _parser() -> Parser:
+def make_parser() -> Parser:
+    """Return the parser of the words after the command's name."""
     parser = Parser(
         "deepcontext diff",
         usage="deepcontext diff [options] BEFORE AFTER",
@@ -64,7 +65,8 @@ exit codes:
     return parser
 
 
-def _run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command; return the exit code."""
     # Imported here, so that `deepcontext profile` starts the program without loading these modules.
     from rich.console import Console  # noqa: PLC0415
 
@@ -117,6 +119,3 @@ def _check(comparison: Comparison, limit: float) -> None:
             f"{comparison.metric} has grown by more than the limit: ratio {found}, limit "
             f"{limit:.3f}; one run each, so repeat the runs before you trust a small excess"
         )
-
-
-COMMAND: Final = Command("diff", "print what changed between two profiles", _parser, _run)

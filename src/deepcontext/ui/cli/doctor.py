@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from deepcontext import native_core
 from deepcontext.errors import EnvironmentProblem
 from deepcontext.profiler.recording.options import OPTIONS
-from deepcontext.ui.cli.command import Command, Parser
+from deepcontext.ui.cli.command import Parser
 from deepcontext.ui.cli.session_options import word_of
 
 if TYPE_CHECKING:
@@ -55,7 +55,8 @@ class Check:
     detail: str
 
 
-def _parser() -> Parser:
+def make_parser() -> Parser:
+    """Return the parser of the words after the command's name."""
     parser = Parser(
         "deepcontext doctor",
         usage="deepcontext doctor [options]",
@@ -72,7 +73,8 @@ exit codes:
     return parser
 
 
-def _run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command; return the exit code."""
     core = check_core()
     checks = [*check_versions(), core, *_check_collectors(core), *check_machine(), *check_gpu()]
     if arguments.json:
@@ -234,6 +236,3 @@ def _render(console: Console, checks: list[Check]) -> None:
             text = Text.assemble(*((segment.text, segment.style or "") for segment in line))
             text.rstrip()
             console.print(text, soft_wrap=True)
-
-
-COMMAND: Final = Command("doctor", "what can be measured on this machine", _parser, _run)

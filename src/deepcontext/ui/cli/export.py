@@ -5,11 +5,11 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from deepcontext.errors import UserError
 from deepcontext.ui import export
-from deepcontext.ui.cli.command import Command, Parser
+from deepcontext.ui.cli.command import Parser
 from deepcontext.ui.cli.export_tables import export_tables
 from deepcontext.ui.cli.inputs import load_one
 from deepcontext.ui.cli.output import Output, add_force_option
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     import argparse
 
 
-def _parser() -> Parser:
+def make_parser() -> Parser:
+    """Return the parser of the words after the command's name."""
     parser = Parser(
         "deepcontext export",
         usage="deepcontext export [options] --format FORMAT FILE",
@@ -60,7 +61,8 @@ exit codes:
     return parser
 
 
-def _run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command; return the exit code."""
     # Imported here, so that `deepcontext profile` starts the program without loading these modules.
     from deepcontext.ui.export import formats  # noqa: PLC0415
     from deepcontext.ui.format import format_bytes  # noqa: PLC0415
@@ -86,6 +88,3 @@ def _run(arguments: argparse.Namespace) -> int:
         size = format_bytes(len(exported.content))
         print(f"written to '{name}', {size}; open it: {wanted.opened_by.format(shlex.quote(name))}")
     return 0
-
-
-COMMAND: Final = Command("export", "write a profile for another viewer", _parser, _run)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from deepcontext.errors import EnvironmentProblem
-from deepcontext.ui.cli.command import Command, Parser
+from deepcontext.ui.cli.command import Parser
 from deepcontext.ui.cli.inputs import load_one
 
 if TYPE_CHECKING:
     import argparse
 
 
-def _parser() -> Parser:
+def make_parser() -> Parser:
+    """Return the parser of the words after the command's name."""
     return Parser(
         "deepcontext mcp",
         usage="deepcontext mcp [-h]",
@@ -32,7 +33,8 @@ exit codes:
     )
 
 
-def _run(_: argparse.Namespace) -> int:
+def run(_: argparse.Namespace) -> int:
+    """Run the command; return the exit code."""
     try:
         from deepcontext.ui.mcp.server import make_server  # noqa: PLC0415  an extra
     except ModuleNotFoundError as error:
@@ -46,6 +48,3 @@ def _run(_: argparse.Namespace) -> int:
 
     make_server(load_one, __version__).run("stdio")
     return 0
-
-
-COMMAND: Final = Command("mcp", "answer an agent's questions about profiles", _parser, _run)

@@ -6,12 +6,12 @@ import hashlib
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from deepcontext.errors import UserError
 from deepcontext.profiler.format import run_directory
 from deepcontext.profiler.format.writing import PROFILE
-from deepcontext.ui.cli.command import Command, Parser
+from deepcontext.ui.cli.command import Parser
 from deepcontext.ui.cli.inputs import files_of
 from deepcontext.ui.cli.merge_joined import MOST_SIDE_BY_SIDE, merge_joined
 from deepcontext.ui.cli.output import Output, add_force_option
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
 
 
-def _parser() -> Parser:
+def make_parser() -> Parser:
+    """Return the parser of the words after the command's name."""
     parser = Parser(
         "deepcontext merge",
         usage="deepcontext merge [-o OUTPUT] RUN\n       deepcontext merge -o OUTPUT FILE [FILE ...]",
@@ -92,7 +93,8 @@ exit codes:
     return parser
 
 
-def _run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command; return the exit code."""
     # Imported here, so that `deepcontext profile` starts the program without loading these modules.
     from deepcontext.profiler.model.job.engines import check_engine  # noqa: PLC0415
     from deepcontext.profiler.model.job.sections import is_job  # noqa: PLC0415
@@ -185,6 +187,3 @@ def _check_distinct(names: Sequence[str]) -> None:
                 "name each profile once"
             )
         known[content] = name
-
-
-COMMAND: Final = Command("merge", "merge the profiles of all ranks of a job", _parser, _run)

@@ -12,13 +12,13 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from deepcontext import native_core
 from deepcontext.errors import LimitExceededError
 from deepcontext.profiler.recording.launch.options import LaunchOptions
 from deepcontext.profiler.recording.launch.program import Program
-from deepcontext.ui.cli.command import Command, Parser, positive_float, positive_int
+from deepcontext.ui.cli.command import Parser, positive_float, positive_int
 from deepcontext.ui.cli.session_options import (
     add_program_options,
     add_session_options,
@@ -59,7 +59,8 @@ class Overhead:
     file_bytes: int
 
 
-def _parser() -> Parser:
+def make_parser() -> Parser:
+    """Return the parser of the words after the command's name."""
     parser = Parser(
         "deepcontext overhead",
         usage="deepcontext overhead [options] script.py [args ...]\n"
@@ -104,7 +105,8 @@ exit codes:
     return parser
 
 
-def _run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command; return the exit code."""
     native_core.require()
     program = Program(arguments.program)
     program.check()
@@ -216,8 +218,3 @@ def _render(result: Overhead) -> None:
     )
     table.add_row("profile file", "", format_bytes(result.file_bytes))
     console.print(table)
-
-
-COMMAND: Final = Command(
-    "overhead", "what the profiler costs one program", _parser, _run, takes_program=True
-)

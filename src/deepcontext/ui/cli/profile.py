@@ -11,7 +11,7 @@ import os
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from deepcontext import native_core
 from deepcontext.errors import DeepContextError, EnvironmentProblem, UserError
@@ -23,7 +23,7 @@ from deepcontext.profiler.recording.launch.program import Program
 from deepcontext.profiler.recording.launch.target import resolve
 from deepcontext.profiler.recording.rank import current_rank
 from deepcontext.profiler.recording.session_file import check as check_output
-from deepcontext.ui.cli.command import Command, Parser
+from deepcontext.ui.cli.command import Parser
 from deepcontext.ui.cli.output import STANDARD_OUTPUT, add_force_option
 from deepcontext.ui.cli.profile_outputs import with_outputs
 from deepcontext.ui.cli.rank_launch import PROFILE_SUFFIX, rank_command
@@ -39,7 +39,8 @@ if TYPE_CHECKING:
     from deepcontext.profiler.recording.launch.command import LaunchCommand
 
 
-def _parser() -> Parser:
+def make_parser() -> Parser:
+    """Return the parser of the words after the command's name."""
     parser = Parser(
         "deepcontext profile",
         usage="deepcontext profile [options] script.py [args ...]\n"
@@ -121,7 +122,8 @@ exit codes:
     return parser
 
 
-def _run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command; return the exit code."""
     if arguments.output == STANDARD_OUTPUT:
         raise UserError(
             "cannot write the profile to '-': standard output is the program's; name a file with -o"
@@ -178,8 +180,3 @@ def _become(command: LaunchCommand) -> NoReturn:
         os.execve(command.argv[0], command.argv, command.environment)  # noqa: S606  Python itself
     except OSError as error:
         raise EnvironmentProblem(f"cannot start '{command.argv[0]}': {error.strerror}") from error
-
-
-COMMAND: Final = Command(
-    "profile", "run a program and write a profile of it", _parser, _run, takes_program=True
-)

@@ -6,10 +6,10 @@ import csv
 import json
 import math
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from deepcontext.errors import ProfileDataError, UserError
-from deepcontext.ui.cli.command import Command, Parser
+from deepcontext.ui.cli.command import Parser
 from deepcontext.ui.cli.inputs import files_of
 from deepcontext.ui.cli.readable import Readable
 
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-def _parser() -> Parser:
+def make_parser() -> Parser:
+    """Return the parser of the words after the command's name."""
     parser = Parser(
         "deepcontext query",
         usage="deepcontext query [options] SQL FILE [FILE ...]",
@@ -53,7 +54,8 @@ exit codes:
     return parser
 
 
-def _run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command; return the exit code."""
     from deepcontext.ui.sql.database import Database  # noqa: PLC0415  imports numpy
     from deepcontext.ui.sql.tables import Tables  # noqa: PLC0415
 
@@ -107,6 +109,3 @@ def _text(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     return " ".join(str(value).split())
-
-
-COMMAND: Final = Command("query", "ask SQL questions about profiles", _parser, _run)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from deepcontext.ui.cli.command import Command, Parser, positive_int
+from deepcontext.ui.cli.command import Parser, positive_int
 from deepcontext.ui.cli.inputs import chosen_of, load_all, merged_of_many
 
 if TYPE_CHECKING:
     import argparse
 
 
-def _parser() -> Parser:
+def make_parser() -> Parser:
+    """Return the parser of the words after the command's name."""
     parser = Parser(
         "deepcontext report",
         usage="deepcontext report [options] FILE",
@@ -59,7 +60,8 @@ exit codes:
     return parser
 
 
-def _run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command; return the exit code."""
     # Imported here, so that `deepcontext profile` starts the program without loading these modules.
     from rich.console import Console  # noqa: PLC0415
 
@@ -96,6 +98,3 @@ def _run(arguments: argparse.Namespace) -> int:
             full=arguments.full,
         )
     return 0
-
-
-COMMAND: Final = Command("report", "print where the time of a profile went", _parser, _run)

@@ -9,7 +9,7 @@ import threading
 import webbrowser
 from typing import TYPE_CHECKING, Final
 
-from deepcontext.ui.cli.command import Command, Parser
+from deepcontext.ui.cli.command import Parser
 from deepcontext.ui.cli.output import Output, add_force_option
 
 if TYPE_CHECKING:
@@ -21,7 +21,8 @@ _HIGHEST_PORT: Final = 65_535
 _LOOPBACK: Final = "127.0.0.1"
 
 
-def _parser() -> Parser:
+def make_parser() -> Parser:
+    """Return the parser of the words after the command's name."""
     parser = Parser(
         "deepcontext view",
         usage="deepcontext view [options] FILE [FILE ...]",
@@ -76,7 +77,8 @@ def _port(text: str) -> int:
     return int(text)
 
 
-def _run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command; return the exit code."""
     # Imported here, so that `deepcontext profile` starts the program without loading these modules.
     from deepcontext.ui.cli.open_run import open_profiles  # noqa: PLC0415
 
@@ -126,6 +128,3 @@ def _until_interrupted(server: BaseWSGIServer) -> int:
         server.serve_forever()
     server.server_close()
     return 0
-
-
-COMMAND: Final = Command("view", "browse profiles in a browser", _parser, _run)
