@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import importlib
 import importlib.util
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 # Need a browser (tools/setup_browser.sh) or node, which a machine that measures overhead may lack.
 IN_BROWSER = ("web_ui", "page_engine")
+UNDER_VALGRIND = ("instructions",)
 MODULES = (
     "operator_event",
     "memory_event",
@@ -51,7 +53,11 @@ def main(names: list[str]) -> None:
             tables = module.tables() if hasattr(module, "tables") else [module.table()]
             print("\n".join(table.markdown() for table in tables), flush=True)
         return
-    wanted = [*MODULES, *(IN_BROWSER if importlib.util.find_spec("playwright") else ())]
+    wanted = [
+        *MODULES,
+        *(UNDER_VALGRIND if shutil.which("valgrind") else ()),
+        *(IN_BROWSER if importlib.util.find_spec("playwright") else ()),
+    ]
     parts = []
     for name in wanted:
         if text := measure(name).strip():
