@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     Ints = npt.NDArray[np.int64]
 
 NO_GROUP: Final = -1
+_EXACT: Final = 2.0**53
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +107,9 @@ class Spreads:
 
 def sums(group: npt.NDArray[Any], values: Ints, count: int) -> Ints:
     """Return the sum of `values` over each of `count` groups, exact, shape (count,)."""
-    # Not bincount: its float64 weights lose single nanoseconds from 104 days on.
+    # bincount adds in float64, which is several times as fast, but exact up to 2**53 (104 days in ns).
+    if np.abs(values).sum(dtype=np.float64) < _EXACT:
+        return np.bincount(group, values, count).astype(np.int64)
     result = np.zeros(count, np.int64)
     np.add.at(result, group, values)
     return result
@@ -124,7 +127,10 @@ def topmost(tree: Tree, group: Ints) -> Ints:
         group: group of each node or `NO_GROUP`, shape (nodes,).
     """
     members = np.flatnonzero(group != NO_GROUP)
-    members = members[np.argsort(group[members], kind="stable")]
+    # NumPy sorts integers of 16 bits by their digits, in a fraction of the time.
+    is_small = len(members) > 0 and int(group.max()) < 1 << 16
+    key = group[members].astype(np.uint16) if is_small else group[members]
+    members = members[np.argsort(key, kind="stable")]
     base = group[members] * (len(group) + 1)
     furthest = np.maximum.accumulate(base + tree.subtree_end[members])
     nested = np.zeros(len(members), np.bool_)

@@ -6,13 +6,30 @@ Does not combine values over the tree (`profile_model.py`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TypeVar, overload
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar, overload
 
 from deepcontext.errors import QueryError
 from deepcontext.profiler.format.metric import RENAMED
 from deepcontext.profiler.model.metric_rows import MetricRows
 
+if TYPE_CHECKING:
+    from deepcontext.profiler.format.metric import MetricDescriptor
+
 Default = TypeVar("Default")
+
+
+@dataclass(frozen=True, slots=True)
+class DeferredRows:
+    """Rows that are decoded or computed when they are first asked for.
+
+    Attributes:
+        descriptor: what is measured.
+        compute: returns the rows.
+    """
+
+    descriptor: MetricDescriptor
+    compute: Callable[[], MetricRows]
 
 
 class MetricTable(Mapping[str, MetricRows]):
@@ -21,14 +38,14 @@ class MetricTable(Mapping[str, MetricRows]):
     Differs from a dict in one point: an unknown name is a `QueryError` that lists the known ones.
 
     Args:
-        sources: rows by metric name, or a function that returns them when called.
-        derived: functions that compute metrics from other metrics; files do not hold these.
+        sources: rows by metric name.
+        derived: metrics that follow from other metrics; files do not hold these.
     """
 
     def __init__(
         self,
-        sources: Mapping[str, MetricRows | Callable[[], MetricRows]],
-        derived: Mapping[str, Callable[[], MetricRows]] | None = None,
+        sources: Mapping[str, MetricRows | DeferredRows],
+        derived: Mapping[str, DeferredRows] | None = None,
     ) -> None:
         self._derived = frozenset(derived or ())
         self._sources = {**sources, **(derived or {})}
@@ -44,9 +61,13 @@ class MetricTable(Mapping[str, MetricRows]):
             name: source for name, source in self._sources.items() if name not in self._derived
         })
 
-    def with_derived(self, derived: Mapping[str, Callable[[], MetricRows]]) -> MetricTable:
+    def with_derived(self, derived: Mapping[str, DeferredRows]) -> MetricTable:
         """Return the same stored metrics with these derived ones."""
         return MetricTable(self.stored()._sources, derived)  # noqa: SLF001  of the same class
+
+    def descriptors(self) -> tuple[MetricDescriptor, ...]:
+        """Return what each metric measures, without decoding any."""
+        return tuple(source.descriptor for source in self._sources.values())
 
     def __getitem__(self, name: str) -> MetricRows:
         try:
@@ -59,7 +80,7 @@ class MetricTable(Mapping[str, MetricRows]):
             ) from None
         if isinstance(rows, MetricRows):
             return rows
-        decoded = rows()
+        decoded = rows.compute()
         self._sources[name] = decoded
         return decoded
 

@@ -7,16 +7,16 @@ Invariant: nothing here changes after construction; derived columns are computed
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, Any, TypeVar, assert_never
 
 import numpy as np
 
 from deepcontext.profiler.format.metric import Aggregation
 from deepcontext.profiler.model.elapsed import ELAPSED_TIME_NS, elapsed_rows, is_sampled
-from deepcontext.profiler.model.metric_table import MetricTable
+from deepcontext.profiler.model.metric_table import DeferredRows, MetricTable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Hashable, Mapping
 
     import numpy.typing as npt
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from deepcontext.profiler.model.run_info import RunInfo
     from deepcontext.profiler.model.tree import Tree
     from deepcontext.profiler.model.trust import TrustReport
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,18 +54,33 @@ class ProfileModel:
     _dense: dict[tuple[str, str], npt.NDArray[np.int64]] = field(
         init=False, repr=False, default_factory=dict
     )
+    _kept: dict[Hashable, Any] = field(init=False, repr=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         # Callers may pass a dict; a `MetricTable` lists the known metrics when one is unknown.
         stored = MetricTable.of(self.metrics).stored()
         derived = {}
         if is_sampled(stored):
-            derived[ELAPSED_TIME_NS.name] = lambda: elapsed_rows(self.frames, self.tree, stored)
+            derived[ELAPSED_TIME_NS.name] = DeferredRows(
+                ELAPSED_TIME_NS, lambda: elapsed_rows(self.frames, self.tree, stored)
+            )
         object.__setattr__(self, "metrics", stored.with_derived(derived))
 
     def stored_metrics(self) -> Mapping[str, MetricRows]:
         """Return the metrics that were measured, without those that follow from them."""
         return MetricTable.of(self.metrics).stored()
+
+    def once(self, key: Hashable, compute: Callable[[], Result]) -> Result:
+        """Return what `compute` returns; it is called once for each key and profile.
+
+        Args:
+            key: what is computed; two computations never share one.
+            compute: returns the result, which nobody may change.
+        """
+        if key not in self._kept:
+            self._kept[key] = compute()
+        result: Result = self._kept[key]
+        return result
 
     def exclusive(self, metric: str) -> npt.NDArray[np.int64]:
         """Return the metric of each node without its descendants.

@@ -130,10 +130,12 @@ class Grouping:
             limit: number of rows, 0 for all.
             largest: another order of the rows.
         """
-        largest = largest or self.largest
-        groups = self.of_frames(profile)
-        only_with_value = self.only_with_value
-        return group_table(profile, groups, metric, limit, largest, only_with_value=only_with_value)
+        values = profile.once(
+            (self, metric), lambda: GroupValues.of(profile, self.of_frames(profile), metric)
+        )
+        return values.table(
+            profile, limit, largest or self.largest, only_with_value=self.only_with_value
+        )
 
     def of_frames(self, profile: Profile) -> FrameGroups:
         """Return which frames form which group."""
@@ -143,55 +145,75 @@ class Grouping:
         return FrameGroups.of_frames(frames.kind == self.kind, frames.name.astype(np.int64))
 
 
-def group_table(
-    profile: Profile,
-    groups: FrameGroups,
-    metric: str,
-    limit: int,
-    largest: str,
-    *,
-    only_with_value: bool = False,
-) -> GroupTable:
-    """Return the value of each group.
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupValues:
+    """A metric of every group of a table.
 
-    Args:
-        profile: what to aggregate.
+    Attributes:
         groups: which frames form which group.
-        metric: name of a summed metric.
-        limit: number of rows, 0 for all.
-        largest: the value that rows are ordered by, "inclusive" or "exclusive".
-        only_with_value: leave out groups whose inclusive value is 0.
+        exclusive: value without nested groups, shape (groups,).
+        phases: value with descendants by phase, shape (len(PHASES), groups).
+        contexts: number of nodes of each group, shape (groups,).
+        calls: elapsed ns per call, or None where calls are not timed.
+        total: the metric's sum over the whole profile.
     """
-    count = len(groups.example)
-    group = groups.of_frame[profile.tree.frame]
-    exclusive = summed(profile, metric)
-    exclusive_sums = _exclusive_sums(profile.tree, group, exclusive, count)
-    phases = _phase_sums(profile.tree, group, exclusive, count)
-    inclusive = phases.sum(axis=0)
-    ranking = inclusive if largest == "inclusive" else exclusive_sums
-    # Descending; ties in the order in which the program reached the groups.
-    order = np.lexsort((groups.example, -ranking))
-    if only_with_value:
-        order = order[inclusive[order] != 0]
-    row_count, order = len(order), order[: limit or None]
-    contexts = np.bincount(group[group != NO_GROUP], minlength=count)
-    calls = _calls(profile, group, count)
-    rows = []
-    for index in order.tolist():
-        frame = profile.frames[int(groups.example[index])]
+
+    groups: FrameGroups
+    exclusive: Ints
+    phases: Ints
+    contexts: Ints
+    calls: Spreads | None
+    total: int
+
+    @classmethod
+    def of(cls, profile: Profile, groups: FrameGroups, metric: str) -> GroupValues:
+        """Compute the values of a summed metric."""
+        count = len(groups.example)
+        group = groups.of_frame[profile.tree.frame]
+        exclusive = summed(profile, metric)
+        return cls(
+            groups,
+            _exclusive_sums(profile.tree, group, exclusive, count),
+            _phase_sums(profile.tree, group, exclusive, count),
+            np.bincount(group[group != NO_GROUP], minlength=count),
+            _calls(profile, group, count),
+            int(exclusive.sum()),
+        )
+
+    def table(
+        self, profile: Profile, limit: int, largest: str, *, only_with_value: bool = False
+    ) -> GroupTable:
+        """Return the largest groups.
+
+        Args:
+            profile: the profile of the groups.
+            limit: number of rows, 0 for all.
+            largest: the value that rows are ordered by, "inclusive" or "exclusive".
+            only_with_value: leave out groups whose inclusive value is 0.
+        """
+        inclusive = self.phases.sum(axis=0)
+        ranking = inclusive if largest == "inclusive" else self.exclusive
+        # Descending; ties in the order in which the program reached the groups.
+        order = np.lexsort((self.groups.example, -ranking))
+        if only_with_value:
+            order = order[inclusive[order] != 0]
+        shown = order[: limit or None].tolist()
+        rows = tuple(self._row(profile, index, int(inclusive[index])) for index in shown)
+        return GroupTable(rows, len(order), self.total)
+
+    def _row(self, profile: Profile, index: int, inclusive: int) -> Group:
+        frame = profile.frames[int(self.groups.example[index])]
         is_line = frame.kind is FrameKind.PYTHON
-        row = Group(
+        return Group(
             name=frame.name,
             file=frame.file if is_line else "",
             line=frame.line if is_line else 0,
-            inclusive=int(inclusive[index]),
-            exclusive=int(exclusive_sums[index]),
-            phases=tuple(phases[:, index].tolist()),
-            contexts=int(contexts[index]),
-            calls=None if calls is None else calls.spread(index),
+            inclusive=inclusive,
+            exclusive=int(self.exclusive[index]),
+            phases=tuple(self.phases[:, index].tolist()),
+            contexts=int(self.contexts[index]),
+            calls=None if self.calls is None else self.calls.spread(index),
         )
-        rows.append(row)
-    return GroupTable(tuple(rows), row_count, int(exclusive.sum()))
 
 
 def _exclusive_sums(tree: Tree, group: Ints, exclusive: Ints, count: int) -> Ints:
@@ -203,9 +225,16 @@ def _exclusive_sums(tree: Tree, group: Ints, exclusive: Ints, count: int) -> Int
 def _phase_sums(tree: Tree, group: Ints, exclusive: Ints, count: int) -> Ints:
     """Return inclusive sums by phase and group, shape (len(PHASES), groups)."""
     top = topmost(tree, group)
+    group_of_top, end_of_top = group[top], tree.subtree_end[top]
     phase = shown_phase(tree)
-    of_phase = [tree.inclusive(np.where(phase == each, exclusive, 0)) for each in PHASES]
-    return np.stack([sums(group[top], inclusive[top], count) for inclusive in of_phase])
+    found = np.zeros((len(PHASES), count), np.int64)
+    before = np.zeros(len(tree) + 1, np.int64)
+    for row, each in enumerate(PHASES):
+        is_phase = phase == each
+        if is_phase.any():
+            np.cumsum(np.where(is_phase, exclusive, 0), out=before[1:])
+            found[row] = sums(group_of_top, before[end_of_top] - before[top], count)
+    return found
 
 
 def _calls(profile: Profile, group: Ints, count: int) -> Spreads | None:

@@ -8,7 +8,7 @@ Invariant: the time of each node belongs to at most one line of one package.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -99,6 +99,11 @@ def library_time(profile: Profile, limit: int = 0) -> LibraryTime | None:
         profile: the profile to summarize.
         limit: number of lines, 0 for all.
     """
+    found = profile.once("library time", lambda: _library_time(profile))
+    return found and replace(found, lines=found.lines[: limit or None])
+
+
+def _library_time(profile: Profile) -> LibraryTime | None:
     values, lines = _elapsed_ns(profile), UserLines.of(profile)
     whole = int(values.sum())
     values = np.where(importing(profile), 0, values)
@@ -115,7 +120,7 @@ def library_time(profile: Profile, limit: int = 0) -> LibraryTime | None:
         found = _explained(profile, values, packages, wanted)
         if found[1].sum() >= _LEAST_EXPLAINED * values.sum():
             frame = None if line == NO_GROUP else profile.frames[int(lines.frame[line])]
-            return _of_lines(profile, frame, int(values.sum()), found, limit)
+            return _of_lines(profile, frame, int(values.sum()), found)
     return None
 
 
@@ -151,7 +156,7 @@ def _explained(
 
 
 def _of_lines(
-    profile: Profile, line: Frame | None, total: int, found: tuple[Ints, Ints], limit: int
+    profile: Profile, line: Frame | None, total: int, found: tuple[Ints, Ints]
 ) -> LibraryTime:
     first, times = found
     order = np.lexsort((first, -times))
@@ -163,4 +168,4 @@ def _of_lines(
         packages[package.name] = packages.get(package.name, 0) + time_ns
         rows.append(PackageLine(frame, package.path, time_ns))
     largest = sorted(packages.items(), key=lambda item: -item[1])
-    return LibraryTime(line, total, tuple(largest), tuple(rows[: limit or None]), len(rows))
+    return LibraryTime(line, total, tuple(largest), tuple(rows), len(rows))

@@ -5,7 +5,6 @@ A node belongs to the innermost line of the user's code at or above the node.
 
 from __future__ import annotations
 
-import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -59,9 +58,7 @@ class UserLines:
     @classmethod
     def of(cls, profile: Profile) -> UserLines:
         """Return the lines of a profile; computed once, because most summaries and findings ask."""
-        if profile not in _LINES:
-            _LINES[profile] = cls._computed(profile)
-        return _LINES[profile]
+        return profile.once("user lines", lambda: cls._computed(profile))
 
     @classmethod
     def _computed(cls, profile: Profile) -> UserLines:
@@ -90,7 +87,3 @@ class UserLines:
         has_line = self.of_node != NO_GROUP
         mask = has_line if within is None else has_line & within
         return sums(self.of_node[mask], values[mask], len(self.frame))
-
-
-# Kept as long as the profile.
-_LINES: Final[weakref.WeakKeyDictionary[Profile, UserLines]] = weakref.WeakKeyDictionary()

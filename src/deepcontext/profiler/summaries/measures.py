@@ -14,6 +14,7 @@ from deepcontext.profiler.format.metric import (
     Aggregation,
 )
 from deepcontext.profiler.model.elapsed import ELAPSED_TIME_NS
+from deepcontext.profiler.model.metric_table import MetricTable
 from deepcontext.profiler.summaries.operators import operator_time
 
 if TYPE_CHECKING:
@@ -31,11 +32,7 @@ _FIRST: Final[tuple[str, ...]] = (
 
 def summed_metrics(profile: Profile) -> tuple[MetricDescriptor, ...]:
     """Return the metrics that add up over the tree, the default metric first."""
-    summed = [
-        rows.descriptor
-        for rows in profile.metrics.values()
-        if rows.descriptor.aggregation is Aggregation.SUM
-    ]
+    summed = _summed(profile)
     first = default_metric(profile)
     return tuple(
         sorted(summed, key=lambda each: (each.name != first, _place(each.name)))  # stable
@@ -49,10 +46,9 @@ def default_metric(*profiles: Profile) -> str:
     scopes is in `ELAPSED_TIME_NS`. All profiles must have the metric, and at least one a value.
     """
     shared = [
-        name
-        for name, rows in profiles[0].metrics.items()
-        if rows.descriptor.aggregation is Aggregation.SUM
-        and all(name in profile.metrics for profile in profiles)
+        each.name
+        for each in _summed(profiles[0])
+        if all(each.name in profile.metrics for profile in profiles)
     ]
     is_host = HOST_TIME_NS.name in shared and any(map(operator_time, profiles))
     candidates = (*(_FIRST if is_host else _FIRST[1:]), *shared)
@@ -60,6 +56,11 @@ def default_metric(*profiles: Profile) -> str:
         if name in shared and any(profile.metrics[name].total.any() for profile in profiles):
             return name
     return HOST_TIME_NS.name
+
+
+def _summed(profile: Profile) -> list[MetricDescriptor]:
+    described = MetricTable.of(profile.metrics).descriptors()
+    return [each for each in described if each.aggregation is Aggregation.SUM]
 
 
 def _place(name: str) -> int:

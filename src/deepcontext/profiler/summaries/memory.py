@@ -175,6 +175,11 @@ def held_at_peak(profile: Profile, prefix: str = "", limit: int = 0) -> GroupTab
 
 def growth(profile: Profile, prefix: str = "", limit: int = 0) -> tuple[GrownLine, ...]:
     """Return the lines under which memory grew over the last steps, largest growth first."""
+    grown = profile.once((GrownLine, prefix), lambda: _growth(profile, prefix))
+    return grown[: limit or None]
+
+
+def _growth(profile: Profile, prefix: str) -> tuple[GrownLine, ...]:
     use, metric = memory_use(profile), f"{prefix}growth_bytes"
     if use is None or metric not in profile.metrics:
         return ()
@@ -185,7 +190,7 @@ def growth(profile: Profile, prefix: str = "", limit: int = 0) -> tuple[GrownLin
     counts = np.zeros(len(sizes), np.int64)
     np.maximum.at(counts, of_row[has_line], rows.count[has_line])
     order = np.lexsort((lines.frame, -sizes))
-    grown = order[sizes[order] > 0][: limit or None]
+    grown = order[sizes[order] > 0]
     frames, of_line = profile.frames, lines.frame[grown]
     columns = (frames.name[of_line], frames.file[of_line], frames.line[of_line], sizes[grown])
     # Column by column, because a profile may have a line for each of a million nodes.

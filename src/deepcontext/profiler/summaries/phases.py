@@ -58,6 +58,10 @@ def shown_phase(tree: Tree) -> npt.NDArray[np.uint8]:
 
 def by_phase(profile: Profile, metric: str = HOST_TIME_NS.name) -> tuple[PhaseRow, ...]:
     """Split the metric by phase, in the order of `PHASES`; the values sum to the total."""
+    return profile.once(("by phase", metric), lambda: _by_phase(profile, metric))
+
+
+def _by_phase(profile: Profile, metric: str) -> tuple[PhaseRow, ...]:
     phase = shown_phase(profile.tree)
     values = sums(phase, summed(profile, metric), len(Phase))
     calls = np.zeros(len(Phase), np.int64)

@@ -76,8 +76,11 @@ def inclusive_paths(profile: Profile, metric: str, most_rows: int) -> PathTree:
 def exclusive_paths(profile: Profile, metric: str, limit: int) -> PathTree:
     """Show the paths to the `limit` nodes with the largest exclusive values."""
     exclusive = profile.exclusive(metric)
-    largest = np.argsort(-exclusive, kind="stable")[:limit]
-    largest = largest[exclusive[largest] > 0]
+    least = 1
+    if 0 < limit < len(exclusive):  # sort no more than those that may be shown
+        least = max(least, int(np.partition(exclusive, -limit)[-limit]))
+    candidates = np.flatnonzero(exclusive >= least)
+    largest = candidates[np.argsort(-exclusive[candidates], kind="stable")][:limit]
     ends = np.zeros(len(exclusive), np.bool_)
     ends[largest] = True
     # A node is on the path to an end exactly when its subtree holds an end.

@@ -22,7 +22,7 @@ from deepcontext.profiler.format.schema import Shape
 from deepcontext.profiler.format.status import Status
 from deepcontext.profiler.model.frame_table import FrameTable
 from deepcontext.profiler.model.metric_rows import MetricRows
-from deepcontext.profiler.model.metric_table import MetricTable
+from deepcontext.profiler.model.metric_table import DeferredRows, MetricTable
 from deepcontext.profiler.model.profile_model import ProfileModel
 from deepcontext.profiler.model.run_info import ALL_RANKS, RunInfo
 from deepcontext.profiler.model.store.column import ColumnError, check_table, decode_column
@@ -34,7 +34,6 @@ from deepcontext.profiler.model.trust import CollectorReport, TrustReport
 
 if TYPE_CHECKING:
     import enum
-    from collections.abc import Callable
 
     import numpy.typing as npt
 
@@ -108,7 +107,7 @@ class _Reader:
             raise self._damage("nodes", str(error)) from error
 
     def _metrics(self, node_count: int) -> MetricTable:
-        sources: dict[str, MetricRows | Callable[[], MetricRows]] = {}
+        sources: dict[str, MetricRows | DeferredRows] = {}
         for metric in self._body.metrics:
             field = f"metrics['{metric.name}']"
             name = RENAMED.get(metric.name, metric.name)
@@ -124,7 +123,10 @@ class _Reader:
             }
             self._check_table(field, metric, present)
             descriptor = MetricDescriptor(name, metric.unit, aggregation, metric.description)
-            sources[name] = partial(self._metric_rows, metric, descriptor, present, node_count)
+            sources[name] = DeferredRows(
+                descriptor,
+                partial(self._metric_rows, metric, descriptor, present, node_count),
+            )
         return MetricTable(sources)
 
     def _metric_rows(
