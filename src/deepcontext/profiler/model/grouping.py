@@ -116,7 +116,7 @@ def sums(group: npt.NDArray[Any], values: Ints, count: int) -> Ints:
 
 
 def topmost(tree: Tree, group: Ints) -> Ints:
-    """Return the nodes of any group that have no ancestor in the same group.
+    """Return the nodes of any group that have no ancestor in the same group, in ascending order.
 
     With the nodes of a group in pre-order, a node lies under an earlier node exactly when it comes
     before the furthest subtree end so far. Adding `group * (nodes + 1)` separates the groups, so
@@ -135,4 +135,6 @@ def topmost(tree: Tree, group: Ints) -> Ints:
     furthest = np.maximum.accumulate(base + tree.subtree_end[members])
     nested = np.zeros(len(members), np.bool_)
     nested[1:] = (base + members)[1:] < furthest[:-1]
-    return members[~nested]
+    is_topmost = np.zeros(len(group), np.bool_)
+    is_topmost[members[~nested]] = True
+    return np.flatnonzero(is_topmost)
