@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -93,3 +94,20 @@ def test_inclusive_is_at_least_exclusive_and_the_sum_is_preserved(
     exclusive, inclusive = made.exclusive("host_time_ns"), made.inclusive("host_time_ns")
     assert (inclusive >= exclusive).all()
     assert inclusive[0] == exclusive.sum() == made.metrics["host_time_ns"].total.sum()
+
+
+def test_what_follows_from_a_profile_is_computed_once_for_each_profile_and_key(
+    profile: Profile,
+) -> None:
+    calls: list[str] = []
+
+    def ask(of: Profile, key: str) -> str:
+        def compute() -> str:
+            calls.append(key)
+            return f"{key} {len(calls)}"
+
+        return of.once(key, compute)
+
+    assert [ask(profile, "a"), ask(profile, "a"), ask(profile, "b")] == ["a 1", "a 1", "b 2"]
+    other = dataclasses.replace(profile, source="another")
+    assert ask(other, "a") == "a 3"

@@ -13,6 +13,7 @@ from deepcontext.profiler.format import schema, wire
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.metric import Aggregation
 from deepcontext.profiler.format.status import Status
+from deepcontext.profiler.model.metric_table import MetricTable
 from deepcontext.profiler.model.profile import Profile
 
 if TYPE_CHECKING:
@@ -237,6 +238,8 @@ def test_metrics_are_decoded_on_first_use(
     body.metrics[0].total.data = body.metrics[0].total.data[:-1]
     broken, sound = body.metrics[0].name, body.metrics[1].name
     profile = read(file_with(body))
+    described = MetricTable.of(profile.metrics).descriptors()
+    assert {broken, sound} <= {each.name for each in described}
     assert profile.counts(sound).sum() > 0
     assert profile.metrics[sound] is profile.metrics[sound]
     with pytest.raises(ProfileDataError, match=rf"metrics\['{broken}'\]: 'total': "):
