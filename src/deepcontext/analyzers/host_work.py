@@ -1,0 +1,252 @@
+"""Work of Python and of libraries between operators, in each step: at which line, and how much.
+
+Loops over small operators are `kernel_fusion`'s, data loading is `data_loading`'s, and time in
+frameworks (calling modules, starting a backward pass) is no line's to change. Needs samples and steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from deepcontext.analyzers.base import Analyzer
+from deepcontext.analyzers.finding import Finding, Gain, Severity
+from deepcontext.analyzers.shared import source_locations
+from deepcontext.analyzers.shared.repeated_lines import repeated
+from deepcontext.profiler.format.frame import FrameKind, Phase
+from deepcontext.profiler.format.metric import (
+    CALL_DURATION_NS,
+    SAMPLED_CPU_TIME_NS,
+    SAMPLED_READY_TIME_NS,
+    SAMPLED_WAIT_TIME_NS,
+)
+from deepcontext.profiler.model.grouping import sums
+from deepcontext.profiler.model.metric_values import counts_or_zeros, exclusive_or_zeros
+from deepcontext.profiler.model.package import Origin, package_of
+from deepcontext.profiler.model.tree import NO_NODE
+from deepcontext.profiler.summaries import time_between_operators
+from deepcontext.profiler.summaries.setup_time import importing, setup_time
+from deepcontext.profiler.summaries.steps import step_count
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from deepcontext.profiler.format.frame import Frame
+    from deepcontext.profiler.model.profile import Profile
+
+    Ints = npt.NDArray[np.int64]
+    Mask = npt.NDArray[np.bool_]
+
+_LEAST_SHARE: Final = 0.15
+# Fewer steps do not tell the loop from what comes before it.
+_FEWEST_STEPS: Final = 5
+# Calling an operator takes Python and PyTorch a few microseconds; work takes much longer.
+_MOST_CALLING_NS: Final = 50_000
+# Parts of PyTorch's own files that do what the program asks for, by the end of their path.
+_SAVING: Final = "torch/serialization.py"
+_LOGGING: Final = ("torch/utils/tensorboard/", "/tensorboardX/", "/wandb/", "/mlflow/", "/logging/")
+_WRITING: Final = frozenset({"json", "pickle", "csv", "yaml", "pathlib", "zipfile", "shutil"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """Time of one function of the user's between operators.
+
+    Attributes:
+        frame: its line with most of the time.
+        nodes: nodes with the time, those with most first.
+        value: ns.
+        library: what most of the time runs in: a file, or "" for the program itself.
+        makes_tensors: whether the line itself calls operators, as `torch.tensor(list)` does.
+    """
+
+    frame: Frame
+    nodes: tuple[int, ...]
+    value: int
+    library: str
+    makes_tensors: bool
+
+
+def _find(profile: Profile) -> list[Finding]:
+    setup, steps = setup_time(profile), step_count(profile)
+    if setup is None or steps < _FEWEST_STEPS or setup.working_ns <= 0:
+        return []
+    whole = setup.working_ns
+    return [
+        _finding(profile, work, whole, steps)
+        for work in _work(profile, steps, _LEAST_SHARE * whole)
+    ]
+
+
+def _work(profile: Profile, steps: int, least: float) -> list[_Work]:
+    """Return the functions whose lines work between operators for at least `least` ns."""
+    tree, frames = profile.tree, profile.frames
+    is_user = frames.is_user_code()
+    entry = _entries(profile, is_user)
+    values = np.where(_is_judged(profile, steps, is_user, entry), _time(profile, entry), 0)
+    nodes = np.flatnonzero(values)
+    owner = tree.nearest(is_user[tree.frame])
+    nodes = nodes[owner[nodes] != NO_NODE]
+    if not len(nodes):
+        return []
+    source_line = frames.source_line()[tree.frame[owner]]
+    lines, of_node = np.unique(source_line[nodes], return_inverse=True)
+    calls = _calls_of_lines(profile, source_line, owner, lines)
+    time = sums(of_node, values[nodes], len(lines))
+    is_work = (time > _MOST_CALLING_NS * calls)[of_node]
+    nodes = nodes[is_work]
+    function = (frames.file.astype(np.int64) << 32) | frames.name
+    _, of_function = np.unique(function[tree.frame[owner[nodes]]], return_inverse=True)
+    found = []
+    for number in range(int(of_function.max(initial=-1)) + 1):
+        members = nodes[of_function == number]
+        value = int(values[members].sum())
+        if value < least:
+            continue
+        members = members[np.argsort(-values[members], kind="stable")]
+        costliest = _costliest_line(source_line, members, values)
+        top = int(owner[costliest[0]])
+        library = profile.frame(int(entry[costliest[0]])).file if entry[costliest[0]] != top else ""
+        makes_tensors = bool(calls[lines == source_line[costliest[0]]].any())
+        ids = tuple(costliest.tolist())
+        found.append(_Work(profile.frame(top), ids, value, library, makes_tensors))
+    return sorted(found, key=lambda work: -work.value)
+
+
+def _entries(profile: Profile, is_user: Mask) -> Ints:
+    """Return the frame of a library that the user's code called, or the user's frame, above each node."""
+    tree = profile.tree
+    of_user = is_user[tree.frame]
+    is_frame = profile.is_kind(FrameKind.PYTHON, FrameKind.MODULE)
+    nearest = tree.nearest(is_frame)
+    above = np.where(tree.parent == NO_NODE, NO_NODE, nearest[tree.parent])
+    is_entered = is_frame & ~of_user & (above != NO_NODE) & of_user[above]
+    return tree.nearest(is_entered | of_user)
+
+
+def _is_judged(profile: Profile, steps: int, is_user: Mask, entry: Ints) -> Mask:
+    """Return which nodes may work between operators, in each step, on a main thread."""
+    tree, frames = profile.tree, profile.frames
+    is_framework = np.array([_is_framework(profile, each) for each in range(len(frames))], np.bool_)
+    left_out = source_locations.compiling(profile).mask()
+    left_out |= source_locations.scopes(profile, source_locations.LOADER_SCOPE).mask()
+    left_out |= source_locations.nodes_named(
+        profile, FrameKind.SCOPE, lambda name: name.startswith("Optimizer.step#")
+    ).mask()
+    return np.asarray(
+        repeated(profile, steps, is_user)
+        & time_between_operators.on_main_threads(profile)
+        & (entry != NO_NODE)
+        & ~is_framework[tree.frame[entry]]
+        & ~importing(profile)
+        & ~tree.at_or_below(left_out)
+        & (tree.phase != Phase.OPTIMIZER)
+    )
+
+
+def _is_framework(profile: Profile, frame: int) -> bool:
+    """Return whether a frame is a framework's, whose time no line of the program explains."""
+    frames = profile.frames
+    if frames.kind[frame] == FrameKind.MODULE:
+        return True
+    file = frames.strings[int(frames.file[frame])]
+    does_as_asked = file.endswith(_SAVING) or any(part in file for part in _LOGGING)
+    return not does_as_asked and package_of(file).origin in {Origin.FRAMEWORK, Origin.GENERATED}
+
+
+def _time(profile: Profile, entry: Ints) -> Ints:
+    """Return the time between operators of each node, ns; with waits where a library writes."""
+    running = exclusive_or_zeros(profile, SAMPLED_CPU_TIME_NS.name)
+    waiting = exclusive_or_zeros(profile, SAMPLED_WAIT_TIME_NS.name) - exclusive_or_zeros(
+        profile, SAMPLED_READY_TIME_NS.name
+    )
+    frames = profile.frames
+    writes = np.array([_writes(frames.strings[file]) for file in frames.file.tolist()], np.bool_)
+    return running + np.where(writes[profile.tree.frame[entry]], waiting, 0)
+
+
+def _writes(file: str) -> bool:
+    if file.endswith(_SAVING) or any(part in file for part in _LOGGING):
+        return True
+    return package_of(file).name in _WRITING
+
+
+def _calls_of_lines(profile: Profile, source_line: Ints, owner: Ints, lines: Ints) -> Ints:
+    """Return how many operators each line calls itself, backward left out, shape (lines,)."""
+    tree = profile.tree
+    operators = source_locations.outermost(
+        source_locations.nodes_named(profile, FrameKind.OPERATOR, lambda _: True)
+    ).mask()
+    operators &= (tree.phase != Phase.BACKWARD) & (owner != NO_NODE)
+    nodes = np.flatnonzero(operators & np.isin(source_line, lines))
+    calls = counts_or_zeros(profile, CALL_DURATION_NS.name)[nodes]
+    return sums(np.searchsorted(lines, source_line[nodes]), calls, len(lines))
+
+
+def _costliest_line(source_line: Ints, nodes: Ints, values: Ints) -> Ints:
+    """Return the nodes of the line with most time, the costliest first."""
+    lines, of_node = np.unique(source_line[nodes], return_inverse=True)
+    costliest = int(np.argmax(sums(of_node, values[nodes], len(lines))))
+    members: Ints = nodes[of_node == costliest]
+    return members
+
+
+def _finding(profile: Profile, work: _Work, whole: int, steps: int) -> Finding:
+    share = min(work.value / whole, 1.0)
+    where = source_locations.location_text(profile, work.frame)
+    what, advice = _advice(work)
+    return Finding(
+        id="host_work",
+        severity=Severity.of_share(share),
+        title=f"{what} at {where} takes {share:.0%} of the time, between operators",
+        nodes=work.nodes[:8],
+        evidence={
+            "host_work_ns": work.value,
+            "host_work_share": share,
+            "ns_per_step": work.value // steps,
+            **({"package": package_of(work.library).name} if work.library else {}),
+        },
+        gain=Gain(
+            metric="elapsed time",
+            upper_bound=work.value,
+            upper_bound_share=share,
+            assumption="the work is done elsewhere, once, or not at all",
+        ),
+        advice=advice,
+        misleads=(
+            "the work is needed in each step and cannot be prepared; or the line ran once, between "
+            "lines of two loops"
+        ),
+    )
+
+
+def _advice(work: _Work) -> tuple[str, str]:
+    if work.library.endswith(_SAVING):
+        return "saving", (
+            "save once in many steps; copy the tensors and write them in another thread "
+            "(torch.distributed.checkpoint.async_save)"
+        )
+    if _writes(work.library):
+        return "reading or writing", (
+            "do it once in many steps, collect what is to be written, and append instead of rewriting "
+            "the whole file"
+        )
+    if work.library:
+        return f"work of '{package_of(work.library).name}'", (
+            "prepare its results before the loop, or in the workers of a DataLoader (num_workers), "
+            "which run beside the step"
+        )
+    if work.makes_tensors:
+        return "making tensors from Python's objects", (
+            "make the tensor once before the loop (register_buffer), or from a NumPy array "
+            "(torch.from_numpy), which is copied as a whole"
+        )
+    return "Python", (
+        "prepare it before the loop or in the workers of a DataLoader (num_workers), which run beside "
+        "the step; or compute on whole arrays (NumPy, torch) instead of element by element"
+    )
+
+
+ANALYZER = Analyzer("host_work", "does Python work between operators in each step?", _find)
