@@ -185,7 +185,7 @@ def settle() -> Callable[[Callable[[int], Profile], Verdict], None]:
             profile = record(attempt)
             try:
                 verdict(profile)
-            except AssertionError as error:
+            except (AssertionError, ValueError) as error:  # ValueError: another number of findings
                 if attempt == _RECORDINGS - 1:
                     raise
                 print(f"recorded again, because: {error}")

@@ -280,6 +280,24 @@ def test_children_see_the_program_s_own_pythonpath_and_sitecustomize(tmp_path: P
     assert (done.returncode, done.stdout, done.stderr) == (0, "True 1\n", "")
 
 
+def test_what_starts_the_profiler_in_a_child_is_no_line_of_the_program(tmp_path: Path) -> None:
+    folder = tmp_path / "site"
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(
+        "import os\nif 'IS_CHILD' in os.environ:\n    import torch\n    torch.ones(2).sum()\n",
+        encoding="utf-8",
+    )
+    words = "[sys.executable, '-c', 'pass'], env={**os.environ, 'IS_CHILD': ''}"
+    program = f"import os, subprocess, sys\nsubprocess.run({words}, check=True)\n"
+    done, run_ = run(tmp_path, program, PYTHONPATH=str(folder))
+    assert (done.returncode, done.stderr) == (0, "")
+    profiles = [Profile.load(path) for path in run_directory.profiles(run_)]
+    (child,) = [each for each in profiles if len(each.query().name("aten::sum"))]
+    files = {frame.file for node in child.query().name("aten::sum") for frame in node.path}
+    assert str(folder / "sitecustomize.py") in files
+    assert not any(".launch" in file for file in child.frames.strings)
+
+
 def test_a_child_that_cannot_record_runs_on(tmp_path: Path) -> None:
     child = "import torch; print(torch.ones(2).sum().item())"
     program = (

@@ -16,6 +16,7 @@ from typing import Final
 # recognised by its sub-packages, so that a user's folder called "torch" stays user code. Files of
 # torch's Inductor are recognised by name in any folder (TORCHINDUCTOR_CACHE_DIR): "c" and a hash, in
 # a folder named after the hash's first two characters. Bazel runs user programs from ~/.cache.
+# Children of a run first import the profiler's file in its run directory.
 # Source: torch/_inductor/codecache.py, get_path and code_hash.
 _LIBRARY: Final = re.compile(
     r"""
@@ -29,6 +30,7 @@ _LIBRARY: Final = re.compile(
     | /(?P<start>[a-z2-7]{2})/c(?P=start)[a-z2-7]{40,}\.py$
     | /torch_geometric(\.\w+)+_\w{8}\.py$
     | /deepcontext/(profiler|collectors|analyzers|ui)/
+    | \.dcrun/\.launch/sitecustomize\.py$
     """,
     re.VERBOSE,
 )
