@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     Mask = npt.NDArray[np.bool_]
 
 _LEAST_SHARE: Final = 0.15
+# Fewer than ten samples at the usual rate say little about a share.
+_LEAST_NS: Final = 100_000_000
 # Fewer steps do not tell the loop from what comes before it.
 _FEWEST_STEPS: Final = 5
 # Calling an operator takes Python and PyTorch a few microseconds; work takes much longer.
@@ -76,7 +78,7 @@ def _find(profile: Profile) -> list[Finding]:
     whole = setup.working_ns
     return [
         _finding(profile, work, whole, steps)
-        for work in _work(profile, steps, _LEAST_SHARE * whole)
+        for work in _work(profile, steps, max(_LEAST_SHARE * whole, _LEAST_NS))
     ]
 
 
@@ -137,6 +139,7 @@ def _is_judged(profile: Profile, steps: int, is_user: Mask, entry: Ints) -> Mask
     ).mask()
     return np.asarray(
         repeated(profile, steps, is_user)
+        & profile.is_kind(FrameKind.PYTHON, FrameKind.NATIVE)  # not inside an operator or a wait
         & time_between_operators.on_main_threads(profile)
         & (entry != NO_NODE)
         & ~is_framework[tree.frame[entry]]
