@@ -19,9 +19,7 @@ def count_letters(texts: list[str]) -> torch.Tensor:
 torch.manual_seed(0)
 net = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 64))
 optimizer = torch.optim.SGD(net.parameters(), lr=0.001)
-# As long as forty steps of the program that counts in each.
-for _ in range(20):
-    letters = count_letters(TEXTS)
+letters = torch.cat([count_letters(TEXTS) for _ in range(20)])[: len(TEXTS)]
 for _ in range(40):
     loss = nn.functional.mse_loss(net(letters), letters)
     optimizer.zero_grad()
