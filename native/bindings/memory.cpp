@@ -5,6 +5,7 @@
 
 #include "bindings/bindings.h"
 #include "core/allocation_ledger.h"
+#include "core/step_clock.h"
 #include "torch/memory.h"
 
 namespace nb = nanobind;
@@ -56,7 +57,10 @@ nb::dict summary() {
 void bindMemory(nb::module_ &module) {
   module.def("memory_start", torch::startMemory);
   module.def("memory_stop", torch::stopMemory);
-  module.def("memory_mark_step", [] { AllocationLedger::instance().markStep(); });
+  module.def("mark_step", [] {
+    StepClock::tick();
+    AllocationLedger::instance().markStep();
+  });
   module.def("memory_set_role", [](const std::vector<uintptr_t> &addresses, uint8_t role) {
     if (role >= kTensorRoles) {
       throw nb::value_error("there is no such role");

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "core/guard.h"
+#include "core/step_clock.h"
 #include "core/thread.h"
 
 namespace deepcontext {
@@ -209,6 +210,7 @@ void RecorderRegistry::begin(uint32_t node_limit) {
   node_limit_ = node_limit;
   threads_joined_.store(0, std::memory_order_relaxed);
   clock_ = TickClock();
+  StepClock::begin();
   generation_.fetch_add(1, std::memory_order_relaxed);
   LostEvents::clear();
   recording_.store(true, std::memory_order_release);

@@ -1,6 +1,7 @@
 #include "sampling/sample_charges.h"
 
 #include "core/metric_registry.h"
+#include "core/step_clock.h"
 
 namespace deepcontext {
 
@@ -11,6 +12,7 @@ SampleCharges::SampleCharges() {
   gil_metric_ = metrics.id("sampled_gil_time_ns");
   gil_wait_metric_ = metrics.id("sampled_gil_wait_time_ns");
   ready_metric_ = metrics.id("sampled_ready_time_ns");
+  step_metric_ = metrics.id("sampled_step");
 }
 
 void SampleCharges::charge(SampledThread &thread, Node *place, SampleKind kind,
@@ -19,6 +21,9 @@ void SampleCharges::charge(SampledThread &thread, Node *place, SampleKind kind,
   if (kind != SampleKind::kInOperator) {
     thread.place = place;
     add(place, time, kind, is_about_gil);
+    if (time.cpu_ns > 0 || time.wait_ns > 0) {
+      tree_.addTo(place, step_metric_, StepClock::now());
+    }
   }
 }
 

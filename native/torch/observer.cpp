@@ -5,6 +5,7 @@
 
 #include "core/guard.h"
 #include "core/recorder.h"
+#include "core/step_clock.h"
 #include "core/text.h"
 #include "python/frame_walk.h"
 #include "torch/collectives.h"
@@ -100,6 +101,7 @@ abi::ObserverContextPtr startAsync(Recorder &recorder, const void *record_functi
 void flagStage(Node *node, const char *name) {
   if (startsWith(name, "Optimizer.step#")) {
     node->setFlag(kFlagOptimizer);
+    StepClock::tick();
   } else if (startsWith(name, "enumerate(DataLoader)#")) {
     node->setFlag(kFlagLoading);
   }

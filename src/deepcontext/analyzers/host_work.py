@@ -14,7 +14,7 @@ import numpy as np
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Gain, Severity
 from deepcontext.analyzers.shared import source_locations
-from deepcontext.analyzers.shared.repeated_lines import repeated
+from deepcontext.analyzers.shared.repeated_lines import last_step, repeated
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.metric import (
     CALL_DURATION_NS,
@@ -73,21 +73,21 @@ class _Work:
 
 def _find(profile: Profile) -> list[Finding]:
     setup, steps = setup_time(profile), step_count(profile)
-    if setup is None or steps < _FEWEST_STEPS or setup.working_ns <= 0:
+    if setup is None or min(steps, last_step(profile)) < _FEWEST_STEPS or setup.working_ns <= 0:
         return []
     whole = setup.working_ns
     return [
         _finding(profile, work, whole, steps)
-        for work in _work(profile, steps, max(_LEAST_SHARE * whole, _LEAST_NS))
+        for work in _work(profile, max(_LEAST_SHARE * whole, _LEAST_NS))
     ]
 
 
-def _work(profile: Profile, steps: int, least: float) -> list[_Work]:
+def _work(profile: Profile, least: float) -> list[_Work]:
     """Return the functions whose lines work between operators for at least `least` ns."""
     tree, frames = profile.tree, profile.frames
     is_user = frames.is_user_code()
     entry = _entries(profile, is_user)
-    values = np.where(_is_judged(profile, steps, is_user, entry), _time(profile, entry), 0)
+    values = np.where(_is_judged(profile, is_user, entry), _time(profile, entry), 0)
     nodes = np.flatnonzero(values)
     owner = tree.nearest(is_user[tree.frame])
     nodes = nodes[owner[nodes] != NO_NODE]
@@ -128,8 +128,8 @@ def _entries(profile: Profile, is_user: Mask) -> Ints:
     return tree.nearest(is_entered | of_user)
 
 
-def _is_judged(profile: Profile, steps: int, is_user: Mask, entry: Ints) -> Mask:
-    """Return which nodes may work between operators, in each step, on a main thread."""
+def _is_judged(profile: Profile, is_user: Mask, entry: Ints) -> Mask:
+    """Return which nodes work between operators, again and again, on a main thread."""
     tree, frames = profile.tree, profile.frames
     is_framework = np.array([_is_framework(profile, each) for each in range(len(frames))], np.bool_)
     left_out = source_locations.compiling(profile).mask()
@@ -138,7 +138,7 @@ def _is_judged(profile: Profile, steps: int, is_user: Mask, entry: Ints) -> Mask
         profile, FrameKind.SCOPE, lambda name: name.startswith("Optimizer.step#")
     ).mask()
     return np.asarray(
-        repeated(profile, steps, is_user)
+        repeated(profile, is_user)
         & profile.is_kind(FrameKind.PYTHON, FrameKind.NATIVE)  # not inside an operator or a wait
         & time_between_operators.on_main_threads(profile)
         & (entry != NO_NODE)
@@ -161,13 +161,13 @@ def _is_framework(profile: Profile, frame: int) -> bool:
 
 def _time(profile: Profile, entry: Ints) -> Ints:
     """Return the time between operators of each node, ns; with waits where a library writes."""
-    running = exclusive_or_zeros(profile, SAMPLED_CPU_TIME_NS.name)
-    waiting = exclusive_or_zeros(profile, SAMPLED_WAIT_TIME_NS.name) - exclusive_or_zeros(
-        profile, SAMPLED_READY_TIME_NS.name
-    )
+    # A thread that has no processor works, too: on a quieter machine it would run.
+    ready = exclusive_or_zeros(profile, SAMPLED_READY_TIME_NS.name)
+    working = exclusive_or_zeros(profile, SAMPLED_CPU_TIME_NS.name) + ready
+    waiting = exclusive_or_zeros(profile, SAMPLED_WAIT_TIME_NS.name) - ready
     frames = profile.frames
     writes = np.array([_writes(frames.strings[file]) for file in frames.file.tolist()], np.bool_)
-    return running + np.where(writes[profile.tree.frame[entry]], waiting, 0)
+    return working + np.where(writes[profile.tree.frame[entry]], waiting, 0)
 
 
 def _writes(file: str) -> bool:
@@ -218,10 +218,7 @@ def _finding(profile: Profile, work: _Work, whole: int, steps: int) -> Finding:
             assumption="the work is done elsewhere, once, or not at all",
         ),
         advice=advice,
-        misleads=(
-            "the work is needed in each step and cannot be prepared; or the line ran once, between "
-            "lines of two loops"
-        ),
+        misleads="the work is needed in each step and cannot be prepared",
     )
 
 

@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-TEXTS = [f"the text of sample {number} " * 12 for number in range(160)]
+TEXTS = [f"the text of sample {number} " * 60 for number in range(160)]
 
 
 def count_letters(texts: list[str]) -> torch.Tensor:
@@ -19,7 +19,7 @@ def count_letters(texts: list[str]) -> torch.Tensor:
 torch.manual_seed(0)
 net = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 64))
 optimizer = torch.optim.SGD(net.parameters(), lr=0.001)
-letters = torch.cat([count_letters(TEXTS) for _ in range(20)])[: len(TEXTS)]
+letters = torch.cat([count_letters(TEXTS) for _ in range(10)])[: len(TEXTS)]
 for _ in range(40):
     loss = nn.functional.mse_loss(net(letters), letters)
     optimizer.zero_grad()

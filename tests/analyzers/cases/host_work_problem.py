@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-TEXTS = [f"the text of sample {number} " * 12 for number in range(160)]
+TEXTS = [f"the text of sample {number} " * 60 for number in range(160)]
 
 
 def count_letters(texts: list[str]) -> torch.Tensor:

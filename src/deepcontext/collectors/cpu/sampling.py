@@ -17,6 +17,7 @@ from deepcontext.profiler.format.metric import (
     SAMPLED_GIL_TIME_NS,
     SAMPLED_GIL_WAIT_TIME_NS,
     SAMPLED_READY_TIME_NS,
+    SAMPLED_STEP,
     SAMPLED_WAIT_TIME_NS,
 )
 from deepcontext.profiler.format.status import Outcome, Status
@@ -44,6 +45,7 @@ class CpuSampling:
         SAMPLED_GIL_TIME_NS,
         SAMPLED_GIL_WAIT_TIME_NS,
         SAMPLED_READY_TIME_NS,
+        SAMPLED_STEP,
     )
 
     def __init__(self) -> None:

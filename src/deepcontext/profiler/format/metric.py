@@ -84,6 +84,13 @@ SAMPLED_GIL_WAIT_TIME_NS = MetricDescriptor(
     Aggregation.SUM,
     "part of sampled_wait_time_ns in which the thread waited for the GIL",
 )
+SAMPLED_STEP = MetricDescriptor(
+    "sampled_step",
+    "count",
+    Aggregation.PROPERTY,
+    "steps of the program that had begun when a sample was taken, counted by calls of optimizers and "
+    "marks of steps",
+)
 # Times of devices: collectors of GPUs and of JAX measure them, many readers ask for them.
 GPU_TIME_NS = MetricDescriptor(
     "gpu_time_ns", "ns", Aggregation.SUM, "time the device spent on a kernel, copy or memset"

@@ -157,7 +157,7 @@ class Session:
             self._step_durations.add(now - self._step_start_ns)
         self._step_start_ns = now
         self._steps += 1
-        _native.memory_mark_step()
+        _native.mark_step()
         for observer in self._step_observers:
             observer.on_step()
 

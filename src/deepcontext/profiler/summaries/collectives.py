@@ -123,7 +123,7 @@ def by_rank(profile: Profile) -> tuple[CollectiveTime, ...]:
 
 def _accepted(frames: FrameTable, of_kind: Mask, accepts: Callable[[str], bool]) -> Mask:
     """Return which of the frames have an accepted name, shape (frames,), bool."""
-    names = np.unique(frames.name[of_kind]).tolist()
+    names = map(int, np.unique(frames.name[of_kind]))
     accepted = [name for name in names if accepts(frames.strings[name])]
     return of_kind & np.isin(frames.name, accepted)
 

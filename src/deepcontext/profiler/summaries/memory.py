@@ -195,7 +195,14 @@ def _growth(profile: Profile, prefix: str) -> tuple[GrownLine, ...]:
     columns = (frames.name[of_line], frames.file[of_line], frames.line[of_line], sizes[grown])
     # Column by column, because a profile may have a line for each of a million nodes.
     return tuple(
-        GrownLine(frames.strings[name], frames.strings[file], line, size, count, use.growth_steps)
+        GrownLine(
+            frames.strings[int(name)],
+            frames.strings[int(file)],
+            line,
+            size,
+            count,
+            use.growth_steps,
+        )
         for name, file, line, size, count in zip(
             *(column.tolist() for column in columns), counts[grown].tolist(), strict=True
         )
