@@ -166,7 +166,7 @@ def _time(profile: Profile, entry: Ints) -> Ints:
     working = exclusive_or_zeros(profile, SAMPLED_CPU_TIME_NS.name) + ready
     waiting = exclusive_or_zeros(profile, SAMPLED_WAIT_TIME_NS.name) - ready
     frames = profile.frames
-    writes = np.array([_writes(frames.strings[file]) for file in frames.file.tolist()], np.bool_)
+    writes = np.array([_writes(frames.strings[int(file)]) for file in frames.file], np.bool_)
     return working + np.where(writes[profile.tree.frame[entry]], waiting, 0)
 
 
