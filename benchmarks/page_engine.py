@@ -1,7 +1,8 @@
 """The page's engine: processor time of a switch, and the size of the one-file page.
 
-Runs the engine in Node, which has the same JavaScript engine as Chromium. Each question is asked for the
-first time, so no tree is kept from before. Needs node (`make web` installs the page's packages).
+Runs the engine in Node, which has the same JavaScript engine as Chromium. No tree is kept from before. At
+first the engine's own code is not compiled yet; "again" is the same switch on other trees, after some
+switches. Needs node (`make web` installs the page's packages).
 
     python benchmarks/page_engine.py [PROFILE]   (a profile whose one-file page is measured)
 """
@@ -37,17 +38,28 @@ SWITCHES = {
     "focus on a function": {"edits": "focus:9"},
 }
 ROUNDS = 3
+# Each hides another function, so that all trees are new; the first ones compile the engine.
+AGAIN, COMPILING = 6, 3
 
 
-def measured(script: Path, folder: Path, nodes: int) -> dict[str, float]:
-    """Return the median processor time of each switch, ms."""
+def measured(script: Path, folder: Path, nodes: int, again: int = 0) -> dict[str, list[float]]:
+    """Return the median processor time of each switch at first, and then `again` times, ms."""
     data, asked = folder / "data", folder / "questions.json"
     profile = random_profile(nodes, depth=40)
     opened = OpenProfiles([OpenProfile.of_memory(profile, "made up")])
     data.write_text("\n".join(page_data(opened)), encoding="ascii")
     # The first question reads the columns, and is not counted.
     questions = [("flame", {"hidden": "scope"}), *(("flame", each) for each in SWITCHES.values())]
-    asked.write_text(json.dumps([*questions, ("table", {})]), encoding="utf-8")
+    questions.append(("table", {}))
+    questions += [
+        (
+            "flame",
+            {**each, "edits": ",".join(filter(None, [each.get("edits"), f"hide:{20 + number}"]))},
+        )
+        for number in range(again)
+        for each in SWITCHES.values()
+    ]
+    asked.write_text(json.dumps(questions), encoding="utf-8")
     rounds = []
     for _ in range(ROUNDS):
         ran = subprocess.run(
@@ -59,25 +71,45 @@ def measured(script: Path, folder: Path, nodes: int) -> dict[str, float]:
         assert not any("error" in each for each in result["answers"])
         rounds.append(result["took"])
     names = ["open, first graph", *SWITCHES, "table of operators"]
+    times = [statistics.median(each) for each in zip(*rounds, strict=True)]
+    rest = times[len(names) + COMPILING * len(SWITCHES) :]
     return {
-        name: statistics.median(times)
-        for name, times in zip(names, zip(*rounds, strict=True), strict=True)
+        name: [
+            time,
+            *(
+                [statistics.median(rest[at - 1 :: len(SWITCHES)])]
+                if name in SWITCHES and rest
+                else []
+            ),
+        ]
+        for at, (name, time) in enumerate(zip(names, times, strict=False))
     }
 
 
 def table() -> Table:
     """Measure, and return the table."""
+    small, large = SIZES
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         subprocess.run(["node", "tests/build_engine.mjs", name], cwd=WEB, check=True)
-        columns = [measured(folder / "run_engine.mjs", folder, size) for size in SIZES]
-    rows = [[what, *(f"{column[what]:.1f}" for column in columns)] for what in columns[0]]
+        script = folder / "run_engine.mjs"
+        of_small = measured(script, folder, small, AGAIN)
+        of_large = measured(script, folder, large)
+    rows = [
+        [what, f"{first:.1f}", "".join(f"{each:.1f}" for each in again), f"{of_large[what][0]:.1f}"]
+        for what, (first, *again) in of_small.items()
+    ]
     notes = [
         f"{machine()}. Medians of {ROUNDS} processes of at most 1 GiB of JavaScript memory. Bars: 16 ms "
         "and 250 ms for a switch."
     ]
     notes += [file_size(Path(path)) for path in sys.argv[1:] if path.endswith(".dcprof")]
-    head = ["processor time, ms", *(f"{size:,} nodes" for size in SIZES)]
+    head = [
+        "processor time, ms",
+        f"{small:,} nodes, at first",
+        f"{small:,} nodes, again",
+        f"{large:,} nodes, at first",
+    ]
     return Table("The page's engine", head, rows, notes)
 
 

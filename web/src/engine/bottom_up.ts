@@ -95,10 +95,12 @@ function callers(
   const first = new Int32Array(functions.length);
   const last = new Int32Array(functions.length);
   const total = new Float64Array(functions.length);
-  const waiting = start.length ? [[whole, 0]] : [];
+  // Chains, each behind the first that climbs along it.
+  const waiting = start.length ? [0, whole] : [];
   let leftOut = 0;
-  for (let turn = waiting.pop(); turn; turn = waiting.pop()) {
-    const [chain, head] = turn;
+  while (waiting.length) {
+    const chain = waiting.pop() ?? whole;
+    const head = waiting.pop() ?? 0;
     let count = 0;
     for (let index = head, following = head; index !== NONE; index = following) {
       following = next[index];
@@ -126,7 +128,7 @@ function callers(
         continue;
       }
       const node = at[first[known]];
-      waiting.push([chains.add(chain, tree.frame[node], node, total[known]), first[known]]);
+      waiting.push(first[known], chains.add(chain, tree.frame[node], node, total[known]));
     }
   }
   return { ...shown(chains, px), leftOut };
