@@ -12,7 +12,7 @@ SampleCharges::SampleCharges() {
   gil_metric_ = metrics.id("sampled_gil_time_ns");
   gil_wait_metric_ = metrics.id("sampled_gil_wait_time_ns");
   ready_metric_ = metrics.id("sampled_ready_time_ns");
-  step_metric_ = metrics.id("sampled_step");
+  step_metric_ = metrics.id("sampled_step_count");
 }
 
 void SampleCharges::charge(SampledThread &thread, Node *place, SampleKind kind,

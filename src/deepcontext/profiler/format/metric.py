@@ -85,7 +85,7 @@ SAMPLED_GIL_WAIT_TIME_NS = MetricDescriptor(
     "part of sampled_wait_time_ns in which the thread waited for the GIL",
 )
 SAMPLED_STEP = MetricDescriptor(
-    "sampled_step",
+    "sampled_step_count",
     "count",
     Aggregation.PROPERTY,
     "steps of the program that had begun when a sample was taken, counted by calls of optimizers and "
