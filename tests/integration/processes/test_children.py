@@ -419,6 +419,16 @@ def test_a_child_that_outlives_the_program_runs_on_in_silence(tmp_path: Path) ->
     assert not run_.exists()
 
 
+def test_children_write_no_bytecode_into_the_run_directory(tmp_path: Path) -> None:
+    """Bytecode written while the directory is removed would make the directory again."""
+    launch = "pathlib.Path(os.environ['PYTHONPATH'])"
+    program = f"import os, pathlib, torch\n{CHILD}print(*sorted({launch}.rglob('*')), sep='\\n')\n"
+    done, _ = run(tmp_path, program)
+    assert done.returncode == 0
+    files = [line.rpartition("/")[2] for line in done.stdout.splitlines() if "/.launch/" in line]
+    assert files == ["__pycache__", "options.json", "sitecustomize.py"]
+
+
 def test_children_none_hides_the_profiler_from_children(tmp_path: Path) -> None:
     program = f"import os\nassert 'PYTHONPATH' not in os.environ\n{CHILD}"
     done, run_ = run(tmp_path, program, "--children", "none")

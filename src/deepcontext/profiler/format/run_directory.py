@@ -38,6 +38,11 @@ MERGED: Final = "job.dcprof"
 PRIVATE: Final = 0o700
 _JOB: Final = "job.json"
 _LAUNCH: Final = ".launch"
+_BYTECODE: Final = "__pycache__"
+_NO_BYTECODE: Final = """\
+This file is where Python would make a folder for bytecode. A child that wrote bytecode while the
+run directory is removed would make the whole folder again (importlib makes missing parents).
+"""
 _PROFILE: Final = "profile"  # in job.json
 _FORMAT: Final = "deepcontext run"
 _VERSION: Final = 1
@@ -75,6 +80,7 @@ def create(
         launch = launch_folder(path)
         launch.mkdir(mode=PRIVATE)
         (launch / shim.name).write_bytes(shim.read_bytes())
+        (launch / _BYTECODE).write_text(_NO_BYTECODE, encoding="utf-8")
         (launch / OPTIONS).write_text(json.dumps(options), encoding="utf-8")
         if options.get("children") == "all":
             (launch / _ALL).touch()  # children need not read the options to know
@@ -278,7 +284,7 @@ def _clear(path: Path) -> None:
 def _remove_launch_folder(run: Path) -> None:
     launch = launch_folder(run)
     with contextlib.suppress(OSError):
-        for folder in (launch / "__pycache__", launch):
+        for folder in (launch / _BYTECODE, launch):  # older versions let children write bytecode
             for path in folder.glob("*"):
                 if not path.is_dir():
                     path.unlink()
