@@ -311,8 +311,9 @@ def test_a_program_too_short_to_be_sampled_gets_one_sentence(folder: Path, scrip
     done = run(folder, "short.py")
     assert done.returncode == (1 if script else 0)
     said = done.stderr.partition("[deepcontext]")[2].splitlines()
-    # A busy machine may take longer over it than from one sample to the next: a table is then shown.
-    assert len(said) <= 8
+    # A busy machine may take longer over it than from one sample to the next: a table is then shown,
+    # of the sampled lines, which cannot be many.
+    assert len(said) <= 14
     assert (folder / "short.dcprof").exists()
 
 
