@@ -47,7 +47,7 @@ def test_every_key_is_documented_and_every_documented_key_exists(report: dict[st
     # tests/integration/torch/test_memory.py; with counters: tests/collectors/cpu/test_counters.py;
     # of DataLoader workers and of waiting processes: tests/integration/processes/test_roles.py;
     # of several ranks: tests/ui/test_cli_merge.py; with a GPU: tests/ui/test_report_gpu.py;
-    # of packages below one line, of torch.compile: the next tests.
+    # of packages below one line, of torch.compile, of shapes: the next tests.
     elsewhere = (
         "loaders.",
         "waits.",
@@ -58,6 +58,7 @@ def test_every_key_is_documented_and_every_documented_key_exists(report: dict[st
         "ranks.",
         "gpu.",
         "below.",
+        "arithmetic.",
     )
     documented = {key for key in documented if not key.startswith(elsewhere)}
     # A table is documented once: rows of operators, modules and scopes have the same keys.
@@ -100,6 +101,18 @@ def test_packages_below_one_line_have_documented_keys(training_folder: Path) -> 
     assert isinstance(below, dict)
     assert (below["line"], below["line_count"]) == (13, 3)
     assert [row["name"] for row in below["packages"]] == ["transformers", "accelerate"]
+
+
+def test_operations_of_a_profile_with_shapes_have_documented_keys(make_profile: Any) -> None:
+    frames = [
+        Frame(FrameKind.ROOT, ""),
+        Frame(FrameKind.PYTHON, "f", "/p.py", 3),
+        Frame(FrameKind.OPERATOR, "aten::mm([2, 3], [3, 4])"),
+    ]
+    profile = make_profile([0, 0, 1], frames, host_time_ns={2: 5}, call_samples_ns={2: [5]})
+    found = {f"arithmetic.{key}" for key in _keys(report_to_dict(profile, limit=1)["arithmetic"])}
+    page = PAGE.read_text(encoding="utf-8")
+    assert found == set(re.findall(r"^\| `(arithmetic\.[\w.]+)` \|", page, re.MULTILINE))
 
 
 def test_the_report_survives_json(report: dict[str, Any]) -> None:

@@ -24,6 +24,10 @@ _BYTE_UNITS: Final = tuple(
     (1024.0**power, unit) for power, unit in enumerate(("B", "KiB", "MiB", "GiB", "TiB", "PiB"))
 )
 _COUNT_UNITS: Final = ((1.0, ""), (1e3, "k"), (1e6, "M"), (1e9, "G"), (1e12, "T"), (1e15, "P"))
+_FLOP_UNITS: Final = tuple(
+    (1000.0**power, f"{prefix}FLOP")
+    for power, prefix in enumerate(("", "k", "M", "G", "T", "P", "E"))
+)
 _EXACT_COUNT_BELOW: Final = 1_000_000
 # The names of these kernels differ only in the template's argument.
 _CUTLASS: Final = re.compile(r"\bcutlass::Kernel2?<([\w:]+)")
@@ -78,6 +82,11 @@ def format_count(count: float | None) -> str:
     if abs(count) < _EXACT_COUNT_BELOW and float(count).is_integer():
         return f"{int(count):,}"
     return _scaled(count, _COUNT_UNITS)
+
+
+def format_flops(flops: float) -> str:
+    """Return a number of floating-point operations as ``"1.23 GFLOP"``."""
+    return _scaled(flops, _FLOP_UNITS)
 
 
 def format_share(share: float | None) -> str:

@@ -25,6 +25,7 @@ from deepcontext.collectors.shared.import_outcome import lateness, not_started
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.metric import (
     DEVICE_TIME_NS,
+    FLOPS,
     PROGRAM_LAUNCH_COUNT,
     Aggregation,
     MetricDescriptor,
@@ -42,9 +43,6 @@ SECTION = "jax"
 _SECTION_VERSION = 1
 _FIGURES = "all jitted calls"
 
-FLOPS = MetricDescriptor(
-    "flops", "flop", Aggregation.SUM, "floating point operations, from the shapes of the operations"
-)
 BYTES_MOVED = MetricDescriptor(
     "bytes_moved",
     "bytes",

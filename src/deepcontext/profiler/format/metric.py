@@ -91,6 +91,9 @@ SAMPLED_STEP = MetricDescriptor(
     "steps of the program that had begun when a sample was taken, counted by calls of optimizers and "
     "marks of steps",
 )
+FLOPS = MetricDescriptor(
+    "flops", "flop", Aggregation.SUM, "floating point operations, from the shapes of the operations"
+)
 # Times of devices: collectors of GPUs and of JAX measure them, many readers ask for them.
 GPU_TIME_NS = MetricDescriptor(
     "gpu_time_ns", "ns", Aggregation.SUM, "time the device spent on a kernel, copy or memset"

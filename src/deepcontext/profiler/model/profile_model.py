@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, assert_never
 
 import numpy as np
 
-from deepcontext.profiler.format.metric import Aggregation
+from deepcontext.profiler.format.metric import CALL_DURATION_NS, FLOPS, Aggregation
 from deepcontext.profiler.model.elapsed import ELAPSED_TIME_NS, elapsed_rows, is_sampled
+from deepcontext.profiler.model.flops import flops_rows, has_shapes
 from deepcontext.profiler.model.metric_table import DeferredRows, MetricTable
 
 if TYPE_CHECKING:
@@ -63,6 +64,10 @@ class ProfileModel:
         if is_sampled(stored):
             derived[ELAPSED_TIME_NS.name] = DeferredRows(
                 ELAPSED_TIME_NS, lambda: elapsed_rows(self.frames, self.tree, stored)
+            )
+        if FLOPS.name not in stored and CALL_DURATION_NS.name in stored and has_shapes(self.frames):
+            derived[FLOPS.name] = DeferredRows(
+                FLOPS, lambda: flops_rows(self.frames, self.tree, stored[CALL_DURATION_NS.name])
             )
         object.__setattr__(self, "metrics", stored.with_derived(derived))
 

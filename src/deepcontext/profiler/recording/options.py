@@ -58,7 +58,10 @@ class SessionOptions:
 
     shapes: bool = _option(
         default=False,
-        meaning="tell operators apart by the shapes of their inputs: larger profile, more overhead",
+        meaning=(
+            "tell operators apart by the shapes of their inputs, and count floating-point operations: "
+            "larger profile, more overhead"
+        ),
         collectors=("torch",),
     )
     gpu_calls: bool = _option(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from deepcontext.ui.report import between, findings, header, sections
+from deepcontext.ui.report import arithmetic, between, findings, header, sections
 from deepcontext.ui.report.overview import SECTIONS
 
 if TYPE_CHECKING:
@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 
 # What the full report shows in place of a section of the overview.
 _IN_FULL: Final = {
+    "floating-point operations": (
+        arithmetic.print_arithmetic,
+        arithmetic.print_arithmetic_by_shapes,
+    ),
     "phases": (sections.print_phases,),
     "modules": (sections.print_modules, sections.print_scopes),
     "time between operators": (between.print_between,),

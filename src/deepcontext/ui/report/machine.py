@@ -16,6 +16,7 @@ from deepcontext.profiler.summaries import collectives, late_ranks, time_between
 from deepcontext.profiler.summaries import counters as counter_summary
 from deepcontext.profiler.summaries import memory as memory_summary
 from deepcontext.profiler.summaries import ranks as rank_summary
+from deepcontext.profiler.summaries.arithmetic import arithmetic
 from deepcontext.profiler.summaries.compiled_kernels import compiled_kernels, time_metric
 from deepcontext.profiler.summaries.gpu import gpu_use
 from deepcontext.profiler.summaries.library_time import library_time
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from deepcontext.profiler.format.frame import Frame
     from deepcontext.profiler.model.grouping import Spread
     from deepcontext.profiler.model.profile import Profile
+    from deepcontext.profiler.summaries.arithmetic import LineWork, Work
     from deepcontext.profiler.summaries.counters import LineCounts
     from deepcontext.profiler.summaries.groups import Group, GroupTable
     from deepcontext.profiler.summaries.ranks import UnevenLine
@@ -92,6 +94,7 @@ def report_to_dict(profile: Profile, *, limit: int, metric: str | None = None) -
         "jax": jax_to_dict(profile, limit),
         "gpu": _gpu(profile, limit),
         "compiled_kernels": _compiled_kernels(profile, limit),
+        "arithmetic": _arithmetic(profile, limit),
         "ranks": _ranks(profile, limit),
         "time_use": _time_use(profile, limit),
         "counter_use": _counter_use(profile, limit),
@@ -223,6 +226,36 @@ def _counter_use(profile: Profile, limit: int) -> dict[str, object] | None:
     }
 
 
+def _arithmetic(profile: Profile, limit: int) -> object:
+    found = arithmetic(profile, limit)
+    if found is None:
+        return None
+    return {
+        **_work(found.total),
+        "steps": found.steps,
+        "is_on_gpu": found.is_on_gpu,
+        "fastest_flops_per_second": found.fastest_flops_per_second,
+        "unknown_calls": dict(found.unknown),
+        "lines": {
+            "row_count": found.line_count,
+            "rows": [{**_place(profile, row), **_work(row.work)} for row in found.lines],
+        },
+        "shapes": {
+            "row_count": found.operator_count,
+            "rows": [{"name": row.name, **_work(row.work)} for row in found.operators],
+        },
+    }
+
+
+def _work(work: Work) -> dict[str, object]:
+    return {
+        "flops": work.flops,
+        "time_ns": work.time_ns,
+        "calls": work.calls,
+        "flops_per_second": work.flops_per_second,
+    }
+
+
 def _memory(profile: Profile, limit: int) -> object:
     use = memory_summary.memory_use(profile)
     if use is None:
@@ -323,7 +356,9 @@ def _frame(frame: Frame) -> dict[str, object]:
     return {"kind": kind, "name": frame.name, "file": frame.file, "line": frame.line}
 
 
-def _place(profile: Profile, row: LineTime | LineCounts | UnevenLine) -> dict[str, object]:
+def _place(
+    profile: Profile, row: LineTime | LineCounts | LineWork | UnevenLine
+) -> dict[str, object]:
     where = {"file": row.file, "line": row.line, "function": row.function}
     return {**where, "source": _source(profile, row)}
 

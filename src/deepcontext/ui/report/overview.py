@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from deepcontext.ui.report import (
+    arithmetic,
     below,
     between,
     compiled_sections,
@@ -44,6 +45,7 @@ SECTIONS: Final[dict[str, tuple[Printer, int]]] = {
     "JAX": (jax_sections.print_jax, -1),
     "GPU": (gpu_sections.print_gpu, 0),
     "torch.compile": (compiled_sections.print_compiled, -4),
+    "floating-point operations": (arithmetic.print_arithmetic, -3),
     "phases": (lambda layout, view: sections.print_phase_bar(layout, view, "Phases"), 0),
     "ranks": (ranks.print_ranks, -1),
     "source lines": (sections.print_lines, 2),
@@ -67,6 +69,7 @@ _DISPENSABLE: Final = (
     "call paths",
     "operators",
     "ranks",
+    "floating-point operations",
     "torch.compile",
     "GPU",
     "packages",
