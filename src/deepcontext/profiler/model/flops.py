@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from deepcontext.profiler.format.frame import FrameKind
-from deepcontext.profiler.format.metric import CALL_DURATION_NS, FLOPS
+from deepcontext.profiler.format.metric import FLOPS
 from deepcontext.profiler.model.flop_formulas import (
     FORMULAS,
     WITHOUT_FORMULA,
@@ -98,7 +98,6 @@ def flops_rows(frames: FrameTable, tree: Tree, calls: MetricRows) -> MetricRows:
 
 def operator_flops(frames: FrameTable, tree: Tree, calls: MetricRows) -> OperatorFlops:
     """Return the floating-point operations of each operator; arguments as of `flops_rows`."""
-    assert calls.descriptor is CALL_DURATION_NS or calls.descriptor.name == CALL_DURATION_NS.name  # noqa: S101  the caller's part
     operators = _Operators(frames, tree)
     count = np.zeros(len(tree), np.int64)
     count[calls.node] = calls.count
