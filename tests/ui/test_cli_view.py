@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from deepcontext.ui.cli import app
+from deepcontext.ui.cli.open_run import open_profiles
 from deepcontext.ui.web import serve
+from deepcontext.ui.web.about import about
+from deepcontext.ui.web.open_profiles import MOST_COMPARED
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -98,3 +101,33 @@ def test_a_missing_folder_is_reported(
     target = training_folder / "no" / "page.html"
     assert app.main(["view", str(training_folder / "train.dcprof"), "--html", str(target)]) == 2
     assert f"cannot write '{target}'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("count", [1, 3, MOST_COMPARED])
+def test_all_profiles_of_the_command_line_are_compared(training_folder: Path, count: int) -> None:
+    opened = open_profiles([str(training_folder / "train.dcprof")] * count, source_text=True)
+    assert about(opened).compared == count
+
+
+def test_more_profiles_than_a_table_has_columns_are_refused(
+    training_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    profiles = [str(training_folder / "train.dcprof")] * (MOST_COMPARED + 1)
+    assert app.main(["view", "--no-browser", *profiles]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert "cannot compare 9 runs: the page compares up to 8; open fewer" in error
+
+
+def test_profiles_of_one_name_are_told_apart(
+    training_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(training_folder)
+    (training_folder / "old").mkdir()
+    (training_folder / "old" / "train.dcprof").write_bytes(
+        (training_folder / "train.dcprof").read_bytes()
+    )
+    words = ["old/train.dcprof", "train.dcprof", "plain.dcprof"]
+    assert [each.name for each in open_profiles(words, source_text=True).refresh()] == words
+    alone = open_profiles(words[:1], source_text=True)
+    assert [each.name for each in alone.refresh()] == ["train.dcprof"]

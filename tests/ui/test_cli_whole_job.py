@@ -175,6 +175,7 @@ def test_the_page_begins_with_the_busiest_process(files: list[Path]) -> None:
 def test_of_a_run_directory_only_the_first_profile_is_read(files: list[Path]) -> None:
     opened = open_profiles([RUN], source_text=True)
     assert opened.loaded() == [0]
+    assert opened.compared == 2
     last = opened.get(3)
     assert last.profile.run.pid == 12
     for number in (1, 2, 3):
@@ -189,7 +190,8 @@ def test_two_run_directories_are_compared_by_their_first_profiles(files: list[Pa
     shutil.copytree(RUN, "other.dcrun")
     opened = open_profiles([RUN, "other.dcrun"], source_text=True)
     names = [each.name for each in opened.refresh()]
-    assert names[:2] == ["all ranks together"] * 2
+    assert names[:2] == [f"{RUN}: all ranks together", "other.dcrun: all ranks together"]
+    assert opened.compared == 2
     assert [job.name for job in opened.jobs] == [RUN, "other.dcrun"]
     for job in opened.jobs:
         for row in job.processes:
@@ -206,6 +208,8 @@ def test_files_of_one_job_show_its_processes(files: list[Path]) -> None:
     assert [each.name for each in opened.refresh()][:2] == [files[2].name, files[1].name]
     (job,) = opened.jobs
     assert [(each.name, each.file) for each in job.processes] == [("rank 1", 1), ("child", 0)]
+    assert opened.compared == 2
+    assert opened.loaded() == [0, 1]
 
 
 def test_files_of_two_runs_have_no_processes(files: list[Path]) -> None:

@@ -126,11 +126,18 @@ def random_questions(
             ("flame", {**tree, "kind": "bottom_up"}),
             ("flame", {**tree, "kind": "callers", "function": frame}),
             ("flame", {**tree, "kind": "callees", "function": frame}),
-            ("flame", {**tree, "kind": "difference", "normalize": str(random.integers(2))}),
+            ("flame", {**tree, **compared(random, len(profiles))}),
             ("node", {**tree, "source": node}),
             ("find", {**tree, "text": text}),
         ]
     return questions
+
+
+def compared(random: np.random.Generator, count: int) -> dict[str, str]:
+    """Return a comparison of some profiles, or of the first two, in any order."""
+    query = {"kind": "difference", "normalize": str(random.integers(2))}
+    files = random.permutation(count)[: int(random.integers(2, count + 1))].tolist()
+    return {**query, "files": ",".join(map(str, files))} if random.random() < 0.7 else query
 
 
 def other_questions(profile: Profile) -> list[Question]:
@@ -192,24 +199,28 @@ def opened(*profiles: Profile) -> OpenProfiles:
 
 
 def test_random_trees_under_random_switches(engine: Answer) -> None:
-    nodes = 0
+    nodes = lacking = 0
     for seed in range(100):
         random = np.random.default_rng(seed)
-        sizes = random.integers(2, 900, 2)
-        both = [
+        sizes = random.integers(2, 900, 2 + seed % 3)
+        several = [
             varied(random_profile(int(size), seed=seed, depth=int(random.integers(2, 30))), seed)
             for size in sizes
         ]
-        profiles = opened(*both)
-        questions = [*random_questions(random, profiles, 2), *other_questions(both[0])]
+        profiles = opened(*several)
+        questions = [*random_questions(random, profiles, 2), *other_questions(several[0])]
         answers = compare(engine, profiles, questions)
-        nodes += sum(len(each["nodes"]["depth"]) for each in answers if "functions" in each)
+        trees = [each["nodes"] for each in answers if "functions" in each]
+        nodes += sum(len(each["depth"]) for each in trees)
+        lacking += sum(None in sides for each in trees for sides in each["sides"] if len(sides) > 2)
     assert nodes > 20_000  # not only refusals
+    assert lacking > 1_000
 
 
 def test_large_trees_are_cut_alike(engine: Answer) -> None:
     profile = varied(random_profile(30_000, depth=24), 1)
-    profiles = opened(profile, varied(random_profile(20_000, seed=1, depth=24), 1))
+    others = [varied(random_profile(20_000, seed=seed, depth=24), 1) for seed in (1, 2)]
+    profiles = opened(profile, *others)
     random = np.random.default_rng(7)
     answers = compare(engine, profiles, random_questions(random, profiles, 6))
     assert any(each.get("left_out") for each in answers)

@@ -64,7 +64,8 @@ export class Source {
   }
 
   private async compute(what: keyof Computed, query: Query): Promise<unknown> {
-    const files = query.kind === "difference" ? ["0", "1"] : [query.file || "0"];
+    const files =
+      query.kind === "difference" ? (query.files || "0,1").split(",") : [query.file || "0"];
     const profiles = await Promise.all(files.map((file) => this.profile(file)));
     const named = profiles[0].facts.files[query.path];
     const text =

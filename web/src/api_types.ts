@@ -111,11 +111,12 @@ export interface JobAnswer {
   notes: string[];
 }
 
-/** What is open; the first question a page asks. */
+/** What is open; the first question a page asks. The first `compared` profiles are compared. */
 export interface AboutAnswer {
   profiles: ProfileAnswer[];
   notices: string[];
   jobs: JobAnswer[];
+  compared: number;
 }
 
 /** A line that a kernel computes; `shown` is the file's path shortened for display. */

@@ -36,6 +36,20 @@ export const measure = computed(() => {
   const known = profile.value?.measures ?? [];
   return known.find((each) => each.key === place.value.metric) ?? known[0] ?? null;
 });
+/** Indices of the profiles that are compared, the base first. */
+export const compared = computed(() => {
+  const { base, other } = place.value;
+  const all = [...Array(about.value?.compared ?? 0).keys()];
+  const first = all[base] ?? 0;
+  const others = all.filter((each) => each !== first);
+  return [first, ...(others.includes(other) ? [other] : others)];
+});
+/** A graph has the difference of two; more are compared in a table. */
+const isWide = computed(() => {
+  const { view, sides } = place.value;
+  return view === "compare" && sides === "difference" && compared.value.length > 2;
+});
+export const asTable = computed(() => place.value.shape === "tree" || isWide.value);
 /** The part that all questions about a tree have in common. */
 export const tree = computed(() => treeQuery(place.value, measure.value?.key ?? ""));
 
@@ -52,6 +66,11 @@ export function go(change: Partial<Place>, history: "push" | "replace" = "push")
     // In a notebook's frame the page has no address.
   }
   place.value = next;
+}
+
+export function showAs(shape: Place["shape"]): void {
+  const pair = shape === "graph" && isWide.value ? { other: compared.value[1] } : {};
+  go({ shape, ...pair }, "replace");
 }
 
 export function addEdit(kind: Edit["kind"], target: number, label: string): void {

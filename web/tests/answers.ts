@@ -8,8 +8,7 @@ export interface Node {
   value: number;
   own?: number;
   source?: number;
-  before?: number;
-  after?: number;
+  sides?: (number | null)[];
 }
 
 export function answerOf(nodes: readonly Node[], more: Partial<FlameAnswer> = {}): FlameAnswer {
@@ -21,8 +20,7 @@ export function answerOf(nodes: readonly Node[], more: Partial<FlameAnswer> = {}
     threshold: 1,
     total: nodes[0]?.value ?? 0,
     node_count: nodes.length,
-    total_before: 0,
-    total_after: 0,
+    totals: [],
     nodes: {
       depth: nodes.map((node) => node.depth),
       function: nodes.map((node) => names.indexOf(node.name)),
@@ -35,8 +33,7 @@ export function answerOf(nodes: readonly Node[], more: Partial<FlameAnswer> = {}
       deviation: [],
       minimum: [],
       maximum: [],
-      before: nodes.flatMap((node) => (node.before === undefined ? [] : [node.before])),
-      after: nodes.flatMap((node) => (node.after === undefined ? [] : [node.after])),
+      sides: nodes.flatMap((node) => (node.sides ? [node.sides] : [])),
     },
     functions: {
       id: names.map((_, index) => index),

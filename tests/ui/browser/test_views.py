@@ -274,7 +274,8 @@ def test_two_profiles_are_compared(opened: Opened, profiles: tuple[Path, Path]) 
     opened.page.click("text=normalise")
     opened.page.wait_for_timeout(300)
     answer = opened.ask("flame?kind=difference&normalize=1")
-    assert answer["nodes"]["after"][0] == pytest.approx(answer["nodes"]["before"][0], rel=1e-6)
+    before, after = answer["nodes"]["sides"][0]
+    assert after == pytest.approx(before, rel=1e-6)
     opened.page.click("text=side by side")
     opened.page.wait_for_timeout(300)
     assert opened.page.locator("canvas").count() == 2

@@ -32,8 +32,9 @@ class NodeColumns:
     """Nodes in depth-first pre-order; columns that are not empty have one entry for each node.
 
     `value` is inclusive; `source` is the node of the profile. The columns of single calls are empty
-    where calls are not timed, `before` and `after` where nothing is compared. In a comparison
-    `value` is the inclusive sum of each node's larger side, so that widths add up.
+    where calls are not timed, `sides` where nothing is compared. In a comparison `sides` has for
+    each node the value of each profile, None where the profile lacks the node, and `value` is the
+    inclusive sum of each node's largest side, so that widths add up.
     """
 
     depth: list[int]
@@ -47,8 +48,7 @@ class NodeColumns:
     deviation: list[int] = field(default_factory=list)
     minimum: list[int] = field(default_factory=list)
     maximum: list[int] = field(default_factory=list)
-    before: list[int] = field(default_factory=list)
-    after: list[int] = field(default_factory=list)
+    sides: list[list[int | None]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +67,7 @@ class FlameAnswer:
     functions: FunctionColumns = field(default_factory=FunctionColumns)
     total: int = 0
     node_count: int = 0
-    total_before: int = 0
-    total_after: int = 0
+    totals: list[int] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,13 +100,13 @@ def function_columns(
 def difference_columns(
     both: Difference, used: npt.NDArray[np.integer[Any]]
 ) -> tuple[FunctionColumns, list[int]]:
-    """Return the same for a difference; `id` is a frame of the second profile, -1 without one."""
+    """Return the same for a difference; `id` is a frame of the last profile, -1 without one."""
     distinct, index = np.unique(used, return_inverse=True)
     sides = [both.functions[each] for each in distinct.tolist()]
     frames = [side.functions.frame(number) for side, number in sides]
     columns = FunctionColumns(
         id=[
-            int(side.functions.example[number]) if side is both.after else NO_FRAME
+            int(side.functions.example[number]) if side is both.views[-1] else NO_FRAME
             for side, number in sides
         ],
         name=[frame.name for frame in frames],

@@ -1,7 +1,7 @@
-"""Two profiles in one tree: each node has a value before and a value after.
+"""Several profiles in one tree: each node has a value of each profile that has the node.
 
 Functions are the same when kind, name and file agree; files are compared relative to the run's
-working directory. Invariant: the root's inclusive value on each side is that profile's total.
+working directory. Invariant: the root's inclusive value of each profile is that profile's total.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tests.ui.oracle.merge import merge
 from tests.ui.oracle.top_down import OUTSIDE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from deepcontext.profiler.model.tree import Tree
     from tests.ui.oracle.merge import Ints
@@ -25,23 +25,21 @@ if TYPE_CHECKING:
 
 
 class Difference:
-    """The trees of two views merged into one.
+    """The trees of views merged into one.
 
     Attributes:
-        before: view of the first profile.
-        after: view of the second profile, made with the same options.
+        views: a view of each profile, made with the same options.
         tree: the merged shape; `tree.frame` indexes into `functions`.
-        functions: for each function the view that describes it (the second where both have it),
-            and its number in that view.
+        functions: for each function the view that describes it (the last that has it), and its
+            number in that view.
     """
 
-    def __init__(self, before: TopDown, after: TopDown) -> None:
-        self.before = before
-        self.after = after
+    def __init__(self, views: Sequence[TopDown]) -> None:
+        self.views = tuple(views)
         numbers: dict[tuple[FrameKind, str, str, int], int] = {}
         functions: list[tuple[TopDown, int]] = []
         columns = []
-        for view in (before, after):
+        for view in views:
             column = np.empty(len(view.functions), np.int64)
             for index, identity in enumerate(_identities(view)):
                 if identity not in numbers:
@@ -51,37 +49,38 @@ class Difference:
                 column[index] = numbers[identity]
             columns.append(column[view.tree.frame])
         self.functions: tuple[tuple[TopDown, int], ...] = tuple(functions)
-        # The two roots become one, so each other node of the second tree moves up by one index.
-        offset = len(before.tree) - 1
-        above = after.tree.parent[1:].astype(np.int64)
-        parent = np.append(
-            np.maximum(before.tree.parent, 0), np.where(above > 0, above + offset, 0)
-        )
-        merged = merge(parent.astype(np.int64), np.append(columns[0], columns[1][1:]))
+        # The roots become one, so each tree follows the one before without its own root.
+        ends = np.cumsum([len(view.tree) - 1 for view in views])
+        parents = [np.zeros(1, np.int64)]
+        for view, offset in zip(views, [0, *ends[:-1]], strict=True):
+            above = view.tree.parent[1:].astype(np.int64)
+            parents.append(np.where(above > 0, above + offset, 0))
+        frames = [columns[0][:1], *(column[1:] for column in columns)]
+        merged = merge(np.concatenate(parents), np.concatenate(frames))
         self.tree: Tree = merged.tree
-        self._of_before: Ints = merged.of_entry[: len(before.tree)]
-        self._of_after: Ints = np.append(0, merged.of_entry[len(before.tree) :])
+        self._of_view: list[Ints] = [
+            np.append(0, nodes) for nodes in np.split(merged.of_entry[1:], ends[:-1])
+        ]
 
-    def exclusive(self, before: Ints, after: Ints) -> tuple[Ints, Ints]:
-        """Return the exclusive costs of both sides, shape (nodes,) each, int64.
+    def exclusive(self, values: Sequence[Ints]) -> list[Ints]:
+        """Return the exclusive costs of each profile, shape (nodes,) each, int64.
 
         Args:
-            before: exclusive cost of each node of the first profile.
-            after: exclusive cost of each node of the second profile.
+            values: for each profile the exclusive cost of each of its nodes.
         """
-        return (
-            sums(self._of_before, self.before.exclusive(before), len(self.tree)),
-            sums(self._of_after, self.after.exclusive(after), len(self.tree)),
-        )
+        return [
+            sums(nodes, view.exclusive(each), len(self.tree))
+            for nodes, view, each in zip(self._of_view, self.views, values, strict=True)
+        ]
 
-    def sources(self) -> tuple[Ints, Ints]:
+    def sources(self) -> list[Ints]:
         """Return the node of each profile that represents a node, or `OUTSIDE`, shape (nodes,)."""
         columns = []
-        for view, nodes in ((self.before, self._of_before), (self.after, self._of_after)):
+        for view, nodes in zip(self.views, self._of_view, strict=True):
             column = np.full(len(self.tree), OUTSIDE)
             column[nodes] = view.source
             columns.append(column)
-        return columns[0], columns[1]
+        return columns
 
 
 def _identities(view: TopDown) -> Iterator[tuple[FrameKind, str, str, int]]:

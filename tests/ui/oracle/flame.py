@@ -133,44 +133,50 @@ def _backwards(
 
 
 def _difference(profiles: OpenProfiles, question: FlameQuestion) -> FlameAnswer:
-    both = difference_of(profiles, question.tree.options)
-    before, after = both.exclusive(
-        values_of(both.before.profile, question.tree.metric),
-        values_of(both.after.profile, question.tree.metric),
-    )
-    totals = int(before.sum()), int(after.sum())
-    if question.normalize and totals[1]:
+    # Before the trees, as the engine does: a profile may lack both the measure and a frame.
+    measure_named(profiles.get(question.files[0]).profile, question.tree.metric)
+    joined = difference_of(profiles, question.files, question.tree.options)
+    views = joined.views
+    costs = joined.exclusive([values_of(view.profile, question.tree.metric) for view in views])
+    totals = [int(each.sum()) for each in costs]
+    if question.normalize:
         # Each row is rounded separately, so the sum is off by less than one unit for each node.
-        after = np.rint(after * (totals[0] / totals[1])).astype(np.int64)
-    # The larger side of each node, so that removed and new nodes stay visible and widths add up.
-    larger = np.maximum(before, after)
-    width = both.tree.inclusive(larger)
-    part = cut(both.tree, width, 0, question.px * _FINER)
-    of_before, of_after = (side[part.nodes] for side in both.sources())
-    functions, function = difference_columns(both, both.tree.frame[part.nodes])
+        costs[1:] = [
+            np.rint(each * (totals[0] / total)).astype(np.int64) if total else each
+            for each, total in zip(costs[1:], totals[1:], strict=True)
+        ]
+    # The largest side of each node, so that removed and new nodes stay visible and widths add up.
+    largest = np.max(costs, axis=0)
+    width = joined.tree.inclusive(largest)
+    part = cut(joined.tree, width, 0, question.px * _FINER)
+    functions, function = difference_columns(joined, joined.tree.frame[part.nodes])
+    source = np.full(len(part.nodes), OUTSIDE)
+    phase = np.zeros(len(part.nodes), np.uint8)
+    sides = np.empty((len(part.nodes), len(views)), object)
+    for side, (view, sources) in enumerate(zip(views, joined.sources(), strict=True)):
+        own = sources[part.nodes]
+        has = own != OUTSIDE
+        source[has] = own[has]
+        phase[has] = view.profile.tree.phase[own[has]]
+        inclusive = joined.tree.inclusive(costs[side])[part.nodes]
+        sides[:, side] = [
+            int(value) if known else None for value, known in zip(inclusive, has, strict=True)
+        ]
     nodes = NodeColumns(
-        depth=both.tree.depth[part.nodes].tolist(),
+        depth=joined.tree.depth[part.nodes].tolist(),
         function=function,
         value=width[part.nodes].tolist(),
-        exclusive=larger[part.nodes].tolist(),
-        source=np.where(of_after == OUTSIDE, of_before, of_after).tolist(),
-        phase=_phase_labels(
-            np.where(
-                of_after == OUTSIDE,
-                both.before.profile.tree.phase[of_before],
-                both.after.profile.tree.phase[of_after],
-            )
-        ),
-        before=both.tree.inclusive(before)[part.nodes].tolist(),
-        after=both.tree.inclusive(after)[part.nodes].tolist(),
+        exclusive=largest[part.nodes].tolist(),
+        source=source.tolist(),
+        phase=_phase_labels(phase),
+        sides=sides.tolist(),
     )
     return replace(
-        _answer(question, both.after, part, nodes),
+        _answer(question, views[-1], part, nodes),
         functions=functions,
         total=int(width[0]),
-        node_count=len(both.tree),
-        total_before=totals[0],
-        total_after=totals[1],
+        node_count=len(joined.tree),
+        totals=totals,
     )
 
 

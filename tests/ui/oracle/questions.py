@@ -71,7 +71,8 @@ class FlameQuestion:
         kind: direction of the tree.
         root: node of the profile to zoom in to, or -1 for the whole tree.
         function: frame of the function whose callers or callees are wanted, or -1.
-        normalize: scale the second profile of a difference to the total of the first.
+        files: the profiles of a difference.
+        normalize: scale all profiles of a difference to the total of the first.
         px: width of the drawing in pixels.
     """
 
@@ -79,6 +80,7 @@ class FlameQuestion:
     kind: FlameKind = "top_down"
     root: int = _NOT_GIVEN
     function: int = _NOT_GIVEN
+    files: tuple[int, ...] = (0, 1)
     normalize: bool = False
     px: int = DEFAULT_PX
 
@@ -101,6 +103,7 @@ class FlameQuestion:
             kind=kind,
             root=number(query, "root", _NOT_GIVEN),
             function=function,
+            files=tuple(int(file) for file in query.get("files", "0,1").split(",")),
             normalize=_flag(query, "normalize"),
             px=min(max(number(query, "px", DEFAULT_PX), 1), _MOST_PX),
         )

@@ -113,18 +113,18 @@ def test_a_difference_has_both_sides(training_folder: Path, training: Profile) -
     profiles = OpenProfiles.open([path, path])
     answer = asked(profiles, "flame?kind=difference")
     total = int(training.exclusive(METRIC).sum())
-    assert (answer["total_before"], answer["total_after"]) == (total, total)
-    assert answer["nodes"]["before"] == answer["nodes"]["after"] == answer["nodes"]["value"]
+    assert answer["totals"] == [total, total]
+    assert answer["nodes"]["sides"] == [[value, value] for value in answer["nodes"]["value"]]
 
 
 def test_normalizing_scales_the_second_to_the_first(make_profile: Any) -> None:
     small, large = random_profile(500, seed=1, depth=8), random_profile(2_000, seed=2, depth=8)
     profiles = OpenProfiles([OpenProfile.of_memory(small, "a"), OpenProfile.of_memory(large, "b")])
     answer = asked(profiles, "flame?kind=difference&normalize=1")
-    before, after = answer["nodes"]["before"][0], answer["nodes"]["after"][0]
+    before, after = answer["nodes"]["sides"][0]
     assert before == small.exclusive(METRIC).sum()
     assert after == pytest.approx(before, rel=1e-6)
-    assert answer["total_after"] == large.exclusive(METRIC).sum()
+    assert answer["totals"][1] == large.exclusive(METRIC).sum()
 
 
 @pytest.mark.parametrize("by", SUMMARIES)

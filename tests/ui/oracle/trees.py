@@ -9,6 +9,8 @@ from tests.ui.oracle.difference import Difference
 from tests.ui.oracle.top_down import TopDown
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from deepcontext.ui.web.open_profiles import OpenProfiles
     from tests.ui.oracle.options import TreeOptions
 
@@ -21,12 +23,12 @@ def tree_of(profiles: OpenProfiles, index: int, options: TreeOptions) -> TopDown
     return view if options.phase is None else view.counting(options.phase)
 
 
-def difference_of(profiles: OpenProfiles, options: TreeOptions) -> Difference:
-    """Return the merged trees of the first two profiles.
+def difference_of(profiles: OpenProfiles, files: Sequence[int], options: TreeOptions) -> Difference:
+    """Return the merged trees of some profiles.
 
     Raises:
         QueryError: only one profile is open.
     """
     if len(profiles) < 2:
         raise QueryError("a difference needs two profiles: deepcontext view A.dcprof B.dcprof")
-    return Difference(tree_of(profiles, 0, options), tree_of(profiles, 1, options))
+    return Difference([tree_of(profiles, file, options) for file in files])

@@ -17,8 +17,9 @@ export interface FunctionColumns {
 /**
  * Nodes in depth-first pre-order; columns that are not empty have one entry for each node. `value`
  * is inclusive; `source` is the node of the profile. The columns of single calls are empty where
- * calls are not timed, `before` and `after` where nothing is compared. In a comparison `value` is
- * the inclusive sum of each node's larger side, so that widths add up.
+ * calls are not timed, `sides` where nothing is compared. In a comparison `sides` has for each node
+ * the value of each profile, null where the profile lacks the node, and `value` is the inclusive sum
+ * of each node's largest side, so that widths add up.
  */
 export interface NodeColumns {
   depth: number[];
@@ -32,8 +33,7 @@ export interface NodeColumns {
   deviation: number[];
   minimum: number[];
   maximum: number[];
-  before: number[];
-  after: number[];
+  sides: (number | null)[][];
 }
 
 /**
@@ -50,8 +50,8 @@ export interface FlameAnswer {
   functions: FunctionColumns;
   total: number;
   node_count: number;
-  total_before: number;
-  total_after: number;
+  /** What each compared profile has in all, not normalised. */
+  totals: number[];
 }
 
 /** One node whose name matches. */

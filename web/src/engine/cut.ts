@@ -109,7 +109,7 @@ export function functionColumns(
   return [columns, used.map((func) => index.get(func) ?? 0)];
 }
 
-/** A frame of the second profile, or none. */
-export function idAfter(after: TopDown): (side: Side) => number {
-  return ({ view, func }) => (view === after ? view.functions.example[func] : NO_FRAME);
+/** A frame of the last of the profiles that are compared, or none. */
+export function idIn(last: TopDown): (side: Side) => number {
+  return ({ view, func }) => (view === last ? view.functions.example[func] : NO_FRAME);
 }

@@ -1,4 +1,4 @@
-// Two profiles in one tree: each node has a value before and a value after.
+// Several profiles in one tree: each node has a value of each profile that has the node.
 
 import { OUTSIDE } from "./entries";
 import { merge } from "./merge";
@@ -13,79 +13,72 @@ export interface Side {
 
 export class Difference {
   private constructor(
-    readonly before: TopDown,
-    readonly after: TopDown,
+    readonly views: readonly TopDown[],
     readonly tree: Tree,
+    /** The last view that has a function describes it. */
     readonly functions: readonly Side[],
-    private readonly ofBefore: Int32Array,
-    private readonly ofAfter: Int32Array,
+    /** For each view: the node that each of its nodes became. */
+    private readonly ofView: readonly Int32Array[],
   ) {}
 
-  static of(before: TopDown, after: TopDown): Difference {
+  static of(views: readonly TopDown[]): Difference {
     const numbers = new Map<string, number>();
     const functions: Side[] = [];
-    const columns = [before, after].map((view) => {
-      const column = new Int32Array(view.functions.length);
-      for (let func = 0; func < column.length; func++) {
-        const identity = identityOf(view, func);
-        const number = numbers.get(identity) ?? functions.length;
-        numbers.set(identity, number);
-        functions[number] = { view, func };
-        column[func] = number;
-      }
-      return column;
-    });
-    // The two roots become one, so each other node of the second tree moves up by one index.
-    const offset = before.tree.length - 1;
-    const size = offset + after.tree.length;
+    // The roots become one.
+    const size = views.reduce((sum, view) => sum + view.tree.length - 1, 1);
     const parent = new Int32Array(size);
     const func = new Int32Array(size);
-    for (let node = 0; node < before.tree.length; node++) {
-      parent[node] = Math.max(before.tree.parent[node], 0);
-      func[node] = columns[0][before.tree.frame[node]];
-    }
-    for (let node = 1; node < after.tree.length; node++) {
-      const above = after.tree.parent[node];
-      parent[node + offset] = above > 0 ? above + offset : 0;
-      func[node + offset] = columns[1][after.tree.frame[node]];
-    }
+    let end = 0;
+    const offsets = views.map((view) => {
+      const column = new Int32Array(view.functions.length);
+      for (let each = 0; each < column.length; each++) {
+        const identity = identityOf(view, each);
+        const number = numbers.get(identity) ?? functions.length;
+        numbers.set(identity, number);
+        functions[number] = { view, func: each };
+        column[each] = number;
+      }
+      const offset = end;
+      const { tree } = view;
+      func[0] = column[tree.frame[0]];
+      for (let node = 1; node < tree.length; node++) {
+        const above = tree.parent[node];
+        parent[node + offset] = above > 0 ? above + offset : 0;
+        func[node + offset] = column[tree.frame[node]];
+      }
+      end += tree.length - 1;
+      return offset;
+    });
     const merged = merge(parent, func, functions.length);
-    const ofAfter = new Int32Array(after.tree.length);
-    for (let node = 1; node < ofAfter.length; node++) ofAfter[node] = merged.ofEntry[node + offset];
-    const ofBefore = merged.ofEntry.slice(0, before.tree.length);
-    return new Difference(before, after, merged.tree, functions, ofBefore, ofAfter);
+    const ofView = views.map(({ tree }, side) => {
+      const nodes = merged.ofEntry.slice(offsets[side], offsets[side] + tree.length);
+      nodes[0] = 0;
+      return nodes;
+    });
+    return new Difference(views, merged.tree, functions, ofView);
   }
 
-  /** Exclusive costs of both sides from those of each profile's nodes. */
-  exclusive(before: Numbers, after: Numbers): [Float64Array, Float64Array] {
-    return [
-      this.added(this.ofBefore, this.before.exclusive(before)),
-      this.added(this.ofAfter, this.after.exclusive(after)),
-    ];
+  /** Exclusive costs of each profile from those of its own nodes. */
+  exclusive(valuesOf: (view: TopDown) => Numbers): Float64Array[] {
+    return this.views.map((view, side) => {
+      const values = view.exclusive(valuesOf(view));
+      const sums = new Float64Array(this.tree.length);
+      this.ofView[side].forEach((node, index) => {
+        sums[node] += values[index];
+      });
+      return sums;
+    });
   }
 
   /** Node of each profile that represents a node, or `OUTSIDE`. */
-  sources(): [Int32Array, Int32Array] {
-    return [
-      this.spread(this.ofBefore, this.before.source),
-      this.spread(this.ofAfter, this.after.source),
-    ];
-  }
-
-  private added(nodes: Int32Array, values: Numbers): Float64Array {
-    const sums = new Float64Array(this.tree.length);
-    nodes.forEach((node, index) => {
-      sums[node] += values[index];
+  sources(): Int32Array[] {
+    return this.views.map((view, side) => {
+      const column = new Int32Array(this.tree.length).fill(OUTSIDE);
+      this.ofView[side].forEach((node, index) => {
+        column[node] = view.source[index];
+      });
+      return column;
     });
-    return sums;
-  }
-
-  private spread(nodes: Int32Array, sources: Int32Array): Int32Array {
-    const column = new Int32Array(this.tree.length).fill(OUTSIDE);
-    nodes.forEach((node, index) => {
-      column[node] = sources[index];
-    });
-    return column;
   }
 }
 

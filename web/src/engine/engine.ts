@@ -34,7 +34,7 @@ export class Engine {
     return COMPUTED.includes(what);
   }
 
-  /** Answer about the first profile, or about the difference of two; `text` is that of the file asked for. */
+  /** Answer about the first profile, or about all compared with it; `text` is that of the file asked for. */
   answer(
     what: keyof Computed,
     query: Query,
@@ -67,11 +67,11 @@ export class Engine {
   }
 
   private trees(profiles: readonly Profile[], options: TreeOptions, measure: string): Trees {
-    const [profile, after] = profiles;
+    const [profile] = profiles;
     return {
       view: () => this.view(profile, options),
       focused: (edit) => this.view(profile, { ...options, edits: [...options.edits, edit] }),
-      difference: () => this.difference(profile, after, options),
+      difference: () => this.difference(profiles, options),
       values: (view) => {
         unitOf(view.profile, measure);
         return view.profile.values(measure);
@@ -86,9 +86,10 @@ export class Engine {
     return options.phase === ALL_PHASES ? view : view.counting(options.phase);
   }
 
-  private difference(before: Profile, after: Profile, options: TreeOptions): Difference {
-    return this.differences.get(`${shapeOf(options)} ${options.phase}`, () =>
-      Difference.of(this.view(before, options), this.view(after, options)),
+  private difference(profiles: readonly Profile[], options: TreeOptions): Difference {
+    const names = profiles.map(({ name }) => name);
+    return this.differences.get(`${names} ${shapeOf(options)} ${options.phase}`, () =>
+      Difference.of(profiles.map((profile) => this.view(profile, options))),
     );
   }
 

@@ -3,7 +3,7 @@
 import type { Query } from "../model/question";
 import type { FlameAnswer, NodeColumns } from "./answers";
 import { bottomUp, type CallerTree, callersOf } from "./bottom_up";
-import { type Cut, cut, functionColumns, idAfter } from "./cut";
+import { type Cut, cut, functionColumns, idIn } from "./cut";
 import type { Difference } from "./difference";
 import { OUTSIDE } from "./entries";
 import { type Edit, pixels, refuse, wholeNumber } from "./options";
@@ -121,47 +121,50 @@ function backwards(
 }
 
 function difference(trees: Trees, normalize: boolean, px: number): FlameAnswer {
-  const both = trees.difference();
-  const [before, recorded] = both.exclusive(trees.values(both.before), trees.values(both.after));
-  const totals = [sum(before), sum(recorded)];
-  let after = recorded;
-  if (normalize && totals[1]) {
+  const all = trees.difference();
+  const { tree, views } = all;
+  const last = views[views.length - 1];
+  const recorded = all.exclusive(trees.values);
+  const totals = recorded.map(sum);
+  const costs = recorded.map((column, side) => {
+    if (!normalize || !side || !totals[side]) return column;
     // Each row is rounded separately, so the sum is off by less than one unit for each node.
-    const scale = totals[0] / totals[1];
-    after = recorded.map((value) => rounded(value * scale));
-  }
-  // The larger side of each node, so that removed and new nodes stay visible and widths add up.
-  const larger = before.map((value, node) => Math.max(value, after[node]));
-  const width = both.tree.inclusive(larger);
-  const part = cut(both.tree, width, 0, px);
-  const [ofBefore, ofAfter] = both.sources();
-  const [functions, func] = functionColumns(
-    (number) => both.functions[number],
-    picked(both.tree.frame, part.nodes),
-    idAfter(both.after),
+    const scale = totals[0] / totals[side];
+    return column.map((value) => rounded(value * scale));
+  });
+  // The largest side of each node, so that removed and new nodes stay visible and widths add up.
+  const largest = costs.reduce((most, column) =>
+    most.map((value, node) => Math.max(value, column[node])),
   );
-  const isGone = (node: number) => ofAfter[node] === OUTSIDE;
+  const width = tree.inclusive(largest);
+  const part = cut(tree, width, 0, px);
+  const sources = all.sources();
+  const inclusive = costs.map((column) => tree.inclusive(column));
+  const [functions, func] = functionColumns(
+    (number) => all.functions[number],
+    picked(tree.frame, part.nodes),
+    idIn(last),
+  );
+  /** The last profile that has a node. */
+  const sideOf = (node: number) =>
+    sources.reduce((last, column, side) => (column[node] === OUTSIDE ? last : side), 0);
   const nodes: NodeColumns = {
     ...EMPTY_COLUMNS,
-    depth: picked(both.tree.depth, part.nodes),
+    depth: picked(tree.depth, part.nodes),
     function: func,
     value: picked(width, part.nodes),
-    exclusive: picked(larger, part.nodes),
-    source: part.nodes.map((node) => (isGone(node) ? ofBefore[node] : ofAfter[node])),
-    phase: part.nodes.map((node) =>
-      isGone(node)
-        ? phaseLabel(both.before, ofBefore[node])
-        : phaseLabel(both.after, ofAfter[node]),
+    exclusive: picked(largest, part.nodes),
+    source: part.nodes.map((node) => sources[sideOf(node)][node]),
+    phase: part.nodes.map((node) => phaseLabel(views[sideOf(node)], sources[sideOf(node)][node])),
+    sides: part.nodes.map((node) =>
+      inclusive.map((column, side) => (sources[side][node] === OUTSIDE ? null : column[node])),
     ),
-    before: picked(both.tree.inclusive(before), part.nodes),
-    after: picked(both.tree.inclusive(after), part.nodes),
   };
-  return answerOf(trees, both.after, part, nodes, {
+  return answerOf(trees, last, part, nodes, {
     functions,
     total: width[0],
-    node_count: both.tree.length,
-    total_before: totals[0],
-    total_after: totals[1],
+    node_count: tree.length,
+    totals,
   });
 }
 
@@ -171,8 +174,7 @@ const EMPTY_COLUMNS = {
   deviation: [],
   minimum: [],
   maximum: [],
-  before: [],
-  after: [],
+  sides: [],
 };
 
 function answerOf(
@@ -188,8 +190,7 @@ function answerOf(
     left_out: part.leftOut,
     threshold: part.threshold,
     nodes,
-    total_before: 0,
-    total_after: 0,
+    totals: [],
     ...rest,
   };
 }

@@ -62,6 +62,9 @@ export interface Place {
   readonly shape: Shape;
   readonly sides: "difference" | "beside";
   readonly normalize: boolean;
+  /** What the others are compared with, and the only other one that is shown; -1 for all. */
+  readonly base: number;
+  readonly other: number;
   readonly section: string;
 }
 
@@ -87,6 +90,8 @@ export const START: Place = {
   shape: "graph",
   sides: "difference",
   normalize: false,
+  base: 0,
+  other: -1,
   section: "",
 };
 
@@ -147,6 +152,8 @@ export function fromHash(hash: string): Place {
     shape: one("shape", ["graph", "tree"]),
     sides: one("sides", ["difference", "beside"]),
     normalize: flag("normalize"),
+    base: number("base"),
+    other: number("other"),
     section: text("section"),
   };
 }

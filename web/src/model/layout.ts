@@ -25,13 +25,12 @@ export interface Layout {
   readonly func: Int32Array;
   readonly phase: readonly string[];
   readonly calls: CallColumns | null;
-  readonly before: Float64Array | null;
-  readonly after: Float64Array | null;
+  /** In a comparison the values of each node, one a profile, the base's first. */
+  readonly sides: readonly (readonly (number | null)[])[] | null;
   readonly functions: FunctionColumns;
   readonly unit: string;
   readonly total: number;
-  readonly totalBefore: number;
-  readonly totalAfter: number;
+  readonly totals: readonly number[];
   readonly leftOut: number;
   readonly threshold: number;
   readonly deepest: number;
@@ -89,13 +88,11 @@ export function layOut(answer: FlameAnswer, order: Order): Layout {
     func: Int32Array.from(nodes.function),
     phase: nodes.phase,
     calls: callColumns(columns),
-    before: nodes.before.length ? Float64Array.from(nodes.before) : null,
-    after: nodes.after.length ? Float64Array.from(nodes.after) : null,
+    sides: nodes.sides.length ? nodes.sides : null,
     functions: answer.functions,
     unit: answer.unit,
     total: answer.total,
-    totalBefore: answer.total_before,
-    totalAfter: answer.total_after,
+    totals: answer.totals,
     leftOut: answer.left_out,
     threshold: answer.threshold,
     deepest: depth.reduce((most, each) => Math.max(most, each), 0),
@@ -243,6 +240,12 @@ export function pathTo(layout: Layout, node: number): number[] {
   const path: number[] = [];
   for (let each = node; each >= 0; each = layout.parent[each]) path.push(each);
   return path.reverse();
+}
+
+/** Return what a node costs in the first two of the profiles that are compared. */
+export function pairOf(layout: Layout, node: number): [number, number] {
+  const [before, after] = layout.sides?.[node] ?? [];
+  return [before ?? 0, after ?? 0];
 }
 
 /** Return the node that stands for a node of the profile, or -1. */

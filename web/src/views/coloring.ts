@@ -2,12 +2,12 @@
 
 import type { ColorBy } from "../model/address";
 import { mix, palette, shadeOf, shades } from "../model/colors";
-import type { Layout } from "../model/layout";
+import { type Layout, pairOf } from "../model/layout";
 
 /** Return a function from node to fill. */
 export function fillsOf(layout: Layout, by: ColorBy, dark: boolean): (node: number) => string {
   const colors = palette(dark);
-  if (layout.before && layout.after) return changeFills(layout, dark);
+  if (layout.sides) return changeFills(layout, dark);
   if (by === "self") {
     const most = Math.max(layout.most, 1);
     return (node) => mix(colors.heat[0], colors.heat[1], Math.sqrt(layout.exclusive[node] / most));
@@ -28,11 +28,11 @@ export function fillsOf(layout: Layout, by: ColorBy, dark: boolean): (node: numb
 
 function changeFills(layout: Layout, dark: boolean): (node: number) => string {
   const colors = palette(dark);
-  const { before, after, value } = layout;
   return (node) => {
-    const change = (after?.[node] ?? 0) - (before?.[node] ?? 0);
+    const [before, after] = pairOf(layout, node);
+    const change = after - before;
     // Relative to the box: a box that is all new or all gone gets the full colour.
-    const part = change / Math.max(value[node], 1);
+    const part = change / Math.max(layout.value[node], 1);
     return mix(colors.same, change > 0 ? colors.more : colors.less, Math.sqrt(Math.abs(part)));
   };
 }

@@ -1,64 +1,79 @@
-// Two profiles: the difference in one graph, or both beside each other.
+// Several profiles: the difference of two in one graph, all as columns of a table, or beside each other.
 
 import { useMemo, useState } from "preact/hooks";
 import type { FlameAnswer } from "../engine/answers";
 import { palette } from "../model/colors";
-import { formatShare, formatValue } from "../model/format";
+import { formatValue } from "../model/format";
 import { type Layout, layOut } from "../model/layout";
-import { matching } from "../model/search";
-import { about, dark, detailsOpen, go, place, selected, spoken, tree } from "../state";
-import { fillsOf } from "./coloring";
+import {
+  about,
+  asTable,
+  compared,
+  dark,
+  detailsOpen,
+  go,
+  place,
+  selected,
+  spoken,
+  tree,
+} from "../state";
+import { CopyButton, escaped, markdownOf } from "./copy";
 import { Details } from "./details";
-import { FlameCanvas } from "./flame_canvas";
+import { Drawing } from "./drawing";
 import { askedWidth } from "./flame_view";
-import { changeText, NodeTip, nodeName, nodeSentence, ratioText } from "./node_tip";
-import { Empty, Waiting } from "./parts";
-import { TreeTable } from "./tree_table";
+import { changeOf, nodeName, nodeSentence, profileName } from "./node_tip";
+import { Check, Empty, Select, Subtabs, Waiting } from "./parts";
+import { cellsOf } from "./tree_table";
 import { useAnswer } from "./use_answer";
 
+const LEVEL = "\u2003"; // a space that Markdown keeps
+
 export function CompareView() {
-  const profiles = about.value?.profiles ?? [];
-  if (profiles.length < 2) {
+  const files = compared.value;
+  if (files.length < 2) {
     return (
       <Empty title="Only one profile is open">
-        Compare two with <code>deepcontext view before.dcprof after.dcprof</code>
+        Compare some with <code>deepcontext view before.dcprof after.dcprof</code>
       </Empty>
     );
   }
   const { sides, normalize } = place.value;
+  const all = (about.value?.profiles ?? [])
+    .slice(0, about.value?.compared)
+    .map((each, file) => [file, each.name] as const);
   return (
     <div class="page column">
       <div class="subtabs">
-        <div role="tablist" aria-label="How to compare">
-          <button
-            type="button"
-            role="tab"
-            aria-selected={sides === "difference"}
-            onClick={() => go({ sides: "difference" })}
-          >
-            difference
-          </button>
-          <button
-            type="button"
-            role="tab"
-            aria-selected={sides === "beside"}
-            onClick={() => go({ sides: "beside" })}
-          >
-            side by side
-          </button>
-        </div>
+        <Subtabs
+          label="How to compare"
+          names={["difference", "beside"] as const}
+          chosen={sides}
+          text={(name) => (name === "beside" ? "side by side" : name)}
+          onChoose={(chosen) => go({ sides: chosen })}
+        />
+        <Select
+          label="Base"
+          value={files[0]}
+          options={all}
+          onChoose={(base) => go({ base: Number(base) })}
+        />
+        {all.length > 2 && (
+          <Select
+            label="against"
+            value={files.length > 2 ? -1 : files[1]}
+            options={[[-1, "all others"], ...all.filter(([file]) => file !== files[0])]}
+            onChoose={(other) => go({ other: Number(other) })}
+          />
+        )}
         {sides === "difference" && (
-          <label class="check">
-            <input
-              type="checkbox"
-              checked={normalize}
-              onChange={(event) => go({ normalize: event.currentTarget.checked })}
-            />
-            normalise: scale the second to the total of the first
-          </label>
+          <Check
+            text="normalise: scale the others to the total of the base"
+            checked={normalize}
+            onCheck={(checked) => go({ normalize: checked })}
+          />
         )}
       </div>
-      {sides === "difference" ? <Difference /> : <Beside />}
+      {sides === "difference" ? <Difference key={files.join()} /> : <Beside />}
     </div>
   );
 }
@@ -68,6 +83,7 @@ function Difference() {
     ...tree.value,
     file: "",
     kind: "difference",
+    files: compared.value.join(),
     normalize: place.value.normalize ? "1" : "",
     px: askedWidth(),
   };
@@ -79,140 +95,114 @@ function Difference() {
 
 function DifferenceGraph(props: { answer: FlameAnswer }) {
   const [node, setNode] = useState(-1);
-  const layout = useMemo(
-    () => layOut(props.answer, place.value.order),
-    [props.answer, place.value.order],
-  );
-  const [first, second] = about.value?.profiles ?? [];
+  const { totals, unit } = props.answer;
+  const { order } = place.value;
+  const layout = useMemo(() => layOut(props.answer, order), [props.answer, order]);
   const colors = palette(dark.value);
-  const ratio = ratioText(layout.totalBefore, layout.totalAfter);
+  const head = totals.flatMap((_, side) =>
+    side ? [profileName(side), "change"] : [profileName(side)],
+  );
+  const markdown = (rows: readonly number[]) =>
+    markdownOf([
+      ["function", ...head.map(escaped)],
+      ...rows.map((row) => [
+        LEVEL.repeat(layout.depth[row]) + escaped(nodeName(layout, row)),
+        ...cellsOf(layout, row, false),
+      ]),
+    ]);
   return (
     <>
       <div class="status compare-sum">
-        <span>
-          <b>{first.name}</b> {formatValue(layout.totalBefore, layout.unit)}
-        </span>
-        <span>
-          <b>{second.name}</b> {formatValue(layout.totalAfter, layout.unit)}
-        </span>
-        <span>
-          {changeText(layout.totalBefore, layout.totalAfter, layout.unit)}
-          {ratio && ` (${ratio})`}
-        </span>
-        <span class="legend-line">
-          <span>
-            <i style={{ background: colors.less }} /> less
+        {totals.map((total, side) => (
+          <span key={side}>
+            <b>{profileName(side)}</b> {formatValue(total, unit)}
+            {side > 0 && ` (${changeOf(totals[0], total, unit)})`}
           </span>
-          <span>
-            <i style={{ background: colors.same }} /> same
-          </span>
-          <span>
-            <i style={{ background: colors.more }} /> more
-          </span>
-        </span>
-        <span>a box is as wide as the larger of its two sides</span>
+        ))}
+        {!asTable.value && (
+          <>
+            <span class="legend-line">
+              {(["less", "same", "more"] as const).map((name) => (
+                <span key={name}>
+                  <i style={{ background: colors[name] }} /> {name}
+                </span>
+              ))}
+            </span>
+            <span>a box is as wide as the larger of its two sides</span>
+          </>
+        )}
       </div>
-      <Graph layout={layout} node={node} onSelect={setNode} label="Difference of two profiles" />
+      <div class="split">
+        <div class="split-main">
+          <Drawing
+            layout={layout}
+            selected={node}
+            onSelect={(each) => choose(layout, each, setNode)}
+            label="Difference of profiles"
+            head={head}
+            foot={(rows) => (
+              <div class="status">
+                <CopyButton
+                  title="Copy the open rows, for an issue or a chat"
+                  label="Copy as Markdown"
+                  text={() => markdown(rows)}
+                />
+              </div>
+            )}
+          />
+        </div>
+        {detailsOpen.value && <Details layout={layout} node={node} />}
+      </div>
     </>
   );
 }
 
+/** Select a node that is not one of the profile that other views show. */
+function choose(layout: Layout, node: number, set: (node: number) => void): void {
+  set(node);
+  selected.value = { node: -1, func: -1, layout: node };
+  spoken.value = nodeSentence(layout, node);
+}
+
 function Beside() {
-  const names = about.value?.profiles ?? [];
-  const [chosen, setChosen] = useState<readonly [number, number]>([0, -1]);
-  const common = { ...tree.value, px: askedWidth() };
-  const first = useAnswer("flame", { ...common, file: "" });
-  const second = useAnswer("flame", { ...common, file: "1" });
-  const { order } = place.value;
-  const layouts = [
-    useMemo(() => (first.answer ? layOut(first.answer, order) : null), [first.answer, order]),
-    useMemo(() => (second.answer ? layOut(second.answer, order) : null), [second.answer, order]),
-  ];
+  // The function below the mouse, which all graphs mark.
   const [name, setName] = useState("");
-  const error = first.error || second.error;
-  if (error) return <Empty title="Nothing to compare">{error}</Empty>;
   return (
     <div class="sandwich">
-      {layouts.map((layout, side) =>
-        layout ? (
-          <>
-            <p class="sandwich-title">
-              <b>{names[side]?.name}</b>
-              <span class="status-hint">{formatValue(layout.total, layout.unit)}</span>
-            </p>
-            <Graph
-              layout={layout}
-              node={chosen[0] === side ? chosen[1] : -1}
-              onSelect={(node) => setChosen([side, node])}
-              label={`Flame graph of ${names[side]?.name}`}
-              same={name}
-              onName={setName}
-              plain
-            />
-          </>
-        ) : (
-          <Waiting />
-        ),
-      )}
+      {compared.value.map((file, side) => (
+        <OneSide key={file} file={file} title={profileName(side)} name={name} onName={setName} />
+      ))}
     </div>
   );
 }
 
-function Graph(props: {
-  layout: Layout;
-  node: number;
-  onSelect: (node: number) => void;
-  label: string;
-  same?: string;
-  onName?: (name: string) => void;
-  plain?: boolean;
+function OneSide(props: {
+  file: number;
+  title: string;
+  name: string;
+  onName: (name: string) => void;
 }) {
-  const { layout, node } = props;
-  const { color, shape, text } = place.value;
-  const fills = useMemo(() => fillsOf(layout, color, dark.value), [layout, color, dark.value]);
-  const matches = useMemo(() => matching(layout.functions, text), [layout.functions, text]);
-  const choose = (each: number) => {
-    props.onSelect(each);
-    selected.value = { node: -1, func: -1, layout: each };
-    spoken.value = nodeSentence(layout, each);
-  };
-  const graph =
-    shape === "tree" ? (
-      <TreeTable
-        layout={layout}
-        selected={node}
-        onSelect={choose}
-        matches={matches}
-        backwards={false}
-      />
-    ) : (
-      <FlameCanvas
-        layout={layout}
-        scene={{
-          fills,
-          labels: (each) => nodeName(layout, each),
-          shares: (each) =>
-            layout.before && layout.after
-              ? ratioText(layout.before[each], layout.after[each])
-              : formatShare(layout.value[each], layout.total),
-          matches,
-          same: props.same ? layout.functions.name.indexOf(props.same) : -1,
-          palette: palette(dark.value),
-          upward: false,
-          first: 0,
-        }}
-        selected={node}
-        label={`${props.label}: arrow keys move, Enter zooms`}
-        tip={(each) => <NodeTip layout={layout} node={each} />}
-        onSelect={choose}
-        onHover={(each) => props.onName?.(each < 0 ? "" : layout.functions.name[layout.func[each]])}
-      />
-    );
-  if (props.plain) return graph;
+  const [node, setNode] = useState(-1);
+  const { order } = place.value;
+  const file = props.file ? String(props.file) : "";
+  const { answer, error } = useAnswer("flame", { ...tree.value, file, px: askedWidth() });
+  const layout = useMemo(() => answer && layOut(answer, order), [answer, order]);
+  if (error) return <Empty title="Nothing to compare">{error}</Empty>;
+  if (!layout) return <Waiting />;
   return (
-    <div class="split">
-      <div class="split-main">{graph}</div>
-      {detailsOpen.value && <Details layout={layout} node={node} />}
-    </div>
+    <>
+      <p class="sandwich-title">
+        <b>{props.title}</b>
+        <span class="status-hint">{formatValue(layout.total, layout.unit)}</span>
+      </p>
+      <Drawing
+        layout={layout}
+        selected={node}
+        onSelect={(each) => choose(layout, each, setNode)}
+        label={`Flame graph of ${props.title}`}
+        same={props.name ? layout.functions.name.indexOf(props.name) : -1}
+        onHover={(each) => props.onName(each < 0 ? "" : layout.functions.name[layout.func[each]])}
+      />
+    </>
   );
 }

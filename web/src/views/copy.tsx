@@ -80,7 +80,11 @@ export function CopyTable() {
 }
 
 function tableMarkdown(table: HTMLTableElement): string {
-  const lines = Array.from(table.rows, (row) => Array.from(row.cells, cellText));
+  return markdownOf(Array.from(table.rows, (row) => Array.from(row.cells, cellText)));
+}
+
+/** Return lines of escaped cells as a table; the first line is the head. */
+export function markdownOf(lines: string[][]): string {
   lines.splice(
     1,
     0,

@@ -46,19 +46,16 @@ function Overview(props: { layout: Layout }) {
   // The answer holds every measure: it is asked for once, whichever is shown.
   const first = profile.value?.measures[0]?.key ?? "";
   const query = { ...treeQuery({ ...place.value, metric: "" }, first), source: "0" };
-  const isWhole = !layout.before && place.value.edits.length === 0;
+  const isWhole = !layout.sides && place.value.edits.length === 0;
   const asked = useAnswer("node", isWhole ? query : null);
   return (
     <>
       <h2>Whole program</h2>
-      {layout.before ? (
-        <p class="big">
-          {formatValue(layout.totalBefore, layout.unit)} →{" "}
-          {formatValue(layout.totalAfter, layout.unit)}
-        </p>
-      ) : (
-        <p class="big">{formatValue(layout.total, layout.unit)}</p>
-      )}
+      <p class="big">
+        {(layout.sides ? layout.totals : [layout.total])
+          .map((total) => formatValue(total, layout.unit))
+          .join(" → ")}
+      </p>
       <p class="muted">{measure.value?.description}</p>
       {asked.answer && <Totals answer={asked.answer} />}
       <p class="muted hint">
@@ -102,7 +99,7 @@ function Selected(props: DetailsProps) {
   const frame = layout.functions.id[func];
   const layer = layout.functions.layer[func];
   const query = { ...tree.value, source: String(layout.source[node]) };
-  const isOne = !merged && !layout.before;
+  const isOne = !merged && !layout.sides;
   const asked = useAnswer("node", isOne ? query : null);
   return (
     <>
@@ -115,7 +112,7 @@ function Selected(props: DetailsProps) {
         line={layout.functions.line[func]}
         answer={asked.answer}
       />
-      {frame >= 0 && !layout.before && (
+      {frame >= 0 && !layout.sides && (
         <Actions layout={layout} node={node} merged={merged ?? false} />
       )}
       {asked.answer && asked.answer.name === layout.functions.name[func] ? (

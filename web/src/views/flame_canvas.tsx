@@ -21,7 +21,7 @@ export interface FlameCanvasProps {
   readonly onSelect: (node: number) => void;
   readonly onZoom?: (node: number) => void;
   readonly onRest?: (from: number, to: number, width: number) => void;
-  readonly onKey?: (event: KeyboardEvent, node: number) => boolean;
+  readonly onKey?: ((event: KeyboardEvent, node: number) => boolean) | undefined;
   readonly onHover?: (node: number) => void;
   readonly handle?: (handle: FlameHandle | null) => void;
 }
@@ -236,7 +236,7 @@ export function FlameCanvas(props: FlameCanvasProps) {
   function onKeyDown(event: KeyboardEvent): void {
     const { layout, selected, onKey } = now.current;
     const upward = now.current.scene.upward;
-    if (onKey?.(event, selected)) return;
+    if (selected >= 0 && onKey?.(event, selected)) return;
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     let direction = ARROWS[event.key];
     if (direction) {

@@ -2,13 +2,10 @@
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { FlameAnswer } from "../engine/answers";
-import { palette } from "../model/colors";
-import { formatCount, formatShare, formatValue } from "../model/format";
+import { formatCount, formatValue } from "../model/format";
 import { graft, type Layout, layOut, nodeOfSource, spanning } from "../model/layout";
-import { matching } from "../model/search";
 import {
   addEdit,
-  dark,
   detailsOpen,
   go,
   measure,
@@ -16,16 +13,13 @@ import {
   profile,
   selected,
   source,
-  spoken,
   tree,
 } from "../state";
-import { fillsOf } from "./coloring";
 import { Details } from "./details";
-import { FlameCanvas, type FlameHandle } from "./flame_canvas";
+import { choose, Drawing } from "./drawing";
+import type { FlameHandle } from "./flame_canvas";
 import { graph } from "./graph_handle";
-import { NodeTip, nodeName, nodeSentence } from "./node_tip";
 import { Empty, Waiting } from "./parts";
-import { TreeTable } from "./tree_table";
 import { useAnswer } from "./use_answer";
 
 const WIDTHS = 256;
@@ -75,11 +69,8 @@ function NothingMeasured() {
 function Flame(props: { answer: FlameAnswer; backwards: boolean; query: Record<string, string> }) {
   const { backwards } = props;
   const answer = useRefined(props.answer, props.query, backwards);
-  const { order, color, shape, text, zoom } = place.value;
+  const { order, zoom } = place.value;
   const layout = useMemo(() => layOut(answer.current, order), [answer.current, order]);
-  const matches = useMemo(() => matching(layout.functions, text), [layout.functions, text]);
-  const fills = useMemo(() => fillsOf(layout, color, dark.value), [layout, color, dark.value]);
-  const [hovered, setHovered] = useState(-1);
   const handle = useRef<FlameHandle | null>(null);
   const chosen = backwards ? selected.value.layout : nodeOfSource(layout, selected.value.node);
   const current = chosen >= 0 && chosen < layout.count ? chosen : -1;
@@ -88,7 +79,7 @@ function Flame(props: { answer: FlameAnswer; backwards: boolean; query: Record<s
     graph.value = {
       layout,
       zoomTo: (node) => handle.current?.zoomTo(node),
-      select: (node) => (handle.current ? handle.current.select(node) : choose(node)),
+      select: (node) => (handle.current ? handle.current.select(node) : choose(layout, node)),
     };
     return () => {
       graph.value = null;
@@ -104,59 +95,28 @@ function Flame(props: { answer: FlameAnswer; backwards: boolean; query: Record<s
     if (node > 0) {
       handle.current?.zoomTo(node);
       // After a reload or from a link, zoom in to what filled the width.
-      if (selected.value.node < 0) choose(node);
+      if (selected.value.node < 0) choose(layout, node);
     } else answer.refine(zoom, Number(props.query.px));
   }, [layout]);
-
-  function choose(node: number): void {
-    selected.value = {
-      node: layout.source[node],
-      func: layout.functions.id[layout.func[node]],
-      layout: node,
-    };
-    spoken.value = nodeSentence(layout, node);
-  }
 
   return (
     <div class="split">
       <div class="split-main">
-        {shape === "tree" ? (
-          <TreeTable
-            layout={layout}
-            selected={current}
-            onSelect={choose}
-            matches={matches}
-            backwards={backwards}
-            onKey={(event, node) => onNodeKey(event, layout, node, backwards)}
-          />
-        ) : (
-          <FlameCanvas
-            layout={layout}
-            scene={{
-              fills,
-              labels: (node) => nodeName(layout, node),
-              shares: (node) => formatShare(layout.value[node], layout.total),
-              matches,
-              same: hovered >= 0 ? layout.func[hovered] : -1,
-              palette: palette(dark.value),
-              upward: false,
-              first: 0,
-            }}
-            selected={current}
-            label={graphLabel(layout, backwards)}
-            tip={(node) => <NodeTip layout={layout} node={node} backwards={backwards} />}
-            onSelect={choose}
-            onHover={setHovered}
-            onZoom={(node) => {
-              if (!backwards) go({ zoom: node === 0 ? -1 : layout.source[node] }, "replace");
-            }}
-            onRest={(from, to, width) => answer.rest(layout, from, to, width)}
-            onKey={(event, node) => node >= 0 && onNodeKey(event, layout, node, backwards)}
-            handle={(each) => {
-              handle.current = each;
-            }}
-          />
-        )}
+        <Drawing
+          layout={layout}
+          selected={current}
+          label={`Call tree ${backwards ? "by self cost, callers below" : "from the root down"}`}
+          backwards={backwards}
+          onSelect={(node) => choose(layout, node)}
+          onZoom={(node) => {
+            if (!backwards) go({ zoom: node === 0 ? -1 : layout.source[node] }, "replace");
+          }}
+          onRest={(from, to, width) => answer.rest(layout, from, to, width)}
+          onKey={(event, node) => onNodeKey(event, layout, node, backwards)}
+          handle={(each) => {
+            handle.current = each;
+          }}
+        />
         <StatusLine layout={layout} />
       </div>
       {detailsOpen.value && <Details layout={layout} node={current} backwards={backwards} />}
@@ -198,14 +158,6 @@ export function onNodeKey(
   event.preventDefault();
   event.stopPropagation();
   return true;
-}
-
-function graphLabel(layout: Layout, backwards: boolean): string {
-  const what = backwards ? "functions by self cost, callers below" : "from the root down";
-  return (
-    `Flame graph ${what}: ${formatValue(layout.total, layout.unit)} in ${layout.count} boxes. ` +
-    "Arrow keys move, Enter zooms, the key v shows the same as a table."
-  );
 }
 
 function StatusLine(props: { layout: Layout }) {

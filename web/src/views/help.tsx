@@ -38,6 +38,7 @@ const KEYS: readonly (readonly [string, readonly (readonly [string, string])[]])
       ["Ctrl wheel", "zoom at the mouse"],
       ["right click", "select without zooming in"],
       ["Ctrl C", "copy the call path of the selected box"],
+      ["Shift ← →", "scroll a wide table"],
     ],
   ],
 ];

@@ -1,7 +1,7 @@
 // Keys that work wherever the focus is, except in fields.
 
 import type { ColorBy, View } from "../model/address";
-import { about, detailsOpen, go, helpOpen, place, undoEdit } from "../state";
+import { about, asTable, detailsOpen, go, helpOpen, place, showAs, undoEdit } from "../state";
 import { graph } from "./graph_handle";
 import { nextTheme } from "./header";
 import { goToMatch } from "./search_box";
@@ -36,7 +36,7 @@ const ACTIONS: Record<string, () => void> = {
   },
   n: () => goToMatch(1),
   N: () => goToMatch(-1),
-  v: () => go({ shape: place.value.shape === "graph" ? "tree" : "graph" }, "replace"),
+  v: () => showAs(asTable.value ? "graph" : "tree"),
   h: () => go({ library: !place.value.library }),
   l: () => go({ lines: !place.value.lines }),
   t: () => go({ order: place.value.order === "program" ? "size" : "program" }, "replace"),

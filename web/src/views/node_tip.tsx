@@ -2,6 +2,7 @@
 
 import { formatCount, formatShare, formatTime, formatValue } from "../model/format";
 import type { Layout } from "../model/layout";
+import { about, compared } from "../state";
 import { shorten } from "./parts";
 
 /** Return the name a node is shown by. */
@@ -38,7 +39,7 @@ export function NodeTip(props: { layout: Layout; node: number; backwards?: boole
       </div>
       <table class="tip-values">
         <tbody>
-          {layout.before && layout.after ? (
+          {layout.sides ? (
             <Changes layout={layout} node={node} />
           ) : (
             <>
@@ -97,30 +98,37 @@ function Calls(props: { layout: Layout; node: number }) {
 
 function Changes(props: { layout: Layout; node: number }) {
   const { layout, node } = props;
-  const before = layout.before?.[node] ?? 0;
-  const after = layout.after?.[node] ?? 0;
-  return (
+  const sides = layout.sides?.[node] ?? [];
+  return sides.map((value, side) => (
     <>
       <Row
-        name="before"
-        value={formatValue(before, layout.unit)}
-        more={formatShare(before, layout.totalBefore)}
+        name={profileName(side)}
+        value={sideText(value, layout.unit)}
+        more={value === null ? "" : formatShare(value, layout.totals[side])}
       />
-      <Row
-        name="after"
-        value={formatValue(after, layout.unit)}
-        more={formatShare(after, layout.totalAfter)}
-      />
-      <Row
-        name="change"
-        value={changeText(before, after, layout.unit)}
-        more={ratioText(before, after)}
-      />
+      {side > 0 && <Row name="change" value={changeOf(sides[0], value, layout.unit)} />}
     </>
-  );
+  ));
 }
 
-export function changeText(before: number, after: number, unit: string): string {
+/** Return the name of one of the profiles that are compared. */
+export function profileName(side: number): string {
+  return about.value?.profiles[compared.value[side]]?.name ?? "";
+}
+
+/** Return a value of a profile; nothing where the profile lacks the node. */
+export function sideText(value: number | null, unit: string): string {
+  return value === null ? "" : formatValue(value, unit);
+}
+
+/** Return a change as difference and ratio; nothing where neither profile has the node. */
+export function changeOf(base: number | null, value: number | null, unit: string): string {
+  if (base === null && value === null) return "";
+  const [before, after] = [base ?? 0, value ?? 0];
+  return `${changeText(before, after, unit)} ${ratioText(before, after)}`.trim();
+}
+
+function changeText(before: number, after: number, unit: string): string {
   const change = after - before;
   return change > 0 ? `+${formatValue(change, unit)}` : formatValue(change, unit);
 }

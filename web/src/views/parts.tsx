@@ -34,6 +34,79 @@ export function ValueCell(props: { value: number; total: number; unit: string })
   );
 }
 
+/** Buttons of which one is chosen, for what is below them. */
+export function Subtabs<Name extends string>(props: {
+  label: string;
+  names: readonly Name[];
+  chosen: string;
+  text: (name: Name) => string;
+  onChoose: (name: Name) => void;
+}) {
+  return (
+    <div role="tablist" aria-label={props.label}>
+      {props.names.map((name) => (
+        <button
+          key={name}
+          type="button"
+          role="tab"
+          aria-selected={name === props.chosen}
+          onClick={() => props.onChoose(name)}
+        >
+          {props.text(name)}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+export function Check(props: {
+  text: string;
+  title?: string;
+  checked: boolean;
+  onCheck: (checked: boolean) => void;
+}) {
+  return (
+    <label class="check" title={props.title}>
+      <input
+        type="checkbox"
+        checked={props.checked}
+        onChange={(event) => props.onCheck(event.currentTarget.checked)}
+      />
+      {props.text}
+    </label>
+  );
+}
+
+/** A list to choose from, with its label: texts by value, or groups of them as children. */
+export function Select(props: {
+  label: string;
+  value: string | number;
+  options?: readonly (readonly [string | number, string])[];
+  title?: string | undefined;
+  disabled?: boolean;
+  onChoose: (value: string) => void;
+  children?: ComponentChildren;
+}) {
+  return (
+    <label class="field">
+      <span>{props.label}</span>
+      <select
+        value={props.value}
+        title={props.title}
+        disabled={props.disabled}
+        onChange={(event) => props.onChoose(event.currentTarget.value)}
+      >
+        {props.options?.map(([value, text]) => (
+          <option key={value} value={value}>
+            {text}
+          </option>
+        ))}
+        {props.children}
+      </select>
+    </label>
+  );
+}
+
 export function Empty(props: { title: string; children?: ComponentChildren }) {
   return (
     <div class="empty">

@@ -2,18 +2,14 @@
 
 import { useMemo, useState } from "preact/hooks";
 import type { FlameAnswer } from "../engine/answers";
-import { palette } from "../model/colors";
-import { formatShare, formatValue } from "../model/format";
+import { formatValue } from "../model/format";
 import { type Layout, layOut } from "../model/layout";
-import { matching } from "../model/search";
-import { dark, detailsOpen, go, measure, place, profile, selected, spoken, tree } from "../state";
-import { fillsOf } from "./coloring";
+import { detailsOpen, go, measure, place, profile, tree } from "../state";
 import { Details } from "./details";
-import { FlameCanvas } from "./flame_canvas";
+import { choose, Drawing } from "./drawing";
 import { askedWidth, onNodeKey } from "./flame_view";
-import { NodeTip, nodeName, nodeSentence } from "./node_tip";
+import { nodeName } from "./node_tip";
 import { Dot, Empty, Waiting } from "./parts";
-import { TreeTable } from "./tree_table";
 import { useAnswer } from "./use_answer";
 
 export function SandwichView() {
@@ -67,15 +63,10 @@ function Halves(props: { callers: FlameAnswer; callees: FlameAnswer; func: numbe
   const below = useMemo(() => layOut(props.callees, order), [props.callees, order]);
   const shown = half === "callers" ? above : below;
   const name = below.count > 1 ? nodeName(below, 1) : "";
-  const choose = (which: "callers" | "callees", layout: Layout) => (each: number) => {
+  const chooseIn = (which: "callers" | "callees", layout: Layout) => (each: number) => {
     setHalf(which);
     setNode(each);
-    selected.value = {
-      node: layout.source[each],
-      func: layout.functions.id[layout.func[each]],
-      layout: each,
-    };
-    spoken.value = nodeSentence(layout, each);
+    choose(layout, each);
   };
   return (
     <div class="split">
@@ -89,9 +80,9 @@ function Halves(props: { callers: FlameAnswer; callees: FlameAnswer; func: numbe
         <Half
           layout={above}
           upward
-          first={2}
+          level={2}
           selected={half === "callers" ? node : -1}
-          onSelect={choose("callers", above)}
+          onSelect={chooseIn("callers", above)}
           label={`Callers of ${name}`}
         />
         <p class="sandwich-title">
@@ -102,9 +93,9 @@ function Halves(props: { callers: FlameAnswer; callees: FlameAnswer; func: numbe
         <Half
           layout={below}
           upward={false}
-          first={1}
+          level={1}
           selected={half === "callees" ? node : -1}
-          onSelect={choose("callees", below)}
+          onSelect={chooseIn("callees", below)}
           label={`Callees of ${name}`}
         />
       </div>
@@ -123,52 +114,21 @@ function Halves(props: { callers: FlameAnswer; callees: FlameAnswer; func: numbe
 function Half(props: {
   layout: Layout;
   upward: boolean;
-  first: number;
+  level: number;
   selected: number;
   label: string;
   onSelect: (node: number) => void;
 }) {
-  const { layout } = props;
-  const { color, shape, text } = place.value;
-  const fills = useMemo(() => fillsOf(layout, color, dark.value), [layout, color, dark.value]);
-  const matches = useMemo(() => matching(layout.functions, text), [layout.functions, text]);
-  const [hovered, setHovered] = useState(-1);
-  if (layout.deepest < props.first) {
-    return <p class="muted note">{props.upward ? "No callers." : "No callees are shown."}</p>;
-  }
-  if (shape === "tree") {
-    return (
-      <TreeTable
-        layout={layout}
-        selected={props.selected}
-        onSelect={props.onSelect}
-        matches={matches}
-        backwards={props.upward}
-        first={1}
-        label={props.label}
-        onKey={(event, node) => onNodeKey(event, layout, node, true)}
-      />
-    );
+  const { layout, upward } = props;
+  if (layout.deepest < props.level) {
+    return <p class="muted note">{upward ? "No callers." : "No callees are shown."}</p>;
   }
   return (
-    <FlameCanvas
-      layout={layout}
-      scene={{
-        fills,
-        labels: (node) => nodeName(layout, node),
-        shares: (node) => formatShare(layout.value[node], layout.total),
-        matches,
-        same: hovered >= 0 ? layout.func[hovered] : -1,
-        palette: palette(dark.value),
-        upward: props.upward,
-        first: props.first,
-      }}
-      selected={props.selected}
-      label={`${props.label}: arrow keys move, Enter zooms`}
-      tip={(node) => <NodeTip layout={layout} node={node} backwards={props.upward} />}
-      onSelect={props.onSelect}
-      onHover={setHovered}
-      onKey={(event, node) => node > 0 && onNodeKey(event, layout, node, true)}
+    <Drawing
+      {...props}
+      backwards={upward}
+      first={1}
+      onKey={(event, node) => onNodeKey(event, layout, node, true)}
     />
   );
 }

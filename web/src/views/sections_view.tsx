@@ -4,7 +4,7 @@
 import type { ComponentChildren } from "preact";
 import { formatCount, formatValue, grouped } from "../model/format";
 import { go, place, profile, showNode, tree } from "../state";
-import { Empty, shorten, Waiting, words } from "./parts";
+import { Empty, Subtabs, shorten, Waiting, words } from "./parts";
 import { useAnswer } from "./use_answer";
 
 const MOST_ROWS = 500;
@@ -32,18 +32,14 @@ export function SectionsView() {
   }
   return (
     <div class="page column">
-      <div class="subtabs" role="tablist" aria-label="Section">
-        {known.map((name) => (
-          <button
-            key={name}
-            type="button"
-            role="tab"
-            aria-selected={name === chosen}
-            onClick={() => go({ section: name })}
-          >
-            {words(name)}
-          </button>
-        ))}
+      <div class="subtabs">
+        <Subtabs
+          label="Section"
+          names={known}
+          chosen={chosen}
+          text={words}
+          onChoose={(section) => go({ section })}
+        />
       </div>
       <div class="scroll" tabIndex={0} role="region" aria-label={words(chosen)}>
         {asked.error ? (

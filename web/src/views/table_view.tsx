@@ -6,7 +6,7 @@ import { palette } from "../model/colors";
 import { formatCount, formatTime, formatValue } from "../model/format";
 import { dark, go, measure, place, profile, tree } from "../state";
 import { CopyTable } from "./copy";
-import { Dot, Empty, shorten, ValueCell, Waiting, words } from "./parts";
+import { Dot, Empty, Subtabs, shorten, ValueCell, Waiting, words } from "./parts";
 import { useAnswer } from "./use_answer";
 
 interface Column {
@@ -39,19 +39,13 @@ export function TableView() {
   return (
     <div class="page">
       <div class="subtabs">
-        <div role="tablist" aria-label="Group by">
-          {known.map((name) => (
-            <button
-              key={name}
-              type="button"
-              role="tab"
-              aria-selected={name === chosen}
-              onClick={() => go({ by: name })}
-            >
-              by {name}
-            </button>
-          ))}
-        </div>
+        <Subtabs
+          label="Group by"
+          names={known}
+          chosen={chosen}
+          text={(name) => `by ${name}`}
+          onChoose={(by) => go({ by })}
+        />
         <span class="muted subtabs-note">
           <span class="legend-line">
             {(profile.value?.phases ?? []).map((phase) => (

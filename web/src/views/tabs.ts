@@ -1,7 +1,7 @@
 // The views in the order of their tabs; number keys count from the flame graph.
 
 import type { View } from "../model/address";
-import { about, profile } from "../state";
+import { about, compared, profile } from "../state";
 import { otherSections } from "./sections_view";
 
 export interface Tab {
@@ -30,7 +30,7 @@ export function tabs(): Tab[] {
       view: "compare",
       label: "Compare",
       mark: "",
-      shown: (about.value?.profiles.length ?? 0) > 1,
+      shown: compared.value.length > 1,
     },
     { view: "findings", label: "Findings", mark: "", shown: true },
     { view: "data", label: "Data", mark: "", shown: otherSections().length > 0 },

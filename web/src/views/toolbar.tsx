@@ -3,8 +3,8 @@
 import type { Measure } from "../api_types";
 import type { ColorBy } from "../model/address";
 import { palette } from "../model/colors";
-import { dark, go, measure, place, profile } from "../state";
-import { words } from "./parts";
+import { asTable, dark, go, measure, place, profile, showAs } from "../state";
+import { Check, Select, words } from "./parts";
 
 const MEASURE_GROUPS: readonly (readonly [string, readonly string[]])[] = [
   ["time", ["ns"]],
@@ -12,6 +12,15 @@ const MEASURE_GROUPS: readonly (readonly [string, readonly string[]])[] = [
   ["how often", ["count"]],
   ["work", ["flop"]],
 ];
+const COLORS = [
+  ["layer", "layer"],
+  ["phase", "phase"],
+  ["self", "self cost"],
+] as const;
+const SHAPES = [
+  ["graph", "Graph", "graph"],
+  ["tree", "Tree", "table"],
+] as const;
 const TREE_VIEWS = ["flame", "bottom-up", "sandwich", "compare"];
 const BARE_VIEWS = ["overview", "processes", "trust", "findings", "data"];
 
@@ -22,70 +31,58 @@ export function Toolbar() {
   const isTree = TREE_VIEWS.includes(view);
   return (
     <section class="toolbar" aria-label="What is shown">
-      <label class="field">
-        <span>Measure</span>
-        <select
-          value={measure.value?.key ?? ""}
-          title={measure.value?.description}
-          onChange={(event) => go({ metric: event.currentTarget.value })}
-        >
-          {MEASURE_GROUPS.map(([label, units]) => (
-            <Measures
-              key={label}
-              label={label}
-              measures={current.measures.filter((each) => units.includes(each.unit))}
-            />
-          ))}
-        </select>
-      </label>
+      <Select
+        label="Measure"
+        value={measure.value?.key ?? ""}
+        title={measure.value?.description}
+        onChoose={(metric) => go({ metric })}
+      >
+        {MEASURE_GROUPS.map(([label, units]) => (
+          <Measures
+            key={label}
+            label={label}
+            measures={current.measures.filter((each) => units.includes(each.unit))}
+          />
+        ))}
+      </Select>
       {isTree && (
         <>
           <Layers layers={current.layers} />
           <Library />
-          <Choice
+          <Select
             label="Phase"
-            name="phase"
             value={place.value.phase}
             options={[["", "all"], ...current.phases.map((each) => [each, words(each)] as const)]}
+            onChoose={(phase) => go({ phase })}
           />
-          <Choice
+          <Select
             label="Split by"
-            name="pivot"
             value={place.value.pivot}
             options={current.pivots.map(
               (each) => [each, each === "none" ? "nothing" : each] as const,
             )}
+            onChoose={(pivot) => go({ pivot })}
           />
-          <label class="field">
-            <span>Colour</span>
-            <select
-              value={place.value.color}
-              disabled={!isColored()}
-              title={isColored() ? "" : "a difference is coloured by change"}
-              onChange={(event) => go({ color: event.currentTarget.value as ColorBy }, "replace")}
-            >
-              <option value="layer">layer</option>
-              <option value="phase">phase</option>
-              <option value="self">self cost</option>
-            </select>
-          </label>
+          <Select
+            label="Colour"
+            value={place.value.color}
+            disabled={!isColored()}
+            title={isColored() ? "" : "a difference is coloured by change"}
+            options={COLORS}
+            onChoose={(color) => go({ color: color as ColorBy }, "replace")}
+          />
           <div class="segmented" role="group" aria-label="Shape">
-            <button
-              type="button"
-              aria-pressed={place.value.shape === "graph"}
-              title="As a graph (v)"
-              onClick={() => go({ shape: "graph" }, "replace")}
-            >
-              Graph
-            </button>
-            <button
-              type="button"
-              aria-pressed={place.value.shape === "tree"}
-              title="As a table (v)"
-              onClick={() => go({ shape: "tree" }, "replace")}
-            >
-              Tree
-            </button>
+            {SHAPES.map(([shape, name, what]) => (
+              <button
+                key={shape}
+                type="button"
+                aria-pressed={asTable.value === (shape === "tree")}
+                title={`As a ${what} (v)`}
+                onClick={() => showAs(shape)}
+              >
+                {name}
+              </button>
+            ))}
           </div>
           <Legend />
         </>
@@ -109,8 +106,8 @@ function Measures(props: { label: string; measures: readonly Measure[] }) {
 
 /** Return whether the user chooses the colour of boxes: in a difference the change does. */
 function isColored(): boolean {
-  const { view, sides, shape } = place.value;
-  return shape === "graph" && !(view === "compare" && sides === "difference");
+  const { view, sides } = place.value;
+  return !asTable.value && !(view === "compare" && sides === "difference");
 }
 
 export function toggleLayer(layer: string): void {
@@ -122,9 +119,9 @@ export function toggleLayer(layer: string): void {
 }
 
 function Layers(props: { layers: readonly string[] }) {
-  const { hidden, color, shape } = place.value;
+  const { hidden, color } = place.value;
   const colors = palette(dark.value).layers;
-  const withColor = shape === "tree" || (isColored() && color === "layer");
+  const withColor = asTable.value || (isColored() && color === "layer");
   return (
     <div class="layers" role="group" aria-label="Layers">
       {props.layers.map((layer) => {
@@ -151,38 +148,19 @@ function Library() {
   const { library, lines } = place.value;
   return (
     <>
-      <label class="check" title="Python functions of installed packages (h)">
-        <input type="checkbox" checked={!library} onChange={() => go({ library: !library })} />
-        hide library
-      </label>
-      <label class="check" title="Tell the lines of a Python function apart (l)">
-        <input type="checkbox" checked={lines} onChange={() => go({ lines: !lines })} />
-        lines
-      </label>
+      <Check
+        text="hide library"
+        title="Python functions of installed packages (h)"
+        checked={!library}
+        onCheck={(hidden) => go({ library: !hidden })}
+      />
+      <Check
+        text="lines"
+        title="Tell the lines of a Python function apart (l)"
+        checked={lines}
+        onCheck={() => go({ lines: !lines })}
+      />
     </>
-  );
-}
-
-function Choice(props: {
-  label: string;
-  name: "phase" | "pivot";
-  value: string;
-  options: readonly (readonly [string, string])[];
-}) {
-  return (
-    <label class="field">
-      <span>{props.label}</span>
-      <select
-        value={props.value}
-        onChange={(event) => go({ [props.name]: event.currentTarget.value })}
-      >
-        {props.options.map(([value, text]) => (
-          <option key={value} value={value}>
-            {text}
-          </option>
-        ))}
-      </select>
-    </label>
   );
 }
 

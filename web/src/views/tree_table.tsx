@@ -1,13 +1,14 @@
 // The nodes of the graph as a table to read line by line: the graph's text equivalent.
 
+import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { formatCount, formatTime, formatValue } from "../model/format";
 import { type Layout, pathTo } from "../model/layout";
-import { changeText, nodeName, ratioText } from "./node_tip";
+import { changeOf, nodeName, sideText } from "./node_tip";
 import { Dot, ValueCell } from "./parts";
 import { useWindowed } from "./windowed";
 
-interface TreeTableProps {
+export interface TreeTableProps {
   readonly layout: Layout;
   readonly selected: number;
   readonly matches: Uint8Array | null;
@@ -15,12 +16,17 @@ interface TreeTableProps {
   readonly backwards: boolean;
   /** Node of the first row: a root without information may be left out. */
   readonly first?: number;
-  readonly label?: string;
-  readonly onKey?: (event: KeyboardEvent, node: number) => boolean;
+  readonly label?: string | undefined;
+  /** Names of the columns after the first, where they are not those of a tree of costs. */
+  readonly head?: readonly string[] | undefined;
+  /** What stands below the table, for the rows that are open. */
+  readonly foot?: ((rows: readonly number[]) => ComponentChildren) | undefined;
+  readonly onKey?: ((event: KeyboardEvent, node: number) => boolean) | undefined;
 }
 
 const ROW_HEIGHT = 26;
 const INDENT = 14;
+const SIDEWAYS = 120;
 /** What every name has, however deep it stands and however narrow the window is. */
 const NAME_WIDTH = 180;
 // Open at first: the path along the largest child, and nodes of at least this part of the whole.
@@ -56,7 +62,9 @@ export function TreeTable(props: TreeTableProps) {
     const index = rows.indexOf(selected);
     const hasChildren = selected >= 0 && layout.end[selected] > selected + 1;
     let next = -1;
-    if (event.key === "ArrowDown") next = rows[Math.min(index + 1, rows.length - 1)];
+    const sideways = ["ArrowLeft", "ArrowRight"].indexOf(event.key);
+    if (event.shiftKey && sideways >= 0) box.current?.scrollBy(sideways ? SIDEWAYS : -SIDEWAYS, 0);
+    else if (event.key === "ArrowDown") next = rows[Math.min(index + 1, rows.length - 1)];
     else if (event.key === "ArrowUp") next = rows[Math.max(index - 1, 0)];
     else if (event.key === "ArrowRight" && index >= 0) {
       if (hasChildren && !open.has(selected)) toggle(selected, true);
@@ -84,10 +92,11 @@ export function TreeTable(props: TreeTableProps) {
   }
 
   // In a tree of callers, rows have neither self cost nor calls.
-  const isLean = backwards && !layout.before && !layout.calls;
-  return (
+  const isLean = backwards && !layout.calls;
+  const grid = (
     <div
-      class={isLean ? "grid-box lean" : "grid-box"}
+      class={`grid-box${layout.sides ? " sides" : isLean ? " lean" : ""}`}
+      style={{ "--others": layout.totals.length - 1 }}
       ref={box}
       tabIndex={0}
       role="treegrid"
@@ -98,8 +107,8 @@ export function TreeTable(props: TreeTableProps) {
     >
       <div class="grid-head tree-grid" role="row">
         <span role="columnheader">function</span>
-        {headOf(layout, backwards).map((name, index) => (
-          <span role="columnheader" key={index}>
+        {(props.head ?? headOf(layout, backwards)).map((name, index) => (
+          <span role="columnheader" key={index} class="clip" title={name}>
             {name}
           </span>
         ))}
@@ -119,6 +128,12 @@ export function TreeTable(props: TreeTableProps) {
       </div>
     </div>
   );
+  return (
+    <>
+      {grid}
+      {props.foot?.(rows)}
+    </>
+  );
 }
 
 function Row(
@@ -134,7 +149,6 @@ function Row(
   const func = layout.func[node];
   const hasChildren = layout.end[node] > node + 1;
   const isFaint = props.matches !== null && !props.matches[func];
-  const { calls } = layout;
   return (
     <div
       class={`grid-row tree-grid${node === props.selected ? " chosen" : ""}${isFaint ? " faint" : ""}`}
@@ -171,52 +185,37 @@ function Row(
           {nodeName(layout, node)}
         </span>
       </span>
-      {layout.before && layout.after ? (
-        <Change before={layout.before[node]} after={layout.after[node]} unit={layout.unit} />
-      ) : (
-        <>
-          <span role="gridcell">
-            <ValueCell value={layout.value[node]} total={layout.total} unit={layout.unit} />
-          </span>
-          <span role="gridcell" class="number">
-            {props.backwards ? "" : formatValue(layout.exclusive[node], layout.unit)}
-          </span>
-          <span role="gridcell" class="number">
-            {calls && calls.count[node] > 0 ? formatCount(calls.count[node]) : ""}
-          </span>
-          <span role="gridcell" class="number">
-            {calls && calls.count[node] > 0 ? formatTime(calls.mean[node]) : ""}
-          </span>
-        </>
+      {!layout.sides && (
+        <span role="gridcell">
+          <ValueCell value={layout.value[node]} total={layout.total} unit={layout.unit} />
+        </span>
       )}
+      {cellsOf(layout, node, props.backwards).map((text, index) => (
+        <span role="gridcell" class="number" key={index}>
+          {text}
+        </span>
+      ))}
     </div>
   );
 }
 
-function headOf(layout: Layout, backwards: boolean): readonly string[] {
-  if (layout.before) return ["change", "before", "after", "ratio"];
-  const calls = layout.calls ? ["calls", "per call"] : ["", ""];
-  return backwards ? ["cost", "", ...calls] : ["total", "self", ...calls];
+/** Return the texts of a row after its name, and after its value in a tree of one profile. */
+export function cellsOf(layout: Layout, node: number, backwards: boolean): string[] {
+  const { sides, unit, calls } = layout;
+  if (sides) {
+    const [base] = sides[node];
+    return sides[node].flatMap((value, side) =>
+      side ? [sideText(value, unit), changeOf(base, value, unit)] : [sideText(value, unit)],
+    );
+  }
+  const self = backwards ? "" : formatValue(layout.exclusive[node], unit);
+  if (!calls || calls.count[node] <= 0) return [self, "", ""];
+  return [self, formatCount(calls.count[node]), formatTime(calls.mean[node])];
 }
 
-function Change(props: { before: number; after: number; unit: string }) {
-  const { before, after, unit } = props;
-  return (
-    <>
-      <span role="gridcell" class="number">
-        {changeText(before, after, unit)}
-      </span>
-      <span role="gridcell" class="number">
-        {formatValue(before, unit)}
-      </span>
-      <span role="gridcell" class="number">
-        {formatValue(after, unit)}
-      </span>
-      <span role="gridcell" class="number">
-        {ratioText(before, after)}
-      </span>
-    </>
-  );
+function headOf(layout: Layout, backwards: boolean): readonly string[] {
+  const calls = layout.calls ? ["calls", "per call"] : ["", ""];
+  return backwards ? ["cost", "", ...calls] : ["total", "self", ...calls];
 }
 
 function visibleRows(layout: Layout, open: ReadonlySet<number>, first: number): number[] {

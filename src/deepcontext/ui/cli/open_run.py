@@ -5,11 +5,13 @@ Of a job, the profile to show first is read at once, the others when the page as
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from deepcontext.errors import UserError
 from deepcontext.profiler.format import run_directory
 from deepcontext.profiler.model.job.union import united
 from deepcontext.profiler.model.profile import Profile
@@ -23,7 +25,12 @@ from deepcontext.ui.format import format_count, format_share
 from deepcontext.ui.process_texts import count_text, role_text
 from deepcontext.ui.web.answers import RoleRow
 from deepcontext.ui.web.jobs import job_answer, renumbered
-from deepcontext.ui.web.open_profiles import Deferred, OpenProfile, OpenProfiles
+from deepcontext.ui.web.open_profiles import (
+    MOST_COMPARED,
+    Deferred,
+    OpenProfile,
+    OpenProfiles,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -37,7 +44,8 @@ _TOGETHER: Final = "all ranks together"
 # Nodes of all processes whose trees are joined on demand, in a few seconds.
 _MOST_NODES: Final = 4_000_000
 _NONE: Final = -1
-_COMPARED: Final = 2
+# Of one run directory, the first process is compared with all together.
+_COMPARED_OF_RUN: Final = 2
 
 
 @dataclass(slots=True)
@@ -52,18 +60,24 @@ def open_profiles(names: Sequence[str], *, source_text: bool) -> OpenProfiles:
     """Read what the words of a command line name.
 
     The first profile of a run directory is the one that its report shows: all ranks together, or the
-    process that used the processor most. The first profiles of all words come first, so that two run
-    directories are compared by them.
+    process that used the processor most. The first profiles of all words come first, because they are
+    compared: profiles, run directories by their first profiles, and the files of one job.
 
     Args:
         names: files and run directories.
         source_text: whether source files named in the profiles may be read.
 
     Raises:
-        UserError: a file cannot be read, or a run directory holds no profile.
+        UserError: a file cannot be read, a run directory holds no profile, or these are more runs than
+            the page compares.
         ProfileDataError: a file is not a profile.
     """
-    sources = [_source(name) for name in names] if _has_run(names) else _of_files(names)
+    if _has_run(names):
+        _check_count(len(names))
+        sources = [_source(name) for name in names]
+    else:
+        sources = _of_files(names)
+        _check_count(len(sources))
     entries = [
         (n, index) for n, source in enumerate(sources) for index in range(len(source.entries))
     ]
@@ -75,8 +89,30 @@ def open_profiles(names: Sequence[str], *, source_text: bool) -> OpenProfiles:
         if source.job is not None
     ]
     return OpenProfiles(
-        [sources[n].entries[index] for n, index in entries], source_text=source_text, jobs=jobs
+        _told_apart([sources[n].entries[index] for n, index in entries], names),
+        source_text=source_text,
+        jobs=jobs,
+        compared=max(len(names), _COMPARED_OF_RUN),
     )
+
+
+def _check_count(compared: int) -> None:
+    if compared > MOST_COMPARED:
+        raise UserError(
+            f"cannot compare {compared} runs: the page compares up to {MOST_COMPARED}; open fewer"
+        )
+
+
+def _told_apart(entries: Sequence[Entry], words: Sequence[str]) -> list[Entry]:
+    """Return all profiles; those of the words are named by their words where names are the same."""
+    count = Counter(entry.name for entry in entries[: len(words)])
+    named = [
+        replace(entry, name=f"{word}: {entry.name}" if run_directory.is_run(Path(word)) else word)
+        if count[entry.name] > 1
+        else entry
+        for entry, word in zip(entries, words, strict=False)
+    ]
+    return [*named, *entries[len(words) :]]
 
 
 def _source(name: str) -> _Source:
@@ -112,8 +148,8 @@ def _of_files(names: Sequence[str]) -> list[_Source]:
     row = {id(process.profile): n for n, process in enumerate(processes)}
     ordered = [row[id(profile)] for profile in profiles]
     job = _Job(Path(names[0]).name, processes, by_file=True)
-    job.add_processes(ordered[:_COMPARED], at_once=True)
-    job.add_processes(ordered[_COMPARED:])
+    job.add_processes(ordered[:MOST_COMPARED], at_once=True)
+    job.add_processes(ordered[MOST_COMPARED:])
     return [job.source([])]
 
 

@@ -48,6 +48,7 @@ def about(profiles: OpenProfiles, notices: Sequence[str] = ()) -> AboutAnswer:
         ],
         list(notices),
         list(profiles.jobs),
+        profiles.compared,
     )
 
 

@@ -149,11 +149,12 @@ class JobAnswer:
 
 @dataclass(frozen=True, slots=True)
 class AboutAnswer:
-    """What is open; the first question a page asks."""
+    """What is open; the first question a page asks. The first `compared` profiles are compared."""
 
     profiles: list[ProfileAnswer]
     notices: list[str]
     jobs: list[JobAnswer] = field(default_factory=list)
+    compared: int = 0
 
 
 @dataclass(frozen=True, slots=True)

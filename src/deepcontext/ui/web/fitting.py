@@ -55,7 +55,10 @@ def fitting(
     indices = sorted(kept)
     jobs = [renumbered(job, {old: new for new, old in enumerate(indices)}) for job in profiles.jobs]
     shown = OpenProfiles(
-        [kept[index] for index in indices], source_text=profiles.source_text, jobs=jobs
+        [kept[index] for index in indices],
+        source_text=profiles.source_text,
+        jobs=jobs,
+        compared=profiles.compared,
     )
     left_out = len(profiles) - len(indices) - unreadable
     notices = []
