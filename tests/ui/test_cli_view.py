@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
 import subprocess
 import sys
@@ -123,11 +124,13 @@ def test_profiles_of_one_name_are_told_apart(
     training_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(training_folder)
-    (training_folder / "old").mkdir()
-    (training_folder / "old" / "train.dcprof").write_bytes(
-        (training_folder / "train.dcprof").read_bytes()
-    )
-    words = ["old/train.dcprof", "train.dcprof", "plain.dcprof"]
-    assert [each.name for each in open_profiles(words, source_text=True).refresh()] == words
-    alone = open_profiles(words[:1], source_text=True)
-    assert [each.name for each in alone.refresh()] == ["train.dcprof"]
+    for folder in ("runs/old", "runs/new"):
+        (training_folder / folder).mkdir(parents=True)
+        shutil.copy("train.dcprof", folder)
+    words = ["runs/old/train.dcprof", "runs/new/train.dcprof", "plain.dcprof"]
+
+    def names(count: int) -> list[str]:
+        return [each.name for each in open_profiles(words[-count:], source_text=True).refresh()]
+
+    assert names(3) == ["old/train.dcprof", "new/train.dcprof", "plain.dcprof"]
+    assert names(2) == ["train.dcprof", "plain.dcprof"]

@@ -206,6 +206,9 @@ def test_the_table_is_sorted_and_searched_as_any_tree(open_three: Open) -> None:
         bright = opened.page.locator(".grid-row:not(.faint) .tree-name").all_inner_texts()
         assert bright
         assert all("fc9" in each for each in bright)
+        opened.page.keyboard.press("Enter")
+        opened.page.wait_for_selector(".search-count:has-text('1 /')")
+        assert "fc9" in opened.page.locator(".grid-row.chosen .tree-name").inner_text()
 
 
 def test_the_open_rows_are_copied_as_markdown(open_three: Open) -> None:
@@ -241,6 +244,9 @@ def test_a_table_wider_than_the_window_is_scrolled_by_keyboard(open_three: Open)
         last = opened.page.locator(".grid-row.chosen .number").last.bounding_box()
         assert last is not None
         assert last["x"] + last["width"] <= 640
+        name = opened.page.locator(".grid-row.chosen .tree-name").bounding_box()
+        assert name is not None
+        assert name["x"] >= 0  # the name stays in view
         for _ in range(8):
             opened.page.keyboard.press("Shift+ArrowLeft")
         opened.page.wait_for_function("document.querySelector('[role=treegrid]').scrollLeft === 0")

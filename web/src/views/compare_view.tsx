@@ -21,6 +21,7 @@ import { CopyButton, escaped, markdownOf } from "./copy";
 import { Details } from "./details";
 import { Drawing } from "./drawing";
 import { askedWidth } from "./flame_view";
+import { useGraph } from "./graph_handle";
 import { changeOf, nodeName, nodeSentence, profileName } from "./node_tip";
 import { Check, Empty, Select, Subtabs, Waiting } from "./parts";
 import { cellsOf } from "./tree_table";
@@ -59,7 +60,7 @@ export function CompareView() {
         />
         {all.length > 2 && (
           <Select
-            label="against"
+            label="Against"
             value={files.length > 2 ? -1 : files[1]}
             options={[[-1, "all others"], ...all.filter(([file]) => file !== files[0])]}
             onChoose={(other) => go({ other: Number(other) })}
@@ -98,6 +99,8 @@ function DifferenceGraph(props: { answer: FlameAnswer }) {
   const { totals, unit } = props.answer;
   const { order } = place.value;
   const layout = useMemo(() => layOut(props.answer, order), [props.answer, order]);
+  const select = (each: number) => choose(layout, each, setNode);
+  const handle = useGraph(layout, select);
   const colors = palette(dark.value);
   const head = totals.flatMap((_, side) =>
     side ? [profileName(side), "change"] : [profileName(side)],
@@ -137,7 +140,8 @@ function DifferenceGraph(props: { answer: FlameAnswer }) {
           <Drawing
             layout={layout}
             selected={node}
-            onSelect={(each) => choose(layout, each, setNode)}
+            onSelect={select}
+            handle={handle}
             label="Difference of profiles"
             head={head}
             foot={(rows) => (
@@ -168,7 +172,7 @@ function Beside() {
   // The function below the mouse, which all graphs mark.
   const [name, setName] = useState("");
   return (
-    <div class="sandwich">
+    <div class="sandwich beside">
       {compared.value.map((file, side) => (
         <OneSide key={file} file={file} title={profileName(side)} name={name} onName={setName} />
       ))}

@@ -17,8 +17,7 @@ import {
 } from "../state";
 import { Details } from "./details";
 import { choose, Drawing } from "./drawing";
-import type { FlameHandle } from "./flame_canvas";
-import { graph } from "./graph_handle";
+import { graph, useGraph } from "./graph_handle";
 import { Empty, Waiting } from "./parts";
 import { useAnswer } from "./use_answer";
 
@@ -71,20 +70,9 @@ function Flame(props: { answer: FlameAnswer; backwards: boolean; query: Record<s
   const answer = useRefined(props.answer, props.query, backwards);
   const { order, zoom } = place.value;
   const layout = useMemo(() => layOut(answer.current, order), [answer.current, order]);
-  const handle = useRef<FlameHandle | null>(null);
   const chosen = backwards ? selected.value.layout : nodeOfSource(layout, selected.value.node);
   const current = chosen >= 0 && chosen < layout.count ? chosen : -1;
-
-  useEffect(() => {
-    graph.value = {
-      layout,
-      zoomTo: (node) => handle.current?.zoomTo(node),
-      select: (node) => (handle.current ? handle.current.select(node) : choose(layout, node)),
-    };
-    return () => {
-      graph.value = null;
-    };
-  }, [layout]);
+  const handle = useGraph(layout, (node) => choose(layout, node));
 
   const zoomed = useRef(false);
   useEffect(() => {
@@ -93,7 +81,7 @@ function Flame(props: { answer: FlameAnswer; backwards: boolean; query: Record<s
     zoomed.current = true;
     const node = nodeOfSource(layout, zoom);
     if (node > 0) {
-      handle.current?.zoomTo(node);
+      graph.value?.zoomTo(node);
       // After a reload or from a link, zoom in to what filled the width.
       if (selected.value.node < 0) choose(layout, node);
     } else answer.refine(zoom, Number(props.query.px));
@@ -113,9 +101,7 @@ function Flame(props: { answer: FlameAnswer; backwards: boolean; query: Record<s
           }}
           onRest={(from, to, width) => answer.rest(layout, from, to, width)}
           onKey={(event, node) => onNodeKey(event, layout, node, backwards)}
-          handle={(each) => {
-            handle.current = each;
-          }}
+          handle={handle}
         />
         <StatusLine layout={layout} />
       </div>

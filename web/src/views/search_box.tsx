@@ -13,7 +13,7 @@ import { useAnswer } from "./use_answer";
 const DELAY_MS = 60;
 /** The match that was visited last; -1 for none. */
 const at = signal(-1);
-/** Nodes of the profile that match, in the order of the tree. */
+/** Nodes that match, in the order of the tree: of the profile, or of the layout in a comparison. */
 const sources = signal<readonly number[]>([]);
 
 export function Search() {
@@ -118,7 +118,8 @@ function foundLoaded(layout: Layout, text: string): FindAnswer {
     count: nodes.length,
     value,
     total: layout.total,
-    nodes: nodes.map((node) => ({ source: layout.source[node], value: layout.value[node] })),
+    // A node of several profiles has no number in one of them.
+    nodes: nodes.map((node) => ({ source: node, value: layout.value[node] })),
   };
 }
 
@@ -130,7 +131,8 @@ export function goToMatch(step: 1 | -1): void {
   at.value = (next + known.length) % known.length;
   const wanted = known[at.value];
   const shown = graph.value;
-  const node = shown ? nodeOfSource(shown.layout, wanted) : -1;
+  const isPlace = shown?.layout.sides;
+  const node = !shown ? -1 : isPlace ? wanted : nodeOfSource(shown.layout, wanted);
   if (node >= 0) shown?.select(node);
   else {
     selected.value = { node: wanted, func: -1, layout: -1 };

@@ -107,12 +107,22 @@ def _told_apart(entries: Sequence[Entry], words: Sequence[str]) -> list[Entry]:
     """Return all profiles; those of the words are named by their words where names are the same."""
     count = Counter(entry.name for entry in entries[: len(words)])
     named = [
-        replace(entry, name=f"{word}: {entry.name}" if run_directory.is_run(Path(word)) else word)
+        replace(entry, name=f"{tail}: {entry.name}" if run_directory.is_run(Path(word)) else tail)
         if count[entry.name] > 1
         else entry
-        for entry, word in zip(entries, words, strict=False)
+        for entry, word, tail in zip(entries, words, _tails(words), strict=False)
     ]
     return [*named, *entries[len(words) :]]
+
+
+def _tails(words: Sequence[str]) -> list[str]:
+    """Return the shortest ends of paths that tell the paths apart, as far as these differ."""
+    parts = [Path(word).parts for word in words]
+    for length in range(1, max(map(len, parts))):
+        tails = [each[-length:] for each in parts]
+        if len(set(tails)) == len(set(parts)):
+            return [str(Path(*each)) for each in tails]
+    return list(words)
 
 
 def _source(name: str) -> _Source:

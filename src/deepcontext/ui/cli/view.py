@@ -31,6 +31,7 @@ def make_parser() -> Parser:
 examples:
   deepcontext view train.dcprof
   deepcontext view before.dcprof after.dcprof     both, and their difference
+  deepcontext view a.dcprof b.dcprof c.dcprof     compared as columns of a table, up to 8
   deepcontext view train.dcrun                    the processes of a job
   deepcontext view train.dcprof --html train.html
   deepcontext view train.dcprof --no-browser --port 8000

