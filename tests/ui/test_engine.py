@@ -226,6 +226,17 @@ def test_large_trees_are_cut_alike(engine: Answer) -> None:
     assert any(each.get("left_out") for each in answers)
 
 
+def test_the_same_tree_of_other_profiles_is_another_answer(engine: Answer) -> None:
+    profiles = opened(*(random_profile(500, seed=seed, depth=6) for seed in range(3)))
+    files = ["0,1,2", "1,0,2", "2,0", "0,2", "0,1,2"]
+    asked = [("flame", {"kind": "difference", "files": each}) for each in files]
+    answers = compare(engine, profiles, asked)
+    totals = [answer["totals"] for answer in answers]
+    assert totals[0] == totals[4]
+    assert totals[1] == [totals[0][1], totals[0][0], totals[0][2]]
+    assert totals[2] == totals[3][::-1] == [totals[0][2], totals[0][0]]
+
+
 @pytest.mark.parametrize("name", ["train", "empty", "troubled", "plain", "left", "spawned"])
 def test_profiles_of_the_reports(engine: Answer, training_folder: Path, name: str) -> None:
     path = training_folder / f"{name}.dcprof"
