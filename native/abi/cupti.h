@@ -45,9 +45,25 @@ enum ResourceCallback : uint32_t {
   kResourceContextDestroy = 2,
   kResourceModuleLoaded = 6,
   kResourceModuleUnload = 7,
+  kResourceGraphCreated = 9,
+  kResourceGraphDestroy = 10,
+  kResourceGraphNodeCreateStarting = 12, // alone says which type the node has
   kResourceGraphNodeCreated = 13,
   kResourceGraphNodeDestroy = 14,
+  kResourceGraphExecCreated = 18, // `graph` is the one that it was made from
+  kResourceGraphExecDestroy = 19,
   kResourceGraphNodeCloned = 20,
+};
+/// Of CUDA: CUgraphNodeType.
+enum GraphNodeType : uint32_t {
+  kNodeKernel = 0,
+  kNodeMemcpy = 1,
+  kNodeMemset = 2,
+  kNodeHost = 3,
+  kNodeChildGraph = 4,
+  kNodeEventRecord = 7,
+  kNodeMemoryAllocation = 10,
+  kNodeConditional = 13,
 };
 enum MemcpyKind : uint8_t { kMemcpyPeerToPeer = 10 };
 /// Where the two ends of a copy are.
@@ -153,6 +169,11 @@ struct GraphData {
   void *graph, *original_graph, *node, *original_node;
   uint32_t node_type;
   void *dependency, *graph_exec;
+};
+/// Parameters of cuGraphLaunch and cuGraphLaunch_ptsz, in NVIDIA's generated_cuda_meta.h.
+struct GraphLaunchParameters {
+  void *executable;
+  void *stream;
 };
 struct ModuleData {
   uint32_t module;

@@ -91,8 +91,9 @@ void fake_bad_times(int has_start);
 int fake_set_launch_function(const char *name);
 /// Put a function of the host on a stream: it leaves no record.
 void fake_host_function();
-/// A capturing stream takes memory: a node of the graph that leaves no record.
-void fake_memory_node(uint32_t stream);
+/// A capturing stream gets a node that leaves no record: "memory", "host", "event" or "child graph", which
+/// is empty; 0 for another kind.
+int fake_node(uint32_t stream, const char *kind);
 /// What `body_stream` captures until the end is the body of a conditional node that the capturing
 /// `stream` takes; a replay runs the bodies of its graph so many times, at first once.
 void fake_conditional_begin(uint32_t stream, uint32_t body_stream);

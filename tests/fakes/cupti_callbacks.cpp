@@ -59,7 +59,8 @@ std::shared_ptr<Subscription> listener(uint32_t domain, uint32_t id) {
   return s.callbacks.count({domain, id}) ? s.subscription : nullptr;
 }
 
-Call::Call(uint32_t id) : id(id), correlation(state().next_correlation.fetch_add(1)) {
+Call::Call(uint32_t id, const void *parameters)
+    : id(id), correlation(state().next_correlation.fetch_add(1)), parameters(parameters) {
   tell(abi::kSiteEnter);
 }
 
@@ -71,6 +72,7 @@ void Call::tell(uint32_t site) {
   abi::CallbackData data{};
   data.site = site;
   data.function = "";
+  data.parameters = parameters;
   data.return_value = &result;
   data.context = currentContext();
   data.context_id = 1;
@@ -80,20 +82,43 @@ void Call::tell(uint32_t site) {
   subscription->callback(subscription->user, abi::kDomainDriver, id, &data);
 }
 
-void tellGraphNode(uint32_t id, uint32_t graph, uint64_t node, uint64_t original) {
+namespace {
+
+void tellOfGraph(uint32_t id, abi::GraphData data) {
   auto subscription = listener(abi::kDomainResource, id);
   if (!subscription) {
     return;
   }
-  abi::GraphData data{};
-  data.graph = reinterpret_cast<void *>(static_cast<uintptr_t>(graph));
-  data.node = reinterpret_cast<void *>(static_cast<uintptr_t>(node));
-  data.original_node = reinterpret_cast<void *>(static_cast<uintptr_t>(original));
   abi::ResourceData resource{};
   resource.context = kContext;
   resource.descriptor = &data;
   ++state().device.callbacks;
   subscription->callback(subscription->user, abi::kDomainResource, id, &resource);
+}
+
+void *handle(uint64_t number) { return reinterpret_cast<void *>(static_cast<uintptr_t>(number)); }
+
+} // namespace
+
+void tellGraph(uint32_t id, uint32_t graph, uint32_t executable) {
+  abi::GraphData data{};
+  data.graph = handle(graph);
+  data.graph_exec = handle(executable);
+  tellOfGraph(id, data);
+}
+
+void tellGraphNode(uint32_t id, uint32_t graph, uint64_t node, uint64_t original, uint32_t type) {
+  abi::GraphData data{};
+  data.graph = handle(graph);
+  data.node = handle(node);
+  data.original_node = handle(original);
+  data.node_type = type;
+  tellOfGraph(id, data);
+}
+
+void tellNewNode(uint32_t graph, uint64_t node, uint32_t type) {
+  tellGraphNode(abi::kResourceGraphNodeCreateStarting, graph, node, 0, type);
+  tellGraphNode(abi::kResourceGraphNodeCreated, graph, node, 0); // without its type
 }
 
 } // namespace fake::cupti

@@ -70,7 +70,7 @@ struct State {
   std::map<std::thread::id, Buffer> buffers; // one a delivering thread
   std::atomic<uint32_t> next_correlation{1};
   std::map<uint32_t, uint32_t> capturing; // stream -> graph
-  std::set<uint32_t> bodies;              // streams that capture the body of a conditional node
+  std::map<uint32_t, uint32_t> bodies;    // stream that captures a conditional node's body -> body
   std::atomic<uint64_t> broken_captures{0}; // the context was waited for meanwhile
   std::atomic<uint64_t> buffers_out{0};
   std::atomic<uint64_t> most_records{0}; // in a buffer; 0 for as many as fit
@@ -114,13 +114,18 @@ struct Call {
   uint32_t correlation;
   uint64_t slot = 0; // the client's own, from enter to exit
   int result = 0;    // what the driver's function returns
+  const void *parameters;
 
-  explicit Call(uint32_t id);
+  explicit Call(uint32_t id, const void *parameters = nullptr);
   ~Call() { tell(abi::kSiteExit); }
   void tell(uint32_t site);
 };
 
-void tellGraphNode(uint32_t id, uint32_t graph, uint64_t node, uint64_t original);
+/// A graph was created or destroyed, or an executable one was made from `graph`.
+void tellGraph(uint32_t id, uint32_t graph, uint32_t executable = 0);
+void tellGraphNode(uint32_t id, uint32_t graph, uint64_t node, uint64_t original, uint32_t type = 0);
+/// A node is announced, with its type, and created.
+void tellNewNode(uint32_t graph, uint64_t node, uint32_t type);
 
 // -- graphs (cupti_graphs.cpp)
 

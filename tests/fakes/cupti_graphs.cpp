@@ -23,7 +23,7 @@ namespace fake::cupti {
 
 bool becomesNode(Work work, uint64_t ns) {
   State &s = state();
-  uint32_t graph = 0;
+  uint32_t graph = 0, told = 0;
   uint64_t node = 0;
   {
     std::lock_guard<std::mutex> lock(s.mutex);
@@ -32,16 +32,31 @@ bool becomesNode(Work work, uint64_t ns) {
       return false;
     }
     graph = capturing->second;
-    work.is_of_body = s.bodies.count(work.stream) > 0;
+    auto body = s.bodies.find(work.stream);
+    work.is_of_body = body != s.bodies.end();
+    told = work.is_of_body ? body->second : graph;
     node = addNode(s.device.graphs[graph], work, ns);
   }
-  tellGraphNode(abi::kResourceGraphNodeCreated, graph, node, 0);
+  tellNewNode(told, node, abi::kNodeKernel);
   return true;
 }
 
 } // namespace fake::cupti
 
-FAKE_API void fake_memory_node(uint32_t stream) {
+namespace {
+
+uint32_t createGraph() {
+  uint32_t graph = 0;
+  {
+    std::lock_guard<std::mutex> lock(state().mutex);
+    graph = state().device.next_graph++;
+  }
+  tellGraph(abi::kResourceGraphCreated, graph);
+  return graph;
+}
+
+/// Put a node that leaves no record into the graph that the stream captures.
+void addSilentNode(uint32_t stream, uint32_t type) {
   State &s = state();
   uint32_t graph = 0;
   uint64_t node = 0;
@@ -49,15 +64,32 @@ FAKE_API void fake_memory_node(uint32_t stream) {
     std::lock_guard<std::mutex> lock(s.mutex);
     graph = s.capturing.at(stream);
     node = s.device.next_node++;
+    s.device.graphs[graph].silent.push_back({node, type});
   }
-  tellGraphNode(abi::kResourceGraphNodeCreated, graph, node, 0);
+  tellNewNode(graph, node, type);
+}
+
+} // namespace
+
+FAKE_API int fake_node(uint32_t stream, const char *kind) {
+  static const std::map<std::string, uint32_t> types = {{"memory", abi::kNodeMemoryAllocation},
+                                                        {"host", abi::kNodeHost},
+                                                        {"event", abi::kNodeEventRecord},
+                                                        {"child graph", abi::kNodeChildGraph}};
+  auto type = types.find(kind);
+  if (type == types.end()) {
+    return 0;
+  }
+  addSilentNode(stream, type->second);
+  return 1;
 }
 
 FAKE_API void fake_capture_begin(uint32_t stream) {
   State &s = state();
   Call call(kBeginCapture);
+  uint32_t graph = createGraph();
   std::lock_guard<std::mutex> lock(s.mutex);
-  s.capturing[stream] = s.device.next_graph++;
+  s.capturing[stream] = graph;
 }
 FAKE_API uint32_t fake_capture_end(uint32_t stream) {
   State &s = state();
@@ -71,22 +103,35 @@ FAKE_API uint32_t fake_capture_end(uint32_t stream) {
 FAKE_API uint32_t fake_graph_instantiate(uint32_t graph) {
   State &s = state();
   fake::Graph executable;
-  uint32_t id = 0;
+  std::vector<fake::SilentNode> silent_sources;
+  uint32_t id = createGraph(); // a clone, whose handle the executable graph has
+  uint32_t bodies = 0;
   {
     std::lock_guard<std::mutex> lock(s.mutex);
     executable = s.device.graphs[graph];
+    executable.is_executable = true;
     executable.sources = executable.nodes;
+    silent_sources = executable.silent;
     for (uint64_t &node : executable.nodes) {
       node = s.device.next_node++;
     }
-    id = s.device.next_graph++;
+    for (fake::SilentNode &node : executable.silent) {
+      node.id = s.device.next_node++;
+    }
+    bodies = s.device.next_graph++;
     s.device.graphs[id] = executable;
   }
   for (size_t i = 0; i < executable.nodes.size(); ++i) {
     // CUPTI tells of a clone's node twice: as of any new one, and as of a clone.
-    tellGraphNode(abi::kResourceGraphNodeCreated, id, executable.nodes[i], 0);
-    tellGraphNode(abi::kResourceGraphNodeCloned, id, executable.nodes[i], executable.sources[i]);
+    uint32_t told = executable.works[i].is_of_body ? bodies : id;
+    tellNewNode(told, executable.nodes[i], abi::kNodeKernel);
+    tellGraphNode(abi::kResourceGraphNodeCloned, told, executable.nodes[i], executable.sources[i]);
   }
+  for (size_t i = 0; i < executable.silent.size(); ++i) {
+    tellNewNode(id, executable.silent[i].id, executable.silent[i].type);
+    tellGraphNode(abi::kResourceGraphNodeCloned, id, executable.silent[i].id, silent_sources[i].id);
+  }
+  tellGraph(abi::kResourceGraphExecCreated, graph, id);
   return id;
 }
 
@@ -97,7 +142,9 @@ FAKE_API void fake_graph_launch(uint32_t executable, uint32_t stream) {
     std::lock_guard<std::mutex> lock(s.mutex);
     graph = s.device.graphs[executable];
   }
-  Call call(kGraphLaunch);
+  abi::GraphLaunchParameters parameters{};
+  parameters.executable = reinterpret_cast<void *>(static_cast<uintptr_t>(executable));
+  Call call(kGraphLaunch, &parameters);
   for (size_t i : graph.order()) {
     Work work = graph.works[i];
     uint64_t duration_ns = work.end_ns;
@@ -118,14 +165,20 @@ FAKE_API void fake_graph_destroy(uint32_t graph) {
     gone = s.device.graphs[graph];
     s.device.graphs.erase(graph);
   }
+  if (gone.is_executable) {
+    tellGraph(abi::kResourceGraphExecDestroy, 0, graph);
+  }
+  tellGraph(abi::kResourceGraphDestroy, graph);
   for (uint64_t node : gone.nodes) {
     tellGraphNode(abi::kResourceGraphNodeDestroy, graph, node, 0);
+  }
+  for (const fake::SilentNode &node : gone.silent) {
+    tellGraphNode(abi::kResourceGraphNodeDestroy, graph, node.id, 0);
   }
 }
 
 FAKE_API uint32_t fake_graph_create() {
-  std::lock_guard<std::mutex> lock(state().mutex);
-  return state().device.next_graph++;
+  return createGraph();
 }
 
 FAKE_API void fake_graph_add(uint32_t graph, const char *kernel, uint64_t ns) {
@@ -138,7 +191,7 @@ FAKE_API void fake_graph_add(uint32_t graph, const char *kernel, uint64_t ns) {
     std::lock_guard<std::mutex> lock(s.mutex);
     node = addNode(s.device.graphs[graph], work, ns);
   }
-  tellGraphNode(abi::kResourceGraphNodeCreated, graph, node, 0);
+  tellNewNode(graph, node, abi::kNodeKernel);
 }
 
 FAKE_API int fake_graph_update(uint32_t executable, uint32_t graph) {
@@ -161,21 +214,16 @@ FAKE_API void fake_graph_set_node(uint32_t executable, uint32_t place, const cha
 
 FAKE_API void fake_conditional_begin(uint32_t stream, uint32_t body_stream) {
   State &s = state();
-  uint32_t graph = 0;
-  uint64_t node = 0;
+  uint32_t body = 0;
   {
     Call call(idOfCall("cuGraphAddNode_v2"));
-    {
-      std::lock_guard<std::mutex> lock(s.mutex);
-      graph = s.capturing.at(stream);
-      node = s.device.next_node++;
-    }
-    tellGraphNode(abi::kResourceGraphNodeCreated, graph, node, 0); // which leaves no record
+    addSilentNode(stream, abi::kNodeConditional);
+    body = createGraph();
   }
   Call call(idOfCall("cuStreamBeginCaptureToGraph"));
   std::lock_guard<std::mutex> lock(s.mutex);
-  s.capturing[body_stream] = graph;
-  s.bodies.insert(body_stream);
+  s.capturing[body_stream] = s.capturing.at(stream);
+  s.bodies[body_stream] = body;
 }
 
 FAKE_API void fake_conditional_end(uint32_t body_stream) {

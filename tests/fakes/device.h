@@ -67,10 +67,18 @@ inline uint64_t nowNs() {
   return static_cast<uint64_t>(now.tv_sec) * 1000000000u + static_cast<uint64_t>(now.tv_nsec);
 }
 
+/// A node that leaves no record.
+struct SilentNode {
+  uint64_t id;
+  uint32_t type; // as the vendor numbers it
+};
+
 struct Graph {
   std::vector<Work> works;
   std::vector<uint64_t> nodes;
   std::vector<uint64_t> sources;
+  std::vector<SilentNode> silent;
+  bool is_executable = false;
   uint32_t iterations = 1; // of the bodies of conditional nodes, in a replay
 
   /// The places of a replay's works, one after the other.

@@ -199,9 +199,10 @@ class FakeGpu:
         """Put a function of the host on a stream."""
         self._library.fake_host_function()
 
-    def memory_node(self, stream: int = 7) -> None:
-        """Let a capturing stream take memory."""
-        self._library.fake_memory_node(stream)
+    def node(self, kind: str, stream: int = 7) -> None:
+        """Give a capturing stream a node without a record: "memory", "host", "event", "child graph"."""
+        if not self._library.fake_node(stream, kind.encode()):
+            raise ValueError(f"no node is called '{kind}'")
 
     def use_context(self, number: int) -> None:
         """Let what the calling thread launches from now on be in this context of its device."""

@@ -57,9 +57,9 @@ def test_memory_nodes_of_a_graph_leave_no_record(record: Record, nvidia: FakeGpu
     def work() -> None:
         nvidia.launch("before", us=1, count=2)
         nvidia.capture_begin()
-        nvidia.memory_node()
+        nvidia.node("memory")
         nvidia.launch("captured", us=4)
-        nvidia.memory_node()
+        nvidia.node("memory")
         executable = nvidia.instantiate(nvidia.capture_end())
         for _ in range(3):
             nvidia.replay(executable)
@@ -73,19 +73,21 @@ def test_memory_nodes_of_a_graph_leave_no_record(record: Record, nvidia: FakeGpu
 
 
 def test_copies_between_devices_are_of_the_device_that_makes_them(
-    record: Record, nvidia: FakeGpu
+    record: Record, gpu: FakeGpu
 ) -> None:
     def work() -> None:
         for device in (0, 2):
-            nvidia.use_device(device)
-            nvidia.launch("k", us=10 + device, stream=0)
-            nvidia.copy("PtoP", 4096, us=5)
-        nvidia.use_device(0)
-        nvidia.deliver(shuffle=3)
+            gpu.use_device(device)
+            gpu.launch("k", us=10 + device, stream=0)
+            gpu.copy("PtoP", 4096, us=5)
+        gpu.use_device(0)
+        gpu.deliver(shuffle=3)
 
     recording = record(work)
-    section = json.loads(recording.profile.sections["gpu_nvidia"])
+    section = json.loads(recording.profile.sections[f"gpu_{recording.vendor}"])
     busy = {device["device"]: device["busy_ns"] for device in section["devices"]}
     assert busy == {0: 15_000, 2: 17_000}
+    name = "Memcpy PtoP" if gpu.vendor.interface == "cupti" else "Memcpy DtoD"
+    assert recording.by_path("copy_bytes", count=True) == {("work", "FakeGpu.copy", name): 2}
     assert recording.total("copy_bytes") == 2 * 4096
-    assert_conserved(recording, nvidia)
+    assert_conserved(recording, gpu)
