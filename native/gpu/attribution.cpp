@@ -17,6 +17,7 @@ constexpr uint64_t kDetachedTree = 0x7FFF;  // the node is of the detached tree
 constexpr uint64_t kUnattributed = 0x7FFE;  // no call path is known
 constexpr uint64_t kCommunication = 0x7FFD; // no call path is known, but what it is
 static_assert(ThreadTree::kChunkNodes * ThreadTree::kMaxChunks <= kNodeMask + 1);
+static_assert(kNodeMask >> CorrelationTable::kNodeBits == 0);
 
 uint64_t parentKey(uint64_t recorder, uint64_t node) {
   return recorder << kRecorderShift | (node & kNodeMask) << kNodeShift;
@@ -59,6 +60,7 @@ void Attribution::begin(Recorder &recorder) {
   graph_parents_.clear();
   host_locations_.clear();
   graphs.clear();
+  silent_graphs.clear();
   answered_.clear();
   counters.forEach(
       [](const char *, auto &counter) { counter.store(0, std::memory_order_relaxed); });
@@ -109,6 +111,9 @@ void Attribution::flush() {
     matched += is_known[i];
     communication += !is_known[i] && batch_[i].is_communication;
     answered += is_known[i] && answered_.note(batch_[i].correlation);
+    if (__builtin_expect(is_known[i] && sites[i].silent_graph != 0, 0)) {
+      silent_graphs.noteRecord(sites[i].silent_graph);
+    }
     keys[i] = keyOf(batch_[i], is_known[i], sites[i]);
     slots_.prefetch(keys[i]);
   }

@@ -14,6 +14,7 @@
 #include "gpu/device_clock.h"
 #include "gpu/graphs.h"
 #include "gpu/idle.h"
+#include "gpu/silent_graphs.h"
 #include "gpu/stalls.h"
 
 namespace deepcontext::gpu {
@@ -30,6 +31,7 @@ public:
 
   std::mutex &mutex() { return mutex_; }
   GraphTable graphs;
+  SilentGraphs silent_graphs; // any thread
   Counters counters;
   DeviceClock clock;
   StallTable stalls; // any thread

@@ -57,12 +57,12 @@ void CallRecorder::withdrawLaunch() {
   }
 }
 
-void CallRecorder::noteCall(uint32_t id) {
+void CallRecorder::noteCall(uint32_t id, uint32_t silent_graph) {
   if (!RecorderRegistry::isRecording()) {
     return;
   }
   Recorder &recorder = RecorderRegistry::current();
-  table.set(id, recorder.index(), currentContext(recorder)->id, ticks());
+  table.set(id, recorder.index(), currentContext(recorder)->id, ticks(), silent_graph);
 }
 
 bool CallRecorder::addTime(uint16_t metric, uint32_t name, uint64_t start_ticks) {

@@ -28,9 +28,9 @@ public:
   /// The same, up to endLaunch(): the launch may be withdrawn meanwhile. Launches nest, because the
   /// first launch of a kernel loads its code by calls of its own.
   void beginLaunch(uint32_t id) { open(note(id)); }
-  /// A launch that does not count, up to endLaunch().
-  void beginUncountedLaunch(uint32_t id) {
-    noteCall(id);
+  /// A launch that does not count, up to endLaunch(); `silent_graph` as in CallSite.
+  void beginUncountedLaunch(uint32_t id, uint32_t silent_graph = 0) {
+    noteCall(id, silent_graph);
     open(nullptr);
   }
   /// The calling thread's innermost launch has returned.
@@ -49,7 +49,7 @@ public:
     return id;
   }
   /// An API call that launches nothing, but shows where the host was.
-  void noteCall(uint32_t id);
+  void noteCall(uint32_t id, uint32_t silent_graph = 0);
   /// The host waited for the device since `start_ticks`, inside the API call `name` (interned).
   void noteWait(uint32_t name, uint64_t start_ticks);
   /// The API call `name` (interned) has lasted since `start_ticks`.

@@ -29,7 +29,8 @@ std::map<std::string, uint64_t> Collector::figures() {
     all[name] = counter.load(std::memory_order_relaxed);
   });
   all["received"] = all["kernels"] + all["copies"] + all["memsets"];
-  all["launches"] = calls_.launches();
+  all["launches"] = launches();
+  all["silent_replays"] = attribution_.silent_graphs.silentReplays();
   all["due_launches"] = due_launches_.load();
   all["waits"] = calls_.waits();
   all["is_stuck"] = is_stuck_.load();
@@ -65,7 +66,7 @@ bool Collector::noteDueLaunches() {
     return false;
   }
   due_launches_.store(next_due_launches_);
-  next_due_launches_ = calls_.launches();
+  next_due_launches_ = launches();
   counted_at_ = now;
   return true;
 }
@@ -83,7 +84,7 @@ std::vector<uint32_t> Collector::usedDevices() {
   for (const auto &[device, totals] : deviceTotals()) {
     devices.push_back(device);
   }
-  if (devices.empty() && calls_.launches() > 0) {
+  if (devices.empty() && launches() > 0) {
     devices.push_back(0); // the records of the launches have not come yet
   }
   return devices;

@@ -70,6 +70,10 @@ protected:
   /// Remember how many launches there are now; called by each flush. True once in `backlog_s`, when
   /// the launches that are due were counted.
   bool noteDueLaunches();
+  /// Launches that should leave a record.
+  uint64_t launches() const {
+    return calls_.launches() + attribution_.silent_graphs.revealedReplays();
+  }
   /// Launches so old that a record is due, and that have left none.
   uint64_t overdueLaunches();
   /// Ordinals of the devices that this session has records of.

@@ -9,9 +9,10 @@ namespace deepcontext::gpu {
 
 /// Where and when an API call was made.
 struct CallSite {
-  uint32_t recorder; // whose tree
-  uint32_t node;     // which node of it
-  uint64_t ticks;    // time stamp, its low 48 bits
+  uint32_t recorder;         // whose tree
+  uint32_t node;             // which node of it
+  uint64_t ticks;            // time stamp, its low 48 bits
+  uint32_t silent_graph = 0; // number of a graph whose replay need leave no record; 0 for others
 };
 
 /// A ring over the id space: slot = id modulo size. Written by launching threads, read by the
@@ -23,11 +24,14 @@ public:
   static constexpr uint32_t kDefaultSlots = 1u << 20;
   static constexpr uint32_t kMaxRecorders = 1u << 16;
   static constexpr uint32_t kTickBits = 48;
+  static constexpr uint32_t kNodeBits = 22;
+  static constexpr uint32_t kSilentGraphs = 1u << 9; // numbers that fit, with 0
 
   explicit CorrelationTable(uint32_t slots = kDefaultSlots) : mask_(slots - 1), slots_(slots) {}
 
   /// False when the recorder's index does not fit (its calls stay unmatched).
-  bool set(uint32_t id, uint32_t recorder, uint32_t node, uint64_t ticks) {
+  bool set(uint32_t id, uint32_t recorder, uint32_t node, uint64_t ticks,
+           uint32_t silent_graph = 0) {
     if (__builtin_expect(recorder >= kMaxRecorders, 0)) {
       return false;
     }
@@ -36,7 +40,7 @@ public:
     slot.key.store(0, std::memory_order_relaxed);
     slot.value.store(static_cast<uint64_t>(recorder) << kTickBits | (ticks & kTickMask),
                      std::memory_order_release);
-    slot.key.store(keyOf(id) | node, std::memory_order_release);
+    slot.key.store(keyOf(id) | silent_graph << kNodeBits | node, std::memory_order_release);
     return true;
   }
 
@@ -48,7 +52,7 @@ public:
       return false;
     }
     *site = {static_cast<uint32_t>(value >> kTickBits), static_cast<uint32_t>(key & kNodeMask),
-             value & kTickMask};
+             value & kTickMask, static_cast<uint32_t>(key & ~kIdentity) >> kNodeBits};
     return true;
   }
 
@@ -64,8 +68,9 @@ public:
 private:
   static constexpr uint64_t kTickMask = (1ull << kTickBits) - 1;
   static constexpr uint64_t kOccupied = 1u << 31; // an id may be 0, and a node, too
-  static constexpr uint64_t kNodeMask = kOccupied - 1;
-  static constexpr uint64_t kIdentity = ~kNodeMask;
+  static constexpr uint64_t kNodeMask = (1u << kNodeBits) - 1;
+  static constexpr uint64_t kIdentity = ~(kOccupied - 1);
+  static_assert(kSilentGraphs << kNodeBits == kOccupied);
   static uint64_t keyOf(uint32_t id) { return static_cast<uint64_t>(id) << 32 | kOccupied; }
 
   struct Slot {

@@ -16,6 +16,7 @@
 #include "gpu/hip/runtime.h"
 #include "gpu/idle.h"
 #include "gpu/kernel_names.h"
+#include "gpu/silent_graphs.h"
 #include "tests/check.h"
 
 using namespace deepcontext::gpu;
@@ -67,6 +68,77 @@ TEST(a_launch_is_answered_by_its_first_record) {
   CHECK(answered.note(1 + CorrelationTable::kDefaultSlots)); // another id of the same slot
   answered.clear();
   CHECK(answered.note(0));
+}
+
+TEST(a_graph_is_silent_only_if_all_of_it_was_seen) {
+  SilentGraphs graphs;
+  int graph, unseen, other, executable;
+  graphs.graphCreated(&graph);
+  graphs.nodeAnnounced(&graph, false);
+  graphs.nodeCreated(&graph);
+  graphs.instantiated(&executable, &graph);
+  CHECK(graphs.any());
+  uint32_t number = graphs.noteReplay(&executable);
+  CHECK(number != 0);
+  CHECK_EQ(graphs.noteReplay(&executable), number);
+  CHECK_EQ(graphs.noteReplay(&other), 0u);
+
+  graphs.instantiated(&executable, &unseen); // another graph's, at the same address
+  CHECK_EQ(graphs.noteReplay(&executable), 0u);
+  graphs.nodeCreated(&graph); // not announced
+  graphs.instantiated(&executable, &graph);
+  CHECK_EQ(graphs.noteReplay(&executable), 0u);
+  graphs.graphCreated(&graph); // another one at the same address
+  graphs.nodeAnnounced(&graph, true);
+  graphs.instantiated(&executable, &graph);
+  CHECK_EQ(graphs.noteReplay(&executable), 0u);
+  CHECK_EQ(graphs.silentReplays(), 2u);
+}
+
+TEST(replays_of_a_silent_graph_count_once_one_has_left_a_record) {
+  SilentGraphs graphs;
+  int graph, executables[2];
+  graphs.graphCreated(&graph);
+  for (int &executable : executables) {
+    graphs.instantiated(&executable, &graph);
+  }
+  uint32_t first = graphs.noteReplay(&executables[0]);
+  graphs.noteReplay(&executables[0]);
+  CHECK(graphs.noteReplay(&executables[1]) != first);
+  graphs.executableDestroyed(&executables[0]); // its records may still come
+  graphs.noteRecord(first);
+  graphs.noteRecord(first);
+  CHECK_EQ(graphs.revealedReplays(), 2u);
+  CHECK_EQ(graphs.silentReplays(), 1u);
+  CHECK_EQ(graphs.noteReplay(&executables[0]), 0u);
+  graphs.clear();
+  CHECK_EQ(graphs.revealedReplays() + graphs.silentReplays(), 0u);
+}
+
+TEST(graphs_past_the_last_number_are_not_silent) {
+  SilentGraphs graphs;
+  int graph;
+  std::vector<char> executables(CorrelationTable::kSilentGraphs);
+  graphs.graphCreated(&graph);
+  for (char &executable : executables) {
+    graphs.instantiated(&executable, &graph);
+  }
+  CHECK_EQ(graphs.noteReplay(&executables[executables.size() - 2]),
+           CorrelationTable::kSilentGraphs - 1);
+  CHECK_EQ(graphs.noteReplay(&executables.back()), 0u);
+}
+
+TEST(a_call_site_keeps_the_number_of_a_silent_graph) {
+  CorrelationTable table(64);
+  CallSite site;
+  uint32_t most = CorrelationTable::kSilentGraphs - 1;
+  uint32_t node = (1u << CorrelationTable::kNodeBits) - 1;
+  table.set(7, 3, node, 5, most);
+  CHECK(table.find(7, &site));
+  CHECK_EQ(site.node, node);
+  CHECK_EQ(site.silent_graph, most);
+  table.set(7, 3, node, 5);
+  CHECK(table.find(7, &site) && site.silent_graph == 0);
 }
 
 TEST(a_reader_never_sees_half_a_call) {
@@ -185,6 +257,7 @@ TEST(driver_functions_are_classified_by_name) {
     CHECK(!classify(name).is_waiting);
   }
   CHECK(classify("cuMemcpyDtoH_v2").is_launch && classify("cuMemcpyDtoH_v2").is_waiting);
+  CHECK(classify("cuGraphLaunch_ptsz").is_replay && !classify("cuLaunchKernel").is_replay);
   CHECK(classify("cuStreamSynchronize_ptsz").is_waiting);
   CHECK(!classify("cuStreamSynchronize").is_launch);
   CHECK(classify("cuStreamBeginCapture_v2_ptsz").captures == 1);

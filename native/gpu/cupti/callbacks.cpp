@@ -41,7 +41,7 @@ void CuptiCollector::onDriverCall(uint32_t id, const abi::cupti::CallbackData &c
   }
   if (call.site == abi::cupti::kSiteEnter) {
     if (known.is_launch) {
-      noteLaunch(call);
+      noteLaunch(known, call);
       if (__builtin_expect(call.context != last_context_.load(std::memory_order_relaxed), 0)) {
         seeContext(call.context);
       }
@@ -74,11 +74,14 @@ void CuptiCollector::noteEnd(const CallClass &known, const abi::cupti::CallbackD
   *call.correlation_data = 0;
 }
 
-void CuptiCollector::noteLaunch(const abi::cupti::CallbackData &call) {
+void CuptiCollector::noteLaunch(const CallClass &known, const abi::cupti::CallbackData &call) {
+  uint32_t silent_graph = __builtin_expect(known.is_replay, 0) ? noteReplay(call) : 0;
   // Without callbacks for graph nodes, nothing tells which launches a capture takes.
   if (__builtin_expect(!sees_graph_nodes_.load(std::memory_order_relaxed), 0) &&
       captures_.load(std::memory_order_relaxed) > 0) {
     calls_.beginUncountedLaunch(call.correlation);
+  } else if (__builtin_expect(silent_graph != 0, 0)) {
+    calls_.beginUncountedLaunch(call.correlation, silent_graph);
   } else {
     calls_.beginLaunch(call.correlation);
   }
@@ -141,33 +144,7 @@ void CuptiCollector::onResource(uint32_t id, const abi::cupti::ResourceData &res
       stalls_.addModule(*static_cast<const abi::cupti::ModuleData *>(resource.descriptor));
     }
   } else if (resource.descriptor) {
-    onGraphNode(id, *static_cast<const abi::cupti::GraphData *>(resource.descriptor));
-  }
-}
-
-void CuptiCollector::onGraphNode(uint32_t id, const abi::cupti::GraphData &graph) {
-  uint64_t node = 0;
-  if (library_.GetGraphNodeId(graph.node, &node) != abi::cupti::kSuccess) {
-    return;
-  }
-  switch (id) {
-  case abi::cupti::kResourceGraphNodeCreated:
-    calls_.withdrawLaunch();
-    if (RecorderRegistry::isRecording()) {
-      Recorder &recorder = RecorderRegistry::current();
-      attribution_.graphs.captured(node, {recorder.index(), currentContext(recorder)->id});
-    }
-    break;
-  case abi::cupti::kResourceGraphNodeCloned: {
-    uint64_t original = 0;
-    if (library_.GetGraphNodeId(graph.original_node, &original) == abi::cupti::kSuccess) {
-      attribution_.graphs.cloned(node, original);
-    }
-    break;
-  }
-  case abi::cupti::kResourceGraphNodeDestroy:
-    attribution_.graphs.destroyed(node);
-    break;
+    onGraph(id, *static_cast<const abi::cupti::GraphData *>(resource.descriptor));
   }
 }
 

@@ -23,7 +23,9 @@ CallClass classify(std::string_view function) {
   CallClass call;
   if (startsWith(function, "cuLaunch")) {
     call.is_launch = function != "cuLaunchHostFunc" && !startsWith(function, "cuLaunchHostFunc_");
-  } else if (startsWith(function, "cuGraphLaunch") || startsWith(function, "cuMemset")) {
+  } else if (startsWith(function, "cuGraphLaunch")) {
+    call.is_launch = call.is_replay = true;
+  } else if (startsWith(function, "cuMemset")) {
     call.is_launch = true;
   } else if (startsWith(function, "cuMemcpy")) {
     call.is_launch = true;

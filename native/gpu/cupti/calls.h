@@ -10,6 +10,7 @@ namespace deepcontext::gpu::cupti {
 
 struct CallClass {
   bool is_launch = false;  // may cause activity records
+  bool is_replay = false;  // launches a graph
   bool is_waiting = false; // returns when the device has finished
   int8_t captures = 0;     // +1: a stream begins to capture a graph; -1: ends
   uint32_t name = 0;       // interned; of waiting calls

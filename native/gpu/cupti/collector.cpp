@@ -198,12 +198,7 @@ void CuptiCollector::enableCallbacks() {
   if (refused == driver_calls_.ids().size()) {
     lacking_.push_back("launches cannot be followed: CUPTI refuses its driver callbacks");
   }
-  bool has_graphs = library_.GetGraphNodeId != nullptr;
-  for (uint32_t id : {abi::cupti::kResourceGraphNodeCreated, abi::cupti::kResourceGraphNodeCloned,
-                      abi::cupti::kResourceGraphNodeDestroy}) {
-    has_graphs = has_graphs && library_.EnableCallback(1, subscriber_, abi::cupti::kDomainResource,
-                                                       id) == abi::cupti::kSuccess;
-  }
+  bool has_graphs = enableGraphCallbacks();
   sees_graph_nodes_.store(has_graphs);
   library_.EnableCallback(1, subscriber_, abi::cupti::kDomainResource,
                           abi::cupti::kResourceContextDestroy);

@@ -47,6 +47,7 @@ private:
   std::string enable(Result *result);
   Result enableKind(uint32_t kind);
   void enableCallbacks();
+  bool enableGraphCallbacks();
   void startStalls();
   void noteStalls(bool is_final);
   std::string forceFlush();
@@ -74,11 +75,13 @@ private:
   static void onBufferCompletedV2(uint8_t *buffer, size_t bytes, size_t valid_bytes,
                                   void *information);
   void onDriverCall(uint32_t id, const abi::cupti::CallbackData &call);
-  void noteLaunch(const abi::cupti::CallbackData &call);
+  void noteLaunch(const CallClass &known, const abi::cupti::CallbackData &call);
+  uint32_t noteReplay(const abi::cupti::CallbackData &call);
   void endLaunch(const abi::cupti::CallbackData &call);
   void noteEnd(const CallClass &known, const abi::cupti::CallbackData &call);
   void onCapture(int change, const abi::cupti::CallbackData &call);
   void onResource(uint32_t id, const abi::cupti::ResourceData &resource);
+  void onGraph(uint32_t id, const abi::cupti::GraphData &graph);
   void onGraphNode(uint32_t id, const abi::cupti::GraphData &graph);
   void seeContext(void *context);
   void countDropped(void *context, uint32_t stream);

@@ -72,7 +72,7 @@ std::string CuptiCollector::yield() {
         }
       });
   buffers_.waitUntilRead(options_.deadline_s);
-  launches_before_ = calls_.launches();
+  launches_before_ = launches();
   answered_before_ = attribution_.counters.answered.load();
   return problem;
 }
@@ -91,7 +91,7 @@ std::string CuptiCollector::regain() {
 /// Count the launches that left their records at the other tool. Where records came here all the
 /// time, the other tool had none.
 void CuptiCollector::countTaken() {
-  uint64_t launched = calls_.launches() - launches_before_;
+  uint64_t launched = launches() - launches_before_;
   uint64_t answered = attribution_.counters.answered.load() - answered_before_;
   if (launched == 0) {
     return;

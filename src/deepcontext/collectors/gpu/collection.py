@@ -241,6 +241,11 @@ def _graph_notes(interface: str, figures: dict[str, int]) -> list[str]:
             f"{figures['graphs_out_of_order']} graphs ran another number of kernels than was "
             "captured: the kernels cannot be matched, so they are shown under the replay"
         )
+    if figures["silent_replays"]:
+        notes.append(
+            f"{figures['silent_replays']} replays of CUDA graphs ran nothing that leaves a record: the "
+            "graphs have no kernels, copies and memsets, or only below conditions that never held"
+        )
     has_graphs = figures["graph_captured"] + figures["graph_launched"] > 0
     if interface == "cupti" and has_graphs:
         notes += _graph_faults(figures["version"])
