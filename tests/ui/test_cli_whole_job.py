@@ -34,7 +34,7 @@ def _save(profile: Profile, name: str, **facts: Any) -> Path:
 def files(training_folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """Return the files of a run directory: two ranks and a worker of rank 1."""
     monkeypatch.chdir(training_folder)
-    run_directory.create(Path(RUN), program="train.py", shim=Path(__file__), options={})
+    run_directory.create(Path(RUN), program="train.py", options={})
     profile = Profile.load("train.dcprof")
     ranks = [
         _save(profile, f"rank0000{rank}-{rank}-1", rank=rank, ranks=2, pid=10 + rank)

@@ -1,11 +1,14 @@
-"""Processes that the program starts: none writes the parent's profile, and one folder is all they see."""
+"""Processes that the program starts: none writes the parent's profile, and two folders are all they see."""
 
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+from deepcontext.profiler.recording import launch as launch_package
 
 POOL = """\
 import multiprocessing, os, sys
@@ -114,7 +117,7 @@ def test_shell_child_gets_the_environment_of_plain_python(
 
 
 @pytest.mark.parametrize("python_path", ["lib", ":lib", "", None])
-def test_one_folder_on_pythonpath_is_all_that_the_program_and_its_children_see(
+def test_two_folders_on_pythonpath_are_all_that_the_program_and_its_children_see(
     same_as_python: Any, python_path: str | None
 ) -> None:
     show = (
@@ -134,7 +137,8 @@ def test_one_folder_on_pythonpath_is_all_that_the_program_and_its_children_see(
     plain = same_as_python.run([sys.executable, "program.py"], environment=own)
     command = same_as_python.profile_command("program.py")
     profiled = same_as_python.run(command, environment=own, is_profiled=True)
-    launch = str(same_as_python.profile_path.with_suffix(".dcrun") / ".launch")
+    shim = Path(launch_package.__file__).parent / "children_path"
+    launch = f"{shim}:{same_as_python.profile_path.with_suffix('.dcrun') / '.launch'}"
     seen = profiled.stdout.decode()
     assert seen.count(launch) == 2  # by the program and by its child
     expected = seen.replace(f"{launch}:", "").replace(f"['{launch}']", "[]")

@@ -419,14 +419,34 @@ def test_a_child_that_outlives_the_program_runs_on_in_silence(tmp_path: Path) ->
     assert not run_.exists()
 
 
-def test_children_write_no_bytecode_into_the_run_directory(tmp_path: Path) -> None:
-    """Bytecode written while the directory is removed would make the directory again."""
-    launch = "pathlib.Path(os.environ['PYTHONPATH'])"
-    program = f"import os, pathlib, torch\n{CHILD}print(*sorted({launch}.rglob('*')), sep='\\n')\n"
+def test_what_children_import_is_no_part_of_the_run_directory(tmp_path: Path) -> None:
+    """A child that wrote bytecode while the directory is removed would make the directory again."""
+    program = (
+        f"import os, pathlib, torch\n{CHILD}shim, launch = os.environ['PYTHONPATH'].split(':')\n"
+        "print('shim', shim)\nprint(*sorted(pathlib.Path(launch).rglob('*')), sep='\\n')\n"
+    )
     done, _ = run(tmp_path, program)
     assert done.returncode == 0
-    files = [line.rpartition("/")[2] for line in done.stdout.splitlines() if "/.launch/" in line]
-    assert files == ["__pycache__", "options.json", "sitecustomize.py"]
+    lines = done.stdout.splitlines()
+    assert [line.rpartition("/")[2] for line in lines if "/.launch/" in line] == ["options.json"]
+    assert str(tmp_path) not in next(line for line in lines if line.startswith("shim "))
+
+
+def test_a_child_that_starts_after_the_end_finds_nothing_and_makes_nothing(tmp_path: Path) -> None:
+    program = "import os\nwith open('keep', 'w') as file: file.write(os.environ['PYTHONPATH'])\n"
+    done, run_ = run(tmp_path, program)
+    assert (done.returncode, run_.exists()) == (0, False)
+    path = (tmp_path / "keep").read_text(encoding="utf-8")
+    late = subprocess.run(
+        [sys.executable, "-c", "import sys, torch; print(*sys.path)"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (late.returncode, late.stderr, run_.exists()) == (0, "", False)
+    assert not set(late.stdout.split()) & set(path.split(os.pathsep))
 
 
 def test_children_none_hides_the_profiler_from_children(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,15 +15,18 @@ from deepcontext.errors import UserError
 from deepcontext.profiler.format import run_directory
 from deepcontext.profiler.format.host_folder import Content, Writer, join
 
-CONTENT = Content("train.py", Path(__file__), {"run": "here"})
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CONTENT = Content("train.py", {"run": "here"})
 # Joins when its standard input ends, and writes its profile at once, in several run directories.
 RANK = """
 import sys
 from pathlib import Path
 from deepcontext.profiler.format.host_folder import Content, Writer, join
 
-job, rank, shim, *runs = sys.argv[1:]
-content = Content("train.py", Path(shim), {"job": job})
+job, rank, *runs = sys.argv[1:]
+content = Content("train.py", {"job": job})
 print("ready", flush=True)
 sys.stdin.read()
 for run in runs:
@@ -35,7 +38,7 @@ def run_job(folder: Path, job: str, count: int, *runs: str) -> None:
     begin, end = os.pipe()
     processes = [
         subprocess.Popen(
-            [sys.executable, "-c", RANK, job, str(rank), str(CONTENT.shim), *runs],
+            [sys.executable, "-c", RANK, job, str(rank), *runs],
             cwd=folder,
             stdin=begin,
             stdout=subprocess.PIPE,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import subprocess
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -21,6 +20,7 @@ from tests.ui.browser.conftest import open_page, serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from playwright.sync_api import Browser
 
@@ -148,7 +148,7 @@ def test_the_overview_leads_to_the_processes(page: Opened, job: list[Process]) -
 def many(training_folder: Path) -> Path:
     """Return a run directory with eighty alike children of one program; one was killed."""
     path = training_folder / "many.dcrun"
-    run_directory.create(path, program="train.py", shim=Path(__file__), options={})
+    run_directory.create(path, program="train.py", options={})
     (path / "host").mkdir()
     profile = Profile.load(training_folder / "train.dcprof")
     for number in range(81):

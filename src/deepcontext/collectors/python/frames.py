@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 _PACKAGE = str(Path(__file__).parents[2])  # as in co_filename: symbolic links not resolved
 # What children of a run import first, see `run_directory.py`.
-_CHILDREN_SHIM = ".dcrun/.launch/sitecustomize.py"
 
 
 class PythonFrames:
@@ -60,7 +59,6 @@ class PythonFrames:
         if not availability.available:
             raise EnvironmentProblem(availability.reason)
         _native.add_code_rule("prefix", _PACKAGE, "", "scope_plumbing", "")
-        _native.add_code_rule("suffix", _CHILDREN_SHIM, "", "hidden", "")
         _native.add_code_rule("suffix", "/contextlib.py", "", "scope_plumbing", "")
         _native.add_code_rule("prefix", "<frozen importlib", "", "hidden", "")
         _native.add_code_rule("exact", "<frozen runpy>", "", "hidden", "")

@@ -56,7 +56,6 @@ class Content:
     """What a run directory holds beside profiles; see `run_directory.create`."""
 
     program: str
-    shim: Path
     options: Mapping[str, Any]
 
 
@@ -131,9 +130,7 @@ def _new(run: Path, parent: Path, content: Content) -> Iterator[Path]:
     new = parent / f".{run.name}.{os.uname().nodename}-{os.getpid()}"
     try:
         try:
-            run_directory.create(
-                new, program=content.program, shim=content.shim, options=content.options
-            )
+            run_directory.create(new, program=content.program, options=content.options)
         except (UserError, EnvironmentProblem) as error:
             raise type(error)(str(error).replace(str(new), str(run))) from error
         yield new

@@ -3,7 +3,7 @@
     train.dcrun/                 private to the user
       job.json                   the program; distinguishes a run directory from other folders; names
                                  the program's own profile while that is beside the directory
-      .launch/                   on PYTHONPATH of the children: sitecustomize.py, options.json
+      .launch/                   on PYTHONPATH of the children: options.json
       HOST/PID-START.dcprof      HOST without characters that are special in a shell or a path
       HOST/started               a byte for each child that began to record, or would have; see `claim`
       job.dcprof                 all ranks together, if `deepcontext merge` wrote it
@@ -38,11 +38,10 @@ MERGED: Final = "job.dcprof"
 PRIVATE: Final = 0o700
 _JOB: Final = "job.json"
 _LAUNCH: Final = ".launch"
-_BYTECODE: Final = "__pycache__"
-_NO_BYTECODE: Final = """\
-This file is where Python would make a folder for bytecode. A child that wrote bytecode while the
-run directory is removed would make the whole folder again (importlib makes missing parents).
-"""
+# How the other folder ends that children have on PYTHONPATH: the one with their `sitecustomize.py`. It is
+# no part of the run directory: importlib makes missing folders for bytecode, so that a child that started
+# while the directory is removed would make the directory again.
+_SHIM_FOLDER: Final = "/deepcontext/profiler/recording/launch/children_path"
 _PROFILE: Final = "profile"  # in job.json
 _FORMAT: Final = "deepcontext run"
 _VERSION: Final = 1
@@ -57,15 +56,14 @@ def is_run(path: str | os.PathLike[str]) -> bool:
 
 
 def create(
-    path: Path, *, program: str, shim: Path, options: Mapping[str, Any], profile: Path | None = None
+    path: Path, *, program: str, options: Mapping[str, Any], profile: Path | None = None
 ) -> None:
     """Make a run directory, replacing an older one.
 
     Args:
         path: the folder, whose parent exists.
         program: the program, as the user typed it.
-        shim: the `sitecustomize.py` that children import first.
-        options: what the shim reads, in JSON types.
+        options: what the `sitecustomize.py` of children reads, in JSON types.
         profile: the program's own profile, if it is written elsewhere; see `adopt`.
 
     Raises:
@@ -79,8 +77,6 @@ def create(
         path.chmod(PRIVATE)
         launch = launch_folder(path)
         launch.mkdir(mode=PRIVATE)
-        (launch / shim.name).write_bytes(shim.read_bytes())
-        (launch / _BYTECODE).write_text(_NO_BYTECODE, encoding="utf-8")
         (launch / OPTIONS).write_text(json.dumps(options), encoding="utf-8")
         if options.get("children") == "all":
             (launch / _ALL).touch()  # children need not read the options to know
@@ -112,14 +108,18 @@ def explained(path: Path) -> Iterator[None]:
 
 
 def launch_folder(run: Path) -> Path:
-    """Return the folder that children have on PYTHONPATH."""
+    """Return the folder by which children find the run directory, an entry of their PYTHONPATH."""
     return run / _LAUNCH
 
 
 def without_launch_folders(python_path: str | None) -> str | None:
-    """Return a PYTHONPATH without the launch folders of run directories; None if nothing is left."""
+    """Return a PYTHONPATH without what leads children to run directories; None if nothing is left."""
     entries = (python_path or "").split(os.pathsep)
-    kept = [entry for entry in entries if Path(entry).name != _LAUNCH]
+    kept = [
+        entry
+        for entry in entries
+        if Path(entry).name != _LAUNCH and not entry.endswith(_SHIM_FOLDER)
+    ]
     return python_path if len(kept) == len(entries) else os.pathsep.join(kept) or None
 
 
@@ -284,7 +284,7 @@ def _clear(path: Path) -> None:
 def _remove_launch_folder(run: Path) -> None:
     launch = launch_folder(run)
     with contextlib.suppress(OSError):
-        for folder in (launch / _BYTECODE, launch):  # older versions let children write bytecode
+        for folder in (launch / "__pycache__", launch):  # the first was made by older versions
             for path in folder.glob("*"):
                 if not path.is_dir():
                     path.unlink()

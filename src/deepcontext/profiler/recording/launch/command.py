@@ -1,7 +1,7 @@
 """The command that runs a program exactly as plain `python` does, with the profiler inside.
 
 Does not run it. The program gets a fresh interpreter, so Python itself provides `__main__`,
-`sys.path`, signals, exit status and pickling. Only one folder on PYTHONPATH and one variable
+`sys.path`, signals, exit status and pickling. Only PYTHONPATH and one variable
 differ, and `path/sitecustomize.py` removes both.
 """
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from deepcontext.profiler.recording.launch.program import Program
 
 SHIM_FOLDER: Final = Path(__file__).resolve().parent / "path"
-CHILDREN_SHIM: Final = SHIM_FOLDER.with_name("children_path") / "sitecustomize.py"
+_CHILDREN_SHIM_FOLDER: Final = SHIM_FOLDER.with_name("children_path")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,6 @@ def create_run_directory(options: LaunchOptions) -> None:
     run_directory.create(
         Path(options.run),
         program=options.script,
-        shim=CHILDREN_SHIM,
         options=children_note(options),
         profile=Path(options.output) if options.output else None,
     )
@@ -112,7 +111,8 @@ def _children_path(environment: Mapping[str, str], options: LaunchOptions) -> st
     python_path = run_directory.without_launch_folders(environment.get("PYTHONPATH"))
     if not options.run:
         return python_path
-    return _before(run_directory.launch_folder(Path(options.run)), python_path)
+    run_path = _before(run_directory.launch_folder(Path(options.run)), python_path)
+    return _before(_CHILDREN_SHIM_FOLDER, run_path)
 
 
 def _before(folder: Path, python_path: str | None) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from deepcontext.profiler.format import host_folder
-from deepcontext.profiler.recording.launch.command import CHILDREN_SHIM, children_note
+from deepcontext.profiler.recording.launch.command import children_note
 from deepcontext.profiler.recording.rank import local_rank
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def join_run_directory(options: LaunchOptions, rank: Rank) -> Path:
         is_same_everywhere=identity.startswith((_SLURM, _PMIX)),
     )
     run = Path(options.job)
-    content = host_folder.Content(options.script, CHILDREN_SHIM, children_note(options))
+    content = host_folder.Content(options.script, children_note(options))
     return host_folder.join(run, writer, content)
 
 

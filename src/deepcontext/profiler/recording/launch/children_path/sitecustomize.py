@@ -1,9 +1,9 @@
 """In a child of a profiled program, start recording when the child imports a framework, or at once.
 
-A copy of this file is in the run directory's folder `.launch`, the first entry of
-the children's PYTHONPATH. A child that imports no framework pays only for this file and for one
-finder that finds nothing. At the end, imports the `sitecustomize` that Python would have found without
-this file, if any.
+The folder of this file is the first entry of the children's PYTHONPATH; the second is the folder
+`.launch` of the run directory, which may be gone. A child that imports no framework pays only for this
+file and for one finder that finds nothing. At the end, imports the `sitecustomize` that Python would
+have found without this file, if any.
 """
 
 # ruff: noqa: INP001  an entry of sys.path, not a package
@@ -67,11 +67,14 @@ def _begin(folder: str) -> None:
             os.write(2, text.encode(errors="backslashreplace"))
 
 
-_folder = __file__.rpartition("/")[0]
-sys.path[:] = [entry for entry in sys.path if entry != _folder]
-sys.path_importer_cache.pop(_folder, None)
+_own_folder = __file__.rpartition("/")[0]
+# `run_directory.launch_folder`
+_folder = next((entry for entry in sys.path if entry.endswith(".dcrun/.launch")), "")
+sys.path[:] = [entry for entry in sys.path if entry not in {_own_folder, _folder}]
+for _entry in (_own_folder, _folder):
+    sys.path_importer_cache.pop(_entry, None)
 # The program itself is recorded from its first line, by the launcher's sitecustomize.
-if "deepcontext.profiler.recording.session" not in sys.modules:
+if _folder and "deepcontext.profiler.recording.session" not in sys.modules:
     # `run_directory.py` writes this file for --children all. The resource tracker and the fork server
     # of `multiprocessing` do no work of their own.
     if os.access(f"{_folder}/all", os.F_OK) and not any(
