@@ -109,10 +109,12 @@ def change_text(base: int | None, value: int | None) -> str:
 
 
 def go_to(opened: Opened, name: str) -> None:
-    """Open rows by keyboard until one of a function is selected."""
+    """Open rows by keyboard, from the first on, until one of a function is selected."""
     opened.page.locator("[role=treegrid]").focus()
-    for _ in range(200):
-        row = opened.page.locator(".grid-row.chosen")
+    row = opened.page.locator(".grid-row.chosen")
+    while row.count() and row.get_attribute("aria-rowindex") != "1":
+        opened.page.keyboard.press("ArrowUp")
+    for _ in range(1000):
         if row.count() and name in row.inner_text():
             return
         closed = row.count() and row.get_attribute("aria-expanded") == "false"
