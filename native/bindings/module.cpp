@@ -18,6 +18,7 @@ NB_MODULE(_native, module) {
   deepcontext::bindNativeFrames(module);
   deepcontext::bindSampling(module);
   deepcontext::bindTorch(module);
+  deepcontext::bindCollectives(module);
   deepcontext::bindMemory(module);
   deepcontext::bindGpu(module);
   deepcontext::bindJax(module);

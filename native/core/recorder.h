@@ -233,6 +233,7 @@ public:
   uintptr_t stack_high = 0;
   std::string label;
   bool is_detached = false;
+  std::atomic<bool> calls_collectives{false};
   std::atomic<bool> is_of_one_thread{true}; // all data of this session is from the owner
   std::atomic<uint64_t> generation{0};
   bool isOnStack(const void *address) const {

@@ -1,9 +1,30 @@
 #include "sampling/sample_charges.h"
 
+#include <unistd.h>
+
 #include "core/metric_registry.h"
 #include "core/step_clock.h"
+#include "core/stretch.h"
 
 namespace deepcontext {
+
+namespace {
+
+Doing doingOf(SampleKind kind, bool is_waiting) {
+  switch (kind) {
+  case SampleKind::kInOperator:
+    return is_waiting ? Doing::kOperatorWaiting : Doing::kOperator;
+  case SampleKind::kRunning:
+    return Doing::kRunning;
+  case SampleKind::kReady:
+    return Doing::kReady;
+  case SampleKind::kWaiting:
+    return Stretch::instance().isInFlight() ? Doing::kCollective : Doing::kWaiting;
+  }
+  return Doing::kRunning;
+}
+
+} // namespace
 
 SampleCharges::SampleCharges() {
   MetricRegistry &metrics = MetricRegistry::instance();
@@ -17,6 +38,11 @@ SampleCharges::SampleCharges() {
 
 void SampleCharges::charge(SampledThread &thread, Node *place, SampleKind kind,
                            const ThreadClocks &now, bool is_about_gil) {
+  if (Stretch::instance().isOpen()) {
+    uint64_t before = thread.account.last().wall_ns;
+    addToStretch(thread, place, kind, now.wall_ns > before ? now.wall_ns - before : 0);
+  }
+  thread.seen_at = place;
   ChargedTime time = thread.account.charge(kind, now);
   if (kind != SampleKind::kInOperator) {
     thread.place = place;
@@ -45,6 +71,17 @@ void SampleCharges::settle(SampledThread &thread) {
     tree_.addTo(thread.is_identified ? thread.place : nodeOf(thread),
                 MetricRegistry::instance().id(event.metric), value);
   });
+}
+
+/// A rank is late because of the threads that call its collectives, or of the main thread, for
+/// which those of autograd wait.
+void SampleCharges::addToStretch(const SampledThread &thread, Node *place, SampleKind kind,
+                                 uint64_t elapsed_ns) {
+  bool is_caller =
+      thread.recorder && thread.recorder->calls_collectives.load(std::memory_order_relaxed);
+  if (is_caller || thread.number == getpid()) {
+    Stretch::instance().add(place, doingOf(kind, thread.is_waiting), elapsed_ns);
+  }
 }
 
 void SampleCharges::add(Node *place, ChargedTime time, SampleKind kind, bool is_about_gil) {

@@ -19,7 +19,8 @@ public:
     return tree_.thread(thread.recorder, thread.name, thread.serial);
   }
 
-  /// A sample found the thread at `place`. `is_about_gil`: it holds the GIL or waits for it.
+  /// A sample found the thread at `place`, which is an operator where the kind says so.
+  /// `is_about_gil`: it holds the GIL or waits for it.
   void charge(SampledThread &thread, Node *place, SampleKind kind, const ThreadClocks &now,
               bool is_about_gil);
   void chargeCounters(SampledThread &thread, Node *place, bool is_waiting);
@@ -29,6 +30,8 @@ public:
   void settle(SampledThread &thread);
 
 private:
+  static void addToStretch(const SampledThread &thread, Node *place, SampleKind kind,
+                           uint64_t elapsed_ns);
   void add(Node *place, ChargedTime time, SampleKind kind, bool is_about_gil);
 
   ContextTree tree_;

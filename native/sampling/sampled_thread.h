@@ -34,7 +34,8 @@ struct SampledThread {
   bool is_waiting = false; // as of seen_cpu_ns
   bool waits_for_gil = false;
   bool waits_in_operator = false;
-  Node *place = nullptr; // the last known
+  Node *place = nullptr;   // the last known
+  Node *seen_at = nullptr; // the same, or the operator inside of which the thread was found
   ThreadAccount account;
   PerfCounters counters;
   bool is_counted = false; // its counters are open

@@ -172,9 +172,9 @@ void ThreadVisits::take(const Senses &senses, SampledThread &thread) {
   SamplerCounts::bump(parts_.counts.running);
   ThreadClocks now{slot.wall_ns, toNs(context.operator_ticks), slot.cpu_ns};
   if (context.is_in_operator) {
-    charges_.charge(thread, thread.place, SampleKind::kInOperator, now, false);
-    charges_.chargeCounters(thread, charges_.tree().innermost(context, charges_.nodeOf(thread)),
-                            false);
+    Node *innermost = charges_.tree().innermost(context, charges_.nodeOf(thread));
+    charges_.charge(thread, innermost, SampleKind::kInOperator, now, false);
+    charges_.chargeCounters(thread, innermost, false);
     return;
   }
   bool is_whole = true;
@@ -205,8 +205,10 @@ bool ThreadVisits::readStill(const Senses &senses, SampledThread &thread, uint64
   thread.waits_for_gil = waits_for_gil;
   thread.waits_in_operator = scratch_->is_in_operator;
   ThreadClocks now{now_ns, toNs(scratch_->operator_ticks), cpu_ns};
-  Node *place = thread.place;
-  if (!scratch_->is_in_operator) {
+  Node *place = nullptr;
+  if (scratch_->is_in_operator) {
+    place = charges_.tree().innermost(*scratch_, charges_.nodeOf(thread));
+  } else {
     bool is_whole = true;
     place = charges_.tree().place(*scratch_, charges_.nodeOf(thread), senses.memory, &is_whole);
     if (!place || scratch_->is_garbled) {
@@ -219,11 +221,7 @@ bool ThreadVisits::readStill(const Senses &senses, SampledThread &thread, uint64
   charges_.charge(thread, place, scratch_->is_in_operator ? SampleKind::kInOperator : kind, now,
                   waits_for_gil);
   parts_.counted.read(thread);
-  charges_.chargeCounters(thread,
-                          scratch_->is_in_operator
-                              ? charges_.tree().innermost(*scratch_, charges_.nodeOf(thread))
-                              : place,
-                          kind == SampleKind::kWaiting);
+  charges_.chargeCounters(thread, place, kind == SampleKind::kWaiting);
   return true;
 }
 
@@ -235,7 +233,7 @@ void ThreadVisits::stayWaiting(SampledThread &thread, uint64_t cpu_ns) {
   if (thread.recorder) {
     now.operator_ns = toNs(levelsOf(thread).operator_ticks);
   }
-  charges_.charge(thread, thread.place,
+  charges_.charge(thread, thread.seen_at,
                   thread.waits_in_operator ? SampleKind::kInOperator : SampleKind::kWaiting, now,
                   thread.waits_for_gil);
 }

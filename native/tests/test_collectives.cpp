@@ -5,14 +5,18 @@
 #include "tests/check.h"
 #include "torch/collectives.h"
 
+using namespace deepcontext;
 using namespace deepcontext::torch;
 
 namespace {
 
+constexpr int kThread = 7; // of the first group
+constexpr int kOther = 8;  // of another
+
 void run(Collectives &table, uint64_t count, uint64_t ticks) {
   for (uint64_t i = 0; i < count; ++i) {
-    table.call(1000 * i);
-    table.end(table.begin(), 1000 * i + ticks);
+    table.call(0, 1000 * i);
+    table.end(table.begin(kThread), 1000 * i + ticks);
   }
 }
 
@@ -26,36 +30,83 @@ std::set<uint32_t> numbers(Collectives &table) {
 
 } // namespace
 
-TEST(works_belong_to_the_oldest_call_and_know_of_overlap) {
+TEST(works_belong_to_the_oldest_call_of_their_group) {
   auto &table = Collectives::instance();
   table.clear();
-  table.call(10);
-  table.call(20);
-  Collective first = table.begin();
-  Collective second = table.begin();
+  table.call(0, 10);
+  table.end(table.begin(kThread), 15); // the thread is known from here on
+  table.call(1, 20);
+  table.call(0, 30);
+  table.call(0, 40);
+  Collective first = table.begin(kThread);
+  Collective second = table.begin(kThread);
+  Collective other = table.begin(kOther); // the only one left
+  CHECK(first.start_ticks == 30 && second.start_ticks == 40 && other.start_ticks == 20);
+  CHECK(other.group == 1 && other.number == 0);
+  CHECK(first.group == 0 && first.number == 1 && second.number == 2);
   table.end(second, 50);
   table.end(first, 60);
-  table.call(70);
-  table.end(table.begin(), 75);
+  table.end(other, 61);
   auto reading = table.read();
-  CHECK(reading.called == 3 && reading.ended == 3 && reading.unmatched == 0);
-  CHECK(reading.rows.size() == 3);
-  CHECK(reading.rows[0].number == 1 && reading.rows[0].duration_ticks == 30);
-  CHECK(reading.rows[0].overlaps);
-  CHECK(reading.rows[1].number == 0 && reading.rows[1].duration_ticks == 50);
-  CHECK(!reading.rows[1].overlaps);
-  CHECK(!reading.rows[2].overlaps && reading.rows[2].duration_ticks == 5);
+  CHECK(reading.called[0] == 3 && reading.called[1] == 1);
+  CHECK(reading.ended == 4 && reading.unmatched == 0);
+  CHECK(reading.rows.size() == 4);
+  CHECK(reading.rows[1].number == 2 && reading.rows[1].duration_ticks == 10);
+  CHECK(reading.rows[3].group == 1 && reading.rows[3].duration_ticks == 41);
+}
+
+TEST(own_time_is_what_lies_between_collectives_since_the_groups_last) {
+  auto &table = Collectives::instance();
+  table.clear();
+  table.call(0, 100);
+  table.end(table.begin(kThread), 130);
+  table.call(0, 170); // 40 after an end
+  table.call(1, 190); // 20 after a call
+  table.end(table.begin(kThread), 200);
+  table.end(table.begin(kOther), 210);
+  table.call(0, 215); // 5 after an end
+  table.end(table.begin(kThread), 216);
+  auto rows = table.read().rows;
+  CHECK(rows.size() == 4);
+  CHECK(rows[0].own_ticks == 0 && rows[1].own_ticks == 40);
+  CHECK(rows[2].own_ticks == 40 + 20 && rows[2].group == 1); // the group's first
+  CHECK(rows[3].own_ticks == 20 + 5 && rows[3].order == 3 && rows[3].number == 2);
+}
+
+TEST(samples_of_a_stretch_belong_to_the_collective_that_ends_it) {
+  auto &table = Collectives::instance();
+  Stretch &stretch = Stretch::instance();
+  table.clear();
+  CHECK(!stretch.isOpen());
+  Node places[6] = {};
+  table.call(0, 1);
+  CHECK(stretch.isOpen() && stretch.isInFlight());
+  stretch.add(&places[0], Doing::kRunning, 5);
+  stretch.add(&places[1], Doing::kWaiting, 7);
+  stretch.add(&places[0], Doing::kRunning, 6);
+  table.call(1, 2);
+  for (uint64_t i = 0; i < 6; ++i) {
+    stretch.add(&places[i], Doing::kOperator, 10 + i); // more places than are kept
+  }
+  table.call(0, 3);
+  auto samples = table.read().samples;
+  CHECK(samples.size() == 2 + Stretch::kMostParts);
+  CHECK(samples[0].node == &places[0] && samples[0].ns == 11 && samples[0].order == 1);
+  CHECK(samples[1].doing == static_cast<uint8_t>(Doing::kWaiting) && samples[1].number == 0);
+  CHECK(std::none_of(samples.begin() + 2, samples.end(),
+                     [](const StretchSample &each) { return each.ns < 12; }));
+  CHECK(samples[2].order == 2 && samples[2].number == 1);
 }
 
 TEST(calls_without_work_and_work_without_a_call_are_counted) {
   auto &table = Collectives::instance();
   table.clear();
-  table.end(table.begin(), 5);
+  table.end(table.begin(kThread), 5);
   CHECK(table.read().unmatched == 1 && table.read().ended == 0);
   for (uint64_t i = 0; i < 300; ++i) {
-    table.call(i);
+    table.call(0, i);
   }
-  CHECK(table.read().unmatched == 1 + 300 - 256);
+  CHECK(table.read().unmatched == 1 + 300 - 64);
 }
 
 TEST(what_is_kept_is_bounded_and_depends_on_the_numbers_only) {
@@ -72,7 +123,25 @@ TEST(what_is_kept_is_bounded_and_depends_on_the_numbers_only) {
   size_t common = std::count_if(again.begin(), again.end(),
                                 [&](uint32_t number) { return once.count(number) == 1; });
   CHECK(common >= 192);
-  static_assert(sizeof(Collectives) < 64 * 1024);
+  static_assert(sizeof(Collectives) + sizeof(Stretch) < 64 * 1024);
+}
+
+TEST(samples_are_bounded_and_kept_as_the_rows_are) {
+  auto &table = Collectives::instance();
+  table.clear();
+  Node place;
+  for (uint64_t i = 0; i < 20'000; ++i) {
+    Stretch::instance().add(&place, Doing::kRunning, 1 + i);
+    table.call(0, 1000 * i);
+    table.end(table.begin(kThread), 1000 * i + 3);
+  }
+  std::set<uint32_t> kept = numbers(table);
+  auto samples = table.read().samples;
+  CHECK(samples.size() > 200 && samples.size() <= Collectives::kMostSamples);
+  for (const StretchSample &each : samples) {
+    CHECK(kept.count(each.number) == 1);
+    CHECK(each.ns == 1 + each.number);
+  }
 }
 
 TEST(calls_and_works_are_known_by_their_names) {

@@ -53,33 +53,51 @@ void Collectives::clear() {
     process_ = getpid();
     lock_.unlock();
   }
+  Stretch::instance().clear();
   std::lock_guard<SpinLock> guard(lock_);
-  called_ = begun_ = ended_ = unmatched_ = 0;
-  row_count_ = level_ = 0;
+  calls_ = first_pending_ = ended_ = unmatched_ = last_ticks_ = own_ticks_ = 0;
+  called_ = {};
+  own_before_ = {};
+  row_count_ = sample_count_ = thread_count_ = level_ = 0;
 }
 
-void Collectives::call(uint64_t now) {
+void Collectives::call(GroupIndex group, uint64_t now) {
+  Stretch::Parts parts = Stretch::instance().take();
+  Stretch::instance().setInFlight(true);
   std::lock_guard<SpinLock> guard(lock_);
-  if (called_ - begun_ >= kMostPending) { // the oldest is taken for one without work
-    ++begun_;
-    ++unmatched_;
+  if (calls_ - first_pending_ >= kMostPending) { // the oldest is taken for one without work
+    unmatched_ += pending_[first_pending_++ % kMostPending].is_numbered;
   }
-  Collective &place = pending_[called_ % kMostPending];
+  own_ticks_ += last_ticks_ > 0 && now > last_ticks_ ? now - last_ticks_ : 0;
+  Collective &place = pending_[calls_ % kMostPending];
   place = Collective();
   place.start_ticks = now;
-  place.number = static_cast<uint32_t>(called_);
+  place.own_ticks = own_ticks_ - own_before_[group];
+  place.order = static_cast<uint32_t>(calls_++);
+  place.number = called_[group]++;
+  place.group = group;
   place.is_numbered = true;
-  place.overlaps = ended_ < called_;
-  ++called_;
+  last_ticks_ = now;
+  own_before_[group] = own_ticks_;
+  if (isKept(place.number)) {
+    keep(place, parts);
+  }
 }
 
-Collective Collectives::begin() {
+Collective Collectives::begin(int thread) {
   std::lock_guard<SpinLock> guard(lock_);
-  if (begun_ == called_) {
+  learn(thread);
+  Collective *place = oldestPending(thread);
+  if (!place) {
     ++unmatched_;
     return {};
   }
-  return pending_[begun_++ % kMostPending];
+  Collective found = *place;
+  place->is_numbered = false;
+  while (first_pending_ < calls_ && !pending_[first_pending_ % kMostPending].is_numbered) {
+    ++first_pending_;
+  }
+  return found;
 }
 
 void Collectives::end(Collective collective, uint64_t now) {
@@ -90,6 +108,10 @@ void Collectives::end(Collective collective, uint64_t now) {
   collective.duration_ticks = now > collective.start_ticks ? now - collective.start_ticks : 0;
   std::lock_guard<SpinLock> guard(lock_);
   ++ended_;
+  last_ticks_ = std::max(last_ticks_, now);
+  if (ended_ + unmatched_ >= calls_) {
+    Stretch::instance().setInFlight(false);
+  }
   if (isKept(collective.number)) {
     keep(collective);
   }
@@ -98,24 +120,84 @@ void Collectives::end(Collective collective, uint64_t now) {
 Collectives::Reading Collectives::read() {
   Reading reading;
   reading.rows.reserve(kMostRows); // memory is not asked for under the lock
+  reading.samples.reserve(kMostSamples);
+  reading.called.reserve(kMostGroups);
   std::lock_guard<SpinLock> guard(lock_);
-  reading.called = called_;
   reading.ended = ended_;
   reading.unmatched = unmatched_;
+  reading.called.assign(called_.begin(), called_.end());
   reading.rows.assign(rows_.begin(), rows_.begin() + row_count_);
+  reading.samples.assign(samples_.begin(), samples_.begin() + sample_count_);
   return reading;
 }
 
+// -- calls and works
+
+Collective *Collectives::oldestPending(int thread) {
+  const WorkThread *known = find(thread);
+  for (uint64_t call = first_pending_; call < calls_; ++call) {
+    Collective &place = pending_[call % kMostPending];
+    if (place.is_numbered && (!known || place.group == known->group)) {
+      return &place;
+    }
+  }
+  return nullptr;
+}
+
+const Collectives::WorkThread *Collectives::find(int thread) const {
+  const auto *end = threads_.begin() + thread_count_;
+  const auto *found = std::find_if(
+      threads_.begin(), end, [thread](const WorkThread &each) { return each.number == thread; });
+  return found == end ? nullptr : found;
+}
+
+void Collectives::learn(int thread) {
+  const Collective *first = nullptr;
+  for (uint64_t call = first_pending_; call < calls_; ++call) {
+    const Collective &place = pending_[call % kMostPending];
+    if (place.is_numbered && first && place.group != first->group) {
+      return;
+    }
+    first = place.is_numbered && !first ? &place : first;
+  }
+  if (first && thread_count_ < kMostThreads && !find(thread)) {
+    threads_[thread_count_++] = {thread, first->group};
+  }
+}
+
+// -- what is kept
+
 void Collectives::keep(const Collective &collective) {
   while (row_count_ == kMostRows && level_ < kMostLevels) {
-    ++level_;
-    auto *end = std::remove_if(rows_.begin(), rows_.begin() + row_count_,
-                               [this](const Collective &row) { return !isKept(row.number); });
-    row_count_ = static_cast<uint32_t>(end - rows_.begin());
+    keepFewer();
   }
   if (row_count_ < kMostRows && isKept(collective.number)) {
     rows_[row_count_++] = collective;
   }
+}
+
+void Collectives::keep(const Collective &collective, const Stretch::Parts &parts) {
+  while (sample_count_ + parts.size() > kMostSamples && level_ < kMostLevels) {
+    keepFewer();
+  }
+  if (sample_count_ + parts.size() > kMostSamples || !isKept(collective.number)) {
+    return;
+  }
+  for (const StretchPart &part : parts) {
+    if (part.ns > 0) {
+      samples_[sample_count_++] = {part.node, part.ns, static_cast<uint8_t>(part.doing),
+                                   collective.order, collective.number};
+    }
+  }
+}
+
+void Collectives::keepFewer() {
+  ++level_;
+  auto is_left_out = [this](const auto &row) { return !isKept(row.number); };
+  auto *rows = std::remove_if(rows_.begin(), rows_.begin() + row_count_, is_left_out);
+  row_count_ = static_cast<uint32_t>(rows - rows_.begin());
+  auto *samples = std::remove_if(samples_.begin(), samples_.begin() + sample_count_, is_left_out);
+  sample_count_ = static_cast<uint32_t>(samples - samples_.begin());
 }
 
 bool Collectives::isKept(uint32_t number) const {

@@ -5,35 +5,59 @@
 #include <vector>
 
 #include "core/spin_lock.h"
+#include "core/stretch.h"
 
 namespace deepcontext::torch {
+
+/// Index of a process group, see `CollectiveGroups`.
+using GroupIndex = uint16_t;
 
 /// A collective from its call to its end.
 struct Collective {
   uint64_t start_ticks = 0;
   uint64_t duration_ticks = 0;
-  uint32_t number = 0; // 0, 1, 2 ... in the order of the calls
+  uint64_t own_ticks = 0; // from the group's collective before to the call: see `Collectives`
+  uint32_t order = 0;     // among all calls of the process: 0, 1, 2 ...
+  uint32_t number = 0;    // the same among those of its group
+  GroupIndex group = 0;
   bool is_numbered = false;
-  bool overlaps = false; // when it was called, another collective had not ended
 };
 
-/// The collectives of a session, in bounded memory (32 kB). Any thread.
+/// A place where the process was in the stretch before a collective.
+struct StretchSample {
+  Node *node;
+  uint64_t ns : 56;
+  uint64_t doing : 8; // a Doing
+  uint32_t order;     // of the collective
+  uint32_t number;
+};
+
+/// The collectives of a session, in bounded memory (below 64 kB). Any thread.
 ///
 /// Only operations that no rank leaves before the last rank has come are numbered; not, for
-/// example, a broadcast. Gloo opens its scope on a thread of its own, where the work begins. Works
-/// begin in the order of the calls, so a scope belongs to the oldest call that has no scope yet.
+/// example, a broadcast. Gloo opens its scope on a thread of its own, where the work begins. A
+/// group begins its works in the order of the calls, on threads of its own; so a scope belongs to
+/// the oldest call of its thread's group that has no scope yet. A thread's group is known from a
+/// scope that began while the only calls without a scope were one group's.
+///
+/// A stretch is what the process did by itself before a collective: it begins with the last call of
+/// a collective, or with the last end of one, whichever was later. A collective's own time is that
+/// of all stretches since the last collective of its group.
 ///
 /// Runs of 64 numbers are kept or left out as a whole, by a hash of the run, with which every rank
 /// chooses the same runs. A full table halves what is kept.
 class Collectives {
 public:
   static constexpr uint32_t kMostRows = 1024;
+  static constexpr uint32_t kMostSamples = 768;
+  static constexpr GroupIndex kMostGroups = 64;
 
   struct Reading {
-    uint64_t called = 0;
     uint64_t ended = 0;
-    uint64_t unmatched = 0; // calls and scopes that have no counterpart for certain
+    uint64_t unmatched = 0;       // calls and scopes that have no counterpart for certain
+    std::vector<uint32_t> called; // by group
     std::vector<Collective> rows;
+    std::vector<StretchSample> samples;
   };
 
   static Collectives &instance() {
@@ -47,27 +71,47 @@ public:
 
   /// Forget everything. One thread.
   void clear();
-  void call(uint64_t now);
-  /// The call whose work begins.
-  Collective begin();
+  /// A call in a group below `kMostGroups`.
+  void call(GroupIndex group, uint64_t now);
+  /// The call whose work begins on the thread with this number.
+  Collective begin(int thread);
   void end(Collective collective, uint64_t now);
   Reading read();
 
 private:
-  static constexpr uint32_t kMostPending = 256;
+  static constexpr uint32_t kMostPending = 64;
+  static constexpr uint32_t kMostThreads = 128;
 
+  struct WorkThread {
+    int number = 0;
+    GroupIndex group = 0;
+  };
+
+  Collective *oldestPending(int thread);
+  const WorkThread *find(int thread) const;
+  void learn(int thread);
   void keep(const Collective &collective);
+  void keep(const Collective &collective, const Stretch::Parts &parts);
+  void keepFewer();
   bool isKept(uint32_t number) const;
 
   SpinLock lock_;
   int process_ = 0; // that cleared the table last
-  uint64_t called_ = 0;
-  uint64_t begun_ = 0;
+  uint64_t calls_ = 0;
+  uint64_t first_pending_ = 0; // all calls before have a work, or none
   uint64_t ended_ = 0;
   uint64_t unmatched_ = 0;
+  uint64_t last_ticks_ = 0;                        // of a call or an end
+  uint64_t own_ticks_ = 0;                         // of all stretches
+  std::array<uint64_t, kMostGroups> own_before_{}; // the same at the group's last call
+  std::array<uint32_t, kMostGroups> called_{};
   std::array<Collective, kMostPending> pending_;
+  std::array<WorkThread, kMostThreads> threads_;
+  uint32_t thread_count_ = 0;
   std::array<Collective, kMostRows> rows_;
   uint32_t row_count_ = 0;
+  std::array<StretchSample, kMostSamples> samples_;
+  uint32_t sample_count_ = 0;
   uint32_t level_ = 0; // a run of numbers is kept with probability 1 / 2^level
 };
 

@@ -7,7 +7,9 @@
 #include "core/recorder.h"
 #include "core/step_clock.h"
 #include "core/text.h"
+#include "core/thread.h"
 #include "python/frame_walk.h"
+#include "torch/collective_groups.h"
 #include "torch/collectives.h"
 #include "torch/library.h"
 #include "torch/shapes.h"
@@ -92,7 +94,7 @@ abi::ObserverContextPtr startAsync(Recorder &recorder, const void *record_functi
   Node *node = recorder.tree.child(parent, FrameKind::kScope, recorder.names.lookup(name), 0);
   auto context = std::make_unique<AsyncContext>(recorder.index(), node->id, ticks());
   if (Collectives::isWork(name)) {
-    context->collective = Collectives::instance().begin();
+    context->collective = Collectives::instance().begin(kernelThread());
   }
   return context;
 }
@@ -185,6 +187,14 @@ void openOperator(Recorder &recorder, const void *record_function, const Interpr
   openLevel(recorder, LevelKind::kOperator, node, record_function, top);
 }
 
+__attribute__((noinline)) void noteCollective(Recorder &recorder, const void *record_function) {
+  GroupIndex group = CollectiveGroups::instance().of(record_function, g_options.layout.inputs);
+  if (group != CollectiveGroups::kUnknown) {
+    recorder.calls_collectives.store(true, std::memory_order_relaxed);
+    Collectives::instance().call(group, ticks());
+  }
+}
+
 void open(Recorder &recorder, const void *record_function, uint8_t scope) {
   if (recorder.levelCount() > 0 && recorder.isOnStack(record_function)) {
     recorder.dropDeadLevels(record_function);
@@ -197,7 +207,7 @@ void open(Recorder &recorder, const void *record_function, uint8_t scope) {
     openWrapper(recorder, record_function, top);
   } else {
     if (__builtin_expect(name[0] == 'c' && Collectives::isCall(name), 0)) {
-      Collectives::instance().call(ticks());
+      noteCollective(recorder, record_function);
     }
     openOperator(recorder, record_function, top, name, scope);
   }
@@ -255,19 +265,38 @@ void onEnd(const void *record_function, abi::ObserverContext *context) {
   }
 }
 
-} // namespace
-
-void startObserver(const ObserverOptions &options) {
-  g_options = options;
-  Collectives::instance().clear();
+void add(bool needs_inputs) {
   abi::RecordFunctionCallback callback;
   callback.start = Guarded<onStart>::call;
   callback.end = Guarded<onEnd>::call;
   callback.scopes[abi::kScopeFunction] = true;
   callback.scopes[abi::kScopeBackward] = true;
   callback.scopes[abi::kScopeUser] = true;
-  callback.needs_inputs = options.with_shapes;
+  callback.needs_inputs = needs_inputs;
   g_handle = Library::instance().add_global_callback(callback);
+}
+
+} // namespace
+
+void startObserver(const ObserverOptions &options) {
+  g_options = options;
+  Collectives::instance().clear();
+  CollectiveGroups::instance().clear();
+  add(options.with_shapes);
+}
+
+bool tellGroupsApart(const void *default_group) {
+  if (g_handle == 0 || CollectiveGroups::instance().isWatched()) {
+    return g_handle != 0;
+  }
+  if (!CollectiveGroups::instance().watch(default_group)) {
+    return false;
+  }
+  if (!g_options.with_shapes) { // an observer cannot ask for inputs later
+    stopObserver();
+    add(true);
+  }
+  return true;
 }
 
 void stopObserver() {

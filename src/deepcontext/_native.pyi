@@ -199,14 +199,28 @@ def sampler_knows_gil() -> bool: ...
 
 # -- PyTorch
 class CollectiveRows(TypedDict):
-    """Collectives of the session: how many, and the number, duration in ns and overlap of some."""
+    """Collectives of the session, see `format/rank_collectives.py`.
 
-    called: int
+    groups: address of the process group, or 0, and its collectives, by index; unknown: collectives
+    whose group could not be read; rows: group, number, order, duration and own time in ns;
+    places: frames (kind, name, file, line), outermost first; samples: order, place, doing, ns.
+    """
+
+    groups: list[tuple[int, int]]
     ended: int
     unmatched: int
-    rows: list[tuple[int, int, int]]
+    unknown: int
+    rows: list[tuple[int, int, int, int, int]]
+    places: list[list[tuple[int, str, str, int]]]
+    samples: list[tuple[int, int, int, int]]
 
 def torch_collectives() -> CollectiveRows: ...
+def torch_group_address(group: object) -> int:
+    """Return the address of the C++ object of a process group; 0 if it has none."""
+
+def torch_tell_groups_apart(default_group: int) -> bool:
+    """Number the collectives of each group by itself from now on; False if that cannot be."""
+
 def torch_load() -> str:
     """Return "" or the reason why this process's libtorch cannot be observed."""
 

@@ -50,7 +50,8 @@ CASES = [
     ("workers", "data_loading", "no more workers than cores"),
     ("memory", "memory", "a list of tensors"),
     ("serving", "memory", "smaller scope"),
-    ("ranks", "rank_imbalance", "shards of equal size"),
+    ("ranks", "straggler", "unequal batches or shards"),
+    ("ranks_rooted", "rank_imbalance", "shards of equal size"),
     # The published case studies.
     ("recommendation", "forward_backward", "index_select"),
     ("graph", "forward_backward", "index_select"),
@@ -83,8 +84,6 @@ HEALTHY = [
     ("policy", "kernel_fusion"),
     ("ranks_roles", "rank_imbalance"),
 ]
-# Their cases are jobs of real ranks: tests/integration/torch/test_late_ranks.py.
-OF_JOBS = {"straggler"}
 # Share by which the gain of a fix may differ between two short runs.
 _NOISE = 0.1
 IDS = [f"{name}-{analyzer}" for name, analyzer, _ in CASES]
@@ -111,7 +110,7 @@ def test_silent_on_the_healthy_program(judge: Judge, name: str, analyzer: str) -
 
 
 def test_every_analyzer_and_every_program_has_a_case() -> None:
-    assert {analyzer for _, analyzer, _ in CASES} | OF_JOBS == {analyzer.id for analyzer in ALL}
+    assert {analyzer for _, analyzer, _ in CASES} == {analyzer.id for analyzer in ALL}
     programs = {path.stem for path in (Path(__file__).parent / "cases").glob("*.py")}
     kinds = ("problem", "healthy")
     pairs = {f"{name}_{kind}" for name, _, _ in CASES for kind in kinds}
@@ -220,7 +219,17 @@ def test_the_slow_rank_is_named_and_not_those_that_wait(judge: Judge) -> None:
         assert "(load)" in finding.title
         assert int(finding.evidence["most_ns"]) >= 40 * 90_000_000
 
-    judge("ranks_problem", is_named)
+    judge("ranks_rooted_problem", is_named)
+
+
+def test_the_late_rank_and_its_line_are_told_once(judge: Judge) -> None:
+    def is_told(profile: Profile) -> None:
+        (finding,) = run_analyzers(profile, only=["rank_imbalance", "straggler"])
+        assert (finding.id, finding.evidence["rank"]) == ("straggler", 1)
+        assert ", waiting at " in finding.title
+        assert "(load)" in finding.title
+
+    judge("ranks_problem", is_told)
 
 
 def test_more_workers_than_cores_are_named(judge: Judge) -> None:

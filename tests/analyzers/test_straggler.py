@@ -3,40 +3,77 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
+import io
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from rich.console import Console
 
 from deepcontext.analyzers import run_analyzers
 from deepcontext.profiler.format import rank_collectives
 from deepcontext.profiler.format.frame import Frame, FrameKind
 from deepcontext.profiler.model.merging import merge
+from deepcontext.profiler.summaries.late_places import late_places
+from deepcontext.ui.report.machine import report_to_dict
+from deepcontext.ui.report.text import render_report
 
 if TYPE_CHECKING:
     from deepcontext.analyzers import Finding
     from deepcontext.profiler.model.profile import Profile
     from tests.conftest import MakeProfile
 
+ROOT = Path(__file__).resolve().parents[2]
 MS = 1_000_000
 STEPS = 100
 RANKS = 4
+STEP = (FrameKind.PYTHON, "step", "/home/me/train.py", 20)
+LATE = (FrameKind.PYTHON, "read_shard", "/home/me/data.py", 7)
 
 
-def job(make_profile: MakeProfile, delays_ms: list[dict[int, int]], *, groups: int = 1) -> Profile:
+def job(
+    make_profile: MakeProfile, delays_ms: list[dict[int, int]], *, are_apart: bool = True
+) -> Profile:
     """Return a job of 10 s; each step has delays by rank, and the others wait in a collective of 1 ms."""
     parts = {}
     for rank in range(RANKS):
         profile = make_profile(
-            [0, 0],
-            [Frame(FrameKind.ROOT, ""), Frame(FrameKind.THREAD, "MainThread")],
+            [0, 0, 1, 2],
+            [
+                Frame(FrameKind.ROOT, ""),
+                Frame(FrameKind.THREAD, "MainThread"),
+                Frame(*STEP),
+                Frame(*LATE),
+            ],
         )
         run = dataclasses.replace(profile.run, rank=rank, ranks=RANKS, wall_ns=10_000 * MS)
         rows = [
-            (step, MS * (1 + max(late.values(), default=0) - late.get(rank, 0)), 0)
+            (
+                0,
+                step,
+                step,
+                MS * (1 + max(late.values(), default=0) - late.get(rank, 0)),
+                MS * (5 + late.get(rank, 0)),
+            )
             for step, late in enumerate(delays_ms)
         ]
-        content = {"groups": groups, "called": len(rows), "ended": len(rows), "unmatched": 0}
-        payload = rank_collectives.encode({**content, "rows": rows})
+        samples = [
+            (step, place, 4, MS * time)
+            for step, late in enumerate(delays_ms)
+            for place, time in enumerate((late.get(rank, 0), 5))
+            if time
+        ]
+        payload = rank_collectives.encode({
+            "groups": [["0", list(range(RANKS)), len(rows)]],
+            "are_apart": are_apart,
+            "ended": len(rows),
+            "unmatched": 0,
+            "unknown": 0,
+            "rows": rows,
+            "places": [[list(STEP), list(LATE)], [list(STEP)]],
+            "samples": samples,
+        })
         parts[str(rank)] = dataclasses.replace(profile, run=run).with_section(
             rank_collectives.SECTION, payload
         )
@@ -50,10 +87,12 @@ def findings(profile: Profile) -> tuple[Finding, ...]:
 def test_a_rank_that_is_always_late_is_named(make_profile: MakeProfile) -> None:
     profile = job(make_profile, [{2: 40}] * STEPS)
     (found,) = findings(profile)
-    assert found.title.startswith("rank 2 comes last to collectives again and again, and costs")
+    assert found.title.startswith(
+        "rank 2 comes last to collectives again and again, waiting at /home/me/data.py:7 (read_shard),"
+    )
     assert "40%" in found.title
     assert (found.evidence["rank"], found.evidence["caused_ns"]) == (2, 4_000 * MS)
-    assert profile.frame(found.nodes[0]).line == 2
+    assert [profile.frame(node).line for node in found.nodes] == [7, 2]
     assert found.gain is not None
     assert found.gain.upper_bound == RANKS * 4_000 * MS
     assert found.gain.run_share == pytest.approx(0.4)
@@ -68,10 +107,10 @@ def test_a_rank_that_is_rarely_late_is_named(make_profile: MakeProfile) -> None:
 
 def test_ranks_that_are_late_in_turn_are_told_as_one(make_profile: MakeProfile) -> None:
     (found,) = findings(job(make_profile, [{step % RANKS: 40} for step in range(STEPS)]))
-    assert "in turn" in found.title
+    assert "in turn, waiting at /home/me/data.py:7" in found.title
     assert "rank" not in found.evidence
     assert found.evidence["caused_ns"] == 4_000 * MS
-    assert len(found.nodes) == RANKS
+    assert len(found.nodes) == 1 + RANKS
 
 
 def test_two_late_ranks_are_both_named(make_profile: MakeProfile) -> None:
@@ -88,5 +127,29 @@ def test_even_ranks_and_small_delays_give_no_finding(
     assert findings(job(make_profile, delays)) == ()
 
 
+def test_the_line_is_the_one_that_takes_the_late_rank_longer(make_profile: MakeProfile) -> None:
+    """Both lines have samples before every collective; only one has more of them on the late rank."""
+    profile = job(make_profile, [{2: 40}] * STEPS)
+    (place,) = late_places(profile, 2)
+    assert place.frame == Frame(*LATE)
+    assert (place.doing, place.excess_ns, place.share) == ("waiting", 4_000 * MS, 1.0)
+    assert late_places(profile, 0) == ()
+
+
+def test_the_report_and_its_json_have_the_line(make_profile: MakeProfile) -> None:
+    profile = job(make_profile, [{2: 40}] * STEPS)
+    ranks: Any = report_to_dict(profile, limit=5)["ranks"]
+    (place,) = ranks["late"]["rows"][2]["places"]
+    assert ranks["late"]["rows"][0]["places"] == []
+    assert (place["line"], place["function"], place["excess_ns"]) == (7, "read_shard", 4_000 * MS)
+    text = (ROOT / "docs" / "reference" / "report-json.md").read_text("utf-8")
+    documented = re.findall(r"^\| `ranks\.late\.rows\.places\.(\w+)` \|", text, re.MULTILINE)
+    assert list(place) == documented
+    stream = io.StringIO()
+    render_report(profile, console=Console(file=stream, width=160), full=True)
+    row = r"^ +2 +4\.00 s .* waiting +100% +.*data\.py:7"
+    assert re.search(row, stream.getvalue(), re.MULTILINE)
+
+
 def test_what_cannot_be_compared_gives_no_finding(make_profile: MakeProfile) -> None:
-    assert findings(job(make_profile, [{2: 40}] * STEPS, groups=2)) == ()
+    assert findings(job(make_profile, [{2: 40}] * STEPS, are_apart=False)) == ()

@@ -198,6 +198,8 @@ def test_the_report_of_a_job(files: list[str], capsys: pytest.CaptureFixture[str
     assert report["ranks"]["late"] is None
     found |= {"late", *(f"late.{each.name}" for each in dataclasses.fields(LateRanks))}
     found |= {f"late.rows.{each.name}" for each in dataclasses.fields(RankDelays)}
+    # tests/analyzers/test_straggler.py has a late rank with places.
+    documented = {name for name in documented if not name.startswith("late.rows.places")}
     assert found == documented
 
 

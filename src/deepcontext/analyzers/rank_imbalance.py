@@ -1,8 +1,8 @@
 """Rank imbalance: lines that take longer on one rank of a job, while the other ranks wait.
 
-Needs a merged profile (`deepcontext merge`). Compares only processes that run the same program and meet
-in collectives, because the frontend, the engine and the workers of a server do different work in
-different lines.
+Needs a merged profile (`deepcontext merge`). Leaves a rank to `straggler` where that knows its line. Compares
+only processes that run the same program and meet in collectives, because the frontend, the engine and the
+workers of a server do different work in different lines.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Gain, Severity
 from deepcontext.analyzers.shared import source_locations
+from deepcontext.analyzers.shared.late_ranks import lateness
 from deepcontext.profiler.format.frame import Frame, FrameKind
 from deepcontext.profiler.format.metric import SAMPLED_WAIT_TIME_NS
 from deepcontext.profiler.model.source import is_user_file
@@ -51,7 +52,9 @@ def _find(profile: Profile) -> list[Finding]:
         found += [
             _finding(profile, peers, line, elapsed_ns) for line in lines if line.excess >= least
         ]
-    return found
+    late = lateness(profile)
+    told = frozenset() if late is None else late.with_line
+    return [finding for finding in found if finding.evidence["rank"] not in told]
 
 
 def _peers(profile: Profile, ranks: Ranks) -> list[Ranks]:

@@ -1,8 +1,8 @@
-"""Stragglers: ranks that come last to collectives, always, rarely or in turn.
+"""Stragglers: ranks that come last to collectives, always, rarely or in turn, and the line that made them.
 
 Needs the collectives of each rank (`summaries/late_ranks.py`). Sees what `rank_imbalance` cannot, because
-sums over a run are equal where ranks are late in turn. Does not know the line of a late rank; says nothing
-of a rank for which `rank_imbalance` names one.
+sums over a run are equal where ranks are late in turn. Says nothing of a rank whose line it does not know
+and `rank_imbalance` does.
 """
 
 from __future__ import annotations
@@ -13,59 +13,69 @@ from deepcontext.analyzers import rank_imbalance
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Gain, Severity
 from deepcontext.analyzers.shared import source_locations
+from deepcontext.analyzers.shared.late_ranks import LEAST_NS, lateness
 from deepcontext.profiler.summaries import ranks as rank_summary
-from deepcontext.profiler.summaries.late_ranks import by_lateness
+from deepcontext.profiler.summaries.late_places import late_places
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from deepcontext.analyzers.shared.late_ranks import Lateness
     from deepcontext.profiler.model.profile import Profile
+    from deepcontext.profiler.summaries.late_places import LatePlace
     from deepcontext.profiler.summaries.late_ranks import LateRanks, RankDelays
 
-# Share of the elapsed time of a rank that a rank costs the others above an even share.
-_LEAST_SHARE: Final = 0.05
-# The same of all ranks together, where no single rank stands out.
+# Share of the elapsed time of a rank that all ranks together cost, where no single one stands out.
 _LEAST_TOGETHER: Final = 0.10
-_LEAST_NS: Final = 100_000_000
 # A rank whose longest delay is this share of what it costs is late rarely.
 _RARE: Final = 1 / 20
+# A line that most of the ranks that are late in turn have in common.
+_MOST_OF: Final = 0.5
 _NONE: Final = "every rank comes to its collectives when the others do"
 
 
 def _find(profile: Profile) -> list[Finding]:
-    found = by_lateness(profile)
+    found = lateness(profile)
+    if found is None:
+        return []
     nodes = {rank: int(node) for rank, node in rank_summary.rank_nodes(profile)}
-    elapsed_ns = profile.run.wall_ns // (len(nodes) or 1)
-    if found is None or found.reason or elapsed_ns < source_locations.LEAST_TOTAL_NS:
-        return []
-    even_ns = sum(row.caused_ns for row in found.rows) / len(found.rows)
-    least = max(_LEAST_NS, _LEAST_SHARE * elapsed_ns)
-    late = [row for row in found.rows if row.caused_ns - even_ns >= least]
     known = {finding.evidence["rank"] for finding in rank_imbalance.ANALYZER.find(profile)}
-    if late:
-        return [_of_rank(row, found, nodes, elapsed_ns) for row in late if row.rank not in known]
-    together_ns = sum(row.caused_ns for row in found.rows)
-    if known or together_ns < max(_LEAST_NS, _LEAST_TOGETHER * elapsed_ns):
+    if found.late:
+        return [
+            _of_rank(profile, row, place, found, nodes)
+            for row, place in found.late
+            if place is not None or row.rank not in known
+        ]
+    together_ns = sum(row.caused_ns for row in found.delays.rows)
+    if known or together_ns < max(LEAST_NS, _LEAST_TOGETHER * found.elapsed_ns):
         return []
-    return [_in_turn(found, together_ns, nodes, elapsed_ns)]
+    return [_in_turn(profile, found, together_ns, nodes)]
 
 
-def _of_rank(row: RankDelays, found: LateRanks, nodes: dict[int, int], elapsed_ns: int) -> Finding:
+def _of_rank(
+    profile: Profile,
+    row: RankDelays,
+    place: LatePlace | None,
+    found: Lateness,
+    nodes: dict[int, int],
+) -> Finding:
     is_rare = row.longest_ns >= _RARE * row.caused_ns
     how = "rarely, but then by much" if is_rare else "again and again"
-    share = min(1.0, row.caused_ns / elapsed_ns)
+    share = min(1.0, row.caused_ns / found.elapsed_ns)
+    at = "" if place is None else f", {_where(profile, place)}"
     return Finding(
         id="straggler",
         severity=Severity.of_share(share),
-        title=f"rank {row.rank} comes last to collectives {how}, and costs the job {share:.0%}",
-        nodes=_nodes([row], nodes),
+        title=f"rank {row.rank} comes last to collectives {how}{at}, and costs the job {share:.0%}",
+        nodes=(*(() if place is None else (place.node,)), *_nodes([row], nodes)),
         evidence={
-            **_evidence(found),
+            **_evidence(found.delays),
             "rank": row.rank,
             "caused_ns": row.caused_ns,
             "longest_ns": row.longest_ns,
+            **({} if place is None else {"line_share": place.share}),
         },
-        gain=_gain(row.caused_ns, found, elapsed_ns),
+        gain=_gain(row.caused_ns, found.delays, found.elapsed_ns),
         advice=(
             "look at what this rank does now and then between its collectives (checkpoints, logging, "
             "evaluation, garbage collection, reading a new shard): spread it, or do it on another "
@@ -78,19 +88,24 @@ def _of_rank(row: RankDelays, found: LateRanks, nodes: dict[int, int], elapsed_n
     )
 
 
-def _in_turn(found: LateRanks, together_ns: int, nodes: dict[int, int], elapsed_ns: int) -> Finding:
-    share = min(1.0, together_ns / elapsed_ns)
+def _in_turn(profile: Profile, found: Lateness, together_ns: int, nodes: dict[int, int]) -> Finding:
+    share = min(1.0, together_ns / found.elapsed_ns)
+    place = _common_place(profile, found.delays)
+    at = "" if place is None else f", {_where(profile, place)}"
     return Finding(
         id="straggler",
         severity=Severity.of_share(share),
-        title=f"ranks come late to collectives in turn, and cost the job {share:.0%}",
-        nodes=_nodes(found.rows, nodes),
+        title=f"ranks come late to collectives in turn{at}, and cost the job {share:.0%}",
+        nodes=(
+            *(() if place is None else (place.node,)),
+            *_nodes(found.delays.rows, nodes),
+        ),
         evidence={
-            **_evidence(found),
+            **_evidence(found.delays),
             "caused_ns": together_ns,
-            "longest_ns": max(row.longest_ns for row in found.rows),
+            "longest_ns": max(row.longest_ns for row in found.delays.rows),
         },
-        gain=_gain(together_ns, found, elapsed_ns),
+        gain=_gain(together_ns, found.delays, found.elapsed_ns),
         advice=(
             "the work of a step is uneven, and another rank has the most each time: batches of equal "
             "length on all ranks (bucket by length), loaders with more workers or a longer queue, "
@@ -99,6 +114,19 @@ def _in_turn(found: LateRanks, together_ns: int, nodes: dict[int, int], elapsed_
         ),
         misleads="ranks share too few cores, as where several ranks are tried on one machine",
     )
+
+
+def _common_place(profile: Profile, delays: LateRanks) -> LatePlace | None:
+    """Return the line that made most of the ranks late, of the rank that it cost most."""
+    first = [late_places(profile, row.rank)[:1] for row in delays.rows]
+    places = [found[0] for found in first if found and found[0].frame is not None]
+    best = max(places, key=lambda place: place.excess_ns, default=None)
+    alike = [place for place in places if best and place.frame == best.frame]
+    return best if len(alike) > _MOST_OF * len(delays.rows) else None
+
+
+def _where(profile: Profile, place: LatePlace) -> str:
+    return f"{place.doing} at {source_locations.location_text(profile, place.frame)}"
 
 
 def _evidence(found: LateRanks) -> dict[str, int]:

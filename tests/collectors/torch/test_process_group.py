@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from deepcontext.collectors.torch.process_group import DefaultGroup
+from deepcontext.collectors.torch.process_group import ProcessGroups
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,7 +28,7 @@ class Group:
 
 def test_a_group_that_is_gone_is_remembered() -> None:
     before = vars(c10d._World)["default_pg"]
-    watch = DefaultGroup()
+    watch = ProcessGroups(id)
     watch.start()
     try:
         assert watch.rank() is None
@@ -48,15 +48,39 @@ def test_a_group_that_is_gone_is_remembered() -> None:
 
 
 def test_groups_that_are_gone_are_counted(tmp_path: Path) -> None:
-    watch = DefaultGroup()
+    watch = ProcessGroups(id)
     watch.start()
     try:
-        assert watch.groups() == 0
+        assert watch.count() == 0
         store = f"file://{tmp_path / 'store'}"
         torch.distributed.init_process_group("gloo", init_method=store, rank=0, world_size=1)
-        assert watch.groups() == 1
+        assert watch.count() == 1
         torch.distributed.new_group([0])
         torch.distributed.destroy_process_group()
-        assert watch.groups() == 2
+        assert watch.count() == 2
     finally:
         watch.stop()
+
+
+def test_groups_that_are_gone_are_known_by_name_and_members(tmp_path: Path) -> None:
+    second: list[Any] = []
+    watch = ProcessGroups(id, second.append)
+    before = dict(vars(c10d._World))
+    watch.start()
+    try:
+        store = f"file://{tmp_path / 'store'}"
+        torch.distributed.init_process_group("gloo", init_method=store, rank=0, world_size=1)
+        assert not second
+        default = torch.distributed.group.WORLD
+        other = torch.distributed.new_group([0])
+        torch.distributed.new_group([0])
+        assert second == [default]  # before the second is used, and once
+        addresses = id(default), id(other)
+        torch.distributed.destroy_process_group()
+    finally:
+        watch.stop()
+    known = watch.by_address()
+    assert [known[address].members for address in addresses] == [(0,), (0,)]
+    assert known[addresses[0]].name != known[addresses[1]].name
+    assert watch.default() == known[addresses[0]]
+    assert dict(vars(c10d._World)) == before

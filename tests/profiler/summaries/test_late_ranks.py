@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -14,23 +14,51 @@ from deepcontext.profiler.model.merging import merge
 from deepcontext.profiler.summaries.late_ranks import LateRanks, by_lateness
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from deepcontext.profiler.model.profile import Profile
     from tests.conftest import MakeProfile
 
-    Rows = Sequence[tuple[int, int, int]]
+    # number, duration, own time; of a group where a fourth element says which; as they are called
+    Rows = Sequence[tuple[int, ...]]
+
+ALL = ("0", None)  # None: every rank
 
 
-def job(make_profile: MakeProfile, *ranks: Rows, groups: int = 1, called: int = 0) -> Profile:
+def job(
+    make_profile: MakeProfile,
+    *ranks: Rows,
+    groups: Sequence[tuple[str, Sequence[int] | None]] = (ALL,),
+    called: int = 0,
+    content: Mapping[str, Any] | None = None,
+) -> Profile:
     """Return a merged profile of ranks with these collectives."""
     parts = {}
     for rank, rows in enumerate(ranks):
         profile = make_profile([0], [Frame(FrameKind.ROOT, "")])
         run = dataclasses.replace(profile.run, rank=rank, ranks=len(ranks))
-        content = {"groups": groups, "called": called or len(rows), "ended": len(rows)}
-        payload = rank_collectives.encode({**content, "unmatched": 0, "rows": list(rows)})
+        table = [((row[3:] or (0,))[0], row[0], n, *row[1:3]) for n, row in enumerate(rows)]
+        counts = [called or sum(row[0] == index for row in table) for index in range(len(groups))]
+        known = [
+            [name, list(range(len(ranks)) if members is None else members), count]
+            for (name, members), count in zip(groups, counts, strict=True)
+            if members is None or rank in members
+        ]
+        of_rank = [index for index, (_, who) in enumerate(groups) if who is None or rank in who]
+        table = [(of_rank.index(row[0]), *row[1:]) for row in table]
+        found = {
+            "groups": known,
+            "are_apart": True,
+            "ended": len(rows),
+            "unmatched": 0,
+            "unknown": 0,
+            "rows": table,
+            "places": [],
+            "samples": [],
+            **(content or {}),
+        }
         profile = dataclasses.replace(profile, run=run)
+        payload = rank_collectives.encode(found)
         parts[str(rank)] = profile.with_section(rank_collectives.SECTION, payload)
     return merge(parts)
 
@@ -45,9 +73,9 @@ def test_each_delay_is_charged_to_the_last(make_profile: MakeProfile) -> None:
     # Rank 0 is late once, rank 2 once; rows of a rank are in any order.
     profile = job(
         make_profile,
-        [(0, 10, 0), (1, 70, 0)],
-        [(1, 60, 0), (0, 110, 0)],
-        [(0, 310, 0), (1, 20, 0)],
+        [(0, 10, 305), (1, 70, 5)],
+        [(1, 60, 5), (0, 110, 5)],
+        [(0, 310, 5), (1, 20, 55)],
     )
     found = lateness(profile)
     assert (found.collectives, found.compared, found.reason) == (2, 2, "")
@@ -58,27 +86,91 @@ def test_each_delay_is_charged_to_the_last(make_profile: MakeProfile) -> None:
 
 
 def test_collectives_in_flight_together_share_one_delay(make_profile: MakeProfile) -> None:
-    late = [(0, 1, 0), (1, 1, 1), (2, 1, 0)]
-    waits = [(0, 101, 0), (1, 131, 1), (2, 51, 0)]
+    late = [(0, 1, 103), (1, 1, 34), (2, 1, 60)]
+    waits = [(0, 101, 3), (1, 131, 4), (2, 51, 5)]
     found = lateness(job(make_profile, late, waits))
     assert [row.caused_ns for row in found.rows] == [100 + 30 + 50, 0]
 
 
+MESH = [("1", (0, 1)), ("2", (2, 3)), ("3", (0, 2)), ("4", (1, 3))]
+
+
+def test_who_is_late_because_it_waited_has_caused_nothing(make_profile: MakeProfile) -> None:
+    """Of a 2 x 2 mesh, rank 0 is late in its row, and so its neighbour is late in its column."""
+    profile = job(
+        make_profile,
+        [(0, 1, 45, 0), (0, 1, 47, 2)],
+        [(0, 41, 5, 0), (0, 1, 7, 3)],
+        [(0, 1, 5, 1), (0, 41, 7, 2)],
+        [(0, 1, 5, 1), (0, 41, 7, 3)],
+        groups=MESH,
+    )
+    found = lateness(profile)
+    assert (found.groups, found.collectives, found.groups_left_out) == (4, 4, 0)
+    assert [row.caused_ns for row in found.rows] == [40, 0, 0, 0]
+    assert [row.waiting_ns for row in found.rows] == [0, 40, 40, 40]
+
+
+def test_a_late_row_is_charged_in_its_columns(make_profile: MakeProfile) -> None:
+    """Nobody waits in the row of two ranks that are late alike; the others wait in the columns."""
+    profile = job(
+        make_profile,
+        [(0, 1, 45, 0), (0, 1, 47, 2)],
+        [(0, 1, 45, 0), (0, 1, 47, 3)],
+        [(0, 1, 5, 1), (0, 41, 7, 2)],
+        [(0, 1, 5, 1), (0, 41, 7, 3)],
+        groups=MESH,
+    )
+    assert [row.caused_ns for row in lateness(profile).rows] == [40, 40, 0, 0]
+
+
+def test_ranks_that_come_last_together_share_what_they_cause(make_profile: MakeProfile) -> None:
+    waits = [(0, 41, 5)]
+    found = lateness(job(make_profile, [(0, 1, 45)], [(0, 6, 40)], waits, waits))
+    assert [row.caused_ns for row in found.rows] == [20, 20, 0, 0]
+
+
+def test_a_group_whose_members_disagree_is_left_out(make_profile: MakeProfile) -> None:
+    groups = [ALL, ("1", (0, 1))]
+    rows = [(0, 10, 5), (0, 10, 5, 1)]
+    found = lateness(job(make_profile, [*rows, (1, 10, 5, 1)], rows, groups=groups))
+    assert (found.groups, found.groups_left_out, found.collectives) == (1, 1, 1)
+
+
 def test_sums_are_scaled_where_some_were_compared(make_profile: MakeProfile) -> None:
     found = lateness(
-        job(make_profile, [(0, 10, 0), (7, 10, 0)], [(7, 110, 0), (9, 1, 0)], called=20)
+        job(make_profile, [(0, 10, 0), (7, 10, 100)], [(7, 110, 0), (9, 1, 0)], called=20)
     )
     assert (found.collectives, found.compared) == (20, 1)
     assert [row.caused_ns for row in found.rows] == [2000, 0]
     assert found.rows[0].longest_ns == 100
 
 
-def test_what_cannot_be_compared_is_told(make_profile: MakeProfile) -> None:
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ({"are_apart": False}, "several process groups"),
+        ({"unknown": 1}, "groups of collectives could not be read"),
+        ({"unmatched": 1}, "could not be matched"),
+        ({"groups": [["", [], 1]]}, "groups of collectives could not be read"),
+        ({"groups": [["0", [0, 1], 1], ["0", [0, 1], 0]]}, "groups of collectives could not"),
+        ({"version": 1}, "another version of deepcontext"),
+    ],
+)
+def test_what_cannot_be_compared_is_told(
+    make_profile: MakeProfile, content: dict[str, Any], words: str
+) -> None:
     rows = [(0, 10, 0)]
-    assert "several process groups" in lateness(job(make_profile, rows, rows, groups=2)).reason
-    other = lateness(job(make_profile, rows, [*rows, (1, 10, 0)]))
-    assert "different collectives" in other.reason
-    assert not other.rows
+    found = lateness(job(make_profile, rows, rows, content=content))
+    assert words in found.reason
+    assert not found.rows
+
+
+def test_ranks_that_counted_differently_are_told(make_profile: MakeProfile) -> None:
+    rows = [(0, 10, 0)]
+    found = lateness(job(make_profile, rows, [*rows, (1, 10, 0)]))
+    assert "different collectives" in found.reason
+    assert not found.rows
 
 
 def test_nothing_is_told_without_several_ranks(make_profile: MakeProfile) -> None:

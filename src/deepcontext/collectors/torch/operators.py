@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 from deepcontext import _native
 from deepcontext.collectors.shared.import_outcome import lateness, not_started
 from deepcontext.collectors.shared.internal_thread import run_in_internal_thread
+from deepcontext.collectors.torch.collectives import Collectives
 from deepcontext.collectors.torch.modules import ModuleNames
-from deepcontext.collectors.torch.process_group import DefaultGroup
-from deepcontext.profiler.format import rank_collectives
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.status import Outcome, Status
 from deepcontext.profiler.recording.collector import Availability, PhaseRule
@@ -105,7 +104,7 @@ class TorchOperators:
         self._options = SessionOptions()
         self._hook = ImportHook("torch", self._attach, self._refuse)
         self._modules = ModuleNames()
-        self._group = DefaultGroup()
+        self._collectives = Collectives()
         self._version = ""
         self._refusal = ""
         self._shapes_refusal = ""
@@ -130,7 +129,7 @@ class TorchOperators:
     def _attach(self) -> None:
         """Start the observer in a process that has just loaded torch."""
         self._version = _version()
-        self._group.start()
+        self._collectives.start()
         self._refusal = _unverified()
         if self._refusal:
             return
@@ -150,6 +149,7 @@ class TorchOperators:
                 "recorded without them; torch 2.13 does not"
             )
         _native.torch_start(has_shapes)
+        self._collectives.begin()
 
     def _refuse(self, error: str) -> None:
         self._refusal = f"torch {self._version} cannot be observed: {error}"
@@ -157,13 +157,13 @@ class TorchOperators:
     def stop(self) -> None:
         """Remove the observer, or stop waiting for torch."""
         self._hook.cancel()
-        self._group.stop()
+        self._collectives.stop()
         _native.torch_stop()
         self._modules.stop()
 
     def rank(self) -> Rank | None:
         """Return the rank of this process in `torch.distributed`."""
-        return self._group.rank()
+        return self._collectives.rank()
 
     def settle(self) -> None:
         """Name the modules seen so far."""
@@ -185,11 +185,7 @@ class TorchOperators:
         """Return the times of single collectives, where the program had any that ended."""
         if not self._version or self._refusal:
             return {}
-        found = _native.torch_collectives()
-        if not found["ended"]:
-            return {}
-        content = {"groups": self._group.groups(), **found}
-        return {rank_collectives.SECTION: rank_collectives.encode(content)}
+        return self._collectives.sections()
 
 
 def _version() -> str:

@@ -1,83 +1,150 @@
-"""The rank that `torch.distributed` gives this process.
+"""The process groups of `torch.distributed`: the rank of this process, and who is in which group.
 
-The process group may be gone when a profile is written, so its rank is read where torch sets the
-default group: in the setter of one property of a private class. Where a torch has no such property,
-only a group that exists at the time of writing is seen. Changes nothing else, and creates no group.
+Groups may be gone when a profile is written, so they are looked at where torch sets the default group and
+where it numbers a new one: in the setters of two properties of a private class. Where a torch has no such
+properties, only groups that exist at the time of writing are seen. Changes nothing else, and creates no
+group.
 """
 
 from __future__ import annotations
 
 import sys
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
 from deepcontext.profiler.recording.rank import Rank
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 _SOURCE: Final = "torch.distributed"
 _MODULE: Final = "torch.distributed.distributed_c10d"
-_PROPERTY: Final = "default_pg"
-_FEWEST: Final = 2
+_DEFAULT: Final = "default_pg"
+_COUNT: Final = "group_count"
+_SECOND: Final = 2
 
 
-class DefaultGroup:
-    """Remembers the rank of this process in the default group, from `start` to `stop`."""
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A process group of which this process is a member.
 
-    def __init__(self) -> None:
+    Attributes:
+        name: torch's, the same on all members.
+        members: ranks of the job, ascending.
+    """
+
+    name: str
+    members: tuple[int, ...]
+
+
+class ProcessGroups:
+    """Remembers the process groups of this process, from `start` to `stop`."""
+
+    def __init__(
+        self, address_of: Callable[[Any], int], on_second: Callable[[Any], None] | None = None
+    ) -> None:
+        """Look at nothing yet.
+
+        Args:
+            address_of: address of a group's C++ object.
+            on_second: called with the default group when the program is about to make a group
+                besides.
+        """
+        self._address_of = address_of
+        self._on_second = on_second
         self._rank: Rank | None = None
-        self._class: Any = None
-        self._original: Any = None
-        self._watched: Any = None
-        self._groups = 0
+        self._undo: list[tuple[Any, str, property, property]] = []
+        self._count = 0
+        self._default: Group | None = None
+        self._known: dict[int, Group] = {}
 
     def start(self) -> None:
-        """Watch torch's default group from now on."""
+        """Watch torch's groups from now on."""
         self._look()
-        kind = getattr(sys.modules.get(_MODULE), "_World", None)
-        original = None if kind is None else vars(kind).get(_PROPERTY)
-        if not isinstance(original, property) or original.fset is None:
-            return
-        setter = original.fset
-
-        def set_group(world: Any, group: Any) -> None:
-            self._count(world)  # before the groups are forgotten
-            setter(world, group)
-            self._note(group)
-
-        self._watched = property(original.fget, set_group, original.fdel, original.__doc__)
-        self._class, self._original = kind, original
-        setattr(kind, _PROPERTY, self._watched)
+        self._watch(_DEFAULT, before=self._note_groups, after=self._note_rank)
+        self._watch(_COUNT, after=self._note_count)
 
     def stop(self) -> None:
-        """Undo `start`; the rank stays known."""
+        """Undo `start`; what was seen stays known."""
         self._look()
-        if self._class is not None and vars(self._class).get(_PROPERTY) is self._watched:
-            setattr(self._class, _PROPERTY, self._original)
-        self._class = None
+        for kind, name, watched, original in self._undo:
+            if vars(kind).get(name) is watched:
+                setattr(kind, name, original)
+        self._undo.clear()
 
     def rank(self) -> Rank | None:
         """Return the rank in the newest group of several processes, None if there was none."""
         self._look()
         return self._rank
 
-    def groups(self) -> int:
+    def count(self) -> int:
         """Return how many process groups the job has made at least, whether this process is in or not."""
         self._look()
-        return self._groups
+        return self._count
 
-    def _count(self, world: Any) -> None:
-        try:
-            self._groups = max(self._groups, len(world.pg_map), int(world.group_count))
-        except Exception:  # noqa: BLE001  no world, or one that counts otherwise
+    def default(self) -> Group | None:
+        """Return the newest default group, which all processes of the job are in."""
+        self._look()
+        return self._default
+
+    def by_address(self) -> dict[int, Group]:
+        """Return the groups that were seen, by the address of their C++ object."""
+        self._look()
+        return dict(self._known)
+
+    def _watch(
+        self,
+        name: str,
+        *,
+        before: Callable[[Any], None] | None = None,
+        after: Callable[[Any, Any], None],
+    ) -> None:
+        kind = getattr(sys.modules.get(_MODULE), "_World", None)
+        original = None if kind is None else vars(kind).get(name)
+        if not isinstance(original, property) or original.fset is None:
             return
+        setter = original.fset
+
+        def set_value(world: Any, value: Any) -> None:
+            if before is not None:
+                before(world)  # before the groups are forgotten
+            setter(world, value)
+            after(world, value)
+
+        watched = property(original.fget, set_value, original.fdel, original.__doc__)
+        setattr(kind, name, watched)
+        self._undo.append((kind, name, watched, original))
 
     def _look(self) -> None:
         world = getattr(sys.modules.get(_MODULE), "_world", None)
-        self._count(world)
-        self._note(getattr(world, _PROPERTY, None))
+        self._note_groups(world)
+        self._note_rank(world, getattr(world, _DEFAULT, None))
 
-    def _note(self, group: Any) -> None:
+    def _note_groups(self, world: Any) -> None:
+        try:
+            self._count = max(self._count, len(world.pg_map), int(world.group_count))
+            for group in list(world.pg_map):
+                members = tuple(sorted(map(int, world.pg_group_ranks[group])))
+                found = Group(str(world.pg_names[group]), members)
+                self._known[self._address_of(group)] = found
+                if group is world.default_pg:
+                    self._default = found
+        except Exception:  # noqa: BLE001  no world, or one that counts otherwise
+            return
+
+    def _note_rank(self, world: Any, group: Any) -> None:
+        del world
         try:
             rank = Rank(int(group.rank()), int(group.size()), _SOURCE)
         except Exception:  # noqa: BLE001  no group, or a mark that stands for none
             return
-        if rank.of >= _FEWEST and rank.number >= 0:
+        if rank.of >= _SECOND and rank.number >= 0:
             self._rank = rank
+
+    def _note_count(self, world: Any, count: Any) -> None:
+        try:
+            group, is_first_other = world.default_pg, count >= _SECOND and len(world.pg_map) == 1
+        except Exception:  # noqa: BLE001  a world that counts otherwise
+            return
+        if is_first_other and group is not None and self._on_second is not None:
+            self._on_second(group)

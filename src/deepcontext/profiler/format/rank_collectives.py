@@ -2,15 +2,24 @@
 
 JSON, in the profile of one process:
 
-    version     1
-    groups      process groups that the process may have been in
-    called      collectives that no rank leaves before the last has come
-    ended       those of them whose end was seen
+    version     2
+    groups      [name, ranks of its members, collectives that no member leaves before the last has
+                come], ...: process groups, by index; name "" where unknown
+    are_apart   whether the groups are told apart; else all collectives are in group 0
+    ended       collectives whose end was seen
     unmatched   calls and works that do not belong together for certain
-    rows        [number, duration in ns, 1 if another had not ended when it was called], ...
+    unknown     collectives whose group could not be read; they are in no row
+    rows        [group, number, order, duration in ns, own time in ns], ...
+    places      [[kind, name, file, line], ...], ...: paths of frames, outermost first, without root
+                and thread
+    samples     [order, place, doing, ns], ...: where the process was in the stretch before that
+                collective, the places with most time; doing is an index of `DOING`
 
-Collectives have the numbers 0, 1, 2 ... in the order of their calls. Of more than 1,024 some are in
-`rows`, of every rank the same. In a merged profile: `version`, and `ranks`, the above by rank.
+The collectives of a group have the numbers 0, 1, 2 ..., those of the process the orders 0, 1, 2 ..., as
+they are called. Of many, some are in `rows` and `samples`, of every rank the same numbers. A stretch is
+what a process did by itself: from the last call, or the last end, of any collective to the call. The own
+time of a collective is that of all stretches since the collective of its group before. In a merged
+profile: `version`, and `ranks`, the above by rank.
 """
 
 from __future__ import annotations
@@ -22,7 +31,17 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 SECTION: Final = "collectives"
-VERSION: Final = 1
+VERSION: Final = 2
+IN_COLLECTIVE: Final = "in a collective"
+# As in native/core/stretch.h.
+DOING: Final = (
+    "computing",
+    "waiting in an operator",
+    "running Python",
+    "waiting for a processor",
+    "waiting",
+    IN_COLLECTIVE,
+)
 
 
 def encode(content: Mapping[str, Any]) -> bytes:

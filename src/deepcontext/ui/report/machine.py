@@ -19,6 +19,7 @@ from deepcontext.profiler.summaries import ranks as rank_summary
 from deepcontext.profiler.summaries.arithmetic import arithmetic
 from deepcontext.profiler.summaries.compiled_kernels import compiled_kernels, time_metric
 from deepcontext.profiler.summaries.gpu import gpu_use
+from deepcontext.profiler.summaries.late_places import late_places
 from deepcontext.profiler.summaries.library_time import library_time
 from deepcontext.profiler.summaries.lines import by_line
 from deepcontext.profiler.summaries.measures import default_metric
@@ -36,12 +37,16 @@ if TYPE_CHECKING:
     from deepcontext.profiler.summaries.arithmetic import LineWork, Work
     from deepcontext.profiler.summaries.counters import LineCounts
     from deepcontext.profiler.summaries.groups import Group, GroupTable
+    from deepcontext.profiler.summaries.late_places import LatePlace
+    from deepcontext.profiler.summaries.late_ranks import RankDelays
     from deepcontext.profiler.summaries.ranks import UnevenLine
     from deepcontext.profiler.summaries.time_between_operators import LineTime
     from deepcontext.ui.report.sections import SourceRow
 
 FORMAT: Final = "deepcontext report"
 VERSION: Final = 1
+# Of a late rank.
+_MOST_PLACES: Final = 3
 # Of these tables the report has more to say than their groups.
 _WITH_SECTIONS: Final = frozenset({"line", "kernel"})
 
@@ -202,7 +207,30 @@ def _ranks(profile: Profile, limit: int) -> dict[str, object] | None:
 
 def _late(profile: Profile) -> dict[str, object] | None:
     found = late_ranks.by_lateness(profile)
-    return None if found is None else _plain(found)
+    if found is None:
+        return None
+    return {**_plain(found), "rows": [_late_row(profile, row) for row in found.rows]}
+
+
+def _late_row(profile: Profile, row: RankDelays) -> dict[str, object]:
+    places = late_places(profile, row.rank) if row.caused_ns else ()
+    return {
+        **_plain(row),
+        "places": [_late_place(profile, place) for place in places[:_MOST_PLACES]],
+    }
+
+
+def _late_place(profile: Profile, place: LatePlace) -> dict[str, object]:
+    frame = place.frame
+    return {
+        "file": frame.file if frame else "",
+        "line": frame.line if frame else 0,
+        "function": frame.name if frame else "",
+        "source": _source(profile, frame) if frame else "",
+        "doing": place.doing,
+        "excess_ns": place.excess_ns,
+        "share": place.share,
+    }
 
 
 def _counter_use(profile: Profile, limit: int) -> dict[str, object] | None:

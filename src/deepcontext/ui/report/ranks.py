@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from deepcontext.profiler.summaries import collectives, joined_ranks, late_ranks
+from deepcontext.profiler.summaries import collectives, joined_ranks, late_places, late_ranks
 from deepcontext.profiler.summaries import ranks as rank_summary
 from deepcontext.ui.format import format_ns
 from deepcontext.ui.report.joined_ranks import print_joined_ranks
@@ -14,6 +14,7 @@ from deepcontext.ui.report.text_layout import Column
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from deepcontext.profiler.summaries.late_ranks import RankDelays
     from deepcontext.profiler.summaries.ranks import RankTime
     from deepcontext.ui.report.sections import View
     from deepcontext.ui.report.text_layout import TextLayout
@@ -77,28 +78,41 @@ def _print_late(layout: TextLayout, view: View) -> None:
         return
     rows = sorted(found.rows, key=lambda row: -row.caused_ns)[: view.limit]
     of = "all" if found.compared == found.collectives else f"{found.compared:,} of"
+    groups = "" if found.groups == 1 else f" of {found.groups} groups"
+    left_out = "" if not found.groups_left_out else f"; {found.groups_left_out} groups left out"
     layout.title(
         f"Late ranks{part_of(len(rows), len(found.rows))}",
-        f"from {of} {found.collectives:,} collectives; the last to come makes the others wait",
+        f"from {of} {found.collectives:,} collectives{groups}{left_out}; the last to come makes the "
+        "others wait",
     )
     layout.table(
         (
             Column("rank"),
             Column("made others wait"),
-            Column("longest once"),
+            Column("longest once", rank=3),
             Column("waited"),
-            Column("collectives"),
+            Column("collectives", rank=3),
+            Column("mostly", rank=2),
+            Column("of it", rank=2),
+            *source_columns(),
         ),
-        [
-            (
-                str(row.rank),
-                format_ns(row.caused_ns or None),
-                format_ns(row.longest_ns or None),
-                format_ns(row.waiting_ns or None),
-                format_ns(row.total_ns or None),
-            )
-            for row in rows
-        ],
+        [_late_row(view, row) for row in rows],
+    )
+
+
+def _late_row(view: View, row: RankDelays) -> tuple[str, ...]:
+    places = late_places.late_places(view.profile, row.rank) if row.caused_ns else ()
+    place = places[0] if places else None
+    frame = place.frame if place else None
+    return (
+        str(row.rank),
+        format_ns(row.caused_ns or None),
+        format_ns(row.longest_ns or None),
+        format_ns(row.waiting_ns or None),
+        format_ns(row.total_ns or None),
+        place.doing if place else "",
+        f"{place.share:.0%}" if place else "",
+        *(view.source_cells(frame) if frame else ("",) * len(source_columns())),
     )
 
 

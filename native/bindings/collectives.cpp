@@ -1,0 +1,97 @@
+// The collectives of PyTorch's process groups, as Python sees them (typed in _native.pyi).
+#include <nanobind/nanobind.h>
+
+#include <map>
+#include <optional>
+
+#include "bindings/bindings.h"
+#include "core/interner.h"
+#include "core/recorder.h"
+#include "session/frame_resolver.h"
+#include "session/node_path.h"
+#include "torch/collective_groups.h"
+#include "torch/collectives.h"
+#include "torch/observer.h"
+
+namespace nb = nanobind;
+
+namespace deepcontext {
+
+namespace {
+
+nb::list pathAsList(const Node &node, const std::vector<Recorder *> &recorders) {
+  const Interner &interner = Interner::instance();
+  nb::list path;
+  for (const FrameRecord &frame : pathOf(node, recorders, ProfileFrameResolver())) {
+    std::string name(interner.text(frame.name)), file(interner.text(frame.file));
+    path.append(
+        nb::make_tuple(static_cast<int>(frame.kind), name.c_str(), file.c_str(), frame.line));
+  }
+  return path;
+}
+
+nb::list rowsAsList(const std::vector<torch::Collective> &rows) {
+  double ns_per_tick = RecorderRegistry::instance().clock().nsPerTick();
+  auto toNs = [=](uint64_t ticks) {
+    return static_cast<uint64_t>(static_cast<double>(ticks) * ns_per_tick);
+  };
+  nb::list list;
+  for (const torch::Collective &row : rows) {
+    list.append(nb::make_tuple(row.group, row.number, row.order, toNs(row.duration_ticks),
+                               toNs(row.own_ticks)));
+  }
+  return list;
+}
+
+nb::dict collectives() {
+  torch::Collectives::Reading found = torch::Collectives::instance().read();
+  std::vector<const void *> addresses = torch::CollectiveGroups::instance().addresses();
+  std::vector<Recorder *> recorders = RecorderRegistry::instance().active();
+  nb::list groups, places, samples;
+  for (size_t i = 0; i < found.called.size() && (found.called[i] > 0 || i < addresses.size());
+       ++i) {
+    const void *address = i < addresses.size() ? addresses[i] : nullptr;
+    groups.append(nb::make_tuple(reinterpret_cast<uintptr_t>(address), found.called[i]));
+  }
+  std::map<const Node *, size_t> known;
+  for (const torch::StretchSample &sample : found.samples) {
+    auto [place, is_new] = known.emplace(sample.node, known.size());
+    if (is_new) {
+      places.append(pathAsList(*sample.node, recorders));
+    }
+    samples.append(nb::make_tuple(sample.order, place->second, static_cast<int>(sample.doing),
+                                  static_cast<uint64_t>(sample.ns)));
+  }
+  nb::dict values;
+  values["groups"] = groups;
+  values["ended"] = found.ended;
+  values["unmatched"] = found.unmatched;
+  values["unknown"] = torch::CollectiveGroups::instance().unknown();
+  values["rows"] = rowsAsList(found.rows);
+  values["places"] = places;
+  values["samples"] = samples;
+  return values;
+}
+
+/// The C++ object of an instance of a class made by pybind11, which keeps its address first. 0 when
+/// the instance has no room for one.
+/// Source: pybind11/detail/common.h, struct instance.
+uintptr_t instanceAddress(nb::handle instance) {
+  constexpr Py_ssize_t kFewestBytes = sizeof(PyObject) + sizeof(void *);
+  PyObject *object = instance.ptr();
+  return Py_TYPE(object)->tp_basicsize < kFewestBytes
+             ? 0
+             : *reinterpret_cast<uintptr_t *>(reinterpret_cast<char *>(object) + sizeof(PyObject));
+}
+
+} // namespace
+
+void bindCollectives(nb::module_ &module) {
+  module.def("torch_collectives", collectives);
+  module.def("torch_group_address", instanceAddress);
+  module.def("torch_tell_groups_apart", [](uintptr_t default_group) {
+    return torch::tellGroupsApart(reinterpret_cast<const void *>(default_group));
+  });
+}
+
+} // namespace deepcontext

@@ -1,0 +1,130 @@
+#include "torch/collective_groups.h"
+
+#include <algorithm>
+#include <cstring>
+#include <dlfcn.h>
+
+#include "core/memory_reader.h"
+
+namespace deepcontext::torch {
+
+namespace {
+
+// An Object has a table, two counts, its type, which keeps a compilation unit alive, and its slots.
+constexpr int kFirstSlotsOffset = 16;
+constexpr int kLastSlotsOffset = 160;
+constexpr size_t kMostInputs = 8;
+
+const MemoryReader &reader() {
+  static const MemoryReader *const reader = new MemoryReader();
+  return *reader;
+}
+
+/// The word at an address that may be anything; null when it cannot be read.
+const void *wordAt(const void *address) {
+  const void *word = nullptr;
+  return address && reader().read(address, &word, sizeof word) ? word : nullptr;
+}
+
+const void *advanced(const void *address, int bytes) {
+  return static_cast<const char *>(address) + bytes;
+}
+
+} // namespace
+
+bool CollectiveGroups::watch(const void *default_group) {
+  const void *table = wordAt(default_group);
+  Dl_info library;
+  if (!table || dladdr(table, &library) == 0) {
+    return false;
+  }
+  std::lock_guard<SpinLock> guard(lock_);
+  if (count_ == 0) {
+    groups_[count_++] = default_group;
+  }
+  table_.store(table, std::memory_order_release);
+  return true;
+}
+
+void CollectiveGroups::clear() {
+  lock_.unlock(); // in a forked child, its holder may not exist
+  table_.store(nullptr);
+  slots_offset_.store(0);
+  unknown_.store(0);
+  count_ = 0;
+}
+
+GroupIndex CollectiveGroups::of(const void *record_function, int inputs_offset) {
+  if (!isWatched()) {
+    return 0;
+  }
+  auto *values = abi::readAt<abi::IValue *>(record_function, inputs_offset);
+  size_t count = values ? abi::readAt<size_t>(record_function, inputs_offset + 8) : 0;
+  count = std::min(count, kMostInputs);
+  if (slots_offset_.load(std::memory_order_acquire) == 0) {
+    calibrate(values, count);
+  }
+  GroupIndex index = indexOf(groupAmong(values, count));
+  if (index == kUnknown) {
+    unknown_.fetch_add(1, std::memory_order_relaxed);
+  }
+  return index;
+}
+
+std::vector<const void *> CollectiveGroups::addresses() {
+  std::vector<const void *> found;
+  found.reserve(Collectives::kMostGroups);
+  std::lock_guard<SpinLock> guard(lock_);
+  found.assign(groups_, groups_ + count_);
+  return found;
+}
+
+/// Find out where objects keep their slots. The kernel copies what is read, because most words that
+/// are tried are no addresses.
+void CollectiveGroups::calibrate(const abi::IValue *values, size_t count) {
+  const void *table = table_.load(std::memory_order_relaxed);
+  for (size_t i = 0; i < count; ++i) {
+    for (int offset = kFirstSlotsOffset; offset <= kLastSlotsOffset; offset += 8) {
+      bool is_object = values[i].tag != abi::kTensorTag && values[i].payload;
+      const void *slots = is_object ? wordAt(advanced(values[i].payload, offset)) : nullptr;
+      if (wordAt(wordAt(slots)) == table) {
+        tag_.store(values[i].tag, std::memory_order_relaxed);
+        slots_offset_.store(offset, std::memory_order_release);
+        return;
+      }
+    }
+  }
+}
+
+/// Null when there is none. A reduction is an object, too, but a group comes first.
+const void *CollectiveGroups::groupAmong(const abi::IValue *values, size_t count) const {
+  int offset = slots_offset_.load(std::memory_order_acquire);
+  uint32_t tag = tag_.load(std::memory_order_relaxed);
+  const abi::IValue *end = values + count;
+  const abi::IValue *object =
+      std::find_if(values, end, [tag](const abi::IValue &each) { return each.tag == tag; });
+  if (offset == 0 || object == end) {
+    return nullptr;
+  }
+  const void *slots = abi::readAt<const void *>(object->payload, offset);
+  const void *group = slots ? abi::readAt<const void *>(slots, 0) : nullptr;
+  bool is_group = group && abi::readAt<const void *>(group, 0) ==
+                               table_.load(std::memory_order_relaxed);
+  return is_group ? group : nullptr;
+}
+
+GroupIndex CollectiveGroups::indexOf(const void *group) {
+  std::lock_guard<SpinLock> guard(lock_);
+  const void *const *end = groups_ + count_;
+  const void *const *first = groups_;
+  auto index = static_cast<GroupIndex>(std::find(first, end, group) - first);
+  if (!group || (index == count_ && count_ == Collectives::kMostGroups)) {
+    return kUnknown;
+  }
+  if (index == count_) {
+    groups_[count_++] = group;
+  }
+  return index;
+}
+
+} // namespace deepcontext::torch
