@@ -76,6 +76,8 @@ def test_groups_that_are_gone_are_known_by_name_and_members(tmp_path: Path) -> N
         torch.distributed.new_group([0])
         assert second == [default]  # before the second is used, and once
         addresses = id(default), id(other)
+        assert watch.backends(default) == {"gloo"}
+        assert watch.backends(object()) == frozenset()
         torch.distributed.destroy_process_group()
     finally:
         watch.stop()

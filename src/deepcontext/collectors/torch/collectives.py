@@ -1,7 +1,8 @@
 """Collectives of `torch.distributed`: how long each took, in which group, and what came before it.
 
 The native observer numbers them (`native/torch/collectives.h`). It tells groups apart only from the
-moment when the program makes a second group, because that needs the inputs of all operators.
+moment when the program makes a second group, and on gloo only, because that needs the inputs of all
+operators.
 """
 
 from __future__ import annotations
@@ -59,6 +60,7 @@ class Collectives:
         return {rank_collectives.SECTION: rank_collectives.encode(found)}
 
     def _tell_apart(self, group: Any) -> None:
-        if not self._are_apart and group is not None:
+        # Others have no works that are seen, so that inputs would be asked for in vain.
+        if not self._are_apart and group is not None and self._groups.backends(group) == {"gloo"}:
             address = _native.torch_group_address(group)
             self._are_apart = bool(address) and _native.torch_tell_groups_apart(address)

@@ -92,6 +92,15 @@ class ProcessGroups:
         self._look()
         return dict(self._known)
 
+    def backends(self, group: Any) -> frozenset[str]:
+        """Return the libraries that exchange for a group: "gloo", "nccl"; empty where unknown."""
+        world: Any = getattr(sys.modules.get(_MODULE), "_world", None)
+        try:
+            text = str(world.pg_backend_config[group])
+        except Exception:  # noqa: BLE001  no world, or one without this table
+            return frozenset()
+        return frozenset(part.rpartition(":")[2] for part in text.split(","))
+
     def _watch(
         self,
         name: str,
