@@ -50,9 +50,9 @@ public:
     is_in_flight_.store(is_in_flight, std::memory_order_relaxed);
   }
   bool isInFlight() const { return is_in_flight_.load(std::memory_order_relaxed); }
-  /// Forget everything and close. One thread; also in a forked child, where no holder of the lock
-  /// exists.
-  void clear();
+  /// Forget everything and close. `is_forked`: in a forked child, where a holder of the lock does
+  /// not exist.
+  void clear(bool is_forked);
 
 private:
   SpinLock lock_;
@@ -84,8 +84,11 @@ inline Stretch::Parts Stretch::take() {
   return taken;
 }
 
-inline void Stretch::clear() {
-  lock_.unlock();
+inline void Stretch::clear(bool is_forked) {
+  if (is_forked) {
+    lock_.unlock();
+  }
+  std::lock_guard<SpinLock> guard(lock_);
   is_open_.store(false, std::memory_order_relaxed);
   is_in_flight_.store(false, std::memory_order_relaxed);
   parts_ = {};

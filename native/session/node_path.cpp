@@ -8,9 +8,8 @@ namespace {
 
 /// What a link stands for; null when its recorder is no longer of the session.
 const Node *targetOf(const Node &link, const std::vector<Recorder *> &recorders) {
-  auto found = std::find_if(recorders.begin(), recorders.end(), [&](const Recorder *recorder) {
-    return recorder->index() == link.a;
-  });
+  auto found = std::find_if(recorders.begin(), recorders.end(),
+                            [&](const Recorder *recorder) { return recorder->index() == link.a; });
   bool exists = found != recorders.end() && link.b < (*found)->tree.size();
   return exists ? (*found)->tree.node(static_cast<uint32_t>(link.b)) : nullptr;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include "core/memory_reader.h"
 
@@ -47,7 +48,11 @@ bool CollectiveGroups::watch(const void *default_group) {
 }
 
 void CollectiveGroups::clear() {
-  lock_.unlock(); // in a forked child, its holder may not exist
+  if (process_ != getpid()) { // its holder does not exist in a forked child
+    process_ = getpid();
+    lock_.unlock();
+  }
+  std::lock_guard<SpinLock> guard(lock_);
   table_.store(nullptr);
   slots_offset_.store(0);
   unknown_.store(0);
@@ -108,8 +113,8 @@ const void *CollectiveGroups::groupAmong(const abi::IValue *values, size_t count
   }
   const void *slots = abi::readAt<const void *>(object->payload, offset);
   const void *group = slots ? abi::readAt<const void *>(slots, 0) : nullptr;
-  bool is_group = group && abi::readAt<const void *>(group, 0) ==
-                               table_.load(std::memory_order_relaxed);
+  bool is_group =
+      group && abi::readAt<const void *>(group, 0) == table_.load(std::memory_order_relaxed);
   return is_group ? group : nullptr;
 }
 

@@ -19,10 +19,10 @@ namespace deepcontext::torch {
 ///     c10::IValue -> c10::ivalue::Object -> slots_[0], a c10::IValue -> c10d::ProcessGroup
 ///
 /// Proof: where an object keeps its slots is not assumed. It is the one word of the object that
-/// leads to something with the virtual table of the default group, whose address Python knows. Guard:
-/// at each call the table is compared again. Fallback: without such a word, or with another table,
-/// the group is unknown, and the collective is not numbered.
-/// Source: torch/csrc/distributed/c10d/Ops.cpp, aten/src/ATen/core/ivalue_inl.h, torch 2.4 to 2.15.
+/// leads to something with the virtual table of the default group, whose address Python knows.
+/// Guard: at each call the table is compared again. Fallback: without such a word, or with another
+/// table, the group is unknown, and the collective is not numbered. Source:
+/// torch/csrc/distributed/c10d/Ops.cpp, aten/src/ATen/core/ivalue_inl.h, torch 2.4 to 2.15.
 class CollectiveGroups {
 public:
   static constexpr GroupIndex kUnknown = Collectives::kMostGroups;
@@ -36,7 +36,7 @@ public:
   /// when nothing with a virtual table of a loaded library is there.
   bool watch(const void *default_group);
   bool isWatched() const { return table_.load(std::memory_order_acquire) != nullptr; }
-  /// Forget everything. One thread.
+  /// Forget everything.
   void clear();
 
   /// The group of an operator whose inputs are at `inputs_offset`; `kUnknown` when it cannot be
@@ -58,6 +58,7 @@ private:
   std::atomic<uint32_t> tag_{0};             // of an object
   std::atomic<uint64_t> unknown_{0};
   SpinLock lock_;
+  int process_ = 0; // that cleared the groups last
   const void *groups_[Collectives::kMostGroups] = {};
   GroupIndex count_ = 0;
 };

@@ -49,11 +49,12 @@ bool Collectives::isWork(const char *name) {
 }
 
 void Collectives::clear() {
-  if (process_ != getpid()) { // its holder does not exist in a forked child
-    process_ = getpid();
+  bool is_forked = process_ != getpid();
+  process_ = getpid();
+  if (is_forked) { // its holder does not exist in a forked child
     lock_.unlock();
   }
-  Stretch::instance().clear();
+  Stretch::instance().clear(is_forked);
   std::lock_guard<SpinLock> guard(lock_);
   calls_ = first_pending_ = ended_ = unmatched_ = last_ticks_ = own_ticks_ = 0;
   called_ = {};

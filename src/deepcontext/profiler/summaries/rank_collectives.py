@@ -146,11 +146,15 @@ def ranks_of(profile: Profile) -> tuple[int, ...]:
 
 
 def compare(profile: Profile) -> Comparisons:
-    """Return the collectives of a merged profile, compared over its ranks.
+    """Return the collectives of a merged profile, compared over its ranks; computed once.
 
     Raises:
         ProfileDataError: the section cannot be read.
     """
+    return profile.once("compared collectives", lambda: _compared(profile))
+
+
+def _compared(profile: Profile) -> Comparisons:
     ranks = _read(profile)
     reasons = [rank.reason for rank in ranks if rank.reason]
     if reasons:
@@ -255,6 +259,11 @@ def _charge(rank: int, groups: Sequence[_Group]) -> None:
 
 
 def _read(profile: Profile) -> list[_Rank]:
+    """Return the content of the section, by rank; empty without the section."""
+    return profile.once("collectives", lambda: _parsed(profile))
+
+
+def _parsed(profile: Profile) -> list[_Rank]:
     payload = profile.sections.get(rank_collectives.SECTION)
     if payload is None:
         return []
