@@ -37,8 +37,8 @@ nb::list rowsAsList(const std::vector<torch::Collective> &rows) {
   };
   nb::list list;
   for (const torch::Collective &row : rows) {
-    list.append(nb::make_tuple(row.group, row.number, row.order, toNs(row.duration_ticks),
-                               toNs(row.own_ticks)));
+    list.append(nb::make_tuple(row.group, row.number, row.order, row.operation,
+                               toNs(row.duration_ticks), toNs(row.own_ticks)));
   }
   return list;
 }
@@ -62,8 +62,13 @@ nb::dict collectives() {
     samples.append(nb::make_tuple(sample.order, place->second, static_cast<int>(sample.doing),
                                   static_cast<uint64_t>(sample.ns)));
   }
+  nb::list operations;
+  for (const char *name : torch::Collectives::kOperations) {
+    operations.append(name);
+  }
   nb::dict values;
   values["groups"] = groups;
+  values["operations"] = operations;
   values["ended"] = found.ended;
   values["unmatched"] = found.unmatched;
   values["unknown"] = torch::CollectiveGroups::instance().unknown();

@@ -12,10 +12,11 @@ namespace {
 
 constexpr int kThread = 7; // of the first group
 constexpr int kOther = 8;  // of another
+constexpr uint8_t kAllReduce = 0;
 
 void run(Collectives &table, uint64_t count, uint64_t ticks) {
   for (uint64_t i = 0; i < count; ++i) {
-    table.call(0, 1000 * i);
+    table.call(0, kAllReduce, 1000 * i);
     table.end(table.begin(kThread), 1000 * i + ticks);
   }
 }
@@ -33,11 +34,11 @@ std::set<uint32_t> numbers(Collectives &table) {
 TEST(works_belong_to_the_oldest_call_of_their_group) {
   auto &table = Collectives::instance();
   table.clear();
-  table.call(0, 10);
+  table.call(0, kAllReduce, 10);
   table.end(table.begin(kThread), 15); // the thread is known from here on
-  table.call(1, 20);
-  table.call(0, 30);
-  table.call(0, 40);
+  table.call(1, kAllReduce, 20);
+  table.call(0, kAllReduce, 30);
+  table.call(0, kAllReduce, 40);
   Collective first = table.begin(kThread);
   Collective second = table.begin(kThread);
   Collective other = table.begin(kOther); // the only one left
@@ -58,13 +59,13 @@ TEST(works_belong_to_the_oldest_call_of_their_group) {
 TEST(own_time_is_what_lies_between_collectives_since_the_groups_last) {
   auto &table = Collectives::instance();
   table.clear();
-  table.call(0, 100);
+  table.call(0, kAllReduce, 100);
   table.end(table.begin(kThread), 130);
-  table.call(0, 170); // 40 after an end
-  table.call(1, 190); // 20 after a call
+  table.call(0, kAllReduce, 170); // 40 after an end
+  table.call(1, kAllReduce, 190); // 20 after a call
   table.end(table.begin(kThread), 200);
   table.end(table.begin(kOther), 210);
-  table.call(0, 215); // 5 after an end
+  table.call(0, kAllReduce, 215); // 5 after an end
   table.end(table.begin(kThread), 216);
   auto rows = table.read().rows;
   CHECK(rows.size() == 4);
@@ -79,16 +80,16 @@ TEST(samples_of_a_stretch_belong_to_the_collective_that_ends_it) {
   table.clear();
   CHECK(!stretch.isOpen());
   Node places[6] = {};
-  table.call(0, 1);
+  table.call(0, kAllReduce, 1);
   CHECK(stretch.isOpen() && stretch.isInFlight());
   stretch.add(&places[0], Doing::kRunning, 5);
   stretch.add(&places[1], Doing::kWaiting, 7);
   stretch.add(&places[0], Doing::kRunning, 6);
-  table.call(1, 2);
+  table.call(1, kAllReduce, 2);
   for (uint64_t i = 0; i < 6; ++i) {
     stretch.add(&places[i], Doing::kOperator, 10 + i); // more places than are kept
   }
-  table.call(0, 3);
+  table.call(0, kAllReduce, 3);
   auto samples = table.read().samples;
   CHECK(samples.size() == 2 + Stretch::kMostParts);
   CHECK(samples[0].node == &places[0] && samples[0].ns == 11 && samples[0].order == 1);
@@ -104,7 +105,7 @@ TEST(calls_without_work_and_work_without_a_call_are_counted) {
   table.end(table.begin(kThread), 5);
   CHECK(table.read().unmatched == 1 && table.read().ended == 0);
   for (uint64_t i = 0; i < 300; ++i) {
-    table.call(0, i);
+    table.call(0, kAllReduce, i);
   }
   CHECK(table.read().unmatched == 1 + 300 - 64);
 }
@@ -132,7 +133,7 @@ TEST(samples_are_bounded_and_kept_as_the_rows_are) {
   Node place;
   for (uint64_t i = 0; i < 20'000; ++i) {
     Stretch::instance().add(&place, Doing::kRunning, 1 + i);
-    table.call(0, 1000 * i);
+    table.call(0, kAllReduce, 1000 * i);
     table.end(table.begin(kThread), 1000 * i + 3);
   }
   std::set<uint32_t> kept = numbers(table);
@@ -145,8 +146,9 @@ TEST(samples_are_bounded_and_kept_as_the_rows_are) {
 }
 
 TEST(calls_and_works_are_known_by_their_names) {
-  CHECK(Collectives::isCall("c10d::allreduce_") && Collectives::isCall("c10d::barrier"));
-  CHECK(!Collectives::isCall("c10d::broadcast_") && !Collectives::isCall("aten::add"));
+  CHECK(Collectives::operationOf("c10d::allreduce_") == kAllReduce);
+  CHECK(Collectives::operationOf("c10d::barrier") == Collectives::kOperations.size() - 1);
+  CHECK(!Collectives::operationOf("c10d::broadcast_") && !Collectives::operationOf("aten::add"));
   CHECK(Collectives::isWork("gloo:all_reduce") && !Collectives::isWork("gloo:broadcast"));
   CHECK(!Collectives::isWork("gloo:reduce"));
 }

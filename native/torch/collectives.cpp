@@ -15,9 +15,9 @@ constexpr uint32_t kRunBits = 6;
 constexpr uint32_t kMostLevels = 26; // runs of 64 among 2^32 numbers
 
 template <size_t count>
-bool isOneOf(const char *name, const std::array<const char *, count> &names) {
-  return std::any_of(names.begin(), names.end(),
-                     [name](const char *each) { return std::strcmp(name, each) == 0; });
+auto findName(const char *name, const std::array<const char *, count> &names) {
+  return std::find_if(names.begin(), names.end(),
+                      [name](const char *each) { return std::strcmp(name, each) == 0; });
 }
 
 /// Source: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014 (SplitMix64).
@@ -30,14 +30,15 @@ uint64_t mixed(uint64_t value) {
 
 } // namespace
 
-bool Collectives::isCall(const char *name) {
-  static constexpr std::array<const char *, 9> kCalls = {
-      "allreduce_", "allreduce_coalesced_", "allgather_",      "_allgather_base_",
-      "alltoall_",  "alltoall_base_",       "reduce_scatter_", "_reduce_scatter_base_",
-      "barrier",
-  };
+std::optional<uint8_t> Collectives::operationOf(const char *name) {
   constexpr size_t kPrefix = sizeof "c10d::" - 1;
-  return startsWith(name, "c10d::") && isOneOf(name + kPrefix, kCalls);
+  if (!startsWith(name, "c10d::")) {
+    return std::nullopt;
+  }
+  const auto *found = findName(name + kPrefix, kOperations);
+  return found == kOperations.end()
+             ? std::nullopt
+             : std::make_optional(static_cast<uint8_t>(found - kOperations.begin()));
 }
 
 bool Collectives::isWork(const char *name) {
@@ -45,7 +46,7 @@ bool Collectives::isWork(const char *name) {
       "all_reduce", "sparse_all_reduce", "all_gather", "all_to_all", "reduce_scatter", "barrier",
   };
   constexpr size_t kPrefix = sizeof "gloo:" - 1;
-  return startsWith(name, "gloo:") && isOneOf(name + kPrefix, kWorks);
+  return startsWith(name, "gloo:") && findName(name + kPrefix, kWorks) != kWorks.end();
 }
 
 void Collectives::clear() {
@@ -62,7 +63,7 @@ void Collectives::clear() {
   row_count_ = sample_count_ = thread_count_ = level_ = 0;
 }
 
-void Collectives::call(GroupIndex group, uint64_t now) {
+void Collectives::call(GroupIndex group, uint8_t operation, uint64_t now) {
   Stretch::Parts parts = Stretch::instance().take();
   Stretch::instance().setInFlight(true);
   std::lock_guard<SpinLock> guard(lock_);
@@ -77,6 +78,7 @@ void Collectives::call(GroupIndex group, uint64_t now) {
   place.order = static_cast<uint32_t>(calls_++);
   place.number = called_[group]++;
   place.group = group;
+  place.operation = operation;
   place.is_numbered = true;
   last_ticks_ = now;
   own_before_[group] = own_ticks_;

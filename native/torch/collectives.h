@@ -2,6 +2,7 @@
 // Numbers the collectives of a process and keeps how long each took, to compare with other ranks.
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "core/spin_lock.h"
@@ -20,6 +21,7 @@ struct Collective {
   uint32_t order = 0;     // among all calls of the process: 0, 1, 2 ...
   uint32_t number = 0;    // the same among those of its group
   GroupIndex group = 0;
+  uint8_t operation = 0; // index of `Collectives::kOperations`
   bool is_numbered = false;
 };
 
@@ -51,6 +53,12 @@ public:
   static constexpr uint32_t kMostRows = 1024;
   static constexpr uint32_t kMostSamples = 768;
   static constexpr GroupIndex kMostGroups = 64;
+  /// Operators of torch's namespace "c10d" that are numbered.
+  static constexpr std::array<const char *, 9> kOperations = {
+      "allreduce_", "allreduce_coalesced_", "allgather_",      "_allgather_base_",
+      "alltoall_",  "alltoall_base_",       "reduce_scatter_", "_reduce_scatter_base_",
+      "barrier",
+  };
 
   struct Reading {
     uint64_t ended = 0;
@@ -64,15 +72,15 @@ public:
     static Collectives *const table = new Collectives();
     return *table;
   }
-  /// Whether an operator is a call that is numbered.
-  static bool isCall(const char *name);
+  /// Which of `kOperations` an operator is; none when its calls are not numbered.
+  static std::optional<uint8_t> operationOf(const char *name);
   /// Whether an asynchronous scope is the work of such a call.
   static bool isWork(const char *name);
 
   /// Forget everything. One thread.
   void clear();
   /// A call in a group below `kMostGroups`.
-  void call(GroupIndex group, uint64_t now);
+  void call(GroupIndex group, uint8_t operation, uint64_t now);
   /// The call whose work begins on the thread with this number.
   Collective begin(int thread);
   void end(Collective collective, uint64_t now);

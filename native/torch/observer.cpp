@@ -187,11 +187,16 @@ void openOperator(Recorder &recorder, const void *record_function, const Interpr
   openLevel(recorder, LevelKind::kOperator, node, record_function, top);
 }
 
-__attribute__((noinline)) void noteCollective(Recorder &recorder, const void *record_function) {
+__attribute__((noinline)) void noteCollective(Recorder &recorder, const void *record_function,
+                                              const char *name) {
+  std::optional<uint8_t> operation = Collectives::operationOf(name);
+  if (!operation) {
+    return;
+  }
   GroupIndex group = CollectiveGroups::instance().of(record_function, g_options.layout.inputs);
   if (group != CollectiveGroups::kUnknown) {
     recorder.calls_collectives.store(true, std::memory_order_relaxed);
-    Collectives::instance().call(group, ticks());
+    Collectives::instance().call(group, *operation, ticks());
   }
 }
 
@@ -206,8 +211,8 @@ void open(Recorder &recorder, const void *record_function, uint8_t scope) {
   } else if (name[0] == 'a' && name[1] == 'u' && isWrapper(name)) {
     openWrapper(recorder, record_function, top);
   } else {
-    if (__builtin_expect(name[0] == 'c' && Collectives::isCall(name), 0)) {
-      noteCollective(recorder, record_function);
+    if (__builtin_expect(name[0] == 'c' && name[1] == '1', 0)) { // c10d
+      noteCollective(recorder, record_function, name);
     }
     openOperator(recorder, record_function, top, name, scope);
   }

@@ -202,15 +202,17 @@ class CollectiveRows(TypedDict):
     """Collectives of the session, see `format/rank_collectives.py`.
 
     groups: address of the process group, or 0, and its collectives, by index; unknown: collectives
-    whose group could not be read; rows: group, number, order, duration and own time in ns;
-    places: frames (kind, name, file, line), outermost first; samples: order, place, doing, ns.
+    whose group could not be read; operations: names by index; rows: group, number, order,
+    operation, duration and own time in ns; places: frames (kind, name, file, line), outermost
+    first; samples: order, place, doing, ns.
     """
 
     groups: list[tuple[int, int]]
     ended: int
     unmatched: int
     unknown: int
-    rows: list[tuple[int, int, int, int, int]]
+    operations: list[str]
+    rows: list[tuple[int, int, int, int, int, int]]
     places: list[list[tuple[int, str, str, int]]]
     samples: list[tuple[int, int, int, int]]
 

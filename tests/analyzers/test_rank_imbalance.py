@@ -55,6 +55,12 @@ def compared(*processes: Profile) -> list[tuple[object, object]]:
     return [(finding.evidence["rank"], finding.evidence["ranks"]) for finding in found]
 
 
+def test_what_the_slow_rank_does_is_named(make_profile: MakeProfile) -> None:
+    job = merge({str(rank): process(make_profile, rank, 1 + 8 * rank) for rank in range(2)})
+    (finding,) = run_analyzers(job, only=["rank_imbalance"])
+    assert ", running Python at /home/me/serve.py:7 (work)" in finding.title
+
+
 def test_ranks_of_one_program_are_compared(make_profile: MakeProfile) -> None:
     assert compared(process(make_profile, 0, 1), process(make_profile, 1, 9)) == [(1, 2)]
 

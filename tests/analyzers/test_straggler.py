@@ -53,6 +53,7 @@ def job(
                 0,
                 step,
                 step,
+                0,
                 MS * (1 + max(late.values(), default=0) - late.get(rank, 0)),
                 MS * (5 + late.get(rank, 0)),
             )
@@ -70,6 +71,7 @@ def job(
             "ended": len(rows),
             "unmatched": 0,
             "unknown": 0,
+            "operations": ["allreduce_"],
             "rows": rows,
             "places": [[list(STEP), list(LATE)], [list(STEP)]],
             "samples": samples,
@@ -147,8 +149,19 @@ def test_the_report_and_its_json_have_the_line(make_profile: MakeProfile) -> Non
     assert list(place) == documented
     stream = io.StringIO()
     render_report(profile, console=Console(file=stream, width=160), full=True)
-    row = r"^ +2 +4\.00 s .* waiting +100% +.*data\.py:7"
+    row = r"^ +2 +4\.00 s .* waiting +100% +█{20} +.*data\.py:7"
     assert re.search(row, stream.getvalue(), re.MULTILINE)
+    assert re.search(r"^ +100 ms +3\.00 s +100 +4 +rank 2, 100% +allreduce in group 0 of ranks 0 to 3$",
+                     stream.getvalue(), re.MULTILINE)  # fmt: skip
+
+
+def test_ranks_that_are_rarely_late_are_seen_over_the_run(make_profile: MakeProfile) -> None:
+    delays = [{1: 400} if step % 25 == 24 else {} for step in range(STEPS)]
+    stream = io.StringIO()
+    profile = job(make_profile, delays)
+    render_report(profile, console=Console(file=stream, width=160), full=True)
+    (row,) = re.findall(r"^ +1 +1\.60 s.*waiting +100% (.*)/home", stream.getvalue(), re.MULTILINE)
+    assert row.strip(" ") == "    ".join("█" * 4)
 
 
 def test_what_cannot_be_compared_gives_no_finding(make_profile: MakeProfile) -> None:

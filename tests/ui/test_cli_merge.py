@@ -21,6 +21,7 @@ from deepcontext.profiler.model.run_info import ALL_RANKS
 from deepcontext.profiler.model.trust import CollectorReport, TrustReport
 from deepcontext.profiler.summaries import ranks as rank_summary
 from deepcontext.profiler.summaries.collectives import CollectiveTime
+from deepcontext.profiler.summaries.communication import Exchange
 from deepcontext.profiler.summaries.late_ranks import LateRanks, RankDelays
 from deepcontext.profiler.views.pivot import pivots
 from deepcontext.ui.cli import app
@@ -195,6 +196,11 @@ def test_the_report_of_a_job(files: list[str], capsys: pytest.CaptureFixture[str
     assert report["ranks"]["collectives"] == []
     rows = [f"collectives.{each.name}" for each in dataclasses.fields(CollectiveTime)]
     found |= {"collectives", *rows}
+    assert report["ranks"]["communication"] == []
+    found |= {
+        "communication",
+        *(f"communication.{each.name}" for each in dataclasses.fields(Exchange)),
+    }
     assert report["ranks"]["late"] is None
     found |= {"late", *(f"late.{each.name}" for each in dataclasses.fields(LateRanks))}
     found |= {f"late.rows.{each.name}" for each in dataclasses.fields(RankDelays)}

@@ -15,12 +15,18 @@ from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Gain, Severity
 from deepcontext.analyzers.shared import source_locations
 from deepcontext.analyzers.shared.late_ranks import lateness
-from deepcontext.profiler.format.frame import Frame, FrameKind
-from deepcontext.profiler.format.metric import SAMPLED_WAIT_TIME_NS
+from deepcontext.profiler.format.frame import Frame, FrameKind, Phase
+from deepcontext.profiler.format.metric import (
+    HOST_TIME_NS,
+    SAMPLED_CPU_TIME_NS,
+    SAMPLED_WAIT_TIME_NS,
+)
+from deepcontext.profiler.model.metric_values import exclusive_or_zeros
 from deepcontext.profiler.model.source import is_user_file
 from deepcontext.profiler.model.tree import NO_NODE
 from deepcontext.profiler.summaries import collectives
 from deepcontext.profiler.summaries import ranks as rank_summary
+from deepcontext.profiler.summaries.lines import UserLines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -36,6 +42,11 @@ _LEAST_SHARE: Final = 0.05
 _LEAST_NS: Final = 100_000_000
 # Code in which a rank waits until the others have started.
 _DISTRIBUTED: Final = ("/torch/distributed/", "/jax/_src/distributed.py", "/jax/_src/xla_bridge.py")
+_DOING: Final = {
+    "computing": HOST_TIME_NS,
+    "running Python": SAMPLED_CPU_TIME_NS,
+    "waiting": SAMPLED_WAIT_TIME_NS,
+}
 # Where a program waits for a device, and so for the collectives of a compiled JAX program.
 _DEVICE_WAITS: Final = ("jax: wait for the device", "jax: copy to host")
 
@@ -133,7 +144,7 @@ def _finding(profile: Profile, ranks: Ranks, line: UnevenLine, elapsed_ns: int) 
     return Finding(
         id="rank_imbalance",
         severity=Severity.of_share(excess / elapsed_ns),
-        title=f"rank {rank} takes longer than the others at {where}",
+        title=f"rank {rank} takes longer than the others, {_doing(profile, line, node)} at {where}",
         nodes=_nodes(profile, line, node),
         evidence={
             "rank": rank,
@@ -158,6 +169,23 @@ def _finding(profile: Profile, ranks: Ranks, line: UnevenLine, elapsed_ns: int) 
             "slowest rank"
         ),
     )
+
+
+def _doing(profile: Profile, line: UnevenLine, rank_node: int) -> str:
+    """Return what a rank mostly does at a line, as `late_places.py` says it."""
+    lines, nodes = UserLines.of(profile), np.arange(len(profile.tree))
+    within = (nodes >= rank_node) & (nodes < profile.tree.subtree_end[rank_node])
+    frames = [profile.frames[int(frame)] for frame in lines.frame]
+    at = [(each.name, each.file, each.line) for each in frames].index(
+        (line.function, line.file, line.line)
+    )
+    if (profile.tree.phase[within & (lines.of_node == at)] == Phase.DATA_LOADING).any():
+        return "loading data"
+    time = {
+        doing: int(lines.sums(exclusive_or_zeros(profile, metric.name), within)[at])
+        for doing, metric in _DOING.items()
+    }
+    return max(time, key=lambda doing: time[doing])
 
 
 def _nodes(profile: Profile, line: UnevenLine, rank_node: int) -> tuple[int, ...]:

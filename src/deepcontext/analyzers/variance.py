@@ -20,6 +20,7 @@ from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS
 from deepcontext.profiler.model.metric_values import total
 from deepcontext.profiler.model.tree import NO_NODE
+from deepcontext.profiler.summaries.collectives import collective_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,6 +52,7 @@ def _find(profile: Profile) -> list[Finding]:
     uneven &= deviation >= _LEAST_DEVIATION_NS
     uneven &= rows.total >= _LEAST_SHARE * whole
     uneven &= ~_while_compiling(profile)[rows.node]
+    uneven &= ~collective_nodes(profile)[rows.node]  # they wait for a rank that others name
     if source_locations.crowded_ns(profile):
         is_loading = source_locations.scopes(profile, _LOADS_HERE).mask()[rows.node]
         uneven &= is_loading | (_excess(rows) > _waited_ns(profile))

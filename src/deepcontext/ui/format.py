@@ -39,12 +39,14 @@ _HOUR_S: Final = 3600
 class Glyphs:
     """Characters with an ASCII replacement for terminals that cannot show them.
 
-    `bars` fills the parts of a divided bar; the fillings differ, so colour is not needed.
+    `bars` fills the parts of a divided bar; the fillings differ, so colour is not needed. `levels` are
+    columns of growing height, the first for nothing.
     """
 
     ellipsis: str = "…"
     plus_minus: str = "±"
     bars: str = "█▓▚▒░·"
+    levels: str = " ▁▂▃▄▅▆▇█"
     branch: str = "├ "
     last_branch: str = "└ "
     trunk: str = "│ "
@@ -55,6 +57,7 @@ ASCII: Final = Glyphs(
     ellipsis="...",
     plus_minus="+-",
     bars="#=%+-.",
+    levels=" .:-=+*%#",
     branch="|-",
     last_branch="`-",
     trunk="| ",

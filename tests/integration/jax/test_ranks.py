@@ -93,7 +93,7 @@ def test_the_late_rank_is_named_and_not_the_collective_of_the_other(tmp_path: Pa
         assert not run_analyzers(profile, only=["hotspot"])
     found = run_analyzers(job, only=["rank_imbalance"])
     assert [finding.evidence["rank"] for finding in found] == [1]
-    assert "program.py:14 (prepare)" in found[0].title
+    assert ", waiting at program.py:14 (prepare)" in found[0].title
     fast, late = collectives.by_rank(job)
     assert late.waiting_ns == 0
     assert fast.waiting_ns == fast.total_ns - late.total_ns > late.total_ns

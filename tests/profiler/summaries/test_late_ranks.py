@@ -11,6 +11,7 @@ from deepcontext.errors import ProfileDataError
 from deepcontext.profiler.format import rank_collectives
 from deepcontext.profiler.format.frame import Frame, FrameKind
 from deepcontext.profiler.model.merging import merge
+from deepcontext.profiler.summaries.communication import by_operation
 from deepcontext.profiler.summaries.late_ranks import LateRanks, by_lateness
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def job(
     for rank, rows in enumerate(ranks):
         profile = make_profile([0], [Frame(FrameKind.ROOT, "")])
         run = dataclasses.replace(profile.run, rank=rank, ranks=len(ranks))
-        table = [((row[3:] or (0,))[0], row[0], n, *row[1:3]) for n, row in enumerate(rows)]
+        table = [((row[3:] or (0,))[0], row[0], n, 0, *row[1:3]) for n, row in enumerate(rows)]
         counts = [called or sum(row[0] == index for row in table) for index in range(len(groups))]
         known = [
             [name, list(range(len(ranks)) if members is None else members), count]
@@ -52,6 +53,7 @@ def job(
             "ended": len(rows),
             "unmatched": 0,
             "unknown": 0,
+            "operations": ["allreduce_"],
             "rows": table,
             "places": [],
             "samples": [],
@@ -128,6 +130,39 @@ def test_ranks_that_come_last_together_share_what_they_cause(make_profile: MakeP
     waits = [(0, 41, 5)]
     found = lateness(job(make_profile, [(0, 1, 45)], [(0, 6, 40)], waits, waits))
     assert [row.caused_ns for row in found.rows] == [20, 20, 0, 0]
+
+
+def test_delays_are_told_over_the_run(make_profile: MakeProfile) -> None:
+    late = [(n, 1, 45 if n >= 30 else 5) for n in range(40)]
+    waits = [(n, 41 if n >= 30 else 1, 5) for n in range(40)]
+    found = lateness(job(make_profile, late, waits))
+    assert found.rows[0].over_time_ns == (0,) * 15 + (80,) * 5
+    assert found.rows[1].over_time_ns == (0,) * 20
+
+
+def test_what_is_exchanged_is_told_by_operation_and_group(make_profile: MakeProfile) -> None:
+    profile = job(
+        make_profile,
+        [(0, 1, 45, 0), (0, 2, 47, 2)],
+        [(0, 41, 5, 0), (0, 1, 7, 3)],
+        [(0, 1, 5, 1), (0, 42, 7, 2)],
+        [(0, 1, 5, 1), (0, 41, 7, 3)],
+        groups=MESH,
+    )
+    rows = by_operation(profile)
+    assert [(row.operation, row.group, row.members, row.calls) for row in rows] == [
+        ("allreduce", "3", (0, 2), 1),
+        ("allreduce", "1", (0, 1), 1),
+        ("allreduce", "4", (1, 3), 1),
+        ("allreduce", "2", (2, 3), 1),
+    ]
+    assert [(row.transfer_ns, row.waiting_ns) for row in rows] == [
+        (2, 20),
+        (1, 20),
+        (1, 20),
+        (1, 0),
+    ]
+    assert (rows[0].last, rows[0].last_share) == (0, 1.0)
 
 
 def test_a_group_whose_members_disagree_is_left_out(make_profile: MakeProfile) -> None:

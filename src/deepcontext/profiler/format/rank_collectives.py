@@ -9,7 +9,8 @@ JSON, in the profile of one process:
     ended       collectives whose end was seen
     unmatched   calls and works that do not belong together for certain
     unknown     collectives whose group could not be read; they are in no row
-    rows        [group, number, order, duration in ns, own time in ns], ...
+    operations  names of operators of torch's namespace "c10d", by index
+    rows        [group, number, order, operation, duration in ns, own time in ns], ...
     places      [[kind, name, file, line], ...], ...: paths of frames, outermost first, without root
                 and thread
     samples     [order, place, doing, ns], ...: where the process was in the stretch before that

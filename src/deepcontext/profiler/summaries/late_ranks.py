@@ -6,7 +6,9 @@ Sums what `rank_collectives.py` compares; `late_places.py` says where a late ran
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
 
 from deepcontext.profiler.summaries import rank_collectives
 
@@ -15,6 +17,9 @@ if TYPE_CHECKING:
 
     from deepcontext.profiler.model.profile_model import ProfileModel as Profile
     from deepcontext.profiler.summaries.rank_collectives import Comparison
+
+
+PARTS: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +33,7 @@ class RankDelays:
         caused_ns: time that it, as the last, made the others wait: the median over them, shared by
             ranks that came last together.
         longest_ns: the largest part of `caused_ns` of one collective.
+        over_time_ns: `caused_ns` by twentieths of the rank's collectives, in the order of its calls.
     """
 
     rank: int
@@ -35,6 +41,7 @@ class RankDelays:
     waiting_ns: int
     caused_ns: int
     longest_ns: int
+    over_time_ns: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,15 +87,25 @@ def by_lateness(profile: Profile) -> LateRanks | None:
 
 
 def _delays(rank: int, groups: Sequence[Comparison]) -> RankDelays:
-    total = waiting = caused = longest = 0.0
+    total = waiting = longest = 0.0
+    over_time = np.zeros(PARTS)
+    calls = 1 + max(_last_order(rank, group) for group in groups)
     for group in groups:
         if rank not in group.group.members:
             continue
         member = group.group.members.index(rank)
         factor = group.called / len(group.number)
         of_rank = group.caused_ns[member]
+        part = group.order[member] * PARTS // calls
+        over_time += factor * np.bincount(part, weights=of_rank, minlength=PARTS)
         total += factor * float(group.duration_ns[member].sum())
         waiting += factor * float(group.waiting_ns[member].sum())
-        caused += factor * float(of_rank.sum())
         longest = max(longest, float(of_rank.max(initial=0)))
-    return RankDelays(rank, round(total), round(waiting), round(caused), round(longest))
+    parts = tuple(round(value) for value in over_time.tolist())
+    caused = round(float(over_time.sum()))
+    return RankDelays(rank, round(total), round(waiting), caused, round(longest), parts)
+
+
+def _last_order(rank: int, group: Comparison) -> int:
+    members = group.group.members
+    return int(group.order[members.index(rank)].max()) if rank in members else 0

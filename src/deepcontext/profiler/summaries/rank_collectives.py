@@ -86,6 +86,7 @@ class Comparison:
         group: the group.
         called: number of its collectives, compared or not.
         number: which were compared, shape (collectives,), ascending.
+        operation: their operators, such as "allreduce_", shape (collectives,).
         order: their places among all collectives of a member, shape (members, collectives).
         duration_ns: same shape.
         waiting_ns: the part of the durations in which a member waited for the last, same shape.
@@ -97,6 +98,7 @@ class Comparison:
     group: GroupKey
     called: int
     number: Ints
+    operation: npt.NDArray[np.str_]
     order: Ints
     duration_ns: Ints
     waiting_ns: Ints
@@ -121,10 +123,18 @@ class Comparisons:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _OfRank:
-    """One group as one rank saw it; `rows`: number, order, duration, own time, shape (collectives, 4)."""
+    """One group as one rank saw it.
+
+    Attributes:
+        called: number of its collectives.
+        rows: number, order, operation, duration and own time, shape (collectives, 5).
+        operations: names, by index.
+        samples: by order.
+    """
 
     called: int
     rows: Ints
+    operations: Sequence[str]
     samples: Mapping[int, Sequence[StretchSample]]
 
 
@@ -199,12 +209,13 @@ def _compare(key: GroupKey, by_rank: Mapping[int, Mapping[GroupKey, _OfRank]]) -
     if not len(numbers):
         return None
     rows = np.stack([rank.rows[np.isin(rank.rows[:, 0], numbers)] for rank in ranks])
-    order, duration, own = rows[:, :, 1], rows[:, :, 2], rows[:, :, 3]
+    order, duration, own = rows[:, :, 1], rows[:, :, 3], rows[:, :, 4]
     waiting = duration - duration.min(axis=0)
     comparison = Comparison(
         group=key,
         called=ranks[0].called,
         number=numbers,
+        operation=np.array(ranks[0].operations)[rows[0, :, 2]],
         order=order,
         duration_ns=duration,
         waiting_ns=waiting,
@@ -288,16 +299,17 @@ def _rank(rank: int, content: dict[str, Any]) -> _Rank:
         reason = _NO_GROUP
     elif content["unmatched"]:
         reason = _UNMATCHED
-    rows = np.array(content["rows"], np.int64).reshape(-1, 5)
+    rows = np.array(content["rows"], np.int64).reshape(-1, 6)
     places = [tuple(_frame(*frame) for frame in path) for path in content["places"]]
     samples: dict[int, list[StretchSample]] = {}
     for order, place, doing, ns in content["samples"]:
         sample = StretchSample(places[place], rank_collectives.DOING[doing], int(ns))
         samples.setdefault(order, []).append(sample)
+    operations = [str(name) for name in content["operations"]]
     groups = {}
     for index, (key, (_, _, called)) in enumerate(zip(known, content["groups"], strict=True)):
         of_group = _sorted(rows[rows[:, 0] == index][:, 1:])
-        groups[key] = _OfRank(int(called), of_group, samples)
+        groups[key] = _OfRank(int(called), of_group, operations, samples)
     if len(groups) < len(known) and not reason:
         reason = _NO_GROUP  # a group was made again under its old name
     return _Rank(rank, reason, groups)

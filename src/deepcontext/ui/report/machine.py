@@ -12,7 +12,12 @@ from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from deepcontext.profiler.model.source import line_text
-from deepcontext.profiler.summaries import collectives, late_ranks, time_between_operators
+from deepcontext.profiler.summaries import (
+    collectives,
+    communication,
+    late_ranks,
+    time_between_operators,
+)
 from deepcontext.profiler.summaries import counters as counter_summary
 from deepcontext.profiler.summaries import memory as memory_summary
 from deepcontext.profiler.summaries import ranks as rank_summary
@@ -198,6 +203,7 @@ def _ranks(profile: Profile, limit: int) -> dict[str, object] | None:
         "rows": [_plain(row) for row in rows],
         "collectives": [_plain(row) for row in collectives.by_rank(profile)],
         "late": _late(profile),
+        "communication": [_plain(row) for row in communication.by_operation(profile)],
         "uneven_lines": [
             {**_place(profile, line), "by_rank": list(line.by_rank)}
             for line in rank_summary.uneven_lines(profile, limit)

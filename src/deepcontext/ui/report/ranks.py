@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from deepcontext.profiler.summaries import collectives, joined_ranks, late_places, late_ranks
+from deepcontext.profiler.summaries import (
+    collectives,
+    communication,
+    joined_ranks,
+    late_places,
+    late_ranks,
+)
 from deepcontext.profiler.summaries import ranks as rank_summary
-from deepcontext.ui.format import format_ns
+from deepcontext.ui.format import Elide, format_count, format_ns
 from deepcontext.ui.report.joined_ranks import print_joined_ranks
 from deepcontext.ui.report.sections import part_of, source_columns
 from deepcontext.ui.report.text_layout import Column
@@ -14,10 +20,15 @@ from deepcontext.ui.report.text_layout import Column
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rich.text import Text
+
     from deepcontext.profiler.summaries.late_ranks import RankDelays
     from deepcontext.profiler.summaries.ranks import RankTime
     from deepcontext.ui.report.sections import View
     from deepcontext.ui.report.text_layout import TextLayout
+
+# Of what the worst rank cost; the line of less would be noise.
+_SMALL: Final = 0.1
 
 
 def print_ranks(layout: TextLayout, view: View) -> None:
@@ -32,6 +43,7 @@ def print_ranks(layout: TextLayout, view: View) -> None:
         _print_side_by_side(layout, view, rows)
         _print_collectives(layout, view)
         _print_late(layout, view)
+        _print_communication(layout, view)
     _print_lines(layout, view, rows)
 
 
@@ -94,14 +106,18 @@ def _print_late(layout: TextLayout, view: View) -> None:
             Column("collectives", rank=3),
             Column("mostly", rank=2),
             Column("of it", rank=2),
+            Column("over the run", rank=4),
             *source_columns(),
         ),
-        [_late_row(view, row) for row in rows],
+        [_late_row(layout, view, row, rows[0]) for row in rows],
     )
 
 
-def _late_row(view: View, row: RankDelays) -> tuple[str, ...]:
-    places = late_places.late_places(view.profile, row.rank) if row.caused_ns else ()
+def _late_row(
+    layout: TextLayout, view: View, row: RankDelays, worst: RankDelays
+) -> tuple[str | Text, ...]:
+    is_small = row.caused_ns <= _SMALL * worst.caused_ns
+    places = () if is_small else late_places.late_places(view.profile, row.rank)
     place = places[0] if places else None
     frame = place.frame if place else None
     return (
@@ -112,8 +128,48 @@ def _late_row(view: View, row: RankDelays) -> tuple[str, ...]:
         format_ns(row.total_ns or None),
         place.doing if place else "",
         f"{place.share:.0%}" if place else "",
+        layout.columns(row.over_time_ns, max(worst.over_time_ns)),
         *(view.source_cells(frame) if frame else ("",) * len(source_columns())),
     )
+
+
+def _print_communication(layout: TextLayout, view: View) -> None:
+    found = communication.by_operation(view.profile)
+    if not found:
+        return
+    rows = found[: view.limit]
+    layout.title(
+        f"Communication{part_of(len(rows), len(found))}",
+        "transfer: of the ranks that came last; waiting for them: mean over the members",
+    )
+    layout.table(
+        (
+            Column("transfer"),
+            Column("waiting"),
+            Column("calls"),
+            Column("members", rank=2),
+            Column("last most often", rank=3),
+            Column("operation", Elide.END),
+        ),
+        [
+            (
+                format_ns(row.transfer_ns or None),
+                format_ns(row.waiting_ns or None),
+                format_count(row.calls),
+                str(len(row.members)),
+                f"rank {row.last}, {row.last_share:.0%}",
+                f"{row.operation} in group {row.group} of ranks {_numbers(row.members)}",
+            )
+            for row in rows
+        ],
+    )
+
+
+def _numbers(members: Sequence[int]) -> str:
+    """Return ``"0 to 3"`` or ``"0, 2"``."""
+    if len(members) > 2 and members[-1] - members[0] == len(members) - 1:  # noqa: PLR2004
+        return f"{members[0]} to {members[-1]}"
+    return ", ".join(map(str, members))
 
 
 def _print_lines(layout: TextLayout, view: View, rows: Sequence[RankTime]) -> None:

@@ -131,6 +131,14 @@ class TextLayout:
             filled = max(filled, until)
         return bar
 
+    def columns(self, values: Sequence[float], most: float) -> Text:
+        """Return one character for each value, of a height from 0 to that of `most`."""
+        levels = self.glyphs.levels
+        steps = len(levels) - 1
+        return Text(
+            "".join(levels[min(round(steps * value / (most or 1)), steps)] for value in values)
+        )
+
     def _cell(self, cell: str | Text) -> Text:
         return Text(self.clean(cell)) if isinstance(cell, str) else cell
 
