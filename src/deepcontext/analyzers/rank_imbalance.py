@@ -176,9 +176,11 @@ def _doing(profile: Profile, line: UnevenLine, rank_node: int) -> str:
     lines, nodes = UserLines.of(profile), np.arange(len(profile.tree))
     within = (nodes >= rank_node) & (nodes < profile.tree.subtree_end[rank_node])
     frames = [profile.frames[int(frame)] for frame in lines.frame]
-    at = [(each.name, each.file, each.line) for each in frames].index(
-        (line.function, line.file, line.line)
-    )
+    at = [(each.name, each.file, each.line) for each in frames].index((
+        line.function,
+        line.file,
+        line.line,
+    ))
     if (profile.tree.phase[within & (lines.of_node == at)] == Phase.DATA_LOADING).any():
         return "loading data"
     time = {
