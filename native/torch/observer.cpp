@@ -7,7 +7,6 @@
 #include "core/recorder.h"
 #include "core/step_clock.h"
 #include "core/text.h"
-#include "core/thread.h"
 #include "python/frame_walk.h"
 #include "torch/collective_groups.h"
 #include "torch/collectives.h"
@@ -94,7 +93,8 @@ abi::ObserverContextPtr startAsync(Recorder &recorder, const void *record_functi
   Node *node = recorder.tree.child(parent, FrameKind::kScope, recorder.names.lookup(name), 0);
   auto context = std::make_unique<AsyncContext>(recorder.index(), node->id, ticks());
   if (Collectives::isWork(name)) {
-    context->collective = Collectives::instance().begin(kernelThread());
+    context->collective =
+        Collectives::instance().begin(recorder.kernel_thread.load(std::memory_order_relaxed));
   }
   return context;
 }
