@@ -232,7 +232,7 @@ def test_files_without_a_rank_are_numbered_in_the_order_given(files: list[str]) 
         ),
         (
             ["-o", "job.dcprof", "run.rank1.dcprof", "again.dcprof"],
-            "'run.rank1.dcprof' and 'again.dcprof' are both of rank 1",
+            "'run.rank1.dcprof' and 'again.dcprof' both belong to rank 1",
         ),
         (["run.rank0.dcprof", "run.rank1.dcprof"], "-o/--output"),
         (["-o", "job.dcprof", "run.rank0.dcprof", "lost.dcprof"], "cannot read 'lost.dcprof'"),
@@ -296,7 +296,7 @@ def test_profiles_that_are_not_of_one_job_need_force(
     words = ["merge", "-o", "job.dcprof", files[0], "other.dcprof"]
     assert app.main(words) == 2
     error = capsys.readouterr().err
-    assert f"'run.rank0.dcprof' and 'other.dcprof' are not of one job: {difference}" in error
+    assert f"'run.rank0.dcprof' and 'other.dcprof' belong to different jobs: {difference}" in error
     assert "--unrelated" in error
     assert app.main([*words, "--unrelated"]) == 0
     assert len(rank_summary.rank_nodes(Profile.load("job.dcprof"))) == 2
@@ -328,7 +328,7 @@ def test_processes_without_a_rank_are_identified_by_their_arguments(
     if is_one_job:
         assert merge(profiles).run.ranks == 2
     else:
-        with pytest.raises(UserError, match="'a' and 'b' are not of one job"):
+        with pytest.raises(UserError, match="'a' and 'b' belong to different jobs"):
             merge(profiles)
 
 

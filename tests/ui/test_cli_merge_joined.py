@@ -152,8 +152,12 @@ def test_files_without_a_rank_are_numbered_by_name(tmp_path: Path) -> None:
     ("extra", "options", "message"),
     [
         ("copy.dcprof", (), "are the same profile, which would count twice"),
-        ("again.dcprof", (), "are both of rank 3"),
-        ("other.dcprof", (), "are not of one job: the first ran 'train.py', the second 'serve.py'"),
+        ("again.dcprof", (), "both belong to rank 3"),
+        (
+            "other.dcprof",
+            (),
+            "belong to different jobs: the first ran 'train.py', the second 'serve.py'",
+        ),
         (
             "side.dcprof",
             (),
@@ -318,7 +322,7 @@ def test_a_killed_worker_s_files_are_read_again(job: Path) -> None:
 def test_workers_killed_again_and_again_are_an_error() -> None:
     with (
         Engine(_pool, 1) as engine,
-        pytest.raises(EnvironmentProblem, match="a worker process was killed again and again"),
+        pytest.raises(EnvironmentProblem, match="a worker process was killed repeatedly"),
     ):
         list(engine.in_order(os._exit, [1, 1]))
 

@@ -197,4 +197,4 @@ def test_an_error_of_a_task_reads_as_without_the_engine(
         assert done.returncode == 2, done.stderr
         last = done.stderr.splitlines()[-1]
         assert last.startswith("error: ")
-        assert last.endswith("are both of rank 3; name one profile for each rank")
+        assert last.endswith("both belong to rank 3; name one profile for each rank")

@@ -264,7 +264,7 @@ def test_a_child_may_record_itself(tmp_path: Path) -> None:
             > 0
         )
     ends = Counter(Profile.load(path).run.exit_reason for path in run_directory.profiles(run_))
-    assert ends == {"exit": 1, "the program started a session of its own": 1}
+    assert ends == {"exit": 1, "the program started its own session": 1}
 
 
 def test_children_see_the_program_s_own_pythonpath_and_sitecustomize(tmp_path: Path) -> None:

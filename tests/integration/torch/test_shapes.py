@@ -11,7 +11,7 @@ from deepcontext import _native
 torch = pytest.importorskip("torch")
 _native.torch_load()
 can_tell_shapes = pytest.mark.skipif(
-    not _native.torch_has_shapes(), reason="this torch prints errors when it is asked for shapes"
+    not _native.torch_has_shapes(), reason="this torch prints errors when shapes are requested"
 )
 
 
@@ -111,5 +111,5 @@ def test_a_torch_that_cannot_tell_shapes_records_the_rest_and_says_why(
     assert names(recording, "aten::mm") == {"aten::mm"}
     (collector,) = (c for c in recording.profile.trust.collectors if c.name == "torch")
     assert collector.status == "degraded"
-    assert "prints errors when it is asked for shapes" in collector.reason
+    assert "prints errors when shapes are requested" in collector.reason
     assert not capfd.readouterr().err

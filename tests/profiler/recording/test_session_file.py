@@ -65,7 +65,7 @@ def test_a_file_that_appears_meanwhile_is_kept_and_the_profile_is_written_beside
     assert session.path == tmp_path / "out.3.dcprof"
     assert names(tmp_path / "out.3.dcprof") == {"mine"}
     (note,) = [note for note in profile.trust.notes if "out.dcprof" in note]
-    assert "the profile was written to 'out.3.dcprof' beside it" in note
+    assert "the profile was written to 'out.3.dcprof' in the same folder" in note
     assert note in caplog.text
 
 
@@ -101,7 +101,7 @@ def test_a_device_is_written_to_at_the_end(tmp_path: Path) -> None:
 def test_a_pipe_is_refused_because_opening_it_would_block_the_program(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for name in (tmp_path / "pipe", Path("/dev/stdout")):
-        with pytest.raises(errors.UserError, match=r"again and again .* name a file"):
+        with pytest.raises(errors.UserError, match=r"rewritten while .* name a file"):
             deepcontext.start(name)
 
 
@@ -117,6 +117,6 @@ def test_the_launcher_says_where_the_profile_is(tmp_path: Path) -> None:
     )
     assert (tmp_path / "out.dcprof").read_text(encoding="utf-8") == "mine"
     assert Profile.load(tmp_path / "out.2.dcprof").run.exit_reason == "exit"
-    assert "a file that is no profile appeared at 'out.dcprof'" in done.stderr
+    assert "a file that is not a profile appeared at 'out.dcprof'" in done.stderr
     assert "profile written to 'out.2.dcprof'" in done.stderr
     assert "next: deepcontext report out.2.dcprof" in done.stderr

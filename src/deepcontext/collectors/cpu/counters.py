@@ -32,10 +32,10 @@ _MOST_OPEN_LEVEL: Final = 2
 # Warn if counters ran for less than this share of the time.
 _NOTABLE_SHARE: Final = 0.95
 _NO_PMU: Final = (
-    "the processor shows no such counter here, as in a virtual machine without a PMU; count on the "
-    "host itself, or let the host pass its PMU through"
+    "the processor offers no such counter here, as in a virtual machine without a PMU; count on "
+    "the host itself, or let the host pass its PMU through"
 )
-_TOO_MANY_FILES: Final = "too many open files; raise the limit (ulimit -n) or ask for fewer"
+_TOO_MANY_FILES: Final = "too many open files; raise the limit (ulimit -n) or request fewer"
 _REASONS: Final = {
     errno.ENOENT: _NO_PMU,
     errno.ENODEV: _NO_PMU,
@@ -102,7 +102,7 @@ class Counters:
     def outcome(self) -> Outcome:
         """Say what was counted, for how many threads, and what could not be counted."""
         if not self._is_wanted:
-            return Outcome(Status.OFF, "none asked for; --counters names them")
+            return Outcome(Status.OFF, "none requested; choose counters with --counters")
         counts = _native.perf_counts()
         if not counts["threads"]:
             return Outcome(Status.UNAVAILABLE, _thread_refusal(counts) or "no thread was sampled")
@@ -140,7 +140,7 @@ def _notes(counts: _native.PerfCounts) -> tuple[str, ...]:
         share = counts["running_ns"] / counts["enabled_ns"]
         notes.append(
             "the processor's counters are too few or were shared with other programs: they counted "
-            f"for {share:.0%} of the time, and their values are scaled to all of the time; ask for "
+            f"for {share:.0%} of the time, and their values are scaled to all of the time; request "
             "fewer --counters"
         )
     return tuple(notes)

@@ -71,7 +71,7 @@ class NativeFrames:
     def outcome(self) -> Outcome:
         """Say how many frames were seen, and how many walks ended early and why."""
         if not self._is_wanted:
-            return Outcome(Status.OFF, "not asked for (--native)")
+            return Outcome(Status.OFF, "not requested (--native)")
         counts = _native.native_counts()
         return Outcome(
             Status.RAN,

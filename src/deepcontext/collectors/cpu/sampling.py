@@ -87,7 +87,7 @@ class CpuSampling:
         counts = _native.sampler_counts()
         limitation = _native.sampler_limitation()
         if not limitation and not _native.sampler_knows_gil():
-            limitation = "waits for the GIL cannot be told from other waits here"
+            limitation = "waits for the GIL cannot be distinguished from other waits here"
         return Outcome(
             Status.DEGRADED if limitation else Status.RAN,
             limitation,

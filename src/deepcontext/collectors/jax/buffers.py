@@ -40,8 +40,8 @@ METRICS: Final = (
         "jax_peak_bytes",
         "bytes",
         Aggregation.SUM,
-        "buffers of JAX arrays made here that were alive when JAX arrays held the most, among all "
-        "the moments looked at",
+        "buffers of JAX arrays made here that were alive at the check at which JAX arrays held the "
+        "most",
     ),
     *GROWTH,
 )

@@ -282,7 +282,7 @@ class CompileHook:
             return self.failures
         reason = (
             f"{hollow} of {counts['programs']} compiled programs have no operations in the "
-            f"profile: the earlier ones take {_MOST_PROGRAM_BYTES >> 20} MiB, which is the limit"
+            f"profile: the earlier programs reach the limit of {_MOST_PROGRAM_BYTES >> 20} MiB"
         )
         return [*self.failures, reason]
 

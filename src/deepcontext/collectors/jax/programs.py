@@ -147,7 +147,7 @@ class JaxPrograms:
         unsampled = self._written.get("unsampled_launches", 0)
         if unsampled:
             reasons.append(
-                f"{unsampled} launches were of programs that never ran whole while sampled: "
+                f"{unsampled} launches belong to programs that never ran completely while sampled: "
                 "counted, not timed"
             )
         late = lateness(self._hook, _FIGURES)
@@ -233,7 +233,7 @@ class _Parts:
         """Say what is missing from the profile, and why."""
         reasons = list(self.names.missing.values())
         if self.dispatch.way != "vectorcall":
-            reasons.append(f"calls of jitted functions are seen through: {self.dispatch.way}")
+            reasons.append(f"calls of jitted functions are observed through: {self.dispatch.way}")
         reasons += [
             f"no time inside compiled programs: {why}" for why in self.sampler.state.refusals
         ]

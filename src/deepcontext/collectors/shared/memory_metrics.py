@@ -36,8 +36,8 @@ _HOST: Final = (
         "growth_bytes",
         "bytes",
         Aggregation.SUM,
-        "bytes allocated here that were held at the end of the last step beyond those held at the "
-        "end of an earlier one; the count is that of steps in which they grew",
+        "bytes allocated here and held at the end of the last step, minus those held at the end of "
+        "an earlier step; the count is the number of steps in which they grew",
     ),
     *(
         MetricDescriptor(
@@ -52,9 +52,9 @@ _HOST: Final = (
                 "parameters",
                 "gradients of parameters",
                 "state of an optimizer",
-                "activations: made in a forward, still held in a backward",
+                "activations: made in a forward pass, still held in a backward pass",
                 "input: from a data loader, or copied to the device outside of modules",
-                "temporary: given up by the stage that made it",
+                "temporary: freed by the stage that made it",
             ),
             strict=True,
         )

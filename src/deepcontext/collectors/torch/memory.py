@@ -113,7 +113,7 @@ class TorchMemory:
     def outcome(self) -> Outcome:
         """Say what was followed, and what could not be followed."""
         if not self._is_on:
-            return Outcome(Status.OFF, "not asked for")
+            return Outcome(Status.OFF, "switched off (--no-memory)")
         if not self._is_attached:
             return not_started(self._hook, _FIGURES)
         if self._refusal and not self._libraries:
@@ -144,8 +144,8 @@ class TorchMemory:
             notes.append(f"the roles of some tensors are not known: {self._roles_failure}")
         if self._has_missed_gradients:
             notes.append(
-                "gradients are not told apart from other memory, because a backward pass was running "
-                "whenever they were looked for"
+                "gradients are not distinguished from other memory, because a backward pass was "
+                "running at every check"
             )
         return tuple(notes)
 
@@ -173,7 +173,7 @@ def _notes(summary: _native.MemorySummary) -> tuple[str, ...]:
     if not summary["untracked"]:
         return ()
     note = (
-        f"more allocations were alive at once than can be followed: {summary['untracked']} of them "
+        f"more allocations were alive at once than can be tracked: {summary['untracked']} of them "
         f"({summary['untracked_bytes']} bytes) are in alloc_bytes only; live and peak bytes are "
         "lower bounds"
     )

@@ -145,8 +145,8 @@ class TorchOperators:
         has_shapes = self._options.shapes and _native.torch_has_shapes()
         if self._options.shapes and not has_shapes:
             self._shapes_refusal = (
-                f"torch {self._version} prints errors when it is asked for shapes, so operators are "
-                "recorded without them; torch 2.13 does not"
+                f"torch {self._version} prints errors when shapes are requested, so operators are "
+                "recorded without shapes; torch 2.13 prints no errors"
             )
         _native.torch_start(has_shapes)
         self._collectives.begin()

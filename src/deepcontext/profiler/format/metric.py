@@ -49,7 +49,7 @@ CALL_DURATION_NS = MetricDescriptor(
     "call_duration_ns",
     "ns",
     Aggregation.PROPERTY,
-    "elapsed host time per call of the operator or scope, nested ones included",
+    "elapsed host time per call of the operator or scope, including nested operators and scopes",
 )
 STEP_TIME_NS = MetricDescriptor(
     "step_time_ns", "ns", Aggregation.PROPERTY, "elapsed time between two step() marks"

@@ -107,7 +107,7 @@ def _parts(profiles: Mapping[str, Profile]) -> list[Part]:
             )
         if rank in parts:
             raise UserError(
-                f"'{parts[rank].name}' and '{name}' are both of rank {rank}; name one profile for "
+                f"'{parts[rank].name}' and '{name}' both belong to rank {rank}; name one profile for "
                 "each rank"
             )
         parts[rank] = Part(name, profile, rank)

@@ -34,8 +34,8 @@ def check_one_job(runs: Mapping[str, RunInfo]) -> None:
         difference = _other_job(first, run) or _other_program(first, run) or _other_time(first, run)
         if difference:
             raise UserError(
-                f"'{first_name}' and '{name}' are not of one job: {difference}; name profiles of "
-                "one job, or merge unrelated profiles with --unrelated"
+                f"'{first_name}' and '{name}' belong to different jobs: {difference}; name profiles "
+                "of one job, or merge unrelated profiles with --unrelated"
             )
 
 

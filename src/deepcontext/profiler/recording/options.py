@@ -59,8 +59,8 @@ class SessionOptions:
     shapes: bool = _option(
         default=False,
         meaning=(
-            "tell operators apart by the shapes of their inputs, and count floating-point operations: "
-            "larger profile, more overhead"
+            "record operators with different input shapes separately, and count floating-point "
+            "operations: larger profile, more overhead"
         ),
         collectors=("torch",),
     )
@@ -72,14 +72,14 @@ class SessionOptions:
     )
     jax_exact: bool = _option(
         default=False,
-        meaning="look into compiled JAX programs all the time instead of 5 % of the time, for short "
+        meaning="trace compiled JAX programs all the time instead of 5 % of the time, for short "
         "programs and rare operations: about 10 % slower",
         collectors=("jax",),
     )
     stalls: bool = _option(
         default=False,
-        meaning="sample why the instructions of GPU kernels wait, a tenth of the time (NVIDIA); often "
-        "needs administrator rights, takes 80 MB of the device's memory",
+        meaning="sample why the instructions of GPU kernels wait, during a tenth of the time (NVIDIA); "
+        "often needs administrator rights, takes 80 MB of the device's memory",
         collectors=("nvidia",),
     )
     native: bool = _option(
@@ -90,13 +90,13 @@ class SessionOptions:
     )
     memory: bool = _option(
         default=True,
-        meaning="follow the memory of PyTorch's tensors and JAX's arrays",
+        meaning="track the memory of PyTorch's tensors and JAX's arrays",
         collectors=("memory", "jax"),
     )
     cpu_rate: float = _option(
         default=100.0,
-        meaning="how often a second to sample where each thread is between operators, up to 1000; 0 "
-        "for never",
+        meaning="how many times a second to sample each thread between operators, up to 1000; 0 for "
+        "never",
         rule=Range(0, 1000, "samples a second; 0 for none"),
         unit="hz",
         placeholder="N",
@@ -104,8 +104,8 @@ class SessionOptions:
     )
     counters: tuple[str, ...] = _option(
         default=(),
-        meaning="counters of the processor and the kernel to read at each of these samples, with "
-        f"commas between them: {', '.join(COUNTER_NAMES)}; 'deepcontext doctor' says which can be "
+        meaning="counters of the processor and the kernel to read at each of these samples, separated "
+        f"by commas: {', '.join(COUNTER_NAMES)}; 'deepcontext doctor' says which can be "
         "read here",
         rule=Names("counter", COUNTER_NAMES),
         placeholder="LIST",
@@ -114,16 +114,16 @@ class SessionOptions:
     snapshot_interval: float = _option(
         default=5.0,
         meaning="seconds between two snapshots of the profile, less at the start of the run: a crash "
-        "or a signal that kills loses no more than this, and no more than half of the run; 0 writes "
-        "the profile at the end only",
-        rule=Range(0, 1_000_000, "seconds; 0 to write at the end only"),
+        "or a signal that kills loses at most this time, and at most half of the run; 0 writes the "
+        "profile only at the end",
+        rule=Range(0, 1_000_000, "seconds; 0 to write only at the end"),
         unit="s",
         placeholder="SECONDS",
     )
     node_limit: int = _option(
         default=1_000_000,
-        meaning="most nodes a thread's tree may have, each about 160 bytes, up to 4,194,304; what "
-        "comes after is counted one level up",
+        meaning="largest number of nodes in the tree of a thread, each about 160 bytes, up to 4,194,304; "
+        "beyond this limit, costs are counted one level up",
         # The most is that of `ThreadTree` in native/core/thread_tree.h.
         rule=Range(1, 4_194_304, "nodes a thread", is_whole=True),
         placeholder="N",

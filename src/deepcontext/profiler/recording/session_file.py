@@ -47,8 +47,8 @@ class SessionFile:
         if self.path == self._wanted:
             return ()
         note = (
-            f"while the program ran, a file that is no profile appeared at '{self._wanted.name}', and "
-            f"was left as it is; the profile was written to '{self.path.name}' beside it"
+            f"a file that is not a profile appeared at '{self._wanted.name}' while the program ran, and "
+            f"was not replaced; the profile was written to '{self.path.name}' in the same folder"
         )
         return (note,)
 
@@ -86,7 +86,7 @@ class SessionFile:
         for number in range(2, _MOST_NAMES):
             yield wanted.with_name(f"{wanted.stem}.{number}{wanted.suffix}")
         raise UserError(
-            f"cannot write '{wanted}': it and all numbered names beside it exist; choose another name"
+            f"cannot write '{wanted}': this name and all numbered names exist; choose another name"
         )
 
 
@@ -100,8 +100,8 @@ def check(path: str | os.PathLike[str], *, force: bool = False) -> None:
     name = os.fsdecode(path)
     if writing.descriptor_of(path) is not None or _is_pipe(name):
         raise writing.ForeignFileError(
-            f"cannot write the profile to '{name}': it is written again and again while the program "
-            "runs, which a pipe or a stream does not allow; name a file"
+            f"cannot write the profile to '{name}': it is rewritten while the program runs, "
+            "which a pipe or a stream does not allow; name a file"
         )
     writing.check(path, writing.PROFILE, force=force)
 

@@ -73,7 +73,7 @@ class SessionManager:
             running = self.session
             if running is not None and self._gives_way:
                 self._session = None
-                running._end("the program started a session of its own")  # noqa: SLF001
+                running._end("the program started its own session")  # noqa: SLF001
             elif running is not None:
                 raise SessionError(
                     f"a session is already running and writes to {_target(running.path)}; "

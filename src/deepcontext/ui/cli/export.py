@@ -38,7 +38,7 @@ examples:
 
 exit codes:
   0 done, 2 unknown metric or missing file, 4 parquet: duckdb is not installed, 5 a file is damaged,
-  foreign or too new (of several, the others are written)""",
+  foreign or too new (the other profiles are written)""",
     )
     parser.option("file", metavar="FILE", help="profile (*.dcprof) or run directory (*.dcrun)")
     parser.option("--format", required=True, choices=export.FORMATS, help="format to write")

@@ -65,9 +65,7 @@ def chosen_of(profiles: Sequence[Profile], name: str, *, process: str | None = N
         chosen = busiest(processes_of(profiles)).profile
         if what:
             print(f"[deepcontext] {what}", file=sys.stderr)
-        what = (
-            f"process {chosen.run.pid}, which used the processor most ('{_shown(chosen.source)}')"
-        )
+        what = f"process {chosen.run.pid}, which used the most processor time ('{_shown(chosen.source)}')"
     _tell_choice(name, len(profiles), what)
     return chosen
 

@@ -17,9 +17,9 @@ def make_parser() -> Parser:
     return Parser(
         "deepcontext mcp",
         usage="deepcontext mcp [-h]",
-        description="Answer the questions of a language model's agent about profiles, over the Model\n"
-        "Context Protocol on standard input and output. Started by the agent, not by hand. Only reads:\n"
-        "profiles, and lines of the source files that they name. Needs deepcontext-profiler[mcp].",
+        description="Answer an agent's questions about profiles, over the Model Context Protocol on\n"
+        "standard input and output. The agent starts this command. The command writes nothing; it reads\n"
+        "profiles and the source files that they name. Needs deepcontext-profiler[mcp].",
         epilog="""\
 examples:
   deepcontext mcp

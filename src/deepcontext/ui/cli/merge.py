@@ -31,7 +31,7 @@ def make_parser() -> Parser:
         description=f"""\
 Merge the profiles of all ranks of a job into one profile. Each rank's tree is below a frame
 "rank N"; report and page then show sums over the job, the time of each rank, and the lines that
-take some ranks longer than others.
+take longer on some ranks than on others.
 
 For more than {MOST_SIDE_BY_SIDE} files, equal call paths of all ranks are joined into one
 tree, with the spread over the ranks; such a profile can be merged with others again.""",
@@ -45,9 +45,9 @@ examples:
   mpiexec -n 64 python -m mpi4py.futures -m deepcontext merge --engine mpi train.dcrun
 
 exit codes:
-  0 done, 2 missing file, or files of different jobs, 4 workers were killed again and again or
-  cannot be reached, or an extra is not installed, 5 a file is damaged, foreign or too new (of joined
-  ranks, the profile of the others is written)""",
+  0 done, 2 missing file, or files of different jobs, 4 workers were killed repeatedly or
+  cannot be reached, or an extra is not installed, 5 a file is damaged, foreign or too new (for joined
+  ranks, the profile of the other ranks is written)""",
     )
     parser.option(
         "file",
@@ -82,13 +82,13 @@ exit codes:
         help="where files are read and joined into one tree: 'processes:N' for N processes of this "
         "machine (default: one for each processor), or workers that are running: 'dask:ADDRESS' or "
         "'dask:FILE.json' (scheduler file), 'ray:ADDRESS' ('ray:auto'; 'ray:local' starts workers), "
-        "'mpi' (below 'mpiexec'). Each needs the extra of its name, and workers that see the files",
+        "'mpi' (under 'mpiexec'). Each needs the extra with its name, and workers that can read the files",
     )
     parser.option(
         "--resume",
         metavar="FOLDER",
-        help="keep partial results of joined ranks in FOLDER, and use those that are there: a merge that "
-        "was interrupted goes on where it was. The files that they are of must be unchanged",
+        help="save partial results of joined ranks in FOLDER, and reuse the results saved there, so that "
+        "an interrupted merge continues; the merged files must not change in between",
     )
     return parser
 

@@ -216,7 +216,10 @@ class _Job:
             rows.append(self._together(name, members, 0 if is_first else None))
         files = [self.files[number] for number in everything]
         if any(row.file == _NONE for row in rows):
-            notes = [*notes, f"more than {format_count(_MOST_NODES)} nodes are not put together"]
+            notes = [
+                *notes,
+                f"trees with more than {format_count(_MOST_NODES)} nodes are not joined",
+            ]
         return _Source(self.entries, job_answer(self.name, self.processes, files, rows, notes))
 
     def _together(self, name: str, members: Sequence[int], file: int | None) -> RoleRow:

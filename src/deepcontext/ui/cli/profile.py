@@ -85,24 +85,24 @@ exit codes:
         "current folder); replaces an older profile, but no other file; with the suffix "
         f"{run_directory.SUFFIX}, a run directory even if there is only one process; a rank of a job "
         "(torchrun, mpirun, srun) writes into the run directory of the job, FILE.dcrun, which replaces "
-        "that of an earlier job",
+        "the run directory of an earlier job",
     )
     add_force_option(parser)
     parser.option(
         "--children",
         choices=("frameworks", "none", "all"),
         default="frameworks",
-        help="which processes that the program starts to record: processes that import torch or jax "
-        "(frameworks), none, or all Python processes from their first line, with those of a bare "
-        "os.fork (default: frameworks)",
+        help="which of the processes started by the program to record: those that import torch or jax "
+        "(frameworks), none, or all Python processes from their first line, including children of a "
+        "bare os.fork (default: frameworks)",
     )
     parser.option(
         "--ranks",
         metavar="LIST",
         default="",
         help="ranks of a job to record, as in 0,8-15 (default: all); the other ranks run without the "
-        "profiler; a rank counts where the launcher's variables tell it at the start (torchrun, "
-        "mpirun, srun), not where the program itself numbers its processes",
+        "profiler; ranks are known only from the launcher's variables (torchrun, mpirun, srun), not "
+        "if the program itself numbers its processes",
     )
     add_session_options(parser)
     add_program_options(parser)

@@ -29,8 +29,8 @@ Ask SQL questions about profiles, in the dialect of DuckDB (needs the extra 'sql
              kind, name, file, line, phase, path, metric, unit, aggregation, count, exclusive,
              inclusive, least, most
   processes  a row for each profile: profile, host, rank, ranks, pid, parent_pid, wall_ns, ...
-Add up 'exclusive' of one metric, because 'inclusive' contains the call paths below. The SQL reads
-no other files and writes none.""",
+Add up 'exclusive' of one metric, because 'inclusive' contains the call paths below. The SQL can
+neither read other files nor write files.""",
         epilog="""\
 examples:
   deepcontext query "SELECT metric, unit, sum(exclusive) FROM costs GROUP BY ALL" train.dcprof
@@ -38,7 +38,7 @@ examples:
 
 exit codes:
   0 done, 2 the SQL is invalid, or a file is missing, 4 duckdb is not installed, 5 a file is damaged,
-  foreign or too new (of several, the SQL runs over the others)""",
+  foreign or too new (the SQL runs over the other profiles)""",
     )
     parser.option("sql", metavar="SQL", help='what to ask, for example "SELECT * FROM processes"')
     parser.option(

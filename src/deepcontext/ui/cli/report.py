@@ -54,7 +54,7 @@ exit codes:
         "--process",
         metavar="NAME",
         help="process of a run directory to report: its number as listed, or rank0, rank1, ...; without "
-        "it all ranks together, or the process that used the processor most",
+        "it all ranks together, or the process that used the most processor time",
     )
     parser.option("--json", action="store_true", help="print one JSON object instead of tables")
     return parser

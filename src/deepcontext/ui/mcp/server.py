@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 _INSTRUCTIONS: Final = """\
 Profiles of deep-learning programs (PyTorch, JAX), written by `deepcontext profile train.py`. A profile is a
-file *.dcprof; of a job of several processes it is a directory *.dcrun. Begin with `summary`, then `findings`
-and `top`; `source` shows what lines cost, `diff` what a change has brought. Times are in ns. `inclusive`
-counts what a line or operator calls, `exclusive` does not. A bound of a finding is the most that a change
-can save, not what it will save: measure again after each change."""
+file *.dcprof; a job of several processes is a directory *.dcrun. Begin with `summary`, then `findings`
+and `top`; `source` shows what lines cost, `diff` what changed between two profiles. Times are in ns.
+`inclusive` counts what a line or operator calls, `exclusive` does not. A bound of a finding
+is the most that a change can save, not what it will save: measure again after each change."""
 
 
 def make_server(load: Callable[[str], Profile], version: str) -> MCPServer[Any]:

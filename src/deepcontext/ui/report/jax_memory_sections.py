@@ -48,8 +48,8 @@ def _print_arrays(layout: TextLayout, view: View, arrays: ArrayMemory) -> None:
 
 def _arrays_text(arrays: ArrayMemory) -> str:
     facts = [
-        f"{format_bytes(arrays.peak_bytes)} at most in {format_count(arrays.looks)} looks",
-        f"{format_bytes(arrays.live_bytes)} in {format_count(arrays.live_arrays)} arrays at the last look",
+        f"{format_bytes(arrays.peak_bytes)} at most in {format_count(arrays.looks)} checks",
+        f"{format_bytes(arrays.live_bytes)} in {format_count(arrays.live_arrays)} arrays at the last check",
     ]
     facts += [
         f"{device}: {format_bytes(size)} at most by its allocator, running programs included"

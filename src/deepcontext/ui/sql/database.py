@@ -86,7 +86,7 @@ class Database:
             return error
         return EnvironmentProblem(
             f"the tables do not fit into memory ({_one_line(str(error))}); name fewer profiles, or "
-            "write Parquet files with 'deepcontext export' and ask them in DuckDB"
+            "write Parquet files with 'deepcontext export' and query them in DuckDB"
         )
 
     def ask(self, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:

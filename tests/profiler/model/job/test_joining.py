@@ -136,7 +136,7 @@ def test_two_paths_of_one_key_are_an_error() -> None:
 
 def test_one_rank_twice_is_an_error() -> None:
     made = Made(3, ((0, 0, 0),), ({}, {}, {}))
-    with pytest.raises(UserError, match=r"'rank3' and 'again' are both of rank 3"):
+    with pytest.raises(UserError, match=r"'rank3' and 'again' both belong to rank 3"):
         join([_part(made), part_of(made.profile(), 3, name="again")])
     same = part_of(made.profile(), 4, name="copy", content="ab")
     with pytest.raises(UserError, match=r"'copy' and 'a' are the same profile"):

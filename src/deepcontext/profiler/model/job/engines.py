@@ -37,8 +37,8 @@ ENGINES: Final = (
 _MOST: Final = 1024
 _MOST_KILLS: Final = 2  # without a result between them
 _KILLED: Final = (
-    "a worker process was killed again and again, perhaps because the memory was exhausted; use fewer "
-    "workers: --engine processes:1"
+    "a worker process was killed repeatedly, perhaps because the memory was exhausted; use fewer workers: "
+    "--engine processes:1"
 )
 
 
@@ -88,7 +88,7 @@ class Engine:
         a worker is killed, unfinished tasks are run again.
 
         Raises:
-            EnvironmentProblem: workers are killed again and again.
+            EnvironmentProblem: workers are killed repeatedly.
         """
         waiting: deque[tuple[Task, Future[T]]] = deque()
         left = deque(tasks)

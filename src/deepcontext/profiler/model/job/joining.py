@@ -90,7 +90,7 @@ def _rows(parts: Sequence[Part]) -> tuple[RankRow, ...]:
             )
         if row.rank in known:
             raise UserError(
-                f"'{known[row.rank].name}' and '{row.name}' are both of rank {row.rank}; name one "
+                f"'{known[row.rank].name}' and '{row.name}' both belong to rank {row.rank}; name one "
                 "profile for each rank"
             )
         known[row.rank] = row

@@ -154,7 +154,7 @@ class _Launch:
         output, label = self._written()
         if _identity_of(output) in {None, self._earlier_file}:
             return f"no profile written: {reason}"
-        return f"'{label}' ends with the last snapshot, as the rest could not be written: {reason}"
+        return f"'{label}' ends with the last snapshot, because the rest could not be written: {reason}"
 
     def _finish(self) -> None:
         begun_ns = time.perf_counter_ns()

@@ -100,10 +100,12 @@ class MissedChildren:
     def _reason(self, command: bytes, environment: list[bytes]) -> str:
         """Return why the child has no profile, "" if it was found and decided itself."""
         if command == self._command:
-            return "was forked without a Process of multiprocessing, or is one of too many"
+            return (
+                "was forked without a Process of multiprocessing, or beyond the limit of children"
+            )
         flag = _blocking_flag(command)
         if flag:
-            return f"runs under python -{flag}, which turns off how children are found"
+            return f"runs under python -{flag}, which turns off the search for children"
         if not any(
             entry.startswith(b"PYTHONPATH=") and self._launch in entry for entry in environment
         ):
