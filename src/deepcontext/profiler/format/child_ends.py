@@ -3,10 +3,10 @@
     {"version": 1, "is_last": true, "seen_unix_ns": 17..., "running": [PID, ...],
      "ended": {"PID": [STATUS, SEEN], ...}}
 
-    is_last        the parent closed its profile: a child of it in neither list had ended, too
-    seen_unix_ns   when the parent looked, ns since 1970-01-01 UTC
-    STATUS         exit status, or the negative number of the signal that ended the child
-    SEEN           when the parent found that the child had ended, ns since 1970-01-01 UTC
+    is_last        the parent closed its profile; its children in neither list had ended, too
+    seen_unix_ns   when the parent looked, ns since 1970-01-01 UTC STATUS         exit status, or
+    the negative number of the signal that ended the child SEEN           when the parent found that
+    the child had ended, ns since 1970-01-01 UTC
 
 Standard library only, because the profiled program writes the section.
 """

@@ -1,4 +1,4 @@
-"""The folder of one host in a run directory that all ranks of a job write, without a word between them.
+"""The folder of one host in a run directory that all ranks of a job write without communicating.
 
     train.dcrun/HOST/
       job                                          JSON: which job, and names of its writers
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
 _WRITER: Final = re.compile(r"(?:rank\d+(?:\.attempt\d+)?-)?(\d+)-([0-9a-f]+)")
-# A process began before it named its profile, give or take what a clock is set by.
+# A process starts before it names its profile, within this tolerance for clock adjustments.
 _CLOCK_TOLERANCE_S: Final = 60.0
 _SILENT_S: Final = 900.0
 _LOOKS: Final = 10
@@ -39,10 +39,10 @@ class Writer:
     """A process that will write a profile.
 
     Attributes:
-        job: what all ranks of the job on this host have in common, and those of no other job.
-        name: beginning of the names of its files: the same for no other process of the job.
+        job: identity that all ranks of the job on this host share, and no other job has.
+        name: beginning of the names of its files, unique in the job.
         is_restart: whether the job has files already, which stay.
-        is_same_everywhere: whether ranks on other hosts name the job alike.
+        is_same_everywhere: whether ranks on other hosts have the same identity of the job.
     """
 
     job: str
@@ -107,10 +107,10 @@ def _join(run: Path, writer: Writer, on_first: Callable[[], None]) -> tuple[Path
 
 
 def _clear_other_hosts(run: Path, own: Path, job: str) -> None:
-    """Remove what an earlier job left on hosts that this job may not have.
+    """Remove what an earlier job left on hosts that may not belong to this job.
 
-    Only what nobody has written for a while: whether its processes run cannot be seen from here. A
-    process that runs writes its profile again with its next snapshot.
+    Removes only files that have not been written for a while, because this host cannot see whether
+    their processes run. A running process writes its profile again with its next snapshot.
     """
     now_s = (own / run_directory.HOST_STATE).stat().st_mtime  # by the clock of the file server
     for state in run.glob(f"*/{run_directory.HOST_STATE}"):
@@ -146,7 +146,8 @@ def _move_once(new: Path, run: Path) -> None:
         for _ in range(_LOOKS if run.is_dir() else 0):
             if run_directory.is_run(run):
                 return
-            time.sleep(_BETWEEN_LOOKS_S)  # a network disk shows the other host's directory late
+            # A network file system shows the other host's directory late.
+            time.sleep(_BETWEEN_LOOKS_S)
         if run.exists() or run.is_symlink():
             raise UserError(run_directory.foreign(run)) from error
         raise

@@ -38,9 +38,9 @@ MERGED: Final = "job.dcprof"
 PRIVATE: Final = 0o700
 _JOB: Final = "job.json"
 _LAUNCH: Final = ".launch"
-# How the other folder ends that children have on PYTHONPATH: the one with their `sitecustomize.py`. It is
-# no part of the run directory: importlib makes missing folders for bytecode, so that a child that started
-# while the directory is removed would make the directory again.
+# Ending of the other folder on the children's PYTHONPATH, which contains their `sitecustomize.py`.
+# That folder is not part of the run directory, because importlib makes missing folders for
+# bytecode: a child that starts while the directory is removed would make the directory again.
 _SHIM_FOLDER: Final = "/deepcontext/profiler/recording/launch/children_path"
 _PROFILE: Final = "profile"  # in job.json
 _FORMAT: Final = "deepcontext run"
@@ -140,8 +140,8 @@ def profile_path(run: Path, start_ns: int | None = None) -> Path:
 def claim(run: Path) -> bool:
     """Return whether this child may record: only the first `MOST_CHILDREN` of a host do.
 
-    Each child asks once. Its number is where the byte ends that it appends; the kernel gives no two
-    processes of a host the same place.
+    Each child asks once and appends one byte to a file. The position of this byte is the child's
+    number; the kernel gives each process of a host a different position.
     """
     folder = _host_folder(run)
     folder.mkdir(mode=PRIVATE, exist_ok=True)
@@ -194,8 +194,8 @@ def adopt(run: Path, profile: Path, *, is_kept: bool) -> Path:
 
     Args:
         run: the run directory.
-        profile: the profile that `create` was told of.
-        is_kept: leave the profile where it is, too.
+        profile: the profile that was passed to `create`.
+        is_kept: also leave the profile where it is.
 
     Returns:
         the profile's path in the run directory.
@@ -224,7 +224,7 @@ def remove(run: Path) -> None:
 
 
 def rank_count(run: Path) -> int:
-    """Return how many ranks that were started one by one have a profile."""
+    """Return how many separately started ranks have a profile."""
     names = (_PROFILE_NAME.fullmatch(path.name) for path in profiles(run))
     return len({name[2] for name in names if name is not None and name[2] is not None})
 

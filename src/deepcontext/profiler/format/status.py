@@ -25,13 +25,13 @@ class Status(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a collector, for the trust report.
+    """Outcome of a collector, for the trust report.
 
     Attributes:
         status: whether the collector ran.
         reason: why the collector did not run, or ran only in part.
         details: figures and versions a reader may want, by name.
-        counters: numbers of records by what became of them, added to those of the trust report.
+        counters: numbers of records by outcome, added to the counters of the trust report.
         notes: what a reader must know before trusting the figures.
     """
 

@@ -1,9 +1,9 @@
 """Write files without destroying files of the user. Every file of deepcontext is written here.
 
-An existing file is replaced only if it is empty, if it is of the kind to be written, or if the
-caller insists (`force`). Invariants: a reader sees the old content or the new content, never a part;
-a failed write leaves the old file, and no other file behind. Runs inside the program under test,
-hence the standard library only.
+An existing file is replaced only if it is empty, if it has the kind to be written, or with `force`.
+Invariants: a reader sees the old content or the new content, never a part; a failed write keeps the old
+file and leaves no other file behind. Runs inside the program under test, hence the standard library
+only.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ class Capture:
     Attributes:
         reading: the merged tree.
         counters: what the recording threads counted.
-        outcomes: what became of each collector, by its name.
+        outcomes: the outcome of each collector, by its name.
         phase_rules: phases that frames imply.
         usage: time and memory of the process.
         exit_reason: why the capture was taken: "exit", "snapshot", a signal's name.
@@ -88,7 +88,7 @@ class Capture:
         step_times: durations between two step marks.
         forked_children: processes forked by the program.
         unrecorded_children: number of these that record nothing.
-        child_counters: what is known of children without profiles, where children are recorded.
+        child_counters: what is known about children without profiles, if children are recorded.
         options: how the session was set up.
         script: what the launcher was asked to run; "" when the program started the session itself.
         cwd: working directory at the start.
@@ -119,7 +119,7 @@ class Capture:
 
     @property
     def errors(self) -> tuple[str, ...]:
-        """Which kinds of figures are missing altogether, as the collectors report."""
+        """Kinds of figures that are missing completely, according to the collectors."""
         notes = (note for outcome in self.outcomes.values() for note in outcome.notes)
         return tuple(note for note in notes if note.startswith(ERROR_MARK))
 

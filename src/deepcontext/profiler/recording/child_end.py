@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Below every priority in the standard library and every sensible one in programs, so that what
-# other finalizers do is measured, too.
+# Below all priorities in the standard library and all sensible ones in programs, so that other
+# finalizers run first and are measured.
 _LAST: Final = -1_000_000
 
 
@@ -24,7 +24,7 @@ def call_at_end_of_child(callback: Callable[[], None], *, is_fork: bool) -> None
 
     Args:
         callback: called at most once.
-        is_fork: this process is known to be a fork. A program's default start method does not tell it.
+        is_fork: this process is known to be a fork. A program's default start method does not say so.
     """
     process = sys.modules.get("multiprocessing.process")
     util = sys.modules.get("multiprocessing.util")
@@ -32,8 +32,8 @@ def call_at_end_of_child(callback: Callable[[], None], *, is_fork: bool) -> None
     if process is None or util is None or context is None:
         return
     if getattr(process.current_process(), "_inheriting", False):
-        # A child of the fork server that imports a framework while it reads what it is to run: what
-        # is registered now is dropped before that runs, except for functions to call after a fork.
+        # A child of the fork server may import a framework while it reads its task. Callbacks that
+        # are registered now are dropped before the task runs, except for functions after a fork.
         util.register_after_fork(
             call_at_end_of_child, lambda function: function(callback, is_fork=True)
         )

@@ -1,6 +1,6 @@
-"""The seam between a session and its sources of measurements.
+"""The interface between a session and its sources of measurements.
 
-Does not name any source; the facade hands them to the session. Invariant: a collector that cannot
+Does not name any source; the facade passes the sources to the session. Invariant: a collector that cannot
 run says why, and neither breaks nor changes the program under test.
 """
 
@@ -40,7 +40,7 @@ class PhaseRule:
         kind: kind of the frames.
         name: exact frame name, or its beginning when it ends in ``*``; "" matches every name.
         file: ending of the frame's file; "" matches every file.
-        phase: phase of the frame, and of frames below it that no rule gives another.
+        phase: phase of the frame, and of frames below it unless another rule matches them.
     """
 
     kind: FrameKind

@@ -1,7 +1,7 @@
 """Run each call of a decorated function under a cover, whatever kind of function it is.
 
-A coroutine or generator runs in steps, with other code in between: its cover is told of each step.
-Does not know what a cover does. Invariant: the wrapper is of the same kind as the function.
+A coroutine or generator runs in steps, with other code in between: its cover is called for each
+step. Does not know what a cover does. Invariant: the wrapper is of the same kind as the function.
 """
 
 from __future__ import annotations

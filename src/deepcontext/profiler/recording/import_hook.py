@@ -106,8 +106,8 @@ class ImportHook:
         return spec
 
     def _watch(self, loader: Any) -> None:
-        # A class that is used as a loader serves other modules as well. A loader with slots or of a
-        # C type takes no attribute. Both are left to `notice`.
+        # A class that is used as a loader also loads other modules. A loader with slots or of a C
+        # type accepts no attribute. `notice` handles both cases.
         load = getattr(loader, "exec_module", None)
         if load is None or isinstance(loader, type) or _is_watched_by(self, load):
             return
@@ -193,7 +193,7 @@ class _WatchedLoad:
 
     def _take_back(self) -> None:
         if vars(self._loader).get("exec_module") is not self:
-            return  # another tool has put its own over this one
+            return  # another tool has replaced this wrapper
         if self._previous is None:
             del self._loader.exec_module
         else:

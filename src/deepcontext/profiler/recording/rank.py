@@ -1,7 +1,7 @@
 """Which process of a job this is, according to its launcher.
 
-What a framework says is more certain, and is asked first where a profile is written (`RankSource`).
-Imports nothing but the standard library: it is loaded into the profiled program.
+A framework knows the rank with more certainty; it is asked first when a profile is written
+(`RankSource`). Imports nothing but the standard library: it is loaded into the profiled program.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _LAUNCHERS: Final = (
     ),
     # MPICH, Intel MPI
     _Launcher("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"),
-    # Slurm sets the first two variables in a batch script, too, where they are not a rank.
+    # In a batch script, Slurm also sets the first two variables, but there they are not a rank.
     _Launcher(
         "SLURM_PROCID",
         "SLURM_NTASKS",
@@ -63,7 +63,7 @@ class Rank:
     Attributes:
         number: the process, from 0.
         of: number of processes, at least 2.
-        source: who says so: a variable of the launcher, or a framework.
+        source: origin of the rank: a variable of the launcher, or a framework.
     """
 
     number: int

@@ -1,8 +1,8 @@
 """The life of one profile: start, snapshots, stop.
 
-Knows no framework: collectors are handed in. Imports nothing into the program under test beyond the
-standard library and the native core. Invariant: a readable profile is left behind however the process
-ends.
+Knows no framework: the caller passes the collectors. Imports only the standard library and the
+native core into the program under test. Invariant: a readable profile exists however the process
+ends after the first snapshot.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Session:
         self._step_start_ns = 0
         self._step_durations = StepDurations()
         self._forked_children = 0
-        self.recorded_children = 0  # most forked children that have profiles
+        self.recorded_children = 0  # upper bound of the forked children that have profiles
         self.own_children: OwnChildren | None = None  # set where children are recorded
         self._begun_s = 0.0  # of time.monotonic()
         self._failed_snapshots = 0
@@ -77,7 +77,7 @@ class Session:
 
     @property
     def file_notes(self) -> tuple[str, ...]:
-        """Why the profile is not in the file that was asked for."""
+        """Why the profile is not in the requested file."""
         return self._file.notes if self._file else ()
 
     @property
@@ -134,13 +134,13 @@ class Session:
                 collector.stop()
             _native.end()
             capture = self._save(reason)
-            if self._launched_as is None:  # the launcher prints them itself
+            if self._launched_as is None:  # the launcher prints these notes itself
                 for note in self.file_notes:
                     _warn(note)
             return capture
 
     def _discard(self) -> None:
-        """Stop, and remove the file, which holds nothing of the program."""
+        """Stop, and remove the file, because no line of the program ran."""
         self._abandon()
         if self._file is not None:
             self._file.remove()
@@ -203,8 +203,8 @@ class Session:
     def _on_watcher(self) -> None:
         """Write a snapshot; called by the native watcher thread, so nothing may be raised.
 
-        A program that is killed loses what it did since the last snapshot. Early in a run the
-        interval is the age of the run, so that at most half of the run is lost.
+        The profile of a killed program lacks the time since the last snapshot. Early in a run the
+        interval is the age of the run, so at most half of the run is lost.
         """
         begun = time.thread_time()
         try:

@@ -1,7 +1,8 @@
 """The file that a session writes, once or repeatedly.
 
-Does not know its content. Invariant: a foreign file that appears under the session's name during
-the run is kept; the profile is then written beside it, and `notes` says so.
+Does not know the content. Invariant: a foreign file that appears under the session's name during
+the run is kept; the profile is then written to another name in the same folder, and `notes` says
+so.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ class SessionFile:
     """Where a session writes its profile.
 
     Args:
-        path: the file as it was asked for.
-        force: replace a file that is no profile.
+        path: the file that was requested.
+        force: replace a file even if it is not a profile.
 
     Raises:
         UserError: no profile may or can be written there.
@@ -53,7 +54,7 @@ class SessionFile:
         return (note,)
 
     def make_way(self) -> None:
-        """Choose another name if the file at the present one may not be replaced."""
+        """Choose another name if the file at the current path may not be replaced."""
         try:
             check(self.path, force=self._force)
         except writing.ForeignFileError:

@@ -1,7 +1,7 @@
 """The one session of a process: who may start it, and what ends it.
 
-Does not record (`session.py`). Invariant: at most one session runs in a process, and a forked child has
-none of its parent's.
+Does not record (`session.py`). Invariant: at most one session runs in a process, and a forked child
+does not inherit its parent's session.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ class SessionManager:
             path: file to write the profile to; None keeps it in memory until `stop`.
             options: what is recorded.
             collectors: makers of the sources to start, in this order.
-            force: whether the file is replaced even where it is no profile.
-            launched_as: what the launcher was asked to run: it stops the session itself. None where
+            force: whether the file is replaced even if it is not a profile.
+            launched_as: the program that the launcher runs; the launcher stops the session. None if
                 the program starts the session, which then ends with the interpreter at the latest.
-            gives_way: end the session, and write its profile, where the program starts one of its own.
+            gives_way: end this session, and write its profile, when the program starts its own session.
 
         Raises:
             SessionError: when a session is running.

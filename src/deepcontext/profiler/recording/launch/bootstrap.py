@@ -46,9 +46,9 @@ class Recorder:
 
     Attributes:
         start: starts the process's session.
-        stop: stops it, with the reason why the program ended, and writes its profile. It loads
-            nothing that the program has not loaded.
-        discard: stops it and removes what it has written.
+        stop: stops the session, with the reason why the program ended, and writes its profile. Loads
+            no module that the program has not loaded.
+        discard: stops the session and removes its file.
         collectors: makers of the sources that sessions of forked children start.
     """
 
@@ -108,7 +108,7 @@ class _Launch:
     def start(self, begun_ns: int) -> None:
         """Start the session."""
         if self._options.strict:
-            _native.set_exit_status(0)  # its handler is registered first, so that it runs last
+            _native.set_exit_status(0)  # registers its handler first, so that it runs last
         self._session = self._recorder.start(self._options)
         self._start_ns = time.perf_counter_ns() - begun_ns
 
@@ -185,7 +185,7 @@ class _Launch:
         )
 
     def _settle(self) -> tuple[str, str, str]:
-        """Bring the profiles of the job to where they stay.
+        """Move the profiles of the job to their final place.
 
         Returns:
             what was written, its absolute path, and the path as the user would type it.
@@ -238,7 +238,7 @@ class _Launch:
 
 
 def _has_begun() -> bool:
-    """Return whether a line of the program ran: not so for a missing module or a syntax error."""
+    """Return whether a line of the program ran; False for a missing module or a syntax error."""
     kind = getattr(sys, "last_type", None)
     is_refused = isinstance(kind, type) and issubclass(kind, SyntaxError)
     # runpy replaces "-m" by the file of the module right before it runs the module.

@@ -1,6 +1,6 @@
 """Start recording in a child that was started as a new program.
 
-Of its own file, so that a profiled program does not import what only its children need.
+A separate file, so that a profiled program does not import what only its children need.
 """
 
 from __future__ import annotations

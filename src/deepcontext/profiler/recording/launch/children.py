@@ -1,10 +1,10 @@
 """Record the children of a profiled program that import a framework, and forks of such processes.
 
 A child that is started as a new program (`subprocess`, spawn, a shell) runs
-`children_path/sitecustomize.py`, which starts the session (`child_start.py`); a child that
-`multiprocessing` forks starts a session when its `Process` starts, or at its first import of a
-framework where the parent had none. A plain `os.fork` stays unrecorded, because a daemon or a server
-may never end, unless all children were asked for.
+`children_path/sitecustomize.py`, which starts the session (`child_start.py`). A child that
+`multiprocessing` forks starts a session when its `Process` starts, or, if the parent had no
+framework, at its first import of a framework. The child of a plain `os.fork` is recorded only with
+`--children all`, because a daemon or a server may never end.
 Invariant: if the profiler fails, the child runs and ends as it does without the profiler.
 """
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 FRAMEWORKS: Final = ("torch", "jax")
 # Per process; the trust report counts further children as not recorded.
 MOST_FORKED_CHILDREN: Final = 64
-# A GPU driver does not survive a fork, and JAX's threads do not where the parent has loaded it.
+# A GPU driver does not survive a fork. Neither do JAX's threads, if the parent has loaded JAX.
 _NOT_AFTER_FORK: Final = frozenset({"nvidia", "amd"})
 
 
@@ -70,7 +70,7 @@ class ChildFollower:
         self.expect_children(session)
 
     def expect_children(self, session: Session) -> None:
-        """Let a session tell how its process's children ended, and which have no profile but should."""
+        """Let a session report how its children ended, and which should have a profile but do not."""
         self._own = session.own_children = OwnChildren(self._run)
         session.recorded_children = MOST_FORKED_CHILDREN
 
@@ -100,8 +100,8 @@ class ChildFollower:
             sys.meta_path.insert(0, _FrameworkWatch(self._begin_in_forked_child))
 
     def _begin_in_forked_child(self) -> None:
-        # Garbage of the parent is collected where the program causes a collection, as it is without the
-        # profiler: an inherited iterator of a DataLoader complains when a child deletes it.
+        # The profiler must not cause a garbage collection here: an inherited iterator of a
+        # DataLoader prints an error when a child deletes it.
         collects = gc.isenabled()
         gc.disable()
         try:

@@ -71,7 +71,7 @@ def profiled_command(program: Program, options: LaunchOptions) -> LaunchCommand:
 
 
 def children_environment(options: LaunchOptions) -> dict[str, str]:
-    """Return the environment of a command of which only the children are recorded."""
+    """Return the environment of a command whose children are recorded, but not the command itself."""
     environment = dict(os.environ)
     python_path = _children_path(environment, options)
     if python_path is not None:

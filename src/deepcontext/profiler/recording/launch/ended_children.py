@@ -1,8 +1,8 @@
 """How the recorded children of this process end, seen without waiting for any of them.
 
-An exit status is read where the program or the kernel has put it: in the object that `multiprocessing`
-keeps for a child, once the program has asked for it, and in `/proc` for a child that nobody has reaped.
-Invariant: nothing is waited for, no signal is handled, and no object of the program lives longer.
+An exit status is read from two places: the object that `multiprocessing` keeps for a child, after
+the program has asked for the status, and `/proc`, while the child is not reaped. Invariant: this
+module waits for nothing, handles no signal, and keeps no object of the program alive.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _GONE: Final = "gone"
 
 
 class EndedChildren:
-    """Looks at the children of this process that have a profile, and remembers how they ended."""
+    """Checks the children of this process that have a profile, and remembers how they ended."""
 
     def __init__(self, run: Path) -> None:
         """Look for children whose profiles are in the run directory `run`."""
@@ -38,10 +38,10 @@ class EndedChildren:
         self._seen_unix_ns = 0
 
     def look(self, forked: Sequence[dict[str, Any]] = ()) -> None:
-        """Look at the children now.
+        """Check the children now.
 
         Args:
-            forked: attributes of the Popen objects of children that were forked since the last look.
+            forked: attributes of the Popen objects of children that were forked since the last check.
         """
         recorded = run_directory.process_numbers(self._run)
         self._seen_unix_ns = time.time_ns()
@@ -52,7 +52,7 @@ class EndedChildren:
         for pid, attributes in list(self._watched.items()):
             status = attributes.get("returncode")
             if isinstance(status, int):
-                running.discard(pid)  # another process has the number by now
+                running.discard(pid)  # another process has this number now
                 if pid in recorded:
                     self._note(pid, status)
             if status is not None or not _exists(pid):
@@ -84,7 +84,8 @@ class EndedChildren:
 
     def _note(self, pid: int, status: int) -> None:
         known = self._ended.get(pid)
-        # Seen again until it is reaped; with another status it is another process of the same number.
+        # A child is seen again until it is reaped. Another status means another process with the
+        # number.
         if known is None or known.status != status:
             self._ended[pid] = SeenEnd(status, self._seen_unix_ns)
 
@@ -114,7 +115,7 @@ def _children() -> list[int]:
 
 
 def _status_of_unreaped(pid: int) -> int | str:
-    """Return the exit status of a child that has ended and is not reaped, else whether it runs."""
+    """Return the exit status of a child that has ended and is not reaped, otherwise whether it runs."""
     try:
         # Source: proc_pid_stat(5), fields 3 and 52; the name in parentheses may hold anything.
         fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()

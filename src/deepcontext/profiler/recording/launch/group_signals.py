@@ -1,8 +1,8 @@
-"""Tell a signal that was sent to this process alone from one that its whole process group received.
+"""Distinguish a signal sent only to this process from a signal sent to its whole process group.
 
-A child in the same group has received a signal of the group itself; sending it again would deliver it
-twice. The kernel does not tell the two apart, so a witness, a process of the group that blocks all
-signals, keeps what the group receives.
+A child in the same group has already received a signal of the group; sending it on would deliver it
+twice. The kernel does not say which kind a signal is. Therefore a witness, a process of the group
+that blocks all signals, keeps the signals that the group receives.
 """
 
 from __future__ import annotations

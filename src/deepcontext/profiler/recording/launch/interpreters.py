@@ -32,7 +32,7 @@ def script_interpreter(path: str) -> tuple[str, ...]:
     """Return the Python interpreter and its flags that a script names in its first line.
 
     Returns:
-        the interpreter's path, then the flags; empty if the file is no script, or not one of Python.
+        the interpreter's path, then the flags; empty if the file is not a Python script.
     """
     text = _head(path).decode(errors="surrogateescape")
     if match := _SHELL_START.match(text):

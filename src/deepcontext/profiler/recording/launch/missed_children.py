@@ -1,9 +1,9 @@
 """Children of this process that use a framework and have no profile, and why.
 
 A child that ignores PYTHONPATH (`python -I`), does not get it (`env={}`), or is forked without
-`multiprocessing` cannot be recorded. It is found from outside, in `/proc`, when a snapshot is written:
-a child that ends between two snapshots is not found, but its processor time is known.
-Invariant: nothing is waited for and no signal is sent; the program alone reaps its children.
+`multiprocessing` cannot be recorded. The parent finds such a child in `/proc` when it writes a snapshot.
+A child that ends between two snapshots is not found, but its processor time is known.
+Invariant: this module waits for nothing and sends no signal; only the program reaps its children.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 # A child needs this time from its start to its first snapshot, on a busy machine.
 _LEAST_AGE_S: Final = 3.0
-# At one look; a program that starts more children at once is looked at in parts.
+# Children for each check; more children are checked in parts.
 _MOST_LOOKED: Final = 64
 _DEEPEST: Final = 4
 _MOST_SHOWN: Final = 5
@@ -31,7 +31,7 @@ _FLAGS: Final = ("I", "E", "S")
 
 
 class MissedChildren:
-    """Looks at the children of this process, and remembers those that should have a profile."""
+    """Checks the children of this process, and remembers those that should have a profile."""
 
     def __init__(self, run: Path) -> None:
         """Look for children whose profiles should be in the run directory `run`."""
@@ -45,7 +45,7 @@ class MissedChildren:
         self._to_look = 0
 
     def look(self) -> None:
-        """Look at the children that run now; 0.1 ms without a child, as much again for two children."""
+        """Check the children that run now; takes 0.1 ms without children, 0.2 ms for two children."""
         self._recorded = run_directory.process_numbers(self._run)
         self._to_look = _MOST_LOOKED
         self._look_below(os.getpid(), 0)
@@ -70,7 +70,7 @@ class MissedChildren:
             if self._to_look <= 0:
                 return
             if pid in self._recorded:
-                continue  # it looks at its own children
+                continue  # this child checks its own children
             self._to_look -= 1
             try:
                 self._judge(pid)
@@ -125,7 +125,7 @@ def _children(pid: int) -> list[int]:
 
 
 def _blocking_flag(command: bytes) -> str:
-    """Return the flag of Python that keeps a child from being found, "" for none."""
+    """Return the Python flag that prevents recording of the child, "" for none."""
     words = command.decode(errors="replace").split("\0")[1:]
     flags, _ = python_words.split(words)
     return next((letter for letter in python_words.letters(flags) if letter in _FLAGS), "")

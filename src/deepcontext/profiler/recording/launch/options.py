@@ -28,15 +28,15 @@ class LaunchOptions:
         script: the program as the user typed it, without its arguments.
         report: whether a short report is printed when the program ends.
         quiet: whether nothing but a failure of the profiler is printed.
-        strict: whether a program that succeeds exits with an error when its profile has one.
-        force: whether the output file is replaced even if it is no profile.
+        strict: whether a successful program exits with an error when its profile has an error.
+        force: whether the output file is replaced even if it is not a profile.
         import_folder: what the interpreter will put first on `sys.path`.
         children: which children are recorded: "none", "frameworks" or "all".
         run: absolute path of the run directory, if children are recorded; "" if not.
         job: absolute path of the run directory that all ranks of a job write, "" outside such a job.
         ranks: which ranks are recorded, as in ``0,8-15``; "" for all.
         run_label: the same path as the user would type it, for messages.
-        is_kept: whether the profile stays at `output` where children were recorded, too.
+        is_kept: whether the profile stays at `output` even if children were recorded.
         timings: path of a JSON file for the durations of start and stop, or "" for none.
     """
 

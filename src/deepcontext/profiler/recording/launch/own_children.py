@@ -1,4 +1,4 @@
-"""What a session tells of the children of its process; loads nothing until there is a sign of a child.
+"""What a session knows about the children of its process; loads nothing before the first sign of a child.
 
 Most programs start no process, and pay for one system call at each snapshot.
 Invariant: no child is reaped; the program alone waits for its children.
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from deepcontext.profiler.recording.launch.ended_children import EndedChildren
     from deepcontext.profiler.recording.launch.missed_children import MissedChildren
 
-# More children than have profiles are started by a storm only.
+# Only a program that starts very many processes has more children than this.
 MOST_WATCHED: Final = 4 * run_directory.MOST_CHILDREN
 
 
@@ -47,7 +47,7 @@ class OwnChildren:
             self._forked.append(frame.f_locals["self"].__dict__)
 
     def look(self) -> None:
-        """Look at the children now, if this process has or had a child."""
+        """Check the children now, if this process has or had a child."""
         if self._ended is None and not (self._forked or _has_child() or self._has_spent()):
             return
         try:
@@ -75,7 +75,7 @@ class OwnChildren:
         return {"missed_children": missed, "ended_children_ns": spent_ns}
 
     def notes(self) -> list[str]:
-        """Return a text for each missed child, and why children could not be looked at."""
+        """Return a text for each missed child, and why children could not be checked."""
         missed = self._missed.notes() if self._missed else []
         return [*missed, self._failure] if self._failure else missed
 
@@ -98,7 +98,7 @@ def _spent_s() -> float:
 
 
 def _has_child() -> bool:
-    """Return whether this process has a child, running or not reaped; leaves it as it is."""
+    """Return whether this process has a child, running or not reaped; does not reap it."""
     try:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:

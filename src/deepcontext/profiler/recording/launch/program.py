@@ -30,7 +30,7 @@ class Program:
             ``("-c", "print(1)", ...)`` or ``("-", ...)`` for a program read from standard input;
             ``-mpackage.train`` may be one word. Never empty.
         flags: the interpreter's flags, between ``python`` and the program.
-        name: the program as the user typed it, where that is not its path: ``pytest``.
+        name: the program as the user typed it, if this is not its path: ``pytest``.
     """
 
     arguments: tuple[str, ...]

@@ -12,7 +12,7 @@ import signal
 from typing import Final
 
 _DESCRIPTOR: Final = 2
-# A reader that takes nothing for so long may be waiting for the program to end.
+# A reader that reads nothing for this time may be waiting for the program to end.
 _LONGEST_WAIT_MS: Final = 1000
 
 

@@ -1,8 +1,8 @@
 """What the words after `deepcontext profile` name: a Python program, or any other command.
 
 A Python program of this interpreter becomes a `Program`, which is recorded from its first line. A
-launcher, a shell script or any other file that the machine can execute becomes an `Executable`, of
-which the children are recorded. Does not start anything.
+launcher, a shell script or any other executable file becomes an `Executable`, whose children are
+recorded. Does not start anything.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Run a command as a child, wait for it, and end as it did.
 
-Signals reach the command as if it had been started without deepcontext: what this process alone
-receives is sent on, what the whole process group receives is not. Does not record.
+Signals reach the command as if it had been started without deepcontext. A signal that only this
+process receives is sent on; a signal that the whole process group receives is not. Does not record.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _preparation(mask: set[int], ignored: set[signal.Signals]) -> Callable[[], N
     def prepare() -> None:
         if signal.SIGCHLD in ignored:
             signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-        # SIGKILL cannot be sent on: where this process is killed, the command is killed.
+        # SIGKILL cannot be sent on, so the kernel kills the command when this process is killed.
         set_death_signal(_SET_DEATH_SIGNAL, int(signal.SIGKILL))
         if os.getppid() != parent:
             os.kill(os.getpid(), signal.SIGKILL)

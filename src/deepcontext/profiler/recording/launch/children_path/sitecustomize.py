@@ -11,7 +11,7 @@ have found without this file, if any.
 import os
 import sys
 
-TYPE_CHECKING = False  # as type checkers know it; `typing` is not loaded
+TYPE_CHECKING = False  # type checkers know this name; `typing` is not loaded
 if TYPE_CHECKING:
     from typing import Any
 
