@@ -1,8 +1,9 @@
 """Floating-point operations of one call of an operator, from the shapes in its recorded name (``--shapes``).
 
-Products, attention and recurrent layers; convolutions need more than their inputs' shapes (`flops.py`).
-A multiplication and an addition count as two. Pointwise operators, normalisations, reductions and optimizers
-count nothing, as is usual where a model's arithmetic is compared with what a device could do.
+Products, attention and recurrent layers; convolutions need more than their inputs' shapes
+(`flops.py`). A multiplication and an addition count as two. Pointwise operators, normalisations,
+reductions and optimizers count as zero, the usual convention for comparing a model's arithmetic
+with a device's peak.
 
 Source: the definitions of `torch.utils.flop_counter`, with which the tests compare every formula.
 """
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 
 _NAME: Final = re.compile(r"(?P<name>[\w:.]+)\((?P<shapes>.*)\)", re.DOTALL)
 _SHAPE: Final = re.compile(r"\[([^\]]*)\]")
-# The backward makes five products of the size of the forward's two; one computes the scores again.
+# The forward has two products. The backward has five of the same size; one computes the scores
+# again.
 _ATTENTION_BACKWARD: Final = 5
 
 
@@ -45,7 +47,7 @@ def _shape(text: str) -> Shape | None:
 
 
 def flops(name: str, shapes: Shapes) -> int | None:
-    """Return the floating-point operations of a call; None if these shapes do not tell.
+    """Return the floating-point operations of a call; None if they do not follow from the shapes.
 
     Args:
         name: one of `FORMULAS`.
@@ -141,7 +143,7 @@ _FUSED_ATTENTION: Final = tuple(
         "fused_attention_overrideable",
     )
 )
-# By the operator's name. Of operators that call each other, only the outermost counts.
+# By the operator's name. If operators call each other, only the outermost counts.
 FORMULAS: Final[dict[str, Callable[[Shapes], int]]] = {
     "aten::mm": _product(0),
     "aten::bmm": _product(0),
@@ -162,7 +164,7 @@ FORMULAS: Final[dict[str, Callable[[Shapes], int]]] = {
     "aten::mkldnn_rnn_layer": _recurrent_layer,
     "aten::mkldnn_rnn_layer_backward": _recurrent_layer_backward,
 }
-# Operators that multiply matrices, and whose inputs' shapes do not tell how large these are.
+# Operators that multiply matrices whose sizes do not follow from the shapes of the inputs.
 WITHOUT_FORMULA: Final = frozenset({
     "aten::_cudnn_rnn",
     "aten::_cudnn_rnn_backward",

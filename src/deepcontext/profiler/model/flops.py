@@ -1,7 +1,7 @@
 """Floating-point operations of the operators in a tree, where names hold the shapes of inputs (``--shapes``).
 
-Derived when a caller asks, never stored. Invariant: an operator inside a counted one is not counted;
-operators of the backward are below their forward operator and count for themselves.
+Derived when a caller asks, never stored. Invariant: an operator inside a counted operator is not
+counted; operators of the backward are below their forward operator and are counted separately.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class OperatorFlops:
         nodes: the counted operators, ascending, shape (operators,), int64.
         a_call: floating-point operations of one call of each, shape (operators,), float64.
         calls: number of calls of each, shape (operators,), int64.
-        unknown: calls of operators that surely multiply matrices, whose sizes are not known, by name.
+        unknown: calls of operators that multiply matrices of unknown sizes, by name.
     """
 
     nodes: Ints
@@ -188,8 +188,8 @@ class _Operators:
             return None
         positions = image[2:] if self._is_transposed(node) else gradient[2:]
         half = convolution_flops(weight, image[0], positions)
-        # Not computed where nothing before needs a gradient, or the weight is frozen. The operators
-        # inside show it on a CPU; elsewhere both are taken to be computed.
+        # A gradient is not computed if no earlier operator needs it, or the weight is frozen. On a
+        # CPU the operators inside show this; elsewhere both gradients are assumed to be computed.
         inside = self._shapes_inside(node)
         made = sum(each in inside for each in (image, weight))
         return half * (made or 2)

@@ -1,7 +1,7 @@
 """Which profiles of a job are its ranks, and which of these belong to its last attempt.
 
 Does not read files or merge. A child of a rank inherits the launcher's variables, so its profile
-names the same rank; a launcher that restarts ranks leaves several profiles of each.
+names the same rank. A launcher that restarts ranks leaves several profiles of each rank.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class OfProcess(Protocol):
-    """What is known of a process: a profile, or its run alone."""
+    """What is known about a process: a profile, or only its run."""
 
     @property
     def run(self) -> RunInfo:
@@ -44,9 +44,9 @@ def ranks_of(profiles: Mapping[Name, Known]) -> dict[Name, Known]:
 
 
 def last_attempt(ranks: Mapping[Name, Known]) -> dict[Name, Known]:
-    """Return one profile for each rank, in order: of the last attempt, as large as the job was then.
+    """Return one profile for each rank of the last attempt, in order, for the size of the job then.
 
-    Attempts are counted by each host, so those of two hosts are not compared.
+    Each host counts attempts separately, so attempts of two hosts are not compared.
 
     Args:
         ranks: what `ranks_of` returns.
@@ -72,10 +72,10 @@ def last_attempt(ranks: Mapping[Name, Known]) -> dict[Name, Known]:
 
 
 def _certainty(run: RunInfo) -> tuple[bool, bool, int]:
-    """Order processes that name the same rank: the rank itself comes last, a later one after it.
+    """Order processes that name the same rank: the rank itself comes last, the latest attempt after others.
 
-    A framework knows more than a variable, and workers of a data loader, whose parent has no
-    profile where a fork server made them, have a name in `multiprocessing`.
+    A rank from a framework is more certain than a rank from a variable. Workers of a data loader have a
+    name in `multiprocessing`; their parent has no profile if a fork server made them.
     """
     return run.rank_source in _FRAMEWORKS, not run.process_name, run.start_unix_ns
 

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from deepcontext.profiler.model.run_info import RunInfo
 
 _FEWEST: Final = 2
-# The analyzers write this section, and write it again for the merged profile.
-# Left out without a word: made again from the merged profile, or of no use without the children.
+# The analyzers write this section, and write it again for the merged profile. Left out without a
+# note: made again from the merged profile, or useless without the children.
 _OF_ONE_PROCESS: Final = ("findings", child_ends.SECTION)
 
 
@@ -67,8 +67,8 @@ def merge(profiles: Mapping[str, Profile], *, unrelated: bool = False) -> Profil
         unrelated: merge profiles that do not look like processes of one job.
 
     Raises:
-        UserError: there are fewer than two profiles, two of the same rank, some without a rank, they
-            are not from one job, or their builds define a metric differently.
+        UserError: there are fewer than two profiles, two have the same rank, some have no rank, they
+            belong to different jobs, or their builds define a metric differently.
     """
     parts = _parts(profiles)
     if not unrelated:
@@ -275,7 +275,7 @@ def _collector(name: str, parts: Sequence[Part]) -> CollectorReport:
         for report in part.profile.trust.collectors
         if report.name == name
     ]
-    # "off" counts as the mildest: a collector that is off on one rank only is no fault.
+    # "off" counts as the mildest status, because a collector that is off on one rank is no fault.
     order = ("off", "ran", "degraded", "unavailable")
     status = max((report.status for _, report in reports), key=order.index)
     reasons: dict[str, list[Part]] = {}

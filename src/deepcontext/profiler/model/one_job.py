@@ -1,6 +1,6 @@
 """Whether profiles come from processes of one job: the same program at the same time.
 
-Does not merge the profiles (`merging.py`). A fact that a profile lacks is not held against it.
+Does not merge the profiles (`merging.py`). A fact that one profile lacks is not compared.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def check_one_job(runs: Mapping[str, RunInfo]) -> None:
         runs: runs of the profiles, by the name used in errors.
 
     Raises:
-        UserError: a profile is of another job, program or time; the message says what differs.
+        UserError: a profile has another job, program or time; the message says what differs.
     """
     (first_name, first), *others = runs.items()
     for name, run in others:

@@ -72,14 +72,14 @@ class ProfileModel:
         object.__setattr__(self, "metrics", stored.with_derived(derived))
 
     def stored_metrics(self) -> Mapping[str, MetricRows]:
-        """Return the metrics that were measured, without those that follow from them."""
+        """Return the measured metrics, without derived metrics."""
         return MetricTable.of(self.metrics).stored()
 
     def once(self, key: Hashable, compute: Callable[[], Result]) -> Result:
         """Return what `compute` returns; it is called once for each key and profile.
 
         Args:
-            key: what is computed; two computations never share one.
+            key: identifies the computation; two computations never share a key.
             compute: returns the result, which nobody may change.
         """
         if key not in self._kept:

@@ -1,4 +1,4 @@
-"""Select nodes of a profile and sum their metrics, in the words of the question.
+"""Select nodes of a profile and sum their metrics; a query reads like the question.
 
     profile.query().kind("operator").under("Optimizer.step*").phase("forward").total("host_time_ns")
 

@@ -1,6 +1,6 @@
-"""Whether profiles that a user names one by one are of the processes of one job.
+"""Whether profiles that a user names one by one belong to processes of one job.
 
-Decided by who started whom and when; `one_job.py` decides what may be merged.
+The decision uses parents and start times of processes; `one_job.py` decides what may be merged.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def are_related(runs: Sequence[RunInfo]) -> bool:
     """Return whether processes were started by one another, or are ranks of one job.
 
-    Two runs of one program are not related, which a user compares.
+    Two runs of one program are not related: a user compares them.
     """
     known = {(run.hostname, run.pid) for run in runs if run.pid}
     orphans = [run for run in runs if (run.hostname, run.parent_pid) not in known]
@@ -39,7 +39,7 @@ def _are_ranks(runs: Sequence[RunInfo]) -> bool:
 
 
 def _are_siblings(runs: Sequence[RunInfo]) -> bool:
-    """Return whether one process started all of them, and all ran at one moment."""
+    """Return whether one process started all of them, and all ran at the same time."""
     if len({(run.hostname, run.parent_pid) for run in runs}) > 1 or not runs[0].parent_pid:
         return False
     return max(run.start_unix_ns for run in runs) < min(

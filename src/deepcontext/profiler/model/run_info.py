@@ -42,7 +42,7 @@ class RunInfo:
         ranks: processes of the job, or processes merged; 0 for a program outside a job.
         parent_pid: process id of the process that started this one.
         process_name: name that `multiprocessing` gave the process; "" where it did not start it.
-        rank_source: who said which rank this is: a variable of the launcher, ``torch.distributed`` or
+        rank_source: source of the rank: a variable of the launcher, ``torch.distributed`` or
             ``jax.distributed``; children of a rank inherit the variable.
         attempt: how often the launcher had restarted the ranks when this process began.
         local_rank: number of this process among the ranks of its machine, from 0.

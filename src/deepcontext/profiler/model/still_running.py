@@ -1,4 +1,4 @@
-"""Whether the process of a profile that nobody closed runs still, as this machine sees it now.
+"""Whether the process of an unclosed profile is still running, as seen from this machine.
 
 Says nothing about a process of another machine, of another container or from before a reboot.
 """
@@ -20,7 +20,7 @@ _SLACK_NS: Final = 1_000_000_000
 
 
 def is_running(run: RunInfo) -> bool | None:
-    """Return whether the process runs now; None where this machine cannot tell."""
+    """Return whether the process runs now; None if this machine cannot know."""
     if run.pid <= 0 or not run.pid_space or run.pid_space != pid_space():
         return None
     try:
@@ -39,12 +39,12 @@ def is_running(run: RunInfo) -> bool | None:
         return False
     age_s = uptime_s - int(fields[19]) / os.sysconf("SC_CLK_TCK")
     begun_unix_ns = time.time_ns() - int(age_s * 1e9)
-    # A process that began after the last snapshot has the number of the one that ended.
+    # The process has ended if the process with its number began after the last snapshot.
     return begun_unix_ns <= run.start_unix_ns + run.wall_ns + _SLACK_NS
 
 
 def end_text(run: RunInfo) -> str:
-    """Return how the process of a profile that ends with a snapshot ended, as far as can be seen now."""
+    """Return how a process ended whose profile ends with a snapshot, as far as this machine sees it."""
     match is_running(run):
         case True:
             return "still running"

@@ -159,8 +159,8 @@ class Tree:
         ends = self.subtree_end[nodes]
         has_children = ends > nodes + 1
         nodes, ends = nodes[has_children], ends[has_children]
-        # Of nodes in pre-order, those that begin where all before have ended are the outermost. Their
-        # subtrees do not overlap, and a node lies between the end of one and the inside of the next.
+        # In pre-order, a node of the mask is outermost if all earlier subtrees have ended where it
+        # begins. Subtrees of outermost nodes do not overlap.
         is_outermost = np.ones(len(nodes), np.bool_)
         is_outermost[1:] = nodes[1:] >= np.maximum.accumulate(ends)[:-1]
         change = np.zeros(len(self) + 1, np.int8)

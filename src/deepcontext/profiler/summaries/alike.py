@@ -1,4 +1,4 @@
-"""Alike processes of a job: those of one role, and those that a long list shows as one row.
+"""Similar processes of a job: processes of one role, and processes that a long list shows as one row.
 
 Does not read files. Processes are numbered by their place in `processes_of`'s list.
 """
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from deepcontext.profiler.summaries.processes import Process
     from deepcontext.profiler.summaries.roles import Role
 
-# So many rows can still be read one by one.
+# Up to this number, rows can be read one by one.
 _FEWEST_BINNED: Final = 65
 _BINS: Final = 24
 

@@ -1,7 +1,7 @@
 """How much the operators of PyTorch compute, and how fast: by source line, and by operator and shapes.
 
-Needs a profile recorded with ``--shapes``. Counts products, convolutions, attention and recurrent layers
-(`model/flops.py`); the time is that of the same operators, on the GPU if they ran there.
+Needs a profile recorded with ``--shapes``. Counts products, convolutions, attention and recurrent
+layers (`model/flops.py`). The time is measured on the same operators, on the GPU if they ran there.
 """
 
 from __future__ import annotations
@@ -89,14 +89,14 @@ class Arithmetic:
     Attributes:
         total: of all counted operators.
         lines: of lines of the user's code, most operations first.
-        line_count: number of such lines, of which `lines` has the first.
+        line_count: number of such lines; `lines` has the first.
         operators: by name and shapes, most operations first.
         operator_count: number of these.
         fastest_flops_per_second: the highest rate of one operator and its shapes that has at least a
             hundredth of all operations, 0 without times: what this machine attained in this run.
         unknown: calls of operators that multiply matrices whose sizes are not known, by name.
         steps: number of the program's steps, 0 if not known.
-        is_on_gpu: whether times are those of kernels.
+        is_on_gpu: whether times are times of kernels.
     """
 
     total: Work

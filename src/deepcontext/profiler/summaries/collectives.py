@@ -1,7 +1,8 @@
 """Collectives: operations in which all processes of a group take part, and each waits for the last.
 
-The time of a collective is waiting and transfer. A profile of one process cannot tell them apart; ranks
-of a job can, because the rank that spends the least time in collectives waits the least.
+The time of a collective is waiting plus transfer. The profile of one process cannot separate the
+two. The profiles of all ranks can, because the rank that spends the least time in collectives waits
+the least.
 """
 
 from __future__ import annotations
@@ -75,8 +76,8 @@ class CollectiveTime:
     Attributes:
         rank: number of the rank.
         total_ns: time in collectives.
-        waiting_ns: what exceeds the rank with the least time. The rank waited at least this long where
-            all ranks exchange the same amounts; more where ranks were late in turn.
+        waiting_ns: time beyond the rank with the least time. The rank waited at least this long if
+            all ranks exchange the same amounts, and longer if different ranks were late at times.
     """
 
     rank: int
@@ -87,8 +88,8 @@ class CollectiveTime:
 def is_collective(opcode: str, name: str) -> bool:
     """Return whether an instruction of a compiled program is a collective, or half of one.
 
-    The name tells where the opcode does not: a reduce-scatter that runs asynchronously has the opcode
-    "async-start".
+    The name is needed because the opcode may not say so: an asynchronous reduce-scatter has the
+    opcode "async-start".
     """
     return _whole(opcode) in _OPCODES or _whole(_stem(name)) in _OPCODES
 

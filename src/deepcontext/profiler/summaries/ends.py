@@ -1,7 +1,8 @@
-"""How each process of a job ended, as far as it was seen, and how much of it its profile lacks.
+"""How each process of a job ended, as far as known, and how much time its profile lacks.
 
-A process that closes its profile says so itself. Of any other its parent knows the exit status, or that
-the process was gone; else this machine knows whether it runs now. Does not read files.
+A process that closes its profile records its end. For any other process, the parent knows the exit
+status, or that the process was gone; otherwise this machine knows whether it still runs. Does not read
+files.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ class End:
         text: how, as far as it was seen; "" for a normal end.
         status: exit status, the negative number of the signal that ended the process; None where
             nobody saw it.
-        uncovered_ns: at most so much time passed between the profile's last snapshot and the end of
-            the process, ns; None for a profile that the process closed.
+        uncovered_ns: upper bound of the time between the profile's last snapshot and the end of the
+            process, ns; None for a profile that the process closed.
     """
 
     text: str = ""
@@ -89,7 +90,7 @@ def _without_end(
         for run in runs
         if host == parent.hostname
         and (run.parent_pid == parent.pid or pid in look.running)
-        # A later snapshot is of a process that went on.
+        # A later snapshot shows that the process continued.
         and parent.start_unix_ns <= run.start_unix_ns
         and _covered_until(run) <= look.seen_unix_ns
     ]

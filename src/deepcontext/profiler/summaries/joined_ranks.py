@@ -1,7 +1,7 @@
 """Ranks of a joined job: what each did, and lines by rank, from the sections of the job's profile.
 
-Does not need the trees of the ranks; `ranks.py` has the same answers for ranks side by side. Values by
-rank are known at the largest paths only, so what a smaller path below a line costs is part of the line.
+Does not need the trees of the ranks; `ranks.py` has the same answers for ranks side by side. Values
+by rank are known at the largest paths only, so a line includes the cost of smaller paths below it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class LineTable:
 
 
 def rows(profile: Profile) -> tuple[RankRow, ...]:
-    """Return what is known of each rank, ascending; empty for a profile without joined ranks."""
+    """Return what is known about each rank, ascending; empty for a profile without joined ranks."""
     if not sections.is_job(profile):
         return ()
     if profile not in _ROWS:

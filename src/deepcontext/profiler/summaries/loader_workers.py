@@ -1,7 +1,7 @@
 """How long the workers of a DataLoader take to make a batch, where, and how long the loop waits for it.
 
-Joins the profiles of the workers to that of the process that started them. A batch that was made and
-never taken counts as time of the others.
+Joins the profiles of the workers with the profile of the process that started them. The time of a
+batch that was made but never used counts as time of the other batches.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def _loader_time(parent: Profile, workers: Sequence[Profile]) -> LoaderTime | No
 
 
 def _iterators(parent: Profile) -> int:
-    """Return how many iterators with workers were made: each draws its seed with `random_`, once."""
+    """Return how many iterators with workers were made: each calls `random_` once, for its seed."""
     made = _nodes(parent, lambda frame: frame.name == f"{_ITERATOR}.__init__")
     draws = _nodes(parent, lambda frame: frame.name == "aten::random_")
     seeds = draws & parent.tree.below(made)

@@ -114,7 +114,7 @@ class GrownLine:
 
 
 def memory_use(profile: Profile) -> MemoryUse | None:
-    """Return the record of PyTorch's memory, else of JAX's; None if neither was recorded.
+    """Return the record of PyTorch's memory, or of JAX's memory; None if neither was recorded.
 
     Raises:
         ProfileDataError: the section is damaged, or newer than this build.

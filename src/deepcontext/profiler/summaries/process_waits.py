@@ -1,7 +1,7 @@
 """How long processes of a job wait for each other's queues, pipes and results, and what the others did.
 
-Counts samples of main threads. A profile has no order in time, so what a process did is that of its whole
-run, without its own waiting. Does not know which of several processes a queue belongs to.
+Counts samples of main threads. A profile has no order in time, so the work of a process is that of
+its whole run, without its own waiting. Does not know which of several processes a queue belongs to.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ class ProcessWait:
     """Processes that wait for others.
 
     Attributes:
-        waiters: processes that wait, alike children of one process or one process.
-        others: recorded processes that they may wait for: alike children, or the parent.
+        waiters: processes that wait: one process, or similar children of one process.
+        others: recorded processes that `waiters` may wait for: similar children, or the parent.
         wait_ns: elapsed time in which the main threads of `waiters` waited, the sum over them.
         places: lines of the user's code that wait, most waiting first.
         other_ns: elapsed time of the main threads of `others` without their own waiting.
@@ -167,7 +167,7 @@ class _Looked:
 
     @classmethod
     def at(cls, profile: Profile) -> _Looked:
-        """Look at a profile."""
+        """Collect the waits of one profile."""
         tree = profile.tree
         frames = list(profile.frames)
         kinds = np.array([_kind(frame) for frame in frames], np.int64)[tree.frame]

@@ -63,13 +63,13 @@ class Process:
 
     @property
     def kind(self) -> tuple[str, str]:
-        """Return what alike processes have in common."""
+        """Return what similar processes have in common."""
         return self.role.value, _DIGITS.sub("", self.program)
 
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """Alike processes that a short list leaves out.
+    """Similar processes that a short list leaves out.
 
     Attributes:
         role: role of all of them.
@@ -114,7 +114,7 @@ def processes_of(profiles: Sequence[Profile]) -> list[Process]:
 
 
 def busiest(processes: Sequence[Process]) -> Process:
-    """Return the process with the most processor time that is no launcher, if there is such a process."""
+    """Return the process with the most processor time, launchers excluded, if there is one."""
     work = [each for each in processes if each.role is not Role.LAUNCHER]
     return max(work or processes, key=lambda each: each.cpu_ns)
 
@@ -140,7 +140,7 @@ def named(processes: Sequence[Process], name: str) -> Process:
 
 
 def shortened(processes: Sequence[Process], most: int) -> tuple[list[Process], list[Folded]]:
-    """Return the processes for a list of about `most` rows, and the alike ones left out.
+    """Return the processes for a list of about `most` rows, and the similar processes left out.
 
     The first processes of each kind stay, and the busiest of all.
     """

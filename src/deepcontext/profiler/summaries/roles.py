@@ -72,7 +72,7 @@ _FUNCTIONS: Final = (
 )
 _MAIN_THREAD: Final = "MainThread"
 _CHILD_STARTS: Final = "BaseProcess._bootstrap"
-# Where the process was too short for a sample: names that `multiprocessing`, vLLM and loky give.
+# For a process that ended before a sample: names that `multiprocessing`, vLLM and loky give.
 _PROCESS_NAMES: Final = (
     (Role.POOL, ("ForkPoolWorker", "SpawnPoolWorker", "ForkServerPoolWorker", "LokyProcess")),
     (Role.ENGINE, ("EngineCore",)),

@@ -19,7 +19,7 @@ STEP_SCOPE: Final = "Optimizer.step#"
 
 
 def step_count(profile: Profile) -> int:
-    """Return the number of marked steps, else of calls of an optimizer, else 0."""
+    """Return the number of marked steps, or of calls of an optimizer without marks, or 0."""
     if profile.run.steps:
         return profile.run.steps
     frames = profile.frames

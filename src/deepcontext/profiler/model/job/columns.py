@@ -70,7 +70,7 @@ def decode(codes: Codes) -> npt.NDArray[np.float64]:
 
 
 def join_columns(found: Sequence[Columns]) -> Columns:
-    """Return the columns of the ranks of all, at the paths of any."""
+    """Return the columns of all ranks, at every path that any of them has."""
     key = np.unique(np.concatenate([each.key for each in found]))
     rank = np.concatenate([each.rank for each in found])
     is_whole = np.concatenate([each.is_whole for each in found])

@@ -1,8 +1,8 @@
 """Where a fold runs: `--engine processes:N`, or workers of Dask, Ray or MPI.
 
-An engine keeps an `Executor` busy, and replaces it where a worker was killed. Processes are started
-afresh, because a fork of a process with threads may hang. Other executors are in files of their own, with
-a function `connect` that makes one (`remote.py`).
+An engine keeps an `Executor` busy, and replaces the executor if a worker was killed. Processes are
+spawned, because a fork of a process with threads may hang. Each other executor is in a separate
+file with a function `connect` (`remote.py`).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class ThisProcess(Executor):
 
 
 class Engine:
-    """Runs tasks on an executor, and on another one where a worker was killed.
+    """Runs tasks on an executor, and on a new executor after a worker was killed.
 
     Args:
         make: makes an executor.
@@ -84,8 +84,8 @@ class Engine:
     def in_order(self, function: Callable[[Task], T], tasks: Iterable[Task]) -> Iterator[T]:
         """Yield the result of each task, in the order of the tasks.
 
-        Few tasks are under way, because results that wait for an earlier one are held in memory. Where
-        a worker is killed, unfinished tasks are run again.
+        Only a few tasks run at once, because results that wait for an earlier result are held in
+        memory. If a worker is killed, unfinished tasks are run again.
 
         Raises:
             EnvironmentProblem: workers are killed repeatedly.

@@ -61,14 +61,14 @@ def fold(
     If no profile knows its rank, ranks are numbered in the order of the names.
 
     Args:
-        names: profiles of single ranks, or of ranks joined before.
+        names: profiles of single ranks, or of ranks that were joined earlier.
         engine: where files are read and joined.
         unrelated: also join profiles that do not look like processes of one job.
-        keep: folder of partial results: those of the same files are used, others are added; "" for none.
+        keep: folder of partial results; results of the same files are reused, others are added; "" for none.
         on_progress: called with the number of files that are done.
 
     Raises:
-        UserError: no file holds a profile, two are of one rank or of different jobs.
+        UserError: no file holds a profile, or two profiles have one rank or belong to different jobs.
         ProfileDataError: two call paths have one key.
         EnvironmentProblem: a worker process ended.
     """
@@ -122,12 +122,12 @@ class _Task:
 
 @dataclass(slots=True)
 class _Branch:
-    """Parts of some ranks, joined eight at a time, and what is known of their files.
+    """Parts of some ranks, joined eight at a time, and what is known about their files.
 
     Attributes:
         names: the files.
         runs: a run for each part, to compare jobs.
-        levels: parts that wait: at level n, each is of 8**n parts.
+        levels: parts that wait; a part at level n consists of 8**n parts.
     """
 
     names: list[str] = field(default_factory=list)
@@ -186,7 +186,8 @@ def _run(task: _Task) -> _Result:
         ranked = _Branch(list(task.names), {task.names[0]: _compared(profile.run, part)}, [[part]])
         return _Result(len(task.names), ranked, _Branch(), [])
     result = _joined_files(task)
-    # Files without a rank are numbered by their place among all, of which the kept result knows nothing.
+    # Files without a rank are numbered by their place among all files, which the kept result does
+    # not know.
     if path is not None and not result.refused and not result.unranked.names:
         kept.save(path, result.ranked.joined())
     return result
@@ -228,7 +229,7 @@ def _part(profile: Profile, number: int, name: str, content: str) -> tuple[Part,
 
 def _compared(run: RunInfo, part: Part) -> RunInfo:
     """Return the run of joined ranks as it is compared with runs of single ranks."""
-    # A sum of elapsed times is no span of time, and the number of joined ranks not the job's.
+    # A sum of elapsed times is no time span, and the number of joined ranks is not that of the job.
     of = max(row.of for row in part.rows)
     return dataclasses.replace(run, ranks=of, start_unix_ns=0)
 

@@ -65,7 +65,7 @@ class Groups:
         return np.maximum.reduceat(values[self.order], self.start)
 
     def mixed(self, values: Array) -> int | None:
-        """Return the first group whose rows have different values, None where all agree."""
+        """Return the first group whose rows have different values, None if there is none."""
         ascending = values[self.order]
         differs = ascending[1:] != ascending[:-1]
         differs[self.start[1:] - 1] = False  # neighbours of two groups may differ

@@ -1,6 +1,6 @@
 """Join partial results into one; associative and commutative.
 
-Everything is exact but the spread of single events (`MetricRows.m2`), a sum of floating-point
+Everything is exact except the spread of single events (`MetricRows.m2`), a sum of floating-point
 numbers. Does not leave anything out (`bounds.py`).
 """
 

@@ -1,4 +1,4 @@
-"""Partial results in a folder, so that an interrupted merge goes on where it was.
+"""Partial results in a folder, so that an interrupted merge can continue.
 
 A file is one task's result, an ordinary profile of joined ranks. Its name is a hash of the files that
 were read (name, size, time of the last change), so that a result of other files is never used.
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from deepcontext.profiler.model.job.part import Part
     from deepcontext.profiler.model.profile import Profile
 
-_RULES = b"1"  # of joining; other rules need other results
+_RULES = b"1"  # version of the rules of joining; other rules need other results
 
 
 def path_of(keep: str, names: Sequence[str], folder: str, *, unrelated: bool) -> Path | None:

@@ -27,7 +27,7 @@ class Refused:
 
 
 def load(name: str, folder: str = "") -> Profile | Refused:
-    """Return the profile of a file, or why it cannot be read; a relative name is of the folder."""
+    """Return the profile of a file, or why it cannot be read; `folder` resolves a relative name."""
     try:
         return Profile.load(Path(folder, name))
     except (ProfileDataError, UserError) as error:
@@ -35,6 +35,6 @@ def load(name: str, folder: str = "") -> Profile | Refused:
 
 
 def nothing_left(files: int, refused: Sequence[Refused]) -> UserError:
-    """Return the error for a merge of which no file can be read."""
+    """Return the error for a merge in which no file can be read."""
     reason = f"; the first: {refused[0].reason}" if refused else ""
     return UserError(f"none of the {files} files could be merged{reason}")

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _TYPES: Final = frozenset({"u1", "u2", "u4", "u8", "i4", "i8"})
 _SIZE: Final = struct.Struct("<I")
 _MOST_DIMENSIONS: Final = 2
-# No more can come out of deflate. Source: zlib.net, "Maximum Compression Factor".
+# Limit of deflate. Source: zlib.net, "Maximum Compression Factor".
 _MAX_EXPANSION: Final = 1032
 
 

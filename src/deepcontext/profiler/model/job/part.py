@@ -77,7 +77,7 @@ class Part:
         sums: by metric its rows, added over the ranks; `node` is a position.
         spreads: by `SUM` metric the spread of inclusive values over the ranks; `node` is a position.
         columns: values of each rank at chosen paths.
-        rows: what is known of each rank, ascending by number.
+        rows: what is known about each rank, ascending by number.
         run: the run of the rank with the lowest number.
         trust: trust reports of the ranks.
         sections: payloads by name; None where the ranks' payloads differ, or a rank lacks one.
@@ -176,7 +176,7 @@ def grouped_paths(groups: Groups, rows: Paths) -> Paths:
 
 
 def joined_by_key(frames: Iterable[tuple[int, JoinedFrame]]) -> dict[int, JoinedFrame]:
-    """Return frames by key; of several paths of one file, the first in order of text.
+    """Return frames by key; if one file has several paths, the alphabetically first path.
 
     Raises:
         ProfileDataError: two different frames have one key.

@@ -41,7 +41,7 @@ class JoinedFrame:
         name: the frame's name.
         file: name by which the file is compared (`joined_file`).
         line: 1-based source line, 0 for none.
-        path: the file itself on one rank: of several, the first in order of text.
+        path: the file itself on one rank: the alphabetically first if there are several.
     """
 
     kind: int

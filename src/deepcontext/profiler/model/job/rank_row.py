@@ -37,7 +37,7 @@ class RankRow:
         cpu_system_ns: system CPU time of the process.
         peak_rss_bytes: largest resident set.
         exit_reason: how the process ended, as in `RunInfo`.
-        ended: the same where nobody closed the profile, as the machine saw it that joined the ranks.
+        ended: how a process without a closed profile ended, as seen by the machine that joined the ranks.
         steps: number of steps.
         operator_ns: host time in operators.
         running_ns: processor time between operators, on any thread, sampled.

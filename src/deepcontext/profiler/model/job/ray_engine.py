@@ -32,10 +32,10 @@ def connect(address: str) -> Executor:
     _check_answers(address)
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
     if address == _LOCAL:
-        # Ray would report its use to its makers; here the user did not choose to start it.
+        # Ray would report usage statistics, but the user did not choose to start Ray here.
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         options |= {"include_dashboard": False, "num_cpus": len(os.sched_getaffinity(0))}
-    # Ray prints what happens to workers to standard output, which belongs to the command's result.
+    # Ray prints messages about workers to standard output, which is for the command's result.
     printing = ExitStack()
     printing.enter_context(redirect_stdout(sys.stderr))
     try:
@@ -63,7 +63,7 @@ def connect(address: str) -> Executor:
 
 
 def _check_answers(address: str) -> None:
-    """Check that something listens at HOST:PORT, because Ray would try for many minutes.
+    """Check that a server listens at HOST:PORT, because Ray would try for many minutes.
 
     Raises:
         EnvironmentProblem: nothing does.

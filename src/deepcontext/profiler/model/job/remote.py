@@ -1,6 +1,6 @@
-"""An executor of another library, as `Engine` expects one: lost workers and missing packages are named.
+"""Adapts an executor of another library to `Engine`: names lost workers and missing packages.
 
-Does not import any of these libraries; each has a file of its own (`dask_engine.py` and others).
+Does not import any of these libraries; each library has its own file (`dask_engine.py` and others).
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 T = TypeVar("T")
-# What a worker raises that cannot load a task: a missing package, or another version of it.
+# Errors of a worker that cannot load a task: the package is missing, or has another version.
 _CANNOT_LOAD: Final = (ImportError, AttributeError)
 
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """What an adapter tells of its library.
+    """What an adapter says about its library.
 
     Attributes:
         name: the engine's name.
@@ -30,7 +30,7 @@ class Library:
         submit: runs a call on a worker.
         close: ends the connection.
         lost: errors of a task whose worker was killed.
-        cause: the error that a task raised, from the one that its future has.
+        cause: returns the error that a task raised, from the error of its future.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Remote(Executor):
         return outer
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002
-        """End the connection; the workers go on where they were running before."""
+        """End the connection; workers that ran before the connection keep running."""
         del wait, cancel_futures
         self._library.close()
 

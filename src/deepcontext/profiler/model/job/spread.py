@@ -1,7 +1,7 @@
-"""How one metric spreads over ranks at each path: sums, squares, extremes and whose they are.
+"""How one metric spreads over ranks at each path: sums, squares, extremes and their ranks.
 
-Values are inclusive. Exact, so that the order of joining does not matter; of ranks with the same
-value, the lowest number counts.
+Values are inclusive. Sums are exact, so the order of joining does not matter. If several ranks have an
+extreme value, the rank with the lowest number is kept.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Spread:
 
 
 def join_spreads(found: Sequence[Spread]) -> Spread:
-    """Return the spread over the ranks of all; positions are of one table."""
+    """Return the spread over all ranks; all positions refer to one table."""
     column = {
         each.name: np.concatenate([getattr(spread, each.name) for spread in found])
         for each in fields(Spread)

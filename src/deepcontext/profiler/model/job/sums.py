@@ -29,7 +29,7 @@ def moved(rows: MetricRows, position: Array) -> MetricRows:
 
 
 def sum_rows(found: Sequence[MetricRows]) -> MetricRows:
-    """Return one row for each position, ascending: counts and totals added, extremes of extremes.
+    """Return one row for each position, ascending, with counts and totals added and extremes combined.
 
     Raises:
         UserError: the metric has another unit or aggregation in one of them.

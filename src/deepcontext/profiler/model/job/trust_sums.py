@@ -1,4 +1,4 @@
-"""The trust reports of many ranks in one: counters added, and each text with the ranks that it is of."""
+"""The trust reports of many ranks in one: counters added, and each text with the ranks that have it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     Ranks = tuple[int, ...]
 
-# "off" counts as the mildest: a collector that is off on one rank only is no fault.
+# "off" counts as the mildest status, because a collector that is off on one rank is no fault.
 _BY_FAULT: Final = (Status.OFF, Status.RAN, Status.DEGRADED, Status.UNAVAILABLE)
 _MOST_TEXTS: Final = 20
 _MOST_RANGES: Final = 4
@@ -83,7 +83,7 @@ class TrustSums:
         Args:
             ranks: number of ranks.
             first: notes about the job as a whole.
-            of: what the numbers are: ``rank`` or ``process``.
+            of: what the numbers count: ``rank`` or ``process``.
         """
         cost = self.hook_cost_ps / 1000 / self.hook_costs if self.hook_costs else None
         return TrustReport(

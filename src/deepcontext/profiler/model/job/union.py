@@ -1,7 +1,8 @@
 """One profile of several processes of a job, whatever their roles: equal call paths are one path.
 
-Unlike `part.py` and `merging.py` it does not tell the processes apart, so nothing compares them as
-ranks. Invariant: the sum of each metric over the tree equals the sum over the processes' profiles.
+Unlike in `part.py` and `merging.py`, the result does not distinguish the processes, so nothing
+compares them as ranks. Invariant: the sum of each metric over the tree equals the sum over the
+processes' profiles.
 """
 
 from __future__ import annotations
