@@ -129,7 +129,7 @@ def _entries(profile: Profile, is_user: Mask) -> Ints:
 
 
 def _is_judged(profile: Profile, is_user: Mask, entry: Ints) -> Mask:
-    """Return which nodes work between operators, again and again, on a main thread."""
+    """Return which nodes work repeatedly between operators, on a main thread."""
     tree, frames = profile.tree, profile.frames
     is_framework = np.array([_is_framework(profile, each) for each in range(len(frames))], np.bool_)
     left_out = source_locations.compiling(profile).mask()

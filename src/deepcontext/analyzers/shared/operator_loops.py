@@ -33,7 +33,8 @@ _LEAST_CALLS_A_STEP: Final = 30
 _LEAST_CALLS: Final = 500
 # Time of an operator that costs mostly the call: a call of torch's takes 1 to 10 us on a CPU.
 _MOST_CALL_NS: Final = 20_000
-# Of a call beside the shortest one; beyond it, other work of the machine held the call up.
+# Limit of a call relative to the shortest call; a longer call was delayed by other work of the
+# machine.
 _MOST_OF_SHORTEST: Final = 3
 _UPDATING: Final = 0.5
 
@@ -122,7 +123,7 @@ def _called_by_user(profile: Profile, is_user: source_locations.Mask) -> Query:
 
 
 def _shortest_ns(profile: Profile, nodes: source_locations.Ints) -> int:
-    """Return the time that the calls of some nodes took, had each taken as long as the shortest."""
+    """Return the time that the calls of some nodes would take if each took as long as the shortest."""
     rows = profile.metrics[CALL_DURATION_NS.name]
     if rows.minimum is None:
         return int(rows.total.sum())

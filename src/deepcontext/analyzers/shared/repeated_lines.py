@@ -1,7 +1,7 @@
-"""Which lines work again and again, from the first steps of a program to the last.
+"""Which lines work repeatedly, from the first steps of a program to the last.
 
-A sample says in which step it was taken, so that setting up a program and what comes after its last step
-are told from its steps. Does not judge lines (`host_work.py`).
+A sample says in which step it was taken. This separates the setup of a program, and the work after its
+last step, from its steps. Does not judge lines (`host_work.py`).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def last_step(profile: Profile) -> int:
 
 
 def repeated(profile: Profile, is_user: Mask) -> Mask:
-    """Return which nodes belong to lines that work again and again, shape (nodes,), bool.
+    """Return which nodes belong to lines that work repeatedly, shape (nodes,), bool.
 
     A node belongs to the line of user code at or above it.
 

@@ -1,7 +1,7 @@
 """Counters of the processor and the kernel: cycles, cache misses, page faults, ...
 
-The CPU sampler reads them (`native/sampling/perf_counters.h`); this file chooses which, and says
-why others cannot be read. Off unless asked for.
+The CPU sampler reads the counters (`native/sampling/perf_counters.h`); this file chooses which, and
+says why others cannot be read. Off unless requested.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from deepcontext.profiler.recording.options import SessionOptions
 
 _PARANOID_FILE: Final = Path("/proc/sys/kernel/perf_event_paranoid")
-# Above this level the kernel lets an ordinary process count nothing.
-# Source: https://docs.kernel.org/admin-guide/sysctl/kernel.html#perf-event-paranoid
+# Above this level an ordinary process may not count anything. Source:
+# https://docs.kernel.org/admin-guide/sysctl/kernel.html#perf-event-paranoid
 _MOST_OPEN_LEVEL: Final = 2
 # Warn if counters ran for less than this share of the time.
 _NOTABLE_SHARE: Final = 0.95

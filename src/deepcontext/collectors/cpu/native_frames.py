@@ -1,8 +1,8 @@
-"""Native C and C++ frames between Python, operators and GPU calls; only when asked for.
+"""Native C and C++ frames between Python, operators and GPU calls; only if requested.
 
-The stack walk is native (`native/python/native_merge.h`), and so is the search for names, which runs
-when the profile is written, never on a thread of the program. This file starts the walks and says
-how many did not reach the operator or Python frame that they were looking for.
+The stack walk is native (`native/python/native_merge.h`), and so is the search for names, which
+runs when the profile is written, never on a thread of the program. This file starts the walks and
+says how many did not reach their operator or Python frame.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Where threads spend their time between operators, by sampling.
 
-The sampler is native (`native/sampling/sampler.h`) and needs no GIL; this file starts it and says
-what became of its samples. Time inside operators is measured by the framework's collector and not
-sampled: the two times add up to a thread's elapsed time.
+The sampler is native (`native/sampling/sampler.h`) and needs no GIL; this file starts the sampler
+and reports what happened to the samples. Time inside operators is not sampled, because the
+framework's collector measures it: the two times add up to a thread's elapsed time.
 """
 
 from __future__ import annotations

@@ -112,7 +112,7 @@ def _parameter_names(function: Any, count: int) -> list[str]:
 
 
 def _static_names(function: Any, names: list[str]) -> set[str]:
-    info = getattr(function, "_jit_info", None)  # absent: only changed values tell
+    info = getattr(function, "_jit_info", None)  # without it, only changed values are known
     numbers = getattr(info, "static_argnums", ()) or ()
     by_name = getattr(info, "static_argnames", ()) or ()
     return {names[number] for number in numbers if -len(names) <= number < len(names)} | set(

@@ -1,10 +1,10 @@
 """Memory of JAX arrays: periodically, which arrays are alive and which call made each.
 
-The native side notes which call made which array; this file periodically asks the backends which
+The native side notes which call made which array. This file periodically asks the backends which
 arrays are alive (`native/jax/live_arrays.cpp`): from a thread of the profiler, and at the ends of
-steps, where a comparison with earlier steps shows growth. The cost of asking limits how often it is
-done. Does not see what compiled programs need while they run: their statistics say it
-(`compilation.py`).
+steps, where a comparison with earlier steps shows growth. The cost of these checks limits how often
+they run. Does not see what compiled programs need while they run; `compilation.py` reads their
+statistics.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ class BufferCounts:
     """Figures about the memory of arrays, as stored in the profile.
 
     Attributes:
-        looks: number of times that living arrays were looked at.
-        look_ns: processor time of all looks.
-        live_arrays: number of arrays alive at the last look.
+        looks: number of checks of living arrays.
+        look_ns: processor time of all checks.
+        live_arrays: number of arrays alive at the last check.
         live_bytes: size of these arrays.
-        peak_bytes: the largest size at any look.
-        step_looks: number of looks at ends of steps.
-        growth_since_look: the look at an end of a step since which growth is counted; 0 for none.
+        peak_bytes: the largest size at any check.
+        step_looks: number of checks at ends of steps.
+        growth_since_look: the check at an end of a step since which growth is counted; 0 for none.
         device_peak_bytes: by device, the peak that its allocator reports, with running programs;
             only of devices whose backend reports it.
     """
@@ -74,7 +74,7 @@ class BufferCounts:
 
 
 class Buffers:
-    """Looks which arrays are alive, from a thread of the profiler and when told."""
+    """Checks which arrays are alive, from a thread of the profiler and on request."""
 
     def __init__(self, names: Names) -> None:
         self._names = names
@@ -115,7 +115,7 @@ class Buffers:
             self._thread.join()
 
     def on_step(self) -> None:
-        """A step has ended: look, unless looking has cost too much so far."""
+        """A step has ended: check the arrays, unless checks have cost too much so far."""
         allowed_ns = _FREE_NS + _MOST_COST * 1e9 * (time.monotonic() - self._begun)
         if self.counts.look_ns < allowed_ns and not self.failure:
             self.look(is_step_end=True)
@@ -164,7 +164,7 @@ class Buffers:
         counts.peak_bytes = max(counts.peak_bytes, counts.live_bytes)
 
     def _ask_devices(self) -> None:
-        """Read the peaks that the allocators of devices keep; that of the CPU keeps none."""
+        """Read the peaks that the allocators of devices keep; the CPU's allocator keeps none."""
         for client in self._clients():
             for device in client.local_devices():
                 try:

@@ -30,7 +30,8 @@ _HIT_EVENT: Final = "/jax/compilation_cache/cache_hits"
 _MISS_EVENT: Final = "/jax/compilation_cache/cache_misses"
 _MOST_RECORDS: Final = 1000  # bounds the memory of a program that never stops compiling
 _MOST_PROGRAMS: Final = 2000  # likewise
-# For descriptions of operations, about 400 bytes each; the same again as JSON, in the profile.
+# Limit for descriptions of operations, about 400 bytes each. Their JSON in the profile takes as
+# much again.
 _MOST_PROGRAM_BYTES: Final = 32 << 20
 _MOST_FRAMES: Final = 40
 _MEMORY_PARTS: Final = ("argument", "output", "alias", "temp", "generated_code")
@@ -87,7 +88,7 @@ class CompileHook:
 
     def __init__(self, names: Names, on_program: Callable[[str], None]) -> None:
         self._names = names
-        self._on_program = on_program  # told the platform
+        self._on_program = on_program  # called with the platform
         self._lock = threading.Lock()
         self._compile: Found | None = None
         self._replacement: object = None
@@ -97,7 +98,7 @@ class CompileHook:
         self._programs = 0
         self._written = 0  # programs in the text that follows
         self._programs_text = bytearray()
-        self._memory: dict[int, dict[str, int]] = {}  # of a program, by its number
+        self._memory: dict[int, dict[str, int]] = {}  # by number of the program
         self._existing: set[int] = set()
         self.records: list[Compilation] = []
         self.dropped = 0

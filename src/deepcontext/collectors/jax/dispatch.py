@@ -1,8 +1,8 @@
 """Calls of jitted functions: a native hook in the call slot of every `PjitFunction`.
 
-The slot is that of the vectorcall protocol; the object keeps its type and identity. Existing objects
-are found once, new ones come from jax's factory. If there is no factory, calls are seen through
-`sys.monitoring` (Python 3.12 and newer), or else only counted, by jax's post-call hook.
+The hook replaces the vectorcall slot; the object keeps its type and identity. Existing objects are
+found once, new objects come from jax's factory. Without a factory, calls are observed through
+`sys.monitoring` (Python 3.12 and newer), or only counted, by jax's post-call hook.
 """
 
 from __future__ import annotations

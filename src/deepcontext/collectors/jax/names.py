@@ -120,7 +120,7 @@ class Found:
     value: Any
 
     def replace(self, value: object) -> None:
-        """Put `value` in its place."""
+        """Replace the attribute by `value`."""
         setattr(self.owner, self.attribute, value)
 
     def restore(self, replacement: object) -> None:

@@ -18,7 +18,7 @@ VARIABLE: Final = "NVTX_INJECTION64_PATH"
 
 
 class DeviceRanges:
-    """Lets XLA tell which operation it launches kernels for."""
+    """Makes XLA announce the operation for which it launches kernels."""
 
     def __init__(self) -> None:
         self._library = ""  # what the variable was set to

@@ -1,10 +1,10 @@
 """Time inside compiled programs on the CPU: short windows of XLA's own tracer.
 
 A window is a profiler session of XLA of about 50 ms; its records are reduced at once
-(`native/jax/xspace.cpp`), so that memory does not grow with time. Launches are counted outside of
-windows, too, and sampled times are scaled to them. XLA allows one session a process, so windows are
-closed while the program uses `jax.profiler`. With a GPU backend no window is opened, because it
-would start XLA's GPU tracer.
+(`native/jax/xspace.cpp`), so memory does not grow with time. Launches outside of windows are also
+counted, and sampled times are scaled to all launches. XLA allows one session a process, so windows
+are closed while the program uses `jax.profiler`. With a GPU backend no window is opened, because a
+window would start XLA's GPU tracer.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SHORTEST_S: Final = 0.005
 _LONGEST_S: Final = 10.0
 # Target number of complete runs per window, of the program that takes most of it: below it double
 # the window, above four times it halve it. The edges of a window cut long runs, so that a window of
-# few runs is biased to quick ones; for runs with very many events a smaller number has to suffice.
+# few runs is biased to quick runs; for runs with very many events a smaller number has to suffice.
 _FEW_RUNS, _FEW_LARGE_RUNS = 10, 2
 _LARGE_WINDOW: Final = 20_000  # events
 _POLL_S: Final = 0.1
@@ -36,15 +36,15 @@ _TURN_S: Final = 0.05  # until the next check when the allowance is used up
 _IDLE_S: Final = 0.3  # between two windows when nothing is launched
 _EXACT_S: Final = 1.0  # length of one window when they follow each other without a gap
 _GRANT_S: Final = 1.0  # sampled at once when the first program is compiled
-# Time that an event uses up of what windows are allowed. A busy training step has 50,000 events a
-# second, so that 5 % of its time may be sampled; a loop of small calls has a million.
+# Part of the windows' allowance that one event uses. A busy training step has 50,000 events a
+# second, so 5 % of its time may be sampled; a loop of small calls has a million.
 _EVENT_S: Final = 20e-6
 _ENDING: Final = ("stop", "stop_and_export", "stop_and_get_profile_data")
 
 
 @dataclass(slots=True)
 class SamplingState:
-    """What became of the windows, for the trust report."""
+    """What happened to the windows, for the trust report."""
 
     refusals: list[str] = field(default_factory=list)
     open_s: float = 0.0
@@ -92,7 +92,7 @@ class Sampler:
 
         def make() -> Any:
             wanted = make_options()
-            wanted.host_tracer_level = 1  # operations, no more
+            wanted.host_tracer_level = 1  # operations only
             wanted.python_tracer_level = 0
             wanted.enable_hlo_proto = False
             return make_session(wanted)
@@ -115,7 +115,7 @@ class Sampler:
     def on_program(self, platform: str) -> None:
         """A program was compiled or found: sample its first run, if the allowance permits."""
         if self._make_session is None or not _native.is_recording():
-            return  # in a forked child the lock may be held for ever
+            return  # in a forked child the lock may never be released
         with self._lock:
             if platform != "cpu":
                 self._refuse(
@@ -221,7 +221,7 @@ class Sampler:
     def _drop_excess(self) -> None:
         """Drop what is left of the allowance, so that later windows follow its growth.
 
-        Time granted for new programs would otherwise go to more runs of a program that has enough: a
+        Time granted for new programs would otherwise be spent on a program that has enough runs: a
         step of few events would be traced continuously for the first five seconds, and take 5 %
         longer.
         """

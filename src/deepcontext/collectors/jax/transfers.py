@@ -109,7 +109,7 @@ def _timed_put(put: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _noted_put(put: Callable[..., Any]) -> Callable[..., Any]:
-    """Note the results of `jax.device_put`, which are new arrays around those of the copy."""
+    """Note the results of `jax.device_put`, which are new arrays that wrap the copied arrays."""
 
     def noted(*arguments: Any, **keywords: Any) -> Any:
         result = put(*arguments, **keywords)

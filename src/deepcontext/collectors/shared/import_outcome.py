@@ -1,7 +1,7 @@
 """What the trust report says if a framework was loaded late, unnoticed or not at all.
 
-Does not wait for imports (`profiler/recording/import_hook.py`). Invariant: no collector says "the program did
-not import" of a framework that is loaded.
+Does not wait for imports (`profiler/recording/import_hook.py`). Invariant: no collector says "the
+program did not import" about a framework that is loaded.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def not_started(hook: ImportHook, figures: str) -> Outcome:
-    """Return the outcome of a collector whose framework has not been seen.
+    """Return the outcome of a collector that has not noticed its framework.
 
     Args:
         hook: what waited for the framework.

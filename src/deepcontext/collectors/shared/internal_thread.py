@@ -17,8 +17,8 @@ Result = TypeVar("Result")
 def run_in_internal_thread(work: Callable[[], Result]) -> Result:
     """Run `work` on a thread of the profiler; return what it returns or raise what it raises.
 
-    So the program's thread keeps its modes, numbers and stack. A thread of `threading` would shift
-    the names of the program's threads.
+    The program's thread thereby keeps its modes, numbers and stack. A thread of `threading` would
+    shift the names of the program's threads.
     """
     results: list[Result] = []
     errors: list[Exception] = []
@@ -41,7 +41,7 @@ def run_in_internal_thread(work: Callable[[], Result]) -> Result:
 
 
 class InternalThread:
-    """A thread under the profiler's name that takes none of the program's signals."""
+    """A thread with the profiler's name that receives none of the program's signals."""
 
     def __init__(self, work: Callable[[], None]) -> None:
         self._work = work

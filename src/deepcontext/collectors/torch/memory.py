@@ -34,11 +34,11 @@ _FIGURES: Final = "all allocations"
 _LAYOUT: Final = 1
 _LONGEST_WAIT_S: Final = 0.2
 _BETWEEN_LOOKS_S: Final = 0.002
-_TRIAL_BYTES: Final = 4099  # a size that nothing else asks for by chance
+_TRIAL_BYTES: Final = 4099  # a size that no other code requests by chance
 
 
 class TorchMemory:
-    """Follows every allocation of PyTorch's allocators from the moment torch is loaded."""
+    """Tracks every allocation of PyTorch's allocators from the moment torch is loaded."""
 
     name = "memory"
     phase_rules: Sequence[PhaseRule] = ()
@@ -55,7 +55,7 @@ class TorchMemory:
         self._has_missed_gradients = False
 
     def probe(self) -> Availability:
-        """Say whether the memory of the torch loaded in this process can be followed."""
+        """Say whether the memory of the torch loaded in this process can be tracked."""
         if "torch" not in sys.modules:
             return Availability(available=True, reason="starts when the program imports torch")
         reason = _native.torch_find_host_allocator()
@@ -64,7 +64,7 @@ class TorchMemory:
         return Availability(available=True)
 
     def start(self, options: SessionOptions) -> None:
-        """Follow allocations from the moment torch is loaded."""
+        """Track allocations from the moment torch is loaded."""
         self._is_on = options.memory
         if self._is_on:
             _native.memory_start()
@@ -96,7 +96,7 @@ class TorchMemory:
             _native.memory_stop()
 
     def settle(self) -> None:
-        """Tell what the living tensors are for."""
+        """Tell the native side the roles of the living tensors."""
         if not self._is_attached:
             return
         try:
@@ -111,7 +111,7 @@ class TorchMemory:
             self._roles_failure = f"{type(error).__name__}: {error}"
 
     def outcome(self) -> Outcome:
-        """Say what was followed, and what could not be followed."""
+        """Say what was tracked, and what could not be tracked."""
         if not self._is_on:
             return Outcome(Status.OFF, "switched off (--no-memory)")
         if not self._is_attached:
@@ -184,7 +184,7 @@ def _watch_host() -> None:
     """Hook the host's allocator, and check in a trial that the hooks see its calls.
 
     Raises:
-        EnvironmentProblem: with the reason why this torch's memory cannot be followed.
+        EnvironmentProblem: with the reason why this torch's memory cannot be tracked.
     """
     reason = _native.torch_find_host_allocator() or run_in_internal_thread(_trial)
     if reason:
@@ -211,9 +211,9 @@ def _trial() -> str:
 def _known_tensors() -> dict[int, list[int]]:
     """Return the addresses of living parameters, gradients and optimizer states, by role.
 
-    Gradients are left out while a backward pass runs, because PyTorch must not be asked for them
+    Gradients are left out while a backward pass runs, because reading them from PyTorch is unsafe
     then. Runs no operator and no code of the program: objects are found through the garbage
-    collector and told apart by their exact types.
+    collector and distinguished by their exact types.
     """
     torch: Any = sys.modules["torch"]
     parameter_type = torch.nn.Parameter
@@ -250,7 +250,7 @@ def _gradient_addresses(parameters: list[Any]) -> list[int] | None:
 
 
 def _wait_for_backward() -> None:
-    """Wait for a moment between two backward passes, but not for long."""
+    """Wait a short time for a moment between two backward passes."""
     end = time.monotonic() + _LONGEST_WAIT_S
     while _gradient_addresses([]) is None and time.monotonic() < end:
         time.sleep(_BETWEEN_LOOKS_S)

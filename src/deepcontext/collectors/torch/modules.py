@@ -1,10 +1,10 @@
 """Names of `torch.nn.Module` instances: ``Linear 'encoder.layers.0.linear1'``.
 
 The native core recognises a module call by the `self` in its frame and knows only the type. Soon
-after the first call of a new module it hands over the modules that are being called on each thread,
-outermost first; a module's name is its path below the outermost module known to contain it. Holds
-weak references only, and runs no code of the modules: they are told apart by identity, and their
-parts are read from where `torch.nn.Module` keeps them.
+after the first call of a new module, the core passes the modules that are being called on each
+thread, outermost first. A module's name is its path below the outermost module known to contain it.
+Holds only weak references, and runs no code of the modules: modules are compared by identity, and
+their parts are read from the attributes in which `torch.nn.Module` keeps them.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class ModuleNames:
                     self._name(module, _Place(_join(base.path, path), base.root))
 
     def _name_below(self, root: object) -> None:
-        """Name a module that no known one contains, and all modules inside it."""
+        """Name a module that no known module contains, and all modules inside it."""
         parts = list(_walk(root))
         addresses = {id(module) for _, module in parts}
         for path, module in parts:
