@@ -1,7 +1,7 @@
-"""Whether this installation has the native core, and what it says and does where it has none.
+"""Whether this installation has the native core, and what the package says and does without it.
 
-The wheel without native code is installed where no other fits: macOS, Windows, musl, a newer CPython.
-It reads, compares and shows profiles. A program with `deepcontext.scope` in it runs there as well.
+The wheel without native code is installed if no other wheel fits: macOS, Windows, musl, a newer CPython.
+This wheel reads, compares and shows profiles. A program that uses `deepcontext.scope` runs there as well.
 """
 
 from __future__ import annotations

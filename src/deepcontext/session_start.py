@@ -37,12 +37,12 @@ def start(
     Args:
         path: file to write to, where an older profile is replaced; None keeps the profile in
             memory until `stop` returns it.
-        force: replace the file at `path` even if it is no profile.
+        force: replace the file at `path` even if it is not a profile.
         options: the options of the session.
 
     Raises:
         SessionError: when a session is running already.
-        UserError: when `path` cannot be written or is a file that is no profile, or a value of an
+        UserError: when `path` cannot be written or is a file that is not a profile, or a value of an
             option is not allowed.
         EnvironmentProblem: when the machine fails to write `path`, for example on a full disk.
     """
@@ -90,7 +90,7 @@ def _is_function(value: object) -> bool:
 def _starter(
     options: Mapping[str, Any], *, force: bool
 ) -> Callable[[str | os.PathLike[str] | None], Session]:
-    """Check what a session is asked for; return what starts it."""
+    """Check the arguments of a session; return a function that starts the session."""
     wanted = SessionOptions.of(options)
     forced = checked("force", Flag(), force)
 

@@ -85,7 +85,7 @@ export interface ProcessRow {
   warnings: string[];
 }
 
-/** Alike processes that a list shows as one row; `busiest` and `typical` count in the job's processes. `bins` are the numbers of processes by processor time, empty for few processes. */
+/** Similar processes that a list shows as one row; `busiest` and `typical` index the job's processes. `bins` are the numbers of processes by processor time, empty for few processes. */
 export interface ProcessGroup {
   name: string;
   cpu_ns: number;
@@ -95,7 +95,7 @@ export interface ProcessGroup {
   ended: string;
 }
 
-/** All processes of one role, or of the job; `file` is the profile of them together, -1 for none. */
+/** All processes of one role, or of the job; `file` is their common profile, -1 for none. */
 export interface RoleRow {
   name: string;
   file: number;

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
 
 _COUNT: Final = ".count"
-# The number of events of these metrics says how often the profiler looked, not what the program did.
+# The number of events of these metrics counts samples of the profiler, not events of the program.
 _SAMPLED: Final = ("sampled_", "peak_", "gpu_peak_", "jax_peak_")
 _EVENTS: Final = {
     "alloc_bytes": "allocations",

@@ -11,7 +11,7 @@ from typing import Final
 from deepcontext.profiler.format.metric import Aggregation, MetricDescriptor
 
 GPU_PREFIX: Final = "gpu_"
-# As the native core numbers them; 0 is "not known".
+# Numbered as in the native core; 0 is "not known".
 ROLES: Final = ("parameter", "gradient", "optimizer", "activation", "input", "temporary")
 PARAMETER, GRADIENT, OPTIMIZER = 1, 2, 3
 
@@ -68,5 +68,5 @@ METRICS: Final = tuple(
     for prefix, place in (("", "host memory"), (GPU_PREFIX, "device memory"))
     for metric in _HOST
 )
-# JAX's arrays have these, too.
+# JAX's arrays have these metrics, too.
 GROWTH: Final = tuple(metric for metric in METRICS if metric.name.endswith("growth_bytes"))

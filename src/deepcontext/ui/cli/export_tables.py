@@ -28,7 +28,7 @@ def export_tables(
 
     Args:
         source: a profile or a run directory.
-        output: where to write; of a run directory, the host becomes a part of the name.
+        output: where to write; for a run directory, the host becomes a part of the name.
         wanted: the format.
         of_processes: makes the content.
 

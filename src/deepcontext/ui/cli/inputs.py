@@ -38,9 +38,9 @@ def load_all(name: str) -> list[Profile]:
 
 
 def chosen_of(profiles: Sequence[Profile], name: str, *, process: str | None = None) -> Profile:
-    """Return the profile to show: all ranks of a job, else the process with the most processor time.
+    """Return the profile to show: all ranks of a job, or the process with the most processor time.
 
-    Prints a notice if there are several. A launcher is shown only where it is the only process.
+    Prints a notice if there are several. A launcher is shown only if it is the only process.
 
     Args:
         profiles: at least one.
@@ -73,7 +73,7 @@ def chosen_of(profiles: Sequence[Profile], name: str, *, process: str | None = N
 def merged_of_many(name: str) -> Profile | None:
     """Return the merged profile of a run directory that holds too many profiles to load them all.
 
-    Prints a notice. None for any other directory or file, and where a process's profile is newer.
+    Prints a notice. None for any other directory or file, and if a process's profile is newer.
     """
     run = Path(name)
     is_large = run_directory.is_run(run) and len(run_directory.profiles(run)) > MOST_MERGED
@@ -81,7 +81,7 @@ def merged_of_many(name: str) -> Profile | None:
 
 
 def load_one(name: str) -> Profile:
-    """Return the profile of a file; of a run directory, all ranks together or the busiest process.
+    """Return the profile of a file; for a run directory, all ranks together or the busiest process.
 
     Raises:
         UserError: there is no such file, or the run directory holds no profile.
@@ -91,7 +91,7 @@ def load_one(name: str) -> Profile:
 
 
 def _merged(name: str) -> Profile | None:
-    """Return the merged profile of a run directory without loading the others, and tell of it."""
+    """Return the merged profile of a run directory without loading the others, and print a notice."""
     run = Path(name)
     files = run_directory.profiles(run) if run_directory.is_run(run) else []
     merged = merged_before(run, files) if files else None

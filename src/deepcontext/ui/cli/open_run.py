@@ -1,6 +1,6 @@
 """The profiles that the page opens: files, or the processes of a job, named by their roles.
 
-Of a job, the profile to show first is read at once, the others when the page asks for them.
+For a job, the first profile to show is read at once, the others when the page requests them.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _TOGETHER: Final = "all ranks together"
 # Nodes of all processes whose trees are joined on demand, in a few seconds.
 _MOST_NODES: Final = 4_000_000
 _NONE: Final = -1
-# Of one run directory, the first process is compared with all together.
+# For a single run directory, the first process is compared with all processes together.
 _COMPARED_OF_RUN: Final = 2
 
 
@@ -59,8 +59,9 @@ class _Source:
 def open_profiles(names: Sequence[str], *, source_text: bool) -> OpenProfiles:
     """Read what the words of a command line name.
 
-    The first profile of a run directory is the one that its report shows: all ranks together, or the
-    process that used the processor most. The first profiles of all words come first, because they are
+    The first profile of a run directory is the one that its report shows: all ranks together, or
+    the process that used the most processor time. The first profiles of all words come first,
+    because they are
     compared: profiles, run directories by their first profiles, and the files of one job.
 
     Args:
@@ -116,7 +117,7 @@ def _told_apart(entries: Sequence[Entry], words: Sequence[str]) -> list[Entry]:
 
 
 def _tails(words: Sequence[str]) -> list[str]:
-    """Return the shortest ends of paths that tell the paths apart, as far as these differ."""
+    """Return the shortest ends of paths that make the paths distinct, as far as the paths differ."""
     parts = [Path(word).parts for word in words]
     for length in range(1, max(map(len, parts))):
         tails = [each[-length:] for each in parts]
@@ -202,7 +203,7 @@ class _Job:
         """Return all profiles, after adding those of the roles and of the whole job.
 
         Args:
-            notes: what a reader must know of the job.
+            notes: what a reader must know about the job.
             ranks: number of ranks that the first profile has together, 0 for none.
         """
         roles = by_role(self.processes)

@@ -1,4 +1,4 @@
-"""`deepcontext profile COMMAND` for a launcher, a shell script or another file that is no Python program.
+"""`deepcontext profile COMMAND` for a launcher, a shell script or another non-Python command.
 
 Runs the command as a child, waits for it, says once how the job ended, and ends as the command did.
 The processes that the command starts find the profiler through PYTHONPATH.
@@ -81,8 +81,9 @@ def _make_run_directory(options: LaunchOptions) -> LaunchOptions:
         return options
     options = replace(options, job=options.run)
     join_run_directory(options, rank)
-    # One rank speaks for the job, because the output of several ranks would interleave. Not the first of
-    # `ranks`: where the command is a launcher, these are the ranks that it starts.
+    # Only one rank prints for the job, because the output of several ranks would interleave. This
+    # is not the first of `ranks`: if the command is a launcher, these are the ranks that the
+    # launcher starts.
     return replace(options, quiet=options.quiet or rank.number > 0)
 
 

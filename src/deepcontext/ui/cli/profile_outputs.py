@@ -1,4 +1,4 @@
-"""Where `deepcontext profile` writes: a profile, and a run directory for those of other processes."""
+"""Where `deepcontext profile` writes: a profile, and a run directory for profiles of other processes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def with_outputs(options: LaunchOptions, stem: str, output: str | None) -> LaunchOptions:
-    """Fill in what a program writes that is no rank of a job.
+    """Fill in the outputs of a program that is not a rank of a job.
 
     Args:
         options: all other options.

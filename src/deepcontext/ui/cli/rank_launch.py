@@ -39,7 +39,7 @@ def rank_command(
         UserError: the job has none of the chosen ranks, or the directory cannot or may not be made.
         EnvironmentProblem: the machine fails to make the directory.
     """
-    # One rank speaks for the job, because the output of several ranks would interleave.
+    # Only one rank prints for the job, because the output of several ranks would interleave.
     speaks = rank.number == first_chosen(options.ranks, rank)
     if not is_chosen(options.ranks, rank):
         return plain_command(program)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Readable:
-    """Reads profiles and tells of the others on standard error.
+    """Reads profiles and names unreadable files on standard error.
 
     Attributes:
         read: number of profiles.

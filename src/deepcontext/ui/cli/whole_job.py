@@ -26,7 +26,7 @@ def whole_job(profiles: Sequence[Profile], run: Path) -> tuple[Profile | None, s
         run: the run directory.
 
     Returns:
-        the profile, None if there are no ranks or they cannot be merged; and what to tell the user.
+        the profile, None if there are no ranks or they cannot be merged; and a notice for the user.
     """
     from deepcontext.profiler.model.job_ranks import last_attempt, ranks_of  # noqa: PLC0415  numpy
 

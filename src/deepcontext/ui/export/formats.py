@@ -63,7 +63,7 @@ def export(profile: Profile, wanted: Format, keys: Sequence[str] = ()) -> Export
         profile: the profile.
         wanted: the format.
         keys: measures to export, as in `deepcontext.ui.measures`; if empty, every summed metric
-            where the format has room for several, else the default metric.
+            if the format can hold several, otherwise the default metric.
 
     Raises:
         QueryError: the profile has no such measure, or no measures at all.

@@ -1,6 +1,6 @@
 """The questions of an agent and their answers: JSON's types, each value with its unit and its place.
 
-Does not know the protocol (`server.py`). Reads profiles, and of source files only those that a profile
+Does not know the protocol (`server.py`). Reads profiles, and only those source files that a profile
 names. Invariant: an answer has at most `MOST_ROWS` rows, because an agent pays for each word.
 """
 
@@ -45,7 +45,7 @@ class Answers:
     """Reads profiles and answers questions about them. One thread at a time."""
 
     def __init__(self, load: Callable[[str], Profile]) -> None:
-        """Keep the profiles that were asked for last.
+        """Keep the profiles that were requested last.
 
         Args:
             load: returns the profile of a file, or the profile to show of a run directory.
@@ -194,7 +194,7 @@ class Answers:
 
 
 def _identity(file: str) -> object:
-    """Return what changes where a profile is written again; a run directory stands for its files."""
+    """Return what changes when a profile is written again; a run directory stands for its files."""
     path = Path(file)
     files = run_directory.profiles(path) if run_directory.is_run(path) else [path]
     try:

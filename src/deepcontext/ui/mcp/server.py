@@ -1,6 +1,6 @@
 """A server of the Model Context Protocol on standard input and output.
 
-The protocol is the official SDK's (`mcp` on PyPI, an extra); the answers are `answers.py`'s.
+The official SDK (`mcp` on PyPI, an extra) implements the protocol; `answers.py` makes the answers.
 """
 
 from __future__ import annotations

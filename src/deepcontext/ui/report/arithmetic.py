@@ -1,4 +1,4 @@
-"""The part of a report about floating-point operations, of profiles recorded with ``--shapes``."""
+"""The part of a report about floating-point operations, for profiles recorded with ``--shapes``."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ FORMAT: Final = "deepcontext report"
 VERSION: Final = 1
 # Of a late rank.
 _MOST_PLACES: Final = 3
-# Of these tables the report has more to say than their groups.
+# For these tables the report has more than their groups.
 _WITH_SECTIONS: Final = frozenset({"line", "kernel"})
 
 

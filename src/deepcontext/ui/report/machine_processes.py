@@ -1,4 +1,4 @@
-"""What several processes of a job tell together, in the report for programs."""
+"""The part of the report for programs about several processes of a job."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def job_to_dict(profiles: Sequence[Profile]) -> dict[str, object]:
-    """Return what the report knows of several processes, in JSON's types.
+    """Return what the report knows about several processes, in JSON's types.
 
     Args:
         profiles: one for each process of the job, ordered by start.

@@ -1,4 +1,4 @@
-"""The report's section about processes that wait for other processes, and what those did."""
+"""The report's section about processes that wait for other processes, and what the others did."""
 
 from __future__ import annotations
 

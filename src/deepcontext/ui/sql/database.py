@@ -1,6 +1,6 @@
 """A database in memory; `tables.py` fills it.
 
-It reads and writes nothing: no files, no network, no extensions, whatever the SQL asks for.
+The database cannot access files, the network or extensions, whatever the SQL contains.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Database:
         self._connection.close()
 
     def run(self, sql: str, values: Sequence[object] = ()) -> None:
-        """Run a statement of the profiler's own.
+        """Run a statement of the profiler.
 
         Raises:
             EnvironmentProblem: the memory is exhausted.
@@ -81,7 +81,7 @@ class Database:
             return path.read_bytes()
 
     def _exhausted(self, error: Exception) -> Exception:
-        """Return the error for a statement of the profiler's own that failed."""
+        """Return the error for a statement of the profiler that failed."""
         if not isinstance(error, self._memory_error):
             return error
         return EnvironmentProblem(
@@ -90,7 +90,7 @@ class Database:
         )
 
     def ask(self, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
-        """Return the names of the columns, and the rows, of what a user asks for.
+        """Return the names of the columns, and the rows, of a user's query.
 
         Raises:
             QueryError: the database refuses the SQL.
@@ -109,6 +109,6 @@ class Database:
 
 
 def _one_line(message: str) -> str:
-    """Return a message of DuckDB without the drawing of the place, which takes several lines."""
+    """Return a message of DuckDB without the marked SQL line, which takes several lines."""
     text, _, _ = message.partition("\n\nLINE ")
     return " ".join(text.split()).rstrip(".!")

@@ -1,7 +1,8 @@
 """The tables of profiles: `processes`, and `costs` with a row for each metric of each call path.
 
-`costs` is a view over rows of numbers and over `call_paths`, where a call path of many processes is held
-once. Invariant: the sum of `exclusive` over the rows of a summed metric is the profile's total.
+`costs` is a view over rows of numbers and over `call_paths`, which stores a call path of many
+processes once. Invariant: the sum of `exclusive` over the rows of a summed metric is the profile's
+total.
 """
 
 from __future__ import annotations
@@ -201,7 +202,7 @@ def _ranks(profile: Profile) -> Any:
 
 
 def _values(profile: Profile, name: str, rows: MetricRows) -> dict[str, Any]:
-    """Return the columns of a metric, for nodes with a value of their own or below."""
+    """Return the columns of a metric, for nodes with a value at the node or below."""
     exclusive, inclusive = profile.exclusive(name), profile.inclusive(name)
     is_shown = inclusive != 0
     is_shown[rows.node] = True

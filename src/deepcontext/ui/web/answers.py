@@ -114,7 +114,7 @@ class ProcessRow:
 
 @dataclass(frozen=True, slots=True)
 class ProcessGroup:
-    """Alike processes that a list shows as one row; `busiest` and `typical` count in the job's processes.
+    """Similar processes that a list shows as one row; `busiest` and `typical` index the job's processes.
 
     `bins` are the numbers of processes by processor time, empty for few processes.
     """
@@ -129,7 +129,7 @@ class ProcessGroup:
 
 @dataclass(frozen=True, slots=True)
 class RoleRow:
-    """All processes of one role, or of the job; `file` is the profile of them together, -1 for none."""
+    """All processes of one role, or of the job; `file` is their common profile, -1 for none."""
 
     name: str
     file: int

@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from deepcontext.ui.web.open_profiles import OpenProfile
 
 MOST_BYTES: Final = 16 * 1024 * 1024
-# Then the page is full: others would be read in vain.
+# After this number of profiles that do not fit, the page counts as full, and no more are read.
 _MOST_MISFITS: Final = 8
 
 
 def fitting(
     profiles: OpenProfiles, size_of: Callable[[OpenProfiles], int], most_bytes: int = MOST_BYTES
 ) -> tuple[OpenProfiles, tuple[str, ...]]:
-    """Return the profiles that fit, and what to tell a reader of the others.
+    """Return the profiles that fit, and notes about the others.
 
-    Profiles that are read already are never left out. Of those on demand, the unions of a job come
-    first, then its processes, those with the most processor time first.
+    Profiles that are already read are never left out. Profiles on demand are added in this order: the
+    unions of a job, then its processes by processor time, largest first.
 
     Args:
         profiles: the profiles.

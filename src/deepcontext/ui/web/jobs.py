@@ -36,7 +36,7 @@ def job_answer(
         processes: what `processes_of` returned.
         files: for each process the index of its profile.
         roles: rows for the whole job, then for its roles.
-        notes: what a reader must know of the job as a whole.
+        notes: what a reader must know about the job as a whole.
     """
     groups = alike(processes, _FEWEST_FOLDED)
     group_of = {member: n for n, group in enumerate(groups) for member in group.members}

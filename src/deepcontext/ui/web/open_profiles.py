@@ -149,7 +149,8 @@ class OpenProfiles:
                     read = OpenProfile.read(opened.path or Path())
                     self._profiles[index] = replace(read, name=opened.name)
                     self._kept.clear()
-            # Of a profile made of several files, only the files would tell whether it is current.
+            # Whether a profile made of several files is current could only be seen from these
+            # files.
             for index, made in list(self._made.items()):
                 if made.path is None or not made.path.exists() or not self._is_current(made):
                     del self._made[index]
