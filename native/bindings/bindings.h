@@ -6,7 +6,7 @@
 
 namespace deepcontext {
 
-/// "" where `attempt(&reason)` succeeds, else the reason.
+/// "" if `attempt(&reason)` succeeds, otherwise the reason.
 template <typename Attempt> std::string reasonOf(const Attempt &attempt) {
   std::string reason;
   return attempt(&reason) ? std::string() : reason;

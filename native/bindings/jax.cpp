@@ -103,7 +103,7 @@ void bindArrays(nb::module_ &module) {
   module.def("jax_weigh_arrays",
              [](nb::list arrays, bool is_device) { weighArrays(arrays.ptr(), is_device); });
   module.def("jax_array_growth", [] {
-    ArrayGrowth growth = arrayGrowth(/*is_device=*/false); // both have had as many looks
+    ArrayGrowth growth = arrayGrowth(/*is_device=*/false); // both were checked equally often
     return std::make_pair(growth.looks(), growth.since());
   });
   module.def("jax_finish_weighing", [](bool is_step_end) {

@@ -118,7 +118,8 @@ std::string_view viewOf(const nb::bytes &bytes) {
 }
 
 /// Read a program and bind it to the call it was compiled in. Returns its number, or -1 for bytes
-/// that are no HLO module. Leaves its operations out when the programs so far take `most_bytes`.
+/// that are not an HLO module. Leaves out its operations when the programs so far take
+/// `most_bytes`.
 int64_t addProgram(nb::bytes hlo, const std::string &function, const std::string &file,
                    const std::vector<std::pair<std::string, std::string>> &callers,
                    const std::string &label, uint64_t most_bytes) {

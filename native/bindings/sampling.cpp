@@ -27,7 +27,7 @@ nb::dict samplerCounts() {
   return values;
 }
 
-/// (name, error, whether only the program's own code is counted) of each event.
+/// (name, error, whether only user-mode code is counted) of each event.
 nb::list toList(const std::vector<PerfAnswer> &answers) {
   nb::list list;
   for (const PerfAnswer &answer : answers) {

@@ -13,16 +13,17 @@ inline size_t hashAddress(const void *address) {
   return (value >> 4) ^ (value >> 15);
 }
 
-/// When addresses last changed their meaning: an object died or was renamed. Addresses share
-/// buckets, so an unchanged address may seem changed, never the reverse.
+/// When addresses last changed their meaning, because an object died or was renamed. Addresses
+/// share buckets, so an unchanged address may seem changed, but a changed one never seems
+/// unchanged.
 ///
-/// One writer at a time, readers on any thread. Whatever gave a reader the object that is now at
-/// the address must order the change before the read (the GIL, an allocator's lock).
+/// One writer at a time, readers on any thread. The source of a reader's object (the GIL, an
+/// allocator's lock) must order the change before the read.
 class AddressEpochs {
 public:
   /// Rises with each change.
   uint64_t now() const { return now_.load(std::memory_order_acquire); }
-  /// Whether what was known of `address` at epoch `since` may be out of date.
+  /// Whether facts about `address` from epoch `since` may be out of date.
   bool hasChanged(const void *address, uint64_t since) const {
     return changed_[hashAddress(address) % kBuckets].load(std::memory_order_acquire) > since;
   }

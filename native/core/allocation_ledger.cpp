@@ -243,8 +243,8 @@ void AllocationLedger::keepPeak(AllocationSite &site) {
   site.epoch = site.pool->epoch;
 }
 
-/// What an allocation was for: as told, else inferred from the stage that made it and whether it
-/// outlived that stage.
+/// The role of an allocation: as set by the collector, otherwise inferred from the stage that made
+/// the allocation and whether it outlived that stage.
 TensorRole AllocationLedger::roleOf(const Allocation &entry, Stage freed_in) const {
   if (entry.role != static_cast<uint32_t>(TensorRole::kUnknown)) {
     return static_cast<TensorRole>(entry.role);

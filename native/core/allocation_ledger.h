@@ -15,10 +15,10 @@
 
 namespace deepcontext {
 
-/// What the program was doing in a context, which says what its allocations are for.
+/// What the program was doing in a context; decides the role of its allocations.
 enum class Stage : uint8_t { kOther, kForward, kBackward, kOptimizer, kLoading };
 
-/// What an allocation was for; the values are those of collectors/torch/memory.py.
+/// The role of an allocation; the values are equal to those in collectors/torch/memory.py.
 enum class TensorRole : uint8_t {
   kUnknown = 0,
   kParameter = 1,
@@ -43,7 +43,7 @@ struct MemoryPool {
   uint64_t allocations = 0;
   uint64_t allocated_bytes = 0;
   Growth growth; // of live bytes
-  // The most that the framework's cache held; 0 where the framework does not say.
+  // Peak size of the framework's cache; 0 if the framework does not report it.
   uint64_t reserved_peak_bytes = 0;
 };
 
@@ -70,7 +70,7 @@ struct AllocationSite {
   Growth growth; // of live bytes; brought up to date before they change
 };
 
-/// Counters of what the ledger could not follow.
+/// Counters of what the ledger could not track.
 struct LedgerCounters {
   std::atomic<uint64_t> untracked{0}; // allocations made while the table was full
   std::atomic<uint64_t> untracked_bytes{0};
@@ -82,15 +82,15 @@ struct LedgerCounters {
 /// needs all changes in one order.
 class AllocationLedger {
 public:
-  /// The stage of a node of the calling thread. `is_device`: the allocation is a device's, where a
-  /// copy from the host makes an input; takes a lock only then.
+  /// The stage of a node of the calling thread. `is_device`: the allocation is on a device, where a
+  /// copy from the host makes an input. Takes a lock only in this case.
   using StageOf = Stage (*)(const Node *node, bool is_device);
   static constexpr size_t kMaxPools = 64;
 
   static AllocationLedger &instance();
   explicit AllocationLedger(size_t most_slots = AllocationTable::kMaxSlots) : table_(most_slots) {}
 
-  /// Forget everything and take part in session `session`; `stage_of` reads a context's stage.
+  /// Forget everything and record in session `session`; `stage_of` reads a context's stage.
   void begin(uint64_t session, StageOf stage_of);
   /// Record nothing more; what was recorded stays readable. Living allocations are forgotten.
   void freeze();
@@ -122,7 +122,7 @@ public:
   Summary summary();
   LedgerCounters counters;
 
-  /// Around a fork. In the child the ledger is as the parent had it, and records nothing.
+  /// Around a fork. The child has a copy of the parent's ledger, which records nothing.
   void lockForFork() { lock_.lock(); }
   void unlockAfterFork() { lock_.unlock(); }
 

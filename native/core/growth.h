@@ -4,8 +4,8 @@
 
 namespace deepcontext {
 
-/// What a quantity was at the ends of steps. Growth is counted from the end of a step that is a
-/// power of two, the last one not above half of the steps so far, so that warming up is left out.
+/// Values of a quantity at the ends of steps. Growth is counted from the end of a step whose number
+/// is the largest power of two not above half of the steps so far, so that warming up is left out.
 /// Not thread-safe.
 class Growth {
 public:
@@ -28,13 +28,12 @@ public:
 
   uint32_t steps() const { return steps_; }
   bool isUp() const { return baseStep(steps_) > 0 && last_ > base_.value; }
-  /// By how much it is higher than at the step that growth is counted from; negative if it is
-  /// lower.
+  /// Increase since the step that growth is counted from; negative for a decrease.
   int64_t increase() const { return static_cast<int64_t>(last_ - base_.value); }
-  /// Steps since, at whose end it was higher than at the end of the one before.
+  /// Number of steps since then at whose end the value was higher than at the previous end.
   uint32_t grownSteps() const { return grown_ - base_.grown; }
 
-  /// The step that growth is counted from; 0 where there are too few.
+  /// The step that growth is counted from; 0 if there are too few steps.
   static uint32_t baseStep(uint32_t steps) { return steps < 2 ? 0 : lastPowerOfTwo(steps) / 2; }
 
 private:

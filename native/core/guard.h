@@ -32,7 +32,7 @@ template <typename Work> bool guarded(Work &&work) {
   }
 }
 
-/// `Guarded<function>::call` is `function` for foreign callers: where memory runs out it returns a
+/// `Guarded<function>::call` is `function` for foreign callers. If memory runs out, it returns a
 /// value-initialised result.
 template <auto function> struct Guarded;
 

@@ -45,8 +45,9 @@ private:
 /// Start a thread with the profiler's name that takes none of the program's signals. `work` begins
 /// when the calling thread has its name back; until then the sampler would skip the calling thread.
 ///
-/// Not joinable where the process may have no more threads (RLIMIT_NPROC, a container's limit) or
-/// memory: no exception, because callers are called from C. A thread that runs out of memory ends.
+/// Not joinable if the process may have no more threads (RLIMIT_NPROC, a container's limit) or has
+/// no memory. Throws no exception, because callers are called from C. A thread that runs out of
+/// memory ends.
 template <typename Work> std::thread startInternalThread(Work work) {
   std::thread thread;
   try {

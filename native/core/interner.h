@@ -26,9 +26,9 @@ public:
   static Interner &instance();
 
   uint32_t intern(std::string_view text);
-  /// As `intern`, for names made by the program under test. Past kMostVariants texts that differ in
-  /// their numbers only ("step 12345", ever new shapes), further ones become one text with N for
-  /// each number. Once the table holds its most bytes, new texts become kOtherNames.
+  /// As `intern`, for names made by the program under test. After kMostVariants texts that
+  /// differ only in their numbers ("step 12345", new shapes), further such texts become one text
+  /// with N for each number. When the table is full, new texts become kOtherNames.
   uint32_t internBounded(std::string_view text);
   /// The string of an id; the view stays valid for the life of the process.
   std::string_view text(uint32_t id) const;
@@ -59,8 +59,8 @@ private:
 ///
 /// A framework may build names in a temporary buffer, so that one address holds different names
 /// over time (PyTorch does, for backward nodes and user scopes): a hit by address is confirmed by
-/// content. A name that is not the one last seen at its address is looked up by its content, and
-/// only one that this thread has not met takes the interner's lock.
+/// content. If another name was last seen at the address, the name is looked up by content. Only a
+/// name that is new to this thread takes the interner's lock.
 class NameCache {
 public:
   uint32_t lookup(const char *name) {

@@ -11,8 +11,8 @@ namespace deepcontext {
 /// Any thread and any signal handler: `read` makes only system calls and keeps errno.
 class MemoryReader {
 public:
-  /// Where the kernel refuses process_vm_readv, this opens a file in the calling thread's table of
-  /// descriptors; only threads with that table can read then.
+  /// If the kernel refuses process_vm_readv, this opens a file in the calling thread's table of
+  /// descriptors. Only threads with this table can then read.
   MemoryReader();
   ~MemoryReader();
   MemoryReader(const MemoryReader &) = delete;

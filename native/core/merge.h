@@ -10,8 +10,8 @@
 
 namespace deepcontext {
 
-/// A frame as the profile shows it; texts are interned. A frame of kind kLink is not shown; what
-/// was measured there is charged to its parent.
+/// A frame as the profile shows it; texts are interned. A frame of kind kLink is not shown; its
+/// values are charged to its parent.
 struct FrameRecord {
   FrameKind kind;
   uint32_t name;
@@ -64,11 +64,11 @@ struct OrderedTree {
   std::map<uint16_t, MetricRows> metrics; // rows in ascending order of node
 };
 
-/// Lay `tree` out depth-first, children in the order of creation, and give each node its phase:
-/// that of its frame where `frame_phase` has one; backward where the framework ran it as part of a
-/// backward pass; forward for a module or an operator that autograd numbered; else its parent's
-/// phase. In an optimizer's step, modules and operators with a backward belong to a closure:
-/// forward.
+/// Lay `tree` out depth-first, children in the order of creation, and give each node its phase, by
+/// the first rule that applies: the phase of its frame in `frame_phase`; backward if the framework
+/// ran it as part of a backward pass; forward for a module or an operator that autograd numbered;
+/// its parent's phase. In an optimizer's step, modules and operators with a backward belong to a
+/// closure and are forward.
 OrderedTree orderTree(const MergedTree &tree, const std::vector<uint8_t> &frame_phase);
 
 /// Merge the trees of `recorders` while their threads may go on writing. `labels` names a thread by

@@ -30,8 +30,8 @@ public:
     __builtin_prefetch(&slots_[Slot::hashOf(key) & mask_], 1);
   }
 
-  /// Let so many more slots be inserted without one being moved. False when the table has its most
-  /// slots, or there is no memory.
+  /// Make room for this many more slots, so that inserting them moves no slot. False when the table
+  /// has reached its largest size, or there is no memory.
   bool makeRoom(size_t more = 1) {
     return __builtin_expect(count_ + more <= limit_, 1) || grow(count_ + more);
   }

@@ -248,9 +248,9 @@ void RecorderRegistry::replaceOrphans() {
   is_forked_ = false;
 }
 
-/// A recorder without a thread, for a thread of this label: preferably one with the same label that
-/// took part in the session, so that no further tree is begun; else one whose data is from an
-/// earlier session.
+/// A recorder without a thread, for a thread with this label. Prefers a recorder with the same
+/// label from this session, which avoids another tree; otherwise one whose data is from an earlier
+/// session.
 Recorder *RecorderRegistry::takeFree(const std::string &label) {
   Recorder *best = nullptr;
   for (const auto &each : recorders_) {

@@ -253,8 +253,8 @@ public:
   /// path.
   void adoptThread();
 
-  /// Ticks from `start` to `now`; 0, and counted, where the clock has stepped back, which happens
-  /// when the thread moves to a processor whose clock is behind.
+  /// Ticks from `start` to `now`. If the clock has stepped back, because the thread moved to a
+  /// processor whose clock is behind, returns 0 and counts the step.
   uint64_t ticksSince(uint64_t start, uint64_t now) {
     return __builtin_expect(now >= start, 1) ? now - start : countStepBack();
   }
@@ -294,8 +294,8 @@ private:
 /// All recorders of the process. Any thread; the mutex is taken when a thread first records, when
 /// it ends, and by readers, never per event.
 ///
-/// There are as many as threads live at once, plus those left by ended threads of other labels. The
-/// latter hold kMostIdleBytes at most; beyond, threads of new labels share kOtherThreads.
+/// There is one for each living thread, plus those of ended threads with other labels. The latter
+/// take at most kMostIdleBytes; past this limit, threads with new labels share kOtherThreads.
 class RecorderRegistry {
 public:
   static constexpr size_t kMostIdleBytes = 64 << 20;

@@ -1,5 +1,5 @@
 #pragma once
-// How many steps of the program's main loop have passed, to tell when a sample was taken.
+// How many steps of the program's main loop have passed, to record when a sample was taken.
 #include <atomic>
 #include <cstdint>
 

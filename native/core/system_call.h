@@ -17,9 +17,8 @@ template <typename Argument> intptr_t inRegister(Argument argument) {
   }
 }
 
-/// `syscall`, whose arguments are variadic and read as longs: of an `int` that is passed on the
-/// stack, the upper half is whatever was there, which made process_vm_readv fail in a build by
-/// Clang.
+/// `syscall` reads its variadic arguments as longs. If an `int` is passed on the stack, its upper
+/// half is undefined, which made process_vm_readv fail in a build by Clang.
 template <typename... Arguments> long systemCall(long number, Arguments... arguments) {
   return ::syscall(number, inRegister(arguments)...);
 }

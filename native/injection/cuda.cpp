@@ -1,7 +1,7 @@
 // The library that CUDA's driver loads inside the program's first cuInit, where
-// CUDA_INJECTION64_PATH names it. A library of its own, without C++'s and without Python, because
-// processes that the program starts inherit the variable: in those, nobody has set a function, and
-// nothing happens.
+// CUDA_INJECTION64_PATH names it. A separate library, without the C++ library and without Python,
+// because processes that the program starts inherit the variable. In these processes no function is
+// set, so the library does nothing.
 #include <atomic>
 
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
-// What the arguments of a jitted call determine: which program runs, and which bytes come from the
-// host.
+// What the arguments of a jitted call determine: the program that runs, and the bytes that come
+// from the host.
 #include <Python.h>
 
 #include <array>

@@ -8,21 +8,21 @@
 
 namespace deepcontext::jax {
 
-/// Growth over the looks at ends of steps. Not thread-safe.
+/// Growth over the checks at ends of steps. Not thread-safe.
 class ArrayGrowth {
 public:
   /// A step has ended; `bytes` is what each call's arrays hold.
   void look(const std::map<NodeRef, uint64_t> &bytes);
 
   struct Grown {
-    uint64_t bytes = 0; // the increase since the look that growth is counted from
-    uint64_t looks = 0; // looks since, at which more was held than at the look before
+    uint64_t bytes = 0; // the increase since the check that growth is counted from
+    uint64_t looks = 0; // checks since then at which more was held than at the previous check
   };
   /// Calls whose arrays grew.
   std::map<NodeRef, Grown> grown() const;
 
   uint32_t looks() const { return looks_; }
-  /// Growth is counted from this look; 0 where there were too few.
+  /// Growth is counted from this check; 0 if there were too few checks.
   uint32_t since() const { return Growth::baseStep(looks_); }
 
 private:

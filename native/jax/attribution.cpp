@@ -43,7 +43,7 @@ uint32_t longest(const TraceWindow &window, const std::vector<uint32_t> &program
 
 } // namespace
 
-/// A launch with its execution, and the program it is known to have run.
+/// A launch with its execution, and the program that it ran, if known.
 struct Attribution::Executed {
   const Launch *launch = nullptr;
   uint64_t start_ns = 0;
@@ -207,9 +207,8 @@ void Attribution::creditRest(const TraceWindow &window, const std::vector<uint32
   }
 }
 
-/// A window's runs stand for all calls of their node since the last window, because the first
-/// second of a program, which is slower than the rest and sampled without a gap, must not weigh
-/// more.
+/// A window's runs represent all calls of their node since the last window. Otherwise the first
+/// second of a program, which is slower than the rest and sampled without a gap, would weigh more.
 void Attribution::addUp(const std::vector<Executed> &executed) {
   std::map<NodeRef, uint64_t> calls_so_far;
   for (const Executed &each : executed) { // by start

@@ -1,5 +1,5 @@
 #pragma once
-// Joins runs joined with their launches, and sums operation times by launching node and program.
+// Joins runs with their launches, and sums operation times by launching node and program.
 #include <cstdint>
 #include <map>
 #include <string>
@@ -74,8 +74,8 @@ public:
   ProgramCounts programCounts(WithoutGil) const;
   void addWindow(WithoutGil, const TraceWindow &window, std::vector<Launch> launches);
   void addDamagedWindow(WithoutGil);
-  /// Call `use` with an operation, found by the program's number in this process, else by the name
-  /// of the module, with the lock held. Null when there is none.
+  /// Call `use` with an operation, found by the program's number in this process, otherwise by the
+  /// name of the module, with the lock held. Null when there is none.
   template <typename Use>
   Node *withOperation(WithoutGil, int64_t program_id, const std::string &module,
                       const std::string &name, const Use &use) const {

@@ -85,8 +85,8 @@ void open(Recorder &recorder, ActiveCall &call, uint32_t frame_name) {
   openLevel(recorder, LevelKind::kOperator, call.node, &call, top);
 }
 
-/// The node of a launch inside another call: that call's node when it is the same function on its
-/// slow path, which launches through an internal object; else a node below it.
+/// The node of a launch inside another call. If it is the same function on its slow path, which
+/// launches through an internal object, this is the node of that call; otherwise a node below it.
 Node *insideNode(Recorder &recorder, const ActiveCall &call) {
   const ActiveCall *outer = call.outer;
   const std::string &name = FunctionTable::instance().at(call.function).name;

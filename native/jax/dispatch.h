@@ -20,7 +20,7 @@ struct ActiveCall {
   size_t argument_count;
   PyObject *keywords; // tuple of names or null
   Node *node;         // null for a call inside another one
-  bool is_slow;       // it went through Python, and may only have traced
+  bool is_slow;       // it went through Python, and may have only traced
   uint32_t launches;  // programs launched through Python
   bool has_inner;     // another jitted function was called inside
   uint64_t told_in;   // the session of `beginCall`; 0: the hook has it on its stack

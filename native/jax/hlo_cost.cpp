@@ -10,9 +10,8 @@ namespace {
 
 constexpr int kMaxFusionDepth = 16; // a damaged module may call itself
 
-/// One operation an element. Transcendental functions, which XLA counts separately, count as one,
-/// too.
-/// Source: xla/service/hlo_cost_analysis.cc, HandleElementwiseOp.
+/// One operation for each element. Transcendental functions, which XLA counts separately, also
+/// count as one. Source: xla/service/hlo_cost_analysis.cc, HandleElementwiseOp.
 constexpr std::string_view kElementwise[] = {"add",
                                              "subtract",
                                              "multiply",

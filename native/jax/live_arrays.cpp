@@ -14,7 +14,7 @@ constexpr int kMaxDepth = 16;
 constexpr int kMaxContainers = 2000; // looked into in one result
 constexpr int kMaxVisits = 20'000;   // objects looked at in one result, besides its arrays
 constexpr size_t kFirstSlots = 1024;
-constexpr size_t kMaxSlots = 1u << 20; // 16 MiB: beyond, makers are not noted
+constexpr size_t kMaxSlots = 1u << 20; // 16 MiB; past this limit, makers are not noted
 
 destructor g_dealloc = nullptr; // of the type watched
 PyObject *g_nodes = nullptr;    // container types that programs registered; GIL held
@@ -90,9 +90,10 @@ std::map<uint32_t, FedBack> &fedBackOf() {
   return *known;
 }
 
-/// Looks for arrays in what a jitted function may take or return: tuples, lists, dicts, and
-/// types that were registered as containers with jax. Other objects hold no arrays that jax knows
-/// of: a train state keeps its model's bound method, through which the whole model would be found.
+/// Searches arguments and results of a jitted function for arrays: tuples, lists, dicts, and types
+/// that were registered as containers with jax. Other objects are not searched, because jax knows
+/// no arrays in them: a train state keeps its model's bound method, which would lead to the whole
+/// model.
 template <typename OnArray> class Finder {
 public:
   explicit Finder(OnArray on_array) : on_array_(on_array) {}
@@ -129,7 +130,7 @@ private:
   }
 
   static bool isRegistered(PyTypeObject *type) {
-    // A metaclass with a hash of its own would run code of the program's.
+    // A metaclass with its own hash would run code of the program.
     bool has_plain_hash = Py_TYPE(type)->tp_hash == PyType_Type.tp_hash;
     return g_nodes && has_plain_hash &&
            PyDict_Contains(g_nodes, reinterpret_cast<PyObject *>(type)) > 0;
@@ -141,8 +142,9 @@ private:
   int visits_ = 0;
 };
 
-/// Size of an array's buffers; false where it cannot tell: deleted in the meantime. Asking for the
-/// buffer's address, to find arrays that share one, would wait for the program that computes it.
+/// Size of an array's buffers; false if the array was deleted in the meantime. Reading the address
+/// of the buffer, to find arrays that share one, would wait for the program that computes the
+/// array.
 bool sizeOf(PyObject *array, uint64_t *bytes) {
   static PyObject *const method = PyUnicode_InternFromString("on_device_size_in_bytes");
   PyObject *answer = PyObject_CallMethodNoArgs(array, method);

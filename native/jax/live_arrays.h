@@ -45,8 +45,8 @@ struct Search {
 };
 Search searchArrays(PyObject *result);
 
-/// Of the inspected launches of a function, how many had an argument that the same call site had
-/// returned.
+/// Number of inspected launches of a function, and of those with an argument that the same call
+/// site had returned.
 struct FedBack {
   uint64_t launches = 0;
   uint64_t fed_back = 0;

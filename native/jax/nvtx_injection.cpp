@@ -1,5 +1,5 @@
 // The entry point that a program's copy of NVTX calls (NVTX_INJECTION64_PATH names this library).
-// Passes the ranges of XLA's domain on; those of other domains cost a comparison. Any thread. The
+// Passes on the ranges of XLA's domain; ranges of other domains cost a comparison. Any thread. The
 // environment variable is set by collectors/jax/ranges.py only while jax loads its backend.
 #include <map>
 #include <string>

@@ -174,8 +174,8 @@ private:
     return {nullptr, Origin::kNone};
   }
 
-  /// The operation that represents a computation: its root if that has a source, else the last that
-  /// has.
+  /// The operation that represents a computation: its root if the root has a source, otherwise the
+  /// last operation with a source.
   const HloInstruction *bestMember(int64_t computation) const {
     const HloComputation *body = module_.find(computation);
     if (!body) {

@@ -82,7 +82,8 @@ const Program &ProgramTable::placeholder(const Run &run) {
   return *programs_[append(std::move(program), {})].program;
 }
 
-/// The latest program of the run's number, else the latest with its operations, else null.
+/// The latest program with the run's number, otherwise the latest with its operations, otherwise
+/// null.
 const Program *ProgramTable::known(const Run &run) const {
   const Program *found = nullptr;
   auto named = by_module_.find(plainName(run.module));

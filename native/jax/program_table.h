@@ -1,5 +1,5 @@
 #pragma once
-// Programs known so far: which program a call may run, and which program a run or a kernel is of.
+// Programs known so far: the programs that a call may run, and the program of a run or a kernel.
 #include <cstdint>
 #include <map>
 #include <memory>

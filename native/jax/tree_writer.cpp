@@ -108,8 +108,8 @@ private:
     }
   }
 
-  /// Divide a node's launches among programs: as the windows saw at this node, else as they saw the
-  /// programs that it may have run.
+  /// Divide a node's launches among programs, as the windows saw them at this node; without such
+  /// windows, as they saw the programs that the node may have run.
   std::map<uint32_t, uint64_t> split(const LaunchCount &count) {
     std::map<uint32_t, uint64_t> shares;
     auto sampled = attribution_.totals().find(count.node);
@@ -181,8 +181,9 @@ private:
     return found != node->second.end() && found->second.runs > 0 ? &found->second : nullptr;
   }
 
-  /// The first run represents itself only. The others represent the launches that were not
-  /// measured: those of the same node where there are any, else those of the whole program.
+  /// The first run represents only itself. The other runs represent the launches that were not
+  /// measured. Runs of the same node are used if there are any, otherwise runs of the whole
+  /// program.
   void writeProgram(Node *parent, NodeRef launcher, uint32_t program, uint64_t launches) {
     const RunTotals *first = measured(attribution_.firstRuns(), launcher, program);
     const RunTotals *others = measured(attribution_.totals(), launcher, program);

@@ -78,8 +78,10 @@ public:
   CodeEntry entry(const PyCodeObject *code);
   /// Number of code objects destroyed so far. Async-signal-safe.
   static uint64_t deaths() { return deaths_.load(std::memory_order_acquire); }
-  /// The entry of a possible code object that ran when `deaths()` was `since`; none when it is no
-  /// code object or may have been destroyed since. It is not kept alive: see `describeForeignCode`.
+  /// The entry of a possible code object that ran when `deaths()` was `since`; none when it is not
+  /// a
+  /// code object or may have been destroyed since. Does not keep it alive: see
+  /// `describeForeignCode`.
   std::optional<CodeEntry> entrySince(const void *code, uint64_t since, const MemoryReader &memory);
   bool isWatching() const { return is_watching_.load(std::memory_order_acquire); }
   const CodeInfo &info(uint32_t id) const;

@@ -69,7 +69,7 @@ void ForkPause::waitForEnding() {
 }
 
 void ForkPause::resume() {
-  // A thread that is not the main one means two threads in any case.
+  // If this is not the main thread, the process has two threads in any case.
   bool is_late = kForkCountsThreadsAfterHooks && forking_ && isMainThread();
   if (!is_late || Py_AddPendingCall(Guarded<resumeWhenForked>::call, this) != 0) {
     resumeNow();

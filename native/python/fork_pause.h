@@ -10,7 +10,7 @@ namespace deepcontext {
 /// A thread of the profiler that must not exist while the process forks.
 class PausableThread {
 public:
-  /// Whether it was started and not stopped, paused or not.
+  /// Whether the thread was started and not stopped; it may be paused.
   virtual bool isStarted() const = 0;
   /// GIL held. End the thread and keep everything else. May be called when it is paused.
   virtual void pause() = 0;

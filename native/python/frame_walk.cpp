@@ -129,7 +129,7 @@ bool isRunning(const InterpreterFrame *top, const Anchor *anchor) {
   return frame;
 }
 
-/// The innermost anchor of `outer` that is still running; its first when none is.
+/// The innermost anchor of `outer` that is still running; its first anchor if none is running.
 Boundary runningAnchor(const InterpreterFrame *top, const Level *outer) {
   for (const Anchor &anchor : outer->anchors) {
     if (isRunning(top, &anchor)) {

@@ -1,5 +1,5 @@
 #pragma once
-// Finds the addresses of gradients while no thread makes or drops any. GIL held.
+// Finds the addresses of gradients while no thread creates or destroys gradients. GIL held.
 #include <Python.h>
 
 #include <cstdint>

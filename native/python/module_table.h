@@ -15,7 +15,7 @@
 
 namespace deepcontext {
 
-/// All module instances whose call was seen. A first call is seen without the GIL, where only the
+/// All module instances whose call was seen. A first call is seen without the GIL, when only the
 /// type's name can be read. Soon after, a pending call (GIL held, on the main thread) finds the
 /// module on a stack, asks for its place in its model, and makes a weak reference that reports the
 /// death of the instance.

@@ -1,10 +1,10 @@
 #pragma once
 // Merges native frames into the Python frames of a walk, by their places on the stack.
 //
-// Everything has a place on the C stack: an activation of the interpreter (which runs one or more
-// Python frames), an operator's record, and a native frame, which is an interval. A native frame
-// that contains an activation is the interpreter's loop, and the Python frames replace it. No names
-// are compared.
+// Each part of a path has an address on the C stack: an activation of the interpreter (which runs
+// one or more Python frames), an operator's record, and a native frame, which is an interval. A
+// native frame that contains an activation is the interpreter's loop, and the Python frames replace
+// it. No names are compared.
 #include <atomic>
 #include <cstdint>
 

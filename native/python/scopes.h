@@ -17,8 +17,8 @@ inline const void *scopeOwner(uint64_t token) {
 bool openScope(Recorder &recorder, const InterpreterFrame *top, FrameKind kind, uint32_t name,
                const void *owner);
 
-/// Open a scope of that kind and interned name in the Python frame that asked for it. Returns the
-/// number that names it from then on; 0 when too many levels are open.
+/// Open a scope of this kind and interned name in the Python frame that requested it. Returns the
+/// number that identifies the scope; 0 when too many levels are open.
 uint64_t enterPythonScope(Recorder &recorder, FrameKind kind, uint32_t name);
 
 /// Open a scope of the program; 0 when nothing is recorded.
@@ -30,7 +30,7 @@ void leaveScope(uint64_t token, uint64_t earlier_ticks);
 /// Count one instant under the caller's call path.
 void countEvent(const std::string &name);
 
-// -- what the GPU layer asks for on the program's threads
+// -- called by the GPU layer on the program's threads
 
 /// The node of the calling thread's call path.
 Node *currentCallContext(Recorder &recorder);

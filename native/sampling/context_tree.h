@@ -15,7 +15,7 @@ class ContextTree {
 public:
   ContextTree();
 
-  /// The thread itself: its tree's root if it has a recorder, else a thread frame (see
+  /// The thread itself: its tree's root if it has a recorder, otherwise a thread frame (see
   /// `ThreadNames`).
   Node *thread(const Recorder *recorder, uint32_t name, uint32_t serial);
   /// The scope or operator that a thread is in, or `thread`.

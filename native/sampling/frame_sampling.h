@@ -83,7 +83,7 @@ class FrameList {
 public:
   FrameList(const InterpreterFrame *first, PageReader &reader) : reader_(reader), next_(first) {}
 
-  /// Copy the next frame that runs Python code; false at the end, and where the list is garbage.
+  /// Copy the next frame that runs Python code; false at the end, and if the list is invalid.
   bool read(InterpreterFrame *frame, const InterpreterFrame **address) {
     while (next_) {
       bool is_ring = next_ == mark_ || ++steps_ > kMostWalked;

@@ -19,7 +19,7 @@ public:
     return tree_.thread(thread.recorder, thread.name, thread.serial);
   }
 
-  /// A sample found the thread at `place`, which is an operator where the kind says so.
+  /// A sample found the thread at `place`, which is an operator if the kind says so.
   /// `is_about_gil`: it holds the GIL or waits for it.
   void charge(SampledThread &thread, Node *place, SampleKind kind, const ThreadClocks &now,
               bool is_about_gil);

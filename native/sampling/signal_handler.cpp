@@ -13,7 +13,7 @@
 //   - stands on an alternate stack where the program has one, and uses less than 1 KiB of it;
 //   - restores errno.
 //
-// tests/architecture/test_signal_safety.py compares what this object file calls with that list.
+// tests/architecture/test_signal_safety.py compares the calls of this object file with this list.
 #include "sampling/signal_handler.h"
 
 #include <cerrno>
@@ -54,7 +54,7 @@ void answer(SampleSlot *slot) {
 
 void onSampleSignal(int, siginfo_t *info, void *) {
   int saved = errno;
-  if (info->si_code == SI_QUEUE) { // else it is not the sampler's, and ignored as by default
+  if (info->si_code == SI_QUEUE) { // any other signal is not the sampler's: ignored, as by default
     auto number = static_cast<uint32_t>(info->si_value.sival_int);
     SampleSlot *slot = SampleSlots::at(number);
     if (slot && slot->state.load(std::memory_order_acquire) == SampleSlot::kAsked &&

@@ -6,7 +6,7 @@ namespace deepcontext {
 
 namespace {
 
-/// What a link stands for; null when its recorder is no longer of the session.
+/// What a link stands for; null when its recorder no longer belongs to the session.
 const Node *targetOf(const Node &link, const std::vector<Recorder *> &recorders) {
   auto found = std::find_if(recorders.begin(), recorders.end(),
                             [&](const Recorder *recorder) { return recorder->index() == link.a; });

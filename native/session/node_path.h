@@ -6,8 +6,8 @@
 
 namespace deepcontext {
 
-/// The frames from the outermost to the node's, without root and thread; links are followed and
-/// plumbing is left out, as in a merge. Any thread; needs no GIL.
+/// The frames from the outermost to that of the node, without root and thread. Links are followed
+/// and hidden frames are left out, as in a merge. Any thread; needs no GIL.
 std::vector<FrameRecord> pathOf(const Node &node, const std::vector<Recorder *> &recorders,
                                 const FrameResolver &resolver);
 

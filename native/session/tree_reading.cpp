@@ -12,7 +12,7 @@ namespace deepcontext {
 
 namespace {
 
-/// Labels of recorders by their index, of those whose thread Python has named.
+/// Labels of recorders by their index, for recorders whose thread Python has named.
 std::map<uint32_t, std::string>
 labelsOf(const std::vector<Recorder *> &recorders,
          const std::vector<std::pair<uint64_t, std::string>> &thread_names) {

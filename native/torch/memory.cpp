@@ -54,7 +54,7 @@ std::atomic<Memalign> g_true_memalign{nullptr};
 std::atomic<Free> g_true_free{nullptr};
 bool g_is_host_watched = false;
 
-/// The stage of a context, by what lies above it.
+/// The stage of a context, derived from the nodes above it.
 Stage stageOf(const Node *node, bool is_device) {
   bool is_forward = false;
   bool is_copy = false;

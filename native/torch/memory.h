@@ -10,7 +10,7 @@
 
 namespace deepcontext::torch {
 
-/// Take part in the running session.
+/// Begin to record in the running session.
 void startMemory();
 
 /// Find the slots of the host's allocator. False with the reason.

@@ -35,17 +35,17 @@ struct AsyncContext final : abi::ObserverContext {
   Collective collective;
 };
 
-/// The autograd node that an operator which changes a view in place puts around its own. It takes
-/// the number after that node's, which no operator shows.
-/// Source: torch/csrc/autograd/variable.cpp, rebase_history.
+/// An operator that changes a view in place wraps its autograd node in another one. This is the
+/// outer node; it takes the next number, which no operator shows. Source:
+/// torch/csrc/autograd/variable.cpp, rebase_history.
 constexpr const char *kCopySlices = "torch::autograd::CopySlices";
 
 bool isWrapper(const char *name) {
   return std::strncmp(name, kWrapperPrefix, sizeof kWrapperPrefix - 1) == 0;
 }
 
-/// Where a backward operator hangs: below the forward operator that made its autograd node. The
-/// forward may be another thread's node, so this thread's tree gets a link in its place.
+/// The parent of a backward operator: the forward operator that made its autograd node. The forward
+/// may be another thread's node, so this thread's tree gets a link to it.
 Node *forwardLink(Recorder &recorder, const void *record_function, const char *name,
                   int64_t sequence) {
   uint64_t thread = abi::readAt<uint64_t>(record_function, g_options.layout.forward_thread);
@@ -109,8 +109,8 @@ void flagStage(Node *node, const char *name) {
   }
 }
 
-/// Open a scope. One of Python is opened through plumbing functions and continues in their caller;
-/// one of C++ lies on the stack, like an operator.
+/// Open a scope. A Python scope is opened through helper functions and continues in their caller. A
+/// C++ scope is on the stack, like an operator.
 void openScope(Recorder &recorder, const void *record_function, const InterpreterFrame *top,
                const char *name) {
   Level *outer = recorder.innermost();
@@ -138,7 +138,7 @@ void openWrapper(Recorder &recorder, const void *record_function, const Interpre
 }
 
 /// The parent of an operator that belongs to no forward operator. Native frames of a wrapper are
-/// added with the wrapped operator, which may hang elsewhere.
+/// added with the wrapped operator, which may have another parent.
 Node *operatorContext(Recorder &recorder, const void *record_function, const InterpreterFrame *top,
                       const Level *outer) {
   bool is_wrapped = outer && outer->kind == LevelKind::kWrapper && !outer->charged;
@@ -170,7 +170,7 @@ void openOperator(Recorder &recorder, const void *record_function, const Interpr
       node->setFlag(kFlagBackward);
     }
     if (outer && outer->kind == LevelKind::kWrapper) {
-      // From now on the wrapper stands for this operator: its own time, and what it runs
+      // From now on the wrapper represents this operator: its own time, and what it runs
       // afterwards.
       outer->node = node;
       outer->charged = node;

@@ -9,8 +9,8 @@
 namespace deepcontext::torch {
 
 /// torch numbers threads 1, 2, 3 ... at their first operator. Two levels of fixed arrays hold 2^20
-/// of them; later threads are not found, and backward operators of what they ran stay under their
-/// own path.
+/// threads. Later threads are not found, and backward operators of their forward operators stay
+/// under their own path.
 class ThreadIndex {
 public:
   static ThreadIndex &instance() {
