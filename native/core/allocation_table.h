@@ -16,7 +16,7 @@ struct Allocation {
   uint64_t size_bytes;
   uint32_t epoch;     // of its pool before it was made
   uint32_t turn : 24; // of the ledger when it was made
-  uint32_t role : 8;  // TensorRole told from outside, or kUnknown
+  uint32_t role : 8;  // TensorRole set by the collector, or kUnknown
 
   bool isFree() const { return address == 0; }
   bool isOf(uintptr_t other) const { return address == other; }

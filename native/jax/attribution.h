@@ -34,7 +34,7 @@ struct Launch {
   int64_t thread = 0;
   NodeRef node;
   uint32_t function = 0;
-  uint64_t signature = 0; // of the arguments; 0 where not asked for
+  uint64_t signature = 0; // of the arguments; 0 if not computed
   uint64_t calls = 0;     // of the node so far
 };
 

@@ -33,7 +33,7 @@ PyBufferProcs *buffersOf(PyObject *type) {
 bool hookBuffer(PyObject *type, std::string *reason) {
   PyBufferProcs *procs = PyType_Check(type) ? buffersOf(type) : nullptr;
   if (!procs) {
-    *reason = "arrays do not give their buffers";
+    *reason = "arrays do not support the buffer protocol";
     return false;
   }
   if (procs->bf_getbuffer == onGetBuffer) {

@@ -181,7 +181,7 @@ void onDealloc(PyObject *array) {
 bool watchArrays(PyObject *object, PyObject *nodes, std::string *reason) {
   auto *type = reinterpret_cast<PyTypeObject *>(object);
   if (!PyType_Check(object) || (g_dealloc && type->tp_dealloc != g_dealloc)) {
-    *reason = "another tool has replaced what is called when an array dies";
+    *reason = "another tool has replaced the function that is called when an array dies";
     return false;
   }
   makers(); // made now, not where an array dies

@@ -37,7 +37,7 @@ public:
   const Program &ofRun(const Run &run);
   /// Programs that a call of the function may run.
   std::vector<uint32_t> candidates(uint32_t function, uint64_t signature) const;
-  /// An operation, found by the program's number in this process, else by the name of the module.
+  /// An operation, found by the program's number in this process or by the name of the module.
   const Operation *findOperation(int64_t program_id, const std::string &module,
                                  const std::string &name) const;
 

@@ -53,7 +53,7 @@ bool separateDescriptors(std::string *reason) {
     closeAll();
     return true;
   }
-  *reason = std::string("the kernel gives a thread no descriptors of its own (close_range and "
+  *reason = std::string("the kernel gives a thread no separate descriptors (close_range and "
                         "unshare: ") +
             std::strerror(errno) + ")";
   return false;

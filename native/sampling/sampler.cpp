@@ -91,7 +91,7 @@ void Sampler::stop() {
 
 std::string Sampler::limitation() const {
   if (!may_ask_) {
-    return "the program has its own use for SIGURG: running threads are charged without a line";
+    return "the program handles SIGURG itself: running threads are charged without a line";
   }
   if (was_taken_.load(std::memory_order_relaxed)) {
     return "the program took over SIGURG: running threads were charged without a line while it had "

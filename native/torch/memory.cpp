@@ -249,8 +249,8 @@ bool finishHostCheck(uintptr_t address, uint64_t bytes, std::string *reason) {
   g_memalign.slot.set(g_memalign.original);
   g_free.slot.set(g_free.original);
   const char *what = g_check.allocated != expected ? "does not come from posix_memalign"
-                     : g_check.bytes != bytes      ? "is asked for in another size"
-                                                   : "is not given back by free";
+                     : g_check.bytes != bytes      ? "is requested in another size"
+                                                   : "is not released by free";
   *reason = std::string("memory of a tensor ") + what + " of " + kHostLibrary;
   return false;
 }

@@ -128,7 +128,7 @@ def test_each_device_has_its_own_peak_and_the_framework_hears_all_reports(
     ("how", "reason"),
     [
         ("allocate=host.fake_allocate_elsewhere", "does not come from posix_memalign"),
-        ("bytes=4100", "is asked for in another size"),
+        ("bytes=4100", "is requested in another size"),
     ],
 )
 def test_an_allocator_that_works_otherwise_is_refused_and_left_alone(

@@ -287,7 +287,7 @@ def test_an_allocator_of_another_kind_is_refused_and_nothing_is_hooked(
     recording = record(known_peak)
     # Builds with CUDA still watch its allocator.
     assert collector(recording).status in {Status.UNAVAILABLE, Status.DEGRADED}
-    assert "is asked for in another size" in collector(recording).reason
+    assert "is requested in another size" in collector(recording).reason
     assert "alloc_bytes" not in recording.profile.metrics
     monkeypatch.undo()
     assert pool(record(known_peak)).peak_bytes == 9 * MIB

@@ -1,9 +1,9 @@
 """The process groups of `torch.distributed`: the rank of this process, and who is in which group.
 
-Groups may be gone when a profile is written, so they are looked at where torch sets the default group and
-where it numbers a new one: in the setters of two properties of a private class. Where a torch has no such
-properties, only groups that exist at the time of writing are seen. Changes nothing else, and creates no
-group.
+Groups may not exist any more when a profile is written. They are therefore recorded when torch sets
+the default group and when it numbers a new group: in the setters of two properties of a private
+class. If a torch has no such properties, only groups that exist at the time of writing are seen.
+Changes nothing else, and creates no group.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The metrics of a profile by name, each decoded when it is first asked for.
+"""The metrics of a profile by name, each decoded at its first use.
 
 Does not combine values over the tree (`profile_model.py`).
 """
@@ -21,7 +21,7 @@ Default = TypeVar("Default")
 
 @dataclass(frozen=True, slots=True)
 class DeferredRows:
-    """Rows that are decoded or computed when they are first asked for.
+    """Rows that are decoded or computed at their first use.
 
     Attributes:
         descriptor: what is measured.

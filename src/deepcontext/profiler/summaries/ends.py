@@ -32,9 +32,9 @@ class End:
     """How one process ended.
 
     Attributes:
-        text: how, as far as it was seen; "" for a normal end.
+        text: how the process ended, as far as known; "" for a normal end.
         status: exit status, the negative number of the signal that ended the process; None where
-            nobody saw it.
+            no process saw the end.
         uncovered_ns: upper bound of the time between the profile's last snapshot and the end of the
             process, ns; None for a profile that the process closed.
     """

@@ -49,7 +49,7 @@ class LoaderTime:
         making_ns: elapsed time in which the workers made batches, the sum over the workers.
         wait_ns: elapsed time in which the loops waited.
         lines: where the workers were while making batches, and the elapsed time, most first; lines of
-            the user's code, else where the loader calls a library.
+            the user's code, otherwise the line where the loader calls a library.
     """
 
     pid: int

@@ -127,10 +127,10 @@ def _pairs(
         rest = [child for child in children if child.role not in special] or by_role.get(Role.POOL)
         if rest:
             yield (each,), None, tuple(rest)
-        for alike in by_role.values():
+        for siblings in by_role.values():
             idle = [
                 child
-                for child in alike
+                for child in siblings
                 if looked[id(child)].is_child_of_multiprocessing
                 and not any(_is_child(other, child) for other in processes)
             ]

@@ -1,6 +1,6 @@
 """The processes of a job as a tree: role, share of the job's processor time, and which to show first.
 
-Does not read files. The order is that of the tree: a process, then its children by start.
+Does not read files. Processes are in the order of the tree: a process, then its children by start.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Process:
 
     @property
     def program(self) -> str:
-        """Return the name that `multiprocessing` gave the process, else its command."""
+        """Return the name that `multiprocessing` gave the process, or its command."""
         run = self.profile.run
         words = [PurePath(word).name if not n else word for n, word in enumerate(run.command)]
         return run.process_name or shlex.join(words)

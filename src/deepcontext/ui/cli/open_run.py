@@ -16,9 +16,9 @@ from deepcontext.profiler.format import run_directory
 from deepcontext.profiler.model.job.union import united
 from deepcontext.profiler.model.profile import Profile
 from deepcontext.profiler.model.related import are_related
-from deepcontext.profiler.summaries.alike import by_role
 from deepcontext.profiler.summaries.processes import busiest, processes_of
 from deepcontext.profiler.summaries.roles import Role
+from deepcontext.profiler.summaries.similar_processes import by_role
 from deepcontext.ui.cli.inputs import files_of
 from deepcontext.ui.cli.whole_job import whole_job
 from deepcontext.ui.format import format_count, format_share

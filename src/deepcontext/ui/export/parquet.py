@@ -1,7 +1,7 @@
 """Parquet: a row for each metric of each call path, of one process or of all processes of a host.
 
-Columns are those of the table `costs` (`deepcontext.ui.sql.tables`), so that DuckDB, Polars, Spark and
-`deepcontext query` know them by the same names.
+The columns are the same as in the table `costs` (`deepcontext.ui.sql.tables`), so DuckDB, Polars,
+Spark and `deepcontext query` use the same names.
 """
 
 from __future__ import annotations

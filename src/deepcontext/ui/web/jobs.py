@@ -6,15 +6,15 @@ import dataclasses
 from typing import TYPE_CHECKING, Final
 
 from deepcontext.profiler.model.job.rank_row import rank_row
-from deepcontext.profiler.summaries.alike import alike
+from deepcontext.profiler.summaries.similar_processes import similar_processes
 from deepcontext.ui.process_texts import count_text, ends_text, role_text
 from deepcontext.ui.web.answers import JobAnswer, ProcessGroup, ProcessRow, RoleRow
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from deepcontext.profiler.summaries.alike import Alike
     from deepcontext.profiler.summaries.processes import Process
+    from deepcontext.profiler.summaries.similar_processes import SimilarProcesses
 
 # Fewer siblings are listed one by one.
 _FEWEST_FOLDED: Final = 6
@@ -38,7 +38,7 @@ def job_answer(
         roles: rows for the whole job, then for its roles.
         notes: what a reader must know about the job as a whole.
     """
-    groups = alike(processes, _FEWEST_FOLDED)
+    groups = similar_processes(processes, _FEWEST_FOLDED)
     group_of = {member: n for n, group in enumerate(groups) for member in group.members}
     return JobAnswer(
         name=name,
@@ -90,7 +90,7 @@ def _row(process: Process, file: int, group: int) -> ProcessRow:
     )
 
 
-def _group(group: Alike, processes: Sequence[Process]) -> ProcessGroup:
+def _group(group: SimilarProcesses, processes: Sequence[Process]) -> ProcessGroup:
     return ProcessGroup(
         name=count_text(group.role, len(group.members)),
         cpu_ns=sum(processes[member].cpu_ns for member in group.members),

@@ -78,7 +78,7 @@ class OpenProfile:
 
 @dataclass(frozen=True, slots=True)
 class Deferred:
-    """A profile that is read, or made of several, when it is asked for.
+    """A profile that is read, or made from several profiles, at its first use.
 
     Attributes:
         name: name of the profile on the page.

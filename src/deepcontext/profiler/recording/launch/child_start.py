@@ -46,7 +46,7 @@ def begin_in_child(
 
 
 def _is_never_recorded(words: Sequence[str]) -> bool:
-    """Return whether the words after the interpreter start a program that does no work of its own."""
+    """Return whether the words after the interpreter start deepcontext or a launcher."""
     _, program = python_words.split(words)
     match program:
         case ["-m", "deepcontext", *_]:

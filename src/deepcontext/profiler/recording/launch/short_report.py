@@ -25,7 +25,7 @@ def print_short_report(
 
     Args:
         path: the profile or run directory.
-        environment: variables, of which those of the interpreter are not passed on.
+        environment: variables to pass on, except those of the interpreter.
         executable: the Python interpreter.
         package_root: folder that holds the package `deepcontext`.
     """

@@ -23,7 +23,7 @@ _BINS: Final = 24
 
 
 @dataclass(frozen=True, slots=True)
-class Alike:
+class SimilarProcesses:
     """Several processes of one role below one parent.
 
     Attributes:
@@ -52,7 +52,7 @@ def by_role(processes: Sequence[Process]) -> dict[Role, list[int]]:
     return found
 
 
-def alike(processes: Sequence[Process], fewest: int) -> list[Alike]:
+def similar_processes(processes: Sequence[Process], fewest: int) -> list[SimilarProcesses]:
     """Return the groups of at least `fewest` processes of one role below one parent."""
     of_parent: dict[tuple[int, Role], list[int]] = {}
     above: list[int] = []  # the last process at each depth
@@ -62,17 +62,17 @@ def alike(processes: Sequence[Process], fewest: int) -> list[Alike]:
         above.append(number)
         of_parent.setdefault((parent, process.role), []).append(number)
     return [
-        _alike(processes, role, members)
+        _similar(processes, role, members)
         for (_, role), members in of_parent.items()
         if len(members) >= fewest
     ]
 
 
-def _alike(processes: Sequence[Process], role: Role, members: Sequence[int]) -> Alike:
+def _similar(processes: Sequence[Process], role: Role, members: Sequence[int]) -> SimilarProcesses:
     by_time = sorted(members, key=lambda number: processes[number].cpu_ns)
     times = [processes[number].cpu_ns for number in members]
     bins = np.histogram(times, _BINS)[0].tolist() if len(members) >= _FEWEST_BINNED else []
-    return Alike(
+    return SimilarProcesses(
         role=role,
         members=tuple(members),
         busiest=by_time[-1],
