@@ -6,7 +6,7 @@ namespace deepcontext {
 
 MetricValues MetricRow::read() const {
   MetricValues values;
-  values.count = count_.load(std::memory_order_relaxed);
+  values.count = count_.load(std::memory_order_acquire);
   values.total = total_.load(std::memory_order_relaxed);
   values.minimum = minimum_.load(std::memory_order_relaxed);
   values.maximum = maximum_.load(std::memory_order_relaxed);
@@ -24,13 +24,13 @@ void MetricRow::assign(const MetricValues &values) {
   double count = static_cast<double>(values.count);
   uint64_t mean = values.count ? values.total / values.count : 0;
   double from_mean = static_cast<double>(values.total) - count * static_cast<double>(mean);
-  count_.store(values.count, std::memory_order_relaxed);
   total_.store(values.total, std::memory_order_relaxed);
   minimum_.store(values.minimum, std::memory_order_relaxed);
   maximum_.store(values.maximum, std::memory_order_relaxed);
   shift_.store(mean, std::memory_order_relaxed);
   squares_.store(values.m2 + (values.count ? from_mean * from_mean / count : 0.0),
                  std::memory_order_relaxed);
+  count_.store(values.count, std::memory_order_release);
 }
 
 void MetricRow::reset() {

@@ -14,8 +14,10 @@ struct MetricValues {
   double m2 = 0; // sum of squared distances from the mean
 };
 
-/// One writer, any number of readers. Relaxed atomics are plain moves on x86-64 and AArch64: a
-/// reader may see the fields of one event half applied, never a torn field.
+/// One writer, any number of readers, who may see the fields of one event half applied, never a
+/// torn field, and never an event in the count alone: the count is stored last and read first, so
+/// that a row with a count has a minimum. All of these are plain moves, but for the count on
+/// aarch64.
 ///
 /// The spread is kept as squares around the first value (shifted data), so that rows can be merged
 /// and no event needs a division.
@@ -41,7 +43,7 @@ public:
                      std::memory_order_relaxed);
     }
     total_.store(total_.load(std::memory_order_relaxed) + value, std::memory_order_relaxed);
-    count_.store(count + 1, std::memory_order_relaxed);
+    count_.store(count + 1, std::memory_order_release);
   }
 
   uint64_t count() const { return count_.load(std::memory_order_relaxed); }

@@ -290,7 +290,9 @@ Recorder &RecorderRegistry::assign(std::string label) {
     recorders_.push_back(std::make_unique<Recorder>(static_cast<uint32_t>(recorders_.size())));
     recorder = recorders_.back().get();
   }
-  recorder->label = std::move(label);
+  if (recorder->label != label) { // else a reader of the session may be reading it
+    recorder->label = std::move(label);
+  }
   return *recorder;
 }
 

@@ -314,7 +314,9 @@ public:
   }
   static Recorder *currentOrNull() { return current_; }
   static uint64_t generation() { return generation_.load(std::memory_order_relaxed); }
-  static bool isRecording() { return recording_.load(std::memory_order_relaxed); }
+  /// A hook asks this first: where it is true, the hook also sees the session's number and all that
+  /// was set up before `begin`.
+  static bool isRecording() { return recording_.load(std::memory_order_acquire); }
 
   /// Begin a session. Each recorder forgets the last session when its thread next records.
   void begin(uint32_t node_limit);

@@ -1,6 +1,7 @@
 #include "sampling/thread_visits.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "core/clock.h"
 
@@ -196,6 +197,7 @@ bool ThreadVisits::readStill(const Senses &senses, SampledThread &thread, uint64
   }
   uint64_t now_ns = monotonicNs();
   python_.sample(thread.python_state, thread.recorder, ticks(), scratch_.get(), senses.memory);
+  std::atomic_thread_fence(std::memory_order_acquire); // what was read was read before the clock
   if (KernelThreads::cpuNs(thread.number) != cpu_ns) {
     return false;
   }

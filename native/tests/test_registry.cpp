@@ -331,6 +331,7 @@ TEST(readers_may_ask_while_threads_come_and_go) {
         CHECK(size == 0 || recorder->tree.node(size - 1)->id == size - 1);
         recorder->thread_handle.load();
         recorder->counters.operators.load();
+        CHECK(recorder->label.size() >= 3); // of its threads, and the same for all
       }
     }
   });

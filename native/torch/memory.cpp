@@ -54,6 +54,13 @@ std::atomic<Memalign> g_true_memalign{nullptr};
 std::atomic<Free> g_true_free{nullptr};
 bool g_is_host_watched = false;
 
+/// The function that a hook replaced. The calling library read the slot with a plain load, after
+/// which a processor may already have read what is known of the slot; hence the fence.
+template <typename Function> Function trueFunction(const std::atomic<Function> &known) {
+  std::atomic_thread_fence(std::memory_order_acquire);
+  return known.load(std::memory_order_relaxed);
+}
+
 /// The stage of a context, derived from the nodes above it.
 Stage stageOf(const Node *node, bool is_device) {
   bool is_forward = false;
@@ -99,7 +106,7 @@ void noteAllocation(void *address, uint64_t bytes, uint16_t pool_key, const char
 }
 
 int hookMemalign(void **address, size_t alignment, size_t bytes) {
-  int error = g_true_memalign.load(std::memory_order_relaxed)(address, alignment, bytes);
+  int error = trueFunction(g_true_memalign)(address, alignment, bytes);
   if (error == 0 && RecorderRegistry::isRecording()) {
     noteAllocation(*address, bytes, 0, "cpu");
   }
@@ -110,7 +117,7 @@ void hookFree(void *address) {
   if (address && RecorderRegistry::isRecording()) {
     AllocationLedger::instance().freed(address);
   }
-  g_true_free.load(std::memory_order_relaxed)(address);
+  trueFunction(g_true_free)(address);
 }
 
 /// One allocator of devices, and what PyTorch calls its devices.
@@ -155,8 +162,7 @@ void hookReport(void *address, int64_t bytes, size_t allocated, size_t reserved,
                 abi::Device device) {
   DeviceAllocator &allocator = g_devices[index];
   noteReport(address, bytes, reserved, device, allocator.kind);
-  allocator.true_report.load(std::memory_order_relaxed)(address, bytes, allocated, reserved,
-                                                        device);
+  trueFunction(allocator.true_report)(address, bytes, allocated, reserved, device);
 }
 
 /// The last allocation and free of the checking thread.
@@ -173,7 +179,7 @@ bool isChecking() {
 }
 
 int checkMemalign(void **address, size_t alignment, size_t bytes) {
-  int error = g_true_memalign.load(std::memory_order_relaxed)(address, alignment, bytes);
+  int error = trueFunction(g_true_memalign)(address, alignment, bytes);
   if (error == 0 && isChecking()) {
     g_check.allocated = *address;
     g_check.bytes = bytes;
@@ -182,10 +188,11 @@ int checkMemalign(void **address, size_t alignment, size_t bytes) {
 }
 
 void checkFree(void *address) {
+  Free free = trueFunction(g_true_free); // first: its fence is also that of `isChecking`
   if (isChecking()) {
     g_check.freed = address;
   }
-  g_true_free.load(std::memory_order_relaxed)(address);
+  free(address);
 }
 
 /// Find a slot and the function that the library calls through it.

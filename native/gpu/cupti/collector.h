@@ -27,7 +27,7 @@ public:
   std::string start(const Libraries &libraries, const CollectorOptions &options) override;
   std::string flush() override;
   std::string stop() override;
-  bool isRunning() const override { return is_running_.load(std::memory_order_relaxed); }
+  bool isRunning() const override { return is_running_.load(std::memory_order_acquire); }
   void beforeFork() override;
   void afterFork(bool is_child) override;
 

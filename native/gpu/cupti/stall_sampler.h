@@ -30,7 +30,7 @@ public:
   std::string start();
   /// End the thread, then the sampling it enabled. May wait for CUPTI.
   void stop();
-  bool isRunning() const { return is_running_.load(std::memory_order_relaxed); }
+  bool isRunning() const { return is_running_.load(std::memory_order_acquire); }
 
   // -- on the program's threads
   void addContext(void *context);

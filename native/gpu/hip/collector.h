@@ -14,7 +14,7 @@ public:
   const char *vendor() const override { return "amd"; }
   std::string flush() override;
   std::string stop() override;
-  bool isRunning() const override { return is_running_.load(std::memory_order_relaxed); }
+  bool isRunning() const override { return is_running_.load(std::memory_order_acquire); }
   void afterFork(bool is_child) override;
 
 protected:
