@@ -11,7 +11,7 @@ RERUNS ?= 1
 # Test processes of the default suite side by side. Tests hold beside other work, so also beside each other.
 JOBS ?= 2
 
-.PHONY: help demo quick quick-check quick-test test check fmt develop native-test web pictures browser compat newest fuzz soak ecosystem processes wheels gains gpu sanitize sanitize-soak bench clean
+.PHONY: help demo quick quick-check quick-test test check fmt develop native-test native-test-aarch64 web pictures browser compat newest fuzz soak ecosystem processes wheels gains gpu sanitize sanitize-soak bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 16
@@ -74,6 +74,10 @@ fmt: $(VENV)/.groups ## format everything
 	$(BIN)/ruff check --fix-only -q .
 	$(BIN)/ruff format -q .
 	$(BIN)/clang-format -i $$(git ls-files 'native/*.cpp' 'native/*.h')
+
+native-test-aarch64: ## C++ tests for aarch64, run by qemu, with plain and with signed return addresses
+	tools/native_tests_aarch64.sh
+	tools/native_tests_aarch64.sh -s stack_walk frame_row symbols
 
 native-test: $(VENV)/.installed ## C++ tests of the native core
 	cmake -S . -B build/native-test -DDEEPCONTEXT_EXTENSION=OFF -DDEEPCONTEXT_TESTS=ON -DDEEPCONTEXT_STRICT=ON >/dev/null

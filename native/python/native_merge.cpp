@@ -112,7 +112,7 @@ private:
       is_complete_ = next_ == wanted_.count && !goes_past_python_;
       return;
     }
-    unwind::ObjectRole role = frame.known->role;
+    unwind::ObjectRole role = frame.known->role();
     bool is_shown =
         role == unwind::ObjectRole::kProgram || role == unwind::ObjectRole::kThreadStart;
     bool has_room = count_ + (wanted_.count - next_) < wanted_.most;
@@ -176,7 +176,7 @@ void NativeFrames::start() {
 }
 
 __attribute__((noinline)) uint32_t mergeNative(Recorder &recorder, const NativeWalk &wanted) {
-  unwind::Registers here = unwind::Registers::ofCaller();
+  unwind::Registers here = unwind::Registers::here();
   NativeWalker &walker = recorder.extensions.get<NativeWalker>();
   Merge merge(recorder, walker, wanted);
   if (!merge.isWorthwhile()) {

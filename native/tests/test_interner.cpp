@@ -1,6 +1,7 @@
 #include "core/interner.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
@@ -188,7 +189,7 @@ TEST(the_cache_bounds_names_with_counters) {
 
 TEST(short_and_long_names_anywhere_in_memory) {
   // A short name is compared in two loads that may read past its end, but not past its page.
-  constexpr size_t kPage = 4096;
+  const size_t kPage = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   auto cache = std::make_unique<NameCache>();
   void *block =
       mmap(nullptr, 2 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -22,7 +22,7 @@ using namespace deepcontext;
 
 namespace {
 
-constexpr uintptr_t kPage = 4096;
+const uintptr_t kPage = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
 constexpr uint64_t kPattern = 0x5a5a5a5a5a5a5a5a;
 
 /// As large as an interpreter's frame, and like it as wide as no page is a multiple of.

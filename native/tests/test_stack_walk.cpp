@@ -4,15 +4,16 @@
 #include <cstdlib>
 #include <pthread.h>
 #include <string>
-#include <sys/mman.h>
 #include <thread>
 #include <unwind.h>
 #include <vector>
 
 #include "core/interner.h"
 #include "tests/check.h"
+#include "tests/machine_code.h"
 
 using namespace deepcontext;
+using namespace deepcontext::test;
 using namespace deepcontext::unwind;
 
 namespace {
@@ -38,7 +39,7 @@ struct Walked {
 NOINLINE Walked walk() {
   static thread_local ReturnAddressCache addresses;
   addresses.refresh();
-  Registers here = Registers::ofCaller();
+  Registers here = Registers::here();
   Walked walked;
   walked.result = walkStack(addresses, here, stackHigh(), [&](const NativeFrame &frame) {
     walked.frames.push_back(frame);
@@ -187,37 +188,26 @@ TEST(one_function_is_one_whatever_line_it_is_called_from) {
 
 namespace {
 
-using Callback = void (*)();
 Walked g_walked;
 
 NOINLINE void walkIntoGlobal() {
   g_walked = walk();
 }
 
-/// Machine code that calls its argument with no unwind information, as a JIT compiler makes it.
-void *makeCode(const std::vector<uint8_t> &bytes) {
-  void *memory =
-      mmap(nullptr, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  std::copy(bytes.begin(), bytes.end(), static_cast<uint8_t *>(memory));
-  return memory;
-}
-
 } // namespace
 
 TEST(a_walk_ends_at_code_without_a_table) {
-  // sub rsp, 8; call rdi; add rsp, 8; ret
-  void *code = makeCode({0x48, 0x83, 0xec, 0x08, 0xff, 0xd7, 0x48, 0x83, 0xc4, 0x08, 0xc3});
-  reinterpret_cast<void (*)(Callback)>(code)(walkIntoGlobal);
+  CallingCode code;
+  code.call(walkIntoGlobal);
   CHECK(g_walked.result.end == WalkEnd::kNoRule);
   CHECK_EQ(g_walked.frames.size(), size_t{2});
   CHECK_EQ(nameOf(g_walked, 1), "(anonymous namespace)::walkIntoGlobal");
-  munmap(code, 4096);
 }
 
 TEST(a_walk_never_leaves_the_stack) {
   static ReturnAddressCache addresses;
   addresses.refresh();
-  Registers here = Registers::ofCaller();
+  Registers here = Registers::here();
   // The stack is said to end here, or the frame pointer is nonsense.
   size_t seen = 0;
   walkStack(addresses, here, here.sp + 64, [&](const NativeFrame &frame) {
@@ -226,7 +216,7 @@ TEST(a_walk_never_leaves_the_stack) {
   });
   CHECK(seen < 3);
   Registers wild = here;
-  wild.rbp = 0x10;
+  wild.frame_pointer = 0x10;
   walkStack(addresses, wild, stackHigh(), [&](const NativeFrame &) { return ++seen < 1000; });
   CHECK(seen < 1000);
 }
@@ -239,26 +229,10 @@ extern "C" void __deregister_frame(void *);
 } // namespace
 
 TEST(libgcc_is_asked_where_the_table_has_no_rule) {
-  void *code = makeCode({0x48, 0x83, 0xec, 0x08, 0xff, 0xd7, 0x48, 0x83, 0xc4, 0x08, 0xc3});
-  auto address = reinterpret_cast<uint64_t>(code);
-  // What a JIT compiler registers: CFA = rsp + 8 at the start and rsp + 16 after 4 bytes.
-  std::vector<uint8_t> table = {
-      20,   0, 0, 0,         0,  0, 0, 0,          // length, common
-      1,    0, 1, 0x78,      16,                   // version, "", factors 1 and -8, column 16
-      0x0c, 7, 8, 0x80 | 16, 1,  0, 0, 0, 0, 0, 0, // def_cfa rsp + 8; return address at CFA - 8
-      28,   0, 0, 0,         28, 0, 0, 0,          // length, distance back to the common entry
-  };
-  for (uint64_t number : {address, uint64_t{11}}) {
-    for (int i = 0; i < 8; ++i) {
-      table.push_back(static_cast<uint8_t>(number >> (8 * i)));
-    }
-  }
-  // advance 4; def_cfa_offset 16; advance 6; def_cfa_offset 8; padding; end
-  for (uint8_t byte : {0x44, 0x0e, 16, 0x46, 0x0e, 8, 0, 0, 0, 0, 0, 0}) {
-    table.push_back(byte);
-  }
+  CallingCode code;
+  Bytes table = code.table(); // what a JIT compiler registers
   __register_frame(table.data());
-  reinterpret_cast<void (*)(Callback)>(code)(walkIntoGlobal);
+  code.call(walkIntoGlobal);
   __deregister_frame(table.data());
   CHECK(g_walked.result.is_by_libgcc);
   CHECK(g_walked.frames.size() > 4);
@@ -270,5 +244,4 @@ TEST(libgcc_is_asked_where_the_table_has_no_rule) {
       CHECK_EQ(g_walked.frames[i - 1].cfa, g_walked.frames[i].sp);
     }
   }
-  munmap(code, 4096);
 }

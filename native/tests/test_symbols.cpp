@@ -58,6 +58,23 @@ TEST(another_file_at_the_same_path_names_nothing) {
   CHECK_EQ(nameAt(place.file.path, "00ff", place.offset), "");
 }
 
+TEST(a_file_for_another_processor_names_nothing) {
+  Found place = find(reinterpret_cast<const void *>(&aLocalFunction));
+  std::ifstream whole(place.file.path, std::ios::binary);
+  std::string bytes((std::istreambuf_iterator<char>(whole)), std::istreambuf_iterator<char>());
+  char path[] = "/tmp/deepcontext-symbols-XXXXXX";
+  close(mkstemp(path));
+  auto nameIn = [&](const std::string &content) {
+    std::ofstream(path, std::ios::binary | std::ios::trunc) << content;
+    return nameAt(path, "", place.offset);
+  };
+  CHECK(nameIn(bytes).find("aLocalFunction") != std::string::npos);
+  constexpr size_t kMachine = 18; // of an ELF header
+  bytes[kMachine] = static_cast<char>(bytes[kMachine] + 1);
+  CHECK_EQ(nameIn(bytes), "");
+  unlink(path);
+}
+
 TEST(a_file_that_is_gone_or_no_object_names_nothing) {
   CHECK_EQ(nameAt("/nonexistent/libx.so", "", 0x1000), "");
   CHECK_EQ(nameAt("/proc/self/maps", "", 0x1000), "");

@@ -6,6 +6,7 @@
 
 #include "core/interner.h"
 #include "core/text.h"
+#include "unwind/frame_row.h"
 #include "unwind/readable_name.h"
 #include "unwind/symbols.h"
 
@@ -42,8 +43,9 @@ KnownAddress AddressTable::describe(uintptr_t pc) {
   known.role = object->role;
   uintptr_t start = call;
   if (object->eh_frame_hdr) {
-    if (auto found = findRule(object->eh_frame_hdr, object->eh_frame_segment, call)) {
-      known.rule = found->rule;
+    if (auto found =
+            findRow(object->eh_frame_hdr, object->eh_frame_segment, call, Processor::kRegisters)) {
+      known.rule = Processor::ruleOf(found->row);
       start = found->function_start;
     }
   }
@@ -168,11 +170,8 @@ std::vector<AddressTable::FileUse> AddressTable::files() const {
 __attribute__((noinline)) void ReturnAddressCache::fill(Slot &slot, uintptr_t pc) {
   KnownAddress known = AddressTable::instance().lookup(pc);
   slot.pc = pc;
-  slot.cfa_offset = known.rule.cfa_offset;
-  slot.rbp_offset = known.rule.rbp_offset;
-  slot.kind = known.rule.kind;
-  slot.is_rbp_at_rbp = known.rule.is_rbp_at_rbp;
-  slot.role = known.role;
+  slot.rule = known.rule;
+  slot.rule.tag = static_cast<uint8_t>(known.role) & 7;
   functions_[&slot - slots_.data()] = known.function;
 }
 

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "core/mutex.h"
-#include "unwind/frame_rule.h"
 #include "unwind/loaded_objects.h"
+#include "unwind/processor.h"
 
 namespace deepcontext::unwind {
 
@@ -86,13 +86,9 @@ public:
   /// Read by each step of a walk: a quarter of a cache line.
   struct Slot {
     uintptr_t pc = 0;
-    int32_t cfa_offset = 0;
-    int16_t rbp_offset = 0;
-    RuleKind kind : 4;
-    bool is_rbp_at_rbp : 1;
-    ObjectRole role : 3;
+    FrameRule rule; // its tag is the role of the object
 
-    Slot() : kind(RuleKind::kUnknown), is_rbp_at_rbp(false), role(ObjectRole::kProgram) {}
+    ObjectRole role() const { return static_cast<ObjectRole>(rule.tag); }
   };
   static_assert(sizeof(Slot) == 16);
 

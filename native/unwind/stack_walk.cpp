@@ -27,16 +27,6 @@ struct LibgccWalk {
 
 } // namespace
 
-__attribute__((noinline)) Registers Registers::ofCaller() {
-#if defined(__x86_64__)
-  // The builtin gives this function a frame pointer: rbp, return address, then the caller's stack.
-  auto frame = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
-  return {readStack(frame + 8), frame + 16, readStack(frame)};
-#else
-  return {};
-#endif
-}
-
 std::vector<NativeFrame> askLibgcc(const Registers &from, uintptr_t stack_high) {
   std::vector<NativeFrame> frames;
   LibgccWalk walk{from.sp, &frames};

@@ -4,25 +4,9 @@
 #include <vector>
 
 #include "unwind/address_table.h"
+#include "unwind/processor.h"
 
 namespace deepcontext::unwind {
-
-/// Whether native stacks can be walked on this processor.
-constexpr bool isSupported() {
-#if defined(__x86_64__)
-  return true;
-#else
-  return false;
-#endif
-}
-
-/// What a walk starts from.
-struct Registers {
-  uintptr_t pc = 0, sp = 0, rbp = 0;
-
-  /// Those of the calling function, as they are when this returns.
-  static Registers ofCaller();
-};
 
 /// A native frame: its place on the stack is [sp, cfa).
 struct NativeFrame {
@@ -36,11 +20,6 @@ enum class WalkEnd : uint8_t {
   kNoRule,    // code without unwind information, generated at run time for example
   kBadStack,  // the next frame would not lie further out on this thread's stack
 };
-
-/// Not checked by AddressSanitizer, because other functions' frames contain red zones.
-__attribute__((no_sanitize("address"))) inline uintptr_t readStack(uintptr_t address) {
-  return *reinterpret_cast<const uintptr_t *>(address);
-}
 
 struct WalkResult {
   WalkEnd end = WalkEnd::kStopped;
@@ -62,39 +41,30 @@ WalkResult walkByLibgcc(ReturnAddressCache &addresses, const Registers &from, ui
 template <typename Visit>
 WalkResult walkStack(ReturnAddressCache &addresses, Registers at, uintptr_t stack_high,
                      Visit visit) {
-  const uintptr_t low = at.sp;
-  auto is_readable = [&](uintptr_t address) {
-    return address >= low && address <= stack_high - sizeof(uintptr_t) && address % 8 == 0;
-  };
+  const StackRange stack{at.sp, stack_high};
   while (at.pc != 0) {
     const ReturnAddressCache::Slot &known = addresses.lookup(at.pc);
-    uintptr_t cfa = at.sp + known.cfa_offset;
-    if (__builtin_expect(known.kind != RuleKind::kRsp, 0)) {
-      if (known.kind == RuleKind::kRbp) {
-        cfa = at.rbp + known.cfa_offset;
-      } else if (known.kind == RuleKind::kOutermost) {
+    const FrameRule &rule = known.rule;
+    uintptr_t cfa = at.sp + rule.cfa_offset;
+    if (__builtin_expect(rule.kind != RuleKind::kStackPointer, 0)) {
+      if (rule.kind == RuleKind::kOutermost) {
         bool goes_on = visit(NativeFrame{at.pc, at.sp, stack_high, &known});
         return {goes_on ? WalkEnd::kOutermost : WalkEnd::kStopped, false};
-      } else if (known.kind == RuleKind::kUnknown) {
-        return walkByLibgcc(addresses, at, stack_high, visit);
-      } else {
-        uintptr_t base = known.kind == RuleKind::kRspPointer ? at.sp : at.rbp;
-        uintptr_t place = base + known.cfa_offset;
-        cfa = is_readable(place) ? readStack(place) : 0;
       }
+      if (rule.kind == RuleKind::kUnknown) {
+        return walkByLibgcc(addresses, at, stack_high, visit);
+      }
+      cfa = Processor::cfaOf(rule, at, stack);
     }
-    if (__builtin_expect(cfa <= at.sp || !is_readable(cfa - 8), 0)) {
+    bool is_on_stack = cfa > at.sp && stack.isReadable(cfa - sizeof(uintptr_t)) &&
+                       stack.isReadable(Processor::returnPlace(rule, cfa));
+    if (__builtin_expect(!is_on_stack, 0)) {
       return {WalkEnd::kBadStack, false};
     }
     if (!visit(NativeFrame{at.pc, at.sp, cfa, &known})) {
       return {WalkEnd::kStopped, false};
     }
-    if (known.rbp_offset != 0 || known.is_rbp_at_rbp) {
-      uintptr_t saved = known.is_rbp_at_rbp ? at.rbp : cfa + known.rbp_offset;
-      at.rbp = is_readable(saved) ? readStack(saved) : 0;
-    }
-    at.pc = readStack(cfa - 8);
-    at.sp = cfa;
+    Processor::goToCaller(rule, cfa, stack, &at);
   }
   return {WalkEnd::kOutermost, false};
 }

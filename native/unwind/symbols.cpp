@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "unwind/build_id.h"
+#include "unwind/processor.h"
 
 namespace deepcontext::unwind {
 
@@ -92,7 +93,8 @@ public:
   explicit ElfFile(const std::string &path) : file_(path) {
     std::vector<Elf64_Ehdr> header = file_.records<Elf64_Ehdr>(0, 1);
     if (!header.empty() && std::memcmp(header[0].e_ident, ELFMAG, SELFMAG) == 0 &&
-        header[0].e_ident[EI_CLASS] == ELFCLASS64) {
+        header[0].e_ident[EI_CLASS] == ELFCLASS64 &&
+        header[0].e_machine == Processor::kElfMachine) {
       sections_ = file_.records<Elf64_Shdr>(header[0].e_shoff, header[0].e_shnum);
     }
   }

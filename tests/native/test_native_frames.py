@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
 pytestmark = pytest.mark.skipif(
-    not _native.native_is_supported(), reason="native frames are collected on x86-64 only"
+    not _native.native_is_supported(), reason="native frames need x86-64 or aarch64"
 )
 CHAIN = native_chain.native(native_chain.OUTER)
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tests.collectors.gpu.test_scenarios import Record
 
 pytestmark = pytest.mark.skipif(
-    not _native.native_is_supported(), reason="native frames are collected on x86-64 only"
+    not _native.native_is_supported(), reason="native frames need x86-64 or aarch64"
 )
 CHAIN = "libnative_chain"
 COLLECTORS = (PythonFrames, NativeFrames, NvidiaGpu, AmdGpu)

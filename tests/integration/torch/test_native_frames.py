@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tests.integration.torch.conftest import Record, Recording, Script
 
 pytestmark = pytest.mark.skipif(
-    not _native.native_is_supported(), reason="native frames are collected on x86-64 only"
+    not _native.native_is_supported(), reason="native frames need x86-64 or aarch64"
 )
 CHAIN = "libnative_chain"
 TORCH = ("libtorch", CHAIN)

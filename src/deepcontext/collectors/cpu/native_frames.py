@@ -43,7 +43,8 @@ class NativeFrames:
         if not _native.native_is_supported():
             return Availability(
                 available=False,
-                reason=f"native frames are collected on x86-64 only; this is {platform.machine()}",
+                reason="native frames are collected on x86-64 and aarch64 only; this is "
+                f"{platform.machine()}",
             )
         return Availability(available=True, reason="off by default")
 

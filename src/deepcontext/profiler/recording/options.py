@@ -84,8 +84,8 @@ class SessionOptions:
     )
     native: bool = _option(
         default=False,
-        meaning="show the C and C++ functions between Python, operators and calls of the GPU's API "
-        "(x86-64): larger profile, more overhead",
+        meaning="show the C and C++ functions between Python, operators and calls of the GPU's API: "
+        "larger profile, more overhead",
         collectors=("native frames",),
     )
     memory: bool = _option(

@@ -1,17 +1,19 @@
-#include "unwind/frame_rule.h"
+#include "unwind/frame_row.h"
 
 #include <random>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "core/memory_reader.h"
 #include "tests/check.h"
 #include "unwind/loaded_objects.h"
+#include "unwind/processor.h"
 
 using namespace deepcontext::unwind;
 
 namespace {
 
-constexpr size_t kPage = 4096;
+const size_t kPage = static_cast<size_t>(sysconf(_SC_PAGESIZE));
 
 __attribute__((noinline)) int aFunction(int x) {
   return x * 3;
@@ -37,9 +39,10 @@ public:
   Copy(const Copy &) = delete;
   Copy &operator=(const Copy &) = delete;
 
-  std::optional<FunctionRule> find(const void *code) const {
-    return findRule(header_, {begin_, begin_ + bytes_},
-                    reinterpret_cast<uintptr_t>(code) + static_cast<uintptr_t>(distance_));
+  std::optional<FunctionRow> find(const void *code) const {
+    return findRow(header_, {begin_, begin_ + bytes_},
+                   reinterpret_cast<uintptr_t>(code) + static_cast<uintptr_t>(distance_),
+                   Processor::kRegisters);
   }
   /// A byte of the unwind information.
   uint8_t &byte(size_t place) {
@@ -70,11 +73,11 @@ const uint8_t *inside(const void *code) {
 
 } // namespace
 
-TEST(a_rule_is_found_in_a_copy_of_the_table) {
+TEST(a_row_is_found_in_a_copy_of_the_table) {
   Copy copy(ownObject());
   auto found = copy.find(inside(reinterpret_cast<const void *>(&aFunction)));
   CHECK(found.has_value());
-  CHECK(found && found->rule.kind != RuleKind::kUnknown);
+  CHECK(found && Processor::ruleOf(found->row).kind != RuleKind::kUnknown);
 }
 
 TEST(a_table_of_garbage_leads_nowhere_else) {
@@ -96,7 +99,8 @@ TEST(a_table_of_garbage_leads_nowhere_else) {
   }
 }
 
-TEST(a_header_outside_its_segment_has_no_rule) {
+TEST(a_header_outside_its_segment_has_no_row) {
   LoadedObject own = ownObject();
-  CHECK(!findRule(own.eh_frame_hdr, {}, reinterpret_cast<uintptr_t>(&aFunction)).has_value());
+  CHECK(!findRow(own.eh_frame_hdr, {}, reinterpret_cast<uintptr_t>(&aFunction),
+                 Processor::kRegisters));
 }
