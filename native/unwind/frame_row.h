@@ -9,7 +9,7 @@
 namespace deepcontext::unwind {
 
 struct FunctionRow {
-  FrameRow row; // as at the start of a program where the table's cannot be run
+  FrameRow row; // the CFA by no register where the table's program cannot be run
   uintptr_t function_start = 0;
 };
 

@@ -30,7 +30,7 @@ def _listing(code: str, folder: Path) -> str:
         pytest.skip("needs GCC")
     (folder / "code.cpp").write_text(code, "utf-8")
     flags = ["-std=c++17", "-O2", "-fdump-tree-optimized=listing"]
-    include = ["-I", NATIVE, "-I", sysconfig.get_path("include")]
+    include = ["-I", str(NATIVE), "-I", sysconfig.get_path("include")]
     subprocess.run(
         [compiler, *flags, *include, "-c", "code.cpp", "-o", "code.o"], cwd=folder, check=True
     )
