@@ -14,6 +14,11 @@
 
 namespace deepcontext {
 
+#ifdef Py_GIL_DISABLED
+#error                                                                                             \
+    "deepcontext needs a CPython with the GIL, which keeps code and frames alive while they are read"
+#endif
+
 #if PY_VERSION_HEX >= 0x030f0000
 #error "deepcontext knows the interpreter's frames of CPython 3.11 to 3.14"
 #elif PY_VERSION_HEX >= 0x030e0000
@@ -25,9 +30,6 @@ struct InterpreterFrame {
   void *frame_object;
   char *instruction;
   void *stack_pointer;
-#ifdef Py_GIL_DISABLED
-  int32_t tlbc_index;
-#endif
   uint16_t return_offset;
   char owner;
   uint8_t visited;

@@ -43,11 +43,16 @@ def require() -> None:
 
 
 def here() -> str:
-    """Return interpreter and platform, as in ``CPython 3.15 on linux-x86_64 (musl)``."""
+    """Return interpreter and platform, as in ``CPython 3.14t on linux-x86_64 (musl)``.
+
+    The "t" stands for a CPython built without the GIL, as in the names of its programs.
+    """
     import platform  # noqa: PLC0415  a recorded program need not load it
     import sysconfig  # noqa: PLC0415  the same
 
     version = ".".join(platform.python_version_tuple()[:2])
+    if sysconfig.get_config_var("Py_GIL_DISABLED"):
+        version += "t"
     is_musl = "musl" in (sysconfig.get_config_var("SOABI") or "")
     where = f"{platform.python_implementation()} {version} on {sysconfig.get_platform()}"
     return f"{where} (musl)" if is_musl else where
@@ -58,7 +63,7 @@ def advice() -> str:
     if sys.platform != "linux":
         return "use Linux"
     return (
-        "use CPython 3.11 to 3.14 on Linux with glibc 2.28 or newer, or, with a C++ compiler: "
+        "use CPython 3.11 to 3.14, with the GIL, on Linux with glibc 2.28 or newer, or, with a C++ compiler: "
         "pip install --no-binary deepcontext-profiler deepcontext-profiler"
     )
 

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 import deepcontext
+from deepcontext import native_core
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -130,3 +132,14 @@ def test_a_program_with_scopes_runs(folder: Path) -> None:
     assert answer == "42"
     assert version == deepcontext.__version__
     assert reason.startswith("cannot record a profile")
+
+
+def test_a_build_without_the_gil_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    true = sysconfig.get_config_var
+    assert "t on " not in native_core.here()
+    monkeypatch.setattr(
+        sysconfig, "get_config_var", lambda name: 1 if name == "Py_GIL_DISABLED" else true(name)
+    )
+    version = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    assert f"CPython {version}t on " in native_core.here()
+    assert "with the GIL" in native_core.advice()
