@@ -36,6 +36,7 @@ bool Library::load(std::string *reason) {
   find(handle, "_ZN2at14RecordFunction15currentThreadIdEv", &library.current_thread);
   find(handle, "aoti_torch_get_dim", &library.tensor_dim);
   find(handle, "aoti_torch_get_sizes", &library.tensor_sizes);
+  find(handle, "aoti_torch_get_dtype", &library.tensor_type);
   // A torch with this symbol keeps errors of the interface for the caller; older ones print a line
   // to standard error for each nested or symbolic tensor.
   library.keeps_errors = dlsym(handle, "torch_exception_get_what") != nullptr;

@@ -15,15 +15,16 @@ struct Library {
   bool (*is_async)(const void *) = nullptr;
   uint64_t (*sequence_peek)() = nullptr;
   uint64_t (*current_thread)() = nullptr;
-  // AOTI C ABI, for input shapes; may be absent
+  // AOTI C ABI, for shapes and element types of inputs; may be absent
   int32_t (*tensor_dim)(void *, int64_t *) = nullptr;
   int32_t (*tensor_sizes)(void *, int64_t **) = nullptr;
+  int32_t (*tensor_type)(void *, int32_t *) = nullptr;
   bool keeps_errors = false;
 
   static const Library &instance();
   /// Find the entry points. False with a reason when torch is not loaded or lacks one.
   static bool load(std::string *reason);
-  bool hasShapes() const { return tensor_dim && tensor_sizes && keeps_errors; }
+  bool hasShapes() const { return tensor_dim && tensor_sizes && tensor_type && keeps_errors; }
 };
 
 } // namespace deepcontext::torch

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 
 #include "abi/torch.h"
 #include "torch/library.h"
@@ -43,20 +44,45 @@ private:
   bool is_full_ = false;
 };
 
-void appendShape(Text &text, void *tensor) {
-  const Library &library = Library::instance();
+/// Short names of element types, by number. Source: c10/core/ScalarType.h, whose numbers are part
+/// of torch's stable C interface; "" for types whose elements do not take whole bytes of their own.
+constexpr const char *kTypeNames[] = {
+    "u8",   "i8",   "i16", "i32",    "i64",      "f16",        "f32",        "f64", "c32", "c64",
+    "c128", "bool", "",    "",       "",         "bf16",       "",           "",    "",    "",
+    "",     "",     "",    "f8e5m2", "f8e4m3fn", "f8e5m2fnuz", "f8e4m3fnuz", "u16", "u32", "u64",
+};
+
+const char *typeName(int32_t type) {
+  return type >= 0 && type < static_cast<int32_t>(std::size(kTypeNames)) ? kTypeNames[type] : "";
+}
+
+/// Shape and element type of a tensor.
+struct Form {
   int64_t dimensions = 0;
   int64_t *sizes = nullptr;
-  if (library.tensor_dim(tensor, &dimensions) != 0 || library.tensor_sizes(tensor, &sizes) != 0) {
-    text.append("[?]"); // a tensor without a plain shape: sparse, nested, symbolic
+  int32_t type = -1;
+
+  /// False for a tensor without a plain shape: sparse, nested, symbolic.
+  bool read(void *tensor) {
+    const Library &library = Library::instance();
+    return library.tensor_dim(tensor, &dimensions) == 0 &&
+           library.tensor_sizes(tensor, &sizes) == 0 && library.tensor_type(tensor, &type) == 0;
+  }
+};
+
+void appendShape(Text &text, void *tensor) {
+  Form form;
+  if (!form.read(tensor)) {
+    text.append("[?]");
     return;
   }
+  text.append(typeName(form.type));
   text.append("[");
-  for (int64_t i = 0; i < dimensions; ++i) {
+  for (int64_t i = 0; i < form.dimensions; ++i) {
     if (i > 0) {
       text.append(", ");
     }
-    text.append(sizes[i]);
+    text.append(form.sizes[i]);
   }
   text.append("]");
 }
@@ -75,8 +101,10 @@ void forEachTensor(const void *record_function, int inputs_offset, Visit visit) 
   }
 }
 
-/// The text as numbers: the name's id; per tensor its rank, then its sizes.
+/// The text as numbers: the name's id; per tensor its rank and type in one number, then its sizes.
 struct Key {
+  static constexpr int kTypeShift = 32; // above the rank
+
   int64_t parts[ShapeNames::kMostParts];
   uint32_t count = 0;
 
@@ -88,15 +116,13 @@ struct Key {
     return true;
   }
   bool appendShape(void *tensor) {
-    const Library &library = Library::instance();
-    int64_t dimensions = 0;
-    int64_t *sizes = nullptr;
-    if (library.tensor_dim(tensor, &dimensions) != 0 || library.tensor_sizes(tensor, &sizes) != 0) {
+    Form form;
+    if (!form.read(tensor)) {
       return append(-1);
     }
-    bool fits = append(dimensions);
-    for (int64_t i = 0; fits && i < dimensions; ++i) {
-      fits = append(sizes[i]);
+    bool fits = append(form.dimensions | static_cast<int64_t>(form.type) << kTypeShift);
+    for (int64_t i = 0; fits && i < form.dimensions; ++i) {
+      fits = append(form.sizes[i]);
     }
     return fits;
   }
@@ -110,8 +136,8 @@ struct Key {
   }
 };
 
-/// Write "name([8, 16], [16])": one bracket per tensor argument, in order. A list that does not fit
-/// ends in "...".
+/// Write "name(f32[8, 16], i64[16])": one bracket per tensor argument, in order, after the type of
+/// its elements. A list that does not fit ends in "...".
 void formatWithShapes(const void *record_function, int inputs_offset, const char *name, char *out,
                       size_t capacity) {
   Text text(out, capacity);

@@ -1,5 +1,5 @@
 #pragma once
-// Operator names with the shapes of their inputs, through the AOTI C ABI.
+// Operator names with the shapes and element types of their inputs, through the AOTI C ABI.
 #include <cstdint>
 #include <vector>
 
@@ -8,15 +8,16 @@
 
 namespace deepcontext::torch {
 
-/// Ids of names such as "aten::addmm([16], [8, 4], [4, 16])", one bracket per tensor argument.
+/// Ids of names such as "aten::mm(f32[8, 4], f32[4, 16])", one bracket per tensor argument.
 /// Owner thread only.
 ///
-/// A text is made for shapes that are not cached; otherwise only the sizes are compared, all of
-/// them.
+/// A text is made for shapes that are not cached; otherwise only sizes and types are compared,
+/// all of them.
 class ShapeNames final : public RecorderExtension {
 public:
   static constexpr ExtensionPlace kPlace = ExtensionPlace::kOperatorShapes;
-  static constexpr uint32_t kMostParts = 29; // the name; per tensor its rank and sizes
+  static constexpr uint32_t kMostParts =
+      29; // the name; per tensor its rank with type, and its sizes
   static constexpr uint32_t kSlots = 1024;
 
   ShapeNames() : slots_(kSlots) {}

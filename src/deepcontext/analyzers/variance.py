@@ -19,6 +19,8 @@ from deepcontext.analyzers.shared.operator_names import INDEX_BY_MASK
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS
 from deepcontext.profiler.model.metric_values import total
+from deepcontext.profiler.model.operator_inputs import has_inputs
+from deepcontext.profiler.model.recorded_operators import has_shapes
 from deepcontext.profiler.model.tree import NO_NODE
 from deepcontext.profiler.summaries.collectives import collective_nodes
 
@@ -37,8 +39,6 @@ _LEAST_SPREAD: Final = 1.25
 # A call that loses its core waits for a few scheduler slices of some ms each, which is no fault of the
 # program, so smaller deviations are not judged.
 _LEAST_DEVIATION_NS: Final = 10_000_000
-# Occurs in names of operators that include the shapes of their inputs.
-_SHAPES: Final = "(["
 
 
 def _find(profile: Profile) -> list[Finding]:
@@ -59,7 +59,9 @@ def _find(profile: Profile) -> list[Finding]:
     nodes = _innermost(profile, rows, uneven)
     alike = {node for node in nodes if _is_shaped(profile, node) or _is_loading(profile, node)}
     found = [_statement(profile, rows, row) for node, row in nodes.items() if node in alike]
-    others = {} if _has_shapes(profile) else {n: r for n, r in nodes.items() if n not in alike}
+    others = (
+        {} if has_shapes(profile.frames) else {n: r for n, r in nodes.items() if n not in alike}
+    )
     return [*found, *_question(profile, rows, others)]
 
 
@@ -78,14 +80,7 @@ def _is_shaped(profile: Profile, node: int) -> bool:
     """Return whether all calls had the shapes in the operator's name (``--shapes``)."""
     name = profile.frame(node).name
     # Index tensors are passed as a list, whose shapes are not recorded.
-    return _SHAPES in name and source_locations.base_name(name) not in INDEX_BY_MASK
-
-
-def _has_shapes(profile: Profile) -> bool:
-    """Return whether shapes were recorded; operators without shapes then have no tensor inputs."""
-    frames = profile.frames
-    names = np.unique(frames.name[frames.kind == FrameKind.OPERATOR]).tolist()
-    return any(_SHAPES in frames.strings[name] for name in names)
+    return has_inputs(name) and source_locations.base_name(name) not in INDEX_BY_MASK
 
 
 def _is_loading(profile: Profile, node: int) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from deepcontext import _native
+from deepcontext.profiler.model.operator_inputs import SIZES
 
 torch = pytest.importorskip("torch")
 _native.torch_load()
@@ -31,9 +32,62 @@ def multiply() -> None:
 @can_tell_shapes
 def test_each_shape_is_an_operator_of_its_own(record: Any) -> None:
     recording = record(multiply, shapes=True)
-    assert names(recording, "aten::mm") == {"aten::mm([2, 4], [4, 5])", "aten::mm([3, 4], [4, 5])"}
-    assert recording.calls("aten::mm([2, 4], [4, 5])") == 2
+    assert names(recording, "aten::mm") == {
+        "aten::mm(f32[2, 4], f32[4, 5])",
+        "aten::mm(f32[3, 4], f32[4, 5])",
+    }
+    assert recording.calls("aten::mm(f32[2, 4], f32[4, 5])") == 2
     assert names(record(multiply), "aten::mm") == {"aten::mm"}
+
+
+# Every type that can be made on a CPU, with the bytes of an element as torch knows them.
+TYPES = {
+    "bool": torch.bool,
+    "u8": torch.uint8,
+    "i8": torch.int8,
+    "i16": torch.int16,
+    "i32": torch.int32,
+    "i64": torch.int64,
+    "u16": torch.uint16,
+    "u32": torch.uint32,
+    "u64": torch.uint64,
+    "f16": torch.float16,
+    "bf16": torch.bfloat16,
+    "f32": torch.float32,
+    "f64": torch.float64,
+    "c32": torch.complex32,
+    "c64": torch.complex64,
+    "c128": torch.complex128,
+    "f8e5m2": torch.float8_e5m2,
+    "f8e4m3fn": torch.float8_e4m3fn,
+    "f8e5m2fnuz": torch.float8_e5m2fnuz,
+    "f8e4m3fnuz": torch.float8_e4m3fnuz,
+}
+
+
+@can_tell_shapes
+@pytest.mark.filterwarnings("ignore::UserWarning")  # of torch, about c32
+def test_types_of_elements_are_named_and_their_sizes_known(record: Any) -> None:
+    assert {name: SIZES[name] for name in TYPES} == {
+        name: each.itemsize for name, each in TYPES.items()
+    }
+    tensors = [torch.empty(size, dtype=each) for size, each in enumerate(TYPES.values(), 1)]
+    recording = record(lambda: [tensor.clone() for tensor in tensors], shapes=True)
+    expected = {f"aten::clone({name}[{size}])" for size, name in enumerate(TYPES, 1)}
+    assert names(recording, "aten::clone(") == expected
+
+
+@can_tell_shapes
+def test_the_same_shapes_of_two_types_are_two_operators(record: Any) -> None:
+    for _ in range(2):
+        recording = record(
+            lambda: [
+                torch.ones(2, dtype=each).neg() for each in (torch.float32, torch.float64) * 2
+            ],
+            shapes=True,
+        )
+        assert names(recording, "aten::neg(") == {"aten::neg(f32[2])", "aten::neg(f64[2])"}
+        assert recording.calls("aten::neg(f64[2])") == 2
 
 
 def many_kinds() -> None:
@@ -47,9 +101,9 @@ def many_kinds() -> None:
 @can_tell_shapes
 def test_scalars_lists_and_empty_tensors(record: Any) -> None:
     recording = record(many_kinds, shapes=True)
-    assert "aten::pow([])" in names(recording, "aten::pow(")
-    assert "aten::add([0, 3], [1])" in names(recording, "aten::add(")
-    assert "aten::linear([1, 2, 3], [4, 3])" in names(recording, "aten::linear")
+    assert "aten::pow(f32[])" in names(recording, "aten::pow(")
+    assert "aten::add(f32[0, 3], f32[1])" in names(recording, "aten::add(")
+    assert "aten::linear(f32[1, 2, 3], f32[4, 3])" in names(recording, "aten::linear")
     # A list of tensors is not an argument with a shape.
     assert names(recording, "aten::cat(") == {"aten::cat()"}
 
@@ -77,7 +131,7 @@ def test_tensors_without_a_plain_shape_print_nothing(
 ) -> None:
     recording = record(odd_tensors, shapes=True)
     assert not capfd.readouterr().err
-    assert {"aten::sin([3, 2])", "aten::sin([?])"} <= names(recording, "aten::sin")
+    assert {"aten::sin(f32[3, 2])", "aten::sin([?])"} <= names(recording, "aten::sin")
 
 
 @can_tell_shapes
@@ -93,7 +147,7 @@ def test_symbolic_shapes_print_nothing(script: Any) -> None:
         compiled(torch.ones(5, 6))
         deepcontext.stop()
     """)
-    assert "aten::sin([5, 6])" in names(script.recording(), "aten::sin")
+    assert "aten::sin(f32[5, 6])" in names(script.recording(), "aten::sin")
 
 
 @can_tell_shapes

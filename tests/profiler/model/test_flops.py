@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from deepcontext.profiler.format.frame import Frame, FrameKind, Phase
-from deepcontext.profiler.format.metric import FLOPS
-from deepcontext.profiler.model.flop_formulas import FORMULAS, flops, split_name
+from deepcontext.profiler.format.metric import BYTES_MOVED, FLOPS
+from deepcontext.profiler.model.flop_formulas import FORMULAS, flops
+from deepcontext.profiler.model.operator_inputs import split_name, without_inputs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,20 +19,38 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize(
-    ("text", "name", "shapes"),
+    ("text", "name", "shapes", "types"),
     [
-        ("aten::mm([2, 3], [3, 4])", "aten::mm", [(2, 3), (3, 4)]),
-        ("aten::dot([], [0])", "aten::dot", [(), (0,)]),
-        ("aten::empty()", "aten::empty", []),
-        ("aten::mm", "aten::mm", []),
-        ("aten::mm([N, N], [?])", "aten::mm", [None, None]),
-        ("aten::cat([2, 3], ...", "aten::cat([2, 3], ...", []),
-        ("aten::mm([2, 3], ...)", "aten::mm", [(2, 3), None]),
+        ("aten::mm([2, 3], [3, 4])", "aten::mm", [(2, 3), (3, 4)], ["", ""]),
+        ("aten::mm(f32[2, 3], bf16[3])", "aten::mm", [(2, 3), (3,)], ["f32", "bf16"]),
+        ("aten::dot([], [0])", "aten::dot", [(), (0,)], ["", ""]),
+        ("aten::empty()", "aten::empty", [], []),
+        ("aten::mm", "aten::mm", [], []),
+        ("aten::mm(fN[N, N], [?])", "aten::mm", [None, None], ["fN", ""]),
+        ("aten::cat([2, 3], ...", "aten::cat([2, 3], ...", [], []),
+        ("aten::mm(i64[2, 3], ...)", "aten::mm", [(2, 3), None], ["i64", ""]),
     ],
 )
-def test_names_hold_shapes(text: str, name: str, shapes: list[tuple[int, ...] | None]) -> None:
-    found = split_name(text)
-    assert (found[0], list(found[1])) == (name, shapes)
+def test_names_hold_shapes_and_types(
+    text: str, name: str, shapes: list[tuple[int, ...] | None], types: list[str]
+) -> None:
+    found, inputs = split_name(text)
+    assert (found, list(inputs.shapes), list(inputs.types)) == (name, shapes, types)
+    if "..." not in text or text.endswith(")"):
+        assert without_inputs(text) == name
+
+
+def test_the_inner_of_two_operators_of_one_name_is_counted(make_profile: MakeProfile) -> None:
+    """Autocast converts the inputs, and calls the operator again."""
+    names = {
+        "aten::addmm(f32[4], f32[2, 3], f32[3, 4])": -1,
+        "aten::copy_(bf16[2, 3], f32[2, 3])": 0,
+        "aten::addmm(bf16[4], bf16[2, 3], bf16[3, 4])": 0,
+        "aten::mm(bf16[2, 3], bf16[3, 4])": 2,
+    }
+    profile = profile_of(make_profile, names)
+    assert profile.exclusive(FLOPS.name).tolist() == [0, 0, 0, 0, 48, 0]
+    assert profile.exclusive(BYTES_MOVED.name).tolist() == [0, 0, 0, 36, 2 * (4 + 6 + 12 + 8), 0]
 
 
 @pytest.mark.parametrize("name", FORMULAS)

@@ -23,6 +23,7 @@ from deepcontext.profiler.format.metric import (
     PROGRAM_LAUNCH_COUNT,
 )
 from deepcontext.profiler.model.metric_values import counts_or_zeros, total
+from deepcontext.profiler.model.operator_inputs import without_inputs
 from deepcontext.profiler.model.query import Query
 from deepcontext.profiler.model.tree import NO_NODE
 from deepcontext.profiler.summaries.jax import programs as jax_programs
@@ -150,10 +151,8 @@ def has_device(profile: Profile) -> bool:
 
 
 def base_name(name: str) -> str:
-    """Return an operator's name without its shapes: ``aten::mm`` of ``aten::mm([2, 3], [3, 4])``."""
-    if not name.endswith(")"):
-        return name
-    return name.partition("([")[0].removesuffix("()")
+    """Return an operator's name without its inputs: ``aten::mm`` of ``aten::mm(f32[2, 3], f32[3, 4])``."""
+    return without_inputs(name)
 
 
 def nodes_named(

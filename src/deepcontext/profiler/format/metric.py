@@ -94,6 +94,12 @@ SAMPLED_STEP = MetricDescriptor(
 FLOPS = MetricDescriptor(
     "flops", "flop", Aggregation.SUM, "floating point operations, from the shapes of the operations"
 )
+BYTES_MOVED = MetricDescriptor(
+    "bytes_moved",
+    "bytes",
+    Aggregation.SUM,
+    "bytes that operators read and write at least, from the shapes and types of their inputs",
+)
 # Times of devices: collectors of GPUs and of JAX measure them, many readers ask for them.
 GPU_TIME_NS = MetricDescriptor(
     "gpu_time_ns", "ns", Aggregation.SUM, "time the device spent on a kernel, copy or memset"

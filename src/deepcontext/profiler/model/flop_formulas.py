@@ -10,40 +10,17 @@ Source: the definitions of `torch.utils.flop_counter`, with which the tests comp
 
 from __future__ import annotations
 
-import re
 from math import prod
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
-    Shape = tuple[int, ...]
-    Shapes = Sequence[Shape | None]
+    from deepcontext.profiler.model.operator_inputs import Shape, Shapes
 
-_NAME: Final = re.compile(r"(?P<name>[\w:.]+)\((?P<shapes>.*)\)", re.DOTALL)
-_SHAPE: Final = re.compile(r"\[([^\]]*)\]")
 # The forward has two products. The backward has five of the same size; one computes the scores
 # again.
 _ATTENTION_BACKWARD: Final = 5
-
-
-def split_name(name: str) -> tuple[str, Shapes]:
-    """Return the name and the shapes of ``aten::mm([2, 3], [3, 4])``.
-
-    A shape is None where it was not recorded: a tensor without a plain shape, or a list too long.
-    """
-    found = _NAME.fullmatch(name)
-    if found is None:
-        return name, ()
-    shapes: list[Shape | None] = [_shape(text) for text in _SHAPE.findall(found["shapes"])]
-    return found["name"], [*shapes, None] if found["shapes"].endswith("...") else shapes
-
-
-def _shape(text: str) -> Shape | None:
-    try:
-        return tuple(int(size) for size in text.split(",") if size.strip())
-    except ValueError:
-        return None
 
 
 def flops(name: str, shapes: Shapes) -> int | None:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 if TYPE_CHECKING:
-    import numpy as np
+    from typing import Self
+
     import numpy.typing as npt
 
     from deepcontext.profiler.format.metric import MetricDescriptor
@@ -33,6 +36,23 @@ class MetricRows:
     minimum: npt.NDArray[np.int64] | None = None
     maximum: npt.NDArray[np.int64] | None = None
     m2: npt.NDArray[np.float64] | None = None
+
+    @classmethod
+    def of_derived(
+        cls,
+        descriptor: MetricDescriptor,
+        node: npt.NDArray[np.int64],
+        count: npt.NDArray[np.int64],
+        total: npt.NDArray[np.float64],
+    ) -> Self:
+        """Return the rows of a computed metric; none where their sum does not fit 64 bits."""
+        keep = (total > 0) & bool(total.sum() < np.iinfo(np.int64).max)
+        return cls(
+            descriptor,
+            node[keep].astype(np.uint32),
+            count[keep].astype(np.uint64),
+            total[keep].astype(np.int64),
+        )
 
     def row(self, index: int) -> dict[str, int | float]:
         """Return one row by column name; columns that were not recorded are left out."""

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any, TypeVar, assert_never
 
 import numpy as np
 
-from deepcontext.profiler.format.metric import CALL_DURATION_NS, FLOPS, Aggregation
+from deepcontext.profiler.format.metric import BYTES_MOVED, CALL_DURATION_NS, FLOPS, Aggregation
+from deepcontext.profiler.model.bytes_moved import bytes_rows
 from deepcontext.profiler.model.elapsed import ELAPSED_TIME_NS, elapsed_rows, is_sampled
-from deepcontext.profiler.model.flops import flops_rows, has_shapes
+from deepcontext.profiler.model.flops import flops_rows
 from deepcontext.profiler.model.metric_table import DeferredRows, MetricTable
+from deepcontext.profiler.model.recorded_operators import has_shapes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from deepcontext.profiler.format.frame import Frame, FrameKind
+    from deepcontext.profiler.format.metric import MetricDescriptor
     from deepcontext.profiler.model.frame_table import FrameTable
     from deepcontext.profiler.model.metric_rows import MetricRows
     from deepcontext.profiler.model.run_info import RunInfo
@@ -65,11 +68,24 @@ class ProfileModel:
             derived[ELAPSED_TIME_NS.name] = DeferredRows(
                 ELAPSED_TIME_NS, lambda: elapsed_rows(self.frames, self.tree, stored)
             )
-        if FLOPS.name not in stored and CALL_DURATION_NS.name in stored and has_shapes(self.frames):
-            derived[FLOPS.name] = DeferredRows(
-                FLOPS, lambda: flops_rows(self.frames, self.tree, stored[CALL_DURATION_NS.name])
-            )
+        if CALL_DURATION_NS.name in stored and has_shapes(self.frames):
+            of_inputs = {FLOPS: flops_rows, BYTES_MOVED: bytes_rows}
+            derived |= {
+                descriptor.name: self._of_inputs(descriptor, compute, stored)
+                for descriptor, compute in of_inputs.items()
+                if descriptor.name not in stored
+            }
         object.__setattr__(self, "metrics", stored.with_derived(derived))
+
+    def _of_inputs(
+        self,
+        descriptor: MetricDescriptor,
+        compute: Callable[[FrameTable, Tree, MetricRows], MetricRows],
+        stored: MetricTable,
+    ) -> DeferredRows:
+        return DeferredRows(
+            descriptor, lambda: compute(self.frames, self.tree, stored[CALL_DURATION_NS.name])
+        )
 
     def stored_metrics(self) -> Mapping[str, MetricRows]:
         """Return the measured metrics, without derived metrics."""

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from deepcontext.profiler.format.metric import CALL_DURATION_NS, GPU_TIME_NS
-from deepcontext.profiler.model.flops import has_shapes, operator_flops
+from deepcontext.profiler.model.flops import operator_flops
 from deepcontext.profiler.model.grouping import NO_GROUP
+from deepcontext.profiler.model.recorded_operators import has_shapes
 from deepcontext.profiler.summaries.lines import UserLines
 from deepcontext.profiler.summaries.steps import step_count
 
