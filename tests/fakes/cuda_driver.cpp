@@ -1,4 +1,5 @@
 // A stand-in for libcuda.so.1 with the few functions that a profiler calls itself.
+#include <cstdio>
 #include <dlfcn.h>
 
 #include "device.h"
@@ -99,6 +100,10 @@ FAKE_API int cuDeviceGet(int *device, int ordinal) {
 FAKE_API int cuDeviceGetAttribute(int *value, int attribute, int) {
   *value = g_is_partition ? 16 : 132;
   return attribute == 16 ? 0 : 1;
+}
+FAKE_API int cuDeviceGetName(char *name, int length, int) {
+  std::snprintf(name, static_cast<size_t>(length), "%s", "NVIDIA H100 80GB HBM3");
+  return 0;
 }
 FAKE_API int cuCtxPushCurrent_v2(void *context) {
   t_contexts.push_back(context);

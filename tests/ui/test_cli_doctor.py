@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import importlib.util
 import json
 import platform
 import subprocess
@@ -13,6 +14,7 @@ import pytest
 
 import deepcontext
 from deepcontext import collectors
+from deepcontext.profiler.format import peaks
 from deepcontext.ui.cli import app, doctor
 
 
@@ -120,3 +122,39 @@ def test_core_that_cannot_be_loaded_exits_with_4(tmp_path: Path) -> None:
     )
     assert done.returncode == 4, done.stderr
     assert "native core" in done.stdout
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
+def test_peaks_are_measured_and_kept(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert "deepcontext doctor --measure" in checks(capsys)["peaks", "processors"].detail
+    assert app.main(["doctor", "--measure", "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)["checks"]
+    found = peaks.measured()
+    names = [check["name"] for check in shown if check["group"] == "peaks"]
+    assert len(names) == len(found)
+    assert "1 thread" in names
+    model, cores = peaks.this_cpu()
+    for each in found:
+        assert each.is_of(model, cores)
+        assert set(each.flops_per_second) >= {"f32", "f64", "bf16"}
+        assert set(each.spread) == {*each.flops_per_second, "copy"}
+        assert min(each.spread.values()) >= 0
+        # Any processor of the last twenty years is faster, and none yet is as fast.
+        assert 1e8 < each.flops_per_second["f32"] < 1e16
+        assert 1e7 < each.bytes_per_second < 1e14
+    one, most = min(found, key=lambda e: e.threads), max(found, key=lambda e: e.threads)
+    assert most.flops_per_second["f32"] >= one.flops_per_second["f32"]
+
+
+def test_without_torch_measuring_says_what_is_missing(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "torch.py").write_text("raise ImportError('no torch here')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert app.main(["doctor", "--measure"]) == 4
+    assert "no torch here; install torch" in capsys.readouterr().err
+    assert not (tmp_path / "deepcontext").exists()

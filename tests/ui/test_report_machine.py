@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from deepcontext.profiler.format.frame import Frame, FrameKind
+from deepcontext.profiler.format.peaks import DevicePeaks, encode_section
 from deepcontext.profiler.model.profile import Profile
+from deepcontext.profiler.model.run_info import RunInfo
 from deepcontext.profiler.summaries.operators import by_operator
 from deepcontext.ui.report import job_to_dict, report_to_dict
 
@@ -59,6 +61,7 @@ def test_every_key_is_documented_and_every_documented_key_exists(report: dict[st
         "gpu.",
         "below.",
         "arithmetic.",
+        "efficiency.",
     )
     documented = {key for key in documented if not key.startswith(elsewhere)}
     # A table is documented once: rows of operators, modules and scopes have the same keys.
@@ -107,12 +110,20 @@ def test_operations_of_a_profile_with_shapes_have_documented_keys(make_profile: 
     frames = [
         Frame(FrameKind.ROOT, ""),
         Frame(FrameKind.PYTHON, "f", "/p.py", 3),
-        Frame(FrameKind.OPERATOR, "aten::mm([2, 3], [3, 4])"),
+        Frame(FrameKind.OPERATOR, "aten::mm(f32[2, 3], f32[3, 4])"),
+        Frame(FrameKind.OPERATOR, "aten::cat()"),
     ]
-    profile = make_profile([0, 0, 1], frames, host_time_ns={2: 5}, call_samples_ns={2: [5]})
-    found = {f"arithmetic.{key}" for key in _keys(report_to_dict(profile, limit=1)["arithmetic"])}
+    run = RunInfo(cpu_model="A CPU", cpu_count=1)
+    calls = {2: [5], 3: [5]}
+    profile = make_profile([0, 0, 1, 1], frames, call_samples_ns=calls, run=run)
+    own = DevicePeaks("A CPU", 1, 1, {"f32": 1e9}, 1e9)
+    profile = profile.with_section("peaks", encode_section([own], 1))
+    report = report_to_dict(profile, limit=1)
     page = PAGE.read_text(encoding="utf-8")
-    assert found == set(re.findall(r"^\| `(arithmetic\.[\w.]+)` \|", page, re.MULTILINE))
+    for part in ("arithmetic", "efficiency"):
+        found = {f"{part}.{key}" for key in _keys(report[part])}
+        found = {key.replace("flops_per_second.f32", "flops_per_second") for key in found}
+        assert found == set(re.findall(rf"^\| `({part}\.[\w.]+)` \|", page, re.MULTILINE))
 
 
 def test_the_report_survives_json(report: dict[str, Any]) -> None:

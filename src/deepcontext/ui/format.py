@@ -28,6 +28,9 @@ _FLOP_UNITS: Final = tuple(
     (1000.0**power, f"{prefix}FLOP")
     for power, prefix in enumerate(("", "k", "M", "G", "T", "P", "E"))
 )
+_BANDWIDTH_UNITS: Final = tuple(
+    (1000.0**power, f"{prefix}B/s") for power, prefix in enumerate(("", "k", "M", "G", "T", "P"))
+)
 _EXACT_COUNT_BELOW: Final = 1_000_000
 # The names of these kernels differ only in the template's argument.
 _CUTLASS: Final = re.compile(r"\bcutlass::Kernel2?<([\w:]+)")
@@ -90,6 +93,11 @@ def format_count(count: float | None) -> str:
 def format_flops(flops: float) -> str:
     """Return a number of floating-point operations as ``"1.23 GFLOP"``."""
     return _scaled(flops, _FLOP_UNITS)
+
+
+def format_bandwidth(bytes_per_second: float) -> str:
+    """Return a rate as ``"1.23 GB/s"``, in powers of 1000 as vendors state it."""
+    return _scaled(bytes_per_second, _BANDWIDTH_UNITS)
 
 
 def format_share(share: float | None) -> str:

@@ -125,6 +125,7 @@ def test_a_partition_of_a_gpu_is_a_device_with_its_own_multiprocessors(
     assert report_of(profile).status == "ran"
     (device,) = json.loads(profile.sections["gpu_nvidia"])["devices"]
     assert (device["device"], device["multiprocessor_count"]) == (0, 16)
+    assert device["name"] == "NVIDIA H100 80GB HBM3"
     assert device["busy_ns"] == 20 * 5_000
 
 

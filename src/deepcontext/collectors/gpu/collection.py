@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from deepcontext import _native
 from deepcontext.collectors.gpu.account import error_of, losses
-from deepcontext.collectors.gpu.properties import multiprocessors
+from deepcontext.collectors.gpu.properties import device_name, multiprocessors
 from deepcontext.profiler.format.status import Outcome, Status
 from deepcontext.profiler.recording.import_hook import ImportHook
 
@@ -211,8 +211,7 @@ class GpuCollection:
             "interface": self._native_name(),
             "interface_version": _native.gpu_figures(self._native_name())["version"],
             "devices": [
-                _device(device, self._native_name())
-                | {"multiprocessor_count": self._multiprocessors(device["device"])}
+                _device(device, self._native_name()) | self._properties(device["device"])
                 for device in _native.gpu_devices(self._native_name())
             ],
         }
@@ -221,9 +220,12 @@ class GpuCollection:
     def _is_collecting(self) -> bool:
         return self._interface is not None and not self._refusal
 
-    def _multiprocessors(self, device: int) -> int:
+    def _properties(self, device: int) -> dict[str, object]:
         driver = self._interface.driver if self._interface else ""
-        return multiprocessors(self._native_name(), driver, device)
+        return {
+            "name": device_name(self._native_name(), driver, device),
+            "multiprocessor_count": multiprocessors(self._native_name(), driver, device),
+        }
 
     def _native_name(self) -> str:
         return self._interface.name if self._interface else ""

@@ -1,7 +1,7 @@
-"""Properties of a GPU that analyzers need: its number of multiprocessors.
+"""Properties of a GPU that a reader needs: its name, and its number of multiprocessors.
 
 Asks libraries that the program has loaded and initialised, and starts none. Invariant: a figure that
-they do not know is 0, not a guess.
+they do not know is 0, a name "", not a guess.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any, Final
 
 # Source: CUdevice_attribute of the CUDA driver API, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT.
 _MULTIPROCESSOR_COUNT: Final = 16
+_NAME_BYTES: Final = 256
 
 
 def multiprocessors(interface: str, driver: str, device: int) -> int:
@@ -22,6 +23,27 @@ def multiprocessors(interface: str, driver: str, device: int) -> int:
         device: number of the device, as the interface counts.
     """
     return (_of_cuda(driver, device) if interface == "cupti" else 0) or _of_torch(device)
+
+
+def device_name(interface: str, driver: str, device: int) -> str:
+    """Return the name of a device, "NVIDIA H100 80GB HBM3"; arguments as of `multiprocessors`."""
+    found = _name_of_cuda(driver, device) if interface == "cupti" else ""
+    return found or str(getattr(_torch_properties(device), "name", ""))
+
+
+def _name_of_cuda(driver: str, device: int) -> str:
+    import ctypes  # noqa: PLC0415  only in programs that used a GPU
+
+    handle, text = ctypes.c_int(0), ctypes.create_string_buffer(_NAME_BYTES)
+    try:
+        cuda = ctypes.CDLL(driver)
+        if cuda.cuDeviceGet(ctypes.byref(handle), device):
+            return ""
+        if cuda.cuDeviceGetName(text, _NAME_BYTES, handle):
+            return ""
+    except (OSError, AttributeError):
+        return ""
+    return text.value.decode("utf-8", "replace")
 
 
 def _of_cuda(driver: str, device: int) -> int:
@@ -41,11 +63,15 @@ def _of_cuda(driver: str, device: int) -> int:
 
 
 def _of_torch(device: int) -> int:
-    """Ask torch, if the program has initialised its GPUs."""
+    return int(getattr(_torch_properties(device), "multi_processor_count", 0))
+
+
+def _torch_properties(device: int) -> object:
+    """Ask torch, if the program has initialised its GPUs; None where it knows nothing."""
     torch: Any = sys.modules.get("torch")
     try:
         if torch is None or not torch.cuda.is_initialized():
-            return 0
-        return int(torch.cuda.get_device_properties(device).multi_processor_count)
+            return None
+        return torch.cuda.get_device_properties(device)
     except (AttributeError, AssertionError, RuntimeError):
-        return 0
+        return None

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 from deepcontext import _native
 from deepcontext.collectors.shared.import_outcome import lateness, not_started
 from deepcontext.collectors.shared.internal_thread import run_in_internal_thread
+from deepcontext.collectors.torch import machine_peaks
 from deepcontext.collectors.torch.collectives import Collectives
 from deepcontext.collectors.torch.modules import ModuleNames
+from deepcontext.profiler.format import peaks
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.status import Outcome, Status
 from deepcontext.profiler.recording.collector import Availability, PhaseRule
@@ -182,10 +184,13 @@ class TorchOperators:
         return Outcome(status, "; ".join(reasons), details, notes=(late,) if late else ())
 
     def sections(self) -> Mapping[str, bytes]:
-        """Return the times of single collectives, where the program had any that ended."""
+        """Return the times of single collectives, if any ended; with shapes, the machine's peaks."""
         if not self._version or self._refusal:
             return {}
-        return self._collectives.sections()
+        found = dict(self._collectives.sections())
+        if self._options.shapes:
+            found[peaks.SECTION] = machine_peaks.section()
+        return found
 
 
 def _version() -> str:

@@ -6,5 +6,6 @@ SECTION_TITLES: Final = {
     "memory": "memory composition at the peak",
     "jax": "compiled JAX programs",
     "collectives": "times of single collectives",
+    "peaks": "peaks of the machine",
     "native_files": "identities of native libraries",
 }

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from deepcontext.profiler.format import metric, schema, wire
+from deepcontext.profiler.format.peaks import cpu_model
 from deepcontext.profiler.format.pid_space import pid_space
 from deepcontext.profiler.format.status import ERROR_MARK
 from deepcontext.profiler.recording.rank import local_rank
@@ -163,7 +164,7 @@ class Capture:
             "python": f"{platform.python_implementation()} {platform.python_version()}",
             "platform": f"{sys.platform} {os.uname().release} {os.uname().machine}",
             "hostname": os.uname().nodename,
-            "cpu_model": _cpu_model(),
+            "cpu_model": cpu_model(),
             "cpu_count": len(os.sched_getaffinity(0)),
             "frameworks": _versions(),
             "pid": os.getpid(),
@@ -281,14 +282,3 @@ def _versions() -> dict[str, str]:
         if version is not None:
             versions[name] = str(version)
     return versions
-
-
-def _cpu_model() -> str:
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as info:  # noqa: PTH123
-            for line in info:
-                if line.startswith("model name"):
-                    return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return platform.machine()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from deepcontext.errors import UserError
 from deepcontext.profiler.format.writing import ForeignFileError
 from deepcontext.ui.cli.command import Parser
-from deepcontext.ui.cli.inputs import load_one
+from deepcontext.ui.cli.inputs import load_one, peaks_option, with_known_peaks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,6 +44,7 @@ exit codes:
     )
     parser.option("file", metavar="FILE", help="profile to read (*.dcprof)")
     parser.option("--json", action="store_true", help="print one JSON object instead of text")
+    peaks_option(parser)
     parser.option("--markdown", action="store_true", help="print Markdown, for a pull request")
     parser.option(
         "--only",
@@ -102,7 +103,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     if arguments.save and arguments.only:
         raise UserError("--save stores the findings of all analyzers; leave out --only")
-    profile = load_one(arguments.file)
+    profile = with_known_peaks(load_one(arguments.file), arguments.peaks)
     plugins = [each for file in arguments.plugin for each in load_plugin(Path(file))]
     findings = run_analyzers(profile, only=arguments.only, plugins=plugins)
     if arguments.save:

@@ -1,7 +1,7 @@
 """`deepcontext doctor`: what can be measured on this machine, and why the rest cannot.
 
-Only inspects; measures and changes nothing. Frameworks are named by their installed version
-without being imported, unless a collector's own probe imports one.
+Only inspects, and changes nothing, unless `--measure` asks for the machine's peaks. Frameworks are named by
+their installed version without being imported, unless a collector's own probe imports one.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from deepcontext import native_core
 from deepcontext.errors import EnvironmentProblem
+from deepcontext.profiler.format import peaks
 from deepcontext.profiler.recording.options import OPTIONS
 from deepcontext.ui.cli.command import Parser
 from deepcontext.ui.cli.session_options import word_of
@@ -43,7 +44,7 @@ class Check:
     """Result of one check.
 
     Attributes:
-        group: ``versions``, ``core``, ``collectors``, ``machine`` or ``gpu libraries``.
+        group: ``versions``, ``core``, ``collectors``, ``machine``, ``peaks`` or ``gpu libraries``.
         name: what was checked.
         is_available: whether the item is present and usable; None for plain information.
         detail: version, location or value, or the reason why the item is not available.
@@ -65,18 +66,35 @@ def make_parser() -> Parser:
 examples:
   deepcontext doctor
   deepcontext doctor --json
+  deepcontext doctor --measure      what this machine attains at most, for 'of peak' in reports
 
 exit codes:
-  0 profiles can be made, 4 the native core cannot be loaded""",
+  0 profiles can be made, 4 the native core cannot be loaded, or peaks cannot be measured""",
     )
     parser.option("--json", action="store_true", help="print one JSON object instead of text")
+    parser.option(
+        "--measure",
+        action="store_true",
+        help="measure with torch how much the processors compute and copy a second, and keep the figures in "
+        "the cache folder ($XDG_CACHE_HOME, or ~/.cache): takes half a minute, all processors and memory of "
+        "twice the largest cache; best on an idle machine",
+    )
     return parser
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; return the exit code."""
     core = check_core()
-    checks = [*check_versions(), core, *_check_collectors(core), *check_machine(), *check_gpu()]
+    if arguments.measure:
+        _measure()
+    checks = [
+        *check_versions(),
+        core,
+        *_check_collectors(core),
+        *check_machine(),
+        *check_peaks(),
+        *check_gpu(),
+    ]
     if arguments.json:
         print(json.dumps({"checks": [asdict(check) for check in checks]}, indent=2))
     else:
@@ -176,6 +194,41 @@ def _check_clock() -> Check:
         reason = f"the processor does not report {' and '.join(missing)}; times may drift"
         return Check("machine", "clock", is_available=False, detail=f"TSC: {reason}")
     return Check("machine", "clock", is_available=True, detail="TSC, constant and nonstop")
+
+
+def _measure() -> None:
+    from deepcontext.collectors.torch.peak_measurement import measure_peaks  # noqa: PLC0415  as above
+
+    peaks.keep(measure_peaks())
+
+
+def check_peaks() -> list[Check]:
+    """Return what this machine attains at most, as measured before, a row for each number of threads."""
+    model, cores = peaks.this_cpu()
+    found = [each for each in peaks.measured() if each.is_of(model, cores)]
+    if not found:
+        advice = (
+            "not measured, so that reports say nothing of the peak: deepcontext doctor --measure"
+        )
+        return [Check("peaks", "processors", None, advice)]
+    return [
+        Check("peaks", f"{each.threads} thread{'s' * (each.threads > 1)}", None, _peaks_text(each))
+        for each in sorted(found, key=lambda each: -each.threads)
+    ]
+
+
+def _peaks_text(found: peaks.DevicePeaks) -> str:
+    """Return ``f32 40.4 GFLOP/s (+12 %), copy 3.53 GB/s (+6 %)``, each with how much a run varied."""
+    from deepcontext.ui.format import format_bandwidth, format_flops  # noqa: PLC0415  imports rich
+
+    texts = {
+        **{kind: f"{format_flops(rate)}/s" for kind, rate in found.flops_per_second.items()},
+        "copy": format_bandwidth(found.bytes_per_second),
+    }
+    return ", ".join(
+        f"{kind} {text}" + (f" (+{found.spread[kind]:.0%})" if kind in found.spread else "")
+        for kind, text in texts.items()
+    )
 
 
 def check_gpu() -> list[Check]:

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deepcontext.errors import UserError
-from deepcontext.profiler.format import run_directory
+from deepcontext.profiler.format import peaks, run_directory
 from deepcontext.ui.cli.whole_job import MOST_MERGED, merged_before, merged_text, whole_job
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from deepcontext.profiler.model.profile import Profile
+    from deepcontext.ui.cli.command import Parser
 
 
 def files_of(names: Sequence[str]) -> list[str]:
@@ -68,6 +69,31 @@ def chosen_of(profiles: Sequence[Profile], name: str, *, process: str | None = N
         what = f"process {chosen.run.pid}, which used the most processor time ('{_shown(chosen.source)}')"
     _tell_choice(name, len(profiles), what)
     return chosen
+
+
+def peaks_option(parser: Parser) -> None:
+    """Add `--peaks` to a command whose answer depends on the machine's peaks."""
+    parser.option(
+        "--peaks",
+        metavar="FILE",
+        help="peaks of the machine of the run, instead of those in the profile: "
+        "docs/how-to/measure-peaks.md",
+    )
+
+
+def with_known_peaks(profile: Profile, file: str | None) -> Profile:
+    """Return a profile with the peaks of a file; without one, with those measured on the same machine.
+
+    Raises:
+        UserError: the file cannot be read.
+    """
+    from deepcontext.profiler.summaries.roof import with_peaks  # noqa: PLC0415  imports numpy
+
+    if file is not None:
+        return with_peaks(profile, peaks.read_file(file), replace=True)
+    run = profile.run
+    known = [each for each in peaks.measured() if each.is_of(run.cpu_model, run.cpu_count)]
+    return with_peaks(profile, known, replace=False)
 
 
 def merged_of_many(name: str) -> Profile | None:

@@ -6,7 +6,13 @@ import json
 from typing import TYPE_CHECKING
 
 from deepcontext.ui.cli.command import Parser, positive_int
-from deepcontext.ui.cli.inputs import chosen_of, load_all, merged_of_many
+from deepcontext.ui.cli.inputs import (
+    chosen_of,
+    load_all,
+    merged_of_many,
+    peaks_option,
+    with_known_peaks,
+)
 
 if TYPE_CHECKING:
     import argparse
@@ -57,6 +63,7 @@ exit codes:
         "it all ranks together, or the process that used the most processor time",
     )
     parser.option("--json", action="store_true", help="print one JSON object instead of tables")
+    peaks_option(parser)
     return parser
 
 
@@ -78,6 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
     processes = load_all(arguments.file) if merged is None else []
     is_job = len(processes) > 1
     profile = merged or chosen_of(processes, arguments.file, process=arguments.process)
+    profile = with_known_peaks(profile, arguments.peaks)
     if is_job and not arguments.json:
         tell = print_process_summary if arguments.summary else print_processes
         tell(processes, console=Console())

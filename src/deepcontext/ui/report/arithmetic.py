@@ -1,18 +1,34 @@
-"""The part of a report about floating-point operations, for profiles recorded with ``--shapes``."""
+"""The parts of a report about what operators compute and move, of profiles recorded with ``--shapes``."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
 from deepcontext.profiler.summaries import arithmetic as arithmetic_summary
-from deepcontext.ui.format import Elide, format_count, format_flops, format_ns, format_share
+from deepcontext.profiler.summaries import efficiency as efficiency_summary
+from deepcontext.ui.format import (
+    Elide,
+    format_bandwidth,
+    format_count,
+    format_flops,
+    format_ns,
+    format_share,
+)
 from deepcontext.ui.report.sections import part_of, source_columns
 from deepcontext.ui.report.text_layout import Column
 
 if TYPE_CHECKING:
-    from deepcontext.profiler.summaries.arithmetic import Arithmetic, Work
+    from collections.abc import Callable
+
+    from deepcontext.profiler.summaries.arithmetic import Arithmetic
+    from deepcontext.profiler.summaries.efficiency import Efficiency
+    from deepcontext.profiler.summaries.operator_work import Work
     from deepcontext.ui.report.sections import View
     from deepcontext.ui.report.text_layout import TextLayout
+
+    Cells = dict[Column, Callable[[Work, Work], str]]
+
+_MOST_NAMES: Final = 5
 
 
 def print_arithmetic(layout: TextLayout, view: View) -> None:
@@ -25,9 +41,13 @@ def print_arithmetic(layout: TextLayout, view: View) -> None:
         "products, convolutions, attention; with their backward",
     )
     layout.prose(_sentence(found), indent="  ")
+    columns = _columns(_ARITHMETIC, found)
     layout.table(
-        (*_COLUMNS, *source_columns()),
-        [(*_cells(row.work, found.total), *view.source_cells(row)) for row in found.lines],
+        (*columns, *source_columns()),
+        [
+            (*(cell(row.work, found.total) for cell in columns.values()), *view.source_cells(row))
+            for row in found.lines
+        ],
     )
 
 
@@ -38,29 +58,94 @@ def print_arithmetic_by_shapes(layout: TextLayout, view: View) -> None:
         return
     count = part_of(len(found.operators), found.operator_count)
     layout.title(f"Floating-point operations by shapes{count}", "of the operators' inputs")
+    _print_shapes(layout, _columns(_ARITHMETIC, found), found)
+
+
+def print_efficiency(layout: TextLayout, view: View) -> None:
+    """Print how far lines and operators are from the machine's peaks, most time first."""
+    found = efficiency_summary.efficiency(view.profile, view.limit)
+    if found is None:
+        return
+    layout.title(
+        f"Efficiency{part_of(len(found.lines), found.line_count)}",
+        "operators that compute or move data; with their backward",
+    )
+    layout.prose(_efficiency_sentence(found), indent="  ")
+    columns = _columns(_EFFICIENCY, found)
     layout.table(
-        (*_COLUMNS, Column("calls", rank=1), Column("operator", Elide.END)),
+        (*columns, *source_columns()),
         [
-            (*_cells(row.work, found.total), format_count(row.work.calls), row.name)
+            (*(cell(row.work, found.total) for cell in columns.values()), *view.source_cells(row))
+            for row in found.lines
+        ],
+    )
+    count = part_of(len(found.operators), found.operator_count)
+    layout.title(f"Efficiency by shapes{count}", "of the operators' inputs")
+    _print_shapes(layout, columns, found)
+
+
+def _print_shapes(layout: TextLayout, columns: Cells, found: Arithmetic | Efficiency) -> None:
+    layout.table(
+        (*columns, Column("calls", rank=1), Column("operator", Elide.END)),
+        [
+            (
+                *(cell(row.work, found.total) for cell in columns.values()),
+                format_count(row.work.calls),
+                row.name,
+            )
             for row in found.operators
         ],
     )
 
 
-_COLUMNS: Final = (Column("operations"), Column("share"), Column("time"), Column("a second"))
+def _columns(columns: Cells, found: Arithmetic | Efficiency) -> Cells:
+    """Leave out columns of which nothing is known: without peaks, or without element types."""
+    unknown = {_OF_PEAK} if found.roof is None else set()
+    if not found.total.bytes:
+        unknown |= {_INTENSITY, _BANDWIDTH}
+    return {column: cell for column, cell in columns.items() if column not in unknown}
 
 
-def _cells(work: Work, total: Work) -> tuple[str, str, str, str]:
-    return (
-        format_flops(work.flops),
-        format_share(work.flops / total.flops if total.flops else 0.0),
-        format_ns(work.time_ns),
-        _rate(work),
-    )
+def _share_of_operations(work: Work, total: Work) -> str:
+    return format_share(work.flops / total.flops if total.flops else 0.0)
 
 
-def _rate(work: Work) -> str:
-    return f"{format_flops(work.flops_per_second)}/s" if work.time_ns else "-"
+def _share_of_time(work: Work, total: Work) -> str:
+    return format_share(work.time_ns / total.time_ns if total.time_ns else 0.0)
+
+
+def _rate(work: Work, _: Work) -> str:
+    return f"{format_flops(work.flops_per_second)}/s" if work.time_ns and work.flops else "-"
+
+
+def _bandwidth(work: Work, _: Work) -> str:
+    return format_bandwidth(work.bytes_per_second) if work.time_ns and work.bytes else "-"
+
+
+def _intensity(work: Work, _: Work) -> str:
+    return f"{work.intensity:.3g}" if work.bytes and work.flops else "-"
+
+
+_OF_PEAK: Final = Column("of peak")
+_INTENSITY: Final = Column("flop/byte", rank=4)
+_BANDWIDTH: Final = Column("bytes/s", rank=3)
+_ARITHMETIC: Final[Cells] = {
+    Column("operations"): lambda work, _: format_flops(work.flops),
+    Column("share", rank=2): _share_of_operations,
+    Column("time"): lambda work, _: format_ns(work.time_ns),
+    Column("a second"): _rate,
+    _OF_PEAK: lambda work, _: format_share(work.of_peak),
+    _INTENSITY: _intensity,
+    _BANDWIDTH: _bandwidth,
+}
+_EFFICIENCY: Final[Cells] = {
+    Column("time"): lambda work, _: format_ns(work.time_ns),
+    Column("share"): _share_of_time,
+    _OF_PEAK: lambda work, _: format_share(work.of_peak),
+    Column("FLOP/s"): _rate,
+    _BANDWIDTH: _bandwidth,
+    _INTENSITY: _intensity,
+}
 
 
 def _sentence(found: Arithmetic) -> str:
@@ -68,6 +153,8 @@ def _sentence(found: Arithmetic) -> str:
     parts = [f"{format_flops(found.total.flops)} in {format_ns(found.total.time_ns)} of {where}"]
     if found.steps:
         parts.append(f"{format_flops(found.total.flops / found.steps)} a step")
+    if found.mfu is not None:
+        parts.append(f"{format_share(found.mfu)} of the peak over a step (MFU)")
     if found.fastest_flops_per_second:
         parts.append(f"the fastest shapes attain {format_flops(found.fastest_flops_per_second)}/s")
     if found.unknown:
@@ -75,3 +162,29 @@ def _sentence(found: Arithmetic) -> str:
         names = ", ".join(sorted(found.unknown))
         parts.append(f"without {format_count(calls)} calls whose sizes are not known ({names})")
     return "; ".join(parts)
+
+
+def _efficiency_sentence(found: Efficiency) -> str:
+    parts = [_roof_text(found)]
+    if found.unknown:
+        names = ", ".join(each.name for each in found.unknown[:_MOST_NAMES])
+        more = ", ..." if len(found.unknown) > _MOST_NAMES else ""
+        parts.append(
+            f"{format_share(found.unknown_share)} of the time is of operators whose work is not known "
+            f"({names}{more})"
+        )
+    return "; ".join(parts)
+
+
+def _roof_text(found: Efficiency) -> str:
+    if found.roof is None:
+        return "peaks not known: 'deepcontext doctor --measure' on the machine of the run, or --peaks FILE"
+    peaks = found.roof.peaks
+    rates = ", ".join(
+        f"{kind} {format_flops(rate)}/s" for kind, rate in sorted(peaks.flops_per_second.items())
+    )
+    threads = f" on {peaks.threads} thread{'s' * (peaks.threads > 1)}" if peaks.threads else ""
+    return (
+        f"peaks of {peaks.device}{threads}, {found.roof.origin}: {rates}, "
+        f"{format_bandwidth(peaks.bytes_per_second)}"
+    )

@@ -18,6 +18,7 @@ _IN_FULL: Final = {
     "floating-point operations": (
         arithmetic.print_arithmetic,
         arithmetic.print_arithmetic_by_shapes,
+        arithmetic.print_efficiency,
     ),
     "phases": (sections.print_phases,),
     "modules": (sections.print_modules, sections.print_scopes),

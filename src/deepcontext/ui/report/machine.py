@@ -21,7 +21,6 @@ from deepcontext.profiler.summaries import (
 from deepcontext.profiler.summaries import counters as counter_summary
 from deepcontext.profiler.summaries import memory as memory_summary
 from deepcontext.profiler.summaries import ranks as rank_summary
-from deepcontext.profiler.summaries.arithmetic import arithmetic
 from deepcontext.profiler.summaries.compiled_kernels import compiled_kernels, time_metric
 from deepcontext.profiler.summaries.gpu import gpu_use
 from deepcontext.profiler.summaries.late_places import late_places
@@ -34,16 +33,17 @@ from deepcontext.profiler.summaries.setup_time import setup_time
 from deepcontext.profiler.summaries.steps import step_times
 from deepcontext.profiler.summaries.tables import TABLES
 from deepcontext.ui.report.machine_jax import jax_to_dict
+from deepcontext.ui.report.machine_work import arithmetic_to_dict, efficiency_to_dict
 
 if TYPE_CHECKING:
     from deepcontext.profiler.format.frame import Frame
     from deepcontext.profiler.model.grouping import Spread
     from deepcontext.profiler.model.profile import Profile
-    from deepcontext.profiler.summaries.arithmetic import LineWork, Work
     from deepcontext.profiler.summaries.counters import LineCounts
     from deepcontext.profiler.summaries.groups import Group, GroupTable
     from deepcontext.profiler.summaries.late_places import LatePlace
     from deepcontext.profiler.summaries.late_ranks import RankDelays
+    from deepcontext.profiler.summaries.operator_work import LineWork
     from deepcontext.profiler.summaries.ranks import UnevenLine
     from deepcontext.profiler.summaries.time_between_operators import LineTime
     from deepcontext.ui.report.sections import SourceRow
@@ -104,7 +104,8 @@ def report_to_dict(profile: Profile, *, limit: int, metric: str | None = None) -
         "jax": jax_to_dict(profile, limit),
         "gpu": _gpu(profile, limit),
         "compiled_kernels": _compiled_kernels(profile, limit),
-        "arithmetic": _arithmetic(profile, limit),
+        "arithmetic": arithmetic_to_dict(profile, limit, _place),
+        "efficiency": efficiency_to_dict(profile, limit, _place),
         "ranks": _ranks(profile, limit),
         "time_use": _time_use(profile, limit),
         "counter_use": _counter_use(profile, limit),
@@ -257,36 +258,6 @@ def _counter_use(profile: Profile, limit: int) -> dict[str, object] | None:
                 for row in rows
             ],
         },
-    }
-
-
-def _arithmetic(profile: Profile, limit: int) -> object:
-    found = arithmetic(profile, limit)
-    if found is None:
-        return None
-    return {
-        **_work(found.total),
-        "steps": found.steps,
-        "is_on_gpu": found.is_on_gpu,
-        "fastest_flops_per_second": found.fastest_flops_per_second,
-        "unknown_calls": dict(found.unknown),
-        "lines": {
-            "row_count": found.line_count,
-            "rows": [{**_place(profile, row), **_work(row.work)} for row in found.lines],
-        },
-        "shapes": {
-            "row_count": found.operator_count,
-            "rows": [{"name": row.name, **_work(row.work)} for row in found.operators],
-        },
-    }
-
-
-def _work(work: Work) -> dict[str, object]:
-    return {
-        "flops": work.flops,
-        "time_ns": work.time_ns,
-        "calls": work.calls,
-        "flops_per_second": work.flops_per_second,
     }
 
 
