@@ -48,7 +48,8 @@ class _Recorder:
         self._errors = (folder / "errors.txt").open("w+", encoding="utf-8")
         self._process = subprocess.Popen(
             [sys.executable, str(HERE / "record_cases.py"), str(folder), "profile", framework],
-            env=_environment(),
+            # Peaks are measured for this process, whatever the user's cache folder has.
+            env={**_environment(), "XDG_CACHE_HOME": str(folder)},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,

@@ -4,10 +4,10 @@ usage: record_cases.py FOLDER profile torch|jax     (then a NAME a line)
        record_cases.py FOLDER time torch|jax NAME...
 
 Profiling writes NAME.dcprof and then prints "recorded NAME"; a case "ranks_..." is a job of two processes,
-a case "shapes_..." is recorded with shapes. Timed programs take turns, so that a disturbance affects them
-all; each line printed is "seconds", NAME and the processor seconds of its runs, in order. One process runs
-all cases of a framework, because the import takes longer than any case. Timed programs of JAX come compiled
-from a cache in FOLDER, except for those of `_COMPILING`.
+a case "shapes_..." is recorded with shapes, and with the peaks of this machine. Timed programs take turns, so
+that a disturbance affects them all; each line printed is "seconds", NAME and the processor seconds of its
+runs, in order. One process runs all cases of a framework, because the import takes longer than any case.
+Timed programs of JAX come compiled from a cache in FOLDER, except for those of `_COMPILING`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ import time
 from pathlib import Path
 
 import deepcontext
-from deepcontext.profiler.format import run_directory
+from deepcontext.collectors.torch.peak_measurement import measure_peaks
+from deepcontext.profiler.format import peaks, run_directory
 from deepcontext.profiler.model.merging import merge
 from deepcontext.profiler.model.profile import Profile
 
@@ -41,6 +42,8 @@ def profile_each(folder: Path) -> None:
         if name.startswith("ranks_"):
             profile_ranks(folder, name)
         else:
+            if name.startswith("shapes_") and not peaks.measured():
+                peaks.keep(measure_peaks())
             deepcontext.start(folder / f"{name}.dcprof", shapes=name.startswith("shapes_"))
             run(name)
             deepcontext.stop()

@@ -17,6 +17,8 @@ from deepcontext.profiler.summaries.gpu_peaks import PUBLISHED
 from deepcontext.profiler.summaries.roof import roof_of, with_peaks
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from deepcontext.profiler.model.profile import Profile
     from deepcontext.profiler.summaries.operator_work import Work
     from tests.conftest import MakeProfile
@@ -35,7 +37,13 @@ FRAMES = [
     Frame(FrameKind.OPERATOR, "aten::mm(i8[2, 3], i8[3, 4])"),  # no peak
 ]
 PARENTS = [0, 0, 1, 1, 0, 4, 4, 4]
-CALLS = {2: [100_000], 3: [4_160], 5: [40_000, 40_000], 6: [5_000] * 3, 7: [500]}
+CALLS: dict[int, Sequence[int]] = {
+    2: [100_000],
+    3: [4_160],
+    5: [40_000, 40_000],
+    6: [5_000] * 3,
+    7: [500],
+}
 
 
 @pytest.fixture

@@ -26,6 +26,8 @@ _TYPES = {
     "f64": torch.float64,
     "bf16": torch.bfloat16,
     "f16": torch.float16,
+    "i64": torch.int64,
+    "i32": torch.int32,
 }
 # A product is made larger until it takes this long, so that starting it costs nothing in comparison.
 _LEAST_S = 0.02
