@@ -16,8 +16,7 @@ namespace deepcontext::torch {
 class ShapeNames final : public RecorderExtension {
 public:
   static constexpr ExtensionPlace kPlace = ExtensionPlace::kOperatorShapes;
-  static constexpr uint32_t kMostParts =
-      29; // the name; per tensor its rank with type, and its sizes
+  static constexpr uint32_t kMostParts = 29; // the name; per tensor rank with type, sizes
   static constexpr uint32_t kSlots = 1024;
 
   ShapeNames() : slots_(kSlots) {}

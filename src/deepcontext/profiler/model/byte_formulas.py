@@ -378,4 +378,4 @@ MOVE_NOTHING: Final = frozenset(
     stride is_same_size to contiguous type_as requires_grad_ broadcast_tensors unsafe_chunk
     tensor_split dropout
     """)
-) | {"torch::autograd::AccumulateGrad"}
+) | {"torch::autograd::AccumulateGrad", "detach", "detach_"}  # as autograd records them

@@ -59,8 +59,8 @@ class SessionOptions:
     shapes: bool = _option(
         default=False,
         meaning=(
-            "record operators with different input shapes separately, and count floating-point "
-            "operations: larger profile, more overhead"
+            "record operators with different input shapes or types separately, and count floating-point "
+            "operations and bytes: larger profile, more overhead"
         ),
         collectors=("torch",),
     )
