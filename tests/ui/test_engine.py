@@ -118,16 +118,21 @@ def random_questions(
     for _ in range(count):
         tree = switches(random, profile)
         node = str(random.integers(len(profile.tree)))
+        # The copy of a node in a tree that is split, or a refusal.
+        label = random.integers(len(Phase) + 2)
+        labelled = str(label * len(profile.tree) + random.integers(len(profile.tree)))
         frame = str(random.integers(len(profile.frames)))
         text = profile.frames.strings[int(random.integers(len(profile.frames.strings)))][-4:]
         questions += [
             ("flame", tree),
             ("flame", {**tree, "root": node}),
+            ("flame", {**tree, "pivot": "phase", "root": labelled}),
             ("flame", {**tree, "kind": "bottom_up"}),
             ("flame", {**tree, "kind": "callers", "function": frame}),
             ("flame", {**tree, "kind": "callees", "function": frame}),
             ("flame", {**tree, **compared(random, len(profiles))}),
             ("node", {**tree, "source": node}),
+            ("node", {**tree, "source": labelled}),
             ("find", {**tree, "text": text}),
         ]
     return questions

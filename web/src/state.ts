@@ -80,6 +80,13 @@ export function addEdit(kind: Edit["kind"], target: number, label: string): void
   go({ edits: [...place.value.edits, edit], zoom: START.zoom, view: editView() });
 }
 
+/** Keep one subtree, or everything below a function where `source` is no single node. */
+export function focusOn(source: number, frame: number, label: string): void {
+  // Copies in a tree that is split have larger numbers; that of a label stands for the root.
+  const node = source % (profile.value?.node_count ?? 1);
+  addEdit(node ? "root" : "focus", node || frame, label);
+}
+
 /** Go to a node of the profile. Lines and library frames are shown, so that every node has a box. */
 export function showNode(node: number): void {
   selected.value = { node, func: -1, layout: -1 };

@@ -157,7 +157,7 @@ def _difference(profiles: OpenProfiles, question: FlameQuestion) -> FlameAnswer:
         own = sources[part.nodes]
         has = own != OUTSIDE
         source[has] = own[has]
-        phase[has] = view.profile.tree.phase[own[has]]
+        phase[has] = view.profile.tree.phase[own[has] % len(view.profile.tree)]
         inclusive = joined.tree.inclusive(costs[side])[part.nodes]
         sides[:, side] = [
             int(value) if known else None for value, known in zip(inclusive, has, strict=True)

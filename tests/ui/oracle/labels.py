@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from deepcontext.errors import QueryError
+from deepcontext.profiler.format.frame import Phase
 from deepcontext.profiler.model.tree import NO_NODE
 from deepcontext.profiler.summaries.phases import shown_phase
 from deepcontext.profiler.views.pivot import DIMENSIONS, pivots
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     Ints = npt.NDArray[np.int64]
 
-NO_LABEL: Final = -1
+NO_LABEL: Final = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,7 +33,8 @@ class Labels:
 
     Attributes:
         of_node: index into `functions` or `NO_LABEL`, shape (nodes,), int64.
-        functions: function that represents each label, shape (labels,), int64.
+        functions: function that represents each label, the root's for `NO_LABEL`, shape (labels,),
+            int64.
         replaced: functions that must not occur again below their label, shape (functions,), bool.
     """
 
@@ -58,17 +60,17 @@ def labels(profile: Profile, functions: FunctionTable, pivot: str) -> Labels | N
     is_label = np.array([functions.frame(index).kind is kind for index in range(len(functions))])
     function = functions.of_frame[profile.tree.frame]
     nearest = profile.tree.nearest(is_label[function])
-    distinct = np.flatnonzero(is_label)
+    distinct = np.concatenate([function[:1], np.flatnonzero(is_label)])
     number = np.full(len(functions), NO_LABEL)
-    number[distinct] = np.arange(len(distinct))
+    number[distinct[1:]] = np.arange(1, len(distinct))
     of_node = np.where(nearest == NO_NODE, NO_LABEL, number[function[nearest]])
     return Labels(of_node, distinct, is_label)
 
 
 def _phase_labels(profile: Profile, functions: FunctionTable) -> Labels:
-    phase, of_node = np.unique(shown_phase(profile.tree), return_inverse=True)
+    of_phases = [functions.of_phase(phase) for phase in Phase]
     return Labels(
-        of_node=np.ravel(of_node).astype(np.int64),
-        functions=np.array([functions.of_phase(each) for each in phase.tolist()], np.int64),
+        of_node=shown_phase(profile.tree).astype(np.int64) + 1,
+        functions=np.array([functions.of_frame[profile.tree.frame[0]], *of_phases], np.int64),
         replaced=np.zeros(len(functions), np.bool_),
     )

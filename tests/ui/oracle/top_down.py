@@ -19,10 +19,11 @@ import numpy as np
 from deepcontext.errors import QueryError
 from deepcontext.profiler.format.metric import CALL_DURATION_NS
 from deepcontext.profiler.model.grouping import NO_GROUP, Spreads, sums
+from deepcontext.profiler.model.tree import Tree
 from deepcontext.profiler.summaries.phases import shown_phase
 from deepcontext.profiler.views.layers import Layer
 from tests.ui.oracle.functions import FunctionTable
-from tests.ui.oracle.labels import labels
+from tests.ui.oracle.labels import NO_LABEL, labels
 from tests.ui.oracle.merge import Merged, merge
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
     from deepcontext.profiler.format.frame import Phase
     from deepcontext.profiler.model.profile import Profile
-    from deepcontext.profiler.model.tree import Tree
     from tests.ui.oracle.labels import Labels
     from tests.ui.oracle.options import Edit, TreeOptions
 
@@ -47,7 +47,7 @@ class Entries:
     Attributes:
         parent: entry of the parent; a parent precedes its children, entry 0 is the root.
         function: function shown.
-        source: node of the profile; for a label, the first node below it.
+        source: node of the profile.
         charged_to: entry that receives each node's cost, or `OUTSIDE`, shape (nodes,).
         shown_as: entry that shows the node itself, or `OUTSIDE`, shape (nodes,).
     """
@@ -72,17 +72,26 @@ class TopDown:
         self.profile = profile
         self.options = options
         self.functions = FunctionTable.of_profile(profile, by_line=options.by_line)
-        entries = entries_of(profile, self.functions, options)
-        self._merged: Merged = merge(entries.parent, entries.function)
-        self._charged_to = _compose(self._merged.of_entry, entries.charged_to)
-        self._shown_as = _compose(self._merged.of_entry, entries.shown_as)
+        split = labels(profile, self.functions, options.pivot)
+        entries = entries_of(profile, self.functions, options, split)
+        merged: Merged = merge(entries.parent, entries.function)
+        placed = Placed(
+            merged.tree,
+            np.zeros(len(merged.tree), np.int64),
+            entries.source[merged.first],
+            _compose(merged.of_entry, entries.charged_to),
+            _compose(merged.of_entry, entries.shown_as),
+        )
+        self._placed = placed if split is None else _split(placed, split)
         # The node of the profile that represents a node of the view.
-        self.source: Ints = entries.source[self._merged.first]
+        self.first: Ints = self._placed.first
+        # A node is known by this number, in which copies of one node differ.
+        self.source: Ints = self.first + self._placed.label * len(profile.tree)
 
     @property
     def tree(self) -> Tree:
         """Return the shape."""
-        return self._merged.tree
+        return self._placed.tree
 
     def node_of(self, source: int) -> int:
         """Return the node that shows a node of the profile, or receives its cost.
@@ -90,14 +99,26 @@ class TopDown:
         Raises:
             QueryError: the node does not exist or is not shown.
         """
-        if not 0 <= source < len(self._charged_to):
-            raise QueryError(
-                f"no node {source}: this profile has the nodes 0 to {len(self._charged_to) - 1}"
-            )
-        node = int(self._charged_to[source])
-        if node == OUTSIDE:
-            raise QueryError(f"node {source} is not shown; undo a focus or a drop")
-        return node
+        nodes = len(self.profile.tree)
+        label, node = divmod(source, nodes)
+        if label > self._placed.labels:
+            raise QueryError(f"no node {source}: this profile has the nodes 0 to {nodes - 1}")
+        hidden = QueryError(f"node {source} is not shown; undo a focus or a drop")
+        own = int(self._placed.charged_to[node])
+        if own == OUTSIDE:
+            raise hidden
+        if label == NO_LABEL:
+            return own if node else 0
+        wanted = [] if node == 0 else self._below_label(own)
+        for other in np.flatnonzero(self._placed.label == label).tolist():
+            if self._below_label(other) == wanted:
+                return int(other)
+        raise hidden
+
+    def _below_label(self, node: int) -> list[int]:
+        """Return the functions from the node's label, or the root, down to the node."""
+        above = 2 if self._placed.label[node] else 1
+        return [int(self.tree.frame[each]) for each in self.tree.path(node)[above:]]
 
     def counting(self, phase: Phase | None) -> TopDown:
         """Return the same tree with the cost of one phase only, or of all phases for None."""
@@ -108,7 +129,7 @@ class TopDown:
 
     def members(self, node: int) -> Ints:
         """Return the nodes of the profile that a node represents, ascending."""
-        return np.flatnonzero(self._shown_as == node)
+        return np.flatnonzero(self._placed.shown_as == node)
 
     def exclusive(self, values: Ints) -> Ints:
         """Return the exclusive cost of each node, shape (nodes,), int64.
@@ -117,14 +138,14 @@ class TopDown:
             values: exclusive cost of each node of the profile, shape (profile's nodes,), int64.
         """
         counted = self._is_counted()
-        return sums(self._charged_to[counted], values[counted], len(self.tree))
+        return sums(self._placed.charged_to[counted], values[counted], len(self.tree))
 
     def counted(self, values: Ints) -> Ints:
         """Return `values` with 0 for nodes that the view does not count; shapes as `exclusive`."""
         return np.where(self._is_counted(), values, 0)
 
     def _is_counted(self) -> Mask:
-        counted: Mask = self._charged_to != OUTSIDE
+        counted: Mask = self._placed.charged_to != OUTSIDE
         if self.options.phase is not None:
             counted &= shown_phase(self.profile.tree) == self.options.phase
         return counted
@@ -135,7 +156,7 @@ class TopDown:
         rows = self.profile.metrics.get(CALL_DURATION_NS.name)
         if rows is None:
             return None
-        group = self._shown_as[rows.node]
+        group = self._placed.shown_as[rows.node]
         if self.options.phase is not None:
             phase = shown_phase(self.profile.tree)[rows.node]
             group = np.where(phase == self.options.phase, group, NO_GROUP)
@@ -144,23 +165,43 @@ class TopDown:
     @cached_property
     def phase(self) -> npt.NDArray[np.uint8]:
         """Return the phase of the first node that each node represents, shape (nodes,)."""
-        return self.profile.tree.phase[self.source]
+        return self.profile.tree.phase[self.first]
 
 
-def entries_of(profile: Profile, functions: FunctionTable, options: TreeOptions) -> Entries:
+@dataclass(frozen=True, slots=True, eq=False)
+class Placed:
+    """A tree without equal siblings, and where the nodes of the profile are in it.
+
+    Attributes:
+        tree: the shape.
+        label: label of each node, shape (nodes of the tree,).
+        first: node of the profile that represents each node, shape (nodes of the tree,).
+        charged_to: node that receives each node's cost, or `OUTSIDE`, shape (nodes,).
+        shown_as: node that shows the node itself, or `OUTSIDE`, shape (nodes,).
+        labels: the largest label of the pivot.
+    """
+
+    tree: Tree
+    label: Ints
+    first: Ints
+    charged_to: Ints
+    shown_as: Ints
+    labels: int = NO_LABEL
+
+
+def entries_of(
+    profile: Profile, functions: FunctionTable, options: TreeOptions, split: Labels | None
+) -> Entries:
     """Leave out hidden frames; siblings may still be equal."""
     tree = profile.tree
     function = functions.of_frame[tree.frame]
     shown, counted = _selection(profile, functions, options)
-    split = labels(profile, functions, options.pivot)
     if split is not None:
         shown &= ~split.replaced[function]
     shown[0] = True
     nearest = np.where(counted, tree.nearest(shown & counted), OUTSIDE)
     # With a focus, the nearest shown frame may lie above the focus: the root replaces it.
     nearest[(nearest == OUTSIDE) & counted] = 0
-    if split is not None:
-        return _split(profile, function, nearest, split)
     return _joined(profile, function, nearest)
 
 
@@ -183,36 +224,38 @@ def _joined(profile: Profile, function: Ints, nearest: Ints) -> Entries:
     )
 
 
-def _split(profile: Profile, function: Ints, nearest: Ints, split: Labels) -> Entries:
+def _split(whole: Placed, split: Labels) -> Placed:
     """Give each label a copy of the paths that lead to nodes with that label."""
-    whole = _joined(profile, function, nearest)
-    charged_to, shown_as = np.full(len(nearest), OUTSIDE), np.full(len(nearest), OUTSIDE)
-    parents, functions, sources = [np.zeros(1, np.int64)], [function[:1]], [np.zeros(1, np.int64)]
-    made = 1
-    for label in np.unique(split.of_node[nearest != OUTSIDE]).tolist():
+    charged_to = np.full(len(whole.charged_to), OUTSIDE)
+    shown_as = charged_to.copy()
+    frame, above = whole.tree.frame.astype(np.int64), whole.tree.parent.astype(np.int64)
+    parents, functions, firsts, of_copy = [], [], [], []
+    made = 0
+    for label, function in enumerate(split.functions.tolist()):
         labelled = (split.of_node == label) & (whole.charged_to != OUTSIDE)
-        wanted = np.flatnonzero(_with_ancestors(whole.parent, whole.charged_to[labelled]))[1:]
-        below = 0
-        if label >= 0:
-            parents.append(np.zeros(1, np.int64))
-            functions.append(split.functions[label : label + 1])
-            sources.append(np.flatnonzero(labelled)[:1])
-            below = made
-            made += 1
-        number = np.full(len(whole.parent), below)
+        if label != NO_LABEL and not labelled.any():
+            continue
+        wanted = np.flatnonzero(_with_ancestors(above, whole.charged_to[labelled]))
+        number = np.full(len(frame), OUTSIDE)
         number[wanted] = made + np.arange(len(wanted))
-        parents.append(number[whole.parent[wanted]])
-        functions.append(whole.function[wanted])
-        sources.append(whole.source[wanted])
+        parents += [np.zeros(1, np.int64), number[above[wanted[1:]]]]
+        functions += [np.array([function]), frame[wanted[1:]]]
+        firsts.append(whole.first[wanted])
+        of_copy.append(np.full(len(wanted), label))
         made += len(wanted)
         charged_to[labelled] = number[whole.charged_to[labelled]]
         shown_as[labelled] = _compose(number, whole.shown_as[labelled])
-    return Entries(
-        np.concatenate(parents),
-        np.concatenate(functions),
-        np.concatenate(sources),
+    tree, order = Tree.from_parents(
+        np.concatenate(parents), np.concatenate(functions), np.zeros(made, np.uint8)
+    )
+    assert (order == np.arange(made)).all()
+    return Placed(
+        tree,
+        np.concatenate(of_copy),
+        np.concatenate(firsts),
         charged_to,
         shown_as,
+        len(split.functions) - 1,
     )
 
 

@@ -70,13 +70,11 @@ export class Difference {
     });
   }
 
-  /** Node of each profile that represents a node, or `OUTSIDE`. */
-  sources(): Int32Array[] {
-    return this.views.map((view, side) => {
+  /** Node of each view that a node stands for, or `OUTSIDE`. */
+  nodes(): Int32Array[] {
+    return this.ofView.map((ofNode) => {
       const column = new Int32Array(this.tree.length).fill(OUTSIDE);
-      this.ofView[side].forEach((node, index) => {
-        column[node] = view.source[index];
-      });
+      for (let node = 0; node < ofNode.length; node++) column[ofNode[node]] = node;
       return column;
     });
   }

@@ -1,9 +1,7 @@
 // Which frames a tree shows and which costs it counts, before equal siblings are merged.
 
-import { doubled } from "./doubled";
 import type { Functions } from "./functions";
 import { type Edit, refuse, type TreeOptions } from "./options";
-import { type Labels, labels } from "./pivot";
 import type { Profile } from "./profile";
 import type { Tree } from "./tree";
 
@@ -13,7 +11,7 @@ export const OUTSIDE = -1;
 export interface Entries {
   readonly parent: Int32Array;
   readonly func: Int32Array;
-  /** Node of the profile; for a label the first node below it. */
+  /** Node of the profile. */
   readonly source: Int32Array;
   /** Entry that receives each node's cost, or `OUTSIDE`. */
   readonly chargedTo: Int32Array;
@@ -26,17 +24,20 @@ interface Masks {
   readonly counted: Uint8Array;
 }
 
-export function entriesOf(profile: Profile, functions: Functions, options: TreeOptions): Entries {
+export function entriesOf(
+  profile: Profile,
+  functions: Functions,
+  options: TreeOptions,
+  replaced: Uint8Array | null,
+): Entries {
   const masks = selection(profile, functions, options);
-  const split = labels(profile, functions, options.pivot);
-  if (split) {
-    const { ofNode } = functions;
+  const { ofNode } = functions;
+  if (replaced) {
     for (let node = 0; node < ofNode.length; node++) {
-      if (split.replaced[ofNode[node]]) masks.shown[node] = 0;
+      if (replaced[ofNode[node]]) masks.shown[node] = 0;
     }
   }
-  const whole = joined(profile.tree.parent, functions.ofNode, masks);
-  return split ? splitBy(whole, split) : whole;
+  return joined(profile.tree.parent, ofNode, masks);
 }
 
 function joined(above: Int32Array, func: Int32Array, { shown, counted }: Masks): Entries {
@@ -71,90 +72,6 @@ function joined(above: Int32Array, func: Int32Array, { shown, counted }: Masks):
     chargedTo,
     shown,
   };
-}
-
-/** Give each label a copy of the paths that lead to nodes with that label; none comes first. */
-function splitBy(whole: Entries, split: Labels): Entries {
-  const { parent, func, source, chargedTo, shown } = whole;
-  const entries = parent.length;
-  const splitTo = new Int32Array(chargedTo.length).fill(OUTSIDE);
-  const rows = new EntryRows(func[0], entries);
-  const members = membersByLabel(chargedTo, split);
-  // The last label that wanted an entry, and the copy of each entry.
-  const wanted = new Int32Array(entries).fill(-1);
-  const copy = new Int32Array(entries);
-  for (let label = 0; label < members.length; label++) {
-    const some = members[label];
-    if (!some.length) continue;
-    for (let index = 0; index < some.length; index++) {
-      for (let at = chargedTo[some[index]]; at > 0 && wanted[at] !== label; at = parent[at]) {
-        wanted[at] = label;
-      }
-    }
-    copy[0] = label ? rows.add(0, split.functions[label - 1], some[0]) : 0;
-    for (let entry = 1; entry < entries; entry++) {
-      if (wanted[entry] === label) {
-        copy[entry] = rows.add(copy[parent[entry]], func[entry], source[entry]);
-      }
-    }
-    for (let index = 0; index < some.length; index++) {
-      splitTo[some[index]] = copy[chargedTo[some[index]]];
-    }
-  }
-  return { ...rows.columns(), chargedTo: splitTo, shown };
-}
-
-/** The counted nodes of each label, ascending; nodes without a label come first. */
-function membersByLabel(chargedTo: Int32Array, { ofNode, functions }: Labels): Int32Array[] {
-  const sizes = new Int32Array(functions.length + 1);
-  for (let node = 0; node < chargedTo.length; node++) {
-    if (chargedTo[node] !== OUTSIDE) sizes[ofNode[node] + 1]++;
-  }
-  const members = Array.from(sizes, (size) => new Int32Array(size));
-  const filled = new Int32Array(sizes.length);
-  for (let node = 0; node < chargedTo.length; node++) {
-    if (chargedTo[node] === OUTSIDE) continue;
-    const label = ofNode[node] + 1;
-    members[label][filled[label]++] = node;
-  }
-  return members;
-}
-
-/** Columns of entries that grow. */
-class EntryRows {
-  private parent: Int32Array;
-  private func: Int32Array;
-  private source: Int32Array;
-  private count = 1;
-
-  constructor(root: number, expected: number) {
-    this.parent = new Int32Array(2 * expected);
-    this.func = new Int32Array(2 * expected);
-    this.source = new Int32Array(2 * expected);
-    this.func[0] = root;
-  }
-
-  /** Add an entry and return its number. */
-  add(parent: number, func: number, source: number): number {
-    if (this.count === this.parent.length) {
-      this.parent = doubled(this.parent);
-      this.func = doubled(this.func);
-      this.source = doubled(this.source);
-    }
-    this.parent[this.count] = parent;
-    this.func[this.count] = func;
-    this.source[this.count] = source;
-    return this.count++;
-  }
-
-  columns(): Pick<Entries, "parent" | "func" | "source"> {
-    const { count } = this;
-    return {
-      parent: this.parent.subarray(0, count),
-      func: this.func.subarray(0, count),
-      source: this.source.subarray(0, count),
-    };
-  }
 }
 
 function selection(profile: Profile, functions: Functions, options: TreeOptions): Masks {

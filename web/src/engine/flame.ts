@@ -76,12 +76,11 @@ function forwards(trees: Trees, view: TopDown, root: number, px: number): FlameA
   );
   const nodes: NodeColumns = {
     ...EMPTY_COLUMNS,
-    depth: picked(view.tree.depth, part.nodes),
+    depth: part.nodes.map((node) => view.tree.depth(node)),
     function: func,
     value: picked(inclusive, part.nodes),
     exclusive: picked(exclusive, part.nodes),
-    source: picked(view.source, part.nodes),
-    phase: part.nodes.map((node) => phaseLabel(view, view.source[node])),
+    ...sourceColumns(view, part.nodes),
     ...callColumns(view.calls(part.nodes)),
   };
   const total = inclusive[0];
@@ -100,15 +99,13 @@ function backwards(
   const exclusive = rest.map((own, at) =>
     view.tree.parent[example[at]] === 0 && example[at] > 0 ? own : 0,
   );
-  const source = picked(view.source, example);
   const nodes: NodeColumns = {
     ...EMPTY_COLUMNS,
     depth,
     function: func,
     value,
     exclusive,
-    source,
-    phase: source.map((node) => phaseLabel(view, node)),
+    ...sourceColumns(view, example),
   };
   const { count, leftOut } = inverted;
   return answerOf(trees, view, { above: 0, threshold: 0, leftOut: 0 }, nodes, {
@@ -138,7 +135,7 @@ function difference(trees: Trees, normalize: boolean, px: number): FlameAnswer {
   );
   const width = tree.inclusive(largest);
   const part = cut(tree, width, 0, px);
-  const sources = all.sources();
+  const ofSide = all.nodes();
   const inclusive = costs.map((column) => tree.inclusive(column));
   const [functions, func] = functionColumns(
     (number) => all.functions[number],
@@ -147,17 +144,18 @@ function difference(trees: Trees, normalize: boolean, px: number): FlameAnswer {
   );
   /** The last profile that has a node. */
   const sideOf = (node: number) =>
-    sources.reduce((last, column, side) => (column[node] === OUTSIDE ? last : side), 0);
+    ofSide.reduce((last, column, side) => (column[node] === OUTSIDE ? last : side), 0);
+  const own = part.nodes.map((node) => [views[sideOf(node)], ofSide[sideOf(node)][node]] as const);
   const nodes: NodeColumns = {
     ...EMPTY_COLUMNS,
-    depth: picked(tree.depth, part.nodes),
+    depth: part.nodes.map((node) => tree.depth(node)),
     function: func,
     value: picked(width, part.nodes),
     exclusive: picked(largest, part.nodes),
-    source: part.nodes.map((node) => sources[sideOf(node)][node]),
-    phase: part.nodes.map((node) => phaseLabel(views[sideOf(node)], sources[sideOf(node)][node])),
+    source: own.map(([view, node]) => view.source(node)),
+    phase: own.map(([view, node]) => phaseLabel(view, node)),
     sides: part.nodes.map((node) =>
-      inclusive.map((column, side) => (sources[side][node] === OUTSIDE ? null : column[node])),
+      inclusive.map((column, side) => (ofSide[side][node] === OUTSIDE ? null : column[node])),
     ),
   };
   return answerOf(trees, last, part, nodes, {
@@ -228,8 +226,15 @@ function fineThreshold(whole: number, px: number): number {
   return Math.max(Math.floor(whole / (2 * px)), 1);
 }
 
-function phaseLabel(view: TopDown, source: number): string {
-  return view.profile.facts.phases[view.profile.phase[source]];
+function sourceColumns(view: TopDown, nodes: readonly number[]) {
+  return {
+    source: nodes.map((node) => view.source(node)),
+    phase: nodes.map((node) => phaseLabel(view, node)),
+  };
+}
+
+function phaseLabel({ profile, first }: TopDown, node: number): string {
+  return profile.facts.phases[profile.phase[first[node]]];
 }
 
 function picked(column: ArrayLike<number>, nodes: number[]): number[] {

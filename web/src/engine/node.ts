@@ -69,7 +69,7 @@ export function found(view: TopDown, values: Numbers, text: string): FindAnswer 
     count,
     value,
     total: inclusive[0],
-    nodes: nodes.map((node) => ({ source: view.source[node], value: inclusive[node] })),
+    nodes: nodes.map((node) => ({ source: view.source(node), value: inclusive[node] })),
   };
 }
 
@@ -89,7 +89,7 @@ function stepOf(view: TopDown, index: number): PathStep {
   const func = view.tree.frame[index];
   const { name, file, line } = view.functions.shown(func);
   return {
-    source: view.source[index],
+    source: view.source(index),
     id: view.functions.example[func],
     name,
     layer: view.functions.layerName(func),

@@ -4,17 +4,17 @@ import { entriesOf, OUTSIDE } from "./entries";
 import { Functions } from "./functions";
 import { merge } from "./merge";
 import { ALL_PHASES, refuse, type TreeOptions } from "./options";
+import { labels } from "./pivot";
 import type { Profile } from "./profile";
+import { type Placed, splitBy } from "./split";
 import { Spreads } from "./spreads";
 import type { Numbers, Tree } from "./tree";
 
 export const CALLS = "call_duration_ns";
 
-interface Shape {
-  readonly tree: Tree;
-  readonly chargedTo: Int32Array;
+interface Shape extends Placed {
+  /** Whether each node of the profile has a node of its own, or of its equals. */
   readonly shown: Uint8Array;
-  readonly source: Int32Array;
 }
 
 export class TopDown {
@@ -27,14 +27,21 @@ export class TopDown {
 
   static of(profile: Profile, options: TreeOptions): TopDown {
     const functions = Functions.of(profile, options.byLine);
-    const { parent, func, source, chargedTo, shown } = entriesOf(profile, functions, options);
+    const split = labels(profile, functions, options.pivot);
+    const { parent, func, source, chargedTo, shown } = entriesOf(
+      profile,
+      functions,
+      options,
+      split?.replaced ?? null,
+    );
     const { tree, ofEntry, first } = merge(parent, func, functions.length);
     for (let node = 0; node < chargedTo.length; node++) {
       if (chargedTo[node] !== OUTSIDE) chargedTo[node] = ofEntry[chargedTo[node]];
     }
-    const sources = new Int32Array(first.length);
-    for (let node = 0; node < sources.length; node++) sources[node] = source[first[node]];
-    return new TopDown(profile, functions, options, { tree, chargedTo, shown, source: sources });
+    for (let node = 0; node < first.length; node++) first[node] = source[first[node]];
+    const whole = { tree, chargedTo, first, starts: [0] };
+    const placed = split ? splitBy(whole, split) : whole;
+    return new TopDown(profile, functions, options, { ...placed, shown });
   }
 
   get tree(): Tree {
@@ -42,8 +49,20 @@ export class TopDown {
   }
 
   /** Node of the profile that represents each node of the view. */
-  get source(): Int32Array {
-    return this.shape.source;
+  get first(): Int32Array {
+    return this.shape.first;
+  }
+
+  /** The number by which `nodeOf` knows a node: copies of one node differ in their label. */
+  source(node: number): number {
+    return this.first[node] + this.labelOf(node) * this.profile.nodes;
+  }
+
+  private labelOf(node: number): number {
+    const { starts } = this.shape;
+    let label = starts.length - 1;
+    while (starts[label] > node) label--;
+    return label;
   }
 
   /** The same tree with the cost of one phase only, or of all. */
@@ -51,16 +70,22 @@ export class TopDown {
     return new TopDown(this.profile, this.functions, { ...this.options, phase }, this.shape);
   }
 
-  /** The node that shows a node of the profile, or receives its cost. */
+  /** The node that shows a node of the profile, or receives its cost; or its copy with a label. */
   nodeOf(source: number): number {
-    const { chargedTo } = this.shape;
-    if (source >= chargedTo.length) {
-      refuse(`no node ${source}: this profile has the nodes 0 to ${chargedTo.length - 1}`);
+    const { chargedTo, starts } = this.shape;
+    const nodes = chargedTo.length;
+    const label = Math.floor(source / nodes);
+    if (label >= starts.length) {
+      refuse(`no node ${source}: this profile has the nodes 0 to ${nodes - 1}`);
     }
-    if (chargedTo[source] === OUTSIDE) {
-      refuse(`node ${source} is not shown; undo a focus or a drop`);
-    }
-    return chargedTo[source];
+    const own = chargedTo[source % nodes];
+    if (own === OUTSIDE) refuse(`node ${source} is not shown; undo a focus or a drop`);
+    if (label === 0) return source === 0 ? 0 : own;
+    let at = starts[label];
+    if (this.labelOf(at) !== label) at = OUTSIDE;
+    const path = source % nodes === 0 ? [] : this.tree.path(own).slice(this.labelOf(own) ? 2 : 1);
+    for (const node of path) at = this.tree.child(at, this.tree.frame[node]);
+    return at < 0 ? refuse(`node ${source} is not shown; undo a focus or a drop`) : at;
   }
 
   /** The nodes of the profile that a node represents, ascending. */

@@ -10,7 +10,6 @@ export class Tree {
   /** `frame` is what each node is: an index into the frames, or the functions, of its owner. */
   private constructor(
     readonly parent: Int32Array,
-    readonly depth: Numbers,
     readonly frame: Numbers,
   ) {}
 
@@ -27,7 +26,7 @@ export class Tree {
   endOf(node: number): number {
     if (node === 0) return this.length;
     let end = node + 1;
-    while (end < this.length && this.depth[end] > this.depth[node]) end++;
+    while (end < this.length && this.parent[end] >= node) end++;
     return end;
   }
 
@@ -39,15 +38,18 @@ export class Tree {
       parent[node] = level === 0 ? NO_NODE : open[level - 1];
       open[level] = node;
     }
-    return new Tree(parent, depth, frame);
+    return new Tree(parent, frame);
   }
 
   /** Nodes in pre-order; the parent of the root does not matter. */
   static fromParents(parent: Int32Array, frame: Numbers): Tree {
-    const depth = new Int32Array(parent.length);
     parent[0] = NO_NODE;
-    for (let node = 1; node < depth.length; node++) depth[node] = depth[parent[node]] + 1;
-    return new Tree(parent, depth, frame);
+    return new Tree(parent, frame);
+  }
+
+  /** How many nodes lie above a node. */
+  depth(node: number): number {
+    return this.path(node).length - 1;
   }
 
   /** The nodes from the root down to `node`, both included. */
@@ -55,6 +57,16 @@ export class Tree {
     const path: number[] = [];
     for (let at = node; at !== NO_NODE; at = this.parent[at]) path.push(at);
     return path.reverse();
+  }
+
+  /** The child of a node with this frame, or `NO_NODE`. */
+  child(above: number, frame: number): number {
+    if (above === NO_NODE) return NO_NODE;
+    const end = this.endOf(above);
+    for (let node = above + 1; node < end; node++) {
+      if (this.parent[node] === above && this.frame[node] === frame) return node;
+    }
+    return NO_NODE;
   }
 
   /** The sum of a value over each subtree; exact below 2**53. */

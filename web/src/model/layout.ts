@@ -21,7 +21,7 @@ export interface Layout {
   /** Where what is below a node but not shown begins, and how wide it is. */
   readonly restLeft: Float64Array;
   readonly restWidth: Float64Array;
-  readonly source: Int32Array;
+  readonly source: Float64Array;
   readonly func: Int32Array;
   readonly phase: readonly string[];
   readonly calls: CallColumns | null;
@@ -84,7 +84,7 @@ export function layOut(answer: FlameAnswer, order: Order): Layout {
     exclusive,
     restLeft: next,
     restWidth,
-    source: Int32Array.from(nodes.source),
+    source: Float64Array.from(nodes.source),
     func: Int32Array.from(nodes.function),
     phase: nodes.phase,
     calls: callColumns(columns),

@@ -5,7 +5,17 @@ import type { MeasureValue, MetricValue, NodeAnswer } from "../engine/answers";
 import { treeQuery } from "../model/address";
 import { formatCount, formatShare, formatTime, formatValue } from "../model/format";
 import { type Layout, nodeOfSource, pathTo } from "../model/layout";
-import { addEdit, detailsOpen, go, measure, place, profile, selected, tree } from "../state";
+import {
+  addEdit,
+  detailsOpen,
+  focusOn,
+  go,
+  measure,
+  place,
+  profile,
+  selected,
+  tree,
+} from "../state";
 import { CopyButton, pathText, useCopiedPath } from "./copy";
 import { NodeTip, nodeName } from "./node_tip";
 import { Dot, shorten, words } from "./parts";
@@ -146,14 +156,13 @@ function Actions(props: { layout: Layout; node: number; merged: boolean }) {
   const func = layout.func[node];
   const frame = layout.functions.id[func];
   const name = layout.functions.name[func];
-  const edit = (kind: "root" | "hide" | "collapse" | "drop" | "focus") => () =>
-    addEdit(kind, kind === "root" ? layout.source[node] : frame, name);
+  const edit = (kind: "hide" | "collapse" | "drop") => () => addEdit(kind, frame, name);
   return (
     <div class="actions">
       <button
         type="button"
         title={props.merged ? "Keep what is below this function (f)" : "Keep this subtree (f)"}
-        onClick={edit(props.merged ? "focus" : "root")}
+        onClick={() => focusOn(props.merged ? 0 : layout.source[node], frame, name)}
       >
         Focus
       </button>

@@ -7,6 +7,7 @@ import { graft, type Layout, layOut, nodeOfSource, spanning } from "../model/lay
 import {
   addEdit,
   detailsOpen,
+  focusOn,
   go,
   measure,
   place,
@@ -124,7 +125,7 @@ export function onNodeKey(
   if (frame < 0 || layout.functions.kind[func] === "root") return false;
   switch (event.key) {
     case "f":
-      addEdit(merged ? "focus" : "root", merged ? frame : layout.source[node], name);
+      focusOn(merged ? 0 : layout.source[node], frame, name);
       break;
     case "x":
       addEdit("hide", frame, name);
