@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     Question = tuple[str, dict[str, str]]
-    Answer = Callable[[OpenProfiles, list[Question]], list[Any]]
+    Answer = Callable[..., list[Any]]
 
 WEB: Final = Path(__file__).parents[2] / "web"
 PHASES: Final = [phase.label for phase in Phase if phase is not Phase.NONE]
@@ -57,11 +57,13 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Answer:
     subprocess.run(["node", "tests/build_engine.mjs", str(folder)], cwd=WEB, check=True)
     script = folder / "run_engine.mjs"
 
-    def answer(profiles: OpenProfiles, questions: list[Question]) -> list[Any]:
+    def answer(
+        profiles: OpenProfiles, questions: list[Question], *, warm: bool = False
+    ) -> list[Any]:
         data, asked = folder / "data", folder / "questions.json"
         data.write_text("\n".join(page_data(profiles)), encoding="ascii")
         asked.write_text(json.dumps(questions), encoding="utf-8")
-        command = ["node", str(script), str(data), str(asked)]
+        command = ["node", str(script), str(data), str(asked), *(["warm"] if warm else [])]
         ran = subprocess.run(command, capture_output=True, check=True, cwd=folder)
         answers: list[Any] = json.loads(ran.stdout)["answers"]
         return answers
@@ -76,9 +78,11 @@ def asked_of_python(profiles: OpenProfiles, what: str, query: dict[str, str]) ->
         return {"error": str(error)}
 
 
-def compare(engine: Answer, profiles: OpenProfiles, questions: list[Question]) -> list[Any]:
+def compare(
+    engine: Answer, profiles: OpenProfiles, questions: list[Question], *, warm: bool = False
+) -> list[Any]:
     """Ask both; return the answers."""
-    answers = engine(profiles, questions)
+    answers = engine(profiles, questions, warm=warm)
     for (what, query), answer in zip(questions, answers, strict=True):
         expected = asked_of_python(profiles, what, query)
         if what == "source" and _TEXT in answer:
@@ -251,6 +255,16 @@ def test_profiles_of_the_reports(engine: Answer, training_folder: Path, name: st
     known = random_questions(random, profiles, 10) if measures(profile) else []
     answers = compare(engine, profiles, [*known, *other_questions(profile)])
     assert name == "empty" or any("functions" in each for each in answers)
+
+
+@pytest.mark.parametrize("name", ["all", "no metric", "one node"])
+def test_an_engine_that_warmed_up_answers_alike(engine: Answer, name: str) -> None:
+    made = random_profile(1 if name == "one node" else 3_000)
+    metrics = MetricTable({}) if name == "no metric" else made.metrics
+    profiles = opened(Profile(made.frames, made.tree, metrics, made.run, made.trust))
+    questions = [("flame", {}), ("table", {}), ("flame", {"pivot": "phase"})]
+    answers = compare(engine, profiles, questions, warm=True)
+    assert ("error" in answers[0]) == (name == "no metric")
 
 
 def test_kernels_of_a_gpu(engine: Answer, make_profile: Any) -> None:

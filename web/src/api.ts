@@ -18,6 +18,7 @@ import type {
 import { Engine } from "./engine/engine";
 import { Kept } from "./engine/kept";
 import { Profile } from "./engine/profile";
+import { warmUp } from "./engine/warm_up";
 import { type Query, spelling } from "./model/question";
 import { fileReader, type Reader, serverReader } from "./reader";
 import { Refusal } from "./refusal";
@@ -48,10 +49,12 @@ export type What = keyof Answers;
 
 const ANSWERS_KEPT = 64;
 const PROFILES_KEPT = 16;
+const LEAST_IDLE_MS = 8;
 
 /** Questions are answered here; what was read last is kept. */
 export class Source {
   private readonly engine = new Engine();
+  private isWarm = false;
   private readonly profiles = new Kept<Promise<Profile>>(PROFILES_KEPT);
   private readonly written = new Kept<Promise<unknown>>(ANSWERS_KEPT);
 
@@ -72,7 +75,12 @@ export class Source {
       what === "source" && named
         ? await this.read("text", { file: query.file, path: query.path })
         : null;
-    return this.engine.answer(what, query, profiles, text as SourceText | null);
+    const start = performance.now();
+    const answer = this.engine.answer(what, query, profiles, text as SourceText | null);
+    performance.measure(what, { start });
+    if (!this.isWarm) whileIdle(warmUp(profiles[0]));
+    this.isWarm = true;
+    return answer;
   }
 
   private profile(file: string): Promise<Profile> {
@@ -86,6 +94,19 @@ export class Source {
   private read(what: keyof Written, query: Query): Promise<unknown> {
     return once(this.written, spelling(what, query), () => this.reader.answer(what, query));
   }
+}
+
+/** Take steps while the page has nothing else to do, and none where the browser does not say when. */
+function whileIdle(steps: Iterator<void>): void {
+  globalThis.requestIdleCallback?.((deadline) => {
+    do {
+      if (steps.next().done) {
+        performance.mark("warm");
+        return;
+      }
+    } while (deadline.timeRemaining() > LEAST_IDLE_MS);
+    whileIdle(steps);
+  });
 }
 
 /** What failed is asked for again. */

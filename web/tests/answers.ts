@@ -19,7 +19,6 @@ export function answerOf(nodes: readonly Node[], more: Partial<FlameAnswer> = {}
     left_out: 0,
     threshold: 1,
     total: nodes[0]?.value ?? 0,
-    node_count: nodes.length,
     totals: [],
     nodes: {
       depth: nodes.map((node) => node.depth),

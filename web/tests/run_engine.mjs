@@ -1,16 +1,21 @@
 // Answers questions about a page's data, for tests/ui/test_engine.py: bundled by Vite, run by Node.
 //
-//     node run_engine.mjs DATA QUESTIONS   (the page's data, a JSON list of [what, query])
+//     node run_engine.mjs DATA QUESTIONS [warm]   (the page's data, a JSON list of [what, query])
 //
+// With "warm" the engine is warmed up first, as the page does while it is idle.
 // Prints JSON: the answers, and the processor time of each in ms.
 
 import { readFileSync } from "node:fs";
 import { Source } from "../src/api";
+import { Profile } from "../src/engine/profile";
+import { warmUp } from "../src/engine/warm_up";
 import { fileReader } from "../src/reader";
 
-const [data, questions] = process.argv.slice(2);
+const [data, questions, warm] = process.argv.slice(2);
 const asked = JSON.parse(readFileSync(questions, "utf8"));
-const source = new Source(fileReader(readFileSync(data, "utf8").split("\n")));
+const reader = fileReader(readFileSync(data, "utf8").split("\n"));
+const source = new Source(reader);
+if (warm) for (const _ of warmUp(new Profile(await reader.columns("0"), "warm")));
 const answers = [];
 const took = [];
 for (const [what, query] of asked) {

@@ -121,6 +121,43 @@ def test_the_tree_can_be_split_by_phase(opened: Opened) -> None:
     assert format_value(values["backward"], "ns") in row.inner_text()
 
 
+def test_a_box_of_a_split_tree_has_the_details_of_its_own_phase(opened: Opened) -> None:
+    opened.go("view=flame&pivot=phase")
+    opened.page.wait_for_selector("canvas")
+    answer = opened.ask("flame?pivot=phase")
+    nodes, names = answer["nodes"], answer["functions"]["name"]
+    shown = [names[func] for func in nodes["function"]]
+    # The same function, below two phases: each copy has its own cost.
+    copies = [node for node, name in enumerate(shown) if name == "Linear 'fc2'"]
+    phases = {nodes["phase"][node]: node for node in copies}
+    assert {"forward", "backward"} <= set(phases)
+    for phase in ("forward", "backward"):
+        node = phases[phase]
+        opened.go(f"view=flame&pivot=phase&zoom={nodes['source'][node]}")
+        opened.page.wait_for_selector(".details h2:has-text('fc2')")
+        opened.page.wait_for_selector(".details .numbers tr.chosen")
+        row = opened.text(".details .numbers tr.chosen")
+        assert format_value(nodes["value"][node], "ns") in row
+        canvas = opened.page.locator("canvas").first.bounding_box()
+        assert canvas is not None
+        # The phase's own box fills the width as well.
+        opened.page.mouse.click(canvas["x"] + canvas["width"] / 2, canvas["y"] + 30)
+        opened.page.wait_for_selector(f".details h2:has-text('{phase}')")
+        total = next(
+            value for value, name in zip(nodes["value"], shown, strict=True) if name == phase
+        )
+        opened.page.wait_for_timeout(300)
+        assert format_value(total, "ns") in opened.text(".details .numbers tr.chosen")
+
+
+def test_the_engine_warms_up_while_nobody_asks(opened: Opened) -> None:
+    for _ in range(600):
+        if opened.page.evaluate("performance.getEntriesByName('warm').length"):
+            return
+        opened.page.wait_for_timeout(100)
+    pytest.fail("the engine was not warmed up")
+
+
 def test_another_measure_can_be_chosen(opened: Opened) -> None:
     opened.page.select_option(".field:has-text('Measure') select", "call_duration_ns.count")
     count = int(opened.profile.counts("call_duration_ns").sum())

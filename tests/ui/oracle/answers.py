@@ -66,7 +66,6 @@ class FlameAnswer:
     nodes: NodeColumns
     functions: FunctionColumns = field(default_factory=FunctionColumns)
     total: int = 0
-    node_count: int = 0
     totals: list[int] = field(default_factory=list)
 
 

@@ -73,12 +73,12 @@ class Difference:
             for nodes, view, each in zip(self._of_view, self.views, values, strict=True)
         ]
 
-    def sources(self) -> list[Ints]:
-        """Return the node of each profile that represents a node, or `OUTSIDE`, shape (nodes,)."""
+    def nodes(self) -> list[Ints]:
+        """Return the node of each view that a node stands for, or `OUTSIDE`, shape (nodes,)."""
         columns = []
         for view, nodes in zip(self.views, self._of_view, strict=True):
             column = np.full(len(self.tree), OUTSIDE)
-            column[nodes] = view.source
+            column[nodes] = np.arange(len(view.tree))
             columns.append(column)
         return columns
 

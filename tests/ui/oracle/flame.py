@@ -73,7 +73,7 @@ def _forwards(view: TopDown, question: FlameQuestion, root: int) -> FlameAnswer:
     )
     nodes = _with_calls(nodes, view.calls, part.nodes)
     answer = _answer(question, view, part, nodes)
-    return replace(answer, functions=functions, total=int(inclusive[0]), node_count=len(view.tree))
+    return replace(answer, functions=functions, total=int(inclusive[0]))
 
 
 def _bottom_up(profiles: OpenProfiles, question: FlameQuestion) -> FlameAnswer:
@@ -126,7 +126,6 @@ def _backwards(
         _answer(question, view, part, nodes),
         functions=functions,
         total=int(inverted.value[0]),
-        node_count=len(inverted.tree) + inverted.left_out,
         left_out=part.left_out + inverted.left_out,
         threshold=max(part.threshold, threshold if inverted.left_out else 0),
     )
@@ -153,11 +152,11 @@ def _difference(profiles: OpenProfiles, question: FlameQuestion) -> FlameAnswer:
     source = np.full(len(part.nodes), OUTSIDE)
     phase = np.zeros(len(part.nodes), np.uint8)
     sides = np.empty((len(part.nodes), len(views)), object)
-    for side, (view, sources) in enumerate(zip(views, joined.sources(), strict=True)):
-        own = sources[part.nodes]
+    for side, (view, of_view) in enumerate(zip(views, joined.nodes(), strict=True)):
+        own = of_view[part.nodes]
         has = own != OUTSIDE
-        source[has] = own[has]
-        phase[has] = view.profile.tree.phase[own[has] % len(view.profile.tree)]
+        source[has] = view.source[own[has]]
+        phase[has] = view.phase[own[has]]
         inclusive = joined.tree.inclusive(costs[side])[part.nodes]
         sides[:, side] = [
             int(value) if known else None for value, known in zip(inclusive, has, strict=True)
@@ -175,7 +174,6 @@ def _difference(profiles: OpenProfiles, question: FlameQuestion) -> FlameAnswer:
         _answer(question, views[-1], part, nodes),
         functions=functions,
         total=int(width[0]),
-        node_count=len(joined.tree),
         totals=totals,
     )
 

@@ -164,8 +164,12 @@ class TopDown:
 
     @cached_property
     def phase(self) -> npt.NDArray[np.uint8]:
-        """Return the phase of the first node that each node represents, shape (nodes,)."""
-        return self.profile.tree.phase[self.first]
+        """Return the phase that a tree is split by, or that of the first node represented."""
+        phase = self.profile.tree.phase[self.first]
+        label = self._placed.label
+        if self.options.pivot != "phase":
+            return phase
+        return np.where(label == NO_LABEL, phase, label - 1).astype(np.uint8)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -49,7 +49,6 @@ export interface FlameAnswer {
   nodes: NodeColumns;
   functions: FunctionColumns;
   total: number;
-  node_count: number;
   /** What each compared profile has in all, not normalised. */
   totals: number[];
 }

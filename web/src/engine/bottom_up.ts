@@ -46,26 +46,35 @@ interface Climbed {
   readonly functions: { readonly length: number };
 }
 
-/** Chains of callers; each stands behind the chain that it extends. */
+/** Columns of a chain: the chain that it extends, which stands before it, its function, and a node. */
+const [PARENT, FUNC, EXAMPLE, WIDTH] = [0, 1, 2, 3];
+
+/** Chains of callers. */
 class Chains {
-  parent = new Int32Array(1024);
-  func = new Int32Array(1024);
-  example = new Int32Array(1024);
-  value = new Float64Array(1024);
   count = 0;
+  value: Float64Array;
+  private rows: Int32Array;
+
+  constructor(expected: number) {
+    this.value = new Float64Array(expected);
+    this.rows = new Int32Array(WIDTH * expected);
+  }
 
   add(parent: number, func: number, example: number, value: number): number {
-    if (this.count === this.parent.length) {
-      this.parent = doubled(this.parent);
-      this.func = doubled(this.func);
-      this.example = doubled(this.example);
+    if (this.count === this.value.length) {
       this.value = doubled(this.value);
+      this.rows = doubled(this.rows);
     }
-    this.parent[this.count] = parent;
-    this.func[this.count] = func;
-    this.example[this.count] = example;
+    const row = WIDTH * this.count;
+    this.rows[row + PARENT] = parent;
+    this.rows[row + FUNC] = func;
+    this.rows[row + EXAMPLE] = example;
     this.value[this.count] = value;
     return this.count++;
+  }
+
+  at(chain: number, column: number): number {
+    return this.rows[WIDTH * chain + column];
   }
 }
 
@@ -77,7 +86,7 @@ function callers(
   px: number,
 ): CallerTree {
   const least = Math.max(threshold, 1);
-  const chains = new Chains();
+  const chains = new Chains(8 * (start.length + 1));
   // Each node that costs climbs towards the root: where it is, and the next one of its chain.
   const at = new Int32Array(start);
   const value = new Float64Array(start.length);
@@ -135,16 +144,18 @@ function callers(
 }
 
 /** The visible chains in pre-order, the largest child first: another order has no meaning here. */
-function shown({ parent, func, example, value, count }: Chains, px: number) {
+function shown(chains: Chains, px: number) {
+  const { count, value } = chains;
   const rest = value.slice(0, count);
   const { threshold } = visible(value.subarray(0, count), px);
   const children = new Map<number, number[]>();
   for (let chain = 1; chain < count; chain++) {
-    rest[parent[chain]] -= value[chain];
+    const parent = chains.at(chain, PARENT);
+    rest[parent] -= value[chain];
     if (value[chain] < threshold) continue;
-    const known = children.get(parent[chain]);
+    const known = children.get(parent);
     if (known) known.push(chain);
-    else children.set(parent[chain], [chain]);
+    else children.set(parent, [chain]);
   }
   const part = {
     depth: [] as number[],
@@ -155,12 +166,12 @@ function shown({ parent, func, example, value, count }: Chains, px: number) {
   };
   const walk = (chain: number, depth: number) => {
     part.depth.push(depth);
-    part.func.push(func[chain]);
+    part.func.push(chains.at(chain, FUNC));
     part.value.push(value[chain]);
     part.rest.push(rest[chain]);
-    part.example.push(example[chain]);
+    part.example.push(chains.at(chain, EXAMPLE));
     const below = children.get(chain) ?? [];
-    below.sort((a, b) => value[b] - value[a] || func[a] - func[b]);
+    below.sort((a, b) => value[b] - value[a] || chains.at(a, FUNC) - chains.at(b, FUNC));
     for (const each of below) walk(each, depth + 1);
   };
   walk(0, 0);

@@ -84,7 +84,7 @@ function forwards(trees: Trees, view: TopDown, root: number, px: number): FlameA
     ...callColumns(view.calls(part.nodes)),
   };
   const total = inclusive[0];
-  return answerOf(trees, view, part, nodes, { functions, total, node_count: view.tree.length });
+  return answerOf(trees, view, part, nodes, { functions, total });
 }
 
 function backwards(
@@ -111,7 +111,6 @@ function backwards(
   return answerOf(trees, view, { above: 0, threshold: 0, leftOut: 0 }, nodes, {
     functions,
     total: value[0],
-    node_count: count + leftOut,
     left_out: count - depth.length + leftOut,
     threshold: Math.max(inverted.threshold, leftOut ? threshold : 0),
   });
@@ -161,7 +160,6 @@ function difference(trees: Trees, normalize: boolean, px: number): FlameAnswer {
   return answerOf(trees, last, part, nodes, {
     functions,
     total: width[0],
-    node_count: tree.length,
     totals,
   });
 }
@@ -180,7 +178,7 @@ function answerOf(
   view: TopDown,
   part: Omit<Cut, "nodes">,
   nodes: NodeColumns,
-  rest: Pick<FlameAnswer, "functions" | "total" | "node_count"> & Partial<FlameAnswer>,
+  rest: Pick<FlameAnswer, "functions" | "total"> & Partial<FlameAnswer>,
 ): FlameAnswer {
   return {
     unit: trees.unit(view),
@@ -233,8 +231,11 @@ function sourceColumns(view: TopDown, nodes: readonly number[]) {
   };
 }
 
-function phaseLabel({ profile, first }: TopDown, node: number): string {
-  return profile.facts.phases[profile.phase[first[node]]];
+/** The phase that a tree is split by, or that of the first node that is represented. */
+function phaseLabel(view: TopDown, node: number): string {
+  const { facts, phase } = view.profile;
+  const label = view.options.pivot === "phase" ? view.labelOf(node) : 0;
+  return facts.phases[label ? label - 1 : phase[view.first[node]]];
 }
 
 function picked(column: ArrayLike<number>, nodes: number[]): number[] {

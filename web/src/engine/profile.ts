@@ -1,7 +1,7 @@
 // One profile as columns, and the facts about frames that Python wrote.
 
 import type { FusedKernel, Measure } from "../api_types";
-import type { Container } from "./container";
+import type { Column } from "./container";
 import { type Numbers, Tree } from "./tree";
 
 /** A metric that cannot be summed. */
@@ -65,36 +65,43 @@ export interface Frames {
   readonly user: Numbers;
 }
 
+/** Where columns are found by name. */
+export interface Columns {
+  readonly header: { readonly facts: ProfileFacts };
+  has(name: string): boolean;
+  array(name: string): Column;
+}
+
 export class Profile {
   readonly tree: Tree;
   /** Phase of each node, and the phase that it counts under. */
   readonly phase: Numbers;
   readonly shownPhase: Uint8Array;
   readonly frames: Frames;
-  private readonly kept = new Map<string, Numbers>();
+  private readonly kept = new Map<string, Column>();
 
   readonly facts: ProfileFacts;
 
   constructor(
-    private readonly container: Container<{ readonly facts: ProfileFacts }>,
+    private readonly columns: Columns,
     /** Tells profiles apart. */
     readonly name: string,
   ) {
-    const { facts } = container.header;
+    const { facts } = columns.header;
     this.facts = facts;
-    this.tree = Tree.fromDepth(container.array("depth"), container.array("frame"));
-    this.phase = container.array("phase");
+    this.tree = Tree.fromDepth(this.held("depth"), this.held("frame"));
+    this.phase = this.held("phase");
     // Loops, because `from` with a function walks an iterator: ten times as long for a million nodes.
     this.shownPhase = new Uint8Array(this.phase.length);
     for (let node = 0; node < this.phase.length; node++) {
       this.shownPhase[node] = facts.shown_phase[this.phase[node]];
     }
     this.frames = {
-      kind: container.array("frame_kind"),
-      name: container.array("frame_name"),
-      file: container.array("frame_file"),
-      line: container.array("frame_line"),
-      user: container.array("frame_user"),
+      kind: this.held("frame_kind"),
+      name: this.held("frame_name"),
+      file: this.held("frame_file"),
+      line: this.held("frame_line"),
+      user: this.held("frame_user"),
     };
   }
 
@@ -115,9 +122,9 @@ export class Profile {
   /** The rows of a metric, null where the profile has none. */
   rows(metric: string): Rows | null {
     const name = (column: string) => `rows_${metric}_${column}`;
-    if (!this.container.has(name("node"))) return null;
+    if (!this.columns.has(name("node"))) return null;
     const optional = (column: string) =>
-      this.container.has(name(column)) ? this.held(name(column)) : null;
+      this.columns.has(name(column)) ? this.held(name(column)) : null;
     return {
       node: this.held(name("node")),
       count: this.held(name("count")),
@@ -140,10 +147,23 @@ export class Profile {
     return { node: this.held("fused_node"), kernel: this.held("fused_kernel") };
   }
 
-  private held(name: string): Numbers {
+  /** The same profile with its first nodes only. */
+  beginning(nodes: number): Profile {
+    const { header } = this.columns;
+    const has = (name: string) => this.columns.has(name);
+    const array = (name: string) => {
+      const column = this.held(name);
+      if (/^(depth|frame|phase|measure_\d+)$/.test(name)) return column.subarray(0, nodes);
+      // Rows of nodes that were left out are not shown, so that they count nowhere.
+      return name.startsWith("rows_") ? column.subarray(0, nodes / 4) : column;
+    };
+    return new Profile({ header, has, array }, `beginning of ${this.name}`);
+  }
+
+  private held(name: string): Column {
     const known = this.kept.get(name);
     if (known) return known;
-    const column = this.container.array(name);
+    const column = this.columns.array(name);
     this.kept.set(name, column);
     return column;
   }

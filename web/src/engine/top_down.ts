@@ -58,7 +58,8 @@ export class TopDown {
     return this.first[node] + this.labelOf(node) * this.profile.nodes;
   }
 
-  private labelOf(node: number): number {
+  /** The label whose copy a node is, 0 for none. */
+  labelOf(node: number): number {
     const { starts } = this.shape;
     let label = starts.length - 1;
     while (starts[label] > node) label--;
@@ -155,14 +156,15 @@ export class TopDown {
     const rows = this.profile.rows(CALLS);
     if (!rows) return null;
     const { chargedTo, shown } = this.shape;
-    const place = new Int32Array(this.tree.length).fill(OUTSIDE);
+    // From 1; 0 stands for the nodes that are not asked for. A tree is drawn with few nodes.
+    const place = new Uint16Array(this.tree.length);
     nodes.forEach((node, index) => {
-      place[node] = index;
+      place[node] = index + 1;
     });
     const group = new Int32Array(rows.node.length);
     for (let row = 0; row < group.length; row++) {
       const node = rows.node[row];
-      group[row] = shown[node] && this.isCounted(node) ? place[chargedTo[node]] : OUTSIDE;
+      group[row] = shown[node] && this.isCounted(node) ? place[chargedTo[node]] - 1 : OUTSIDE;
     }
     return Spreads.of(rows, group, nodes.length);
   }

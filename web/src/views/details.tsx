@@ -157,39 +157,22 @@ function Actions(props: { layout: Layout; node: number; merged: boolean }) {
   const frame = layout.functions.id[func];
   const name = layout.functions.name[func];
   const edit = (kind: "hide" | "collapse" | "drop") => () => addEdit(kind, frame, name);
+  const sandwich = () => go({ view: "sandwich", func: frame });
+  const keep = props.merged ? "Keep what is below this function (f)" : "Keep this subtree (f)";
+  const actions: [string, string, () => void][] = [
+    ["Focus", keep, () => focusOn(props.merged ? 0 : layout.source[node], frame, name)],
+    ["Sandwich", "Callers and callees of this function (s)", sandwich],
+    ["Hide", "Merge this function into its callers (x)", edit("hide")],
+    ["Collapse", "Merge what this function calls into it (c)", edit("collapse")],
+    ["Drop", "Leave this function and its cost out (Delete)", edit("drop")],
+  ];
   return (
     <div class="actions">
-      <button
-        type="button"
-        title={props.merged ? "Keep what is below this function (f)" : "Keep this subtree (f)"}
-        onClick={() => focusOn(props.merged ? 0 : layout.source[node], frame, name)}
-      >
-        Focus
-      </button>
-      <button
-        type="button"
-        title="Callers and callees of this function (s)"
-        onClick={() => go({ view: "sandwich", func: frame })}
-      >
-        Sandwich
-      </button>
-      <button type="button" title="Merge this function into its callers (x)" onClick={edit("hide")}>
-        Hide
-      </button>
-      <button
-        type="button"
-        title="Merge what this function calls into it (c)"
-        onClick={edit("collapse")}
-      >
-        Collapse
-      </button>
-      <button
-        type="button"
-        title="Leave this function and its cost out (Delete)"
-        onClick={edit("drop")}
-      >
-        Drop
-      </button>
+      {actions.map(([label, title, act]) => (
+        <button key={label} type="button" title={title} onClick={act}>
+          {label}
+        </button>
+      ))}
     </div>
   );
 }
