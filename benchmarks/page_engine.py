@@ -1,14 +1,17 @@
 """The page's engine: processor time of a switch, and the size of the one-file page.
 
 Runs the engine in Node, which has the same JavaScript engine as Chromium. No tree is kept from before. At
-first the engine's own code is not compiled yet; "again" is the same switch on other trees, after some
-switches. Needs node (`make web` installs the page's packages).
+first the engine's own code is not compiled yet; "warm" is the first use after the page's warm-up
+(`web/src/engine/warm_up.ts`), which a page does while nobody asks; "again" is the same switch on other
+trees, after some switches. The one-file page is that of `examples/torch_mlp.py`, if torch is installed.
+Needs node (`make web` installs the page's packages).
 
-    python benchmarks/page_engine.py [PROFILE]   (a profile whose one-file page is measured)
+    python benchmarks/page_engine.py
 """
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import statistics
 import subprocess
@@ -42,7 +45,9 @@ ROUNDS = 3
 AGAIN, COMPILING = 6, 3
 
 
-def measured(script: Path, folder: Path, nodes: int, again: int = 0) -> dict[str, list[float]]:
+def measured(
+    script: Path, folder: Path, nodes: int, *, again: int = 0, warm: bool = False
+) -> dict[str, list[float]]:
     """Return the median processor time of each switch at first, and then `again` times, ms."""
     data, asked = folder / "data", folder / "questions.json"
     profile = random_profile(nodes, depth=40)
@@ -63,7 +68,10 @@ def measured(script: Path, folder: Path, nodes: int, again: int = 0) -> dict[str
     rounds = []
     for _ in range(ROUNDS):
         ran = subprocess.run(
-            ["node", "--max-old-space-size=1024", str(script), str(data), str(asked)],
+            [
+                *("node", "--max-old-space-size=1024", str(script), str(data), str(asked)),
+                *(["warm"] if warm else []),
+            ],
             check=True,
             capture_output=True,
         )
@@ -93,31 +101,48 @@ def table() -> Table:
         folder = Path(name)
         subprocess.run(["node", "tests/build_engine.mjs", name], cwd=WEB, check=True)
         script = folder / "run_engine.mjs"
-        of_small = measured(script, folder, small, AGAIN)
+        of_small = measured(script, folder, small, again=AGAIN)
+        warm_small = measured(script, folder, small, warm=True)
         of_large = measured(script, folder, large)
+        warm_large = measured(script, folder, large, warm=True)
     rows = [
-        [what, f"{first:.1f}", "".join(f"{each:.1f}" for each in again), f"{of_large[what][0]:.1f}"]
+        [
+            what,
+            f"{first:.1f}",
+            f"{warm_small[what][0]:.1f}",
+            "".join(f"{each:.1f}" for each in again),
+            f"{of_large[what][0]:.1f}",
+            f"{warm_large[what][0]:.1f}",
+        ]
         for what, (first, *again) in of_small.items()
     ]
     notes = [
         f"{machine()}. Medians of {ROUNDS} processes of at most 1 GiB of JavaScript memory. Bars: 16 ms "
         "and 250 ms for a switch."
     ]
-    notes += [file_size(Path(path)) for path in sys.argv[1:] if path.endswith(".dcprof")]
+    if importlib.util.find_spec("torch"):
+        notes.append(file_size())
     head = [
         "processor time, ms",
         f"{small:,} nodes, at first",
+        f"{small:,} nodes, warm",
         f"{small:,} nodes, again",
         f"{large:,} nodes, at first",
+        f"{large:,} nodes, warm",
     ]
     return Table("The page's engine", head, rows, notes)
 
 
-def file_size(path: Path) -> str:
-    size = make_page(OpenProfiles.open([path])).size_bytes
-    profile = path.stat().st_size
+def file_size() -> str:
+    """Return a sentence about the one-file page of an example."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "mlp.dcprof"
+        command = ["-m", "deepcontext", "profile", "-q", "-o", str(path), "examples/torch_mlp.py"]
+        subprocess.run([sys.executable, *command], cwd=WEB.parent, check=True, capture_output=True)
+        size = make_page(OpenProfiles.open([path])).size_bytes
+        profile = path.stat().st_size
     return (
-        f"One-file page of a profile of {profile:,} bytes: {size:,} bytes, "
+        f"One-file page of a profile of {profile:,} bytes (`examples/torch_mlp.py`): {size:,} bytes, "
         f"{(size - 150_000) / profile:.2f} of the profile and 150,000 bytes (bar: 1.4)."
     )
 

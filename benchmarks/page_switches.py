@@ -1,12 +1,12 @@
-"""Switches in a real browser: the first use after a look at the page, and later uses; frames; memory.
+"""Switches in a real browser: the first one after a look at the page, and later ones; frames; memory.
 
-Runs `deepcontext view` and a headless Chromium without a GPU. Each switch is the first one of a page
-that has been looked at for a second, and then one of many in another page. The engine's part is what
-the page measures itself (`performance.measure`); the page's part is the script of the whole switch,
-drawing included, as the browser accounts for it. Needs playwright and chromium
-(tools/setup_browser.sh).
+Runs `deepcontext view`, and against it a headless Chromium without a GPU. "First" is the first switch
+of a page that has been looked at for a second, in a process that has compiled nothing for other pages;
+"again" is the same switch of other trees in one page. The engine's time is elapsed time, which the
+page measures itself (`performance.measure`); the script's is the processor time of the page's thread
+for the whole switch, drawing included. Needs playwright and chromium (tools/setup_browser.sh).
 
-    python benchmarks/page_switches.py [NODES]
+    python benchmarks/page_switches.py [NODES ...]
 """
 
 from __future__ import annotations
@@ -28,12 +28,11 @@ from tests.synthetic import random_profile
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-SIZES = (10_000, 1_000_000)
 BARS_MS = {10_000: 16, 1_000_000: 250}
-ROUNDS = {10_000: 1, 1_000_000: 1}
-AGAIN = 1
-LOOK_MS = 1_500
-LONG_MS = 60_000
+ROUNDS = {10_000: 5, 1_000_000: 3}
+AGAIN = {10_000: 6, 1_000_000: 2}
+LOOK_MS = 1_000
+REST_MS = 300
 WIDTH, HEIGHT = 1920, 1080
 SWITCHES = {
     "show libraries": "library=1",
@@ -46,20 +45,29 @@ SWITCHES = {
     "focus on a function": "edits=focus:9:f",
     "table of operators": "view=table",
 }
-# Frames of two seconds in which every frame asks for the next one: half of them zoom, half pan.
+TABLES = ("module", "line", "scope", "kernel")
+WATCH = """
+window.blocked = [];
+new PerformanceObserver((list) => {
+  for (const each of list.getEntries()) blocked.push(each.duration);
+}).observe({ type: "longtask", buffered: true });
+"""
+# Each frame asks for the next one and moves the graph; the first half zooms, the second half pans.
 FRAMES = """
 (milliseconds) => new Promise((done) => {
   const graph = document.querySelector(".flame");
   const box = graph.getBoundingClientRect();
-  const place = { clientX: box.left + box.width * 0.4, clientY: box.top + 60, bubbles: true, cancelable: true };
+  const place = { clientX: box.left + box.width * 0.4, clientY: box.top + 60 };
   const began = performance.now();
   let frames = 0;
   const step = (now) => {
-    frames++;
     if (now - began > milliseconds) return done((1000 * frames) / (now - began));
-    const zooms = now - began < milliseconds / 2;
-    const change = zooms ? { deltaY: frames % 60 < 45 ? -60 : 120, ctrlKey: true } : { deltaX: frames % 40 < 20 ? 80 : -80 };
-    graph.dispatchEvent(new WheelEvent("wheel", { ...place, ...change }));
+    frames++;
+    const zoom = { deltaY: frames % 60 < 45 ? -60 : 180, ctrlKey: true };
+    const pan = { deltaX: frames % 40 < 20 ? 80 : -80 };
+    const change = now - began < milliseconds / 2 ? zoom : pan;
+    const options = { bubbles: true, cancelable: true, ...place, ...change };
+    graph.dispatchEvent(new WheelEvent("wheel", options));
     requestAnimationFrame(step);
   };
   requestAnimationFrame(step);
@@ -68,39 +76,45 @@ FRAMES = """
 
 
 class Page:
-    """A page of a browser, and what the browser says about it."""
+    """A page that shows a graph and has been looked at for a second."""
 
     def __init__(self, browser: Any, address: str) -> None:
-        # A context of its own has a process of its own, in which nothing is compiled.
         self.context = browser.new_context(viewport={"width": WIDTH, "height": HEIGHT})
         self.page = self.context.new_page()
+        self.page.add_init_script(WATCH)
         self.devtools = self.context.new_cdp_session(self.page)
         self.devtools.send("Performance.enable", {"timeDomain": "threadTicks"})
         self.page.goto(f"{address}#view=flame")
-        self.page.wait_for_selector(".status", timeout=LONG_MS)
+        self.page.wait_for_selector(".status")
         self.page.wait_for_timeout(LOOK_MS)
 
     def go(self, place: str) -> tuple[float, float]:
         """Go to a place; return the engine's time and the script's, ms."""
-        place = place if place.startswith("view=") else f"view=flame&{place}"
+        what = "table" if "table" in place else "flame"
         before = self.script_ms()
         self.page.evaluate("performance.clearMeasures()")
-        self.page.evaluate(f"location.hash = '{place}'")
-        kind = "table" if "table" in place else "flame"
-        longest = (
-            f"Math.max(0, ...performance.getEntriesByName('{kind}').map((each) => each.duration))"
+        self.page.evaluate(
+            f"location.hash = '{place if 'view=' in place else f'view=flame&{place}'}'"
         )
-        while not (engine := self.page.evaluate(longest)):
+        # The sum, because the page asks again for what it zoomed in to.
+        took = (
+            f"performance.getEntriesByName('{what}').reduce((sum, each) => sum + each.duration, 0)"
+        )
+        while not (engine := self.page.evaluate(took)):
             self.page.wait_for_timeout(10)
-        self.page.wait_for_timeout(300)
+        self.page.wait_for_timeout(REST_MS)
         return engine, self.script_ms() - before
 
     def script_ms(self) -> float:
         metrics = self.devtools.send("Performance.getMetrics")["metrics"]
         return next(1000 * each["value"] for each in metrics if each["name"] == "ScriptDuration")
 
+    def blocked_ms(self) -> float:
+        """Return the longest task of the page's thread so far."""
+        return float(self.page.evaluate("Math.max(0, ...blocked)"))
+
     def frames_a_second(self) -> float:
-        return self.page.evaluate(FRAMES, 2_000)
+        return float(self.page.evaluate(FRAMES, 3_000))
 
 
 @contextlib.contextmanager
@@ -108,89 +122,98 @@ def chromium() -> Iterator[Any]:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as play:
-        browser = play.chromium.launch(
-            executable_path="/usr/bin/chromium", args=["--no-sandbox", "--disable-gpu"]
-        )
+        arguments = ["--no-sandbox", "--disable-gpu"]
+        browser = play.chromium.launch(executable_path="/usr/bin/chromium", args=arguments)
         yield browser
         browser.close()
 
 
 def tab_mib(browser: Any) -> float:
-    """Return the largest memory of a tab's process so far, MiB."""
+    """Return the largest memory that the process of a tab had so far, MiB."""
     processes = browser.new_browser_cdp_session().send("SystemInfo.getProcessInfo")["processInfo"]
     renderers = [each["id"] for each in processes if each["type"] == "renderer"]
-    texts = [Path(f"/proc/{each}/status").read_text() for each in renderers]
-    peaks = [line for text in texts for line in text.splitlines() if line.startswith("VmHWM")]
-    return max(int(line.split()[1]) / 1024 for line in peaks)
-
-
-def measured(nodes: int) -> tuple[list[list[str]], str]:
-    """Return the rows of the switches, and a sentence with frames and memory."""
-    first: dict[str, list[tuple[float, float]]] = {name: [] for name in SWITCHES}
-    again: dict[str, list[tuple[float, float]]] = {name: [] for name in SWITCHES}
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "made.dcprof"
-        random_profile(nodes, depth=40).save(path)
-        with serving(path) as (address, _), chromium() as browser:
-            for name, place in SWITCHES.items():
-                for _ in range(ROUNDS[nodes]):
-                    page = Page(browser, address)
-                    first[name].append(page.go(place))
-                    page.context.close()
-            page = Page(browser, address)
-            frames = page.frames_a_second()
-            for number in range(AGAIN):
-                for name, place in SWITCHES.items():
-                    page.go("hidden=scope" if number % 2 else "hidden=operator")
-                    again[name].append(page.go(varied(place, number)))
-            memory = tab_mib(browser)
-    rows = [
-        [
-            f"{nodes:,}: {name}",
-            *(
-                f"{statistics.median(each):.1f}"
-                for times in (first, again)
-                for each in zip(*times[name], strict=True)
-            ),
-            f"{BARS_MS[nodes]}",
-        ]
-        for name in SWITCHES
-    ]
-    return rows, (
-        f"{nodes:,} nodes: zoom and pan {frames:.0f} frames a second (bar 60), the tab's process {memory:.0f} "
-        f"MiB at most after {AGAIN * len(SWITCHES)} switches (bar 1024)."
-    )
+    lines = [Path(f"/proc/{each}/status").read_text().splitlines() for each in renderers]
+    peaks = [line.split()[1] for each in lines for line in each if line.startswith("VmHWM")]
+    return max(int(peak) / 1024 for peak in peaks)
 
 
 def varied(place: str, number: int) -> str:
-    """Return a place like another one, whose answer no page has yet."""
+    """Return a place like another one, for which no page has an answer yet."""
     if "table" in place:
-        return f"{place}&by=module"
-    return (
-        f"{place},hide:{20 + number}:f"
-        if "edits" in place
-        else f"{place}&edits=hide:{20 + number}:f"
-    )
+        return f"{place}&by={TABLES[number % len(TABLES)]}"
+    hide = f"hide:{20 + number}:f"
+    return f"{place},{hide}" if "edits" in place else f"{place}&edits={hide}"
 
 
-def table(sizes: tuple[int, ...] = SIZES) -> Table:
-    """Measure, and return the table."""
-    rows, notes = [], []
+def median(times: list[tuple[float, float]]) -> list[str]:
+    return [f"{statistics.median(each):.1f}" for each in zip(*times, strict=True)]
+
+
+def measured(address: str, nodes: int) -> tuple[list[list[str]], list[list[str]]]:
+    """Return the rows of the switches, and the rows of what else a page takes."""
+    first: dict[str, list[tuple[float, float]]] = {name: [] for name in SWITCHES}
+    again: dict[str, list[tuple[float, float]]] = {name: [] for name in SWITCHES}
+    blocked = []
+    for _ in range(ROUNDS[nodes]):
+        for name, place in SWITCHES.items():
+            # A browser of its own, because processes and code are kept for the next page.
+            with chromium() as browser:
+                page = Page(browser, address)
+                blocked.append(page.blocked_ms())
+                first[name].append(page.go(place))
+    with chromium() as browser:
+        page = Page(browser, address)
+        frames = page.frames_a_second()
+        opened = tab_mib(browser)
+        for number in range(AGAIN[nodes]):
+            for name, place in SWITCHES.items():
+                page.go(f"edits=hide:{40 + len(SWITCHES) * number + list(SWITCHES).index(name)}:f")
+                again[name].append(page.go(varied(place, number)))
+        memory = tab_mib(browser)
+    switches = [
+        [f"{nodes:,}: {name}", *median(first[name]), *median(again[name]), f"{BARS_MS[nodes]}"]
+        for name in SWITCHES
+    ]
+    count = 2 * AGAIN[nodes] * len(SWITCHES)
+    others = [
+        [f"{nodes:,}: zoom and pan, frames a second", f"{frames:.0f}", "60"],
+        [f"{nodes:,}: memory of the tab, first picture", f"{opened:.0f} MiB", "1024 MiB"],
+        [f"{nodes:,}: memory of the tab, {count} switches", f"{memory:.0f} MiB", "1024 MiB"],
+        [
+            f"{nodes:,}: longest task until the first picture",
+            f"{statistics.median(blocked):.0f} ms",
+            "",
+        ],
+    ]
+    return switches, others
+
+
+def tables(sizes: tuple[int, ...] = tuple(BARS_MS)) -> list[Table]:
+    """Measure, and return the tables."""
+    switches, others = [], []
     for nodes in sizes:
-        of_size, note = measured(nodes)
-        rows += of_size
-        notes.append(note)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "made.dcprof"
+            random_profile(nodes, depth=40).save(path)
+            with serving(path) as (address, _):
+                of_switches, of_others = measured(address, nodes)
+        switches += of_switches
+        others += of_others
+    where = f"Headless Chromium without a GPU, {WIDTH} x {HEIGHT}. {machine()}."
     head = [
-        "switch",
+        "ms",
         "engine, first",
         "script, first",
         "engine, again",
         "script, again",
-        "bar of the engine, ms",
+        "bar of the engine",
     ]
-    notes.append(f"{machine()}. Headless Chromium without a GPU, {WIDTH} x {HEIGHT}; medians, ms.")
-    return Table("Switches in the browser", head, rows, notes)
+    return [
+        Table("Switches in the browser", head, switches, [f"Medians. {where}"]),
+        Table("Frames and memory of the page", ["what", "measured", "bar"], others, [where]),
+    ]
 
 
 if __name__ == "__main__":
-    print(table(tuple(map(int, sys.argv[1:])) or SIZES).markdown())
+    for each in tables(tuple(map(int, sys.argv[1:])) or tuple(BARS_MS)):
+        print(each.markdown())

@@ -12,7 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 # Need a browser (tools/setup_browser.sh) or node, which a machine that measures overhead may lack.
-IN_BROWSER = ("web_ui", "page_engine")
+IN_BROWSER = ("web_ui", "page_engine", "page_switches")
 UNDER_VALGRIND = ("instructions",)
 MODULES = (
     "operator_event",

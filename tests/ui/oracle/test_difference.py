@@ -44,7 +44,7 @@ def test_the_same_path_in_another_folder_is_the_same_node(make_profile: Any) -> 
         "aten::add": (4, 0),
         "aten::mul": (0, 9),
     }
-    of_before, of_after = both.sources()
+    of_before, of_after = both.nodes()
     assert (of_before >= 0).sum() == 4
     assert (of_after >= 0).sum() == 4
 
@@ -60,7 +60,7 @@ def test_a_native_frame_is_the_same_for_a_library_in_another_folder(make_profile
     options = TreeOptions()
     before, after = (TopDown(native(folder), options) for folder in ("/old", "/new"))
     both = Difference([before, after])
-    of_before, of_after = both.sources()
+    of_before, of_after = both.nodes()
     assert (of_before >= 0).tolist() == (of_after >= 0).tolist()
 
 
@@ -88,7 +88,7 @@ def test_each_of_three_profiles_has_its_own_cost(make_profile: Any) -> None:
         view, number = joined.functions[int(joined.tree.frame[node])]
         found[view.functions.frame(number).name] = [
             int(each[node]) if source[node] >= 0 else None
-            for each, source in zip(values, joined.sources(), strict=True)
+            for each, source in zip(values, joined.nodes(), strict=True)
         ]
     assert found == {
         "aten::mm": [10, 6, 7],
