@@ -12,7 +12,6 @@ const ROUNDS = 12;
 const MOST_FRAMES = 5_000;
 const SWITCHES: readonly Query[] = [
   {},
-  { library: "1" },
   { library: "1", lines: "1" },
   { pivot: "phase" },
   { kind: "bottom_up" },
