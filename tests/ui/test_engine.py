@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from deepcontext.errors import DeepContextError
-from deepcontext.profiler.format.frame import FrameKind, Phase
+from deepcontext.profiler.format.frame import Frame, FrameKind, Phase
 from deepcontext.profiler.format.metric import CALL_DURATION_NS, Aggregation, MetricDescriptor
 from deepcontext.profiler.model.metric_rows import MetricRows
 from deepcontext.profiler.model.metric_table import MetricTable
@@ -265,6 +265,33 @@ def test_an_engine_that_warmed_up_answers_alike(engine: Answer, name: str) -> No
     questions = [("flame", {}), ("table", {}), ("flame", {"pivot": "phase"})]
     answers = compare(engine, profiles, questions, warm=True)
     assert ("error" in answers[0]) == (name == "no metric")
+
+
+def test_a_tree_is_split_by_many_ranks(engine: Answer, make_profile: Any) -> None:
+    # More than the engine handles at once.
+    ranks, parents, frames, times = 70, [0], [Frame(FrameKind.ROOT, "")], {}
+    for rank in range(ranks):
+        top = len(parents)
+        parents += [0, top, top + 1, top + 2, top + 1]
+        frames += [
+            Frame(FrameKind.RANK, f"rank {rank}", line=rank),
+            Frame(FrameKind.THREAD, "MainThread"),
+            Frame(FrameKind.SCOPE, "step"),
+            Frame(FrameKind.OPERATOR, f"aten::op_{rank % 7}"),
+            Frame(FrameKind.OPERATOR, "aten::mm"),
+        ]
+        times |= {top + 3: rank + 1, top + 4: 2}
+    profile = make_profile(parents, frames, host_time_ns=times)
+    copies = [str(label * len(profile.tree) + 3) for label in (1, 31, 32, 33, ranks, ranks + 1)]
+    split = {"pivot": "rank"}
+    answers = compare(
+        engine,
+        opened(profile),
+        [("flame", split), *(("node", {**split, "source": copy}) for copy in copies)],
+    )
+    assert answers[0]["nodes"]["depth"].count(1) == ranks
+    assert answers[2]["values"][0]["inclusive"] == 31
+    assert "error" in answers[-1]
 
 
 def test_kernels_of_a_gpu(engine: Answer, make_profile: Any) -> None:
