@@ -269,7 +269,8 @@ def test_an_engine_that_warmed_up_answers_alike(engine: Answer, name: str) -> No
 
 def test_a_tree_is_split_by_many_ranks(engine: Answer, make_profile: Any) -> None:
     # More than the engine handles at once.
-    ranks, parents, frames, times = 70, [0], [Frame(FrameKind.ROOT, "")], {}
+    ranks, parents, frames = 70, [0], [Frame(FrameKind.ROOT, "")]
+    times: dict[int, int] = {}
     for rank in range(ranks):
         top = len(parents)
         parents += [0, top, top + 1, top + 2, top + 1]
