@@ -181,7 +181,7 @@ def test_unknown_command_names_the_likely_one(
         (["profile", "--", "-c"], "option -c: expected a piece of code after it"),
         (
             ["profile", "--snapshot-interval", "-1", "x.py"],
-            "--snapshot-interval: expected a number from 0 to 1,000,000 (seconds; 0 to write at",
+            "--snapshot-interval: expected a number from 0 to 1,000,000 (seconds; 0 to write only at",
         ),
         (["profile", "--snapshot-interval", "inf", "x.py"], "found inf"),
         (["profile", "--node-limit", "0", "x.py"], "--node-limit: expected a whole number from 1"),

@@ -27,7 +27,7 @@ FLAGS = ("shapes", "jax_exact", "stalls", "native", "gpu_calls", "memory", "forc
 @pytest.mark.parametrize(
     ("option", "value", "expected"),
     [
-        ("snapshot_interval", -1, "a number from 0 to 1,000,000 (seconds; 0 to write at the"),
+        ("snapshot_interval", -1, "a number from 0 to 1,000,000 (seconds; 0 to write only at the"),
         ("snapshot_interval", math.inf, "found inf"),
         ("snapshot_interval", 10**400, "found 1000"),
         ("node_limit", 0, "a whole number from 1 to 4,194,304 (nodes a thread), found 0"),
