@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,8 +34,9 @@ COLLECTORS = {"nvidia": NvidiaGpu, "amd": AmdGpu}
 
 @pytest.fixture(scope="session")
 def fakes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder of the compiled fakes."""
-    return kit.build(tmp_path_factory.mktemp("fakes"))
+    """Folder of the compiled fakes; kept where `mutants.py` runs many processes of tests."""
+    kept = os.environ.get("DEEPCONTEXT_FAKES")
+    return kit.build(Path(kept) if kept else tmp_path_factory.mktemp("fakes"))
 
 
 @functools.cache

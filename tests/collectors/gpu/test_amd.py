@@ -299,6 +299,20 @@ def test_a_graph_that_runs_other_kernels_loses_its_nodes(record: Record, sdk: Fa
     assert "1 graphs ran another number of kernels" in " ".join(recording.profile.trust.notes)
 
 
+def test_a_buffer_that_roctracer_reads_in_part_is_a_loss(
+    record: Record, roctracer: FakeGpu
+) -> None:
+    def work() -> None:
+        roctracer.launch("k", us=1, count=10)
+        roctracer.deliver()
+        roctracer.fail("roctracer_next_record", -1)
+
+    recording = record(work)
+    assert recording.counters["gpu_records_received"] == 1
+    assert recording.report.status == "degraded"
+    assert "1 buffers of GPU records could not be read to their end" in recording.report.reason
+
+
 def test_memory_taken_from_the_driver(record: Record, sdk: FakeGpu) -> None:
     def work() -> None:
         for _ in range(3):

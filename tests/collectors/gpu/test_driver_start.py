@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -96,6 +97,31 @@ def test_the_first_launch_after_the_initialisation_is_recorded(
         import cupy
         before = is_subscribed()
         gpu.initialize()
+        print(before, is_subscribed())
+        gpu.launch("first", us=1, count=20)
+        gpu.deliver()
+        """
+    output, profile = profiled(nvidia, tmp_path, source)
+    assert output == "False True\n"
+    assert report_of(profile).status == "ran"
+    assert profile.trust.counters["gpu_records_matched"] == 20
+
+
+@pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="needs jax")
+def test_cupti_starts_when_jax_first_asks_for_a_device(nvidia: FakeGpu, tmp_path: Path) -> None:
+    """JAX starts its back ends then, and CUDA's plugin calls `cuInit`."""
+    source = """
+        import jax
+        from jax._src import xla_bridge
+        from jaxlib import xla_client
+
+        def start_plugin():
+            gpu.initialize()
+            return xla_client.make_cpu_client()
+
+        xla_bridge.register_backend_factory("cuda_of_the_fake", start_plugin)
+        before = is_subscribed()
+        jax.devices("cuda_of_the_fake")
         print(before, is_subscribed())
         gpu.launch("first", us=1, count=20)
         gpu.deliver()

@@ -94,6 +94,32 @@ def test_old_launches_are_fetched_by_a_forced_flush(
     assert_conserved(recording, nvidia)
 
 
+def test_launches_are_old_after_ten_seconds(nvidia: FakeGpu) -> None:
+    """The steady clock is put forward, so that the default time counts and nobody waits."""
+    output = run(
+        nvidia,
+        """
+        import ctypes
+        from deepcontext import _native
+
+        def forced_flushes_after(seconds):
+            ctypes.CDLL(None).fake_clock_skip(ctypes.c_int64(seconds))
+            _native.gpu_flush("cupti")
+            return _native.gpu_figures("cupti")["forced_flushes"]
+
+        deepcontext.start()
+        gpu.hold_incomplete(holding=True)
+        gpu.launch("k", us=1, count=100)
+        gpu.deliver()
+        # Launches are old when they were there already when old ones were looked for last.
+        print(*(forced_flushes_after(seconds) for seconds in (7, 4, 7, 4)))
+        print(deepcontext.stop().trust.counters["gpu_records_matched"])
+        """,
+        LD_PRELOAD=str(nvidia._folder / "libfake_clock.so"),
+    )
+    assert output.split() == ["0", "0", "0", "1", "100"]
+
+
 def test_a_buffer_of_another_tool_is_read_and_left_alone(nvidia: FakeGpu) -> None:
     """Freeing it would end the process: the fake's is no block of its own."""
     output = run(

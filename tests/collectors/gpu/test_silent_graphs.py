@@ -141,3 +141,16 @@ def test_what_cannot_be_told_apart_counts_as_lost(
     assert report.status == "degraded"
     lost = f"{REPLAYS} of {2 * REPLAYS} launches of GPU work left no record"
     assert lost in report.reason
+
+
+def test_roctracer_tells_of_no_nodes_so_that_an_empty_graph_counts_as_lost(
+    record: Record, roctracer: FakeGpu
+) -> None:
+    def work() -> None:
+        launch_and_replay(roctracer, capture(roctracer))
+        roctracer.deliver()
+
+    report = record(work).report
+    assert report.status == "degraded"
+    lost = f"{REPLAYS} of {2 * REPLAYS} launches of GPU work left no record"
+    assert lost in report.reason

@@ -172,6 +172,51 @@ def test_a_session_that_ends_during_a_use_leaves_it_its_records(
     assert "20 of 30 launches" in recording.report.reason
 
 
+def test_nothing_is_fetched_during_a_use(
+    record: Record,
+    nvidia: FakeGpu,
+    profiler: Callable[..., TorchProfiler],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The buffers are torch.profiler's, also when its launches are old."""
+    monkeypatch.setenv("DEEPCONTEXT_GPU_BACKLOG_S", "0")
+    other = profiler()
+
+    def work() -> None:
+        launch(nvidia, "before", 10)
+        other.begin()
+        launch(nvidia, "during", 20)
+        for _ in range(3):
+            _native.gpu_flush("cupti")
+        assert _native.gpu_figures("cupti")["forced_flushes"] == 0
+        other.end()
+
+    recording = record(work)
+    assert nvidia.count("profiler_records") == 20
+    assert recording.counters["gpu_records_matched"] == 10
+
+
+def test_records_of_another_clock_have_no_time(record: Record, nvidia: FakeGpu) -> None:
+    """They were written while CUPTI's clock was torch.profiler's, and come after it was set right."""
+
+    def work() -> None:
+        nvidia.take_over()
+        nvidia.profiler_begin()
+        nvidia.give_back()  # the buffers, not the clock
+        nvidia.hold_buffers(holding=True)
+        launch(nvidia, "other clock", 10)
+        for is_running in (True, False):
+            _native.gpu_yield(is_running)
+        nvidia.hold_buffers(holding=False)
+        launch(nvidia, "after", 30)
+
+    recording = record(work)
+    assert recording.counters["gpu_records_matched"] == 40
+    assert recording.figure("bad_times") == 10
+    assert recording.total("gpu_time_ns") == 30 * 10_000
+    assert "10 of 40 records of GPU work carry no usable times" in recording.report.reason
+
+
 def test_records_are_taken_back_from_a_tool_that_gave_no_notice(
     record: Record, nvidia: FakeGpu, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,6 +9,7 @@ import pytest
 from deepcontext.collectors.gpu import libraries as gpu_libraries
 from deepcontext.collectors.gpu.amd import AmdGpu
 from deepcontext.collectors.gpu.nvidia import NvidiaGpu
+from deepcontext.collectors.gpu.trial_program import try_nvidia
 from deepcontext.ui.cli import doctor
 
 if TYPE_CHECKING:
@@ -40,6 +41,13 @@ def test_doctor_says_no_where_nothing_can_work(
     assert not found.available
     assert found.reason.startswith(reason)
     assert found.reason.endswith("check that nvidia-smi lists a GPU in this environment")
+    assert not nvidia.count("subscribed")
+
+
+def test_a_trial_leaves_nothing_subscribed(nvidia: FakeGpu) -> None:
+    files = nvidia.environment()
+    found = try_nvidia(files["DEEPCONTEXT_LIBCUDA"], files["DEEPCONTEXT_LIBCUPTI"])
+    assert found == {"devices": 4}
     assert not nvidia.count("subscribed")
 
 
