@@ -260,6 +260,10 @@ TEST(driver_functions_are_classified_by_name) {
   CHECK(classify("cuGraphLaunch_ptsz").is_replay && !classify("cuLaunchKernel").is_replay);
   CHECK(classify("cuStreamSynchronize_ptsz").is_waiting);
   CHECK(!classify("cuStreamSynchronize").is_launch);
+  CHECK(classify("cuMemcpyPeerAsync").record_kind == deepcontext::abi::cupti::kKindMemcpyPeer);
+  CHECK(classify("cuMemcpyHtoDAsync_v2").record_kind == deepcontext::abi::cupti::kKindMemcpy);
+  CHECK(classify("cuMemsetD8_v2").record_kind == deepcontext::abi::cupti::kKindMemset);
+  CHECK(classify("cuLaunchKernel").record_kind == 0);
   CHECK(classify("cuStreamBeginCapture_v2_ptsz").captures == 1);
   CHECK(classify("cuStreamBeginCaptureToGraph").captures == 1);
   CHECK(classify("cuStreamEndCapture_ptsz").captures == -1);

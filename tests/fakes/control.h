@@ -84,11 +84,12 @@ void fake_unknown_records(uint64_t count);
 /// Launch a kernel and deliver a record of it that ends before it begins, or has no times at all.
 void fake_bad_times(int has_start);
 
+/// The calling thread launches through this function of the vendor from now on ("cuLaunchKernelEx"); 0
+/// for a name that is not known.
+int fake_set_launch_function(const char *name);
+
 // -- NVIDIA only
 
-/// The calling thread launches through this function of the driver from now on ("cuLaunchKernelEx"); 0 for
-/// a name that is not known.
-int fake_set_launch_function(const char *name);
 /// Put a function of the host on a stream: it leaves no record.
 void fake_host_function();
 /// A capturing stream gets a node that leaves no record: "memory", "host", "event" or "child graph", which

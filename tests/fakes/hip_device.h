@@ -20,6 +20,11 @@ struct HipCall {
 
 constexpr uint64_t kStagingBytes = 4u << 20;
 inline thread_local bool t_is_pageable = false; // host memory of the next copies
+inline constexpr const char *kLaunchFunctions[] = {
+    "hipLaunchKernel",          "hipExtLaunchKernel",         "hipModuleLaunchKernel",
+    "hipExtModuleLaunchKernel", "hipLaunchCooperativeKernel", "hipModuleLaunchCooperativeKernel",
+    "hipLaunchKernelExC",       "hipDrvLaunchKernelEx"};
+inline thread_local const char *t_launch_function = kLaunchFunctions[0];
 
 /// Graph handles are their numbers, as pointers.
 inline void *handleOf(uint32_t graph) { return reinterpret_cast<void *>(uintptr_t{graph}); }
@@ -37,7 +42,7 @@ public:
     Work work;
     work.name = device.intern(kernel);
     work.stream = stream;
-    Scope call(*this, "hipLaunchKernel");
+    Scope call(*this, t_launch_function);
     if (device.is_lazy && device.mustLoad(kernel)) {
       Work code; // copied by the run time, without a call of its own
       code.what = What::kCopy;
@@ -83,6 +88,16 @@ public:
   int setMemory(const std::string &kind) {
     t_is_pageable = kind == "pageable";
     return kind.empty() || t_is_pageable || kind == "pinned" || kind == "managed";
+  }
+
+  int setLaunchFunction(const std::string &name) {
+    for (const char *function : kLaunchFunctions) {
+      if (name == function) {
+        t_launch_function = function;
+        return 1;
+      }
+    }
+    return 0;
   }
 
   void prefetch() { Scope call(*this, "hipMemPrefetchAsync"); }
@@ -196,6 +211,7 @@ public:
   void reset() {
     device.reset();
     t_is_pageable = false;
+    t_launch_function = kLaunchFunctions[0];
     std::lock_guard<std::mutex> lock(device.mutex);
     capturing_.clear();
     next_correlation = 1;

@@ -191,9 +191,9 @@ class FakeGpu:
         self._library.fake_set_device(ctypes.c_uint32(device))
 
     def launch_through(self, function: str) -> None:
-        """Let the calling thread launch through this function of CUDA's driver from now on."""
+        """Let the calling thread launch through this function of the vendor from now on."""
         if not self._library.fake_set_launch_function(function.encode()):
-            raise ValueError(f"the fake driver has no '{function}'")
+            raise ValueError(f"the fake has no '{function}'")
 
     def host_function(self) -> None:
         """Put a function of the host on a stream."""

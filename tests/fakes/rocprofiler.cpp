@@ -33,6 +33,9 @@ FAKE_API const char *rocprofiler_get_status_string(int status) {
 }
 
 FAKE_API int rocprofiler_force_configure(abi::Configure configure) {
+  if (int code = fake::faultOfEnvironment("rocprofiler_force_configure")) {
+    return code;
+  }
   FAIL_IF_ASKED("rocprofiler_force_configure");
   State &s = state();
   if (s.is_locked) {
@@ -54,6 +57,9 @@ FAKE_API int rocprofiler_is_initialized(int *status) {
 }
 
 FAKE_API int rocprofiler_create_context(abi::Id *context) {
+  if (int code = fake::faultOfEnvironment("rocprofiler_create_context")) {
+    return code;
+  }
   FAIL_IF_ASKED("rocprofiler_create_context");
   state().contexts.emplace_back();
   context->handle = state().contexts.size();

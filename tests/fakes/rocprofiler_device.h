@@ -22,7 +22,10 @@ inline constexpr const char *kFunctions[] = {
     "hipStreamEndCapture", "hipGraphInstantiate",  "hipGraphLaunch",     "hipGraphExecDestroy",
     "hipGraphDestroy",     "hipMalloc",            "hipHostMalloc",     "hipGetDevice",
     "hipGraphCreate",      "hipGraphAddKernelNode", "hipGraphExecUpdate",
-    "hipGraphExecKernelNodeSetParams", "hipMemPrefetchAsync"};
+    "hipGraphExecKernelNodeSetParams", "hipMemPrefetchAsync",
+    "hipExtLaunchKernel",  "hipModuleLaunchKernel", "hipExtModuleLaunchKernel",
+    "hipLaunchCooperativeKernel", "hipModuleLaunchCooperativeKernel",
+    "hipLaunchKernelExC",  "hipDrvLaunchKernelEx"};
 constexpr uint64_t kAgent = 0x77; // of the first GPU; the others follow
 constexpr uint64_t kUuid = 0xA100000000000000;
 constexpr uint64_t kCpu = 0x11;

@@ -70,6 +70,9 @@ FAKE_API void fake_set_buffer_records(uint64_t most) { state().most_records = mo
 FAKE_API void fake_drop(uint64_t records) { state().hip.device.drop_next = records; }
 FAKE_API void fake_set_device(uint32_t device) { fake::t_device = device % fake::kDevices; }
 FAKE_API void fake_set_lazy_loading(int is_lazy) { state().hip.device.is_lazy = is_lazy != 0; }
+FAKE_API int fake_set_launch_function(const char *name) {
+  return state().hip.setLaunchFunction(name);
+}
 FAKE_API void fake_launch(const char *kernel, uint32_t stream, uint64_t ns) {
   state().hip.launch(kernel, stream, ns);
 }

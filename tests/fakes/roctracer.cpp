@@ -13,10 +13,21 @@ using fake::Work;
 
 namespace {
 
-constexpr const char *kFunctions[] = {"hipLaunchKernel",      "hipMemcpy",
-                                      "hipMemcpyAsync",       "hipMemsetAsync",
-                                      "hipDeviceSynchronize", "hipGraphLaunch",
-                                      "hipStreamBeginCapture", "hipStreamEndCapture"};
+constexpr const char *kFunctions[] = {"hipLaunchKernel",
+                                      "hipExtLaunchKernel",
+                                      "hipModuleLaunchKernel",
+                                      "hipExtModuleLaunchKernel",
+                                      "hipLaunchCooperativeKernel",
+                                      "hipModuleLaunchCooperativeKernel",
+                                      "hipLaunchKernelExC",
+                                      "hipDrvLaunchKernelEx",
+                                      "hipMemcpy",
+                                      "hipMemcpyAsync",
+                                      "hipMemsetAsync",
+                                      "hipDeviceSynchronize",
+                                      "hipGraphLaunch",
+                                      "hipStreamBeginCapture",
+                                      "hipStreamEndCapture"};
 constexpr const char *kCopyKinds[] = {"CopyHostToDevice", "CopyDeviceToHost", "CopyDeviceToDevice",
                                       "CopyHostToHost"};
 
@@ -194,6 +205,9 @@ FAKE_API int roctracer_disable_op_callback(uint32_t domain, uint32_t op) {
 }
 
 FAKE_API int roctracer_open_pool_expl(const abi::Properties *properties, void **pool) {
+  if (int code = fake::faultOfEnvironment("roctracer_open_pool_expl")) {
+    return code;
+  }
   FAIL_IF_ASKED("roctracer_open_pool_expl");
   std::lock_guard<std::mutex> lock(state().mutex);
   state().pool = *properties;
@@ -269,6 +283,9 @@ FAKE_API void fake_lose_correlation(uint64_t launches) { state().without_correla
 FAKE_API void fake_drop(uint64_t records) { state().hip.device.drop_next = records; }
 FAKE_API void fake_set_device(uint32_t device) { fake::t_device = device % fake::kDevices; }
 FAKE_API void fake_set_lazy_loading(int is_lazy) { state().hip.device.is_lazy = is_lazy != 0; }
+FAKE_API int fake_set_launch_function(const char *name) {
+  return state().hip.setLaunchFunction(name);
+}
 FAKE_API void fake_launch(const char *kernel, uint32_t stream, uint64_t ns) {
   state().hip.launch(kernel, stream, ns);
 }

@@ -77,10 +77,11 @@ void CuptiCollector::noteEnd(const CallClass &known, const abi::cupti::CallbackD
 void CuptiCollector::noteLaunch(const CallClass &known, const abi::cupti::CallbackData &call) {
   uint32_t silent_graph = __builtin_expect(known.is_replay, 0) ? noteReplay(call) : 0;
   // Without callbacks for graph nodes, nothing tells which launches a capture takes.
-  if (__builtin_expect(!sees_graph_nodes_.load(std::memory_order_relaxed), 0) &&
-      captures_.load(std::memory_order_relaxed) > 0) {
-    calls_.beginUncountedLaunch(call.correlation);
-  } else if (__builtin_expect(silent_graph != 0, 0)) {
+  bool is_captured = !sees_graph_nodes_.load(std::memory_order_relaxed) &&
+                     captures_.load(std::memory_order_relaxed) > 0;
+  // That such work has no records is said already.
+  bool is_refused = (refused_kinds_.load(std::memory_order_relaxed) >> known.record_kind & 1) != 0;
+  if (__builtin_expect(is_captured || is_refused || silent_graph != 0, 0)) {
     calls_.beginUncountedLaunch(call.correlation, silent_graph);
   } else {
     calls_.beginLaunch(call.correlation);

@@ -27,9 +27,12 @@ CallClass classify(std::string_view function) {
     call.is_launch = call.is_replay = true;
   } else if (startsWith(function, "cuMemset")) {
     call.is_launch = true;
+    call.record_kind = abi::cupti::kKindMemset;
   } else if (startsWith(function, "cuMemcpy")) {
     call.is_launch = true;
     call.is_waiting = !contains(function, "Async");
+    call.record_kind =
+        contains(function, "Peer") ? abi::cupti::kKindMemcpyPeer : abi::cupti::kKindMemcpy;
   } else if (startsWith(function, "cuStreamBegin")) { // BeginCapture, BeginCaptureToGraph, ...
     call.captures = contains(function, "apture") ? 1 : 0;
   } else if (startsWith(function, "cuStreamEndCapture")) {

@@ -12,6 +12,7 @@ struct CallClass {
   bool is_launch = false;  // may cause activity records
   bool is_replay = false;  // launches a graph
   bool is_waiting = false; // returns when the device has finished
+  uint8_t record_kind = 0; // of a copy's or memset's record, as CUPTI numbers kinds; 0: another
   int8_t captures = 0;     // +1: a stream begins to capture a graph; -1: ends
   uint32_t name = 0;       // interned; of waiting calls
 };

@@ -72,11 +72,7 @@ std::string CuptiCollector::start(const Libraries &libraries, const CollectorOpt
   if (!reason.empty()) {
     return reason;
   }
-  early_flush_.begin([] {
-    CuptiCollector &self = instance();
-    Counters::bumpShared(self.attribution_.counters.early_flushes);
-    self.library_.ActivityFlushAll(0);
-  });
+  early_flush_.begin([] { instance().fetchEarly(); });
   is_running_.store(true);
   Result result = abi::cupti::kSuccess;
   reason = enable(&result);
@@ -177,8 +173,10 @@ std::string CuptiCollector::enable(Result *result) {
       {abi::cupti::kKindMemset, "memsets"},
       {abi::cupti::kKindOverhead, "CUPTI's own overhead"},
   };
+  uint32_t refused = 0;
   for (const auto &[kind, what] : optional) {
     Result refusal = enableKind(kind);
+    refused |= uint32_t{refusal != abi::cupti::kSuccess} << kind;
     std::string missing =
         std::string(what) + " are not recorded: CUPTI refuses them with " + nameOf(refusal);
     if (refusal != abi::cupti::kSuccess &&
@@ -186,6 +184,7 @@ std::string CuptiCollector::enable(Result *result) {
       lacking_.push_back(missing);
     }
   }
+  refused_kinds_.store(refused);
   return "";
 }
 

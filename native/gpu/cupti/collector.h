@@ -50,6 +50,8 @@ private:
   bool enableGraphCallbacks();
   void startStalls();
   void noteStalls(bool is_final);
+  void fetchEarly();
+  std::string fetchOld();
   std::string forceFlush();
   std::string awaitOwnCalls();
   void disable();
@@ -122,6 +124,7 @@ private:
   std::atomic<uint64_t> contexts_age_{1}; // rises when a context is destroyed
   std::atomic<uint32_t> captures_{0};     // streams capturing a graph
   std::atomic<bool> sees_graph_nodes_{true};
+  std::atomic<uint32_t> refused_kinds_{0}; // a bit for each kind of records that CUPTI refuses
   std::mutex contexts_mutex_;
   std::set<void *> contexts_;
   uint32_t memset_name_ = 0, peer_copy_name_ = 0;

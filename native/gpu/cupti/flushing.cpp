@@ -24,12 +24,33 @@ std::string CuptiCollector::flush() {
   if (!buffers_.waitUntilRead(options_.deadline_s) && problem.empty()) {
     problem = "activity buffers were not read in time";
   }
-  if (noteDueLaunches() && overdueLaunches() > taken_launches_.load()) {
-    problem = joined(problem, forceFlush());
-    takeBackRecords();
-  }
+  problem = joined(problem, fetchOld());
   noteStalls(false);
   publish(false);
+  return problem;
+}
+
+/// Fetch complete records, in sessions without snapshots also those of old launches.
+void CuptiCollector::fetchEarly() {
+  if (is_yielded_.load()) { // the buffers are the other tool's
+    return;
+  }
+  Counters::bumpShared(attribution_.counters.early_flushes);
+  library_.ActivityFlushAll(0);
+  // Never waits, because the end of the session waits for this thread.
+  std::unique_lock<std::mutex> control(control_mutex_, std::try_to_lock);
+  if (control.owns_lock() && isRunning() && !is_yielded_.load()) {
+    fetchOld();
+  }
+}
+
+/// Look for old launches without a record once in `backlog_s`, and fetch their records.
+std::string CuptiCollector::fetchOld() {
+  if (!noteDueLaunches() || overdueLaunches() <= taken_launches_.load()) {
+    return "";
+  }
+  std::string problem = forceFlush();
+  takeBackRecords();
   return problem;
 }
 

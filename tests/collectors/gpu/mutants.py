@@ -15,6 +15,7 @@ import sys
 import sysconfig
 import tomllib
 import xml.etree.ElementTree as ET
+from collections import ChainMap
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -74,8 +75,18 @@ def load() -> list[Mutation]:
 class Result:
     """How the tests of one run ended; `failures` has the first line of each failure by test."""
 
-    failures: dict[str, str]
     count: int
+    failures: dict[str, str]
+
+    def failure_of(self, test: str) -> str:
+        """Return why a test failed with any of its parameters; "" if it passed."""
+        name = test.partition("::")[2]
+        found = (
+            why
+            for each, why in self.failures.items()
+            if each == name or each.startswith(f"{name}[")
+        )
+        return next(found, "")
 
 
 class Copy:
@@ -96,7 +107,11 @@ class Copy:
         command = [str(self._python), "-m", "pytest", "-q", "-p", "no:cacheprovider"]
         command += ["-o", "addopts=--import-mode=importlib", "--tb=short", f"--junitxml={report}"]
         command += [str(FOLDER / test) for test in tests]
-        environment = {**os.environ, "DEEPCONTEXT_FAKES": str(self._folder / "fakes")}
+        environment = {
+            **os.environ,
+            "DEEPCONTEXT_FAKES": str(self._folder / "fakes"),
+            "PYTHONDONTWRITEBYTECODE": "1",  # a file may be written twice in a second
+        }
         if mutation and mutation.is_native:
             environment[VARIABLE] = mutation.name
         with self._taken_out(mutation):
@@ -110,7 +125,11 @@ class Copy:
                 timeout=_RUN_TIMEOUT_S,
             )
         if done.returncode < 0:
-            return Result({tests[0]: f"ended with {signal.Signals(-done.returncode).name}"}, 1)
+            how = f"ended with {signal.Signals(-done.returncode).name}"
+            if len(tests) == 1:
+                return Result(1, {tests[0].partition("::")[2]: how})
+            alone = [self.run([test], mutation) for test in tests]
+            return Result(len(tests), dict(ChainMap(*(each.failures for each in alone))))
         if done.returncode not in {0, 1}:  # not the tests, but pytest failed
             raise RuntimeError(f"{' '.join(command)} failed:\n{done.stdout}{done.stderr}")
         return _read(report)
@@ -190,5 +209,6 @@ def _read(report: Path) -> Result:
     failures = {}
     for case in cases:
         for problem in (*case.iter("failure"), *case.iter("error")):
-            failures[case.get("name", "")] = f"{problem.get('message', '')}".split("\n")[0]
-    return Result(failures, len(cases))
+            why = problem.get("message", "").partition("\n")[0]
+            failures[case.get("name", "")] = why or problem.tag
+    return Result(len(cases), failures)

@@ -94,6 +94,31 @@ def test_old_launches_are_fetched_by_a_forced_flush(
     assert_conserved(recording, nvidia)
 
 
+def test_old_launches_are_fetched_without_snapshots(
+    record: Record, nvidia: FakeGpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody flushes but the thread that is asked to after each 262,144 launches."""
+    monkeypatch.setenv("DEEPCONTEXT_GPU_BACKLOG_S", "0")
+    monkeypatch.setenv("DEEPCONTEXT_GPU_DEADLINE_S", str(PATIENCE_S))
+    monkeypatch.setenv("DEEPCONTEXT_GPU_POOL_BYTES", str(1 << 30))
+
+    def figure(name: str) -> int:
+        return _native.gpu_figures("cupti")[name]
+
+    def work() -> None:
+        nvidia.hold_incomplete(holding=True)
+        for times in (1, 2):
+            nvidia.launch("k", us=1, count=300_000)
+            wait_for(lambda: figure("early_flushes") >= times)  # noqa: B023  called at once
+        wait_for(lambda: figure("forced_flushes") >= 1)
+        nvidia.deliver()
+
+    recording = record(work)
+    assert recording.figure("forced_flushes") >= 1
+    assert recording.counters["gpu_records_unmatched"] == 0
+    assert_conserved(recording, nvidia)
+
+
 def test_launches_are_old_after_ten_seconds(nvidia: FakeGpu) -> None:
     """The steady clock is put forward, so that the default time counts and nobody waits."""
     output = run(

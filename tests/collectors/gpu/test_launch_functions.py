@@ -39,6 +39,39 @@ def test_every_function_that_launches(record: Record, nvidia: FakeGpu, function:
     assert_conserved(recording, nvidia)
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        "hipLaunchKernel",
+        "hipExtLaunchKernel",
+        "hipModuleLaunchKernel",
+        "hipExtModuleLaunchKernel",
+        "hipLaunchCooperativeKernel",
+        "hipModuleLaunchCooperativeKernel",
+        "hipLaunchKernelExC",
+        "hipDrvLaunchKernelEx",
+    ],
+)
+def test_every_function_of_hip_that_launches(record: Record, amd: FakeGpu, function: str) -> None:
+    def work() -> None:
+        amd.launch_through(function)
+        amd.launch("k", us=3, count=20)
+        amd.capture_begin()
+        amd.launch("in graph", us=3)
+        amd.replay(amd.instantiate(amd.capture_end()))
+        amd.deliver()
+
+    recording = record(work)
+    kernels = recording.kernels()
+    assert kernels.pop(("work", "FakeGpu.launch", "k")) == 20
+    ((replayed, count),) = kernels.items()
+    assert (replayed[-1], count) == ("in graph", 1)
+    if amd.vendor.has_graph_nodes:
+        assert recording.figure("graph_captured") == 1
+    assert recording.report.status == "ran", recording.report.reason
+    assert_conserved(recording, amd)
+
+
 def test_a_function_of_the_host_is_no_launch(record: Record, nvidia: FakeGpu) -> None:
     def work() -> None:
         nvidia.launch("k", us=3)

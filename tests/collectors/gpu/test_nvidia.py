@@ -193,6 +193,26 @@ def test_a_refused_kind_is_named_and_the_rest_goes_on(
     assert recording.counters["gpu_records_matched"] == 1
 
 
+@pytest.mark.parametrize(("kind", "others"), [(1, 30), (2, 20)])
+def test_launches_of_a_refused_kind_are_not_held_against_another_tool(
+    record: Record, nvidia: FakeGpu, kind: int, others: int
+) -> None:
+    nvidia.fail(f"cuptiActivityEnable:{kind}", 27)
+
+    def work() -> None:
+        nvidia.launch("k", us=1, count=10)
+        for _ in range(10):
+            nvidia.copy("HtoD", 64, us=1)
+            nvidia.memset(64, us=1)
+            nvidia.memset(64, us=1)
+        nvidia.deliver()
+
+    recording = record(work)
+    assert recording.figure("launches") == recording.figure("answered") == others
+    assert "left no record" not in recording.report.reason
+    assert "are not recorded: CUPTI refuses them" in recording.report.reason
+
+
 def test_refused_graph_callbacks_leave_kernels_under_the_replay(
     record: Record, nvidia: FakeGpu
 ) -> None:

@@ -126,15 +126,23 @@ def test_a_conditional_graph_counts_from_its_first_record_on(
     assert lost in recording.report.reason
 
 
-@pytest.mark.parametrize("is_seen", [True, False])
+@pytest.mark.parametrize("what", ["child graph", "graph made before", "executable made before"])
 def test_what_cannot_be_told_apart_counts_as_lost(
-    record: Record, nvidia: FakeGpu, *, is_seen: bool
+    record: Record, nvidia: FakeGpu, what: str
 ) -> None:
     """A child graph may hold kernels; a graph that is made before the session may, too."""
-    made_before = 0 if is_seen else capture(nvidia)
+    nvidia.capture_begin()
+    graph = nvidia.capture_end()
+    executable = nvidia.instantiate(graph)
 
     def work() -> None:
-        launch_and_replay(nvidia, made_before or capture(nvidia, "child graph"))
+        if what == "child graph":
+            replayed = capture(nvidia, "child graph")
+        elif what == "graph made before":
+            replayed = nvidia.instantiate(graph)
+        else:
+            replayed = executable
+        launch_and_replay(nvidia, replayed)
         nvidia.deliver()
 
     report = record(work).report

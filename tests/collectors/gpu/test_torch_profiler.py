@@ -6,6 +6,7 @@ Kineto are replaced by the fake's.
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -194,6 +195,21 @@ def test_nothing_is_fetched_during_a_use(
     recording = record(work)
     assert nvidia.count("profiler_records") == 20
     assert recording.counters["gpu_records_matched"] == 10
+
+
+def test_nothing_is_fetched_early_during_a_use(
+    record: Record, nvidia: FakeGpu, profiler: Callable[..., TorchProfiler]
+) -> None:
+    other = profiler()
+
+    def work() -> None:
+        other.begin()
+        launch(nvidia, "during", 300_000)  # after so many, records are fetched
+        time.sleep(0.5)  # there is nothing to wait for
+        other.end()
+
+    assert record(work).figure("early_flushes") == 0
+    assert nvidia.count("profiler_records") == 300_000
 
 
 def test_records_of_another_clock_have_no_time(record: Record, nvidia: FakeGpu) -> None:

@@ -65,6 +65,29 @@ def test_doctor_says_no_where_hip_does_not_start(
     assert "rocminfo" in found.reason
 
 
+@pytest.mark.parametrize(
+    ("interface", "faults", "reason"),
+    [
+        (
+            "rocprofiler",
+            "rocprofiler_force_configure=16",
+            "registering with rocprofiler-sdk failed",
+        ),
+        ("rocprofiler", "rocprofiler_create_context=40", "rocprofiler_create_context failed"),
+        ("roctracer", "roctracer_open_pool_expl=-1", "roctracer_open_pool failed"),
+    ],
+)
+def test_doctor_says_no_where_no_tool_can_register(
+    amd: FakeGpu, monkeypatch: pytest.MonkeyPatch, interface: str, faults: str, reason: str
+) -> None:
+    if amd.vendor.interface != interface:
+        return
+    monkeypatch.setenv("FAKE_FAULTS", faults)
+    found = AmdGpu().probe()
+    assert not found.available
+    assert reason in found.reason
+
+
 def test_asking_makes_no_device_node(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """As root, libcuda makes the nodes that are missing when it is loaded."""
     node = tmp_path / "nvidia-uvm"

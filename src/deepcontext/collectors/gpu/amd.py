@@ -86,9 +86,10 @@ class AmdGpu:
         from deepcontext.collectors.gpu.trial import try_amd  # noqa: PLC0415  doctor only
 
         # PyTorch's wheels bring a HIP of their own, which no path leads to.
-        trial = try_amd(interface.driver) if os.path.isabs(interface.driver) else None  # noqa: PTH117
-        if trial and trial.reason:
-            return Availability(available=False, reason=trial.reason)
+        if os.path.isabs(interface.driver):  # noqa: PTH117
+            trial = try_amd(interface.name, interface.profiler, interface.driver)
+            if trial.reason:
+                return Availability(available=False, reason=trial.reason)
         found = f"{interface.name} {version} ({interface.profiler}): "
         collected = "kernels, copies, graphs, waiting and idle time"
         notes = [_IN_TIME, interface.warning, reason, _STALLS]

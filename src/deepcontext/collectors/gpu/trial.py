@@ -38,10 +38,10 @@ def try_nvidia(cupti: str, driver: str) -> Trial:
     return _checked(_ask("nvidia", driver, cupti), advice, "CUDA_VISIBLE_DEVICES")
 
 
-def try_amd(hip: str) -> Trial:
-    """Start HIP and count devices."""
+def try_amd(interface: str, profiler: str, hip: str) -> Trial:
+    """Register with AMD's profiling library, start HIP, count devices, and end."""
     advice = "check that rocminfo lists a GPU in this environment"
-    return _checked(_ask("amd", hip), advice, "HIP_VISIBLE_DEVICES")
+    return _checked(_ask("amd", hip, interface, profiler), advice, "HIP_VISIBLE_DEVICES")
 
 
 def _ask(*arguments: str) -> dict[str, object]:

@@ -1,6 +1,7 @@
 """The program that `trial` runs: one vendor's driver, asked through ctypes. Prints one JSON object.
 
-Imports nothing of deepcontext, so that it starts fast and nothing else is loaded.
+AMD's tools register before HIP starts, by many structures: the native core does that, as in a session.
+For NVIDIA nothing of deepcontext is imported, so that the trial starts fast.
 """
 
 from __future__ import annotations
@@ -34,8 +35,21 @@ def try_nvidia(driver: str, cupti: str) -> dict[str, int | str]:
     return {"devices": devices.value}
 
 
-def try_amd(hip: str) -> dict[str, int | str]:
-    """Start HIP and count devices."""
+def try_amd(hip: str, interface: str, profiler: str) -> dict[str, int | str]:
+    """Register as a tool, start HIP, count devices, and end."""
+    from deepcontext import _native  # noqa: PLC0415  see above
+
+    buffer_bytes, deadline_s = 4 << 20, 10.0
+    sizes = buffer_bytes, buffer_bytes, deadline_s, deadline_s
+    if refusal := _native.gpu_start(interface, profiler, hip, *sizes, False, False):  # noqa: FBT003
+        return {"failed": refusal}
+    try:
+        return _count_hip_devices(hip)
+    finally:
+        _native.gpu_stop(interface)
+
+
+def _count_hip_devices(hip: str) -> dict[str, int | str]:
     library = ctypes.CDLL(hip)
     code = library.hipInit(0)
     if code != _SUCCESS:
