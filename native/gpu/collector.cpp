@@ -1,5 +1,6 @@
 #include "gpu/collector.h"
 
+#include <algorithm>
 #include <memory>
 
 #include "gpu/deadline.h"
@@ -43,6 +44,18 @@ std::map<uint32_t, DeviceTotals> Collector::deviceTotals() {
   return attribution_.deviceTotals();
 }
 
+std::vector<std::string> Collector::lacking() const {
+  std::lock_guard<std::mutex> lock(lacking_mutex_);
+  return lacking_;
+}
+
+void Collector::note(const std::string &lacking) {
+  std::lock_guard<std::mutex> lock(lacking_mutex_);
+  if (std::find(lacking_.begin(), lacking_.end(), lacking) == lacking_.end()) {
+    lacking_.push_back(lacking);
+  }
+}
+
 void Collector::publish(bool is_final) {
   std::lock_guard<std::mutex> lock(attribution_.mutex());
   attribution_.publish(is_final);
@@ -53,7 +66,10 @@ void Collector::beginAttribution() {
   Recorder &recorder = RecorderRegistry::instance().makeDetached(std::string("gpu ") + vendor());
   attribution_.begin(recorder);
   calls_.clear();
-  lacking_.clear();
+  {
+    std::lock_guard<std::mutex> lacking_lock(lacking_mutex_);
+    lacking_.clear();
+  }
   is_timing_.store(options_.with_calls);
   due_launches_.store(0);
   next_due_launches_ = 0;

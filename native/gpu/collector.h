@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -59,7 +60,7 @@ public:
   std::map<std::string, uint64_t> figures();
   std::map<uint32_t, DeviceTotals> deviceTotals();
   /// Requested parts that are missing, as sentences.
-  const std::vector<std::string> &lacking() const { return lacking_; }
+  std::vector<std::string> lacking() const;
 
 protected:
   Collector();
@@ -67,6 +68,8 @@ protected:
   /// Attribute pending records and write them to the tree.
   void publish(bool is_final);
   void beginAttribution();
+  /// Remember once what the figures lack. Any thread.
+  void note(const std::string &lacking);
   /// Remember how many launches there are now; called by each flush. True once in `backlog_s`, when
   /// the launches that are due were counted.
   bool noteDueLaunches();
@@ -109,6 +112,7 @@ protected:
   CollectorOptions options_;
   CallRecorder calls_;
   Attribution attribution_;
+  mutable std::mutex lacking_mutex_;
   std::vector<std::string> lacking_;
   // A call of the vendor's library has not returned, or the process is a forked child.
   std::atomic<bool> is_stuck_{false};

@@ -1,6 +1,5 @@
 #include "gpu/cupti/collector.h"
 
-#include <algorithm>
 #include <new>
 
 #include "core/guard.h"
@@ -177,11 +176,8 @@ std::string CuptiCollector::enable(Result *result) {
   for (const auto &[kind, what] : optional) {
     Result refusal = enableKind(kind);
     refused |= uint32_t{refusal != abi::cupti::kSuccess} << kind;
-    std::string missing =
-        std::string(what) + " are not recorded: CUPTI refuses them with " + nameOf(refusal);
-    if (refusal != abi::cupti::kSuccess &&
-        std::find(lacking_.begin(), lacking_.end(), missing) == lacking_.end()) {
-      lacking_.push_back(missing);
+    if (refusal != abi::cupti::kSuccess) {
+      note(std::string(what) + " are not recorded: CUPTI refuses them with " + nameOf(refusal));
     }
   }
   refused_kinds_.store(refused);
@@ -195,15 +191,15 @@ void CuptiCollector::enableCallbacks() {
                abi::cupti::kSuccess;
   }
   if (refused == driver_calls_.ids().size()) {
-    lacking_.push_back("launches cannot be followed: CUPTI refuses its driver callbacks");
+    note("launches cannot be followed: CUPTI refuses its driver callbacks");
   }
   bool has_graphs = enableGraphCallbacks();
   sees_graph_nodes_.store(has_graphs);
   library_.EnableCallback(1, subscriber_, abi::cupti::kDomainResource,
                           abi::cupti::kResourceContextDestroy);
   if (!has_graphs) {
-    lacking_.push_back("kernels of CUDA graphs appear under the replay only: CUPTI refuses "
-                       "callbacks for graph nodes");
+    note("kernels of CUDA graphs appear under the replay only: CUPTI refuses "
+         "callbacks for graph nodes");
   }
 }
 
@@ -214,11 +210,11 @@ void CuptiCollector::startStalls() {
                           abi::cupti::kResourceModuleLoaded);
   std::string problem = stalls_.start();
   if (!problem.empty()) {
-    lacking_.push_back(problem);
+    note(problem);
   }
 }
 
-/// Report what PC sampling lacks, once.
+/// Report what PC sampling lacks.
 void CuptiCollector::noteStalls(bool is_final) {
   if (!options_.with_stalls) {
     return;
@@ -228,8 +224,8 @@ void CuptiCollector::noteStalls(bool is_final) {
     problem = "no stall was sampled in " + std::to_string(stalls_.windows()) +
               " windows of 30 ms: the device may have been idle in them";
   }
-  if (!problem.empty() && std::find(lacking_.begin(), lacking_.end(), problem) == lacking_.end()) {
-    lacking_.push_back(problem);
+  if (!problem.empty()) {
+    note(problem);
   }
 }
 
@@ -257,6 +253,7 @@ void CuptiCollector::afterFork(bool is_child) {
     is_stuck_.store(was_used_.load());
     DeferredStart::instance().forget();
     new (&control_mutex_) std::mutex(); // a thread that held it does not exist here
+    new (&lacking_mutex_) std::mutex();
   }
   buffers_.afterFork();
   if (!is_child && stalls_.isRunning()) {

@@ -143,8 +143,8 @@ void CuptiCollector::synchronizeContexts() {
     return;
   }
   if (captures_.load() > 0) { // waiting for the device would invalidate the capture
-    lacking_.push_back("a CUDA graph was being captured when the session ended, so the GPU was not "
-                       "waited for: work it still had then is missing");
+    note("a CUDA graph was being captured when the session ended, so the GPU was not "
+         "waited for: work it still had then is missing");
     return;
   }
   std::set<void *> contexts;

@@ -121,7 +121,7 @@ std::string CuptiCollector::registerAgain() {
   return callWithDeadline("taking CUPTI's records back", [](CuptiCollector &self, Result *result) {
     std::string reason = self.enable(result);
     if (!reason.empty() && *result == abi::cupti::kSuccess) { // the clock
-      self.lacking_.push_back(reason);
+      self.note(reason);
     }
   });
 }

@@ -51,15 +51,15 @@ std::string RocprofilerCollector::start(const Libraries &libraries,
   beginAttribution();
   hip_graphs_.clear();
   if (options.with_stalls) {
-    lacking_.push_back("stalls are not sampled: PC sampling is a beta of rocprofiler-sdk that can "
-                       "freeze the GPU, and its interface differs between releases");
+    note("stalls are not sampled: PC sampling is a beta of rocprofiler-sdk that can "
+         "freeze the GPU, and its interface differs between releases");
   }
   if (options.with_calls && !is_every_call_declared_) {
-    lacking_.push_back("only calls that launch or wait are timed: rocprofiler-sdk asks once a "
-                       "program which calls to follow, and the first session did not want all");
+    note("only calls that launch or wait are timed: rocprofiler-sdk asks once a "
+         "program which calls to follow, and the first session did not want all");
   }
   if (!are_allocations_declared_) {
-    lacking_.push_back("memory taken from the driver is not recorded: rocprofiler-sdk refuses it");
+    note("memory taken from the driver is not recorded: rocprofiler-sdk refuses it");
   }
   is_running_.store(true);
   return "";

@@ -125,7 +125,7 @@ std::string RoctracerCollector::start(const Libraries &libraries, const Collecto
   copy_names_.clear();
   beginAttribution();
   if (options.with_stalls) {
-    lacking_.push_back("stalls are not sampled: roctracer cannot");
+    note("stalls are not sampled: roctracer cannot");
   }
   is_running_.store(true);
   reason = enable();

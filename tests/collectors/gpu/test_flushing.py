@@ -120,25 +120,37 @@ def test_old_launches_are_fetched_without_snapshots(
 
 
 def test_launches_are_old_after_ten_seconds(nvidia: FakeGpu) -> None:
-    """The steady clock is put forward, so that the default time counts and nobody waits."""
+    """The steady clock stands where the test puts it, so that the default time counts."""
     output = run(
         nvidia,
         """
         import ctypes
         from deepcontext import _native
+        from deepcontext.collectors.gpu.collection import GpuCollection, Interface
+        from deepcontext.profiler.recording.options import SessionOptions
 
-        def forced_flushes_after(seconds):
-            ctypes.CDLL(None).fake_clock_skip(ctypes.c_int64(seconds))
-            _native.gpu_flush("cupti")
+        clock = ctypes.CDLL(None)
+
+        def forced_flushes_at(seconds):
+            clock.fake_clock_hold(ctypes.c_int64(seconds))
+            collection.flush()
             return _native.gpu_figures("cupti")["forced_flushes"]
 
-        deepcontext.start()
+        clock.fake_clock_hold(ctypes.c_int64(0))
+        collection = GpuCollection("nvidia")
+        _native.begin(100_000)
+        files = gpu.environment()
+        libraries = files["DEEPCONTEXT_LIBCUPTI"], files["DEEPCONTEXT_LIBCUDA"]
+        collection.begin(Interface("cupti", *libraries), SessionOptions())
         gpu.hold_incomplete(holding=True)
         gpu.launch("k", us=1, count=100)
         gpu.deliver()
-        # Launches are old when they were there already when old ones were looked for last.
-        print(*(forced_flushes_after(seconds) for seconds in (7, 4, 7, 4)))
-        print(deepcontext.stop().trust.counters["gpu_records_matched"])
+        # Launches are old when they were there already at the last look for old ones.
+        print(*(forced_flushes_at(seconds) for seconds in (9, 11, 20, 22)))
+        clock.fake_clock_release()
+        collection.end()
+        _native.end()
+        print(_native.gpu_figures("cupti")["matched"])
         """,
         LD_PRELOAD=str(nvidia._folder / "libfake_clock.so"),
     )
