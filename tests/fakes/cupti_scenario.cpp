@@ -152,6 +152,9 @@ FAKE_API void fake_copy(const char *direction, uint64_t bytes, uint64_t ns, int 
                 : copyKind(direction) == 2 ? (is_blocking ? 278 : 279)
                                            : (is_blocking ? 276 : 277);
   Call call(id);
+  if (state().device.has_faults && (call.result = state().device.fault("cuMemcpy")) != 0) {
+    return;
+  }
   work.correlation = call.correlation;
   state().device.schedule(work, ns);
   if (is_blocking) {

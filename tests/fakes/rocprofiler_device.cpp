@@ -107,7 +107,8 @@ Record encode(const Work &work) {
     record.end = work.end_ns;
     bool is_from_host = work.name[0] == 'H', is_to_host = work.name[3] == 'H';
     record.source = {is_from_host ? kCpu : kAgent + work.device};
-    record.target = {is_to_host ? kCpu : kAgent + work.device};
+    uint32_t peer = (work.device + 1) % fake::kDevices;
+    record.target = {is_to_host ? kCpu : kAgent + (work.name[0] == 'P' ? peer : work.device)};
     record.bytes = work.bytes;
     made.bytes.assign(reinterpret_cast<uint8_t *>(&record),
                       reinterpret_cast<uint8_t *>(&record) + sizeof record);

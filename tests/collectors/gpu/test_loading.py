@@ -79,3 +79,20 @@ def test_a_launch_that_loads_its_code_and_fails(record: Record, nvidia: FakeGpu)
     assert recording.kernels() == {}
     assert copies(recording) == {"Memcpy HtoD": 20}
     assert_answered(recording, nvidia, launches=20)
+
+
+def test_a_launch_whose_code_cannot_be_loaded(record: Record, nvidia: FakeGpu) -> None:
+    """The copy of the code fails, and then the launch around it."""
+    nvidia.lazy_loading()
+
+    def work() -> None:
+        nvidia.launch("loaded", us=5, count=3)
+        nvidia.fail("cuMemcpy", 2)
+        nvidia.fail("cuLaunchKernel", 2)
+        for kernel in KERNELS:
+            nvidia.launch(kernel, us=5)
+        nvidia.deliver()
+
+    recording = record(work)
+    assert recording.kernels() == {("work", "FakeGpu.launch", "loaded"): 3}
+    assert_answered(recording, nvidia, launches=3 + 1)
