@@ -8,7 +8,7 @@
 #
 # CXX chooses the compiler (default: Debian's cross compiler). Needs, on Debian: apt-get install
 # g++-12-aarch64-linux-gnu qemu-user-static. qemu orders memory as strongly as the machine that it runs
-# on, and has pages of 4 KiB: neither is tried.
+# on, and has pages of 4 KiB: neither is tried. It refuses seccomp, so that memory_reader cannot run.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 compiler=${CXX:-aarch64-linux-gnu-g++-12}
@@ -38,4 +38,4 @@ for name in "$@"; do
 done
 cmake --build "$build" -j "${JOBS:-2}" "${targets[@]}" >/dev/null
 pattern=$(IFS='|'; echo "$*")
-ctest --test-dir "$build" --output-on-failure ${pattern:+-R "^($pattern)\$"}
+ctest --test-dir "$build" --output-on-failure -E '^memory_reader$' ${pattern:+-R "^($pattern)\$"}
