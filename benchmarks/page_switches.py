@@ -3,8 +3,8 @@
 Runs `deepcontext view`, and against it a headless Chromium without a GPU. "First" is the first switch
 of a page that has been looked at for a second and is warm, in a process of its own;
 "again" is the same switch of other trees in one page. The engine's time is elapsed time, which the
-page measures itself (`performance.measure`); the script's is the processor time of the page's thread
-for the whole switch, drawing included. Needs playwright and chromium (tools/setup_browser.sh).
+page measures itself (`performance.measure`); the thread's is the processor time of the page's thread for
+the whole switch: engine, views, layout and drawing. Needs playwright and chromium (tools/setup_browser.sh).
 
     python benchmarks/page_switches.py [NODES ...]
 """
@@ -92,9 +92,9 @@ class Page:
             self.page.wait_for_timeout(100)
 
     def go(self, place: str) -> tuple[float, float]:
-        """Go to a place; return the engine's time and the script's, ms."""
+        """Go to a place; return the engine's time and the thread's, ms."""
         what = "table" if "table" in place else "flame"
-        before = self.script_ms()
+        before = self.thread_ms()
         self.page.evaluate("performance.clearMeasures()")
         self.page.evaluate(
             f"location.hash = '{place if 'view=' in place else f'view=flame&{place}'}'"
@@ -106,11 +106,11 @@ class Page:
         while not (engine := self.page.evaluate(took)):
             self.page.wait_for_timeout(10)
         self.page.wait_for_timeout(REST_MS)
-        return engine, self.script_ms() - before
+        return engine, self.thread_ms() - before
 
-    def script_ms(self) -> float:
+    def thread_ms(self) -> float:
         metrics = self.devtools.send("Performance.getMetrics")["metrics"]
-        return next(1000 * each["value"] for each in metrics if each["name"] == "ScriptDuration")
+        return next(1000 * each["value"] for each in metrics if each["name"] == "TaskDuration")
 
     def warm_ms(self) -> float:
         """Return how long after the first answer the engine was warm."""
@@ -220,9 +220,9 @@ def tables(sizes: tuple[int, ...] = tuple(BARS_MS)) -> list[Table]:
     head = [
         "ms",
         "engine, first",
-        "script, first",
+        "thread, first",
         "engine, again",
-        "script, again",
+        "thread, again",
         "bar of the engine",
     ]
     return [
