@@ -1,12 +1,17 @@
-// The collectives of PyTorch's process groups, as Python sees them (typed in _native.pyi).
+// The collectives of PyTorch's process groups and of compiled JAX programs, as Python sees them
+// (typed in _native.pyi).
 #include <nanobind/nanobind.h>
 
 #include <map>
 #include <optional>
 
 #include "bindings/bindings.h"
+#include "bindings/without_gil.h"
 #include "core/interner.h"
 #include "core/recorder.h"
+#include "jax/attribution.h"
+#include "jax/collectives.h"
+#include "jax/function_table.h"
 #include "session/frame_resolver.h"
 #include "session/node_path.h"
 #include "torch/collective_groups.h"
@@ -38,23 +43,17 @@ nb::list rowsAsList(const std::vector<torch::Collective> &rows) {
   nb::list list;
   for (const torch::Collective &row : rows) {
     list.append(nb::make_tuple(row.group, row.number, row.order, row.operation,
-                               toNs(row.duration_ticks), toNs(row.own_ticks)));
+                               toNs(row.duration_ticks), toNs(row.own_ticks), 0));
   }
   return list;
 }
 
-nb::dict collectives() {
-  torch::Collectives::Reading found = torch::Collectives::instance().read();
-  std::vector<const void *> addresses = torch::CollectiveGroups::instance().addresses();
+/// Put the places and samples of stretches into `values`.
+void addSamples(const std::vector<StretchSample> &found, nb::dict *values) {
   std::vector<Recorder *> recorders = RecorderRegistry::instance().active();
-  nb::list groups, places, samples;
-  for (size_t i = 0; i < found.called.size() && (found.called[i] > 0 || i < addresses.size());
-       ++i) {
-    const void *address = i < addresses.size() ? addresses[i] : nullptr;
-    groups.append(nb::make_tuple(reinterpret_cast<uintptr_t>(address), found.called[i]));
-  }
+  nb::list places, samples;
   std::map<const Node *, size_t> known;
-  for (const torch::StretchSample &sample : found.samples) {
+  for (const StretchSample &sample : found) {
     auto [place, is_new] = known.emplace(sample.node, known.size());
     if (is_new) {
       places.append(pathAsList(*sample.node, recorders));
@@ -62,19 +61,70 @@ nb::dict collectives() {
     samples.append(nb::make_tuple(sample.order, place->second, static_cast<int>(sample.doing),
                                   static_cast<uint64_t>(sample.ns)));
   }
-  nb::list operations;
-  for (const char *name : torch::Collectives::kOperations) {
-    operations.append(name);
+  (*values)["places"] = places;
+  (*values)["samples"] = samples;
+}
+
+template <size_t count> nb::list namesAsList(const std::array<const char *, count> &names) {
+  nb::list list;
+  for (const char *name : names) {
+    list.append(name);
+  }
+  return list;
+}
+
+nb::dict torchCollectives() {
+  torch::Collectives::Reading found = torch::Collectives::instance().read();
+  std::vector<const void *> addresses = torch::CollectiveGroups::instance().addresses();
+  nb::list groups;
+  for (size_t i = 0; i < found.called.size() && (found.called[i] > 0 || i < addresses.size());
+       ++i) {
+    const void *address = i < addresses.size() ? addresses[i] : nullptr;
+    groups.append(nb::make_tuple(reinterpret_cast<uintptr_t>(address), found.called[i]));
   }
   nb::dict values;
   values["groups"] = groups;
-  values["operations"] = operations;
+  values["operations"] = namesAsList(torch::Collectives::kOperations);
   values["ended"] = found.ended;
   values["unmatched"] = found.unmatched;
   values["unknown"] = torch::CollectiveGroups::instance().unknown();
   values["rows"] = rowsAsList(found.rows);
-  values["places"] = places;
-  values["samples"] = samples;
+  addSamples(found.samples, &values);
+  return values;
+}
+
+nb::dict jaxCollectives() {
+  jax::Collectives::Reading found = jax::Collectives::instance().read();
+  std::vector<jax::CollectiveGroup> known;
+  uint64_t left_out = 0;
+  withoutGil([&](WithoutGil without_gil) {
+    const jax::Attribution &attribution = jax::Attribution::instance();
+    std::unique_lock<Mutex> lock = attribution.lock(without_gil);
+    known = attribution.collectives().groups();
+    left_out = attribution.collectives().leftOut();
+  });
+  nb::list groups, rows;
+  for (const jax::CollectiveGroup &group : known) {
+    nb::list members;
+    for (uint32_t member : group.members) {
+      members.append(member);
+    }
+    left_out += group.is_left_out;
+    uint32_t launches = group.is_left_out ? 0 : found.launches[group.index];
+    uint32_t frame_name = jax::FunctionTable::instance().frameName(group.function);
+    std::string name(Interner::instance().text(frame_name));
+    groups.append(nb::make_tuple(name.c_str(), members, launches * group.of_run));
+  }
+  for (const jax::ProgramCollective &row : found.rows) {
+    rows.append(nb::make_tuple(row.group, row.number_of_its, row.order, row.operation,
+                               row.duration_ns, row.own_ns, row.bytes));
+  }
+  nb::dict values;
+  values["groups"] = groups;
+  values["operations"] = namesAsList(jax::Collectives::kOperations);
+  values["left_out"] = left_out;
+  values["rows"] = rows;
+  addSamples(found.samples, &values);
   return values;
 }
 
@@ -92,7 +142,9 @@ uintptr_t instanceAddress(nb::handle instance) {
 } // namespace
 
 void bindCollectives(nb::module_ &module) {
-  module.def("torch_collectives", collectives);
+  module.def("torch_collectives", torchCollectives);
+  module.def("jax_collectives", jaxCollectives);
+  module.def("jax_collective_launches", [] { return jax::Collectives::instance().launches(); });
   module.def("torch_group_address", instanceAddress);
   module.def("torch_tell_groups_apart", [](uintptr_t default_group) {
     return torch::tellGroupsApart(reinterpret_cast<const void *>(default_group));

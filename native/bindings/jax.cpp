@@ -8,6 +8,7 @@
 #include "jax/arguments.h"
 #include "jax/attribution.h"
 #include "jax/buffer_waits.h"
+#include "jax/collectives.h"
 #include "jax/device_ranges.h"
 #include "jax/dispatch.h"
 #include "jax/function_table.h"
@@ -126,6 +127,7 @@ void bindJax(nb::module_ &module) {
     withoutGil([](WithoutGil without_gil) { Attribution::instance().clear(without_gil); });
     clearDeviceRanges();
     clearArrays();
+    Collectives::instance().clear();
   });
 }
 

@@ -122,8 +122,10 @@ std::string_view viewOf(const nb::bytes &bytes) {
 /// `most_bytes`.
 int64_t addProgram(nb::bytes hlo, const std::string &function, const std::string &file,
                    const std::vector<std::pair<std::string, std::string>> &callers,
-                   const std::string &label, uint64_t most_bytes) {
+                   const std::string &label, const std::vector<uint32_t> &processes, uint32_t own,
+                   uint64_t most_bytes) {
   Program program;
+  Placement placement{processes, own};
   TraceCut cut = makeCut(function, file, callers);
   std::vector<uint32_t> functions;
   uint64_t signature = 0;
@@ -134,7 +136,7 @@ int64_t addProgram(nb::bytes hlo, const std::string &function, const std::string
   return withoutGil([&](WithoutGil without_gil) -> int64_t {
     Attribution &attribution = Attribution::instance();
     bool has_room = attribution.programCounts(without_gil).bytes < most_bytes;
-    if (!buildProgram(viewOf(hlo), cut, has_room, &program)) {
+    if (!buildProgram(viewOf(hlo), cut, placement, has_room, &program)) {
       return -1;
     }
     return attribution.addProgram(without_gil, std::move(program), functions, signature, label);
@@ -144,7 +146,7 @@ int64_t addProgram(nb::bytes hlo, const std::string &function, const std::string
 nb::object readProgram(nb::bytes hlo, const std::string &function, const std::string &file,
                        const std::vector<std::pair<std::string, std::string>> &callers) {
   Program program;
-  if (!buildProgram(viewOf(hlo), makeCut(function, file, callers), /*with_operations=*/true,
+  if (!buildProgram(viewOf(hlo), makeCut(function, file, callers), {}, /*with_operations=*/true,
                     &program)) {
     return nb::none();
   }
@@ -264,7 +266,8 @@ nb::tuple writeTree() {
 
 void bindJaxPrograms(nb::module_ &module) {
   module.def("jax_add_program", addProgram, nb::arg("hlo"), nb::arg("function"), nb::arg("file"),
-             nb::arg("callers"), nb::arg("label"), nb::arg("most_bytes") = UINT64_MAX);
+             nb::arg("callers"), nb::arg("label"), nb::arg("processes") = std::vector<uint32_t>(),
+             nb::arg("own") = 0, nb::arg("most_bytes") = UINT64_MAX);
   module.def("jax_program_counts", programCounts);
   module.def("jax_program", program);
   module.def("jax_read_program", readProgram);

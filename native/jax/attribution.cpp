@@ -61,7 +61,11 @@ uint32_t Attribution::addProgram(WithoutGil, Program program,
                                  const std::vector<uint32_t> &functions, uint64_t signature,
                                  std::string label) {
   std::lock_guard<Mutex> lock(mutex_);
-  return programs_.add(std::move(program), functions, signature, std::move(label));
+  uint32_t uid = programs_.add(std::move(program), functions, signature, std::move(label));
+  if (!functions.empty()) { // the outermost object of the function: its calls are counted
+    collectives_.add(*programs_[uid].program, functions.back());
+  }
+  return uid;
 }
 
 LabelledProgram Attribution::program(WithoutGil, uint32_t uid) const {
@@ -81,6 +85,8 @@ void Attribution::credit(const TraceWindow &window, const Executed &launch, uint
   (is_first ? first_runs_[launch.launch->node][program] : totals)
       .add(*programs_[program].program, *run, weightOf(*run, window));
   ++counts_.joined;
+  collectives_.join(program, run->run_id, launch.launch->number, launch.launch->node.recorder,
+                    launch.launch->node.node);
   ++last_whole_runs_[program];
   ++whole_runs_[program];
 }
@@ -170,6 +176,13 @@ void Attribution::join(const TraceWindow &window, std::vector<Executed> &execute
   joinInOrder(window, programs, executed, is_taken);
   creditRest(window, programs, is_taken);
   addUp(executed);
+  CollectiveRuns::Orders orders;
+  for (const Executed &each : executed) {
+    const LaunchNumber &number = each.launch->number;
+    orders[{Collectives::instance().indexOf(each.launch->function), number.of_function}] =
+        number.order;
+  }
+  collectives_.read(window, programs, orders);
   last_.runs = last_whole_runs_[longest(window, programs)];
   std::set<uint32_t> seen(programs.begin(), programs.end());
   for (uint32_t program : seen) {
@@ -324,6 +337,7 @@ void Attribution::clear(WithoutGil) {
   FunctionTable::instance().forgetPrograms();
   std::lock_guard<Mutex> lock(mutex_);
   programs_ = {};
+  collectives_ = {};
   votes_.clear();
   totals_.clear();
   first_runs_.clear();

@@ -10,6 +10,7 @@
 #include "core/mutex.h"
 #include "core/thread_tree.h"
 #include "core/without_gil.h"
+#include "jax/collective_runs.h"
 #include "jax/program_table.h"
 #include "jax/run_totals.h"
 #include "jax/xspace.h"
@@ -36,6 +37,7 @@ struct Launch {
   uint32_t function = 0;
   uint64_t signature = 0; // of the arguments; 0 if not computed
   uint64_t calls = 0;     // of the node so far
+  LaunchNumber number;    // where the function has collectives
 };
 
 /// Whole runs after which a program counts as well measured.
@@ -104,6 +106,7 @@ public:
   /// were cold.
   const std::map<NodeRef, std::map<uint32_t, RunTotals>> &firstRuns() const { return first_runs_; }
   const ProgramTable &programs() const { return programs_; }
+  const CollectiveRuns &collectives() const { return collectives_; }
 
 private:
   struct Executed;
@@ -123,6 +126,7 @@ private:
 
   mutable Mutex mutex_;
   ProgramTable programs_;
+  CollectiveRuns collectives_;
   // (line of the tracer, thread) -> executions on the line that lie inside a call of the thread
   std::map<std::pair<int64_t, int64_t>, uint64_t> votes_;
   std::map<NodeRef, std::map<uint32_t, RunTotals>> totals_;

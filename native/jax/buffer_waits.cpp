@@ -2,6 +2,7 @@
 
 #include "core/clock.h"
 #include "core/guard.h"
+#include "jax/collectives.h"
 #include "jax/spans.h"
 
 namespace deepcontext::jax {
@@ -16,7 +17,9 @@ getbufferproc g_original = nullptr; // GIL held
 /// instead.
 int onGetBuffer(PyObject *array, Py_buffer *view, int flags) {
   uint64_t start = ticks();
+  Collectives::instance().setWaiting(true);
   int result = g_original(array, view, flags);
+  Collectives::instance().setWaiting(false);
   if (result == 0) {
     guarded([&] { addWait(kWait, start, ticks()); });
   }

@@ -7,6 +7,7 @@
 #include "core/thread.h"
 #include "jax/arguments.h"
 #include "jax/callable_map.h"
+#include "jax/collectives.h"
 #include "jax/function_table.h"
 #include "jax/live_arrays.h"
 #include "python/frame_walk.h"
@@ -112,15 +113,21 @@ Node *insideNode(Recorder &recorder, const ActiveCall &call) {
   return functionNode(recorder, parent, call.function);
 }
 
-void note(Recorder &recorder, const ActiveCall &call, Node *node, uint64_t start_ns) {
+/// The function of a launch; the node may be an outer call's and carries that call's function.
+uint32_t launchedFunction(const ActiveCall &call, const Node &node) {
+  return static_cast<uint32_t>(node.b ? node.b - 1 : call.function);
+}
+
+void note(Recorder &recorder, const ActiveCall &call, Node *node, uint64_t start_ns,
+          LaunchNumber number) {
   Launch launch;
+  launch.number = number;
   launch.start_ns = start_ns;
   launch.end_ns = realtimeNs();
   launch.thread = kernelThread();
   launch.node = {recorder.index(), node->id};
   launch.calls = node->duration.count();
-  // The node may be an outer call's; it carries that call's function.
-  launch.function = static_cast<uint32_t>(node->b ? node->b - 1 : call.function);
+  launch.function = launchedFunction(call, *node);
   if (FunctionTable::instance().at(launch.function).program_count.load() > 1) {
     launch.signature = signatureOf(call.arguments, call.argument_count, call.keywords);
   }
@@ -158,9 +165,14 @@ void settle(Recorder &recorder, ActiveCall &call, bool has_failed, uint64_t star
       recorder.tree.metric(node, dispatchMetrics().launched_inside).add(launches);
     }
   }
-  if (launches > 0 && node && g_window_start_ns != 0) {
+  if (launches == 0 || !node) {
+    return;
+  }
+  LaunchNumber number = Collectives::instance().launched(launchedFunction(call, *node),
+                                                         static_cast<uint32_t>(launches));
+  if (g_window_start_ns != 0) {
     // A window that was opened inside the call, by its compilation, covers the launch.
-    note(recorder, call, node, std::max(start_ns, g_window_start_ns));
+    note(recorder, call, node, std::max(start_ns, g_window_start_ns), number);
   }
 }
 
@@ -191,6 +203,9 @@ PyObject *onCall(PyObject *callable, PyObject *const *arguments, size_t flags_an
     if (__builtin_expect(isOutermost(call), 1)) {
       recorder->countOperator(
           [&] { open(*recorder, call, FunctionTable::instance().frameName(function)); });
+      if (Collectives::instance().isWatched(function)) {
+        Collectives::instance().begin(*recorder);
+      }
     }
   });
   if (__builtin_expect(!recorder, 0)) {
@@ -211,7 +226,7 @@ PyObject *onCall(PyObject *callable, PyObject *const *arguments, size_t flags_an
     }
   }
   if (__builtin_expect(call.is_slow || call.launches || call.has_inner || !result || !call.node ||
-                           g_window_start_ns,
+                           g_window_start_ns || Collectives::instance().watchedCount(),
                        0) &&
       RecorderRegistry::isRecording() && recorder->isOf(RecorderRegistry::generation())) {
     PyObject *type, *value, *traceback;

@@ -36,6 +36,9 @@ struct HloInstruction {
   // dot: lhs dimensions summed over; convolution: the kernel's output feature dimension
   std::vector<int64_t> lhs_contracting;
   int64_t kernel_output_feature = -1;
+  // of a collective: devices by their place in the program's assignment; empty for all together
+  std::vector<std::vector<int64_t>> replica_groups;
+  bool has_other_groups = false; // in a form that this build does not read
 };
 
 struct HloComputation {

@@ -1,9 +1,11 @@
 #include "jax/program.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "core/interner.h"
 #include "core/text.h"
+#include "jax/collectives.h"
 #include "jax/hlo_cost.h"
 
 namespace deepcontext::jax {
@@ -65,8 +67,9 @@ std::string primitiveOf(const std::string &op_name) {
 
 class Builder {
 public:
-  Builder(const HloModule &module, const TraceCut &cut, Program *program)
-      : module_(module), cut_(cut), program_(*program) {}
+  Builder(const HloModule &module, const TraceCut &cut, const Placement &placement,
+          Program *program)
+      : module_(module), cut_(cut), placement_(placement), program_(*program) {}
 
   void run(bool with_operations) {
     program_.module = module_.name;
@@ -137,6 +140,7 @@ private:
     if (instruction.opcode == "fusion") {
       operation.members = membersOf(instruction);
     }
+    describeExchange(instruction, &operation);
     auto [source, origin] = sourceOf(computation, instruction);
     operation.origin = origin;
     if (source) {
@@ -149,6 +153,43 @@ private:
       operation.primitive = operation.opcode;
     }
     return operation;
+  }
+
+  /// Processes that are in one group with a device of this process; unknown unless they are the
+  /// same for all its devices.
+  void describeExchange(const HloInstruction &instruction, Operation *operation) const {
+    const std::vector<uint32_t> &processes = placement_.processes;
+    if (processes.empty() ||
+        Collectives::operationOf(instruction.opcode) == Collectives::kOperations.size()) {
+      return;
+    }
+    std::vector<std::vector<int64_t>> groups = instruction.replica_groups;
+    if (groups.empty()) {
+      std::iota(groups.emplace_back(processes.size()).begin(), groups[0].end(), 0);
+    }
+    std::set<std::set<uint32_t>> found;
+    uint64_t devices = 1;
+    for (const std::vector<int64_t> &group : groups) {
+      std::set<uint32_t> of_group;
+      for (int64_t device : group) {
+        bool is_valid = device >= 0 && static_cast<size_t>(device) < processes.size();
+        operation->is_exchange_of_unknown = operation->is_exchange_of_unknown || !is_valid;
+        if (is_valid) {
+          of_group.insert(processes[static_cast<size_t>(device)]);
+        }
+      }
+      if (of_group.count(placement_.own) > 0) {
+        found.insert(of_group);
+        devices = group.size();
+      }
+    }
+    operation->is_exchange_of_unknown =
+        operation->is_exchange_of_unknown || instruction.has_other_groups || found.size() > 1;
+    if (!operation->is_exchange_of_unknown && found.size() == 1) {
+      operation->processes.assign(found.begin()->begin(), found.begin()->end());
+      bool is_scattered = instruction.opcode == "reduce-scatter";
+      operation->payload_bytes = instruction.shape.sizeBytes() * (is_scattered ? devices : 1);
+    }
   }
 
   using Source = std::pair<const HloInstruction *, Origin>;
@@ -317,6 +358,7 @@ private:
 
   const HloModule &module_;
   const TraceCut &cut_;
+  const Placement &placement_;
   Program &program_;
   const uint32_t no_text_ = Interner::instance().intern("");
   std::set<int64_t> visited_;
@@ -363,13 +405,13 @@ uint64_t Program::sizeBytes() const {
   return bytes;
 }
 
-bool buildProgram(std::string_view hlo, const TraceCut &cut, bool with_operations,
-                  Program *program) {
+bool buildProgram(std::string_view hlo, const TraceCut &cut, const Placement &placement,
+                  bool with_operations, Program *program) {
   HloModule module;
   if (!readHloModule(hlo, &module)) {
     return false;
   }
-  Builder(module, cut, program).run(with_operations);
+  Builder(module, cut, placement, program).run(with_operations);
   return true;
 }
 

@@ -56,6 +56,9 @@ struct Operation {
   std::vector<Member> members;
   uint64_t flops = 0;
   uint64_t bytes = 0;
+  std::vector<uint32_t> processes; // that exchange data in it, ascending; empty for others
+  bool is_exchange_of_unknown = false;
+  uint64_t payload_bytes = 0;   // of one device in it
   std::vector<uint32_t> nested; // operations of the computations it runs (while, call, conditional)
 
   bool isInserted() const { return origin != Origin::kOwn && origin != Origin::kMembers; }
@@ -85,6 +88,13 @@ struct TraceCut {
       callers; // (file, function) above the compilation, interned
 };
 
+/// On which process each device of a program is, by its place in the program's assignment; empty
+/// when it is not known.
+struct Placement {
+  std::vector<uint32_t> processes;
+  uint32_t own = 0; // this process
+};
+
 /// The phase that an op_name says.
 ///
 /// Source: jax/_src/interpreters/ad.py and ad_checkpoint.py name the transformations. The last part
@@ -93,7 +103,7 @@ Phase phaseOfOpName(std::string_view op_name);
 
 /// Read a serialised HloModuleProto into a table of operations, or only into sums without
 /// `with_operations`. False when the bytes are not one.
-bool buildProgram(std::string_view hlo, const TraceCut &cut, bool with_operations,
-                  Program *program);
+bool buildProgram(std::string_view hlo, const TraceCut &cut, const Placement &placement,
+                  bool with_operations, Program *program);
 
 } // namespace deepcontext::jax

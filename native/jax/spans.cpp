@@ -1,6 +1,7 @@
 #include "jax/spans.h"
 
 #include "core/metric_registry.h"
+#include "jax/collectives.h"
 #include "jax/dispatch.h"
 #include "jax/live_arrays.h"
 #include "python/frame_walk.h"
@@ -9,6 +10,8 @@
 namespace deepcontext::jax {
 
 namespace {
+
+constexpr char kCopyToDevice[] = "jax: copy to device";
 
 /// Charge finished time to a separate node instead of the level around it.
 void addLeaf(Recorder &recorder, Node *parent, const std::string &marker, uint64_t spent_ticks) {
@@ -54,6 +57,7 @@ uint64_t enterSpan(FrameKind kind, const std::string &name) {
   if (!RecorderRegistry::isRecording() || innermostCall()) {
     return 0; // inside a call, jax itself waits and copies
   }
+  Collectives::instance().setWaiting(name != kCopyToDevice);
   return enterPythonScope(RecorderRegistry::current(), kind, Interner::instance().intern(name));
 }
 
@@ -61,7 +65,7 @@ void noteCopied(PyObject *result) {
   if (!g_array_type || !RecorderRegistry::isRecording() || innermostCall()) {
     return; // inside a call, they belong to that call
   }
-  static const uint32_t name = Interner::instance().intern("jax: copy to device");
+  static const uint32_t name = Interner::instance().intern(kCopyToDevice);
   Recorder &recorder = RecorderRegistry::current();
   const InterpreterFrame *top = skipScopePlumbing(recorder, currentFrame(recorder));
   Node *parent = pythonContext(recorder, top, recorder.innermost());
@@ -70,6 +74,7 @@ void noteCopied(PyObject *result) {
 
 void leaveSpan(uint64_t token, uint64_t bytes) {
   uint64_t now = ticks();
+  Collectives::instance().setWaiting(false);
   Recorder *recorder = RecorderRegistry::currentOrNull();
   if (!recorder || token == 0) {
     return;

@@ -284,7 +284,7 @@ private:
       }
       Run &run = window_.runs[operation.run];
       run.end_ns = std::max(run.end_ns, operation.end_ps / 1000);
-      run.operations[textOf(operation.operation)].add(operation.end_ps - operation.start_ps);
+      run.operations[textOf(operation.operation)].add(operation.start_ps, operation.end_ps);
     }
     for (Run &run : window_.runs) {
       auto end = run_ends_.find(run.run_id);

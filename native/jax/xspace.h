@@ -15,8 +15,13 @@ struct OperationTimes {
   uint64_t minimum_ps = 0;
   uint64_t maximum_ps = 0;
   double squares_ns = 0; // sum of squared durations, ns^2
+  uint64_t first_ps = 0; // first start and last end, since the session's start
+  uint64_t last_ps = 0;
 
-  void add(uint64_t duration_ps) {
+  void add(uint64_t start_ps, uint64_t end_ps) {
+    first_ps = count == 0 || start_ps < first_ps ? start_ps : first_ps;
+    last_ps = end_ps > last_ps ? end_ps : last_ps;
+    uint64_t duration_ps = end_ps - start_ps;
     minimum_ps = count == 0 || duration_ps < minimum_ps ? duration_ps : minimum_ps;
     maximum_ps = duration_ps > maximum_ps ? duration_ps : maximum_ps;
     total_ps += duration_ps;

@@ -116,7 +116,7 @@ TEST(what_is_kept_is_bounded_and_depends_on_the_numbers_only) {
   run(table, 100'000, 7);
   std::set<uint32_t> once = numbers(table);
   CHECK(table.read().ended == 100'000);
-  CHECK(once.size() >= 256 && once.size() <= Collectives::kMostRows);
+  CHECK(once.size() >= 256 && once.size() <= Collectives::Sample::kMostRows);
   CHECK(*once.rbegin() - *once.begin() > 50'000);
   table.clear();
   run(table, 120'000, 9); // another rank, other durations
@@ -138,7 +138,7 @@ TEST(samples_are_bounded_and_kept_as_the_rows_are) {
   }
   std::set<uint32_t> kept = numbers(table);
   auto samples = table.read().samples;
-  CHECK(samples.size() > 200 && samples.size() <= Collectives::kMostSamples);
+  CHECK(samples.size() > 200 && samples.size() <= Collectives::Sample::kMostSamples);
   for (const StretchSample &each : samples) {
     CHECK(kept.count(each.number) == 1);
     CHECK(each.ns == 1 + each.number);

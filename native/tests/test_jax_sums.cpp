@@ -26,7 +26,7 @@ Run runOf(uint64_t start_ns, uint64_t duration_ns) {
   run.start_ns = start_ns;
   run.end_ns = start_ns + duration_ns;
   run.is_complete = true;
-  run.operations["dot"].add(duration_ns * 1000);
+  run.operations["dot"].add(0, duration_ns * 1000);
   return run;
 }
 

@@ -11,21 +11,10 @@ namespace deepcontext::torch {
 
 namespace {
 
-constexpr uint32_t kRunBits = 6;
-constexpr uint32_t kMostLevels = 26; // runs of 64 among 2^32 numbers
-
 template <size_t count>
 auto findName(const char *name, const std::array<const char *, count> &names) {
   return std::find_if(names.begin(), names.end(),
                       [name](const char *each) { return std::strcmp(name, each) == 0; });
-}
-
-/// Source: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014 (SplitMix64).
-uint64_t mixed(uint64_t value) {
-  value += 0x9E3779B97F4A7C15u;
-  value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9u;
-  value = (value ^ (value >> 27)) * 0x94D049BB133111EBu;
-  return value ^ (value >> 31);
 }
 
 } // namespace
@@ -60,7 +49,8 @@ void Collectives::clear() {
   calls_ = first_pending_ = ended_ = unmatched_ = last_ticks_ = own_ticks_ = 0;
   called_ = {};
   own_before_ = {};
-  row_count_ = sample_count_ = thread_count_ = level_ = 0;
+  thread_count_ = 0;
+  sample_.clear();
 }
 
 void Collectives::call(GroupIndex group, uint8_t operation, uint64_t now) {
@@ -82,9 +72,7 @@ void Collectives::call(GroupIndex group, uint8_t operation, uint64_t now) {
   place.is_numbered = true;
   last_ticks_ = now;
   own_before_[group] = own_ticks_;
-  if (isKept(place.number)) {
-    keep(place, parts);
-  }
+  sample_.add(place.order, place.number, parts);
 }
 
 Collective Collectives::begin(int thread) {
@@ -115,22 +103,19 @@ void Collectives::end(Collective collective, uint64_t now) {
   if (ended_ + unmatched_ >= calls_) {
     Stretch::instance().setInFlight(false);
   }
-  if (isKept(collective.number)) {
-    keep(collective);
-  }
+  sample_.add(collective);
 }
 
 Collectives::Reading Collectives::read() {
   Reading reading;
-  reading.rows.reserve(kMostRows); // memory is not asked for under the lock
-  reading.samples.reserve(kMostSamples);
+  reading.rows.reserve(Sample::kMostRows); // memory is not asked for under the lock
+  reading.samples.reserve(Sample::kMostSamples);
   reading.called.reserve(kMostGroups);
   std::lock_guard<SpinLock> guard(lock_);
   reading.ended = ended_;
   reading.unmatched = unmatched_;
   reading.called.assign(called_.begin(), called_.end());
-  reading.rows.assign(rows_.begin(), rows_.begin() + row_count_);
-  reading.samples.assign(samples_.begin(), samples_.begin() + sample_count_);
+  sample_.copyTo(&reading.rows, &reading.samples);
   return reading;
 }
 
@@ -166,45 +151,6 @@ void Collectives::learn(int thread) {
   if (first && thread_count_ < kMostThreads && !find(thread)) {
     threads_[thread_count_++] = {thread, first->group};
   }
-}
-
-// -- what is kept
-
-void Collectives::keep(const Collective &collective) {
-  while (row_count_ == kMostRows && level_ < kMostLevels) {
-    keepFewer();
-  }
-  if (row_count_ < kMostRows && isKept(collective.number)) {
-    rows_[row_count_++] = collective;
-  }
-}
-
-void Collectives::keep(const Collective &collective, const Stretch::Parts &parts) {
-  while (sample_count_ + parts.size() > kMostSamples && level_ < kMostLevels) {
-    keepFewer();
-  }
-  if (sample_count_ + parts.size() > kMostSamples || !isKept(collective.number)) {
-    return;
-  }
-  for (const StretchPart &part : parts) {
-    if (part.ns > 0) {
-      samples_[sample_count_++] = {part.node, part.ns, static_cast<uint8_t>(part.doing),
-                                   collective.order, collective.number};
-    }
-  }
-}
-
-void Collectives::keepFewer() {
-  ++level_;
-  auto is_left_out = [this](const auto &row) { return !isKept(row.number); };
-  auto *rows = std::remove_if(rows_.begin(), rows_.begin() + row_count_, is_left_out);
-  row_count_ = static_cast<uint32_t>(rows - rows_.begin());
-  auto *samples = std::remove_if(samples_.begin(), samples_.begin() + sample_count_, is_left_out);
-  sample_count_ = static_cast<uint32_t>(samples - samples_.begin());
-}
-
-bool Collectives::isKept(uint32_t number) const {
-  return (mixed(number >> kRunBits) & ((1ull << level_) - 1)) == 0;
 }
 
 } // namespace deepcontext::torch

@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
+#include "core/collective_sample.h"
 #include "core/spin_lock.h"
-#include "core/stretch.h"
 
 namespace deepcontext::torch {
 
@@ -25,15 +25,6 @@ struct Collective {
   bool is_numbered = false;
 };
 
-/// A place where the process was in the stretch before a collective.
-struct StretchSample {
-  Node *node;
-  uint64_t ns : 56;
-  uint64_t doing : 8; // a Doing
-  uint32_t order;     // of the collective
-  uint32_t number;
-};
-
 /// The collectives of a session, in bounded memory (below 64 kB). Any thread.
 ///
 /// Only operations that no rank leaves before the last rank has come are numbered; not, for
@@ -45,13 +36,9 @@ struct StretchSample {
 /// A stretch is what the process did by itself before a collective: it begins with the last call of
 /// a collective, or with the last end of one, whichever was later. A collective's own time is that
 /// of all stretches since the last collective of its group.
-///
-/// Runs of 64 numbers are kept or left out as a whole, by a hash of the run, with which every rank
-/// chooses the same runs. A full table halves what is kept.
 class Collectives {
 public:
-  static constexpr uint32_t kMostRows = 1024;
-  static constexpr uint32_t kMostSamples = 768;
+  using Sample = CollectiveSample<Collective>;
   static constexpr GroupIndex kMostGroups = 64;
   /// Operators of torch's namespace "c10d" that are numbered.
   static constexpr std::array<const char *, 9> kOperations = {
@@ -98,10 +85,6 @@ private:
   Collective *oldestPending(int thread);
   const WorkThread *find(int thread) const;
   void learn(int thread);
-  void keep(const Collective &collective);
-  void keep(const Collective &collective, const Stretch::Parts &parts);
-  void keepFewer();
-  bool isKept(uint32_t number) const;
 
   SpinLock lock_;
   int process_ = 0; // that cleared the table last
@@ -116,11 +99,7 @@ private:
   std::array<Collective, kMostPending> pending_;
   std::array<WorkThread, kMostThreads> threads_;
   uint32_t thread_count_ = 0;
-  std::array<Collective, kMostRows> rows_;
-  uint32_t row_count_ = 0;
-  std::array<StretchSample, kMostSamples> samples_;
-  uint32_t sample_count_ = 0;
-  uint32_t level_ = 0; // a run of numbers is kept with probability 1 / 2^level
+  Sample sample_;
 };
 
 } // namespace deepcontext::torch

@@ -203,7 +203,7 @@ class CollectiveRows(TypedDict):
 
     groups: address of the process group, or 0, and its collectives, by index; unknown: collectives
     whose group could not be read; operations: names by index; rows: group, number, order,
-    operation, duration and own time in ns; places: frames (kind, name, file, line), outermost
+    operation, duration and own time in ns, bytes; places: frames (kind, name, file, line), outermost
     first; samples: order, place, doing, ns.
     """
 
@@ -212,7 +212,7 @@ class CollectiveRows(TypedDict):
     unmatched: int
     unknown: int
     operations: list[str]
-    rows: list[tuple[int, int, int, int, int, int]]
+    rows: list[tuple[int, int, int, int, int, int, int]]
     places: list[list[tuple[int, str, str, int]]]
     samples: list[tuple[int, int, int, int]]
 
@@ -410,12 +410,33 @@ def jax_add_program(
     file: str,
     callers: Sequence[tuple[str, str]],
     label: str,
+    processes: Sequence[int] = ...,
+    own: int = ...,
     most_bytes: int = ...,
 ) -> int:
     """Read a serialised HloModuleProto; return the program's number, or -1 if it is none.
 
+    `processes`: on which process each of its devices is, where that is known; `own`: this process.
     Its operations are left out when the programs so far take `most_bytes`.
     """
+
+class ProgramCollectives(TypedDict):
+    """Collectives of compiled programs, see `format/rank_collectives.py`.
+
+    groups: name of the function, processes, collectives; left_out: functions whose collectives are in
+    no row. The others are those of `CollectiveRows`.
+    """
+
+    groups: list[tuple[str, list[int], int]]
+    operations: list[str]
+    left_out: int
+    rows: list[tuple[int, int, int, int, int, int, int]]
+    places: list[list[tuple[int, str, str, int]]]
+    samples: list[tuple[int, int, int, int]]
+
+def jax_collectives() -> ProgramCollectives: ...
+def jax_collective_launches() -> int:
+    """Return how often functions with collectives of several processes were launched."""
 
 def jax_program(uid: int) -> dict[str, Any] | None: ...
 def jax_read_program(

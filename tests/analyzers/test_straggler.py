@@ -33,7 +33,11 @@ LATE = (FrameKind.PYTHON, "read_shard", "/home/me/data.py", 7)
 
 
 def job(
-    make_profile: MakeProfile, delays_ms: list[dict[int, int]], *, are_apart: bool = True
+    make_profile: MakeProfile,
+    delays_ms: list[dict[int, int]],
+    *,
+    are_apart: bool = True,
+    called: int = 0,
 ) -> Profile:
     """Return a job of 10 s; each step has delays by rank, and the others wait in a collective of 1 ms."""
     parts = {}
@@ -56,6 +60,7 @@ def job(
                 0,
                 MS * (1 + max(late.values(), default=0) - late.get(rank, 0)),
                 MS * (5 + late.get(rank, 0)),
+                0,
             )
             for step, late in enumerate(delays_ms)
         ]
@@ -66,7 +71,7 @@ def job(
             if time
         ]
         payload = rank_collectives.encode({
-            "groups": [["0", list(range(RANKS)), len(rows)]],
+            "groups": [["0", list(range(RANKS)), called or len(rows)]],
             "are_apart": are_apart,
             "ended": len(rows),
             "unmatched": 0,
@@ -113,6 +118,15 @@ def test_ranks_that_are_late_in_turn_are_told_as_one(make_profile: MakeProfile) 
     assert "rank" not in found.evidence
     assert found.evidence["caused_ns"] == 4_000 * MS
     assert len(found.nodes) == 1 + RANKS
+
+
+def test_chance_among_few_collectives_names_no_rank(make_profile: MakeProfile) -> None:
+    """Of ranks that are late in turn, rank 2 was last in most of the few that were compared."""
+    delays = [{rank: 40} for rank in (2, 0, 2, 1, 2, 3, 2, 1)]
+    (found,) = findings(job(make_profile, delays, called=STEPS))
+    assert "in turn" in found.title
+    (found,) = findings(job(make_profile, [{2: 40}] * 8, called=STEPS))
+    assert found.evidence["rank"] == 2
 
 
 def test_two_late_ranks_are_both_named(make_profile: MakeProfile) -> None:

@@ -41,14 +41,18 @@ _MOST: Final = 5
 _LEAST_SHARE: Final = 0.05
 _LEAST_NS: Final = 100_000_000
 # Code in which a rank waits until the others have started.
-_DISTRIBUTED: Final = ("/torch/distributed/", "/jax/_src/distributed.py", "/jax/_src/xla_bridge.py")
+_DISTRIBUTED: Final = ("/torch/distributed/",)
 _DOING: Final = {
     "computing": HOST_TIME_NS,
     "running Python": SAMPLED_CPU_TIME_NS,
     "waiting": SAMPLED_WAIT_TIME_NS,
 }
-# Where a program waits for a device, and so for the collectives of a compiled JAX program.
-_DEVICE_WAITS: Final = ("jax: wait for the device", "jax: copy to host")
+# Where a JAX program waits for other processes: to begin, or in the collectives of compiled programs.
+_WAITS: Final = (
+    "jax: join the other processes",
+    "jax: wait for the device",
+    "jax: copy to host",
+)
 
 
 def _find(profile: Profile) -> list[Finding]:
@@ -116,7 +120,7 @@ def _is_jitted(frame: Frame) -> bool:
 
 
 def _is_exchange(frame: Frame) -> bool:
-    return frame.name in _DEVICE_WAITS or any(each in frame.file for each in _DISTRIBUTED)
+    return frame.name in _WAITS or any(each in frame.file for each in _DISTRIBUTED)
 
 
 def _is_program(frame: Frame) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import statistics
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
     from tests.conftest import MakeProfile
 
-    # number, duration, own time; of a group where a fourth element says which; as they are called
+    # number, duration, own time; a fourth element says of which group, a fifth the bytes; as they are
+    # called
     Rows = Sequence[tuple[int, ...]]
 
 ALL = ("0", None)  # None: every rank
@@ -32,13 +34,17 @@ def job(
     groups: Sequence[tuple[str, Sequence[int] | None]] = (ALL,),
     called: int = 0,
     content: Mapping[str, Any] | None = None,
+    section: str = rank_collectives.SECTION,
 ) -> Profile:
     """Return a merged profile of ranks with these collectives."""
     parts = {}
     for rank, rows in enumerate(ranks):
         profile = make_profile([0], [Frame(FrameKind.ROOT, "")])
         run = dataclasses.replace(profile.run, rank=rank, ranks=len(ranks))
-        table = [((row[3:] or (0,))[0], row[0], n, 0, *row[1:3]) for n, row in enumerate(rows)]
+        table = [
+            ((row[3:] or (0,))[0], row[0], n, 0, *row[1:3], (row[4:] or (0,))[0])
+            for n, row in enumerate(rows)
+        ]
         counts = [called or sum(row[0] == index for row in table) for index in range(len(groups))]
         known = [
             [name, list(range(len(ranks)) if members is None else members), count]
@@ -61,7 +67,7 @@ def job(
         }
         profile = dataclasses.replace(profile, run=run)
         payload = rank_collectives.encode(found)
-        parts[str(rank)] = profile.with_section(rank_collectives.SECTION, payload)
+        parts[str(rank)] = profile.with_section(section, payload)
     return merge(parts)
 
 
@@ -165,6 +171,63 @@ def test_what_is_exchanged_is_told_by_operation_and_group(make_profile: MakeProf
     assert (rows[0].last, rows[0].last_share) == (0, 1.0)
 
 
+def test_bandwidths_are_told_by_size(make_profile: MakeProfile) -> None:
+    """Sizes are known of the last calls only; these stand for the others of their operation."""
+    sizes = [0, 0, 4096, 3000, 9000, 5000]
+    late = [(n, 100, 45, 0, size) for n, size in enumerate(sizes)]
+    waits = [(n, 500, 5, 0, size) for n, size in enumerate(sizes)]
+    rows = by_operation(job(make_profile, late, waits, waits, waits))
+    assert [(row.size_bytes, row.calls) for row in rows] == [(3548, 3), (5000, 2), (9000, 2)]
+    assert sum(row.transfer_ns for row in rows) == 600
+    fastest = rows[-1]
+    assert fastest.bytes_per_s == pytest.approx(90e9)
+    assert fastest.bus_bytes_per_s == pytest.approx(2 * 3 / 4 * 90e9)
+
+
+@pytest.mark.parametrize(
+    ("operation", "factor"),
+    [
+        ("allreduce_", 1.5),
+        ("all-reduce", 1.5),
+        ("_allgather_base_", 0.75),
+        ("all-gather", 0.75),
+        ("_reduce_scatter_base_", 0.75),
+        ("alltoall_base_", 0.75),
+        ("barrier", 1.0),
+    ],
+)
+def test_the_bus_bandwidth_is_that_of_nccl_tests(
+    make_profile: MakeProfile, operation: str, factor: float
+) -> None:
+    rows = [(0, 100, 0, 0, 1000)]
+    profile = job(make_profile, rows, rows, rows, rows, content={"operations": [operation]})
+    (row,) = by_operation(profile)
+    assert row.bus_bytes_per_s == pytest.approx(factor * row.bytes_per_s)
+
+
+def test_profiles_without_bytes_are_still_compared(make_profile: MakeProfile) -> None:
+    old = {"version": 2, "rows": [[0, 0, 0, 0, 10, 5]]}
+    profile = job(make_profile, [(0, 10, 5)], [(0, 10, 5)], content=old)
+    (row,) = by_operation(profile)
+    assert (row.size_bytes, row.bytes_per_s, row.transfer_ns) == (0, 0.0, 10)
+
+
+def test_collectives_of_jitted_functions_are_compared(make_profile: MakeProfile) -> None:
+    profile = job(
+        make_profile,
+        [(0, 10, 305), (1, 70, 5)],
+        [(0, 310, 5), (1, 20, 55)],
+        groups=[("jit(step)", None)],
+        content={"operations": ["all-reduce"], "left_out": 1},
+        section=rank_collectives.JAX_SECTION,
+    )
+    found = lateness(profile)
+    assert [row.caused_ns for row in found.rows] == [300, 50]
+    assert (found.groups, found.groups_left_out) == (1, 1)
+    (row,) = by_operation(profile)
+    assert (row.group, row.is_function, row.operation) == ("jit(step)", True, "all-reduce")
+
+
 def test_a_group_whose_members_disagree_is_left_out(make_profile: MakeProfile) -> None:
     groups = [ALL, ("1", (0, 1))]
     rows = [(0, 10, 5), (0, 10, 5, 1)]
@@ -179,6 +242,21 @@ def test_sums_are_scaled_where_some_were_compared(make_profile: MakeProfile) -> 
     assert (found.collectives, found.compared) == (20, 1)
     assert [row.caused_ns for row in found.rows] == [2000, 0]
     assert found.rows[0].longest_ns == 100
+
+
+def test_sums_of_few_collectives_have_an_error(make_profile: MakeProfile) -> None:
+    """Of 100 collectives, 8 were compared; a rank that is late in each is known to be."""
+    late = [(n, 1, 45) for n in range(8)]
+    waits = [(n, 41, 5) for n in range(8)]
+    always = lateness(job(make_profile, late, waits, called=100))
+    assert [row.error_ns for row in always.rows] == [0, 0]
+    turns = [(late[n], waits[n]) if n % 2 else (waits[n], late[n]) for n in range(8)]
+    in_turn = lateness(
+        job(make_profile, [turn[0] for turn in turns], [turn[1] for turn in turns], called=100)
+    )
+    error = 100 * statistics.stdev([40, 0] * 4) / 8**0.5 * 0.92**0.5
+    assert [row.error_ns for row in in_turn.rows] == [round(error)] * 2
+    assert lateness(job(make_profile, late, waits)).rows[0].error_ns == 0
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 # Share of the elapsed time of a rank that a rank costs the others more than a usual rank does.
 _LEAST_SHARE: Final = 0.05
 LEAST_NS: Final = 100_000_000
+# Where only some collectives were compared, a rank stands out by so many standard errors.
+_ERRORS: Final = 2
 # A line is named where it has this share of what the rank did longer than the others.
 _MOST_OF: Final = 0.5
 
@@ -54,8 +56,12 @@ def lateness(profile: Profile) -> Lateness | None:
         return None
     least = max(LEAST_NS, _LEAST_SHARE * elapsed_ns)
     # Not the mean, which several late ranks raise.
-    usual_ns = sorted(row.caused_ns for row in delays.rows)[(len(delays.rows) - 1) // 2]
-    late = [row for row in delays.rows if row.caused_ns - usual_ns >= least]
+    usual = sorted(delays.rows, key=lambda row: row.caused_ns)[(len(delays.rows) - 1) // 2]
+    late = [
+        row
+        for row in delays.rows
+        if row.caused_ns - usual.caused_ns >= max(least, _ERRORS * (row.error_ns + usual.error_ns))
+    ]
     return Lateness(delays, elapsed_ns, tuple((row, _place(profile, row.rank)) for row in late))
 
 

@@ -34,6 +34,7 @@ _MOST_PROGRAMS: Final = 2000  # likewise
 # much again.
 _MOST_PROGRAM_BYTES: Final = 32 << 20
 _MOST_FRAMES: Final = 40
+_DEVICES: Final = 2  # index among the arguments of the function that compiles
 _MEMORY_PARTS: Final = ("argument", "output", "alias", "temp", "generated_code")
 _LIBRARY_PARTS: Final = ("/deepcontext/collectors/", "/jax/_src/", "/jaxlib/", "/contextlib.py")
 
@@ -72,6 +73,24 @@ class Compilation:
     compile_ns: int
     cached: bool
     is_stale: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Compiled:
+    """A program that is loaded.
+
+    Attributes:
+        executable: the program.
+        backend: that runs it.
+        processes: on which process each of its devices is; empty if that is not known, or if all are
+            on one.
+        compile_ns: time in the compiler, or reading its cache; 0 if not known.
+    """
+
+    executable: Any
+    backend: Any
+    processes: tuple[int, ...]
+    compile_ns: int
 
 
 class _Pending(threading.local):
@@ -133,16 +152,16 @@ class CompileHook:
         """Read programs that are loaded: called once, or repeatedly if there is no hook."""
         backends = self._names.find("backends")
         for client in dict(backends.value if backends else {}).values():
-            platform = str(getattr(client, "platform", ""))
             for executable in _live_executables(client):
-                self._add_once(executable, platform)
+                self._add_once(executable, client)
 
-    def _add_once(self, executable: Any, platform: str) -> None:
+    def _add_once(self, executable: Any, client: Any) -> None:
         """Backends list the same programs each time they are asked."""
         key = hash(tuple(m.as_serialized_hlo_module_proto() for m in executable.hlo_modules()))
         if key not in self._existing:
             self._existing.add(key)
-            self._add_program(executable, platform, call=None, callers=[])
+            compiled = _Compiled(executable, client, (), 0)
+            self._add_program(compiled, call=None, callers=[])
 
     def payload(self) -> dict[str, Any]:
         """Return the content of the profile's section "jax" except the programs, in JSON types."""
@@ -175,16 +194,17 @@ class CompileHook:
                 return executable  # a forked child
             try:
                 backend = arguments[0] if arguments else keywords.get("backend")
-                self._on_compiled(executable, backend, compile_ns, sys._getframe(1))  # noqa: SLF001
+                devices = arguments[2] if len(arguments) > _DEVICES else keywords.get("devices")
+                compiled = _Compiled(executable, backend, _processes(devices), compile_ns)
+                self._on_compiled(compiled, sys._getframe(1))  # noqa: SLF001
             except Exception as error:  # noqa: BLE001  jax must get its program whatever fails here
                 self._fail(f"a compiled program was not read: {type(error).__name__}: {error}")
             return executable
 
         return compile_or_get_cached
 
-    def _on_compiled(
-        self, executable: Any, backend: Any, compile_ns: int, frame: FrameType | None
-    ) -> None:
+    def _on_compiled(self, compiled: _Compiled, frame: FrameType | None) -> None:
+        executable, compile_ns = compiled.executable, compiled.compile_ns
         stack = _stack(frame)
         call = waiting_call()
         trace_ns, lower_ns = self._take_times(call)
@@ -196,8 +216,7 @@ class CompileHook:
             if spent:
                 _native.jax_add_phase_time(marker, spent)
         callers = [(file, function) for function, file, _ in stack]
-        platform = str(getattr(backend, "platform", ""))
-        program = self._add_program(executable, platform, call, callers)
+        program = self._add_program(compiled, call, callers)
         module = _module_name(executable)
         reason, changes = self._earlier.add(call, module, compile_ns + trace_ns + lower_ns)
         record = Compilation(
@@ -233,17 +252,13 @@ class CompileHook:
         return trace_ns, lower_ns
 
     def _add_program(
-        self,
-        executable: Any,
-        platform: str,
-        call: JittedCall | None,
-        callers: list[tuple[str, str]],
+        self, compiled: _Compiled, call: JittedCall | None, callers: list[tuple[str, str]]
     ) -> int:
         program = -1
         if self._programs >= _MOST_PROGRAMS:
             self._fail(f"operations of programs after the first {_MOST_PROGRAMS} are not known")
             return program
-        for module in executable.hlo_modules():
+        for module in compiled.executable.hlo_modules():
             self._programs += 1
             label = call.arguments.text() if call and call.arguments else ""
             program = _native.jax_add_program(
@@ -252,13 +267,15 @@ class CompileHook:
                 call.file if call else "",
                 callers,
                 label,
+                compiled.processes,
+                _own_process(),
                 _MOST_PROGRAM_BYTES,
             )
             if program < 0:
                 self._fail("this build cannot read a compiled program: unknown form of HLO module")
             else:
-                self._memory[program] = _memory_of(executable)
-        self._on_program(platform)
+                self._memory[program] = _memory_of(compiled.executable)
+        self._on_program(str(getattr(compiled.backend, "platform", "")))
         return program
 
     def _on_duration(self, event: str, seconds: float, **keywords: Any) -> None:
@@ -305,6 +322,17 @@ def _stack(frame: FrameType | None) -> list[tuple[str, str, int]]:
 def _user_frames(stack: list[tuple[str, str, int]]) -> list[tuple[str, str, int]]:
     kept = [line for line in stack if not any(part in line[1] for part in _LIBRARY_PARTS)]
     return kept[-_MOST_FRAMES:]
+
+
+def _processes(devices: Any) -> tuple[int, ...]:
+    flat = getattr(devices, "flat", ())
+    processes = tuple(int(getattr(device, "process_index", -1)) for device in flat)
+    return processes if len(set(processes)) > 1 and min(processes) >= 0 else ()
+
+
+def _own_process() -> int:
+    state = getattr(sys.modules.get("jax._src.distributed"), "global_state", None)
+    return getattr(state, "process_id", None) or 0
 
 
 def _live_executables(client: Any) -> list[Any]:

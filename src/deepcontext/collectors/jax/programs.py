@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from deepcontext import _native
 from deepcontext.collectors.jax import buffers as jax_buffers
+from deepcontext.collectors.jax import collectives
 from deepcontext.collectors.jax.compilation import CompileHook
 from deepcontext.collectors.jax.dispatch import DispatchHook
 from deepcontext.collectors.jax.names import Names, jax_version
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 SECTION = "jax"
 _SECTION_VERSION = 1
 _FIGURES = "all jitted calls"
+_JOINING = (("/jax/_src/distributed.py", ""), ("/jax/_src/xla_bridge.py", "_init_backend"))
+_JOINING_MARKER = "jax: join the other processes"
 
 BYTES_MOVED = MetricDescriptor(
     "bytes_moved",
@@ -157,7 +160,7 @@ class JaxPrograms:
         return Outcome(status, "; ".join(reasons), details, notes=(late,) if late else ())
 
     def sections(self) -> Mapping[str, bytes]:
-        """Return programs, compilations and sampling as JSON."""
+        """Return programs, compilations, sampling and times of single collectives as JSON."""
         if self._parts is None:
             return {}
         body = json.dumps({
@@ -171,7 +174,8 @@ class JaxPrograms:
             **self._parts.compiling.payload(),
         }).encode()
         return {
-            SECTION: body[:-1] + b', "programs": ' + self._parts.compiling.programs_json() + b"}"
+            SECTION: body[:-1] + b', "programs": ' + self._parts.compiling.programs_json() + b"}",
+            **collectives.sections(),
         }
 
 
@@ -248,7 +252,12 @@ class _Parts:
 
 
 def _hide_frames() -> None:
-    """Leave out jax's Python frames, because its operators belong to the line that calls them."""
+    """Leave out jax's Python frames, because its operators belong to the line that calls them.
+
+    Except where a process waits for the others of its job to begin, which is not what the line does.
+    """
+    for file, function in _JOINING:
+        _native.add_code_rule("suffix", file, function, "folded", _JOINING_MARKER)
     for module in ("jax", "jaxlib"):
         file = getattr(sys.modules.get(module), "__file__", None)
         if file:

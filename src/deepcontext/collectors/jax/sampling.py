@@ -9,6 +9,7 @@ window would start XLA's GPU tracer.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from dataclasses import dataclass, field
@@ -39,6 +40,10 @@ _GRANT_S: Final = 1.0  # sampled at once when the first program is compiled
 # Part of the windows' allowance that one event uses. A busy training step has 50,000 events a
 # second, so 5 % of its time may be sampled; a loop of small calls has a million.
 _EVENT_S: Final = 20e-6
+# In jobs: how often to look for the launch that a window waits for, and how long at most, in gaps
+# between windows.
+_LOOK_S: Final = 0.01
+_LONGEST_WAIT: Final = 2
 _ENDING: Final = ("stop", "stop_and_export", "stop_and_get_profile_data")
 
 
@@ -73,6 +78,8 @@ class Sampler:
         self._idle_until = 0.0
         self._granted_s = _GRANT_S
         self._paused_since = 0.0
+        self._turns = CollectiveTurns()
+        self._is_scarce = True  # some program was not measured often enough
         self._is_over = False
         self._make_session: Callable[[], Any] | None = None
         self._stop_session: Callable[[Any], bytes] = _no_session
@@ -195,7 +202,10 @@ class Sampler:
                 self._close(keep=True, reopen=self._exact)
             is_due = self._session is None and now >= self._idle_until
             if is_due and self._allowed(now, further_s=self._window_s()):
-                self._open()
+                if self._is_scarce or self._turns.is_now(now, self._gap_s()):
+                    self._open()
+            else:
+                self._turns.forget()
 
     def _until_next(self) -> float:
         """Seconds until there is something to do."""
@@ -207,7 +217,8 @@ class Sampler:
                 return 0.5
             lacking_s = self.state.charged_s + self._window_s() - self._allowance_s(now)
             due_s = max(_TURN_S, lacking_s / self._duty) if lacking_s > 0 else 0.0
-            return max(0.001, due_s, self._idle_until - now)
+            least_s = _LOOK_S if self._turns.is_waiting else 0.001
+            return max(least_s, due_s, self._idle_until - now)
 
     def _allowance_s(self, now: float) -> float:
         """Seconds that windows may have used until now.
@@ -231,6 +242,10 @@ class Sampler:
     def _window_s(self) -> float:
         """What the next window will use of the allowance."""
         return self._length_s * self._charge_rate
+
+    def _gap_s(self) -> float:
+        """Time from one window to the next."""
+        return 0.0 if self._exact else self._window_s() / self._duty
 
     def _closing_time(self) -> float:
         """Return when to close the window: after a new program's first run had time to end."""
@@ -301,6 +316,7 @@ class Sampler:
         self.state.charged_s += events * _EVENT_S - open_s
         if events:
             self._charge_rate = min(1.0, events * _EVENT_S / open_s)
+            self._is_scarce = scarce > 0
             if not scarce:
                 self._drop_excess()
         else:
@@ -310,6 +326,42 @@ class Sampler:
             self._length_s = min(_LONGEST_S, self._length_s * 2)
         elif runs > 4 * few:
             self._length_s = max(self._shortest_s, self._length_s / 2)
+
+
+class CollectiveTurns:
+    """When to open windows so that the processes of a job see the same collectives.
+
+    Processes that meet in collectives are at nearly the same launch at any moment. So a window that is due
+    waits for a launch whose number is a multiple of a power of two, about as many launches as come from
+    one window to the next.
+    """
+
+    def __init__(self) -> None:
+        self._begun: tuple[float, int] | None = None  # time and launches when first asked
+        self._since: tuple[float, int] | None = None  # the same when the window became due
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a window is due and waits for its launch."""
+        return self._since is not None
+
+    def forget(self) -> None:
+        """No window is due."""
+        self._since = None
+
+    def is_now(self, now: float, gap_s: float) -> bool:
+        """Return whether to open the window that is due."""
+        launches = _native.jax_collective_launches()
+        if self._begun is None and launches:
+            self._begun = now, launches
+        if self._begun is None or gap_s <= 0:
+            return True
+        if self._since is None:
+            self._since = now, launches
+        rate = (launches - self._begun[1]) / max(now - self._begun[0], 1e-9)
+        every = 1 << max(0, round(math.log2(max(rate * gap_s, 1.0))))
+        since, before = self._since
+        return launches // every > before // every or now - since >= _LONGEST_WAIT * gap_s
 
 
 def _no_session(_session: Any) -> bytes:

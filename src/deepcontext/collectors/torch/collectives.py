@@ -11,11 +11,12 @@ import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from deepcontext import _native
+from deepcontext.collectors.torch import collective_sizes
 from deepcontext.collectors.torch.process_group import Group, ProcessGroups
 from deepcontext.profiler.format import rank_collectives
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from deepcontext.profiler.recording.rank import Rank
 
@@ -29,6 +30,7 @@ class Collectives:
     def __init__(self) -> None:
         self._groups = ProcessGroups(_native.torch_group_address, self._tell_apart)
         self._are_apart = False
+        self._sizes: Mapping[str, Sequence[tuple[str, int]]] = {}
 
     def start(self) -> None:
         """Watch the process groups."""
@@ -41,8 +43,10 @@ class Collectives:
             self._tell_apart(getattr(world, "default_pg", None))
 
     def stop(self) -> None:
-        """Watch no longer."""
+        """Watch no longer, and ask torch for the sizes."""
         self._groups.stop()
+        if _native.torch_collectives()["ended"]:
+            self._sizes = collective_sizes.recorded()
 
     def rank(self) -> Rank | None:
         """Return the rank of this process in `torch.distributed`."""
@@ -56,6 +60,10 @@ class Collectives:
         known = {0: self._groups.default() or _NO_GROUP, **self._groups.by_address()}
         groups = [(known.get(address, _NO_GROUP), called) for address, called in found["groups"]]
         found["groups"] = [[group.name, list(group.members), called] for group, called in groups]
+        names = [(group.name, called) for group, called in groups]
+        found["rows"] = collective_sizes.with_bytes(
+            found["rows"], names, found["operations"], self._sizes
+        )
         found["are_apart"] = self._are_apart or self._groups.count() <= 1
         return {rank_collectives.SECTION: rank_collectives.encode(found)}
 

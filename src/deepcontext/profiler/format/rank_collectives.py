@@ -1,26 +1,29 @@
-"""Section `collectives`: how long single collectives of a process took, to compare with other ranks.
+"""Sections `collectives` and `jax_collectives`: how long single collectives of a process took.
 
-JSON, in the profile of one process:
+To compare with other ranks. JSON, in the profile of one process:
 
-    version     2
+    version     3; 2 has no bytes
     groups      [name, ranks of its members, collectives that no member leaves before the last has
-                come], ...: process groups, by index; name "" where unknown
+                come], ...: process groups, by index; name "" where unknown. Of JAX: the collectives of
+                a jitted function among the same processes; the name is the function's
     are_apart   whether the groups are told apart; else all collectives are in group 0
     ended       collectives whose end was seen
     unmatched   calls and works that do not belong together for certain
     unknown     collectives whose group could not be read; they are in no row
-    operations  names of operators of torch's namespace "c10d", by index
-    rows        [group, number, order, operation, duration in ns, own time in ns], ...
+    left_out    jitted functions that have collectives in no row
+    operations  names of operators of torch's namespace "c10d", or HLO opcodes, by index
+    rows        [group, number, order, operation, duration in ns, own time in ns, bytes], ...; bytes of
+                one rank's, of JAX one device's, larger side; 0 where unknown
     places      [[kind, name, file, line], ...], ...: paths of frames, outermost first, without root
                 and thread
     samples     [order, place, doing, ns], ...: where the process was in the stretch before that
                 collective, the places with most time; doing is an index of `DOING`
 
-The collectives of a group have the numbers 0, 1, 2 ..., those of the process the orders 0, 1, 2 ..., as
-they are called. Of many, some are in `rows` and `samples`, of every rank the same numbers. A stretch is
-what a process did by itself: from the last call, or the last end, of any collective to the call. The own
-time of a collective is that of all stretches since the collective of its group before. In a merged
-profile: `version`, and `ranks`, the above by rank.
+The collectives of a group have the numbers 0, 1, 2 ..., those of the process ascending orders, as they
+are called. Of many, some are in `rows` and `samples`, of every rank the same numbers. A stretch is what a
+process did by itself: from the last call, or the last end, of any collective to the call. The own time of
+a collective is that of all stretches since the collective of its group before. In a merged profile:
+`version`, and `ranks`, the above by rank.
 """
 
 from __future__ import annotations
@@ -32,7 +35,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 SECTION: Final = "collectives"
-VERSION: Final = 2
+JAX_SECTION: Final = "jax_collectives"
+SECTIONS: Final = (SECTION, JAX_SECTION)
+VERSION: Final = 3
+WITHOUT_BYTES: Final = 2
 IN_COLLECTIVE: Final = "in a collective"
 # As in native/core/stretch.h.
 DOING: Final = (

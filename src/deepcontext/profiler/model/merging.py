@@ -304,7 +304,7 @@ def _sections(parts: Sequence[Part]) -> tuple[dict[str, bytes], list[str]]:
     kept, left_out = {}, []
     for name in names:
         payloads = [part.profile.sections.get(name) for part in parts]
-        if name == rank_collectives.SECTION:
+        if name in rank_collectives.SECTIONS:
             kept[name] = rank_collectives.joined({
                 part.rank: payload
                 for part, payload in zip(parts, payloads, strict=True)

@@ -7,5 +7,6 @@ SECTION_TITLES: Final = {
     "jax": "compiled JAX programs",
     "collectives": "times of single collectives",
     "peaks": "peaks of the machine",
+    "jax_collectives": "times of single collectives of compiled programs",
     "native_files": "identities of native libraries",
 }

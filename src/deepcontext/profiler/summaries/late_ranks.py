@@ -5,6 +5,7 @@ Sums what `rank_collectives.py` compares; `late_places.py` says where a late ran
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -14,6 +15,8 @@ from deepcontext.profiler.summaries import rank_collectives
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import numpy.typing as npt
 
     from deepcontext.profiler.model.profile_model import ProfileModel as Profile
     from deepcontext.profiler.summaries.rank_collectives import Comparison
@@ -32,6 +35,7 @@ class RankDelays:
         waiting_ns: the part of the durations in which it waited for the last rank.
         caused_ns: time that it, as the last, made the others wait: the median over them, shared by
             ranks that came last together.
+        error_ns: standard error of `caused_ns`; 0 where all collectives were compared.
         longest_ns: the largest part of `caused_ns` of one collective.
         over_time_ns: `caused_ns` by twentieths of the rank's collectives, in the order of its calls.
     """
@@ -40,6 +44,7 @@ class RankDelays:
     total_ns: int
     waiting_ns: int
     caused_ns: int
+    error_ns: int
     longest_ns: int
     over_time_ns: tuple[int, ...]
 
@@ -87,7 +92,7 @@ def by_lateness(profile: Profile) -> LateRanks | None:
 
 
 def _delays(rank: int, groups: Sequence[Comparison]) -> RankDelays:
-    total = waiting = longest = 0.0
+    total = waiting = longest = variance = 0.0
     over_time = np.zeros(PARTS)
     calls = 1 + max(_last_order(rank, group) for group in groups)
     for group in groups:
@@ -101,9 +106,22 @@ def _delays(rank: int, groups: Sequence[Comparison]) -> RankDelays:
         total += factor * float(group.duration_ns[member].sum())
         waiting += factor * float(group.waiting_ns[member].sum())
         longest = max(longest, float(of_rank.max(initial=0)))
+        variance += _variance(of_rank, group.called)
     parts = tuple(round(value) for value in over_time.tolist())
     caused = round(float(over_time.sum()))
-    return RankDelays(rank, round(total), round(waiting), caused, round(longest), parts)
+    error = math.sqrt(variance)
+    return RankDelays(
+        rank, round(total), round(waiting), caused, round(error), round(longest), parts
+    )
+
+
+def _variance(values: npt.NDArray[np.float64], of: int) -> float:
+    """Return the variance of the sum of `of` values as estimated from some of them."""
+    known = len(values)
+    if known == of:
+        return 0.0
+    spread = float(values.var(ddof=1)) if known > 1 else float(values[0]) ** 2
+    return of**2 * spread / known * (1 - known / of)
 
 
 def _last_order(rank: int, group: Comparison) -> int:

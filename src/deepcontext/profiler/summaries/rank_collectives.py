@@ -55,12 +55,14 @@ class GroupKey:
     """What a process group is known by on all ranks.
 
     Attributes:
-        name: torch's.
+        name: torch's, or that of a jitted function.
         members: ranks, ascending.
+        is_function: whether the collectives are those of a jitted function.
     """
 
     name: str
     members: tuple[int, ...]
+    is_function: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,8 @@ class Comparison:
         group: the group.
         called: number of its collectives, compared or not.
         number: which were compared, shape (collectives,), ascending.
-        operation: their operators, such as "allreduce_", shape (collectives,).
+        operation: their operators, such as "allreduce_", or opcodes, shape (collectives,).
+        size_bytes: what a member, or device, has of the larger side; 0 where unknown, same shape.
         order: their places among all collectives of a member, shape (members, collectives).
         duration_ns: same shape.
         waiting_ns: the part of the durations in which a member waited for the last, same shape.
@@ -99,6 +102,7 @@ class Comparison:
     called: int
     number: Ints
     operation: npt.NDArray[np.str_]
+    size_bytes: Ints
     order: Ints
     duration_ns: Ints
     waiting_ns: Ints
@@ -127,7 +131,7 @@ class _OfRank:
 
     Attributes:
         called: number of its collectives.
-        rows: number, order, operation, duration and own time, shape (collectives, 5).
+        rows: number, order, operation, duration, own time, bytes, shape (collectives, 6).
         operations: names, by index.
         samples: by order.
     """
@@ -143,6 +147,7 @@ class _Rank:
     rank: int
     reason: str
     groups: Mapping[GroupKey, _OfRank]
+    left_out: int = 0
 
 
 def ranks_of(profile: Profile) -> tuple[int, ...]:
@@ -179,7 +184,8 @@ def _compared(profile: Profile) -> Comparisons:
     for rank in by_rank:
         _charge(rank, groups)
     compared = tuple(each.comparison for each in groups)
-    return Comparisons(compared, len(found) - len(groups), "" if groups else _OTHER_NUMBERS)
+    left_out = len(found) - len(groups) + max(rank.left_out for rank in ranks)
+    return Comparisons(compared, left_out, "" if groups else _OTHER_NUMBERS)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -216,6 +222,7 @@ def _compare(key: GroupKey, by_rank: Mapping[int, Mapping[GroupKey, _OfRank]]) -
         called=ranks[0].called,
         number=numbers,
         operation=np.array(ranks[0].operations)[rows[0, :, 2]],
+        size_bytes=rows[:, :, 5].max(axis=0),
         order=order,
         duration_ns=duration,
         waiting_ns=waiting,
@@ -275,23 +282,30 @@ def _read(profile: Profile) -> list[_Rank]:
 
 
 def _parsed(profile: Profile) -> list[_Rank]:
-    payload = profile.sections.get(rank_collectives.SECTION)
-    if payload is None:
+    name = next((name for name in rank_collectives.SECTIONS if name in profile.sections), None)
+    if name is None:
         return []
     try:
-        content: dict[str, Any] = json.loads(payload)
+        content: dict[str, Any] = json.loads(profile.sections[name])
         ranks = content.get("ranks", {})
-        return [_rank(int(rank), ranks[rank]) for rank in sorted(ranks, key=int)]
+        of_functions = name == rank_collectives.JAX_SECTION
+        return [
+            _rank(int(rank), ranks[rank], of_functions=of_functions)
+            for rank in sorted(ranks, key=int)
+        ]
     except (ValueError, TypeError, KeyError, AttributeError, IndexError, OverflowError) as error:
         raise ProfileDataError(
-            f"section '{rank_collectives.SECTION}' is damaged: {error}; record the profile again"
+            f"section '{name}' is damaged: {error}; record the profile again"
         ) from error
 
 
-def _rank(rank: int, content: dict[str, Any]) -> _Rank:
-    if content["version"] != rank_collectives.VERSION:
+def _rank(rank: int, content: dict[str, Any], *, of_functions: bool) -> _Rank:
+    if content["version"] not in {rank_collectives.WITHOUT_BYTES, rank_collectives.VERSION}:
         return _Rank(rank, _OLD, {})
-    known = [_key(name, members) for name, members, _ in content["groups"]]
+    known = [
+        GroupKey(str(name), tuple(map(int, members)), of_functions)
+        for name, members, _ in content["groups"]
+    ]
     reason = ""
     if not content["are_apart"]:
         reason = _SEVERAL_GROUPS
@@ -299,7 +313,7 @@ def _rank(rank: int, content: dict[str, Any]) -> _Rank:
         reason = _NO_GROUP
     elif content["unmatched"]:
         reason = _UNMATCHED
-    rows = np.array(content["rows"], np.int64).reshape(-1, 6)
+    rows = _rows_of(content)
     places = [tuple(_frame(*frame) for frame in path) for path in content["places"]]
     samples: dict[int, list[StretchSample]] = {}
     for order, place, doing, ns in content["samples"]:
@@ -312,11 +326,15 @@ def _rank(rank: int, content: dict[str, Any]) -> _Rank:
         groups[key] = _OfRank(int(called), of_group, operations, samples)
     if len(groups) < len(known) and not reason:
         reason = _NO_GROUP  # a group was made again under its old name
-    return _Rank(rank, reason, groups)
+    return _Rank(rank, reason, groups, int(content.get("left_out", 0)))
 
 
-def _key(name: str, members: list[int]) -> GroupKey:
-    return GroupKey(str(name), tuple(map(int, members)))
+def _rows_of(content: dict[str, Any]) -> Ints:
+    """Return the rows with a column of bytes, which older versions have not."""
+    if content["version"] == rank_collectives.VERSION:
+        return np.array(content["rows"], np.int64).reshape(-1, 7)
+    rows = np.array(content["rows"], np.int64).reshape(-1, 6)
+    return np.pad(rows, ((0, 0), (0, 1)))
 
 
 def _frame(kind: int, name: str, file: str, line: int) -> FrameText:

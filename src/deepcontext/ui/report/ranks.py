@@ -12,7 +12,7 @@ from deepcontext.profiler.summaries import (
     late_ranks,
 )
 from deepcontext.profiler.summaries import ranks as rank_summary
-from deepcontext.ui.format import Elide, format_count, format_ns
+from deepcontext.ui.format import Elide, format_bytes, format_count, format_ns
 from deepcontext.ui.report.joined_ranks import print_joined_ranks
 from deepcontext.ui.report.sections import part_of, source_columns
 from deepcontext.ui.report.text_layout import Column
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from rich.text import Text
 
+    from deepcontext.profiler.summaries.communication import Exchange
     from deepcontext.profiler.summaries.late_ranks import RankDelays
     from deepcontext.profiler.summaries.ranks import RankTime
     from deepcontext.ui.report.sections import View
@@ -140,13 +141,16 @@ def _print_communication(layout: TextLayout, view: View) -> None:
     rows = found[: view.limit]
     layout.title(
         f"Communication{part_of(len(rows), len(found))}",
-        "transfer: of the ranks that came last; waiting for them: mean over the members",
+        "transfer: of the ranks that came last; waiting for them: mean over the members; bandwidths as "
+        "nccl-tests has them",
     )
     layout.table(
         (
             Column("transfer"),
             Column("waiting"),
             Column("calls"),
+            Column("algorithm", rank=4),
+            Column("bus", rank=4),
             Column("members", rank=2),
             Column("last most often", rank=3),
             Column("operation", Elide.END),
@@ -156,13 +160,27 @@ def _print_communication(layout: TextLayout, view: View) -> None:
                 format_ns(row.transfer_ns or None),
                 format_ns(row.waiting_ns or None),
                 format_count(row.calls),
+                _rate(row.bytes_per_s),
+                _rate(row.bus_bytes_per_s),
                 str(len(row.members)),
                 f"rank {row.last}, {row.last_share:.0%}",
-                f"{row.operation} in group {row.group} of ranks {_numbers(row.members)}",
+                f"{_sized(row)} in {_group(row)} of ranks {_numbers(row.members)}",
             )
             for row in rows
         ],
     )
+
+
+def _rate(bytes_per_s: float) -> str:
+    return f"{format_bytes(bytes_per_s)}/s" if bytes_per_s else ""
+
+
+def _sized(row: Exchange) -> str:
+    return f"{row.operation} {format_bytes(row.size_bytes)}" if row.size_bytes else row.operation
+
+
+def _group(row: Exchange) -> str:
+    return row.group if row.is_function else f"group {row.group}"
 
 
 def _numbers(members: Sequence[int]) -> str:
