@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "jax/tree_writer.h"
+#include "jax/operation_path.h"
 
 namespace deepcontext::jax {
 

@@ -10,7 +10,7 @@
 #include "core/recorder.h"
 #include "core/text.h"
 #include "jax/attribution.h"
-#include "jax/tree_writer.h"
+#include "jax/operation_path.h"
 #include "python/frame_walk.h"
 
 namespace deepcontext::jax {

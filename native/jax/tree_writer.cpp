@@ -8,13 +8,11 @@
 #include "jax/attribution.h"
 #include "jax/dispatch.h"
 #include "jax/live_arrays.h"
-#include "jax/source_frames.h"
+#include "jax/operation_path.h"
 
 namespace deepcontext::jax {
 
 namespace {
-
-constexpr char kInsertedMarker[] = "inserted by the compiler";
 
 /// A dispatch node and how often it launched.
 struct LaunchCount {
@@ -260,33 +258,6 @@ private:
   uint16_t device_time_, launch_count_, flops_, bytes_;
   WrittenCounts counts_;
 };
-
-} // namespace
-
-Node *writeOperationPath(ThreadTree &tree, Node *parent, const Operation &operation) {
-  Interner &interner = Interner::instance();
-  Node *node = parent;
-  if (operation.phase != Phase::kNone) {
-    node = tree.child(node, FrameKind::kPhase, interner.intern(phaseName(operation.phase)), 0);
-  }
-  for (const SourceLine &line : operation.lines) {
-    uint64_t frame = SourceFrames::instance().add(line.function, line.file, line.line);
-    node = tree.child(node, FrameKind::kPython, frame, 0);
-  }
-  if (operation.isInserted()) {
-    node = tree.child(node, FrameKind::kMarker, interner.intern(kInsertedMarker), 0);
-  } else {
-    node = tree.child(node, FrameKind::kHlo, interner.intern(operation.primitive), 0);
-  }
-  // An inserted operation has no node of its primitive, so it needs its name even if both are
-  // equal.
-  if (operation.isInserted() || operation.name != operation.primitive) {
-    node = tree.child(node, FrameKind::kHlo, interner.intern(operation.name), 0);
-  }
-  return node;
-}
-
-namespace {
 
 /// Write at the maker's node, or at the root when the maker is unknown.
 void writeAt(ThreadTree &tree, NodeRef maker, uint16_t metric, uint64_t count, uint64_t total) {

@@ -6,7 +6,6 @@
 
 #include "core/thread_tree.h"
 #include "core/without_gil.h"
-#include "jax/program.h"
 
 namespace deepcontext::jax {
 
@@ -24,10 +23,6 @@ struct WrittenCounts {
   /// By program and operation, over all call sites: two programs may share nodes of the tree.
   std::map<std::pair<uint32_t, uint32_t>, OperationTime> operations;
 };
-
-/// Return the node of an operation: phase > the model's Python frames > primitive > instruction,
-/// below `parent`. Owner of the tree only.
-Node *writeOperationPath(ThreadTree &tree, Node *parent, const Operation &operation);
 
 /// Rewrite the tree below the dispatch nodes, in a recorder without a thread. No reader may be
 /// active.

@@ -13,6 +13,7 @@ from deepcontext.analyzers import run_analyzers
 from deepcontext.profiler.format import run_directory
 from deepcontext.profiler.model.merging import merge
 from deepcontext.profiler.model.profile import Profile
+from deepcontext.profiler.summaries.communication import by_operation
 from deepcontext.profiler.summaries.late_ranks import LateRanks, by_lateness
 
 if TYPE_CHECKING:
@@ -68,7 +69,20 @@ PROGRAM = """
         }
         if late.get(case, False):
             time.sleep(0.4 if case == "rare" else 0.04)
+        if case == "compute" and rank == 2:
+            for _ in range(20):
+                torch.mm(large, large)
         return torch.randn(4, 64)
+
+    large = torch.randn(512, 512)
+
+    class Samples(torch.utils.data.Dataset):
+        def __len__(self):
+            return 30
+
+        def __getitem__(self, index):
+            time.sleep(0.04 if rank == world - 1 else 0)
+            return torch.randn(64)
 
     def others():
         x = torch.ones(4 * world)
@@ -108,12 +122,13 @@ PROGRAM = """
         return step
 
     def by_hand():
-        weight = torch.randn(64, 64)
+        net = Net()
 
         def step(x):
-            y = x @ weight
-            dist.all_reduce(y)
-            dist.all_reduce(y.relu())
+            net(x).sum().backward()
+            for parameter in net.parameters():
+                dist.all_reduce(parameter.grad)
+                parameter.grad = None
 
         return step
 
@@ -135,8 +150,12 @@ PROGRAM = """
         others()
     else:
         step = {"mesh": meshed, "plain": by_hand}.get(kind, trained)()
-        for number in range(30 if case == "loader" else 100):
-            step(load(number))
+        if case == "data":
+            for x in torch.utils.data.DataLoader(Samples(), batch_size=1):
+                step(x)
+        else:
+            for number in range(30 if case == "loader" else 100):
+                step(load(number))
         dist.barrier()
     dist.destroy_process_group()
 """
@@ -198,6 +217,27 @@ def test_each_call_has_its_work_and_rooted_collectives_are_left_out(run: Run) ->
 
 
 @pytest.mark.processes
+@pytest.mark.skipif(
+    not hasattr(torch._C, "_distributed_c10d")
+    or not hasattr(torch._C._distributed_c10d, "_dump_fr_trace"),
+    reason="this torch has no flight recorder of gloo",
+)
+def test_sizes_are_those_of_the_tensors(record: Record) -> None:
+    found = {
+        (row.operation, row.size_bytes): row.calls
+        for row in by_operation(record("all", 2, "others"))
+    }
+    assert found == {
+        ("allreduce", 12): 3,
+        ("allgather_base", 32): 1,
+        ("allgather", 32): 1,
+        ("alltoall_base", 32): 1,
+        ("reduce_scatter_base", 32): 1,
+        ("barrier", 0): 1,
+    }
+
+
+@pytest.mark.processes
 def test_a_call_of_several_works_is_told(run: Run) -> None:
     assert "could not be matched" in run("lists", 2, "others").reason
 
@@ -252,13 +292,15 @@ def test_two_late_ranks_share_what_they_cost(run: Run) -> None:
         ("backward", {1}, "waiting in an operator", "Late.apply"),
         ("rare", {1}, "waiting", "time.sleep(0.4 if"),
         ("rotating", {-1}, "waiting", "time.sleep(0.4 if"),
+        ("compute", {2}, "computing", "torch.mm(large, large)"),
+        ("data", {3}, "loading data", "time.sleep(0.04 if rank == world"),
     ],
 )
 def test_findings_name_the_late_rank_and_its_line_once(
     record: Record, case: str, ranks: set[int], doing: str, line: str, kind: str
 ) -> None:
-    if case == "backward" and kind in {"mesh", "plain"}:
-        pytest.skip("these have no backward")
+    if case == "backward" and kind == "mesh":
+        pytest.skip("it has no backward")
     found = run_analyzers(record(case, 4, kind), only=["straggler", "rank_imbalance"])
     assert {finding.evidence.get("rank", -1) for finding in found} == ranks, found
     number = 1 + next(n for n, text in enumerate(_lines()) if line in text)
@@ -272,11 +314,12 @@ def _lines() -> list[str]:
 
 
 @pytest.mark.processes
-def test_without_a_late_rank_none_is_above_an_even_share(record: Record) -> None:
+@pytest.mark.parametrize("kind", ["ddp", "fsdp", "mesh", "plain"])
+def test_without_a_late_rank_none_is_above_an_even_share(record: Record, kind: str) -> None:
     """Other programs delay a rank at times, not the same one in each of four runs."""
     shares = []
     for _ in range(4):
-        profile = record("none", 4)
+        profile = record("none", 4, kind)
         found = by_lateness(profile)
         assert found is not None
         caused = [row.caused_ns for row in found.rows]

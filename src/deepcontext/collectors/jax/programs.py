@@ -256,8 +256,8 @@ def _hide_frames() -> None:
 
     Except where a process waits for the others of its job to begin, which is not what the line does.
     """
-    for file, function in _JOINING:
-        _native.add_code_rule("suffix", file, function, "folded", _JOINING_MARKER)
+    for joining, function in _JOINING:
+        _native.add_code_rule("suffix", joining, function, "folded", _JOINING_MARKER)
     for module in ("jax", "jaxlib"):
         file = getattr(sys.modules.get(module), "__file__", None)
         if file:

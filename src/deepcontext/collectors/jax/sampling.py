@@ -43,6 +43,7 @@ _EVENT_S: Final = 20e-6
 # In jobs: how often to look for the launch that a window waits for, and how long at most, in gaps
 # between windows.
 _LOOK_S: Final = 0.01
+_LEAST_OF_ELAPSED: Final = 0.2
 _LONGEST_WAIT: Final = 2
 _ENDING: Final = ("stop", "stop_and_export", "stop_and_get_profile_data")
 
@@ -224,9 +225,13 @@ class Sampler:
         """Seconds that windows may have used until now.
 
         A share of processor time if the program gets less of that than elapsed time: on a busy
-        machine windows would otherwise take a larger share of what is left for the program.
+        machine windows would otherwise take a larger share of what is left for the program. A process
+        that waits for others in collectives has little of it; it may have a part of the elapsed time.
         """
-        spent_s = min(now - self._begun, time.process_time() - self._begun_cpu)
+        elapsed_s = now - self._begun
+        spent_s = min(elapsed_s, time.process_time() - self._begun_cpu)
+        if _native.jax_collective_launches():
+            spent_s = max(spent_s, _LEAST_OF_ELAPSED * elapsed_s)
         return self._granted_s + self._duty * spent_s
 
     def _drop_excess(self) -> None:
