@@ -21,18 +21,19 @@ if TYPE_CHECKING:
 
 _MODULE: Final = "torch._C._distributed_c10d"
 _PREFIX: Final = "gloo:"
-# What the recorder calls the operators that are numbered.
+# What the recorder calls the operators that are numbered. Gloo scatters the result of an all-reduce.
 _NAMES: Final = {
-    "allreduce_": "all_reduce",
-    "allreduce_coalesced_": "all_reduce",
-    "allgather_": "all_gather",
-    "_allgather_base_": "all_gather",
-    "alltoall_": "all_to_all",
-    "alltoall_base_": "all_to_all",
-    "reduce_scatter_": "reduce_scatter",
-    "_reduce_scatter_base_": "reduce_scatter",
-    "barrier": "barrier",
+    "allreduce_": ("all_reduce",),
+    "allreduce_coalesced_": ("all_reduce",),
+    "allgather_": ("all_gather",),
+    "_allgather_base_": ("all_gather",),
+    "alltoall_": ("all_to_all",),
+    "alltoall_base_": ("all_to_all",),
+    "reduce_scatter_": ("reduce_scatter", "all_reduce"),
+    "_reduce_scatter_base_": ("reduce_scatter", "all_reduce"),
+    "barrier": ("barrier",),
 }
+_NUMBERED: Final = frozenset(name for names in _NAMES.values() for name in names)
 _BYTES: Final = {
     **dict.fromkeys(("Double", "Long", "ComplexFloat", "UInt64"), 8),
     **dict.fromkeys(("Float", "Int", "UInt32", "ComplexHalf"), 4),
@@ -52,7 +53,7 @@ def recorded() -> Mapping[str, Sequence[tuple[str, int]]]:
         content = dump(includeCollectives=True, includeStackTraces=False, onlyActive=False)
         for entry in pickle.loads(content)["entries"]:  # noqa: S301  torch's own bytes
             name = str(entry["profiling_name"]).removeprefix(_PREFIX)
-            if not entry["is_p2p"] and name in _NAMES.values():
+            if not entry["is_p2p"] and name in _NUMBERED:
                 found[str(entry["process_group"][0])].append((name, _size_bytes(entry)))
     except Exception:  # noqa: BLE001  a private function of torch, whose answer may change
         return {}
@@ -78,7 +79,7 @@ def with_bytes(
         known = sizes.get(name, ())[-called:] if called else ()
         first = called - len(known)
         of_group = [row for row in rows if row[0] == index and first <= row[1] < called]
-        if all(_NAMES[operations[row[3]]] == known[row[1] - first][0] for row in of_group):
+        if all(known[row[1] - first][0] in _NAMES[operations[row[3]]] for row in of_group):
             bytes_of |= {(index, row[1]): known[row[1] - first][1] for row in of_group}
     return [(*row[:-1], bytes_of.get((row[0], row[1]), 0)) for row in rows]
 
