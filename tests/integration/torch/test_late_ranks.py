@@ -70,7 +70,7 @@ PROGRAM = """
         if late.get(case, False):
             time.sleep(0.4 if case == "rare" else 0.04)
         if case == "compute" and rank == 2:
-            for _ in range(20):
+            for _ in range(10):
                 torch.mm(large, large)
         return torch.randn(4, 64)
 
@@ -154,7 +154,7 @@ PROGRAM = """
             for x in torch.utils.data.DataLoader(Samples(), batch_size=1):
                 step(x)
         else:
-            for number in range(30 if case == "loader" else 100):
+            for number in range(30 if case in {"loader", "compute"} else 100):
                 step(load(number))
         dist.barrier()
     dist.destroy_process_group()
