@@ -12,8 +12,8 @@ namespace {
 // Launches are kept in runs of 64 / 4, because a launch may have several rows.
 constexpr uint32_t kNumbersOfLaunch = 4;
 
-// Of the calling thread's watched call that has not returned. One pointer each of initial-exec TLS,
-// as in the recorder.
+// The stretch before the watched call that the thread is in. Initial-exec, as in the recorder, so
+// that reading it never allocates.
 thread_local Stretch::Parts t_parts __attribute__((tls_model("initial-exec")));
 
 } // namespace
