@@ -95,14 +95,8 @@ nb::dict torchCollectives() {
 
 nb::dict jaxCollectives() {
   jax::Collectives::Reading found = jax::Collectives::instance().read();
-  std::vector<jax::CollectiveGroup> known;
-  uint64_t left_out = 0;
-  withoutGil([&](WithoutGil without_gil) {
-    const jax::Attribution &attribution = jax::Attribution::instance();
-    std::unique_lock<Mutex> lock = attribution.lock(without_gil);
-    known = attribution.collectives().groups();
-    left_out = attribution.collectives().leftOut();
-  });
+  auto [known, left_out] = withoutGil(
+      [](WithoutGil without_gil) { return jax::Attribution::instance().collectives(without_gil); });
   nb::list groups, rows;
   for (const jax::CollectiveGroup &group : known) {
     nb::list members;

@@ -96,6 +96,11 @@ public:
     uint64_t events = 0;
   };
   LastWindow lastWindow(WithoutGil) const;
+  /// A copy of what is known of collectives in programs.
+  CollectiveRuns::Summary collectives(WithoutGil) const {
+    std::lock_guard<Mutex> lock(mutex_);
+    return collectives_.summary();
+  }
   void clear(WithoutGil);
   Mutex &forkLock() { return mutex_; }
 
@@ -106,7 +111,6 @@ public:
   /// were cold.
   const std::map<NodeRef, std::map<uint32_t, RunTotals>> &firstRuns() const { return first_runs_; }
   const ProgramTable &programs() const { return programs_; }
-  const CollectiveRuns &collectives() const { return collectives_; }
 
 private:
   struct Executed;

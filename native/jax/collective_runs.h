@@ -40,9 +40,12 @@ public:
             uint32_t node);
   /// Add the collectives of a window to the table. `programs`: of each run.
   void read(const TraceWindow &window, const std::vector<uint32_t> &programs, const Orders &orders);
-  const std::vector<CollectiveGroup> &groups() const { return groups_; }
-  /// Functions with collectives that are not compared: too many, or of unknown processes.
-  uint64_t leftOut() const { return left_out_; }
+  struct Summary {
+    std::vector<CollectiveGroup> groups;
+    // Functions with collectives that are not compared: too many, or of unknown processes.
+    uint64_t left_out;
+  };
+  Summary summary() const { return {groups_, left_out_}; }
 
 private:
   /// A collective of a program.
