@@ -11,7 +11,7 @@ RERUNS ?= 1
 # Test processes of the default suite side by side. Tests hold beside other work, so also beside each other.
 JOBS ?= 2
 
-.PHONY: help demo quick quick-check quick-test test check fmt develop native-test native-test-aarch64 web pictures browser compat newest fuzz soak ecosystem processes wheels gains mutations gpu sanitize sanitize-soak bench clean
+.PHONY: help demo quick quick-check quick-test test check fmt develop native-test native-test-aarch64 web pictures browser compat newest fuzz soak ecosystem processes wheels gains blind mutations gpu sanitize sanitize-soak bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 16
@@ -130,6 +130,9 @@ gains: $(VENV)/.installed ## what the fixes that the analyzers advise save, agai
 
 mutations: $(VENV)/.installed ## each mend of the GPU collectors taken out: its scenarios must fail
 	$(BIN)/python -m pytest -q -m mutations --timeout 1800 tests/collectors/gpu/test_mutations.py
+
+blind: $(VENV)/.installed ## how many faults of the blind cases are told, and how many findings are false
+	$(BIN)/python -m tests.analyzers.measure_blind_cases
 
 gpu: $(VENV)/.installed ## on a machine with a GPU
 	$(BIN)/python -m pytest -q -m gpu --timeout 600

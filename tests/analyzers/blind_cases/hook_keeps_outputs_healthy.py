@@ -1,0 +1,40 @@
+"""Watch the activations of a layer during training."""
+
+import torch
+from torch import nn
+
+
+class Watcher:
+    def __init__(self, layer: nn.Module) -> None:
+        self.means: list[float] = []
+        layer.register_forward_hook(self.remember)
+
+    def remember(
+        self, layer: nn.Module, inputs: tuple[torch.Tensor, ...], output: torch.Tensor
+    ) -> None:
+        self.means.append(output.mean().item())
+
+    def mean(self) -> float:
+        return sum(self.means) / len(self.means)
+
+
+def build() -> nn.Sequential:
+    return nn.Sequential(nn.Linear(32, 512), nn.ReLU(), nn.Linear(512, 32))
+
+
+def train(steps: int) -> float:
+    model = build()
+    watcher = Watcher(model[1])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for _ in range(steps):
+        batch = torch.randn(512, 32)
+        loss = (model(batch) - batch).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return watcher.mean()
+
+
+if __name__ == "__main__":
+    torch.manual_seed(0)
+    print(train(500))
