@@ -24,6 +24,7 @@ from deepcontext.analyzers import (
     precision,
     rank_imbalance,
     recompilation,
+    settings,
     stall_reasons,
     straggler,
     synchronisation,
@@ -31,7 +32,10 @@ from deepcontext.analyzers import (
 )
 from deepcontext.analyzers.base import Analyzer, installed, load_plugin, run, select
 from deepcontext.analyzers.finding import Finding, Gain, Severity, encode_section
+from deepcontext.analyzers.shared import loading_lines
 from deepcontext.analyzers.stored import Findings, stored_or
+from deepcontext.profiler.summaries.loader_workers import loader_times
+from deepcontext.profiler.summaries.processes import processes_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,6 +54,7 @@ __all__ = [
     "load_plugin",
     "run",
     "run_analyzers",
+    "with_worker_lines",
 ]
 
 ALL: tuple[Analyzer, ...] = (
@@ -61,6 +66,7 @@ ALL: tuple[Analyzer, ...] = (
     host_work.ANALYZER,
     copies.ANALYZER,
     recompilation.ANALYZER,
+    settings.ANALYZER,
     precision.ANALYZER,
     far_from_peak.ANALYZER,
     variance.ANALYZER,
@@ -97,6 +103,28 @@ def run_analyzers(
     """
     analyzers = select((*ALL, *installed(), *plugins), only)
     return run(profile, analyzers, min_gain=min_gain)
+
+
+def with_worker_lines(
+    findings: Sequence[Finding], profile: Profile, processes: Sequence[Profile]
+) -> tuple[Finding, ...]:
+    """Add to findings about a loop that waits for its loader where the loader's workers spend time.
+
+    Args:
+        findings: findings of `profile`.
+        profile: the process of the loop.
+        processes: the profiles of all processes of the run.
+    """
+    if not any(each.id == data_loading.ANALYZER.id for each in findings):
+        return tuple(findings)
+    rows = loader_times(processes_of(processes)) if len(processes) > 1 else []
+    row = next((each for each in rows if each.pid == profile.run.pid), None)
+    return tuple(
+        loading_lines.with_workers(profile, each, row)
+        if row and each.id == data_loading.ANALYZER.id
+        else each
+        for each in findings
+    )
 
 
 def known_findings(profile: Profile) -> Findings:

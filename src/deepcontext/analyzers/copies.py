@@ -9,6 +9,7 @@ from deepcontext.analyzers.finding import Finding, Severity
 from deepcontext.analyzers.shared import source_locations
 from deepcontext.analyzers.shared.converting_layers import ConvertingLayer, converting_layers
 from deepcontext.analyzers.shared.operator_names import COPIES, DEVICE_OR_TYPE, JOINS
+from deepcontext.analyzers.shared.rebuilt_tables import rebuilt_tables
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.metric import HOST_TIME_NS
 from deepcontext.profiler.model.metric_values import total
@@ -72,9 +73,13 @@ def _joins(profile: Profile) -> list[Finding]:
     metric = HOST_TIME_NS.name
     whole = total(profile, metric)
     found = []
+    tables = rebuilt_tables(profile, profile.frames.is_user_code())
+    said = source_locations.of_same_functions(profile, tables, profile.frames.is_user_code())
     for location in source_locations.by_function(
         _called(source_locations.operators(profile, JOINS)), metric, _LEAST_JOINED * whole
     ):
+        if said[location.nodes[0]]:
+            continue
         if location.count < _LEAST_CALLS or location.frame is None:
             continue
         share = location.value / whole

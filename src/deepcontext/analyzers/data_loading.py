@@ -1,4 +1,8 @@
-"""Data loading: the step waits for its batch, or there are more workers than cores."""
+"""Data loading: the step waits for its batch, or there are more workers than cores.
+
+Names the line of the dataset, transform or collate function that takes most of the time, in the loop's
+own process and in the profile of a worker (`shared/loading_lines.py`).
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ import numpy as np
 
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Severity
-from deepcontext.analyzers.shared import source_locations
+from deepcontext.analyzers.shared import loading_lines, source_locations
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS
 from deepcontext.profiler.model.metric_values import counts_or_zeros, total
@@ -25,6 +29,8 @@ _WORKERS: Final = "_MultiProcessingDataLoaderIter"
 
 
 def _find(profile: Profile) -> list[Finding]:
+    if made := loading_lines.making_of_worker(profile):
+        return [loading_lines.worker_finding(profile, made)]
     whole = source_locations.judged_total(profile, HOST_TIME_NS.name)
     scopes = source_locations.outermost(
         source_locations.scopes(profile, source_locations.LOADER_SCOPE)
@@ -73,11 +79,15 @@ def _waiting(profile: Profile, scopes: Query, value: int, workers: int) -> Findi
             "are cheap, fetch whole batches at once (__getitems__, or slices of one tensor) instead "
             "of collating samples"
         )
+    line = None if workers else loading_lines.costliest(profile, scopes.mask())
+    if line:
+        advice = f"{loading_lines.advice(profile, line)}; or {advice}"
     return Finding(
         id="data_loading",
         severity=Severity.of_share(share),
-        title=f"{share:.0%} of the time the program waits for data at {where}",
-        nodes=tuple(scopes.nodes().tolist()[:8]),
+        title=f"{share:.0%} of the time the program waits for data at {where}"
+        + (f", {loading_lines.text(profile, line)}" if line else ""),
+        nodes=(*(line.nodes if line else ()), *scopes.nodes().tolist())[:8],
         evidence={
             "wait_ns": value,
             "wait_share": share,
@@ -86,6 +96,7 @@ def _waiting(profile: Profile, scopes: Query, value: int, workers: int) -> Findi
             ),
             "worker_count": workers,
             "core_count": cores,
+            **({"line_ns": line.value, "line_share": line.share} if line else {}),
         },
         gain=source_locations.bound(
             profile, HOST_TIME_NS.name, value, "every batch is ready when it is needed"

@@ -48,6 +48,8 @@ _FEWEST_STEPS: Final = 5
 _MOST_CALLING_NS: Final = 50_000
 # Parts of PyTorch's own files that do what the program asks for, by the end of their path.
 _SAVING: Final = "torch/serialization.py"
+# Methods of tensors that make texts: dozens of small operators and Python between them.
+_PRINTING: Final = frozenset({"Tensor.__format__", "Tensor.__repr__"})
 _LOGGING: Final = ("torch/utils/tensorboard/", "/tensorboardX/", "/wandb/", "/mlflow/", "/logging/")
 _WRITING: Final = frozenset({"json", "pickle", "csv", "yaml", "pathlib", "zipfile", "shutil"})
 
@@ -61,6 +63,7 @@ class _Work:
         nodes: nodes with the time, those with most first.
         value: ns.
         library: what most of the time runs in: a file, or "" for the program itself.
+        prints: whether most of the time makes texts of tensors.
         makes_tensors: whether the line itself calls operators, as `torch.tensor(list)` does.
     """
 
@@ -68,6 +71,7 @@ class _Work:
     nodes: tuple[int, ...]
     value: int
     library: str
+    prints: bool
     makes_tensors: bool
 
 
@@ -97,7 +101,8 @@ def _work(profile: Profile, least: float) -> list[_Work]:
     lines, of_node = np.unique(source_line[nodes], return_inverse=True)
     calls = _calls_of_lines(profile, source_line, owner, lines)
     time = sums(of_node, values[nodes], len(lines))
-    is_work = (time > _MOST_CALLING_NS * calls)[of_node]
+    prints = np.array([_prints(profile, each) for each in range(len(frames))], np.bool_)
+    is_work = (time > _MOST_CALLING_NS * calls)[of_node] | prints[tree.frame[entry[nodes]]]
     nodes = nodes[is_work]
     function = (frames.file.astype(np.int64) << 32) | frames.name
     _, of_function = np.unique(function[tree.frame[owner[nodes]]], return_inverse=True)
@@ -110,10 +115,12 @@ def _work(profile: Profile, least: float) -> list[_Work]:
         members = members[np.argsort(-values[members], kind="stable")]
         costliest = _costliest_line(source_line, members, values)
         top = int(owner[costliest[0]])
-        library = profile.frame(int(entry[costliest[0]])).file if entry[costliest[0]] != top else ""
+        called = int(entry[costliest[0]])
+        library = profile.frame(called).file if called != top else ""
         makes_tensors = bool(calls[lines == source_line[costliest[0]]].any())
         ids = tuple(costliest.tolist())
-        found.append(_Work(profile.frame(top), ids, value, library, makes_tensors))
+        is_print = _prints(profile, int(tree.frame[called]))
+        found.append(_Work(profile.frame(top), ids, value, library, is_print, makes_tensors))
     return sorted(found, key=lambda work: -work.value)
 
 
@@ -155,8 +162,15 @@ def _is_framework(profile: Profile, frame: int) -> bool:
     if frames.kind[frame] == FrameKind.MODULE:
         return True
     file = frames.strings[int(frames.file[frame])]
+    if _prints(profile, frame):
+        return False
     does_as_asked = file.endswith(_SAVING) or any(part in file for part in _LOGGING)
     return not does_as_asked and package_of(file).origin in {Origin.FRAMEWORK, Origin.GENERATED}
+
+
+def _prints(profile: Profile, frame: int) -> bool:
+    frames = profile.frames
+    return frames.strings[int(frames.name[frame])] in _PRINTING
 
 
 def _time(profile: Profile, entry: Ints) -> Ints:
@@ -227,6 +241,12 @@ def _advice(work: _Work) -> tuple[str, str]:
         return "saving", (
             "save once in many steps; copy the tensors and write them in another thread "
             "(torch.distributed.checkpoint.async_save)"
+        )
+    if work.prints:
+        return "making texts of tensors", (
+            "do not print or format tensors in each step: logging takes them as arguments "
+            "(logger.debug('%s', tensor)) and makes no text below its level; print a sum or a mean, once "
+            "in many steps"
         )
     if _writes(work.library):
         return "reading or writing", (

@@ -1,9 +1,9 @@
 """Kernel fusion: many small operators where one operator would suffice.
 
 Recognises an optimizer that walks over parameters one by one, hand-written attention, a recurrent cell
-(`recurrent_cells.py`), a loop over small operators (`operator_loops.py`), and chains of pointwise
-operators in one function. With a GPU, short kernels below one function; with JAX, functions outside of
-`jit` that launch a program for each operation.
+(`recurrent_cells.py`), a loop over small operators (`operator_loops.py`), a table that each call builds
+again (`rebuilt_tables.py`), and chains of pointwise operators in one function. With a GPU, short kernels
+below one function; with JAX, functions outside of `jit` that launch a program for each operation.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from deepcontext.analyzers.shared.operator_names import (
     POINTWISE,
     SOFTMAX,
 )
+from deepcontext.analyzers.shared.rebuilt_tables import rebuilt_tables
 from deepcontext.analyzers.shared.recurrent_cells import cell_finding, recurrent_cells
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS
@@ -33,6 +34,7 @@ from deepcontext.profiler.model.tree import NO_NODE
 from deepcontext.profiler.summaries.steps import STEP_SCOPE
 
 if TYPE_CHECKING:
+    from deepcontext.profiler.format.frame import Frame
     from deepcontext.profiler.model.profile import Profile
 
 _HOST: Final = HOST_TIME_NS.name
@@ -65,10 +67,18 @@ def _find(profile: Profile) -> list[Finding]:
         found += [cell_finding(profile, cell) for cell in cells]
         others = pointwise.mask().copy()
         others[[node for cell in cells for node in cell.location.nodes]] = False
-        in_cells = {cell.location.frame for cell in cells}
-        loops = [loop for loop in operator_loops(profile, is_user) if loop.frame not in in_cells]
+        # One function, one finding, whichever of its lines a finding names.
+        in_cells = {_function(cell.location.frame) for cell in cells}
+        loops = [
+            loop
+            for loop in operator_loops(profile, is_user)
+            if _function(loop.frame) not in in_cells
+        ]
         found += [loop_finding(profile, loop) for loop in loops]
         others[[node for loop in loops for node in loop.nodes]] = False
+        tables = rebuilt_tables(profile, is_user)
+        found += tables
+        others[source_locations.of_same_functions(profile, tables, is_user)] = False
         found += _pointwise(profile, Query(profile, others), skip=bool(reported))
     if source_locations.judged_total(profile, _HOST) and total(
         profile, source_locations.JAX_LAUNCHES
@@ -77,6 +87,10 @@ def _find(profile: Profile) -> list[Finding]:
     if source_locations.judged_total(profile, source_locations.GPU_TIME):
         found += _short_kernels(profile)
     return found
+
+
+def _function(frame: Frame | None) -> tuple[str, str] | None:
+    return None if frame is None else (frame.file, frame.name)
 
 
 def _optimizers(profile: Profile) -> list[Finding]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Gain, Severity
 from deepcontext.analyzers.shared import source_locations
+from deepcontext.analyzers.shared.unused_graphs import unused_graphs
 from deepcontext.profiler.model.metric_values import total
 from deepcontext.profiler.model.query import Query
 from deepcontext.profiler.summaries import memory as memory_summary
@@ -49,7 +50,10 @@ def _find(profile: Profile) -> list[Finding]:
         peak = total(profile, f"{prefix}peak_bytes")
         found += _leaks(profile, prefix, peak or total(profile, jax_memory.PEAK))
         if peak >= _LEAST_PEAK:
-            found += _owner(profile, prefix, peak)
+            graphs = unused_graphs(profile, prefix, peak)
+            found += graphs or _owner(
+                profile, prefix, peak
+            )  # the graph is why the line holds memory
             found += _churn(profile, prefix, peak)
     programs = jax_memory.program_memory(profile) if source_locations.has_jax(profile) else ()
     for program in programs:

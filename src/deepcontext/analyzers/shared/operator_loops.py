@@ -7,6 +7,7 @@ profile without steps, the usual number of calls of the program's other lines ta
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -24,6 +25,8 @@ from deepcontext.profiler.model.tree import NO_NODE
 from deepcontext.profiler.summaries.setup_time import setup_time
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from deepcontext.profiler.format.frame import Frame
     from deepcontext.profiler.model.profile import Profile
 
@@ -99,7 +102,44 @@ def operator_loops(profile: Profile, is_user: source_locations.Mask) -> list[Ope
                 updates=_share_in_place(profile, nodes, calls) >= _UPDATING,
             )
         )
-    return sorted(found, key=lambda loop: -loop.value)
+    return sorted(_joined(profile, is_user, found), key=lambda loop: -loop.value)
+
+
+def _joined(
+    profile: Profile, is_user: source_locations.Mask, loops: Sequence[OperatorLoop]
+) -> list[OperatorLoop]:
+    """Join a loop of a function with those of the functions that it calls: one loop drives them all."""
+    whole = _working_ns(profile)
+    kept: list[OperatorLoop] = []
+    for loop in sorted(loops, key=lambda loop: loop.calls_a_step):
+        outer = next(
+            (each for each in kept if _is_called_by(profile, is_user, loop, each.frame)), None
+        )
+        if outer is None:
+            kept.append(loop)
+            continue
+        value = outer.value + loop.value
+        kept[kept.index(outer)] = dataclasses.replace(
+            outer,
+            nodes=outer.nodes + loop.nodes,
+            value=value,
+            share=min(value / whole, 1.0),
+            calls=outer.calls + loop.calls,
+        )
+    return kept
+
+
+def _is_called_by(
+    profile: Profile, is_user: source_locations.Mask, loop: OperatorLoop, frame: Frame
+) -> bool:
+    """Return whether all of a loop's operators run below a function of the user's."""
+    tree = profile.tree
+    outer = np.array(
+        [each.file == frame.file and each.name == frame.name for each in profile.frames], np.bool_
+    )
+    below = tree.below((outer & is_user)[tree.frame])
+    owner = tree.nearest(is_user[tree.frame])[list(loop.nodes)]
+    return bool(below[owner].all())
 
 
 def _working_ns(profile: Profile) -> int:

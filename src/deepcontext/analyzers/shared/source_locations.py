@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from deepcontext.analyzers.finding import Gain
+from deepcontext.analyzers.finding import Finding, Gain
 from deepcontext.errors import ProfileDataError
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.metric import (
@@ -30,7 +30,7 @@ from deepcontext.profiler.summaries.jax import programs as jax_programs
 from deepcontext.profiler.summaries.steps import STEP_SCOPE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Sequence
 
     import numpy.typing as npt
 
@@ -321,6 +321,16 @@ def _locations(
             )
         )
     return sorted(locations, key=lambda location: (-location.value, location.nodes))
+
+
+def of_same_functions(profile: Profile, findings: Sequence[Finding], is_user: Mask) -> Mask:
+    """Return which nodes belong to the functions of user code that findings are about, shape (nodes,)."""
+    tree, frames = profile.tree, profile.frames
+    owner = tree.nearest(is_user[tree.frame])
+    function = (frames.file.astype(np.int64) << 32) | frames.name
+    of_node = np.where(owner == NO_NODE, -1, function[tree.frame[owner]])
+    said = [finding.nodes[0] for finding in findings]
+    return np.isin(of_node, of_node[said])
 
 
 def location_text(profile: Profile, frame: Frame | None) -> str:

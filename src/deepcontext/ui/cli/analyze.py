@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from deepcontext.errors import UserError
 from deepcontext.profiler.format.writing import ForeignFileError
 from deepcontext.ui.cli.command import Parser
-from deepcontext.ui.cli.inputs import load_one, peaks_option, with_known_peaks
+from deepcontext.ui.cli.inputs import load_one_of, peaks_option, with_known_peaks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -97,15 +97,22 @@ def _share(text: str) -> float:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; return the exit code."""
     # Imported here, so that `deepcontext profile` starts the program without loading these modules.
-    from deepcontext.analyzers import encode_section, load_plugin, run_analyzers  # noqa: PLC0415
+    from deepcontext.analyzers import (  # noqa: PLC0415
+        encode_section,
+        load_plugin,
+        run_analyzers,
+        with_worker_lines,
+    )
     from deepcontext.analyzers.base import promising  # noqa: PLC0415
     from deepcontext.analyzers.finding import SECTION  # noqa: PLC0415
 
     if arguments.save and arguments.only:
         raise UserError("--save stores the findings of all analyzers; leave out --only")
-    profile = with_known_peaks(load_one(arguments.file), arguments.peaks)
+    profile, others = load_one_of(arguments.file)
+    profile = with_known_peaks(profile, arguments.peaks)
     plugins = [each for file in arguments.plugin for each in load_plugin(Path(file))]
     findings = run_analyzers(profile, only=arguments.only, plugins=plugins)
+    findings = with_worker_lines(findings, profile, others)
     if arguments.save:
         _save(profile.with_section(SECTION, encode_section(findings, profile)), arguments.file)
     shown = promising(findings, arguments.min_gain)

@@ -113,7 +113,16 @@ def load_one(name: str) -> Profile:
         UserError: there is no such file, or the run directory holds no profile.
         ProfileDataError: a file is not a profile, is damaged, or is too new for this build.
     """
-    return _merged(name) or chosen_of(load_all(name), name)
+    return load_one_of(name)[0]
+
+
+def load_one_of(name: str) -> tuple[Profile, list[Profile]]:
+    """Return what `load_one` returns, and the profiles of all processes, if they were loaded."""
+    merged = _merged(name)
+    if merged is not None:
+        return merged, []
+    profiles = load_all(name)
+    return chosen_of(profiles, name), profiles
 
 
 def _merged(name: str) -> Profile | None:

@@ -1,0 +1,202 @@
+"""Settings: a mode that is meant for another part of a program, or for a search for errors, costs time.
+
+Recognises the detection of anomalies, gradients that are filled with zeros, and dropout in modules that
+no backward follows. Invariant: each is told by operators that run only in that mode.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from deepcontext.analyzers.base import Analyzer
+from deepcontext.analyzers.finding import Finding, Severity
+from deepcontext.analyzers.shared import source_locations
+from deepcontext.profiler.format.frame import FrameKind, Phase
+from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS
+from deepcontext.profiler.model.metric_values import counts_or_zeros, total
+from deepcontext.profiler.model.query import Query
+
+if TYPE_CHECKING:
+    from deepcontext.profiler.model.profile import Profile
+
+_LEAST_SHARE: Final = 0.05
+_LEAST_DROPOUT_SHARE: Final = 0.10
+_ZERO_GRAD: Final = "Optimizer.zero_grad#"
+_LEAST_CALLS: Final = 5
+# Source: torch/csrc/autograd/engine.cpp, `validate_outputs` and the check for NaN in `call_function`: for
+# each gradient isnan, any and item.
+_CHECKS: Final = frozenset({"aten::isnan", "aten::_is_any_true", "aten::item"})
+_LEAST_CHECKED: Final = 0.5
+
+
+def _find(profile: Profile) -> list[Finding]:
+    if not source_locations.judged_total(profile, HOST_TIME_NS.name):
+        return []
+    return [*_anomalies(profile), *_zeros(profile), *_dropout(profile)]
+
+
+def _anomalies(profile: Profile) -> list[Finding]:
+    """Report a backward that looks into every gradient for NaN."""
+    tree = profile.tree
+    is_backward = tree.phase == Phase.BACKWARD
+    checks = source_locations.operators(profile, _CHECKS)
+    checks = source_locations.outermost(Query(profile, checks.mask() & is_backward))
+    calls = counts_or_zeros(profile, CALL_DURATION_NS.name)
+    looked = source_locations.operators(profile, {"aten::isnan"}).mask() & checks.mask()
+    nodes = source_locations.operators(profile, lambda name: name.endswith("Backward0")).mask()
+    passes = int(calls[nodes & is_backward].sum())
+    if not passes or calls[looked].sum() < _LEAST_CHECKED * passes:
+        return []
+    value, whole = (
+        checks.total(HOST_TIME_NS.name, inclusive=True),
+        total(profile, HOST_TIME_NS.name),
+    )
+    share = value / whole
+    if share < _LEAST_SHARE:
+        return []
+    caller = _backward_line(profile, checks)
+    return [
+        Finding(
+            id="settings",
+            severity=Severity.of_share(share),
+            title=(
+                f"the detection of anomalies is on: the backward at {caller[0]} looks for NaN in each "
+                f"gradient, {share:.0%} of the time in operators"
+            ),
+            nodes=caller[1],
+            evidence={
+                "check_ns": value,
+                "check_share": share,
+                "checks_count": int(calls[looked].sum()),
+            },
+            gain=source_locations.bound(
+                profile,
+                HOST_TIME_NS.name,
+                value + _forward_ns(profile),
+                "the checks cost nothing, and the forward does nothing but keep the Python stacks of its "
+                "operators, which are part of their time",
+            ),
+            advice=(
+                "switch it off except when searching for a NaN: no torch.autograd.set_detect_anomaly(True), "
+                "no detect_anomaly=True in a trainer"
+            ),
+            misleads="the program is being searched for a NaN right now",
+        )
+    ]
+
+
+def _forward_ns(profile: Profile) -> int:
+    is_forward = profile.tree.phase == Phase.FORWARD
+    return int(profile.exclusive(HOST_TIME_NS.name)[is_forward].sum())
+
+
+def _backward_line(profile: Profile, checks: Query) -> tuple[str, tuple[int, ...]]:
+    """Return the line that runs most of the backward, and nodes below it."""
+    backward = source_locations.nodes_named(profile, FrameKind.PYTHON, {"backward", "grad"})
+    callers = source_locations.outermost(Query(profile, backward.mask()))
+    lines = source_locations.by_line(callers, HOST_TIME_NS.name)
+    if lines and lines[0].frame is not None:
+        return source_locations.location_text(profile, lines[0].frame), lines[0].nodes[:8]
+    found = source_locations.by_line(checks, HOST_TIME_NS.name)[0]
+    return source_locations.location_text(profile, found.frame), found.nodes[:8]
+
+
+def _zeros(profile: Profile) -> list[Finding]:
+    """Report gradients that are filled with zeros instead of being dropped."""
+    zeros = source_locations.scopes(profile, _ZERO_GRAD)
+    value, whole = zeros.total(HOST_TIME_NS.name, inclusive=True), total(profile, HOST_TIME_NS.name)
+    share = value / whole
+    filled = source_locations.operators(
+        profile, lambda name: name in {"aten::zero_", "aten::_foreach_zero_"}
+    ).under(zeros)
+    calls = int(counts_or_zeros(profile, CALL_DURATION_NS.name)[zeros.nodes()].sum())
+    if share < _LEAST_SHARE or not filled.count() or calls < _LEAST_CALLS:
+        return []
+    location = source_locations.by_line(zeros, HOST_TIME_NS.name)[0]
+    return [
+        Finding(
+            id="settings",
+            severity=Severity.of_share(share),
+            title=(
+                f"gradients are filled with zeros at "
+                f"{source_locations.location_text(profile, location.frame)}, {share:.0%} of the time "
+                "in operators"
+            ),
+            nodes=location.nodes[:8],
+            evidence={"zero_ns": value, "zero_share": share, "calls_count": calls},
+            gain=source_locations.bound(
+                profile,
+                HOST_TIME_NS.name,
+                3 * value,
+                "filling costs nothing, nor adding to the zeros and updating by them",
+            ),
+            advice="drop the gradients: zero_grad(set_to_none=True), the default since torch 2.0",
+            misleads="the program reads .grad of parameters that took no part in a step",
+        )
+    ]
+
+
+def _dropout(profile: Profile) -> list[Finding]:
+    """Report dropout in modules that run without a backward: in evaluation or inference."""
+    tree = profile.tree
+    modules = profile.is_kind(FrameKind.MODULE)
+    outermost = np.flatnonzero(modules & ~tree.below(modules))
+    has_backward = tree.inclusive((tree.phase == Phase.BACKWARD).astype(np.int64)) > 0
+    alone = np.zeros(len(tree), np.bool_)
+    alone[outermost[~has_backward[outermost]]] = True
+    if alone.any() and has_backward[0] and not _is_trained_here(profile):
+        return []  # a backward that is not linked to its forward
+    drawn = source_locations.operators(profile, {"aten::bernoulli_", "aten::native_dropout"})
+    drops = source_locations.nodes_named(
+        profile, FrameKind.MODULE, lambda name: name.startswith("Dropout")
+    )
+    drops = Query(profile, drops.mask() & tree.at_or_below(alone) & _above(profile, drawn))
+    value, whole = drops.total(HOST_TIME_NS.name, inclusive=True), total(profile, HOST_TIME_NS.name)
+    share = value / whole
+    if share < _LEAST_DROPOUT_SHARE:
+        return []
+    called = np.unique(tree.nearest(alone)[drops.nodes()])
+    location = source_locations.by_line(_query_of(profile, called), HOST_TIME_NS.name)[0]
+    return [
+        Finding(
+            id="settings",
+            severity=Severity.of_share(share),
+            title=(
+                f"dropout draws numbers in {profile.frame(int(called[0])).name}, which no backward "
+                f"follows, called at {source_locations.location_text(profile, location.frame)}: "
+                f"{share:.0%} of the time in operators"
+            ),
+            nodes=(*drops.nodes().tolist()[:7], location.nodes[0]),
+            evidence={"dropout_ns": value, "dropout_share": share},
+            gain=source_locations.bound(
+                profile, HOST_TIME_NS.name, value, "dropout does nothing, as in evaluation"
+            ),
+            advice="call model.eval() before evaluation and inference, which also makes batch norm cheaper",
+            misleads="the program samples with dropout on purpose (Monte Carlo dropout)",
+        )
+    ]
+
+
+def _is_trained_here(profile: Profile) -> bool:
+    """Return whether some module of the program has a backward below it."""
+    tree = profile.tree
+    modules = profile.is_kind(FrameKind.MODULE)
+    return bool(
+        (tree.inclusive((tree.phase == Phase.BACKWARD).astype(np.int64))[modules] > 0).any()
+    )
+
+
+def _above(profile: Profile, query: Query) -> source_locations.Mask:
+    """Return which nodes have a node of a query below them."""
+    return np.asarray(profile.tree.inclusive(query.mask().astype(np.int64)) > 0)
+
+
+def _query_of(profile: Profile, nodes: source_locations.Ints) -> Query:
+    mask = np.zeros(len(profile.tree), np.bool_)
+    mask[nodes] = True
+    return Query(profile, mask)
+
+
+ANALYZER = Analyzer("settings", "is a mode on that costs time and has no use here?", _find)
