@@ -36,7 +36,7 @@ CASES = [
     ("table", "kernel_fusion", "register_buffer"),
     ("embedding", "forward_backward", "index_select"),
     ("loader", "data_loading", "num_workers"),
-    ("loading_line", "data_loading", "(brighter) cheaper"),
+    ("loading_line", "data_loading", "cheaper: do it once"),
     ("synchronisation", "synchronisation", "tensor"),
     ("indices", "synchronisation", "tensor"),
     ("host_work", "host_work", "num_workers"),

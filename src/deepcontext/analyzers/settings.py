@@ -68,7 +68,7 @@ def _anomalies(profile: Profile) -> list[Finding]:
             nodes=caller[1],
             evidence={
                 "check_ns": value,
-                "check_share": share,
+                "check_share": value / whole,
                 "checks_count": int(calls[looked].sum()),
             },
             gain=source_locations.bound(

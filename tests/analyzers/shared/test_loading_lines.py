@@ -1,0 +1,102 @@
+"""The line that makes batches, in the loop's process and in the profile of a worker."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from deepcontext.analyzers import run_analyzers, with_worker_lines
+from deepcontext.profiler.format.frame import Frame, FrameKind
+from deepcontext.profiler.format.metric import SAMPLED_CPU_TIME_NS
+from deepcontext.profiler.model.metric_rows import MetricRows
+from deepcontext.profiler.model.metric_table import MetricTable
+from deepcontext.profiler.model.run_info import RunInfo
+from deepcontext.profiler.model.trust import TrustReport
+
+if TYPE_CHECKING:
+    from deepcontext.profiler.model.profile import Profile
+    from tests.conftest import MakeProfile
+
+ROOT = Frame(FrameKind.ROOT, "root")
+THREAD = Frame(FrameKind.THREAD, "MainThread")
+LOADER = "/lib/site-packages/torch/utils/data"
+WORKER = [
+    ROOT,
+    THREAD,
+    Frame(FrameKind.PYTHON, "main", "train.py", 50),
+    Frame(FrameKind.PYTHON, "BaseProcess._bootstrap", "/lib/multiprocessing/process.py", 314),
+    Frame(FrameKind.PYTHON, "_worker_loop", f"{LOADER}/_utils/worker.py", 300),
+    Frame(FrameKind.PYTHON, "_MapDatasetFetcher.fetch", f"{LOADER}/_utils/fetch.py", 52),
+    Frame(FrameKind.PYTHON, "Texts.__getitem__", "data.py", 20),
+    Frame(FrameKind.PYTHON, "tokenize", "data.py", 7),
+]
+NEXT = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
+SECOND_NS = 1_000_000_000
+
+
+def _sampled(profile: Profile, values: dict[int, int]) -> Profile:
+    nodes = np.array(sorted(values), np.uint32)
+    rows = MetricRows(
+        SAMPLED_CPU_TIME_NS,
+        node=nodes,
+        count=np.full(len(nodes), 100, np.uint64),
+        total=np.array([values[int(node)] for node in nodes], np.int64),
+    )
+    return dataclasses.replace(
+        profile, metrics=MetricTable({**profile.metrics, SAMPLED_CPU_TIME_NS.name: rows})
+    )
+
+
+def _worker(make_profile: MakeProfile, seconds: dict[int, float], *, parent: int = 1) -> Profile:
+    run = RunInfo(pid=parent + 1, parent_pid=parent, wall_ns=4 * SECOND_NS, cpu_count=2)
+    profile = make_profile([-1, 0, 1, 2, 3, 4, 5, 6], WORKER, run=run)
+    return _sampled(profile, {node: int(value * SECOND_NS) for node, value in seconds.items()})
+
+
+def test_a_busy_worker_names_the_line_that_makes_its_batches(make_profile: MakeProfile) -> None:
+    worker = _worker(make_profile, {4: 0.1, 6: 0.4, 7: 2.0})
+    (finding,) = run_analyzers(worker, only=["data_loading"])
+    assert "spends 83% of the time of making batches at data.py:7 (tokenize)" in finding.title
+    assert worker.frame(finding.nodes[0]).name == "tokenize"
+    assert "make data.py:7 (tokenize) cheaper" in finding.advice
+
+
+def test_a_worker_that_mostly_idles_is_no_finding(make_profile: MakeProfile) -> None:
+    assert not run_analyzers(_worker(make_profile, {4: 2.0, 7: 0.5}), only=["data_loading"])
+
+
+def test_a_line_of_the_parent_above_a_forked_worker_is_not_named(make_profile: MakeProfile) -> None:
+    assert not run_analyzers(_worker(make_profile, {5: 2.0}), only=["data_loading"])
+
+
+def test_a_loop_that_waits_names_the_line_of_its_workers(make_profile: MakeProfile) -> None:
+    frames = [
+        ROOT,
+        THREAD,
+        Frame(FrameKind.PYTHON, "main", "train.py", 50),
+        Frame(FrameKind.SCOPE, NEXT),
+        Frame(
+            FrameKind.PYTHON,
+            "_MultiProcessingDataLoaderIter.__init__",
+            f"{LOADER}/dataloader.py",
+            1,
+        ),
+        Frame(FrameKind.OPERATOR, "aten::random_"),
+    ]
+    loop = make_profile(
+        [-1, 0, 1, 2, 2, 4],
+        frames,
+        host_time_ns={3: 3 * SECOND_NS, 5: 1000},
+        call_samples_ns={3: [SECOND_NS] * 3, 5: [1000]},
+        run=RunInfo(pid=1, wall_ns=4 * SECOND_NS, cpu_count=2, cpu_user_ns=4 * SECOND_NS),
+        trust=TrustReport(counters={"forked_children": 1}),
+    )
+    loop = _sampled(loop, {2: 2000})
+    found = run_analyzers(loop, only=["data_loading"])
+    assert found
+    assert all("tokenize" not in each.title for each in found)
+    worker = _worker(make_profile, {6: 0.5, 7: 1.5})
+    waits = with_worker_lines(found, loop, [loop, worker])[0]
+    assert "its workers spend 75% of their time at data.py:7 (tokenize)" in waits.title
