@@ -49,11 +49,9 @@ def _anomalies(profile: Profile) -> list[Finding]:
     passes = int(calls[nodes & is_backward].sum())
     if not passes or calls[looked].sum() < _LEAST_CHECKED * passes:
         return []
-    value, whole = (
-        checks.total(HOST_TIME_NS.name, inclusive=True),
-        total(profile, HOST_TIME_NS.name),
-    )
-    share = value / whole
+    value = checks.total(HOST_TIME_NS.name, inclusive=True)
+    saved, whole = value + _forward_ns(profile), total(profile, HOST_TIME_NS.name)
+    share = saved / whole
     if share < _LEAST_SHARE:
         return []
     caller = _backward_line(profile, checks)
@@ -63,7 +61,8 @@ def _anomalies(profile: Profile) -> list[Finding]:
             severity=Severity.of_share(share),
             title=(
                 f"the detection of anomalies is on: the backward at {caller[0]} looks for NaN in each "
-                f"gradient, {share:.0%} of the time in operators"
+                f"gradient, and the forward keeps the stack of each operator: up to {share:.0%} of the "
+                "time in operators"
             ),
             nodes=caller[1],
             evidence={
@@ -74,7 +73,7 @@ def _anomalies(profile: Profile) -> list[Finding]:
             gain=source_locations.bound(
                 profile,
                 HOST_TIME_NS.name,
-                value + _forward_ns(profile),
+                saved,
                 "the checks cost nothing, and the forward does nothing but keep the Python stacks of its "
                 "operators, which are part of their time",
             ),
