@@ -1,8 +1,9 @@
 """Modules that run with gradients enabled while no backward uses their graph: evaluation, inference.
 
-With gradients enabled, a module whose parameters require gradients keeps the input of most of its
-operators for a backward. Does not judge short-lived or small graphs. Invariant: a module with a backward
-below it, in this profile, is never named.
+With gradients enabled, a module whose parameters require gradients keeps the input of most of its layers
+for a backward; without, it holds the results of a layer or two. A profile does not record whether gradients
+were enabled, so the graph is told by what the layers hold at the peak, and small graphs are not judged.
+Invariant: a module with a backward below it, in this profile, is never named.
 """
 
 from __future__ import annotations
@@ -22,11 +23,15 @@ from deepcontext.profiler.model.tree import NO_NODE
 if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
 
-# Held at the peak: of all memory, in bytes, and of what one call of the module allocates. Without a graph,
-# a module holds the result of one layer and the input of the next; with a graph nearly everything.
+# Held at the peak: of all memory, in bytes, and of what one call of the module allocates.
 _LEAST_SHARE: Final = 0.25
 _LEAST_BYTES: Final = 64 << 20
 _LEAST_OF_A_CALL: Final = 0.5
+# Layers that hold memory at the peak, of those that allocate.
+_FEWEST_LAYERS: Final = 4
+_LEAST_OF_LAYERS: Final = 0.75
+# Or what several calls allocated, in more than one layer: results are made in one.
+_OF_SEVERAL_CALLS: Final = 2.0
 _FEWEST_OPERATORS: Final = 3
 _HIGH_SHARE: Final = 0.5
 
@@ -72,22 +77,22 @@ def _called_modules(profile: Profile) -> source_locations.Ints:
     modules = profile.is_kind(FrameKind.MODULE)
     outermost = np.flatnonzero(modules & ~tree.below(modules))
     is_operator = profile.is_kind(FrameKind.OPERATOR)
-    # Where gradients are disabled, operators have no phase of their own.
     forward = tree.inclusive((is_operator & (tree.phase == Phase.FORWARD)).astype(np.int64))
-    others = tree.inclusive((is_operator & (tree.phase == Phase.OTHER)).astype(np.int64))
     backward = tree.inclusive((tree.phase == Phase.BACKWARD).astype(np.int64))
-    is_alone = (forward >= _FEWEST_OPERATORS) & (forward > others) & (backward == 0)
+    is_alone = (forward >= _FEWEST_OPERATORS) & (backward == 0)
     owner = source_locations.climb(profile, outermost, profile.frames.is_user_code())
     return np.asarray(outermost[is_alone[outermost] & (owner != NO_NODE)], np.int64)
 
 
 def _keeps_its_graph(profile: Profile, prefix: str, modules: source_locations.Ints) -> bool:
-    """Return whether the modules hold at the peak most of what a call of them allocates."""
+    """Return whether most layers of the modules hold memory at the peak, most of what a call allocates."""
     tree = profile.tree
     calls = counts_or_zeros(profile, CALL_DURATION_NS.name)
-    allocated = exclusive_or_zeros(profile, f"{prefix}alloc_bytes")
+    allocated = _largest(profile, f"{prefix}alloc_bytes")
     held = exclusive_or_zeros(profile, f"{prefix}peak_bytes")
-    a_call = kept = holding = 0.0
+    layer = tree.nearest(profile.is_kind(FrameKind.MODULE))
+    a_call = kept = 0.0
+    allocating, holding = set[int](), set[int]()
     for module in modules.tolist():
         inside = slice(module, int(tree.subtree_end[module]))
         # An operator runs as often as its module, or a multiple where a layer is shared.
@@ -95,8 +100,21 @@ def _keeps_its_graph(profile: Profile, prefix: str, modules: source_locations.In
         fewest = int(times[calls[inside] > 0].min(initial=1 << 62)) if calls[inside].any() else 1
         a_call += float(allocated[inside].sum()) / fewest
         kept += float(held[inside].sum())
-        holding += int(np.count_nonzero(held[inside]))
-    return holding >= _FEWEST_OPERATORS and kept >= _LEAST_OF_A_CALL * a_call
+        allocating |= set(layer[inside][allocated[inside] > 0].tolist())
+        holding |= set(layer[inside][held[inside] > 0].tolist())
+    if len(holding) > 1 and kept >= _OF_SEVERAL_CALLS * a_call:
+        return True
+    is_in_layers = len(holding) >= max(_FEWEST_LAYERS, _LEAST_OF_LAYERS * len(allocating))
+    return is_in_layers and kept >= _LEAST_OF_A_CALL * a_call
+
+
+def _largest(profile: Profile, metric: str) -> source_locations.Ints:
+    """Return what the allocations of each node would add up to, had each been as large as the largest."""
+    rows = profile.metrics[metric]
+    most = rows.total if rows.maximum is None else rows.maximum * rows.count.astype(np.int64)
+    found = np.zeros(len(profile.tree), np.int64)
+    found[rows.node] = most
+    return found
 
 
 def _finding(profile: Profile, prefix: str, graph: _Graph, peak: int) -> Finding:
