@@ -80,7 +80,8 @@ TEST(collectives_have_the_number_of_their_launch) {
   CHECK(found[0].number_of_its == 4 && found[1].number_of_its == 5);
   CHECK(found[0].duration_ns == 5'000 && found[0].own_ns == 95'000 && found[0].bytes == 64);
   CHECK_EQ(found[0].order, 4 * Collectives::kOrdersOfRun);
-  CHECK(runs.groups().size() == 1 && runs.groups()[0].members == std::vector<uint32_t>({0, 1}));
+  CHECK(runs.summary().groups.size() == 1 &&
+        runs.summary().groups[0].members == std::vector<uint32_t>({0, 1}));
   CHECK_EQ(Collectives::instance().read().launches[0], 10u);
 }
 
@@ -117,8 +118,8 @@ TEST(groups_are_sets_of_processes) {
   Program program = programOf(0, {work("dot"), exchange("psum", {0, 1}), exchange("rows", {0, 2}),
                                   exchange("again", {0, 1}), exchange("mine", {0})});
   runs.add(program, kFunction);
-  CHECK_EQ(runs.groups().size(), size_t{2});
-  CHECK(runs.groups()[0].of_run == 2 && runs.groups()[1].of_run == 1);
+  CHECK_EQ(runs.summary().groups.size(), size_t{2});
+  CHECK(runs.summary().groups[0].of_run == 2 && runs.summary().groups[1].of_run == 1);
   runs.join(0, kRandom, {0, 0}, 0, 0);
   TraceWindow window = windowOf({kRandom, kRandom + 1});
   for (Run &run : window.runs) {
@@ -177,9 +178,9 @@ TEST(functions_whose_programs_run_in_turn_are_left_out) {
   runs.join(0, 100, {0, 0}, 0, 0);
   runs.join(1, 900, {1, 1}, 0, 0); // one after the other
   runs.read(windowOf({100, 900, 901, 902}), {0, 1, 1, 1}, {});
-  CHECK(rows().size() == 3 && !runs.groups()[0].is_left_out);
+  CHECK(rows().size() == 3 && !runs.summary().groups[0].is_left_out);
   runs.read(windowOf({103, 104}), {0, 0}, {});
-  CHECK(rows().empty() && runs.groups()[0].is_left_out);
+  CHECK(rows().empty() && runs.summary().groups[0].is_left_out);
 }
 
 TEST(the_longest_work_before_a_collective_is_a_place) {
