@@ -132,7 +132,7 @@ def test_five_thousand_short_threads(in_subprocess: Callable[[str], str]) -> Non
     # As many as lived at once, and the main thread. From CPython 3.14, join() returns a moment before
     # a thread is gone.
     assert threads <= 50
-    assert nodes < 40
+    assert nodes < 14 * threads
 
 
 def test_threads_that_begin_before_the_session(record: Record) -> None:
