@@ -40,26 +40,30 @@ cd "$(dirname "$0")/../.."
 build=$PWD/build/gpu
 package=$build/package
 mkdir -p "$build"
-export PYTHONPATH=$package:$build/site
+# What was built for another Python does not serve this one.
+version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+native=$build/native-$version
+site=$build/site-$version
+export PYTHONPATH=$package:$site
 missing=()
 for module in nanobind numpy protobuf:google.protobuf rich pytest; do
   "$python" -c "import ${module#*:}" 2>/dev/null || missing+=("${module%%:*}")
 done
 if [ ${#missing[@]} -gt 0 ]; then
-  "$python" -m pip install -q --target "$build/site" "${missing[@]}"
+  "$python" -m pip install -q --target "$site" "${missing[@]}"
 fi
 generator=()
 if command -v ninja >/dev/null; then
   generator=(-G Ninja)
 fi
-cmake -S . -B "$build/native" "${generator[@]}" -DCMAKE_BUILD_TYPE=Release \
+cmake -S . -B "$native" "${generator[@]}" -DCMAKE_BUILD_TYPE=Release \
   -DPython_EXECUTABLE="$python" -DSKBUILD_PROJECT_VERSION=0 >"$build/cmake.log"
-cmake --build "$build/native" -j "${JOBS:-$(nproc)}" --target _native deepcontext_injection >>"$build/cmake.log"
+cmake --build "$native" -j "${JOBS:-$(nproc)}" --target _native deepcontext_injection >>"$build/cmake.log"
 rm -rf "$package"
 mkdir -p "$package"
 cp -r src/deepcontext "$package/"
 rm -f "$package"/deepcontext/_native*.so
-cp "$build"/native/native/{_native*,libdeepcontext_injection}.so "$package/deepcontext/"
+cp "$native"/native/{_native*,libdeepcontext_injection}.so "$package/deepcontext/"
 if [ "$part" = fakes ]; then
   cmake -S tests/fakes -B "$build/fakes" "${generator[@]}" >>"$build/cmake.log"
   cmake --build "$build/fakes" -j "${JOBS:-$(nproc)}" >>"$build/cmake.log"
