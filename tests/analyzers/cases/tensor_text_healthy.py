@@ -18,5 +18,5 @@ def step(batch: torch.Tensor) -> None:
     optimizer.step()
 
 
-for _ in range(200):
+for _ in range(800):
     step(torch.randn(64, 64))
