@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 import sys
 import tempfile
@@ -11,14 +12,13 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
-from observers import deepcontext_session, empty_observer
-from paired import Table, interleave, machine
-
-from deepcontext import _native
+from observers import OBSERVERS
+from paired import Table, interleave, lowest_added, machine, quartiles
 
 CALLS = 1000
-ROUNDS = 61
+ROUNDS = 121
 BOUND_NS = 1500
+SHOWN = ("off, again", "callbacks that return", "empty observer", "deepcontext operators only")
 
 
 def all_reduce_ns(values: torch.Tensor) -> float:
@@ -32,34 +32,20 @@ def all_reduce_ns(values: torch.Tensor) -> float:
 def measure(rounds: int) -> dict[str, list[float]]:
     values = torch.ones(256)
 
-    def profiled() -> float:
-        with deepcontext_session(cpu_rate=0, memory=False):
-            return all_reduce_ns(values)
+    def mode(name: str) -> Callable[[], float]:
+        def run() -> float:
+            with OBSERVERS[name]():
+                return all_reduce_ns(values)
 
-    def registered() -> float:
-        with deepcontext_session(cpu_rate=0, memory=False):
-            _native.end()  # the observer stays, and its callbacks return at once
-            return all_reduce_ns(values)
+        return run
 
-    def observed() -> float:
-        with empty_observer():
-            return all_reduce_ns(values)
-
-    modes: dict[str, Callable[[], float]] = {
-        "off": lambda: all_reduce_ns(values),
-        "observed": observed,
-        "registered": registered,
-        "profiled": profiled,
-    }
-    return interleave(modes, rounds)
-
-
-def _low(values: list[float]) -> float:
-    """Return the lowest decile: gloo wakes threads, and what that takes varies by more than we add."""
-    return statistics.quantiles(values, n=10)[0]
+    return interleave({name: mode(name) for name in ("off", *SHOWN)}, rounds)
 
 
 def table(rounds: int = ROUNDS) -> Table:
+    # On one processor: what waking a thread on another one takes varies by more than we add.
+    where = machine()
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     with tempfile.TemporaryDirectory() as folder:
         store = Path(folder) / "store"
         dist.init_process_group("gloo", init_method=f"file://{store}", rank=0, world_size=1)
@@ -67,27 +53,34 @@ def table(rounds: int = ROUNDS) -> Table:
             figures = measure(rounds)
         finally:
             dist.destroy_process_group()
-    off, empty, ours, registered = (
-        _low(figures[mode]) for mode in ("off", "observed", "profiled", "registered")
-    )
-    empty, ours, alone = empty - off, ours - off, ours - registered
+    off = statistics.quantiles(figures["off"], n=10)[0]
+    rows = []
+    for label, mode, base in (
+        *((name, name, "off") for name in SHOWN),
+        ("inside deepcontext's callbacks", "deepcontext operators only", "callbacks that return"),
+    ):
+        extra = lowest_added(figures, mode, base)
+        lower, upper = quartiles(figures, mode, base)
+        rows.append([
+            label,
+            f"{extra / 1000:.2f}",
+            f"{lower / 1000:.2f} to {upper / 1000:.2f}",
+            f"{extra / off:.3f}",
+        ])
     return Table(
         "Cost of one collective",
-        ["observer", "us added", "of the collective unprofiled"],
-        [
-            ["empty observer with inputs", f"{empty / 1000:.2f}", f"{empty / off:.3f}"],
-            ["deepcontext operators only", f"{ours / 1000:.2f}", f"{ours / off:.3f}"],
-            ["of that, inside its callbacks", f"{alone / 1000:.2f}", f"{alone / off:.3f}"],
-        ],
+        ["observer", "us added", "middle half of the rounds", "of the collective unprofiled"],
+        rows,
         [
             f"`all_reduce` of 256 elements with gloo in a group of one process, {off / 1000:.1f} us "
-            f"unprofiled; {CALLS} calls a round, {rounds} rounds, differences of the lowest "
-            "deciles, processor time of all threads. The operator, the scope of its work and their "
-            "paths are recorded, and the collective is numbered. Operators only: without following "
-            f"memory and without CPU samples. The figures contain torch's own cost of having an "
-            "observer; the empty observer asks for inputs, which deepcontext does not, so it is no "
-            "floor. Inside its callbacks: what the same observer adds to one whose callbacks return at "
-            f"once. Design, for these: at most {BOUND_NS / 1000} us and 0.05. {machine()}.",
+            f"unprofiled, all threads on one processor; {CALLS} calls a round, {rounds} interleaved "
+            "rounds, differences of the lowest deciles, processor time of all threads; beside them between what values half of the "
+            "differences within a round lie. *off, again* is the noise. The operator, the scope of its "
+            "work and their paths are recorded, and the collective is numbered. Operators only: without "
+            "following memory and without CPU samples. The empty observer is PyTorch's, which asks for "
+            "the inputs of operators. Inside the callbacks: what the same observer adds to one whose "
+            f"callbacks return at once. Design, for these: at most {BOUND_NS / 1000} us and 0.05. "
+            f"`instructions.py` counts the same in instructions. {where}.",
         ],
     )
 

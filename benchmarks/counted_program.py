@@ -9,9 +9,12 @@ from __future__ import annotations
 import gc
 import json
 import os
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
+import torch.distributed as dist
 from observers import OBSERVERS, deepcontext_session
 from operator_event import at_depth, loop
 from paired import quiet_descriptors
@@ -25,9 +28,11 @@ if TYPE_CHECKING:
 
 ADDITIONS = 400
 STEPS = 12
+COLLECTIVES = 100
 # Without CPU samples, which go by the clock.
 MODES: dict[str, Observer] = {
     "off": OBSERVERS["off"],
+    "callbacks that return": OBSERVERS["callbacks that return"],
     "empty observer": OBSERVERS["empty observer"],
     "deepcontext operators only": OBSERVERS["deepcontext operators only"],
     "deepcontext with memory": lambda: deepcontext_session(memory=True, cpu_rate=0),
@@ -69,6 +74,13 @@ def make_training() -> Callable[[], float]:
     return train
 
 
+def collectives() -> float:
+    values = torch.ones(256)
+    for _ in range(COLLECTIVES):
+        dist.all_reduce(values)
+    return 0.0
+
+
 def programs() -> dict[str, Callable[[], object]]:
     return {
         "one line, depth 11": lambda: at_depth(3, one_line),
@@ -76,6 +88,7 @@ def programs() -> dict[str, Callable[[], object]]:
         "one line, depth 100": lambda: at_depth(92, one_line),
         "four lines, depth 11": lambda: at_depth(3, four_lines),
         "training step": make_training(),
+        "all_reduce": collectives,
     }
 
 
@@ -102,12 +115,15 @@ def main() -> None:
     torch.set_num_threads(1)
     torch.manual_seed(0)
     rows = []
-    with quiet_descriptors():
+    with quiet_descriptors(), tempfile.TemporaryDirectory() as folder:
+        store = f"file://{Path(folder) / 'store'}"
+        dist.init_process_group("gloo", init_method=store, rank=0, world_size=1)
         for program, run in programs().items():
             events = count_events(run)
             for mode, observer in MODES.items():
                 run_counted(run, observer)
                 rows.append((program, mode, events))
+        dist.destroy_process_group()
     print(json.dumps(rows))
 
 

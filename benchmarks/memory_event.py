@@ -12,7 +12,7 @@ from paired import Table, added, interleave, machine
 
 from deepcontext.collectors import ALL
 from deepcontext.profiler.recording.options import SessionOptions
-from deepcontext.profiler.recording.session import SessionManager
+from deepcontext.profiler.recording.session_manager import SessionManager
 
 CALLS = 1000
 REPEATS = 60
@@ -48,12 +48,18 @@ def table(rounds: int = ROUNDS) -> Table:
     torch.set_num_threads(1)
     modes = {
         "off": pair_ns,
+        "off, again": pair_ns,
         "operators": in_session(memory=False),
         "memory": in_session(memory=True),
     }
     figures = interleave(modes, rounds)
     plain = statistics.median(figures["off"])
     rows = [
+        [
+            "nothing, again: the noise",
+            f"{added(figures, 'off, again'):.0f}",
+            f"{added(figures, 'off, again') / plain:.3f}",
+        ],
         [
             "operators",
             f"{added(figures, 'operators'):.0f}",

@@ -52,6 +52,22 @@ def added(figures: Mapping[str, Sequence[float]], mode: str, base: str = "off") 
     )
 
 
+def quartiles(
+    figures: Mapping[str, Sequence[float]], mode: str, base: str = "off"
+) -> tuple[float, float]:
+    """Return between which values the middle half of the differences within a round lies."""
+    lower, _, upper = statistics.quantiles(
+        [one - other for one, other in zip(figures[mode], figures[base], strict=True)], n=4
+    )
+    return lower, upper
+
+
+def lowest_added(figures: Mapping[str, Sequence[float]], mode: str, base: str = "off") -> float:
+    """Return the difference of the lowest deciles: other programs only ever make a figure larger."""
+    one, other = (statistics.quantiles(figures[name], n=10)[0] for name in (mode, base))
+    return one - other
+
+
 def ratio(figures: Mapping[str, Sequence[float]], mode: str, base: str = "off") -> float:
     """Median over the rounds of `mode` / `base` in the same round."""
     return statistics.median(

@@ -16,6 +16,7 @@ IN_BROWSER = ("web_ui", "page_engine", "page_switches")
 UNDER_VALGRIND = ("instructions",)
 MODULES = (
     "operator_event",
+    "ways_in",
     "memory_event",
     "collective_event",
     "training_steps",
@@ -27,6 +28,7 @@ MODULES = (
     "jax_sampled_times",
     "gpu_drain",
     "gpu_visit",
+    "start_up",
     "open_large",
     "merge_ranks",
     "analyzers",
