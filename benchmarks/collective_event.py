@@ -74,13 +74,13 @@ def table(rounds: int = ROUNDS) -> Table:
         [
             f"`all_reduce` of 256 elements with gloo in a group of one process, {off / 1000:.1f} us "
             f"unprofiled, all threads on one processor; {CALLS} calls a round, {rounds} interleaved "
-            "rounds, differences of the lowest deciles, processor time of all threads; beside them between what values half of the "
-            "differences within a round lie. *off, again* is the noise. The operator, the scope of its "
-            "work and their paths are recorded, and the collective is numbered. Operators only: without "
-            "following memory and without CPU samples. The empty observer is PyTorch's, which asks for "
-            "the inputs of operators. Inside the callbacks: what the same observer adds to one whose "
-            f"callbacks return at once. Design, for these: at most {BOUND_NS / 1000} us and 0.05. "
-            f"`instructions.py` counts the same in instructions. {where}.",
+            "rounds, differences of the lowest deciles, processor time of all threads; beside them "
+            "between what values half of the differences within a round lie. *off, again* is the noise. "
+            "The operator, the scope of its work and their paths are recorded, and the collective is "
+            "numbered. Operators only: without following memory and without CPU samples. The empty "
+            "observer is PyTorch's, which asks for the inputs of operators. Inside the callbacks: what "
+            "the same observer adds to one whose callbacks return at once. Design, for these: at most "
+            f"{BOUND_NS / 1000} us and 0.05. `instructions.py` counts the same in instructions. {where}.",
         ],
     )
 
