@@ -203,7 +203,7 @@ def event_table(rounds: int) -> Table:
         [
             f"`torch.add` of 8 elements that require grad, {CALLS} calls a round, {rounds} interleaved "
             "rounds, thread CPU time; torch.profiler does not see other threads. Added: lowest decile of "
-            "the rounds less the lowest decile of the rounds without an observer; beside it between what values "
+            "the rounds less the lowest decile of those without an observer; beside it between what values "
             "half of the differences within a round lie. *off, again* is the noise. *Callbacks that "
             "return* is deepcontext's own observer outside a recording; the empty observer is "
             "PyTorch's, which asks for the inputs of operators. Operators only: without following "
