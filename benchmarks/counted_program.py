@@ -32,7 +32,7 @@ COLLECTIVES = 100
 # Without CPU samples, which go by the clock.
 MODES: dict[str, Observer] = {
     "off": OBSERVERS["off"],
-    "callbacks that return": OBSERVERS["callbacks that return"],
+    "outside a recording": OBSERVERS["outside a recording"],
     "empty observer": OBSERVERS["empty observer"],
     "deepcontext operators only": OBSERVERS["deepcontext operators only"],
     "deepcontext with memory": lambda: deepcontext_session(memory=True, cpu_rate=0),

@@ -80,7 +80,7 @@ def table() -> Table:
         off = base[program, "off"]
         floor, empty = (
             base[program, name].instructions - off.instructions
-            for name in ("callbacks that return", "empty observer")
+            for name in ("outside a recording", "empty observer")
         )
         extra = counts.instructions - off.instructions
         rows.append([
@@ -99,7 +99,7 @@ def table() -> Table:
             "observer",
             "events",
             "instructions added",
-            "of callbacks that return",
+            "of one outside a recording",
             "of an empty observer",
             "cache misses added",
         ],
@@ -109,8 +109,8 @@ def table() -> Table:
             "of the program unobserved, for each operator or scope that PyTorch shows to an observer; "
             "second run of each program, so that no call path is new; without what leaving an observer "
             "costs, and without CPU samples, which go by the clock. Misses: of the data cache of the "
-            "first level, simulated. *Callbacks that return* is deepcontext's own observer outside a "
-            "recording; the empty observer is PyTorch's, which asks for the inputs of operators. torch "
+            "first level, simulated. *Outside a recording* is deepcontext's own observer while "
+            "nothing is recorded; the empty observer is PyTorch's, which asks for the inputs of operators. torch "
             f"{torch.__version__}. {machine()}.",
         ],
     )

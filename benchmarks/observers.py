@@ -36,7 +36,7 @@ def deepcontext_session(**options: object) -> Iterator[None]:
 
 @contextlib.contextmanager
 def registered_observer() -> Iterator[None]:
-    """Our observer outside a recording: its callbacks return at once, and ask for no inputs."""
+    """Our observer while nothing is recorded: it asks for no inputs, and an end looks for open levels."""
     with deepcontext_session(memory=False, cpu_rate=0):
         _native.end()
         yield
@@ -68,7 +68,7 @@ class _PassingMode(TorchDispatchMode):
 OBSERVERS: dict[str, Callable[[], AbstractContextManager[object]]] = {
     "off": contextlib.nullcontext,
     "off, again": contextlib.nullcontext,  # what it differs from "off" is noise
-    "callbacks that return": registered_observer,
+    "outside a recording": registered_observer,
     "empty observer": empty_observer,
     "deepcontext": deepcontext_session,
     "deepcontext operators only": lambda: deepcontext_session(memory=False, cpu_rate=0),

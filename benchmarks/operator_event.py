@@ -175,7 +175,7 @@ def event_table(rounds: int) -> Table:
         figures = measure(run, rounds, observers)
         bases = [
             lowest_added(figures, name) if name in figures else None
-            for name in ("callbacks that return", "empty observer", "torch.profiler")
+            for name in ("outside a recording", "empty observer", "torch.profiler")
         ]
         for name in observers[1:]:
             extra = lowest_added(figures, name)
@@ -195,7 +195,7 @@ def event_table(rounds: int) -> Table:
             "observer",
             "ns added",
             "middle half of the rounds",
-            "of callbacks that return",
+            "of one outside a recording",
             "of an empty observer",
             "of torch.profiler",
         ],
@@ -204,8 +204,9 @@ def event_table(rounds: int) -> Table:
             f"`torch.add` of 8 elements that require grad, {CALLS} calls a round, {rounds} interleaved "
             "rounds, thread CPU time; torch.profiler does not see other threads. Added: lowest decile of "
             "the rounds less the lowest decile of those without an observer; beside it between what values "
-            "half of the differences within a round lie. *off, again* is the noise. *Callbacks that "
-            "return* is deepcontext's own observer outside a recording; the empty observer is "
+            "half of the differences within a round lie. *off, again* is the noise. *Outside a "
+            "recording* is deepcontext's own observer while nothing is recorded (`ways_in` has the floor: "
+            "callbacks that return at once); the empty observer is "
             "PyTorch's, which asks for the inputs of operators. Operators only: without following "
             "memory and without CPU samples, which are on by default. Goals at depth 11: operators "
             "only at most 1.4 of an empty observer and 0.45 of torch.profiler, the defaults 1.7 and "

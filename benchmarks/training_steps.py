@@ -15,7 +15,7 @@ STEPS = 40
 ROUNDS = 15
 SHOWN = (
     "off, again",
-    "callbacks that return",
+    "outside a recording",
     "empty observer",
     "deepcontext",
     "deepcontext operators only",

@@ -5,7 +5,10 @@ Compiles `ways_in.cpp` against PyTorch's headers, which takes a minute.
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import torch
 from observers import OBSERVERS
@@ -27,9 +30,24 @@ WAYS = {
 }
 
 
+def compiled() -> ModuleType:
+    return load("ways_in", [str(SOURCE)], extra_cflags=["-O2"])
+
+
+@contextlib.contextmanager
+def passing_callbacks() -> Iterator[None]:
+    """Callbacks of all threads that return at once: the floor of the mechanism."""
+    ways, way = compiled(), "callbacks of all threads"
+    ways.start(way)
+    try:
+        yield
+    finally:
+        ways.stop(way)
+
+
 def table(rounds: int = ROUNDS) -> Table:
     torch.set_num_threads(1)
-    ways = load("ways_in", [str(SOURCE)], extra_cflags=["-O2"])
+    ways = compiled()
     left, right = torch.ones(8, requires_grad=True), torch.ones(8)
 
     def run() -> float:
