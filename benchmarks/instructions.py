@@ -110,8 +110,8 @@ def table() -> Table:
             "second run of each program, so that no call path is new; without what leaving an observer "
             "costs, and without CPU samples, which go by the clock. Misses: of the data cache of the "
             "first level, simulated. *Outside a recording* is deepcontext's own observer while "
-            "nothing is recorded; the empty observer is PyTorch's, which asks for the inputs of operators. torch "
-            f"{torch.__version__}. {machine()}.",
+            "nothing is recorded; the empty observer is PyTorch's, which asks for the inputs of operators. "
+            f"torch {torch.__version__}. {machine()}.",
         ],
     )
 
