@@ -36,17 +36,18 @@ bool differs(const PathEntry &last, const InterpreterFrame *frame) {
          (last.instance && last.instance != frameFirstLocal(frame));
 }
 
-/// The next older frame. When it is the one of the last path, use the predicted pointer from
-/// `last`, so that the loads of a deep path overlap.
-const InterpreterFrame *callerFrame(const InterpreterFrame *frame, PathEntry &last) {
-  const InterpreterFrame *caller = callerFrame(frame);
-  if (__builtin_expect(caller == last.caller, 1)) {
-    const void *same = last.caller;
-    asm("" : "+r"(same)); // else the compiler would use the loaded pointer
-    return static_cast<const InterpreterFrame *>(same);
-  }
-  last.caller = caller;
-  return caller;
+/// Whether the frame is the entry's, at the same instruction, below the same caller's address: then
+/// that address, which the caller of this function has already, can be followed without waiting for
+/// the frame's own pointer, so that the loads of a deep path overlap.
+bool isUnchanged(const PathEntry &last, const InterpreterFrame *frame) {
+  return __builtin_expect(!differs(last, frame) && callerFrame(frame) == last.caller, 1);
+}
+
+/// `last.caller` as the loaded pointer, which it equals.
+const InterpreterFrame *predictedCaller(const PathEntry &last) {
+  const void *same = last.caller;
+  asm("" : "+r"(same)); // else the compiler would use the loaded pointer
+  return static_cast<const InterpreterFrame *>(same);
 }
 
 /// Compare a path of unchanged depth with the last one without copying it: the usual case. Returns
@@ -56,19 +57,27 @@ constexpr uint32_t kOtherDepth = UINT32_MAX;
 uint32_t compareInPlace(Recorder &recorder, const InterpreterFrame *top, Boundary boundary,
                         uint32_t begin) {
   PathEntry *path = recorder.path.data();
-  uint32_t position = recorder.path_length;
-  uint32_t first_difference = position;
+  // An included boundary is compared last: the frame at its address may be another activation.
+  PathEntry *outermost = path + begin + (boundary.is_included ? 1 : 0);
+  PathEntry *entry = path + recorder.path_length;
+  uint32_t first_difference = recorder.path_length;
   const InterpreterFrame *frame = top;
-  const void *end = boundary.frame();
-  while (frame && position > begin && frame != end) {
-    --position;
-    first_difference = differs(path[position], frame) ? position : first_difference;
-    frame = callerFrame(frame, path[position]);
+  while (entry > outermost && frame) {
+    --entry;
+    if (isUnchanged(*entry, frame)) {
+      frame = predictedCaller(*entry);
+      continue;
+    }
+    if (differs(*entry, frame)) {
+      first_difference = static_cast<uint32_t>(entry - path);
+    }
+    frame = callerFrame(frame);
+    entry->caller = frame;
   }
   if (!boundary.is_included) {
-    return position == begin && frame == end ? first_difference : kOtherDepth;
+    return entry == path + begin && frame == boundary.frame() ? first_difference : kOtherDepth;
   }
-  if (!frame || position != begin + 1 || !boundary.isAt(frame)) {
+  if (!frame || entry != outermost || !boundary.isAt(frame)) {
     return kOtherDepth;
   }
   return differs(path[begin], frame) ? begin : first_difference;
