@@ -196,10 +196,10 @@ def _content(file: IO[bytes]) -> dict[str, Any]:
 
 def _is_any_running(path: Path, writers: list[str]) -> bool:
     names = {*writers, *(each.stem for each in path.parent.glob("*.dcprof"))}
-    return any(_is_running(name) for name in names)
+    return any(is_running(name) for name in names)
 
 
-def _is_running(name: str) -> bool:
+def is_running(name: str) -> bool:
     """Return whether the process that chose this name for its profile still runs."""
     parts = _WRITER.fullmatch(name)
     if parts is None:

@@ -248,8 +248,13 @@ def process_numbers(run: Path) -> set[int]:
     return {int(found[4]) for name in names if (found := _PROFILE_NAME.fullmatch(name))}
 
 
+def host_name() -> str:
+    """Return the name of this host's folder in run directories."""
+    return _UNSAFE.sub("_", os.uname().nodename).lstrip(".")[:_LONGEST_NAME] or "host"
+
+
 def _host_folder(run: Path) -> Path:
-    return run / (_UNSAFE.sub("_", os.uname().nodename).lstrip(".")[:_LONGEST_NAME] or "host")
+    return run / host_name()
 
 
 def _description(run: Path) -> dict[str, Any] | None:

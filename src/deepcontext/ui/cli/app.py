@@ -49,6 +49,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     _command("export", "write a profile for another viewer"),
     _command("query", "ask SQL questions about profiles"),
     _command("merge", "merge the profiles of all ranks of a job"),
+    _command("prune", "remove old runs of a folder"),
     _command("mcp", "answer an agent's questions about profiles"),
     _command("doctor", "what can be measured on this machine"),
     _command("overhead", "what the profiler costs one program", takes_program=True),
