@@ -73,6 +73,55 @@ struct IValue {
 static_assert(sizeof(IValue) == 16);
 constexpr uint32_t kTensorTag = 1;
 
+/// A string and a vector of libstdc++ with its C++11 ABI; wheels are built with another library.
+struct String {
+  const char *data;
+  size_t size;
+  char local[16]; // where `data` points if the text is short
+};
+static_assert(sizeof(String) == 32);
+struct Vector {
+  const void *begin = nullptr;
+  const void *end = nullptr;
+  const void *room = nullptr;
+};
+
+/// torch::ParamCommsDebugInfo: what a process group says of a collective that it is about to run.
+/// This is its constructor, by which the layout is found. What is not trivial is passed by address:
+/// the names of the group (a tuple, whose last element comes first) and the vectors. Before
+/// torch 2.9 there was no last parameter, and no last letter in the symbol. Source:
+/// torch/csrc/distributed/c10d/ParamCommsUtils.hpp, torch 2.7 to 2.13.
+using ParamCommsConstructor = void (*)(void *info, String *description_and_group, int rank,
+                                       String *name, int64_t in_elements, int64_t out_elements,
+                                       int8_t type, Vector *in_splits, Vector *out_splits,
+                                       int first_rank, int rank_stride, int ranks,
+                                       bool is_asynchronous);
+constexpr char kParamCommsConstructor[] =
+    "_ZN5torch19ParamCommsDebugInfoC1ESt5tupleIJNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEE"
+    "ES7_EEiOS7_llN3c1010ScalarTypeESt6vectorIlSaIlEESE_iiib";
+
+/// Byte offsets inside it.
+struct ParamCommsLayout {
+  int group = -1;        // String
+  int name = -1;         // String
+  int ranks = -1;        // int32_t
+  int in_elements = -1;  // int64_t
+  int out_elements = -1; // int64_t
+  int type = -1;         // at::ScalarType, one byte
+
+  constexpr bool operator==(const ParamCommsLayout &other) const {
+    return group == other.group && name == other.name && ranks == other.ranks &&
+           in_elements == other.in_elements && out_elements == other.out_elements &&
+           type == other.type;
+  }
+};
+/// The one verified on real builds.
+constexpr ParamCommsLayout kParamCommsLayout = {40, 80, 76, 112, 120, 128};
+
+/// c10::DebugInfoKind: in torch 2.13 a class of one pointer, whose value is a symbol; before, an
+/// enumeration with this value.
+constexpr uintptr_t kParamCommsKind = 4;
+
 template <typename T> T readAt(const void *object, int offset) {
   return *reinterpret_cast<const T *>(static_cast<const char *>(object) + offset);
 }

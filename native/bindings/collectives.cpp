@@ -1,6 +1,7 @@
 // The collectives of PyTorch's process groups and of compiled JAX programs, as Python sees them
 // (typed in _native.pyi).
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
 
 #include <map>
 #include <optional>
@@ -17,6 +18,7 @@
 #include "torch/collective_groups.h"
 #include "torch/collectives.h"
 #include "torch/observer.h"
+#include "torch/param_comms.h"
 
 namespace nb = nanobind;
 
@@ -35,15 +37,23 @@ nb::list pathAsList(const Node &node, const std::vector<Recorder *> &recorders) 
   return path;
 }
 
-nb::list rowsAsList(const std::vector<torch::Collective> &rows) {
+constexpr int64_t kUnknownNs = -1;
+
+nb::list rowsAsList(const std::vector<torch::CollectiveRow> &rows) {
   double ns_per_tick = RecorderRegistry::instance().clock().nsPerTick();
   auto toNs = [=](uint64_t ticks) {
     return static_cast<uint64_t>(static_cast<double>(ticks) * ns_per_tick);
   };
   nb::list list;
-  for (const torch::Collective &row : rows) {
-    list.append(nb::make_tuple(row.group, row.number, row.order, row.operation,
-                               toNs(row.duration_ticks), toNs(row.own_ticks), 0));
+  for (const torch::CollectiveRow &row : rows) {
+    uint64_t duration_ns = toNs(row.duration_ticks);
+    double share = torch::ExposedShare::value(row.exposed);
+    auto exposed_ns = row.exposed == torch::ExposedShare::kUnknown
+                          ? kUnknownNs
+                          : static_cast<int64_t>(share * static_cast<double>(duration_ns));
+    list.append(nb::make_tuple(row.group, row.number, row.order, row.operation, duration_ns,
+                               toNs(row.own_ticks), static_cast<uint64_t>(row.size_bytes),
+                               exposed_ns));
   }
   return list;
 }
@@ -75,17 +85,17 @@ template <size_t count> nb::list namesAsList(const std::array<const char *, coun
 
 nb::dict torchCollectives() {
   torch::Collectives::Reading found = torch::Collectives::instance().read();
-  std::vector<const void *> addresses = torch::CollectiveGroups::instance().addresses();
   nb::list groups;
-  for (size_t i = 0; i < found.called.size() && (found.called[i] > 0 || i < addresses.size());
-       ++i) {
-    const void *address = i < addresses.size() ? addresses[i] : nullptr;
-    groups.append(nb::make_tuple(reinterpret_cast<uintptr_t>(address), found.called[i]));
+  size_t index = 0;
+  for (const auto &group : torch::CollectiveGroups::instance().groups()) {
+    groups.append(nb::make_tuple(reinterpret_cast<uintptr_t>(group.address),
+                                 std::string(group.name).c_str(), found.called[index++]));
   }
   nb::dict values;
   values["groups"] = groups;
   values["operations"] = namesAsList(torch::Collectives::kOperations);
   values["ended"] = found.ended;
+  values["ended_on_device"] = found.ended_on_device;
   values["unmatched"] = found.unmatched;
   values["unknown"] = torch::CollectiveGroups::instance().unknown();
   values["rows"] = rowsAsList(found.rows);
@@ -111,7 +121,7 @@ nb::dict jaxCollectives() {
   }
   for (const jax::ProgramCollective &row : found.rows) {
     rows.append(nb::make_tuple(row.group, row.number_of_its, row.order, row.operation,
-                               row.duration_ns, row.own_ns, row.bytes));
+                               row.duration_ns, row.own_ns, row.bytes, kUnknownNs));
   }
   nb::dict values;
   values["groups"] = groups;
@@ -136,6 +146,9 @@ uintptr_t instanceAddress(nb::handle instance) {
 } // namespace
 
 void bindCollectives(nb::module_ &module) {
+  module.def("torch_load_group_calls", [] {
+    return reasonOf([](std::string *reason) { return torch::ParamComms::instance().load(reason); });
+  });
   module.def("torch_collectives", torchCollectives);
   module.def("jax_collectives", jaxCollectives);
   module.def("jax_collective_launches", [] { return jax::Collectives::instance().launches(); });

@@ -52,6 +52,24 @@ public:
     }
   }
 
+  /// The row of the collective with this place among all; null where it is not kept. The newest are
+  /// looked at first.
+  Row *find(uint32_t order) {
+    for (uint32_t i = row_count_; i > 0; --i) {
+      if (rows_[i - 1].order == order) {
+        return &rows_[i - 1];
+      }
+    }
+    return nullptr;
+  }
+
+  /// The collective that was added last has another number.
+  void renumber(uint32_t order, uint32_t number) {
+    for (uint32_t i = sample_count_; i > 0 && samples_[i - 1].order == order; --i) {
+      samples_[i - 1].number = number;
+    }
+  }
+
   /// Forget the rows for which `is_wrong` returns true.
   template <typename Test> void forgetRows(const Test &is_wrong) {
     auto *end = std::remove_if(rows_.begin(), rows_.begin() + row_count_, is_wrong);

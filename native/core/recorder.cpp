@@ -138,6 +138,7 @@ void Recorder::reset(uint64_t new_generation) {
   ring_.clear();
   level_count_ = 0;
   path_length = 0;
+  noted_collective = device_collective = {};
   operator_ticks_.store(0, std::memory_order_relaxed);
   for (auto *counter :
        {&counters.operators, &counters.links_found, &counters.links_missed,
@@ -153,6 +154,7 @@ void Recorder::reset(uint64_t new_generation) {
 void Recorder::adoptThread() {
   level_count_ = 0;
   path_length = 0;
+  noted_collective = device_collective = {};
   operator_ticks_.store(0, std::memory_order_relaxed);
   thread_state = nullptr;
   is_main_thread = isMainThread() && g_is_first_thread_main.load(std::memory_order_relaxed);

@@ -120,6 +120,12 @@ struct RecorderCounters {
                       std::atomic<uint64_t> RecorderCounters::*counter);
 };
 
+/// A call of a collective that a thread is in.
+struct CollectiveCall {
+  const void *owner = nullptr; // the framework's object of its operator; null: in none
+  uint32_t order = 0;          // among all calls of the process
+};
+
 /// Everything one thread writes while it records. Owner thread only, except the tree's readers, the
 /// counters and `ring()`. Outlives its thread: the registry gives it to the next thread with the
 /// same label, so that memory depends on how many threads live at once, not on how many were made.
@@ -224,6 +230,10 @@ public:
     RecorderCounters::bump(counters.hook_ticks, ticksSince(before, ticks()));
     RecorderCounters::bump(counters.hook_samples);
   }
+
+  // -- collectives
+  CollectiveCall noted_collective;  // its work may still turn out to run on a device
+  CollectiveCall device_collective; // what the thread launches is its work
 
   // -- identity of the thread
   std::atomic<uint64_t> thread_handle{0}; // pthread_self(): Python's Thread.ident

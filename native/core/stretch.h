@@ -50,6 +50,11 @@ public:
     is_in_flight_.store(is_in_flight, std::memory_order_relaxed);
   }
   bool isInFlight() const { return is_in_flight_.load(std::memory_order_relaxed); }
+  /// How long threads have waited while a collective was in flight, as samples saw them; rises. Any
+  /// thread.
+  uint64_t waitedNs() const { return waited_ns_.load(std::memory_order_relaxed); }
+  /// Whether the sampler looks at this process at all. Any thread.
+  bool isSampled() const { return is_sampled_.load(std::memory_order_relaxed); }
   /// Forget everything and close. `is_forked`: in a forked child, where a holder of the lock does
   /// not exist.
   void clear(bool is_forked);
@@ -58,10 +63,16 @@ private:
   SpinLock lock_;
   std::atomic<bool> is_open_{false};
   std::atomic<bool> is_in_flight_{false};
+  std::atomic<bool> is_sampled_{false};
+  std::atomic<uint64_t> waited_ns_{0}; // the sampler's thread alone adds
   Parts parts_;
 };
 
 inline void Stretch::add(Node *node, Doing doing, uint64_t ns) {
+  is_sampled_.store(true, std::memory_order_relaxed);
+  if (doing == Doing::kCollective) {
+    waited_ns_.store(waitedNs() + ns, std::memory_order_relaxed);
+  }
   std::lock_guard<SpinLock> guard(lock_);
   StretchPart *least = &parts_[0];
   for (StretchPart &part : parts_) {
@@ -91,6 +102,8 @@ inline void Stretch::clear(bool is_forked) {
   std::lock_guard<SpinLock> guard(lock_);
   is_open_.store(false, std::memory_order_relaxed);
   is_in_flight_.store(false, std::memory_order_relaxed);
+  is_sampled_.store(false, std::memory_order_relaxed);
+  waited_ns_.store(0, std::memory_order_relaxed);
   parts_ = {};
 }
 

@@ -1,7 +1,9 @@
 #include "gpu/attribution.h"
 
+#include "core/collective_launches.h"
 #include "core/interner.h"
 #include "core/metric_registry.h"
+#include "gpu/communication.h"
 
 namespace deepcontext::gpu {
 
@@ -41,6 +43,7 @@ Attribution::Attribution(const CorrelationTable &table)
   idle_metric_ = metrics.id("gpu_idle_ns");
   gap_metric_ = metrics.id("gpu_gap_ns");
   stall_metric_ = metrics.id("stall_samples");
+  exposed_metric_ = metrics.id("exposed_communication_ns");
   grid_metric_ = metrics.id("grid_block_count");
   block_metric_ = metrics.id("block_thread_count");
   register_metric_ = metrics.id("register_count");
@@ -191,7 +194,11 @@ Attribution::Slot Attribution::makeSlot(uint64_t key, const Activity &activity) 
   slot.node = tree.child(parentNode(key), is_kernel ? FrameKind::kKernel : FrameKind::kCopy,
                          activity.name, 0);
   slot.time = &tree.metric(slot.node, time_metric_);
-  slot.bytes = is_kernel ? nullptr : &tree.metric(slot.node, bytes_metric_);
+  bool is_communication =
+      is_kernel && isCommunicationKernel(Interner::instance().text(activity.name));
+  if (!is_kernel || is_communication) {
+    slot.more = &tree.metric(slot.node, is_kernel ? exposed_metric_ : bytes_metric_);
+  }
   return slot;
 }
 
@@ -209,8 +216,9 @@ void Attribution::describe(Slot &slot, const LaunchShape &shape) {
 
 void Attribution::addTimes(const Activity &activity, Slot &slot, bool is_known,
                            const CallSite &site) {
-  if (slot.bytes) {
-    slot.bytes->add(activity.bytes);
+  bool is_kernel = activity.kind == ActivityKind::kKernel;
+  if (!is_kernel) {
+    slot.more->add(activity.bytes);
   }
   // A start of 0: the vendor could not take the time, or a forced flush delivered the record early.
   // As a time it would be an idle gap since the epoch.
@@ -223,8 +231,18 @@ void Attribution::addTimes(const Activity &activity, Slot &slot, bool is_known,
     return;
   }
   slot.time->add(activity.end_ns - activity.start_ns);
-  idle_.add(activity.device, activity.stream,
-            {activity.start_ns, activity.end_ns, activity.correlation});
+  BusyInterval interval = {activity.start_ns,
+                           activity.end_ns,
+                           activity.correlation,
+                           is_kernel ? Work::kCompute : Work::kCopy,
+                           0,
+                           nullptr};
+  if (__builtin_expect(is_kernel && slot.more != nullptr, 0)) {
+    interval.work = Work::kCommunication;
+    interval.exposed = slot.more;
+    interval.collective = CollectiveLaunches::instance().find(activity.correlation);
+  }
+  idle_.add(activity.device, activity.stream, interval);
   // In a graph only the first node waits for the launch.
   if (is_known && activity.graph_node == 0 && clock.isKnown()) {
     int64_t delay = static_cast<int64_t>(activity.start_ns) - clock.deviceNs(site.ticks);

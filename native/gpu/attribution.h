@@ -59,7 +59,8 @@ private:
     Node *node = nullptr;
     MetricRow *time = nullptr;
     MetricRow *delay = nullptr;
-    MetricRow *bytes = nullptr;
+    // of copies their bytes, of kernels that communicate their exposed time
+    MetricRow *more = nullptr;
     uint64_t shape = 0;
     uint64_t launches = 0; // rows of time when the launch count was last written
 
@@ -110,7 +111,7 @@ private:
   StallTable::Kernels waiting_stalls_; // of kernels whose records have not come
 
   uint16_t time_metric_, delay_metric_, bytes_metric_, launch_metric_, idle_metric_, gap_metric_;
-  uint16_t stall_metric_;
+  uint16_t stall_metric_, exposed_metric_;
   uint16_t grid_metric_, block_metric_, register_metric_, shared_metric_;
   uint32_t unattributed_name_, communication_name_, replay_name_, unseen_replay_name_;
 };

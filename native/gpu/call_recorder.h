@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "core/collective_launches.h"
 #include "core/lazy_array.h"
 #include "core/recorder.h"
 #include "gpu/correlation.h"
@@ -89,6 +90,9 @@ private:
     Recorder &recorder = RecorderRegistry::current();
     Node *node = currentContext(recorder);
     table.set(id, recorder.index(), node->id, ticks());
+    if (__builtin_expect(recorder.device_collective.owner != nullptr, 0)) {
+      CollectiveLaunches::instance().note(id, recorder.device_collective.order);
+    }
     Lane &lane = laneOf(recorder);
     bump(lane.launches);
     return &lane;

@@ -63,6 +63,10 @@ void IdleTracker::settle(bool is_final) {
     size_t count = is_final ? device.pending.size() : device.pending.size() - kWindow;
     for (size_t i = 0; i < count; ++i) {
       report(id, device, device.pending[i]);
+      device.exposure.add(device.pending[i]);
+    }
+    if (is_final) {
+      device.exposure.finish();
     }
     device.pending.erase(device.pending.begin(),
                          device.pending.begin() + static_cast<std::ptrdiff_t>(count));

@@ -5,14 +5,9 @@
 #include <map>
 #include <vector>
 
-namespace deepcontext::gpu {
+#include "gpu/exposure.h"
 
-/// A device ran what the call `correlation` launched, from `start_ns` to `end_ns`.
-struct BusyInterval {
-  uint64_t start_ns;
-  uint64_t end_ns;
-  uint32_t correlation;
-};
+namespace deepcontext::gpu {
 
 /// Nothing ran on the device between the two times; the call `correlation` launched the work that
 /// ended the gap.
@@ -32,8 +27,8 @@ struct DeviceTotals {
   std::map<uint32_t, uint64_t> stream_busy_ns; // work on one stream never overlaps itself
 };
 
-/// Keeps a bounded window of intervals per device, sorts it as it fills, and reports gaps in order
-/// of time. Draining thread only.
+/// Keeps a bounded window of intervals per device, sorts it as it fills, and reports gaps and
+/// exposed communication in order of time. Draining thread only.
 class IdleTracker {
 public:
   /// Records may come this many records late and are still sorted into place.
@@ -60,6 +55,7 @@ private:
     uint64_t busy_until_ns = 0;
     uint64_t reported_ns = 0; // latest start among the reported intervals
     DeviceTotals totals;
+    Exposure exposure;
     uint32_t last_stream = UINT32_MAX;
     uint64_t *last_busy = nullptr;
 

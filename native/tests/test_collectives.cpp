@@ -1,7 +1,9 @@
 // Numbers of collectives, and the choice of those that are kept.
 #include <algorithm>
+#include <cmath>
 #include <set>
 
+#include "core/recorder.h"
 #include "tests/check.h"
 #include "torch/collectives.h"
 
@@ -23,7 +25,7 @@ void run(Collectives &table, uint64_t count, uint64_t ticks) {
 
 std::set<uint32_t> numbers(Collectives &table) {
   std::set<uint32_t> found;
-  for (const Collective &row : table.read().rows) {
+  for (const CollectiveRow &row : table.read().rows) {
     found.insert(row.number);
   }
   return found;
@@ -99,6 +101,75 @@ TEST(samples_of_a_stretch_belong_to_the_collective_that_ends_it) {
   CHECK(samples[2].order == 2 && samples[2].number == 1);
 }
 
+TEST(a_call_whose_work_runs_on_a_device_ends_there) {
+  auto &table = Collectives::instance();
+  table.clear();
+  uint32_t order = table.call(0, kAllReduce, 100);
+  CHECK(Stretch::instance().isInFlight());
+  CHECK(table.callOnDevice(order, 3, kAllReduce, 4096, 110) == order);
+  CHECK(!Stretch::instance().isInFlight());
+  uint32_t next = table.callOnDevice(Collectives::kNoCall, 3, kAllReduce, 8, 200);
+  CHECK(next == order + 1);
+  CHECK(table.read().rows.empty()); // nothing has ended
+  auto ns = [](uint64_t ticks) {
+    return static_cast<double>(ticks) * RecorderRegistry::instance().clock().nsPerTick();
+  };
+  table.endOnDevice(order, {1'000'000, 3'000'000, 1'000'000});
+  table.endOnDevice(order, {3'000'000, 4'000'000, 0}); // its second kernel
+  table.endOnDevice(next, {9'000'000, 9'500'000, 500'000});
+  auto reading = table.read();
+  CHECK(reading.called[0] == 0 && reading.called[3] == 2);
+  CHECK(reading.ended == 0 && reading.ended_on_device == 2 && reading.unmatched == 0);
+  CHECK(reading.rows.size() == 2);
+  const CollectiveRow &first = reading.rows[0], &second = reading.rows[1];
+  CHECK(first.group == 3 && first.number == 0 && first.size_bytes == 4096);
+  CHECK(std::abs(ns(first.duration_ticks) - 3e6) < 3e4);
+  CHECK(std::abs(ExposedShare::value(first.exposed) - 1.0 / 3) < 0.02);
+  CHECK(first.own_ticks == 0 && second.number == 1);
+  CHECK(std::abs(ns(second.own_ticks) - 5e6) < 5e4); // between the kernels
+  CHECK(ExposedShare::value(second.exposed) == 1);
+}
+
+TEST(work_of_the_host_is_matched_beside_that_of_a_device) {
+  auto &table = Collectives::instance();
+  table.clear();
+  for (uint64_t i = 0; i < 200; ++i) {
+    table.callOnDevice(table.call(0, kAllReduce, 10 * i), 1, kAllReduce, 4, 10 * i);
+    table.call(0, kAllReduce, 10 * i + 1);
+    Collective work = table.begin(kThread);
+    CHECK(work.number == i && work.group == 0);
+    table.end(work, 10 * i + 4);
+  }
+  auto reading = table.read();
+  CHECK(reading.called[0] == 200 && reading.called[1] == 200);
+  CHECK(reading.ended == 200 && reading.unmatched == 0);
+  CHECK(!Stretch::instance().isInFlight());
+}
+
+TEST(what_is_waited_is_charged_to_the_collective_that_ends_first) {
+  auto &table = Collectives::instance();
+  Stretch &stretch = Stretch::instance();
+  table.clear();
+  Node place{};
+  table.call(0, kAllReduce, 0);
+  Collective first = table.begin(kThread);
+  table.end(first, 1'000'000);
+  CHECK(table.read().rows[0].exposed == ExposedShare::kUnknown); // there is no sampler
+  table.call(0, kAllReduce, 2'000'000);
+  table.call(0, kAllReduce, 2'000'000);
+  Collective second = table.begin(kThread), third = table.begin(kThread);
+  double ns_per_tick = RecorderRegistry::instance().clock().nsPerTick();
+  auto waited_ns = static_cast<uint64_t>(500'000 * ns_per_tick);
+  stretch.add(&place, Doing::kRunning, 300);
+  stretch.add(&place, Doing::kCollective, waited_ns);
+  table.end(second, 3'000'000);
+  stretch.add(&place, Doing::kCollective, waited_ns / 2);
+  table.end(third, 3'000'000);
+  auto rows = table.read().rows;
+  CHECK(std::abs(ExposedShare::value(rows[1].exposed) - 0.5) < 0.02);
+  CHECK(std::abs(ExposedShare::value(rows[2].exposed) - 0.25) < 0.02);
+}
+
 TEST(calls_without_work_and_work_without_a_call_are_counted) {
   auto &table = Collectives::instance();
   table.clear();
@@ -147,7 +218,12 @@ TEST(samples_are_bounded_and_kept_as_the_rows_are) {
 
 TEST(calls_and_works_are_known_by_their_names) {
   CHECK(Collectives::operationOf("c10d::allreduce_") == kAllReduce);
-  CHECK(Collectives::operationOf("c10d::barrier") == Collectives::kOperations.size() - 1);
+  CHECK(Collectives::operationOf("c10d::barrier") == Collectives::kHostOperations - 1);
+  CHECK(!Collectives::operationOf("c10d::allgather_into_tensor_coalesced_"));
+  CHECK(Collectives::operationOnDevice("allreduce") == kAllReduce);
+  CHECK(Collectives::operationOnDevice("allreduce_sparse") == kAllReduce);
+  CHECK(Collectives::operationOnDevice("reduce_scatter_tensor_coalesced") == 10);
+  CHECK(!Collectives::operationOnDevice("wait") && !Collectives::operationOnDevice("send"));
   CHECK(!Collectives::operationOf("c10d::broadcast_") && !Collectives::operationOf("aten::add"));
   CHECK(Collectives::isWork("gloo:all_reduce") && !Collectives::isWork("gloo:broadcast"));
   CHECK(!Collectives::isWork("gloo:reduce"));

@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include "core/interner.h"
 #include "core/memory_reader.h"
 
 namespace deepcontext::torch {
@@ -40,9 +41,7 @@ bool CollectiveGroups::watch(const void *default_group) {
     return false;
   }
   std::lock_guard<SpinLock> guard(lock_);
-  if (count_ == 0) {
-    groups_[count_++] = default_group;
-  }
+  groups_[0].address = default_group;
   table_.store(table, std::memory_order_release);
   return true;
 }
@@ -56,7 +55,8 @@ void CollectiveGroups::clear() {
   table_.store(nullptr);
   slots_offset_.store(0);
   unknown_.store(0);
-  count_ = 0;
+  groups_[0] = {};
+  count_ = 1;
 }
 
 GroupIndex CollectiveGroups::of(const void *record_function, int inputs_offset) {
@@ -76,8 +76,30 @@ GroupIndex CollectiveGroups::of(const void *record_function, int inputs_offset) 
   return index;
 }
 
-std::vector<const void *> CollectiveGroups::addresses() {
-  std::vector<const void *> found;
+GroupIndex CollectiveGroups::named(std::string_view name) {
+  auto is_it = [name](const Identity &each) { return !each.address && each.name == name; };
+  {
+    std::lock_guard<SpinLock> guard(lock_);
+    GroupIndex index = indexWhere(is_it);
+    if (index != count_ || index == Collectives::kMostGroups) {
+      return index; // kUnknown where there are too many
+    }
+  }
+  Interner &interner = Interner::instance(); // its lock is not waited for with this one held
+  std::string_view kept = interner.text(interner.intern(name));
+  std::lock_guard<SpinLock> guard(lock_);
+  GroupIndex index = indexWhere(is_it);
+  if (index == Collectives::kMostGroups) {
+    return kUnknown;
+  }
+  if (index == count_) {
+    groups_[count_++] = {nullptr, kept};
+  }
+  return index;
+}
+
+std::vector<CollectiveGroups::Identity> CollectiveGroups::groups() {
+  std::vector<Identity> found;
   found.reserve(Collectives::kMostGroups);
   std::lock_guard<SpinLock> guard(lock_);
   found.assign(groups_, groups_ + count_);
@@ -120,16 +142,20 @@ const void *CollectiveGroups::groupAmong(const abi::IValue *values, size_t count
 
 GroupIndex CollectiveGroups::indexOf(const void *group) {
   std::lock_guard<SpinLock> guard(lock_);
-  const void *const *end = groups_ + count_;
-  const void *const *first = groups_;
-  auto index = static_cast<GroupIndex>(std::find(first, end, group) - first);
-  if (!group || (index == count_ && count_ == Collectives::kMostGroups)) {
+  GroupIndex index = indexWhere([group](const Identity &each) { return each.address == group; });
+  if (!group || index == Collectives::kMostGroups) {
     return kUnknown;
   }
   if (index == count_) {
-    groups_[count_++] = group;
+    groups_[count_++].address = group;
   }
   return index;
+}
+
+/// `count_` when there is none. The lock is held.
+template <typename Test> GroupIndex CollectiveGroups::indexWhere(const Test &is_it) const {
+  const Identity *end = groups_ + count_;
+  return static_cast<GroupIndex>(std::find_if(groups_, end, is_it) - groups_);
 }
 
 } // namespace deepcontext::torch

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <string_view>
 #include <vector>
 
 #include "abi/torch.h"
@@ -12,7 +13,8 @@
 namespace deepcontext::torch {
 
 /// Numbers the groups of a process in the order in which their first collective is seen; the
-/// default group is 0. While groups are not told apart, every collective is one of group 0.
+/// default group is 0. While groups are not told apart, every collective is one of group 0. Groups
+/// that say their names (`ParamComms`) are others.
 ///
 /// An operator's group is the first of its inputs that is an object of TorchScript:
 ///
@@ -43,8 +45,16 @@ public:
   /// read, or when there are too many groups.
   GroupIndex of(const void *record_function, int inputs_offset);
 
-  /// Addresses of the groups, by index.
-  std::vector<const void *> addresses();
+  /// The group with this name; `kUnknown` when there are too many groups.
+  GroupIndex named(std::string_view name);
+
+  /// What a group is known by: one of the two.
+  struct Identity {
+    const void *address = nullptr;
+    std::string_view name; // for the life of the process
+  };
+  /// By index; neither is known of group 0 while groups are not told apart.
+  std::vector<Identity> groups();
   /// Collectives whose group was unknown.
   uint64_t unknown() const { return unknown_.load(std::memory_order_relaxed); }
 
@@ -52,6 +62,7 @@ private:
   void calibrate(const abi::IValue *values, size_t count);
   const void *groupAmong(const abi::IValue *values, size_t count) const;
   GroupIndex indexOf(const void *group);
+  template <typename Test> GroupIndex indexWhere(const Test &is_it) const;
 
   std::atomic<const void *> table_{nullptr}; // the virtual table of a process group
   std::atomic<int> slots_offset_{0};         // 0: not known yet
@@ -59,8 +70,8 @@ private:
   std::atomic<uint64_t> unknown_{0};
   SpinLock lock_;
   int process_ = 0; // that cleared the groups last
-  const void *groups_[Collectives::kMostGroups] = {};
-  GroupIndex count_ = 0;
+  Identity groups_[Collectives::kMostGroups] = {};
+  GroupIndex count_ = 1; // with the default group
 };
 
 } // namespace deepcontext::torch

@@ -3,14 +3,18 @@
 #include <atomic>
 #include <cstring>
 
+#include "core/collective_launches.h"
 #include "core/guard.h"
+#include "core/metric_registry.h"
 #include "core/recorder.h"
 #include "core/step_clock.h"
 #include "core/text.h"
 #include "python/frame_walk.h"
 #include "torch/collective_groups.h"
 #include "torch/collectives.h"
+#include "torch/group_calls.h"
 #include "torch/library.h"
+#include "torch/param_comms.h"
 #include "torch/shapes.h"
 #include "torch/thread_index.h"
 
@@ -22,6 +26,7 @@ constexpr char kWrapperPrefix[] = "autograd::engine::evaluate_function: ";
 
 ObserverOptions g_options;
 uint64_t g_handle = 0;
+uint16_t g_bytes_metric = 0;
 
 /// Carries an asynchronous scope from the thread that starts it to the one that ends it.
 struct AsyncContext final : abi::ObserverContext {
@@ -148,8 +153,9 @@ Node *operatorContext(Recorder &recorder, const void *record_function, const Int
   return callContext(recorder, top, outer, record_function);
 }
 
+/// `name_id`: of the name that the node gets.
 void openOperator(Recorder &recorder, const void *record_function, const InterpreterFrame *top,
-                  const char *name, uint8_t scope) {
+                  const char *name, uint32_t name_id, uint8_t scope) {
   Level *outer = recorder.innermost();
   int64_t sequence = abi::readAt<int64_t>(record_function, g_options.layout.sequence);
   bool is_backward = scope == abi::kScopeBackward;
@@ -162,7 +168,6 @@ void openOperator(Recorder &recorder, const void *record_function, const Interpr
   if (!parent) {
     parent = operatorContext(recorder, record_function, top, outer);
   }
-  uint32_t name_id = operatorName(recorder, record_function, name);
   Node *node = recorder.tree.child(parent, FrameKind::kOperator, name_id, 0);
   bool is_full = node == parent; // then `node` is not this operator
   if (scope == abi::kScopeBackward) {
@@ -196,7 +201,25 @@ __attribute__((noinline)) void noteCollective(Recorder &recorder, const void *re
   GroupIndex group = CollectiveGroups::instance().of(record_function, g_options.layout.inputs);
   if (group != CollectiveGroups::kUnknown) {
     recorder.calls_collectives.store(true, std::memory_order_relaxed);
-    Collectives::instance().call(group, *operation, ticks());
+    recorder.noted_collective = {record_function,
+                                 Collectives::instance().call(group, *operation, ticks())};
+  }
+}
+
+/// What NCCL's process group opens inside an operator of c10d.
+__attribute__((noinline)) void openGroupCall(Recorder &recorder, const void *record_function,
+                                             const InterpreterFrame *top, uint8_t scope) {
+  std::optional<GroupCall> call = ParamComms::instance().current();
+  uint32_t name_id = recorder.names.lookup(ParamComms::kOperator);
+  if (call) {
+    noteDeviceCollective(recorder, record_function, *call);
+    name_id = nameOf(recorder, *call);
+  }
+  openOperator(recorder, record_function, top, ParamComms::kOperator, name_id, scope);
+  Level *level = recorder.innermost();
+  uint64_t bytes = call ? sizeOf(*call) : 0;
+  if (bytes > 0 && level && level->owner == record_function) {
+    recorder.tree.metric(level->node, g_bytes_metric).add(bytes);
   }
 }
 
@@ -213,8 +236,13 @@ void open(Recorder &recorder, const void *record_function, uint8_t scope) {
   } else {
     if (__builtin_expect(name[0] == 'c' && name[1] == '1', 0)) { // c10d
       noteCollective(recorder, record_function, name);
+    } else if (__builtin_expect(name[0] == 'r', 0) &&
+               std::strcmp(name, ParamComms::kOperator) == 0) {
+      openGroupCall(recorder, record_function, top, scope);
+      return;
     }
-    openOperator(recorder, record_function, top, name, scope);
+    openOperator(recorder, record_function, top, name,
+                 operatorName(recorder, record_function, name), scope);
   }
 }
 
@@ -266,6 +294,9 @@ void onEnd(const void *record_function, abi::ObserverContext *context) {
   Recorder *recorder = RecorderRegistry::currentOrNull();
   if (recorder) {
     recorder->close(record_function, now);
+    if (__builtin_expect(recorder->device_collective.owner == record_function, 0)) {
+      recorder->device_collective = {};
+    }
     forgetUnusedNumber(*recorder, record_function);
   }
 }
@@ -285,6 +316,10 @@ void add(bool needs_inputs) {
 
 void startObserver(const ObserverOptions &options) {
   g_options = options;
+  g_bytes_metric = MetricRegistry::instance().id("communication_bytes");
+  CollectiveLaunches::instance().setSink([](uint32_t order, const DeviceWork &work) {
+    Collectives::instance().endOnDevice(order, work);
+  });
   Collectives::instance().clear();
   CollectiveGroups::instance().clear();
   add(options.with_shapes);

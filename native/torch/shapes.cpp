@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
-#include <iterator>
 
 #include "abi/torch.h"
+#include "torch/element_types.h"
 #include "torch/library.h"
 
 namespace deepcontext::torch {
@@ -44,18 +44,6 @@ private:
   bool is_full_ = false;
 };
 
-/// Short names of element types, by number. Source: c10/core/ScalarType.h, whose numbers are part
-/// of torch's stable C interface; "" for types whose elements do not take whole bytes of their own.
-constexpr const char *kTypeNames[] = {
-    "u8",   "i8",   "i16", "i32",    "i64",      "f16",        "f32",        "f64", "c32", "c64",
-    "c128", "bool", "",    "",       "",         "bf16",       "",           "",    "",    "",
-    "",     "",     "",    "f8e5m2", "f8e4m3fn", "f8e5m2fnuz", "f8e4m3fnuz", "u16", "u32", "u64",
-};
-
-const char *typeName(int32_t type) {
-  return type >= 0 && type < static_cast<int32_t>(std::size(kTypeNames)) ? kTypeNames[type] : "";
-}
-
 /// Shape and element type of a tensor.
 struct Form {
   int64_t dimensions = 0;
@@ -76,7 +64,7 @@ void appendShape(Text &text, void *tensor) {
     text.append("[?]");
     return;
   }
-  text.append(typeName(form.type));
+  text.append(elementType(form.type).name);
   text.append("[");
   for (int64_t i = 0; i < form.dimensions; ++i) {
     if (i > 0) {

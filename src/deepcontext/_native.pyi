@@ -201,18 +201,20 @@ def sampler_knows_gil() -> bool: ...
 class CollectiveRows(TypedDict):
     """Collectives of the session, see `format/rank_collectives.py`.
 
-    groups: address of the process group, or 0, and its collectives, by index; unknown: collectives
-    whose group could not be read; operations: names by index; rows: group, number, order,
-    operation, duration and own time in ns, bytes; places: frames (kind, name, file, line), outermost
-    first; samples: order, place, doing, ns.
+    groups: address of the process group, or 0, its name if its work runs on a device, and its
+    collectives, by index; ended, ended_on_device: whose work ran on the host and on a device; unknown:
+    collectives whose group could not be read; operations: names by index; rows: group, number, order,
+    operation, duration and own time in ns, bytes, exposed time in ns or -1; places: frames (kind, name,
+    file, line), outermost first; samples: order, place, doing, ns.
     """
 
-    groups: list[tuple[int, int]]
+    groups: list[tuple[int, str, int]]
     ended: int
+    ended_on_device: int
     unmatched: int
     unknown: int
     operations: list[str]
-    rows: list[tuple[int, int, int, int, int, int, int]]
+    rows: list[tuple[int, int, int, int, int, int, int, int]]
     places: list[list[tuple[int, str, str, int]]]
     samples: list[tuple[int, int, int, int]]
 
@@ -222,6 +224,26 @@ def torch_group_address(group: object) -> int:
 
 def torch_tell_groups_apart(default_group: int) -> bool:
     """Number the collectives of each group by itself from now on; False if that cannot be."""
+
+class NcclCalls(TypedDict):
+    """Collectives of NCCL, see `format/nccl.py`.
+
+    communicators: id, ranks, rank, nodes; calls: sums by communicator, operation, algorithm, protocol and
+    size; dropped: events that found a table full or in use; late: events of calls that were forgotten.
+    """
+
+    communicators: list[tuple[int, int, int, int]]
+    calls: list[dict[str, int | str]]
+    dropped: int
+    late: int
+
+def nccl_start() -> None:
+    """Count what NCCL says of its collectives, if it has loaded this module as its profiler."""
+
+def nccl_stop() -> None: ...
+def nccl_read() -> NcclCalls: ...
+def torch_load_group_calls() -> str:
+    """Return "" or why it cannot be read what process groups of NCCL are about to run."""
 
 def torch_load() -> str:
     """Return "" or the reason why this process's libtorch cannot be observed."""
@@ -430,7 +452,7 @@ class ProgramCollectives(TypedDict):
     groups: list[tuple[str, list[int], int]]
     operations: list[str]
     left_out: int
-    rows: list[tuple[int, int, int, int, int, int, int]]
+    rows: list[tuple[int, int, int, int, int, int, int, int]]
     places: list[list[tuple[int, str, str, int]]]
     samples: list[tuple[int, int, int, int]]
 

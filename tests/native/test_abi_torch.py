@@ -72,6 +72,7 @@ def test_differences_are_noticed(tmp_path: Path) -> None:
         ("{200, 88, 96, 304, 208}", "{200, 88, 96, 296, 208}"),
         ("{176, 88, 96, 280, 184}", "{176, 88, 96, 272, 184}"),
         ("bool needs_inputs = false;", ""),
+        ("kParamCommsLayout = {40, 80,", "kParamCommsLayout = {40, 88,"),
     ):
         assert text.count(declared) == 1
         text = text.replace(declared, wrong)
@@ -79,5 +80,10 @@ def test_differences_are_noticed(tmp_path: Path) -> None:
     (tmp_path / "abi" / "torch.h").write_text(text, encoding="utf-8")
     done = _compile(tmp_path, tmp_path)
     assert done.returncode != 0
-    for message in ("kTensorTag is not", "not in kKnownLayouts", "needs_outputs is not where"):
+    for message in (
+        "kTensorTag is not",
+        "not in kKnownLayouts",
+        "needs_outputs is not where",
+        "another layout than kParamCommsLayout",
+    ):
         assert message in done.stderr

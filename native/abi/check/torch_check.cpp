@@ -8,6 +8,7 @@
 #include <ATen/SequenceNumber.h>
 #include <ATen/core/ivalue.h>
 #include <ATen/record_function.h>
+#include <torch/csrc/distributed/c10d/ParamCommsUtils.hpp>
 
 #include "abi/torch.h"
 
@@ -101,3 +102,25 @@ static_assert(
     std::is_same_v<decltype(&at::RecordFunction::isAsync), bool (at::RecordFunction::*)() const>);
 static_assert(std::is_same_v<decltype(&at::sequence_number::peek), uint64_t (*)()>);
 static_assert(std::is_same_v<decltype(&at::RecordFunction::currentThreadId), uint64_t (*)()>);
+
+// -- torch::ParamCommsDebugInfo
+using Info = torch::ParamCommsDebugInfo;
+constexpr abi::ParamCommsLayout kTrueParamComms = {
+    // The last element of libstdc++'s tuple comes first.
+    offsetof(Info, pgName_) + sizeof(std::string),
+    offsetof(Info, collectiveName_),
+    offsetof(Info, worldSize_),
+    offsetof(Info, inMessageNelems_),
+    offsetof(Info, outMessageNelems_),
+    offsetof(Info, dType_),
+};
+static_assert(kTrueParamComms == abi::kParamCommsLayout,
+              "torch::ParamCommsDebugInfo has another layout than kParamCommsLayout");
+static_assert(sizeof(abi::String) == sizeof(std::string));
+static_assert(sizeof(abi::Vector) == sizeof(std::vector<int64_t>));
+static_assert(sizeof(Info::dType_) == 1 && sizeof(Info::worldSize_) == 4);
+static_assert(std::is_polymorphic_v<Info>); // so its virtual table comes first
+static_assert(!std::is_trivially_copyable_v<std::tuple<std::string, std::string>>);
+static_assert(!std::is_trivially_copyable_v<std::vector<int64_t>>); // passed by address
+static_assert(sizeof(c10::DebugInfoKind) <= sizeof(uintptr_t) &&
+              std::is_trivially_copyable_v<c10::DebugInfoKind>); // passed in a register

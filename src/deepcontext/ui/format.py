@@ -100,6 +100,11 @@ def format_bandwidth(bytes_per_second: float) -> str:
     return _scaled(bytes_per_second, _BANDWIDTH_UNITS)
 
 
+def format_rate(bytes_per_second: float) -> str:
+    """Return ``"8.31 MiB/s"``, "" where it is not known."""
+    return f"{format_bytes(bytes_per_second)}/s" if bytes_per_second else ""
+
+
 def format_share(share: float | None) -> str:
     """Return a fraction of the whole as ``"12.3 %"``; a small fraction as ``"< 0.1 %"``."""
     if share is None or not math.isfinite(share):

@@ -9,11 +9,11 @@ REDUCE, GATHER = ("all_reduce", 400), ("all_gather", 96)
 
 
 def row(group: int, number: int, operation: int) -> tuple[int, ...]:
-    return group, number, 0, operation, 10, 5, 0
+    return group, number, 0, operation, 10, 5, 0, -1
 
 
 def sizes_of(rows: list[tuple[int, ...]]) -> list[int]:
-    return [each[-1] for each in rows]
+    return [each[6] for each in rows]
 
 
 def test_the_last_collectives_of_a_group_have_sizes() -> None:
@@ -22,7 +22,7 @@ def test_the_last_collectives_of_a_group_have_sizes() -> None:
         rows, [("0", 10), ("1", 1)], OPERATIONS, {"0": [REDUCE, GATHER], "1": [GATHER]}
     )
     assert sizes_of(found) == [0, 400, 96, 96]
-    assert [each[:-1] for each in found] == [each[:-1] for each in rows]
+    assert [(*each[:6], 0, *each[7:]) for each in found] == rows
 
 
 def test_what_torch_did_before_the_recording_is_left_out() -> None:
@@ -39,3 +39,8 @@ def test_a_group_whose_operations_differ_has_no_sizes() -> None:
 
 def test_without_sizes_nothing_is_known() -> None:
     assert sizes_of(with_bytes([row(0, 0, 0)], [("", 0)], OPERATIONS, {})) == [0]
+
+
+def test_sizes_that_are_known_are_kept() -> None:
+    known = (*row(0, 0, 0)[:6], 12, 7)
+    assert with_bytes([known], [("0", 1)], OPERATIONS, {"0": [REDUCE]}) == [known]

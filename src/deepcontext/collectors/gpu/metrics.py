@@ -47,6 +47,12 @@ GPU_GAP_NS: Final = MetricDescriptor(
     Aggregation.SUM,
     "time the device ran nothing although this call had given it work (latency, dependencies)",
 )
+EXPOSED_COMMUNICATION_NS: Final = MetricDescriptor(
+    "exposed_communication_ns",
+    "ns",
+    Aggregation.SUM,
+    "time of kernels that exchange data, while the device computed nothing",
+)
 STALL_SAMPLES: Final = MetricDescriptor(
     "stall_samples",
     "count",
@@ -88,6 +94,7 @@ GPU_METRICS: Final = (
     DRIVER_ALLOC_BYTES,
     GPU_IDLE_NS,
     GPU_GAP_NS,
+    EXPOSED_COMMUNICATION_NS,
     STALL_SAMPLES,
     GRID_BLOCK_COUNT,
     BLOCK_THREAD_COUNT,

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _MODULE: Final = "torch._C._distributed_c10d"
 _PREFIX: Final = "gloo:"
+_BYTES_COLUMN: Final = 6
 # What the recorder calls the operators that are numbered. Gloo scatters the result of an all-reduce.
 _NAMES: Final = {
     "allreduce_": ("all_reduce",),
@@ -66,10 +67,10 @@ def with_bytes(
     operations: Sequence[str],
     sizes: Mapping[str, Sequence[tuple[str, int]]],
 ) -> list[Row]:
-    """Return rows whose last column has the bytes, where they are known.
+    """Return rows with the bytes, where they are known.
 
     Args:
-        rows: group, number, ..., operation as the fourth, ..., bytes.
+        rows: as the section has them; of collectives on a device the bytes are known.
         groups: name and number of collectives, by index.
         operations: names, by index.
         sizes: as `recorded` returns them.
@@ -81,7 +82,14 @@ def with_bytes(
         of_group = [row for row in rows if row[0] == index and first <= row[1] < called]
         if all(known[row[1] - first][0] in _NAMES[operations[row[3]]] for row in of_group):
             bytes_of |= {(index, row[1]): known[row[1] - first][1] for row in of_group}
-    return [(*row[:-1], bytes_of.get((row[0], row[1]), 0)) for row in rows]
+    return [
+        (
+            *row[:_BYTES_COLUMN],
+            row[_BYTES_COLUMN] or bytes_of.get((row[0], row[1]), 0),
+            *row[_BYTES_COLUMN + 1 :],
+        )
+        for row in rows
+    ]
 
 
 def _size_bytes(entry: Mapping[str, Any]) -> int:

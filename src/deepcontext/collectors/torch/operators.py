@@ -18,6 +18,7 @@ from deepcontext.collectors.torch.collectives import Collectives
 from deepcontext.collectors.torch.modules import ModuleNames
 from deepcontext.profiler.format import peaks
 from deepcontext.profiler.format.frame import FrameKind, Phase
+from deepcontext.profiler.format.metric import Aggregation, MetricDescriptor
 from deepcontext.profiler.format.status import Outcome, Status
 from deepcontext.profiler.recording.collector import Availability, PhaseRule
 from deepcontext.profiler.recording.import_hook import ImportHook
@@ -26,7 +27,6 @@ from deepcontext.profiler.recording.options import SessionOptions
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from deepcontext.profiler.format.metric import MetricDescriptor
     from deepcontext.profiler.recording.rank import Rank
 
 _SCOPE_PLUMBING = (
@@ -64,6 +64,13 @@ _NATIVE_PLUMBING = (
     "c10::impl::wrap_kernel_functor_unboxed_<",
     "torch::autograd::TypeError_to_NotImplemented_<",
 )
+# The native observer knows it by this name (`native/torch/observer.cpp`).
+COMMUNICATION_BYTES = MetricDescriptor(
+    "communication_bytes",
+    "bytes",
+    Aggregation.SUM,
+    "bytes that process groups of NCCL or RCCL exchanged, of the larger side",
+)
 _FIGURES = "all operators"
 _ENOUGH_THREADS = 4
 _CALIBRATION_CALLS = 6
@@ -100,7 +107,7 @@ class TorchOperators:
         PhaseRule(FrameKind.MARKER, _COMPILING_MARKER, "", Phase.OTHER),
     )
 
-    metrics: Sequence[MetricDescriptor] = ()
+    metrics: Sequence[MetricDescriptor] = (COMMUNICATION_BYTES,)
 
     def __init__(self) -> None:
         self._options = SessionOptions()

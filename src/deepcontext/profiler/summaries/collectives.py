@@ -38,6 +38,7 @@ _PREFIXES: Final = (
     "ncclDevKernel",
     "ncclKernel",
     "mpi:",
+    "record_param_comms",
 )
 _OPCODES: Final = frozenset({
     "all-gather",

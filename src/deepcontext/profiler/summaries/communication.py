@@ -7,7 +7,7 @@ larger side by the time of the transfer, and what a link carries if the algorith
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -18,6 +18,12 @@ if TYPE_CHECKING:
 
     from deepcontext.profiler.model.profile_model import ProfileModel as Profile
     from deepcontext.profiler.summaries.rank_collectives import Comparison
+
+    Ints = npt.NDArray[np.int64]
+
+UNKNOWN: Final = -1.0
+# Operations in which each member has its part already.
+_OF_PARTS: Final = ("allgather", "reducescatter", "alltoall")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +39,8 @@ class Exchange:
         calls: number of calls of each member.
         transfer_ns: the shortest durations, which are those of the ranks that came last.
         waiting_ns: what the others spent beyond, mean over the members.
+        exposed_share: part of the durations in which the members waited, or in which their devices
+            computed nothing; -1 where unknown. The rest ran beside computation.
         last: rank that came last most often.
         last_share: how often, of the collectives.
         size_bytes: mean of one call; 0 where unknown. Calls whose sizes lie between the same powers of
@@ -48,6 +56,7 @@ class Exchange:
     calls: int
     transfer_ns: int
     waiting_ns: int
+    exposed_share: float
     last: int
     last_share: float
     size_bytes: int
@@ -100,20 +109,27 @@ def _exchange(
         calls=round(factor * int(columns.sum())),
         transfer_ns=round(factor * float(duration.min(axis=0).sum())),
         waiting_ns=round(factor * float(waiting.sum(axis=1).mean())),
+        exposed_share=_exposed_share(duration, group.exposed_ns[:, columns]),
         last=group.group.members[int(last.argmax())],
         last_share=float(last.max() / columns.sum()),
         size_bytes=round(sent / int(columns.sum())),
         bytes_per_s=rate,
-        bus_bytes_per_s=rate * _bus_factor(operation, len(group.group.members)),
+        bus_bytes_per_s=rate * bus_factor(operation, len(group.group.members)),
     )
 
 
-def _bus_factor(operation: str, members: int) -> float:
-    """Return how much of the larger side each link of a ring carries.
+def _exposed_share(duration: Ints, exposed: Ints) -> float:
+    is_known = exposed >= 0
+    total = float(duration[is_known].sum())
+    return min(float(exposed[is_known].sum()) / total, 1.0) if total else UNKNOWN
+
+
+def bus_factor(operation: str, members: int) -> float:
+    """Return how much of the larger side each link of a ring carries, by the operation's name.
 
     Source: nccl-tests, doc/PERFORMANCE.md.
     """
-    plain = operation.replace("-", "").replace("_", "")
+    plain = operation.replace("-", "").replace("_", "").lower()
     if plain.startswith("allreduce"):
         return 2 * (members - 1) / members
-    return 1.0 if plain == "barrier" else (members - 1) / members
+    return (members - 1) / members if plain.startswith(_OF_PARTS) else 1.0

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 FrameText = tuple[int, str, str, int]
 
 _FEWEST: Final = 2
+_UNKNOWN: Final = (0, 0, 0, 0, 0, 0, 0, -1)  # values of columns that a version has not
 # Members that waited no longer than this share of what the others did came last together.
 _TOGETHER: Final = 0.25
 _SEVERAL_GROUPS: Final = (
@@ -92,6 +93,7 @@ class Comparison:
         size_bytes: what a member, or device, has of the larger side; 0 where unknown, same shape.
         order: their places among all collectives of a member, shape (members, collectives).
         duration_ns: same shape.
+        exposed_ns: the part in which nothing else went on, -1 where unknown, same shape.
         waiting_ns: the part of the durations in which a member waited for the last, same shape.
         caused_ns: time that a member, by itself, made the others wait, same shape: the median over
             those that waited, shared by the members that came last within a quarter of it.
@@ -105,6 +107,7 @@ class Comparison:
     size_bytes: Ints
     order: Ints
     duration_ns: Ints
+    exposed_ns: Ints
     waiting_ns: Ints
     caused_ns: Floats
     samples: tuple[Mapping[int, Sequence[StretchSample]], ...]
@@ -131,7 +134,7 @@ class _OfRank:
 
     Attributes:
         called: number of its collectives.
-        rows: number, order, operation, duration, own time, bytes, shape (collectives, 6).
+        rows: number, order, operation, duration, own time, bytes, exposed time, shape (collectives, 7).
         operations: names, by index.
         samples: by order.
     """
@@ -223,6 +226,7 @@ def _compare(key: GroupKey, by_rank: Mapping[int, Mapping[GroupKey, _OfRank]]) -
         number=numbers,
         operation=np.array(ranks[0].operations)[rows[0, :, 2]],
         size_bytes=rows[:, :, 5].max(axis=0),
+        exposed_ns=rows[:, :, 6],
         order=order,
         duration_ns=duration,
         waiting_ns=waiting,
@@ -300,7 +304,7 @@ def _parsed(profile: Profile) -> list[_Rank]:
 
 
 def _rank(rank: int, content: dict[str, Any], *, of_functions: bool) -> _Rank:
-    if content["version"] not in {rank_collectives.WITHOUT_BYTES, rank_collectives.VERSION}:
+    if content["version"] not in rank_collectives.COLUMNS:
         return _Rank(rank, _OLD, {})
     known = [
         GroupKey(str(name), tuple(map(int, members)), of_functions)
@@ -330,11 +334,11 @@ def _rank(rank: int, content: dict[str, Any], *, of_functions: bool) -> _Rank:
 
 
 def _rows_of(content: dict[str, Any]) -> Ints:
-    """Return the rows with a column of bytes, which older versions have not."""
-    if content["version"] == rank_collectives.VERSION:
-        return np.array(content["rows"], np.int64).reshape(-1, 7)
-    rows = np.array(content["rows"], np.int64).reshape(-1, 6)
-    return np.pad(rows, ((0, 0), (0, 1)))
+    """Return the rows with all columns: bytes and exposed time are unknown to older versions."""
+    columns = rank_collectives.COLUMNS[content["version"]]
+    rows = np.array(content["rows"], np.int64).reshape(-1, columns)
+    missing = np.array(_UNKNOWN[columns:], np.int64)
+    return np.hstack([rows, np.tile(missing, (len(rows), 1))])
 
 
 def _frame(kind: int, name: str, file: str, line: int) -> FrameText:

@@ -12,7 +12,7 @@ from deepcontext.profiler.summaries import (
     late_ranks,
 )
 from deepcontext.profiler.summaries import ranks as rank_summary
-from deepcontext.ui.format import Elide, format_bytes, format_count, format_ns
+from deepcontext.ui.format import Elide, format_bytes, format_count, format_ns, format_rate
 from deepcontext.ui.report.joined_ranks import print_joined_ranks
 from deepcontext.ui.report.sections import part_of, source_columns
 from deepcontext.ui.report.text_layout import Column
@@ -141,13 +141,14 @@ def _print_communication(layout: TextLayout, view: View) -> None:
     rows = found[: view.limit]
     layout.title(
         f"Communication{part_of(len(rows), len(found))}",
-        "transfer: of the ranks that came last; waiting for them: mean over the members; bandwidths as "
-        "nccl-tests has them",
+        "transfer: of the ranks that came last; waiting for them: mean over the members; exposed: not "
+        "beside computing; bandwidths as nccl-tests has them",
     )
     layout.table(
         (
             Column("transfer"),
             Column("waiting"),
+            Column("exposed", rank=3),
             Column("calls"),
             Column("algorithm", rank=4),
             Column("bus", rank=4),
@@ -159,9 +160,10 @@ def _print_communication(layout: TextLayout, view: View) -> None:
             (
                 format_ns(row.transfer_ns or None),
                 format_ns(row.waiting_ns or None),
+                "" if row.exposed_share < 0 else f"{row.exposed_share:.0%}",
                 format_count(row.calls),
-                _rate(row.bytes_per_s),
-                _rate(row.bus_bytes_per_s),
+                format_rate(row.bytes_per_s),
+                format_rate(row.bus_bytes_per_s),
                 str(len(row.members)),
                 f"rank {row.last}, {row.last_share:.0%}",
                 f"{_sized(row)} in {_group(row)} of ranks {_numbers(row.members)}",
@@ -169,10 +171,6 @@ def _print_communication(layout: TextLayout, view: View) -> None:
             for row in rows
         ],
     )
-
-
-def _rate(bytes_per_s: float) -> str:
-    return f"{format_bytes(bytes_per_s)}/s" if bytes_per_s else ""
 
 
 def _sized(row: Exchange) -> str:
