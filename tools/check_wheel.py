@@ -19,7 +19,7 @@ from typing import Final
 _UNWINDER: Final = re.compile(r" [TtWw] (_Unwind_\w+|__register_frame\w*)$", re.MULTILINE)
 _EXPORTS: Final = re.compile(r" [TWVuBDRi] (\w+)(?:@\S+)?$", re.MULTILINE)
 _ALLOWED: Final = re.compile(
-    r"PyInit__native|deepcontext_\w+|deepcontextSetInjection|InitializeInjection\w*"
+    r"PyInit__native|deepcontext_\w+|deepcontextSetInjection|InitializeInjection\w*|ncclProfiler_v\d+"
 )
 _FOREIGN: Final = re.compile(r"(^|/)(tests|node_modules|benchmarks|__pycache__)/|\.(cpp|h|ts|tsx)$")
 

@@ -23,6 +23,7 @@ void bindNativeFrames(nanobind::module_ &module);
 void bindSampling(nanobind::module_ &module);
 void bindTorch(nanobind::module_ &module);
 void bindCollectives(nanobind::module_ &module);
+void bindNccl(nanobind::module_ &module);
 void bindMemory(nanobind::module_ &module);
 void bindJax(nanobind::module_ &module);
 void bindJaxPrograms(nanobind::module_ &module);

@@ -19,6 +19,7 @@ NB_MODULE(_native, module) {
   deepcontext::bindSampling(module);
   deepcontext::bindTorch(module);
   deepcontext::bindCollectives(module);
+  deepcontext::bindNccl(module);
   deepcontext::bindMemory(module);
   deepcontext::bindGpu(module);
   deepcontext::bindJax(module);

@@ -15,6 +15,17 @@ public:
       wait();
     }
   }
+  /// For threads that must not wait: false when the lock is still held after some hundred looks.
+  bool tryLock() {
+    constexpr int kMostTries = 256;
+    for (int tries = 0; tries < kMostTries; ++tries) {
+      if (!is_held_.load(std::memory_order_relaxed) &&
+          !is_held_.exchange(true, std::memory_order_acquire)) {
+        return true;
+      }
+    }
+    return false;
+  }
   void unlock() { is_held_.store(false, std::memory_order_release); }
 
 private:

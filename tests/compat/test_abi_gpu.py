@@ -101,6 +101,16 @@ assert _native.jax_device_ranges() == (2, 0)
 
 
 @pytest.mark.skipif(
+    "DEEPCONTEXT_CHECK_NCCL" not in os.environ,
+    reason="no package has the headers: set DEEPCONTEXT_CHECK_NCCL to src/include/plugin of NCCL's sources",
+)
+def test_nccl_is_declared_as_its_headers_do(tmp_path: Path) -> None:
+    (tmp_path / "os.h").touch()  # declares a type that the check declares
+    includes = [Path(os.environ["DEEPCONTEXT_CHECK_NCCL"]), tmp_path]
+    compile_check("nccl_check.cpp", includes, out=tmp_path / "check")
+
+
+@pytest.mark.skipif(
     "DEEPCONTEXT_CHECK_ROCM" not in os.environ, reason="270 MB: set DEEPCONTEXT_CHECK_ROCM"
 )
 def test_rocm_is_declared_as_its_headers_do(tmp_path: Path) -> None:

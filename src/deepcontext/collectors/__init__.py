@@ -8,6 +8,7 @@ from deepcontext.collectors.cpu.counters import Counters
 from deepcontext.collectors.cpu.native_frames import NativeFrames
 from deepcontext.collectors.cpu.sampling import CpuSampling
 from deepcontext.collectors.gpu.amd import AmdGpu
+from deepcontext.collectors.gpu.nccl import Nccl
 from deepcontext.collectors.gpu.nvidia import NvidiaGpu
 from deepcontext.collectors.jax.programs import JaxPrograms
 from deepcontext.collectors.python.frames import PythonFrames
@@ -29,6 +30,7 @@ ALL: tuple[Callable[[], Collector], ...] = (
     JaxPrograms,
     NvidiaGpu,
     AmdGpu,
+    Nccl,
     Counters,  # before the sampler, which reads them
     CpuSampling,  # last to start and first to stop: samples must not see the other collectors work
 )

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from deepcontext.errors import UserError
-from deepcontext.profiler.format import child_ends, rank_collectives
+from deepcontext.profiler.format import child_ends, nccl, rank_collectives
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.model import compiled_kernels
 from deepcontext.profiler.model.frame_table import FrameTable
@@ -37,6 +37,11 @@ if TYPE_CHECKING:
 _FEWEST: Final = 2
 # The analyzers write this section, and write it again for the merged profile. Left out without a
 # note: made again from the merged profile, or useless without the children.
+# Sections of which a merged profile has those of all ranks, by rank.
+_JOINED: Final = {
+    **dict.fromkeys(rank_collectives.SECTIONS, rank_collectives.joined),
+    nccl.SECTION: nccl.joined,
+}
 _OF_ONE_PROCESS: Final = ("findings", child_ends.SECTION)
 
 
@@ -304,8 +309,8 @@ def _sections(parts: Sequence[Part]) -> tuple[dict[str, bytes], list[str]]:
     kept, left_out = {}, []
     for name in names:
         payloads = [part.profile.sections.get(name) for part in parts]
-        if name in rank_collectives.SECTIONS:
-            kept[name] = rank_collectives.joined({
+        if name in _JOINED:
+            kept[name] = _JOINED[name]({
                 part.rank: payload
                 for part, payload in zip(parts, payloads, strict=True)
                 if payload is not None

@@ -6,6 +6,7 @@ SECTION_TITLES: Final = {
     "memory": "memory composition at the peak",
     "jax": "compiled JAX programs",
     "collectives": "times of single collectives",
+    "nccl": "collectives of NCCL by algorithm",
     "peaks": "peaks of the machine",
     "jax_collectives": "times of single collectives of compiled programs",
     "native_files": "identities of native libraries",

@@ -82,6 +82,12 @@ class SessionOptions:
         "often needs administrator rights, takes 80 MB of the device's memory",
         collectors=("nvidia",),
     )
+    nccl: bool = _option(
+        default=False,
+        meaning="let NCCL and RCCL tell algorithm, protocol and times of each collective: sets "
+        "NCCL_PROFILER_PLUGIN unless it is set; more overhead",
+        collectors=("nccl",),
+    )
     native: bool = _option(
         default=False,
         meaning="show the C and C++ functions between Python, operators and calls of the GPU's API: "
@@ -155,6 +161,7 @@ class OptionValues(TypedDict, total=False):
     gpu_calls: bool
     jax_exact: bool
     stalls: bool
+    nccl: bool
     native: bool
     memory: bool
     cpu_rate: float

@@ -16,6 +16,7 @@ from deepcontext.profiler.summaries import (
     collectives,
     communication,
     late_ranks,
+    nccl,
     time_between_operators,
 )
 from deepcontext.profiler.summaries import counters as counter_summary
@@ -106,6 +107,7 @@ def report_to_dict(profile: Profile, *, limit: int, metric: str | None = None) -
         "compiled_kernels": _compiled_kernels(profile, limit),
         "arithmetic": arithmetic_to_dict(profile, limit, _place),
         "efficiency": efficiency_to_dict(profile, limit, _place),
+        "nccl": [_plain(row) for row in nccl.by_algorithm(profile)],
         "ranks": _ranks(profile, limit),
         "time_use": _time_use(profile, limit),
         "counter_use": _counter_use(profile, limit),

@@ -21,6 +21,7 @@ from deepcontext.ui.report import (
     jax_memory_sections,
     jax_sections,
     memory,
+    nccl,
     path_view,
     ranks,
     sections,
@@ -44,6 +45,7 @@ _FEWEST_ROWS: Final = 3
 SECTIONS: Final[dict[str, tuple[Printer, int]]] = {
     "JAX": (jax_sections.print_jax, -1),
     "GPU": (gpu_sections.print_gpu, 0),
+    "NCCL": (nccl.print_nccl, -2),
     "torch.compile": (compiled_sections.print_compiled, -4),
     "floating-point operations": (arithmetic.print_arithmetic, -3),
     "phases": (lambda layout, view: sections.print_phase_bar(layout, view, "Phases"), 0),
@@ -61,6 +63,7 @@ SECTIONS: Final[dict[str, tuple[Printer, int]]] = {
 # If even the fewest rows do not fit, sections are left out in this order.
 _DISPENSABLE: Final = (
     "counters",
+    "NCCL",
     "time between operators",
     "phases",
     "memory of JAX",
