@@ -11,18 +11,22 @@ import pytest
 from deepcontext.errors import ProfileDataError
 from deepcontext.profiler.format import rank_collectives
 from deepcontext.profiler.format.frame import Frame, FrameKind
+from deepcontext.profiler.model.job.artifact import profile_of, read_part
+from deepcontext.profiler.model.job.joining import join
+from deepcontext.profiler.model.job.part import part_of
 from deepcontext.profiler.model.merging import merge
+from deepcontext.profiler.model.profile import Profile
 from deepcontext.profiler.summaries.communication import by_operation
 from deepcontext.profiler.summaries.late_ranks import LateRanks, by_lateness
+from deepcontext.profiler.summaries.rank_collectives import compare
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from deepcontext.profiler.model.profile import Profile
     from tests.conftest import MakeProfile
 
-    # number, duration, own time; a fourth element says of which group, a fifth the bytes; as they are
-    # called
+    # number, duration, own time; a fourth element says of which group, a fifth the bytes, a sixth the
+    # exposed time; as they are called
     Rows = Sequence[tuple[int, ...]]
 
 ALL = ("0", None)  # None: every rank
@@ -37,12 +41,36 @@ def job(
     section: str = rank_collectives.SECTION,
 ) -> Profile:
     """Return a merged profile of ranks with these collectives."""
+    return merge(
+        parts_of(
+            make_profile, *ranks, groups=groups, called=called, content=content, section=section
+        )
+    )
+
+
+def parts_of(
+    make_profile: MakeProfile,
+    *ranks: Rows,
+    groups: Sequence[tuple[str, Sequence[int] | None]] = (ALL,),
+    called: int = 0,
+    content: Mapping[str, Any] | None = None,
+    section: str = rank_collectives.SECTION,
+) -> dict[str, Profile]:
+    """Return the profiles of ranks with these collectives."""
     parts = {}
     for rank, rows in enumerate(ranks):
         profile = make_profile([0], [Frame(FrameKind.ROOT, "")])
         run = dataclasses.replace(profile.run, rank=rank, ranks=len(ranks))
         table = [
-            ((row[3:] or (0,))[0], row[0], n, 0, *row[1:3], (row[4:] or (0,))[0])
+            (
+                (row[3:] or (0,))[0],
+                row[0],
+                n,
+                0,
+                *row[1:3],
+                (row[4:] or (0,))[0],
+                (row[5:] or (-1,))[0],
+            )
             for n, row in enumerate(rows)
         ]
         counts = [called or sum(row[0] == index for row in table) for index in range(len(groups))]
@@ -68,7 +96,7 @@ def job(
         profile = dataclasses.replace(profile, run=run)
         payload = rank_collectives.encode(found)
         parts[str(rank)] = profile.with_section(section, payload)
-    return merge(parts)
+    return parts
 
 
 def lateness(profile: Profile) -> LateRanks:
@@ -210,6 +238,77 @@ def test_profiles_without_bytes_are_still_compared(make_profile: MakeProfile) ->
     profile = job(make_profile, [(0, 10, 5)], [(0, 10, 5)], content=old)
     (row,) = by_operation(profile)
     assert (row.size_bytes, row.bytes_per_s, row.transfer_ns) == (0, 0.0, 10)
+
+
+def test_profiles_without_exposed_time_are_still_compared(make_profile: MakeProfile) -> None:
+    old = {"version": 3, "rows": [[0, 0, 0, 0, 10, 5, 64]]}
+    (row,) = by_operation(job(make_profile, [(0, 1, 1)], [(0, 1, 1)], content=old))
+    assert (row.size_bytes, row.exposed_share) == (64, -1)
+
+
+def test_what_was_waited_for_is_exposed(make_profile: MakeProfile) -> None:
+    """A sample may stand for more than a short collective lasted: sums count."""
+    first = [(0, 100, 1, 0, 64, 250), (1, 100, 1, 0, 64, 0), (2, 200, 1, 0, 64, 0)]
+    second = [(0, 100, 1, 0, 64, -1), (1, 100, 1, 0, 64, 50), (2, 300, 1, 0, 64, 0)]
+    (row,) = by_operation(job(make_profile, first, second))
+    assert row.exposed_share == pytest.approx(300 / 800)
+    (unknown,) = by_operation(job(make_profile, [(0, 1, 1)], [(0, 1, 1)]))
+    assert unknown.exposed_share == -1
+
+
+# -- joined ranks
+
+
+def joined_in_parts(profiles: Mapping[str, Profile], *, size: int = 1) -> Profile:
+    """Join ranks, so many at a time, through files."""
+    parts = [part_of(profile, int(rank)) for rank, profile in profiles.items()]
+    while len(parts) > 1:
+        parts = [join(parts[at : at + size]) for at in range(0, len(parts), size)]
+        parts = [read_part(Profile.from_bytes(profile_of(part).to_bytes())) for part in parts]
+    return profile_of(parts[0])
+
+
+def long_run(rank: int, *, late: int = 1) -> list[tuple[int, ...]]:
+    """Return 1,024 collectives, to each of which one rank comes 20 us late."""
+    return [(n, 10_000, 30_000) if rank == late else (n, 30_000, 10_000) for n in range(1024)]
+
+
+def test_joined_ranks_have_the_same_delays_as_ranks_side_by_side(make_profile: MakeProfile) -> None:
+    parts = parts_of(make_profile, *(long_run(rank) for rank in range(4)))
+    joined = joined_in_parts(parts, size=2)
+    assert by_lateness(joined) == by_lateness(merge(parts))
+    assert by_operation(joined) == by_operation(merge(parts))
+
+
+def test_of_many_joined_ranks_the_same_numbers_stay_in_any_order(make_profile: MakeProfile) -> None:
+    parts = parts_of(make_profile, *(long_run(rank, late=70) for rank in range(160)))
+    joined = joined_in_parts(parts, size=160)
+    found = lateness(joined)
+    assert found.collectives == 1024
+    assert 256 <= found.compared <= 65_536 // 160  # of each rank
+    assert found.rows[70].caused_ns == pytest.approx(1024 * 20_000, rel=0.01)
+    assert all(row.caused_ns == 0 for row in found.rows if row.rank != 70)
+    name = f"joined_{rank_collectives.SECTION}"
+    turned = joined_in_parts(dict(reversed(parts.items())), size=7)
+    assert turned.sections[name] == joined.sections[name]
+    assert len(joined.sections[name]) < 1_000_000
+
+
+def test_places_of_joined_ranks_are_those_of_what_stays(make_profile: MakeProfile) -> None:
+    places = [[[2, "main", "/home/me/train.py", line]] for line in range(1024)]
+    samples = [[order, order, 2, 1_000] for order in range(1024)]
+    content = {"places": places, "samples": samples}
+    parts = parts_of(make_profile, *(long_run(rank) for rank in range(160)), content=content)
+    compared = rank_collectives_of(joined_in_parts(parts, size=160))
+    for order, found in compared.samples[0].items():
+        (sample,) = found
+        assert sample.path[0][3] == order
+    assert set(compared.order[0].tolist()) == set(compared.samples[0])
+
+
+def rank_collectives_of(profile: Profile) -> Any:
+    (group,) = compare(profile).groups
+    return group
 
 
 def test_collectives_of_jitted_functions_are_compared(make_profile: MakeProfile) -> None:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from deepcontext.analyzers.shared import source_locations
-from deepcontext.profiler.summaries import ranks as rank_summary
 from deepcontext.profiler.summaries.late_places import late_places
 from deepcontext.profiler.summaries.late_ranks import by_lateness
 
@@ -51,7 +50,7 @@ class Lateness:
 def lateness(profile: Profile) -> Lateness | None:
     """Return who was late; None where it is not known, or too little was measured to judge."""
     delays = by_lateness(profile)
-    elapsed_ns = profile.run.wall_ns // (len(rank_summary.rank_nodes(profile)) or 1)
+    elapsed_ns = profile.run.wall_ns // (profile.run.ranks or 1)
     if delays is None or delays.reason or elapsed_ns < source_locations.LEAST_TOTAL_NS:
         return None
     least = max(LEAST_NS, _LEAST_SHARE * elapsed_ns)

@@ -40,7 +40,8 @@ class LatePlace:
     """A line that took a late rank longer than the others.
 
     Attributes:
-        node: the deepest node of the line's costliest path in the rank's tree.
+        node: the deepest node of the line's costliest path in the rank's tree, or in that of all joined
+            ranks.
         frame: the nearest Python frame of user code; None without one.
         doing: an element of `rank_collectives.DOING`, or "loading data".
         excess_ns: what the rank spent there more than the mean of the other members, of the
@@ -62,20 +63,21 @@ def late_places(profile: Profile, rank: int) -> tuple[LatePlace, ...]:
         ProfileDataError: the section cannot be read.
     """
     roots = dict(rank_nodes(profile))
+    root = roots.get(rank, 0)  # of joined ranks, the tree has the paths of all
     excess: dict[tuple[Path, str], float] = defaultdict(float)
     caused = 0.0
     used: dict[int, set[int]] = defaultdict(set)
     for group in rank_collectives.compare(profile).groups:
-        if rank in group.group.members and rank in roots:
+        if rank in group.group.members:
             member = group.group.members.index(rank)
             caused += float(group.caused_ns[member].sum())
             _add_excess(excess, group, member, used)
     excess = _own(excess, caused)
     lines: dict[tuple[Frame | None, str], list[tuple[float, int]]] = defaultdict(list)
     for (path, doing), ns in excess.items():
-        node = _node_of(profile, roots[rank], path)
+        node = _node_of(profile, root, path)
         is_loading = int(profile.tree.phase[node]) == Phase.DATA_LOADING
-        line = _user_frame(profile, roots[rank], node)
+        line = _user_frame(profile, root, node)
         lines[line, _LOADING if is_loading else doing].append((ns, node))
     sums = {key: sum(ns for ns, _ in found) for key, found in lines.items()}
     positive = sum(ns for ns in sums.values() if ns > 0)

@@ -10,6 +10,7 @@ anything.
 from __future__ import annotations
 
 import json
+import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -286,18 +287,29 @@ def _read(profile: Profile) -> list[_Rank]:
 
 
 def _parsed(profile: Profile) -> list[_Rank]:
-    name = next((name for name in rank_collectives.SECTIONS if name in profile.sections), None)
+    names = (*rank_collectives.SECTIONS, *rank_collectives.JOINED)
+    name = next((name for name in names if name in profile.sections), None)
     if name is None:
         return []
     try:
-        content: dict[str, Any] = json.loads(profile.sections[name])
+        is_joined = name in rank_collectives.JOINED
+        payload = profile.sections[name]
+        content: dict[str, Any] = json.loads(zlib.decompress(payload) if is_joined else payload)
         ranks = content.get("ranks", {})
-        of_functions = name == rank_collectives.JAX_SECTION
+        of_functions = rank_collectives.JOINED.get(name, name) == rank_collectives.JAX_SECTION
         return [
             _rank(int(rank), ranks[rank], of_functions=of_functions)
             for rank in sorted(ranks, key=int)
         ]
-    except (ValueError, TypeError, KeyError, AttributeError, IndexError, OverflowError) as error:
+    except (
+        ValueError,
+        TypeError,
+        KeyError,
+        AttributeError,
+        IndexError,
+        OverflowError,
+        zlib.error,
+    ) as error:
         raise ProfileDataError(
             f"section '{name}' is damaged: {error}; record the profile again"
         ) from error

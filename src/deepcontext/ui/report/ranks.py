@@ -43,8 +43,8 @@ def print_ranks(layout: TextLayout, view: View) -> None:
     else:
         _print_side_by_side(layout, view, rows)
         _print_collectives(layout, view)
-        _print_late(layout, view)
-        _print_communication(layout, view)
+    _print_late(layout, view)
+    _print_communication(layout, view)
     _print_lines(layout, view, rows)
 
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from deepcontext.errors import UserError
+from deepcontext.profiler.format import rank_collectives
+from deepcontext.profiler.model.job import collectives
 from deepcontext.profiler.model.job.columns import join_columns
 from deepcontext.profiler.model.job.groups import Groups
 from deepcontext.profiler.model.job.part import Part, Paths, grouped_paths, joined_by_key
@@ -101,6 +103,9 @@ def _sections(parts: Sequence[Part]) -> dict[str, bytes | None]:
     names = sorted({name for part in parts for name in part.sections})
     found: dict[str, bytes | None] = {}
     for name in names:
-        payloads = {part.sections.get(name) for part in parts}
-        found[name] = payloads.pop() if len(payloads) == 1 else None
+        held = [part.sections.get(name) for part in parts]
+        if name in rank_collectives.JOINED:
+            found[name] = collectives.joined([payload for payload in held if payload is not None])
+        else:
+            found[name] = held[0] if len(set(held)) == 1 else None
     return found

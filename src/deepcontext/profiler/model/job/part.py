@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from deepcontext.errors import ProfileDataError
-from deepcontext.profiler.format import child_ends
+from deepcontext.profiler.format import child_ends, rank_collectives
 from deepcontext.profiler.format.metric import Aggregation
 from deepcontext.profiler.model import compiled_kernels
+from deepcontext.profiler.model.job import collectives
 from deepcontext.profiler.model.job.columns import Columns, encode
 from deepcontext.profiler.model.job.groups import Groups
 from deepcontext.profiler.model.job.joined_file import Folders
@@ -147,13 +148,26 @@ def part_of(profile: ProfileModel, rank: int, *, name: str = "", content: str = 
         rows=(rank_row(profile, rank, totals, name=name, content=content),),
         run=profile.run,
         trust=TrustSums.of(profile.trust, rank),
-        sections={
-            name: payload
-            for name, payload in profile.sections.items()
-            if name not in {_FINDINGS, child_ends.SECTION, compiled_kernels.SECTION}
-        },
+        sections=_sections(profile, rank),
         kernels=None if kernels is None else (rank, kernels),
     )
+
+
+def _sections(profile: ProfileModel, rank: int) -> dict[str, bytes | None]:
+    left_out = {
+        _FINDINGS,
+        child_ends.SECTION,
+        compiled_kernels.SECTION,
+        *rank_collectives.SECTIONS,
+    }
+    found: dict[str, bytes | None] = {
+        name: payload for name, payload in profile.sections.items() if name not in left_out
+    }
+    for joined, name in rank_collectives.JOINED.items():
+        if name in profile.sections:
+            payload = collectives.of_rank(rank, profile.sections[name])
+            found |= {joined: payload} if payload is not None else {name: None}
+    return found
 
 
 def grouped_paths(groups: Groups, rows: Paths) -> Paths:
