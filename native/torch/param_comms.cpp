@@ -34,7 +34,7 @@ public:
   static constexpr int64_t kInElements = 0x1122334455667788;
   static constexpr int64_t kOutElements = 0x1223344556677889;
   static constexpr int8_t kType = 6;
-  static constexpr int32_t kRanks = 0x54A2B3C4;
+  static constexpr int32_t kRanks = 1009; // few, because torch makes a list of them
 
   explicit Sample(abi::ParamCommsConstructor construct) {
     abi::String names[2], name;
@@ -42,9 +42,14 @@ public:
     fill(names[1], kGroup);
     fill(name, kName);
     abi::Vector in_splits, out_splits;
-    construct(bytes_, names, 0x51A2B3C4, &name, kInElements, kOutElements, kType, &in_splits,
-              &out_splits, 0x52A2B3C4, 0x53A2B3C4, kRanks, true);
+    construct(bytes_, names, kRank, &name, kInElements, kOutElements, kType, &in_splits,
+              &out_splits, kFirstRank, kStride, kRanks, true);
   }
+  ~Sample() { // as `delete` would, without freeing the object: the first virtual function
+    abi::readAt<void (*)(void *)>(table(), 0)(bytes_);
+  }
+  Sample(const Sample &) = delete;
+  Sample &operator=(const Sample &) = delete;
 
   const void *table() const { return abi::readAt<const void *>(bytes_, 0); }
 
@@ -61,6 +66,9 @@ public:
   }
 
 private:
+  static constexpr int kRank = 1013;
+  static constexpr int kFirstRank = 1019;
+  static constexpr int kStride = 1021;
   static constexpr int kRoom = 1024; // in case the object is larger than all known
 
   /// Where the value is; -1 where it is not, or not once.
@@ -87,7 +95,6 @@ private:
     return -1;
   }
 
-  // Nothing in it owns memory, so that it needs no destructor.
   alignas(16) char bytes_[kRoom] = {};
 };
 

@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 DAY_S = 86_400
 
 
-def made(**facts: object) -> Profile:
+def made(**facts: Any) -> Profile:
     profile = random_profile(20)
     return dataclasses.replace(profile, run=dataclasses.replace(profile.run, **facts))
 
@@ -41,7 +41,7 @@ def set_age(path: Path, days: float) -> None:
 def run_of(tmp_path: Path) -> Callable[..., Path]:
     """Return a function that makes a run directory in a folder `runs`, so many days old."""
 
-    def make(name: str, days: float, *, ballast: int = 0, **facts: object) -> Path:
+    def make(name: str, days: float, *, ballast: int = 0, **facts: Any) -> Path:
         path = tmp_path / "runs" / f"{name}.dcrun"
         path.parent.mkdir(exist_ok=True)
         run_directory.create(path, program="train.py", options={})
@@ -80,8 +80,9 @@ def test_old_runs_and_profiles_go_and_other_files_stay(
 
 
 def test_the_oldest_go_until_the_others_fit(run_of: Callable[..., Path]) -> None:
-    for days in range(1, 6):
-        folder = run_of(f"run{days}", days, ballast=1_000_000).parent
+    folder = run_of("run1", 1, ballast=1_000_000).parent
+    for days in range(2, 6):
+        run_of(f"run{days}", days, ballast=1_000_000)
     assert prune(folder, "--beyond", "2.5MB") == 0
     assert names(folder) == ["run1.dcrun", "run2.dcrun"]
 

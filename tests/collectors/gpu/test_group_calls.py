@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -158,6 +159,23 @@ def section(recording: Recording) -> dict[str, Any]:
 
 def test_the_layout_is_found() -> None:
     assert _native.torch_load_group_calls() == ""
+
+
+def test_finding_the_layout_takes_no_memory() -> None:
+    """Torch's constructor makes a list of the group's ranks, however many it is told of."""
+    program = """
+import resource
+import torch
+from deepcontext import _native
+resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+assert _native.torch_load_group_calls() == ""
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert int(done.stdout) < 10_000  # KiB
 
 
 def test_operation_type_and_bytes_are_read_and_kernels_are_below(

@@ -59,7 +59,7 @@ class FakeNccl:
 
     def run(self, communicator: int, function: str = "AllReduce", **more: Any) -> None:
         """Run a collective of a MiB of floats, whose kernel takes 100 us."""
-        values = {
+        values: dict[str, Any] = {
             "count": MIB // 4,
             "algorithm": "RING",
             "protocol": "SIMPLE",
@@ -195,7 +195,11 @@ def test_outside_of_a_session_nothing_is_asked_for(
     nccl.wait()
     assert nccl.events == before
 
-    profile, report = recorded(lambda: (nccl.run(communicator), nccl.wait()))  # type: ignore[func-returns-value]
+    def work() -> None:
+        nccl.run(communicator)
+        nccl.wait()
+
+    profile, report = recorded(work)
     assert report.status is Status.RAN
     assert [row.calls for row in by_algorithm(profile)] == [1]
     assert nccl.mask == 0  # again
