@@ -150,8 +150,18 @@ PROGRAM = """
 
         return step
 
+    def exchanged():
+        x = torch.ones(2_000_000)
+        for _ in range(40):
+            work = dist.all_reduce(x, async_op=True)
+            while case == "hidden" and not work.is_completed():
+                sum(range(1000))
+            work.wait()
+
     if kind == "others":
         others()
+    elif kind == "exchanged":
+        exchanged()
     else:
         step = {"mesh": meshed, "plain": by_hand}.get(kind, trained)()
         if case == "data":
@@ -234,6 +244,18 @@ def test_sizes_are_those_of_the_tensors(record: Record) -> None:
         ("reduce_scatter_base", 32): 1,
         ("barrier", 0): 1,
     }
+
+
+@pytest.mark.processes
+def test_what_is_waited_for_is_exposed_and_the_rest_is_hidden(record: Record) -> None:
+    def share(case: str) -> float:
+        (row,) = by_operation(record(case, 2, "exchanged"))[:1]
+        assert row.operation == "allreduce"
+        return row.exposed_share
+
+    waited, hidden = share("waited"), share("hidden")
+    assert waited > 0.6
+    assert 0 <= hidden < 0.3
 
 
 @pytest.mark.processes
