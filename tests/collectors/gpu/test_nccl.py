@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import kit
@@ -26,14 +27,15 @@ from deepcontext.profiler.model.merging import merge
 from deepcontext.profiler.recording.options import SessionOptions
 from deepcontext.profiler.recording.session_manager import SessionManager
 from deepcontext.profiler.summaries.nccl import by_algorithm
+from deepcontext.ui.cli.app import main
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from deepcontext import Profile
     from deepcontext.profiler.model.trust import CollectorReport
 
+ROOT = Path(__file__).resolve().parents[3]
 US = 1_000
 MIB = 1 << 20
 
@@ -157,6 +159,30 @@ def test_operation_algorithm_bytes_and_times_of_each_version(nccl: FakeNccl, new
     assert gather.proxied_share == 1
     assert gather.proxy_ns >= 1_500 * US
     assert rows["Send", "", ""].size_bytes == 1024
+
+
+def test_the_report_shows_what_nccl_told(
+    nccl: FakeNccl, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def work() -> None:
+        nccl.load()
+        communicator = nccl.open()
+        nccl.run(communicator, proxy_us=1_000)
+        nccl.wait()
+        nccl.close(communicator)
+        nccl.unload()
+
+    file = str(tmp_path / "train.dcprof")
+    recorded(work)[0].save(file)
+    assert main(["report", "--full", file]) == 0
+    printed = capsys.readouterr().out
+    assert "Collectives of NCCL" in printed
+    assert "AllReduce 1.00 MiB RING SIMPLE" in printed
+    assert main(["report", "--json", file]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["nccl"]
+    page = (ROOT / "docs" / "reference" / "report-json.md").read_text(encoding="utf-8")
+    assert all(f"| `nccl.{key}` |" in page for key in row)
+    assert page.count("| `nccl.") == len(row)
 
 
 def test_classes_of_sizes_and_communicators_are_kept_apart(nccl: FakeNccl) -> None:
