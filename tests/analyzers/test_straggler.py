@@ -61,6 +61,7 @@ def job(
                 MS * (1 + max(late.values(), default=0) - late.get(rank, 0)),
                 MS * (5 + late.get(rank, 0)),
                 0,
+                -1,
             )
             for step, late in enumerate(delays_ms)
         ]
