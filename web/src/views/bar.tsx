@@ -1,6 +1,7 @@
 // A bar of parts of a whole, with a legend that leads on.
 
 import { formatShare, formatValue } from "../model/format";
+import { Link } from "./parts";
 
 export interface Part {
   readonly name: string;
@@ -29,9 +30,9 @@ export function Bar(props: { label: string; parts: readonly Part[]; total: numbe
           <span key={part.name}>
             <i style={{ background: part.color }} />{" "}
             {part.show ? (
-              <button type="button" class="link" title={title(part)} onClick={part.show}>
+              <Link title={title(part)} onClick={part.show}>
                 {part.name}
-              </button>
+              </Link>
             ) : (
               part.name
             )}{" "}

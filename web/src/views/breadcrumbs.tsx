@@ -2,6 +2,7 @@
 
 import type { Edit } from "../model/address";
 import { go, place, undoEdit } from "../state";
+import { Link } from "./parts";
 
 const VERBS: Record<Edit["kind"], string> = {
   root: "only",
@@ -16,9 +17,7 @@ export function Breadcrumbs() {
   if (!edits.length) return null;
   return (
     <nav class="crumbs" aria-label="Changes to the tree">
-      <button type="button" class="link" onClick={() => go({ edits: [], zoom: -1 })}>
-        whole tree
-      </button>
+      <Link onClick={() => go({ edits: [], zoom: -1 })}>whole tree</Link>
       {edits.map((edit, index) => (
         <span class="crumb" key={`${edit.kind}${edit.target}${index}`}>
           <span class="muted">{VERBS[edit.kind]}</span> {edit.label || edit.target}
@@ -32,14 +31,9 @@ export function Breadcrumbs() {
           </button>
         </span>
       ))}
-      <button
-        type="button"
-        class="link"
-        title="Take back the last change (u)"
-        onClick={() => undoEdit()}
-      >
+      <Link title="Take back the last change (u)" onClick={() => undoEdit()}>
         undo
-      </button>
+      </Link>
     </nav>
   );
 }

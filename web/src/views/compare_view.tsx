@@ -131,7 +131,7 @@ function DifferenceGraph(props: { answer: FlameAnswer }) {
                 </span>
               ))}
             </span>
-            <span>a box is as wide as the larger of its two sides</span>
+            <span>width: the larger of the two values</span>
           </>
         )}
       </div>

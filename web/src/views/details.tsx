@@ -18,7 +18,7 @@ import {
 } from "../state";
 import { CopyButton, pathText, useCopiedPath } from "./copy";
 import { NodeTip, nodeName } from "./node_tip";
-import { Dot, shorten, words } from "./parts";
+import { Dot, Link, shorten, words } from "./parts";
 import { useAnswer } from "./use_answer";
 
 const CALLS = "call_duration_ns.count";
@@ -86,13 +86,9 @@ function Totals(props: { answer: NodeAnswer }) {
           .map((each) => (
             <tr key={each.measure.key} class={each.measure.key === current ? "chosen" : ""}>
               <th scope="row" title={each.measure.description}>
-                <button
-                  type="button"
-                  class="link plain"
-                  onClick={() => go({ metric: each.measure.key })}
-                >
+                <Link plain onClick={() => go({ metric: each.measure.key })}>
                   {each.measure.label}
-                </button>
+                </Link>
               </th>
               <td>{formatValue(each.inclusive, each.measure.unit)}</td>
             </tr>
@@ -143,10 +139,10 @@ function FileLink(props: { file: string; line: number; answer: NodeAnswer | null
   const line = props.line || props.answer?.lines[0]?.line || 0;
   return (
     <p class="details-file">
-      <button type="button" class="link" onClick={() => go({ view: "source", path: file, line })}>
+      <Link onClick={() => go({ view: "source", path: file, line })}>
         {shorten(file)}
         {line ? `:${line}` : ""}
-      </button>
+      </Link>
     </p>
   );
 }
@@ -265,13 +261,9 @@ function Fused(props: { kernels: readonly FusedKernel[] }) {
           {kernel.operators.length > 0 && <p class="muted">{kernel.operators.join(", ")}</p>}
           {kernel.lines.map((each) => (
             <p key={`${each.file}:${each.line}`} class="details-file">
-              <button
-                type="button"
-                class="link"
-                onClick={() => go({ view: "source", path: each.file, line: each.line })}
-              >
+              <Link onClick={() => go({ view: "source", path: each.file, line: each.line })}>
                 {each.shown}:{each.line}
-              </button>
+              </Link>
             </p>
           ))}
           {!kernel.complete && (
@@ -335,9 +327,7 @@ function Parts(props: {
       {props.rows.map(([name, value], index) => (
         <div class="part" key={name}>
           {props.onPick ? (
-            <button type="button" class="link" onClick={() => props.onPick?.(index)}>
-              {name}
-            </button>
+            <Link onClick={() => props.onPick?.(index)}>{name}</Link>
           ) : (
             <span>{name}</span>
           )}
@@ -371,9 +361,8 @@ function CallPath(props: {
         {path.map((node) => (
           <li key={node}>
             <Dot layer={layout.functions.layer[layout.func[node]]} />
-            <button
-              type="button"
-              class="link plain"
+            <Link
+              plain
               onClick={() => {
                 const known = props.merged ? node : nodeOfSource(layout, layout.source[node]);
                 selected.value = {
@@ -384,7 +373,7 @@ function CallPath(props: {
               }}
             >
               {nodeName(layout, node)}
-            </button>
+            </Link>
           </li>
         ))}
       </ol>

@@ -19,7 +19,7 @@ import {
 import { Details } from "./details";
 import { choose, Drawing } from "./drawing";
 import { graph, useGraph } from "./graph_handle";
-import { Empty, Waiting } from "./parts";
+import { Empty, Link, Waiting } from "./parts";
 import { useAnswer } from "./use_answer";
 
 const WIDTHS = 256;
@@ -46,11 +46,7 @@ export function FlameView(props: { kind: "top_down" | "bottom_up" }) {
 }
 
 function NothingMeasured() {
-  const trust = (
-    <button type="button" class="link" onClick={() => go({ view: "trust" })}>
-      Trust
-    </button>
-  );
+  const trust = <Link onClick={() => go({ view: "trust" })}>Trust</Link>;
   if ((profile.value?.node_count ?? 0) < 2) {
     return (
       <Empty title="Nothing was recorded">

@@ -6,7 +6,7 @@ import { palette } from "../model/colors";
 import { formatCount, formatShare, formatTime, formatValue } from "../model/format";
 import { about, dark, go, measure, profile, tree } from "../state";
 import { Bar } from "./bar";
-import { Empty, ValueCell, words } from "./parts";
+import { Empty, Link, ValueCell, words } from "./parts";
 import { Roles } from "./processes_view";
 import { useAnswer } from "./use_answer";
 
@@ -58,9 +58,9 @@ function Jobs() {
     <section key={job.name}>
       <h3>Processes, by processor time</h3>
       <Roles job={job} />
-      <button type="button" class="link" onClick={() => go({ view: "processes" })}>
+      <Link onClick={() => go({ view: "processes" })}>
         {formatCount(job.processes.length)} processes of {job.name}
-      </button>
+      </Link>
     </section>
   ));
 }
@@ -129,13 +129,9 @@ function Line(props: { row: TableRow; total: number; unit: string }) {
         <ValueCell value={row.exclusive} total={props.total} unit={props.unit} />
       </td>
       <th scope="row">
-        <button
-          type="button"
-          class="link"
-          onClick={() => go({ view: "source", path: row.file, line: row.line })}
-        >
+        <Link onClick={() => go({ view: "source", path: row.file, line: row.line })}>
           {asked.answer?.shown ?? row.file}:{row.line}
-        </button>
+        </Link>
       </th>
       <td class="overview-code">
         <code>{part ? part.lines[row.line - part.first].trim() : row.name}</code>
@@ -156,9 +152,7 @@ function Findings() {
         {findings.slice(0, MOST_FINDINGS).map((finding, index) => (
           <li key={`${finding.id}/${index}`}>
             <span class={`badge ${finding.severity}`}>{finding.severity}</span>{" "}
-            <button type="button" class="link" onClick={() => go({ view: "findings" })}>
-              {finding.title}
-            </button>
+            <Link onClick={() => go({ view: "findings" })}>{finding.title}</Link>
             {finding.gain && <span class="muted"> up to {finding.gain}</span>}
           </li>
         ))}
@@ -229,9 +223,7 @@ function Trust() {
   return (
     <section>
       <p>
-        <button type="button" class="link" onClick={() => go({ view: "trust" })}>
-          How far to trust these figures
-        </button>
+        <Link onClick={() => go({ view: "trust" })}>How far to trust these figures</Link>
         <span class="muted">: {text}</span>
       </p>
     </section>

@@ -59,6 +59,17 @@ export function Subtabs<Name extends string>(props: {
   );
 }
 
+/** A button that looks like a link, or like plain text until the mouse is over it. */
+export function Link(props: {
+  plain?: boolean;
+  title?: string;
+  onClick?: (() => void) | undefined;
+  children: ComponentChildren;
+}) {
+  const { plain, ...rest } = props;
+  return <button type="button" class={plain ? "link plain" : "link"} {...rest} />;
+}
+
 export function Check(props: {
   text: string;
   title?: string;

@@ -9,7 +9,7 @@ import { Details } from "./details";
 import { choose, Drawing } from "./drawing";
 import { askedWidth, onNodeKey } from "./flame_view";
 import { nodeName } from "./node_tip";
-import { Dot, Empty, Waiting } from "./parts";
+import { Dot, Empty, Link, Waiting } from "./parts";
 import { useAnswer } from "./use_answer";
 
 export function SandwichView() {
@@ -35,9 +35,7 @@ function FunctionList() {
       {asked.answer?.rows.slice(0, 12).map((row) => (
         <li key={row.id}>
           <Dot layer={row.layer} />
-          <button type="button" class="link" onClick={() => go({ func: row.id })}>
-            {row.name}
-          </button>{" "}
+          <Link onClick={() => go({ func: row.id })}>{row.name}</Link>{" "}
           <span class="muted">{formatValue(row.exclusive, asked.answer?.unit ?? "")} self</span>
         </li>
       ))}

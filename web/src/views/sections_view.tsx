@@ -4,7 +4,7 @@
 import type { ComponentChildren } from "preact";
 import { formatCount, formatValue, grouped } from "../model/format";
 import { go, place, profile, showNode, tree } from "../state";
-import { Empty, Subtabs, shorten, Waiting, words } from "./parts";
+import { Empty, Link, Subtabs, shorten, Waiting, words } from "./parts";
 import { useAnswer } from "./use_answer";
 
 const MOST_ROWS = 500;
@@ -170,9 +170,9 @@ function Scalar(props: { name: string; value: unknown }) {
   const { name, value } = props;
   if (name === "node" && typeof value === "number") {
     return (
-      <button type="button" class="link" title="Show in the graph" onClick={() => showNode(value)}>
+      <Link title="Show in the graph" onClick={() => showNode(value)}>
         {formatCount(value)}
-      </button>
+      </Link>
     );
   }
   return <Text>{plain(name, value)}</Text>;
@@ -187,14 +187,9 @@ function FilePlace(props: { file: string; line: number }) {
   const isKnown = files.answer?.files.some((each) => each.file === file) ?? false;
   if (!isKnown) return <span title={file}>{text}</span>;
   return (
-    <button
-      type="button"
-      class="link"
-      title={file}
-      onClick={() => go({ view: "source", path: file, line })}
-    >
+    <Link title={file} onClick={() => go({ view: "source", path: file, line })}>
       {text}
-    </button>
+    </Link>
   );
 }
 

@@ -156,7 +156,7 @@ function Library() {
       />
       <Check
         text="lines"
-        title="Tell the lines of a Python function apart (l)"
+        title="One box for each line of a function (l)"
         checked={lines}
         onCheck={() => go({ lines: !lines })}
       />

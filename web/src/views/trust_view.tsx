@@ -39,7 +39,7 @@ export function TrustView() {
               ))}
             </ul>
           ) : (
-            <p class="good">None: every collector that was asked for ran.</p>
+            <p class="good">None: all requested collectors ran.</p>
           )}
         </section>
         <section>
@@ -49,7 +49,7 @@ export function TrustView() {
               <tr>
                 <th scope="col">collector</th>
                 <th scope="col">status</th>
-                <th scope="col">why, and what it worked with</th>
+                <th scope="col">reason and details</th>
               </tr>
             </thead>
             <tbody>
