@@ -41,7 +41,7 @@ demo: $(VENV)/.installed ## profile the transformer example and print the report
 
 # Tests that start neither frameworks nor browsers nor many programs; `make test` runs the others.
 QUICK_TESTS := tests/profiler tests/ui tests/analyzers tests/architecture tests/collectors/jax tests/collectors/torch \
-  $(addprefix --ignore=tests/,ui/browser ui/test_cli_profile.py ui/test_cli_streams.py ui/test_cli_overhead.py \
+  $(addprefix --ignore=tests/,ui/browser ui/test_page_size.py ui/test_cli_profile.py ui/test_cli_streams.py ui/test_cli_overhead.py \
   profiler/recording/test_child_end.py analyzers/test_cases.py analyzers/test_examples.py) \
   --deselect=tests/architecture/test_docs.py::test_commands_and_programs_run
 

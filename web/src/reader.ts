@@ -61,7 +61,8 @@ export function fileReader(parts: readonly string[]): Reader {
       const { header } = await columns(query.file || "0");
       const key = query.name || query.path;
       const known = header[what] as Record<string, unknown> | undefined;
-      const answer = key ? known?.[key] : known;
+      // The text "" is that of all files without their own (`source_choice.py`).
+      const answer = key ? (known?.[key] ?? known?.[""]) : known;
       if (!answer)
         refuse("this is not in the file; open the profile itself with 'deepcontext view'");
       const { error } = answer as Partial<ErrorAnswer>;

@@ -13,6 +13,8 @@ from deepcontext.profiler.summaries.operators import by_operator
 from deepcontext.profiler.summaries.phases import by_phase
 from deepcontext.ui.format import format_value
 from deepcontext.ui.notebook import profile_html
+from deepcontext.ui.web.source_choice import IN_PART, LEFT_OUT, chosen_texts
+from deepcontext.ui.web.source_text import named_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,6 +78,22 @@ def test_one_file_without_source_has_no_source(
         opened.page.goto(f"{target.as_uri()}#view=source")
         opened.page.wait_for_selector("text=source text is left out")
         assert "coordinates" not in opened.text("main")
+
+
+def test_one_file_says_which_source_text_is_left_out(
+    open_on: OpenOn, profiles: tuple[Path, Path], tmp_path: Path
+) -> None:
+    target = tmp_path / "page.html"
+    write_html(profiles[0], target)
+    profile = Profile.load(profiles[0])
+    texts = chosen_texts(profile, with_text=True)
+    left_out = next(path for path in named_lines(profile) if path not in texts)
+    in_part = next(path for path, text in texts.items() if IN_PART in text.note)
+    with open_on(target.as_uri(), None, offline=True) as opened:
+        for path, note in ((left_out, LEFT_OUT), (in_part, IN_PART)):
+            opened.go(f"view=source&path={path}")
+            opened.page.wait_for_selector(f'.source-head:has-text("{note}")')
+            opened.page.wait_for_selector("tr[data-line]")
 
 
 def test_script_in_names_and_paths_is_text(

@@ -1,5 +1,6 @@
 // Source text with the cost of each line beside it.
 
+import { type ComponentChildren, Fragment } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import type { FileRow, FilesAnswer, LineCost, SourceAnswer } from "../engine/answers";
 import { formatCount, formatShare, formatValue } from "../model/format";
@@ -111,6 +112,8 @@ function SourceText(props: { answer: SourceAnswer }) {
     null,
   );
   const wanted = place.value.line || hottest?.line || 0;
+  const texts = textsOf(answer);
+  const numbers = [...texts.keys()].sort((a, b) => a - b);
   useEffect(() => {
     const row = box.current?.querySelector(`[data-line="${wanted}"]`);
     row?.scrollIntoView({ block: "center" });
@@ -139,38 +142,36 @@ function SourceText(props: { answer: SourceAnswer }) {
           </tr>
         </thead>
         <tbody>
-          {answer.parts.length
-            ? answer.parts.map((part, index) => (
-                <>
-                  {(index > 0 || part.first > 1) && <Gap key={`gap${part.first}`} />}
-                  {part.lines.map((line, offset) => (
-                    <Line
-                      key={part.first + offset}
-                      number={part.first + offset}
-                      text={line}
-                      cost={costs.get(part.first + offset)}
-                      answer={answer}
-                      most={most}
-                      wanted={wanted}
-                    />
-                  ))}
-                </>
-              ))
-            : answer.costs.map((cost) => (
-                <Line
-                  key={cost.line}
-                  number={cost.line}
-                  text={cost.function}
-                  cost={cost}
-                  answer={answer}
-                  most={most}
-                  wanted={wanted}
-                />
-              ))}
+          {numbers.map((number, at) => (
+            <Fragment key={number}>
+              {number > (numbers[at - 1] ?? 0) + 1 && <Gap />}
+              <Line
+                number={number}
+                text={texts.get(number)}
+                cost={costs.get(number)}
+                answer={answer}
+                most={most}
+                wanted={wanted}
+              />
+            </Fragment>
+          ))}
         </tbody>
       </table>
     </div>
   );
+}
+
+/** What to show for each line: its text, or the function of a line that costs and whose text is missing. */
+function textsOf({ costs, parts }: SourceAnswer): Map<number, ComponentChildren> {
+  const texts = new Map<number, ComponentChildren>(
+    costs.map((cost) => [cost.line, <span class="muted">in {cost.function}</span>]),
+  );
+  for (const { first, lines } of parts) {
+    lines.forEach((text, at) => {
+      texts.set(first + at, text);
+    });
+  }
+  return texts;
 }
 
 function Gap() {
@@ -183,7 +184,7 @@ function Gap() {
 
 function Line(props: {
   number: number;
-  text: string;
+  text: ComponentChildren;
   cost: LineCost | undefined;
   answer: SourceAnswer;
   most: number;

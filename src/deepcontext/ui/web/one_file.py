@@ -23,7 +23,8 @@ from deepcontext.ui.web.columns import packed_columns
 from deepcontext.ui.web.findings import findings
 from deepcontext.ui.web.fitting import fitting
 from deepcontext.ui.web.json_text import to_json
-from deepcontext.ui.web.source_text import NO_TEXT, source_texts
+from deepcontext.ui.web.source_choice import chosen_texts
+from deepcontext.ui.web.source_text import NO_TEXT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,7 +88,7 @@ def _container(profiles: OpenProfiles, index: int, *, level: int) -> bytes:
         "section": {
             name: _answer(partial(section, profiles, index, name)) for name in profile.sections
         },
-        "text": source_texts(profile, with_text=profiles.source_text),
+        "text": chosen_texts(profile, with_text=profiles.source_text),
     }
     return packed_columns(profile, more, level=level)
 

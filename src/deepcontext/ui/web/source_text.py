@@ -1,6 +1,7 @@
 """The text of source files that a profile names; the page computes the costs of their lines.
 
-Invariant: no request can make the server read any other file.
+`source_choice.py` chooses what a one-file page holds. Invariant: no request can make the server read
+any other file.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import numpy as np
 
 from deepcontext.errors import QueryError
 from deepcontext.profiler.format.frame import FrameKind
-from deepcontext.profiler.model.source import is_user_file
 from deepcontext.ui.web.answers import SourceText, TextPart
 
 if TYPE_CHECKING:
@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 NO_TEXT: Final = "source text is left out because of --no-source"
 # Of a longer file, only text around lines with a cost is sent.
 _WHOLE_LINES: Final = 2_000
-_AROUND: Final = 30
-# In one file, text of libraries is kept short.
-_AROUND_LIBRARY: Final = 2
+AROUND: Final = 30
 _LONGEST_LINE: Final = 400
 _MOST_BYTES: Final = 16 * 1024 * 1024
 
@@ -42,26 +40,7 @@ def source_text(profile: Profile, path: str, *, with_text: bool) -> SourceText:
     named = named_lines(profile)
     if path not in named:
         raise QueryError("this profile names no such source file; open a file from the list")
-    return _text(profile, path, named[path], with_text=with_text)
-
-
-def source_texts(profile: Profile, *, with_text: bool) -> dict[str, SourceText]:
-    """Return the text of each Python file that a profile names, that of libraries in short.
-
-    Args:
-        profile: the profile.
-        with_text: whether the files may be read.
-    """
-    return {
-        path: _text(
-            profile,
-            path,
-            lines,
-            with_text=with_text,
-            around=None if is_user_file(path) else _AROUND_LIBRARY,
-        )
-        for path, lines in named_lines(profile).items()
-    }
+    return text_of(profile, path, named[path]) if with_text else SourceText(NO_TEXT, 0, [])
 
 
 def named_lines(profile: Profile) -> dict[str, list[int]]:
@@ -77,10 +56,17 @@ def named_lines(profile: Profile) -> dict[str, list[int]]:
     return lines
 
 
-def _text(
-    profile: Profile, path: str, lines: list[int], *, with_text: bool, around: int | None = None
-) -> SourceText:
-    content, note = _read(path, profile) if with_text else ([], NO_TEXT)
+def text_of(profile: Profile, path: str, lines: list[int], around: int | None = None) -> SourceText:
+    """Return the text of a file.
+
+    Args:
+        profile: the profile that names the file.
+        path: the file.
+        lines: lines that the text must contain.
+        around: how many lines before and after each of `lines` to return; None for the whole text, or
+            much of a long text.
+    """
+    content, note = _read(path, profile)
     return SourceText(note, len(content), _parts(content, lines, around))
 
 
@@ -101,14 +87,14 @@ def _read(path: str, profile: Profile) -> tuple[list[str], str]:
     return content, ""
 
 
-def _parts(content: list[str], lines: list[int], around: int | None = None) -> list[TextPart]:
+def _parts(content: list[str], lines: list[int], around: int | None) -> list[TextPart]:
     """Return the whole text; of a long file, or with `around`, only the text around given lines."""
     if not content:
         return []
     shown = np.zeros(len(content), np.bool_)
     if around is None and len(content) <= _WHOLE_LINES:
         shown[:] = True
-    reach = _AROUND if around is None else around
+    reach = AROUND if around is None else around
     for line in lines:
         shown[max(line - 1 - reach, 0) : line + reach] = True
     edges = np.flatnonzero(np.diff(np.concatenate([[0], shown.view(np.int8), [0]])))
