@@ -15,6 +15,7 @@ export interface Merged {
 export function merge(parent: Int32Array, func: Int32Array, functions: number): Merged {
   const entries = parent.length;
   const end = endsOf(parent);
+  const mayMerge = possible(parent, func, functions);
   // The parent's node until the entry's turn comes, then its own.
   const ofEntry = new Int32Array(entries);
   // A node's entries: after each the next one, and of the first entry the last one so far.
@@ -35,6 +36,17 @@ export function merge(parent: Int32Array, func: Int32Array, functions: number): 
     above[node] = ofEntry[top];
     first[node] = top;
     frame[node] = func[top];
+    if (next[top] === 0 && mayMerge[top] === 0) {
+      ofEntry[top] = node;
+      const moved = node - top;
+      for (let entry = top + 1; entry < end[top]; entry++) {
+        above[count] = parent[entry] + moved;
+        first[count] = entry;
+        frame[count] = func[entry];
+        ofEntry[entry] = count++;
+      }
+      continue;
+    }
     const only = top + 1;
     if (next[top] === 0 && only < end[top] && end[only] === end[top]) {
       // An only child has no equal.
@@ -73,4 +85,19 @@ export function merge(parent: Int32Array, func: Int32Array, functions: number): 
   }
   const tree = Tree.fromParents(above.slice(0, count), frame.slice(0, count));
   return { tree, ofEntry, first: first.subarray(0, count) };
+}
+
+/** Whether an entry, or one below it, may have equal children: there are none where the value is 0. */
+function possible(parent: Int32Array, func: Int32Array, functions: number): Uint8Array {
+  const may = new Uint8Array(parent.length);
+  const last = new Int32Array(functions).fill(NO_NODE);
+  for (let entry = 1; entry < parent.length; entry++) {
+    // All entries between the parent and this one lie below the parent, but not all are its children.
+    const above = parent[entry];
+    const what = func[entry];
+    if (last[what] > above) may[above] = 1;
+    last[what] = entry;
+  }
+  for (let entry = parent.length - 1; entry > 0; entry--) may[parent[entry]] |= may[entry];
+  return may;
 }

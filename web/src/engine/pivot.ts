@@ -5,8 +5,9 @@ import { refuse } from "./options";
 import type { Profile } from "./profile";
 
 export interface Labels {
-  /** Label of each node, 0 for none. */
+  /** Label of each node, counted from `from`; label 0 is none. */
   readonly ofNode: Uint8Array | Int32Array;
+  readonly from: number;
   /** Function that represents each label; the first is the root's. */
   readonly functions: readonly number[];
   /** Functions that must not occur again below their label. */
@@ -19,9 +20,8 @@ export function labels(profile: Profile, functions: Functions, pivot: string): L
   const { tree, frames, facts, shownPhase } = profile;
   if (pivot === "phase") {
     const ofPhases = facts.phases.map((_, phase) => functions.ofPhase(phase));
-    const ofNode = new Uint8Array(shownPhase.length);
-    for (let node = 0; node < ofNode.length; node++) ofNode[node] = shownPhase[node] + 1;
-    return { ofNode, functions: [functions.ofNode[0], ...ofPhases], replaced: null };
+    const named = [functions.ofNode[0], ...ofPhases];
+    return { ofNode: shownPhase, from: 1, functions: named, replaced: null };
   }
   if (!facts.pivots.includes(pivot)) {
     const known = facts.pivots.join(", ");
@@ -42,5 +42,5 @@ export function labels(profile: Profile, functions: Functions, pivot: string): L
     const func = functions.ofNode[node];
     ofNode[node] = replaced[func] ? number[func] : ofNode[tree.parent[node]];
   }
-  return { ofNode, functions: distinct, replaced };
+  return { ofNode, from: 0, functions: distinct, replaced };
 }

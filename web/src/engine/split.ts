@@ -1,8 +1,9 @@
 // Split a tree by labels: each label gets a copy of the paths that lead to nodes with that label.
 
+import { doubled } from "./doubled";
 import { OUTSIDE } from "./entries";
 import type { Labels } from "./pivot";
-import { Tree } from "./tree";
+import { type Numbers, Tree } from "./tree";
 
 /** A tree, and where the nodes of the profile are in it. */
 export interface Placed {
@@ -18,29 +19,29 @@ export interface Placed {
 /** Labels are handled together, one a bit. */
 const TOGETHER = 32;
 
-/** Siblings keep their order. A label's own node is its copy of the root. */
-export function splitBy(whole: Placed, { ofNode, functions }: Labels): Placed {
-  const chargedTo = new Int32Array(whole.chargedTo.length).fill(OUTSIDE);
+/** Siblings keep their order. A label's own node is its copy of the root. Changes `whole.chargedTo`. */
+export function splitBy(whole: Placed, { ofNode, from: first, functions }: Labels): Placed {
+  const { chargedTo } = whole;
   const starts: number[] = [];
   let made: Copies = { above: NONE, func: NONE, first: NONE };
   for (let from = 0; from < functions.length; from += TOGETHER) {
     const own = functions.slice(from, from + TOGETHER);
-    const wanted = wantedBy(whole, ofNode, from);
-    const next = copiesOf(wanted);
-    const size = made.above.length;
-    let end = size;
-    own.forEach((_, bit) => {
-      starts.push(end);
-      end += next[bit];
-      next[bit] = end - next[bit];
+    const wanted = wantedBy(whole, ofNode, from - first);
+    let end = made.above.length;
+    const next = wanted.copies.map((count) => {
+      end += count;
+      return end - count;
     });
+    starts.push(...next.subarray(0, own.length));
     made = {
       above: extended(made.above, end),
       func: extended(made.func, end),
       first: extended(made.first, end),
     };
-    const rows = copy(whole, wanted, own, next, made, new Int32Array(end - size));
-    charge(whole.chargedTo, ofNode, from, wanted, rows, chargedTo);
+    own.forEach((func, bit) => {
+      if (wanted.copies[bit]) made.func[next[bit]] = func;
+    });
+    copy(whole, wanted, ofNode, from - first, next, made, chargedTo);
   }
   return { tree: Tree.fromParents(made.above, made.func), first: made.first, chargedTo, starts };
 }
@@ -51,10 +52,14 @@ interface Copies {
   readonly first: Int32Array;
 }
 
-interface Rows {
-  /** Where each node's copies begin in `ids`, in the order of their labels. */
-  readonly row: Int32Array;
-  readonly ids: Int32Array;
+interface Wanted {
+  /** The labels that occur at or below each node, as bits. */
+  readonly labels: Int32Array;
+  /** How many copies each label needs. */
+  readonly copies: Int32Array;
+  /** Nodes of the profile, counted from 1: the first that is charged to each node, and after each the next. */
+  readonly charged: Int32Array;
+  readonly following: Int32Array;
 }
 
 const NONE = new Int32Array(0);
@@ -65,82 +70,69 @@ function extended(column: Int32Array, length: number): Int32Array {
   return wide;
 }
 
-/** The labels that occur at or below each node, as bits. */
-function wantedBy({ tree, chargedTo }: Placed, ofNode: Uint8Array | Int32Array, from: number) {
+function wantedBy({ tree, chargedTo }: Placed, ofNode: Numbers, from: number): Wanted {
   const { parent } = tree;
-  const wanted = new Int32Array(parent.length);
+  const labels = new Int32Array(parent.length);
+  const charged = new Int32Array(parent.length);
+  const following = new Int32Array(chargedTo.length);
   for (let node = 0; node < chargedTo.length; node++) {
     const bit = ofNode[node] - from;
-    if (chargedTo[node] !== OUTSIDE && bit >= 0 && bit < TOGETHER)
-      wanted[chargedTo[node]] |= 1 << bit;
+    const to = chargedTo[node];
+    if (to === OUTSIDE || bit < 0 || bit >= TOGETHER) continue;
+    labels[to] |= 1 << bit;
+    following[node] = charged[to];
+    charged[to] = node + 1;
   }
-  for (let node = parent.length - 1; node > 0; node--) wanted[parent[node]] |= wanted[node];
-  if (from === 0) wanted[0] |= 1;
-  return wanted;
-}
-
-function copiesOf(wanted: Int32Array): Int32Array {
+  if (from <= 0) labels[0] |= 1;
+  // How often each byte occurs, because a loop over the bits of all nodes takes longer.
+  const bytes = new Int32Array(4 << 8);
+  for (let node = parent.length - 1; node >= 0; node--) {
+    const own = labels[node];
+    if (node > 0) labels[parent[node]] |= own;
+    bytes[own & 0xff]++;
+    for (let rest = own >>> 8, row = 0x100; rest; rest >>>= 8, row += 0x100)
+      bytes[row | (rest & 0xff)]++;
+  }
   const copies = new Int32Array(TOGETHER);
-  for (let node = 0; node < wanted.length; node++) {
-    for (let bits = wanted[node]; bits; bits &= bits - 1) copies[31 - Math.clz32(bits & -bits)]++;
-  }
-  return copies;
+  bytes.forEach((count, at) => {
+    for (let bit = 0; bit < 8; bit++) if (at & (1 << bit)) copies[8 * (at >> 8) + bit] += count;
+  });
+  return { labels, copies, charged, following };
 }
 
-/** Make the copies of all nodes; `next` is where the next copy of each label stands. */
+/** Make the copies of all nodes, and charge them; `next` is where the next copy of each label stands. */
 function copy(
   { tree, first }: Placed,
-  wanted: Int32Array,
-  labels: readonly number[],
+  { labels, charged, following }: Wanted,
+  ofNode: Numbers,
+  from: number,
   next: Int32Array,
   made: Copies,
-  ids: Int32Array,
-): Rows {
+  chargedTo: Int32Array,
+): void {
   const { parent, frame } = tree;
   const { above, func } = made;
-  const row = new Int32Array(wanted.length);
-  let size = 0;
-  for (let bits = wanted[0]; bits; bits &= bits - 1) {
-    const bit = 31 - Math.clz32(bits & -bits);
-    func[next[bit]] = labels[bit];
-    ids[size++] = next[bit]++;
-  }
-  for (let node = 1; node < wanted.length; node++) {
-    row[node] = size;
-    const upper = wanted[parent[node]];
-    const from = row[parent[node]];
-    for (let bits = wanted[node]; bits; bits &= bits - 1) {
-      const low = bits & -bits;
-      const id = next[31 - Math.clz32(low)]++;
-      above[id] = ids[from + bitsIn(upper & (low - 1))];
-      func[id] = frame[node];
-      made.first[id] = first[node];
-      ids[size++] = id;
+  // The nodes from the root down to this one, and the last copies of each.
+  const path: number[] = [];
+  let last = new Int32Array(TOGETHER << 4);
+  let depth = -1;
+  for (let node = 0; node < labels.length; node++) {
+    while (depth >= 0 && path[depth] !== parent[node]) depth--;
+    path[++depth] = node;
+    const row = TOGETHER * depth;
+    if (row === last.length) last = doubled(last);
+    for (let bits = labels[node]; bits; bits &= bits - 1) {
+      const bit = 31 - Math.clz32(bits & -bits);
+      const id = next[bit]++;
+      last[row + bit] = id;
+      if (node > 0) {
+        above[id] = last[row - TOGETHER + bit];
+        func[id] = frame[node];
+        made.first[id] = first[node];
+      }
+    }
+    for (let each = charged[node]; each; each = following[each - 1]) {
+      chargedTo[each - 1] = last[row + ofNode[each - 1] - from];
     }
   }
-  return { row, ids };
-}
-
-/** Give each node's cost to the copy with the node's label. */
-function charge(
-  from: Int32Array,
-  ofNode: Uint8Array | Int32Array,
-  label: number,
-  wanted: Int32Array,
-  { row, ids }: Rows,
-  to: Int32Array,
-): void {
-  for (let node = 0; node < from.length; node++) {
-    const bit = ofNode[node] - label;
-    const at = from[node];
-    if (at === OUTSIDE || bit < 0 || bit >= TOGETHER) continue;
-    to[node] = ids[row[at] + bitsIn(wanted[at] & ((1 << bit) - 1))];
-  }
-}
-
-/** How many bits are set. Source: Hacker's Delight, figure 5-2. */
-function bitsIn(bits: number): number {
-  const twos = bits - ((bits >>> 1) & 0x55555555);
-  const fours = (twos & 0x33333333) + ((twos >>> 2) & 0x33333333);
-  return Math.imul((fours + (fours >>> 4)) & 0x0f0f0f0f, 0x01010101) >>> 24;
 }

@@ -88,13 +88,19 @@ export class Tree {
   }
 }
 
+/** The larger of two whole numbers below 2**31, without a branch that processors cannot predict. */
+function larger(a: number, b: number): number {
+  const less = a - b;
+  return a - (less & (less >> 31));
+}
+
 export function endsOf(parent: Int32Array): Int32Array {
   const end = new Int32Array(parent.length);
   for (let node = parent.length - 1; node > 0; node--) {
-    if (end[node] === 0) end[node] = node + 1;
+    const own = larger(end[node], node + 1);
     const above = parent[node];
-    // The last child is met first, and its end is the parent's.
-    if (end[above] === 0) end[above] = end[node];
+    end[node] = own;
+    end[above] = larger(end[above], own);
   }
   if (parent.length > 0) end[0] = parent.length;
   return end;

@@ -24,14 +24,14 @@ export function Breadcrumbs() {
           <button
             type="button"
             class="icon"
-            aria-label={`Take back: ${VERBS[edit.kind]} ${edit.label}`}
+            aria-label={`Undo: ${VERBS[edit.kind]} ${edit.label}`}
             onClick={() => undoEdit(index)}
           >
             ×
           </button>
         </span>
       ))}
-      <Link title="Take back the last change (u)" onClick={() => undoEdit()}>
+      <Link title="Undo the last change (u)" onClick={() => undoEdit()}>
         undo
       </Link>
     </nav>

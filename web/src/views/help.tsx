@@ -17,7 +17,7 @@ const KEYS: readonly (readonly [string, readonly (readonly [string, string])[]])
       ["l", "one box for each line of a function"],
       ["t", "order of the program, or largest first"],
       ["k", "colour by layer, phase or self cost"],
-      ["u", "undo the last change"],
+      ["u", "undo"],
       ["i", "details"],
       ["d", "light, dark, or as the system"],
       ["?", "this list"],
