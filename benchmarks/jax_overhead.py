@@ -117,9 +117,9 @@ def hooked_calls(rounds: int) -> Table:
         ["Python depth", "ns a call", "ns added", "of the call"],
         rows,
         [
-            f"`jit(x + 1)` on 4 elements, in one session a function with and one without the hook, "
+            f"`jit(x + 1)` on 4 elements, one function with and one without the hook in one session, "
             f"{rounds * 60} interleaved loops of {PAIR_CALLS} calls, thread CPU time, median of the "
-            f"differences; memory of arrays followed. Wanted: at most 4 %. {machine()}."
+            f"differences; memory of arrays is recorded. Bound: at most 4 %. {machine()}."
         ],
     )
 
@@ -151,7 +151,7 @@ def small_calls(rounds: int) -> Table:
         ["Python depth", "mode", "ns added", "of the call"],
         rows,
         [
-            f"`jit(x + 1)` on 4 elements, thread CPU time, medians of {rounds} rounds. Wanted: at most "
+            f"`jit(x + 1)` on 4 elements, thread CPU time, medians of {rounds} rounds. Bound: at most "
             f"4 % in the default mode. {machine()}."
         ],
     )
@@ -208,7 +208,7 @@ def training_steps(rounds: int, seconds: float) -> Table:
         rows,
         [
             f"6 layers of 512, {count} steps a round ({TRACED_STEPS} with jax.profiler, without the "
-            f"time it takes to write its trace), {rounds} rounds. Wanted: at most 2 % in the default "
+            f"time it takes to write its trace), {rounds} rounds. Bound: at most 2 % in the default "
             f"mode. {machine()}."
         ],
     )

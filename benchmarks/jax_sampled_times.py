@@ -152,7 +152,7 @@ def tables(seconds: float = SECONDS) -> list[Table]:
             rows,
             [
                 f"A training step, {seconds:.0f} s of each mode in {ROUNDS} sections of one process, "
-                "in an order drawn anew each round. Median and worst: the error of the mean time of "
+                "in a random order in each round. Median and worst: the error of the mean time of "
                 f"an operation, for operations with at least {LARGE:.0%} of the device time. "
                 "`exact again / exact` is the noise of the machine: times of operations contain "
                 "waiting for a processor, and so depend on other work on the machine. Wanted: each "

@@ -188,7 +188,7 @@ def table(folder: Path | None = None) -> Table:
         rows.append(row(name, parts, output))
     note = (
         f"Made-up ranks of about {NODES:,} nodes and five metrics each, four groups with paths of their "
-        f"own, 40 paths that one rank alone has; `deepcontext merge --engine {ENGINE}`, memory of all "
+        f"own, 40 paths that only one rank has; `deepcontext merge --engine {ENGINE}`, memory of all "
         "its processes. Report: open and print, without starting Python. Design: 1,024 ranks within "
         "60 s, 1 GiB and 20 MB, reported within 1 s; 10,000 ranks from partial results within 30 s. "
         f"{machine()}."

@@ -3,8 +3,8 @@
 Runs the engine in Node, which has the same JavaScript engine as Chromium. No tree is kept from before. At
 first the engine's own code is not compiled yet; "warm" is the first use after the page's warm-up
 (`web/src/engine/warm_up.ts`), which a page does while nobody asks; "again" is the same switch on other
-trees, after some switches. The one-file page is that of `examples/torch_mlp.py`, if torch is installed.
-Needs node (`make web` installs the page's packages).
+trees, after some switches. The one-file page is that of the demo (`examples/torch_transformer.py`), if
+torch is installed. Needs node (`make web` installs the page's packages).
 
     python benchmarks/page_engine.py
 """
@@ -27,6 +27,7 @@ from deepcontext.ui.web.one_file import make_page, page_data
 from deepcontext.ui.web.open_profiles import OpenProfile, OpenProfiles
 from tests.synthetic import random_profile
 
+DEMO = "examples/torch_transformer.py"
 WEB = Path(__file__).resolve().parents[1] / "web"
 SIZES = (10_000, 1_000_000)
 SWITCHES = {
@@ -117,8 +118,8 @@ def table() -> Table:
         for what, (first, *again) in of_small.items()
     ]
     notes = [
-        f"{machine()}. Medians of {ROUNDS} processes of at most 1 GiB of JavaScript memory. Bars: 16 ms "
-        "and 250 ms for a switch."
+        f"{machine()}. Medians of {ROUNDS} processes with at most 1 GiB of JavaScript memory. Bounds of a "
+        f"switch: 16 ms with {small:,} nodes, 250 ms with {large:,}."
     ]
     if importlib.util.find_spec("torch"):
         notes.append(file_size())
@@ -136,14 +137,14 @@ def table() -> Table:
 def file_size() -> str:
     """Return a sentence about the one-file page of an example."""
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "mlp.dcprof"
-        command = ["-m", "deepcontext", "profile", "-q", "-o", str(path), "examples/torch_mlp.py"]
+        path = Path(folder) / "demo.dcprof"
+        command = ["-m", "deepcontext", "profile", "-q", "-o", str(path), DEMO]
         subprocess.run([sys.executable, *command], cwd=WEB.parent, check=True, capture_output=True)
         size = make_page(OpenProfiles.open([path])).size_bytes
         profile = path.stat().st_size
     return (
-        f"One-file page of a profile of {profile:,} bytes (`examples/torch_mlp.py`): {size:,} bytes, "
-        f"{(size - 150_000) / profile:.2f} of the profile and 150,000 bytes (bar: 1.4)."
+        f"The one-file page of `{DEMO}` has {size:,} bytes, its profile {profile:,}: the page takes "
+        f"150,000 bytes and {(size - 150_000) / profile:.2f} times the profile (bound: 1.4 times)."
     )
 
 
