@@ -148,7 +148,10 @@ def film(page: Page, path: Path) -> None:
 
 def tutorial_pictures(browser: Browser, profiles: list[Path], out: Path) -> None:
     """Take the two pictures of the tutorial."""
-    places = (("bottleneck-before.png", "view=flame"), ("bottleneck-difference.png", "view=compare"))
+    places = (
+        ("bottleneck-before.png", "view=flame"),
+        ("bottleneck-difference.png", "view=compare"),
+    )
     for name, place in places:
         with opened(browser, profiles, (1280, 480), place) as page:
             page.wait_for_selector("canvas")
