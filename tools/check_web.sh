@@ -12,13 +12,17 @@ fi
 npm ci --no-audit --no-fund --silent
 npm run --silent check
 npm run --silent test -- --reporter=dot
+build() { # the page's script, and that of the views of jobs
+  npm run --silent build -- --logLevel error "$@"
+  npm run --silent build:jobs -- --logLevel error "$@"
+}
 if [ "${1:-}" = --write ]; then
-  npm run --silent build -- --logLevel warn
+  build
   exit 0
 fi
 built=$(mktemp -d)
 trap 'rm -rf "$built"' EXIT
-npm run --silent build -- --logLevel error --outDir "$built" --emptyOutDir
+build --outDir "$built"
 diff -rq "$built" "$static" || {
   echo "the bundle in src/deepcontext/ui/web/static is not what web/ builds to;" \
        "run tools/check_web.sh --write and commit it" >&2

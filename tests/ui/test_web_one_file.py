@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import gzip
+import hashlib
+import html
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from deepcontext.profiler.model.merging import merge
+from deepcontext.profiler.model.profile import Profile
 from deepcontext.ui.web.app import STATIC, ViewSettings, create_app
 from deepcontext.ui.web.one_file import make_page
 from deepcontext.ui.web.open_profiles import OpenProfile, OpenProfiles
@@ -94,11 +99,37 @@ def test_the_page_requests_nothing_from_outside(profiles: OpenProfiles) -> None:
     assert "https://" not in text
 
 
+# Bytes of each script, plain and compressed. Pages without a job and without ranks have the first only.
+SCRIPTS: Final = {"app.js": (130_000, 45_000), "jobs.js": (20_000, 8_000)}
+
+
 def test_the_bundle_is_small_and_of_this_page_only() -> None:
     names = {path.name for path in STATIC.iterdir()}
-    assert names == {"index.html", "app.js", "app.css", "icon.svg"}
-    script = (STATIC / "app.js").read_text("utf-8")
-    assert len(script.encode()) <= 130_000
-    assert len(gzip.compress(script.encode(), mtime=0)) <= 45_000
-    assert not re.findall(r"https?://(?!www\.w3\.org)", script)
-    assert "eval(" not in script
+    assert names == {"index.html", *SCRIPTS, "app.css", "icon.svg"}
+    for name, (plain, compressed) in SCRIPTS.items():
+        script = (STATIC / name).read_text("utf-8")
+        assert len(script.encode()) <= plain
+        assert len(gzip.compress(script.encode(), mtime=0)) <= compressed
+        assert not re.findall(r"https?://(?!www\.w3\.org)", script)
+        assert "eval(" not in script
+
+
+def test_only_a_page_with_ranks_or_processes_has_the_script_for_them(training_folder: Path) -> None:
+    script = (STATIC / "jobs.js").read_text("utf-8")
+    profile = Profile.load(training_folder / "train.dcprof")
+    ranks = {
+        str(rank): dataclasses.replace(
+            profile, run=dataclasses.replace(profile.run, rank=rank, ranks=2, pid=rank + 1)
+        )
+        for rank in range(2)
+    }
+    single, merged = (
+        make_page(OpenProfiles([OpenProfile.of_memory(each, "one")]))
+        for each in (profile, merge(ranks))
+    )
+    assert script not in single.text
+    assert script in merged.text
+    assert len(parts(single)) == 2  # no ranks besides `about` and columns
+    for name in SCRIPTS:
+        digest = hashlib.sha256((STATIC / name).read_bytes()).digest()
+        assert f"sha256-{base64.b64encode(digest).decode()}" in html.unescape(merged.text)

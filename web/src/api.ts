@@ -4,6 +4,7 @@ import type {
   AboutAnswer,
   FindingsAnswer,
   ProfileAnswer,
+  RanksAnswer,
   SectionAnswer,
   SourceText,
 } from "./api_types";
@@ -15,9 +16,12 @@ import type {
   SourceAnswer,
   TableAnswer,
 } from "./engine/answers";
+import type { Container } from "./engine/container";
 import { Engine } from "./engine/engine";
 import { Kept } from "./engine/kept";
+import { treeOptions } from "./engine/options";
 import { Profile } from "./engine/profile";
+import type { TopDown } from "./engine/top_down";
 import { warmUp } from "./engine/warm_up";
 import { type Query, spelling } from "./model/question";
 import { fileReader, type Reader, serverReader } from "./reader";
@@ -66,6 +70,18 @@ export class Source {
       : this.read(what, query))) as Answers[W];
   }
 
+  /** The tree that a question is about. */
+  async view(query: Query): Promise<TopDown> {
+    const profile = await this.profile(query.file || "0");
+    return this.engine.view(profile, treeOptions(query, profile.facts));
+  }
+
+  /** What is known of the ranks of a merged profile. */
+  ranks(file: string): Promise<Container<RanksAnswer>> {
+    const make = () => this.reader.container<RanksAnswer>("ranks", file);
+    return once(this.written, `ranks ${file}`, make) as Promise<Container<RanksAnswer>>;
+  }
+
   private async compute(what: keyof Computed, query: Query): Promise<unknown> {
     const files =
       query.kind === "difference" ? (query.files || "0,1").split(",") : [query.file || "0"];
@@ -87,7 +103,7 @@ export class Source {
     return once(
       this.profiles,
       file,
-      async () => new Profile(await this.reader.columns(file), file),
+      async () => new Profile(await this.reader.container("columns", file), file),
     );
   }
 

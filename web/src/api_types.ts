@@ -40,7 +40,7 @@ export interface PoolAnswer {
   peak_roles: Record<string, number>;
 }
 
-/** One opened profile; `steps` is the distribution of the times of marked steps. Without a `version` only the name is known: the answer to the question `profile` has the rest. */
+/** One opened profile; `steps` is the distribution of the times of marked steps. `ranks` is the number of ranks of a merged profile, 0 for one process. Without a `version` only the name is known: the answer to the question `profile` has the rest. */
 export interface ProfileAnswer {
   name: string;
   version: string;
@@ -58,6 +58,7 @@ export interface ProfileAnswer {
   layers: string[];
   phases: string[];
   pivots: string[];
+  ranks: number;
   tables: string[];
   sections: string[];
   warnings: string[];
@@ -66,13 +67,14 @@ export interface ProfileAnswer {
   hook_cost_ns_per_event: number | null;
 }
 
-/** One process of a job; a child follows its parent, one deeper. `file` is the index of its profile, `group` that of its group, -1 for none. In operators the host spent `operator_ns`; between operators it ran or waited (sampled). At most `uncovered_ns` passed between the profile's last snapshot and the end, -1 for a profile that the process closed. */
+/** One process of a job; a child follows its parent, one deeper. `file` is the index of its profile, `group` that of its group, `rank` its rank, -1 for none. In operators the host spent `operator_ns`; between operators it ran or waited (sampled). At most `uncovered_ns` passed between the profile's last snapshot and the end, -1 for a profile that the process closed. */
 export interface ProcessRow {
   file: number;
   name: string;
   pid: number;
   depth: number;
   group: number;
+  rank: number;
   host: string;
   program: string;
   wall_ns: number;
@@ -117,6 +119,100 @@ export interface AboutAnswer {
   notices: string[];
   jobs: JobAnswer[];
   compared: number;
+}
+
+/** One rank of a merged profile; `file` is the name of its own profile, "" where not known. `node` is the rank's node where ranks are side by side, else -1. */
+export interface RankName {
+  rank: number;
+  host: string;
+  node: number;
+  file: string;
+}
+
+/** A row of the table of ranks: of one rank, or of a value over all, with the rank -1. `name` says which; "" for one rank of a table with all. `parts_ns` are what the rank did, as `RanksAnswer.parts` names it; `loading_ns` is also part of the three before it. -1: not known. */
+export interface RankTimes {
+  name: string;
+  rank: number;
+  parts_ns: number[];
+  working_ns: number;
+  operator_ns: number;
+  running_ns: number;
+  waiting_ns: number;
+  loading_ns: number;
+  elapsed_ns: number;
+  collective_ns: number;
+  waited_ns: number;
+  peak_bytes: number;
+  ended: string;
+}
+
+/** How many ranks worked how long: `bins` are equal parts of the range, the shortest first. */
+export interface RankBins {
+  least_ns: number;
+  most_ns: number;
+  bins: number[];
+}
+
+/** A line of source; `shown` is the file's path shortened for display, "" for no line. */
+export interface LinePlace {
+  file: string;
+  shown: string;
+  line: number;
+}
+
+/** How long one rank made the others wait, in all and by parts of the run; see `RankDelays`. `doing` and `place` say what it did mostly, `share` how much of the delay that is. */
+export interface LateRank {
+  rank: number;
+  caused_ns: number;
+  error_ns: number;
+  longest_ns: number;
+  waited_ns: number;
+  collective_ns: number;
+  over_time_ns: number[];
+  doing: string;
+  share: number;
+  place: LinePlace;
+}
+
+/** What one operation exchanged in one group; see `Exchange`. `last` came last most often. */
+export interface ExchangeRow {
+  operation: string;
+  group: string;
+  members: number;
+  size_bytes: number;
+  calls: number;
+  bytes: number;
+  transfer_ns: number;
+  waiting_ns: number;
+  bytes_per_s: number;
+  bus_bytes_per_s: number;
+  last: string;
+}
+
+/** A line that takes some ranks longer than others; `by_rank_ns` in the order of the ranks. */
+export interface RankLine {
+  function: string;
+  place: LinePlace;
+  by_rank_ns: number[];
+}
+
+/** The ranks of a merged profile. The notes say what figures are, or why there are none. `bins` is None for few ranks. `metrics` are those whose values by rank are columns, as logarithms: code c is exp((c - 1) * `step`), 0 is none; empty where ranks are side by side. */
+export interface RanksAnswer {
+  fact: string;
+  note: string;
+  parts: string[];
+  names: RankName[];
+  rows: RankTimes[];
+  bins: RankBins | null;
+  collectives_note: string;
+  late: LateRank[];
+  late_note: string;
+  exchanges: ExchangeRow[];
+  exchanges_note: string;
+  lines: RankLine[];
+  lines_note: string;
+  metrics: string[];
+  step: number;
 }
 
 /** A line that a kernel computes; `shown` is the file's path shortened for display. */

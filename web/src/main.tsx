@@ -2,9 +2,13 @@
 
 import { render } from "preact";
 import { openSource } from "./api";
+import * as shared from "./shared";
 import { open } from "./state";
 import "./style.css";
 import { App } from "./views/app";
+
+// Read by the second script, `jobs/main.tsx`.
+Object.assign(globalThis, { deepcontext: shared });
 
 const root = document.getElementById("app");
 if (root) {

@@ -15,11 +15,10 @@ export interface Header extends Readonly<Record<string, unknown>> {
 
 const CONTAINERS_KEPT = 4;
 
-export type Columns = Container<Header>;
-
 export interface Reader {
   answer(what: string, query: Query): Promise<unknown>;
-  columns(file: string): Promise<Columns>;
+  /** A profile's columns, or its ranks. */
+  container<Kind>(what: "columns" | "ranks", file: string): Promise<Container<Kind>>;
 }
 
 export function serverReader(): Reader {
@@ -27,8 +26,8 @@ export function serverReader(): Reader {
     async answer(what, query) {
       return (await fetched(spelling(what, query))).json();
     },
-    async columns(file) {
-      const response = await fetched(`columns?file=${file}`);
+    async container(what, file) {
+      const response = await fetched(`${what}?file=${file}`);
       return Container.read(await unpacked(await response.blob()));
     },
   };
@@ -47,15 +46,23 @@ async function fetched(question: string): Promise<Response> {
   return response;
 }
 
-/** Read the parts of a page's file: the answer to `about`, then a container for each profile. */
+/**
+ * Read the parts of a page's file: the answer to `about`, then a container for each profile; where any
+ * profile has ranks, then another one for each.
+ */
 export function fileReader(parts: readonly string[]): Reader {
   const part = async (index: number) =>
     unpacked(new Blob([ofBase64(parts[index] ?? refuse(`this file has no profile ${index - 1}`))]));
-  const kept = new Kept<Promise<Columns>>(CONTAINERS_KEPT);
+  const kept = new Kept<Promise<Container<Header>>>(CONTAINERS_KEPT);
   const columns = (file: string) =>
     kept.get(file, async () => Container.read<Header>(await part(Number(file) + 1)));
   return {
-    columns,
+    async container<Kind>(what: string, file: string) {
+      if (what === "columns") return (await columns(file)) as unknown as Container<Kind>;
+      const found = Container.read<Kind>(await part(Number(file) + (parts.length + 1) / 2));
+      checked(found.header);
+      return found;
+    },
     async answer(what, query) {
       if (what === "about") return JSON.parse(new TextDecoder().decode(await part(0)));
       const { header } = await columns(query.file || "0");
@@ -65,10 +72,14 @@ export function fileReader(parts: readonly string[]): Reader {
       const answer = key ? (known?.[key] ?? known?.[""]) : known;
       if (!answer)
         refuse("this is not in the file; open the profile itself with 'deepcontext view'");
-      const { error } = answer as Partial<ErrorAnswer>;
-      return error ? refuse(error) : answer;
+      return checked(answer);
     },
   };
+}
+
+function checked(answer: unknown): unknown {
+  const { error } = answer as Partial<ErrorAnswer>;
+  return error ? refuse(error) : answer;
 }
 
 function ofBase64(text: string): Uint8Array<ArrayBuffer> {

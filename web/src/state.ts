@@ -32,6 +32,8 @@ export const profile = computed<ProfileAnswer | null>(() => {
   const chosen = profiles[place.value.file] ?? profiles[0];
   return chosen?.version ? chosen : null;
 });
+/** Whether the profile is of the ranks of a job, merged. */
+export const hasRanks = () => !!profile.value?.ranks;
 export const measure = computed(() => {
   const known = profile.value?.measures ?? [];
   return known.find((each) => each.key === place.value.metric) ?? known[0] ?? null;

@@ -80,7 +80,7 @@ export class Engine {
     };
   }
 
-  private view(profile: Profile, options: TreeOptions): TopDown {
+  view(profile: Profile, options: TreeOptions): TopDown {
     const make = () => TopDown.of(profile, { ...options, phase: ALL_PHASES });
     const view = this.views.get(`${profile.name} ${shapeOf(options)}`, make);
     return options.phase === ALL_PHASES ? view : view.counting(options.phase);

@@ -99,6 +99,11 @@ export class TopDown {
     return members;
   }
 
+  /** The node that receives the cost of a node of the profile, or `OUTSIDE` where it does not count. */
+  receiver(source: number): number {
+    return this.isCounted(source) ? this.shape.chargedTo[source] : OUTSIDE;
+  }
+
   /** Exclusive cost of each node of the view, from that of each node of the profile. */
   exclusive(values: Numbers): Float64Array {
     const sums = new Float64Array(this.tree.length);

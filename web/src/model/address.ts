@@ -3,6 +3,7 @@
 export type View =
   | "overview"
   | "processes"
+  | "ranks"
   | "flame"
   | "bottom-up"
   | "sandwich"
@@ -16,6 +17,7 @@ export type View =
 export const VIEWS: readonly View[] = [
   "overview",
   "processes",
+  "ranks",
   "flame",
   "bottom-up",
   "sandwich",
@@ -37,7 +39,7 @@ export interface Edit {
   readonly label: string;
 }
 
-export type ColorBy = "layer" | "phase" | "self";
+export type ColorBy = "layer" | "phase" | "self" | "spread";
 export type Shape = "graph" | "tree";
 
 export interface Place {
@@ -95,7 +97,7 @@ export const START: Place = {
   section: "",
 };
 
-const COLORS: readonly ColorBy[] = ["layer", "phase", "self"];
+const COLORS: readonly ColorBy[] = ["layer", "phase", "self", "spread"];
 
 /**
  * Write a place as `view=table&by=module`; only what differs from the start. An address without a

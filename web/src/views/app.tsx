@@ -8,10 +8,10 @@ import { FindingsView } from "./findings_view";
 import { FlameView } from "./flame_view";
 import { Header } from "./header";
 import { Help } from "./help";
+import { jobViews } from "./job_views";
 import { onPageKey } from "./keys";
 import { OverviewView } from "./overview_view";
 import { Waiting } from "./parts";
-import { ProcessesView } from "./processes_view";
 import { SandwichView } from "./sandwich_view";
 import { SectionsView } from "./sections_view";
 import { SourceView } from "./source_view";
@@ -52,11 +52,14 @@ export function App() {
 }
 
 function CurrentView() {
+  const jobs = jobViews.value;
   switch (place.value.view) {
     case "overview":
       return <OverviewView />;
     case "processes":
-      return <ProcessesView />;
+      return jobs ? <jobs.Processes /> : <Waiting />;
+    case "ranks":
+      return jobs ? <jobs.Ranks /> : <Waiting />;
     case "flame":
       return <FlameView key="flame" kind="top_down" />;
     case "bottom-up":

@@ -3,11 +3,25 @@
 import type { ColorBy } from "../model/address";
 import { mix, palette, shadeOf, shades } from "../model/colors";
 import { type Layout, pairOf } from "../model/layout";
+import type { SpreadOf } from "./job_views";
 
 /** Return a function from node to fill. */
-export function fillsOf(layout: Layout, by: ColorBy, dark: boolean): (node: number) => string {
+export function fillsOf(
+  layout: Layout,
+  by: ColorBy,
+  dark: boolean,
+  spread: SpreadOf | null,
+): (node: number) => string {
   const colors = palette(dark);
   if (layout.sides) return changeFills(layout, dark);
+  if (by === "spread" && spread) {
+    return (node) => {
+      const found = spread(layout.source[node]);
+      return found
+        ? mix(colors.heat[0], colors.heat[1], found.most / found.mean - 1)
+        : colors.gap;
+    };
+  }
   if (by === "self") {
     const most = Math.max(layout.most, 1);
     return (node) => mix(colors.heat[0], colors.heat[1], Math.sqrt(layout.exclusive[node] / most));

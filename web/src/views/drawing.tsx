@@ -8,6 +8,7 @@ import { matching } from "../model/search";
 import { asTable, dark, place, selected, spoken } from "../state";
 import { fillsOf } from "./coloring";
 import { FlameCanvas, type FlameCanvasProps } from "./flame_canvas";
+import { spread } from "./job_views";
 import { NodeTip, nodeName, nodeSentence, ratioText } from "./node_tip";
 import { TreeTable, type TreeTableProps } from "./tree_table";
 
@@ -24,7 +25,11 @@ type DrawingProps = Omit<FlameCanvasProps, "scene" | "tip" | "onKey"> &
 export function Drawing(props: DrawingProps) {
   const { layout, backwards = false, upward = false } = props;
   const { color, text } = place.value;
-  const fills = useMemo(() => fillsOf(layout, color, dark.value), [layout, color, dark.value]);
+  const known = backwards ? null : spread.value;
+  const fills = useMemo(
+    () => fillsOf(layout, color, dark.value, known),
+    [layout, color, dark.value, known],
+  );
   const matches = useMemo(() => matching(layout.functions, text), [layout.functions, text]);
   const [hovered, setHovered] = useState(-1);
   if (asTable.value) return <TreeTable {...props} matches={matches} backwards={backwards} />;

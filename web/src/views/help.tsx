@@ -8,7 +8,7 @@ const KEYS: readonly (readonly [string, readonly (readonly [string, string])[]])
     "Everywhere",
     [
       ["o", "overview"],
-      ["p", "processes of a job"],
+      ["p  r", "processes and ranks of a job"],
       ["1 … 9", "the other views"],
       ["/", "search; Enter and Shift Enter for the next and previous match"],
       ["n  N", "next and previous match"],

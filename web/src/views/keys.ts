@@ -1,14 +1,14 @@
 // Keys that work wherever the focus is, except in fields.
 
 import type { ColorBy, View } from "../model/address";
-import { about, asTable, detailsOpen, go, helpOpen, place, showAs, undoEdit } from "../state";
+import { about, asTable, detailsOpen, go, hasRanks, helpOpen, place, showAs, undoEdit } from "../state";
 import { graph } from "./graph_handle";
 import { nextTheme } from "./header";
 import { goToMatch } from "./search_box";
 import { tabs } from "./tabs";
 
-const UNNUMBERED: readonly View[] = ["overview", "processes"];
-const NEXT_COLOR: Record<ColorBy, ColorBy> = { layer: "phase", phase: "self", self: "layer" };
+const UNNUMBERED: readonly View[] = ["overview", "processes", "ranks"];
+const NEXT_COLOR: Record<ColorBy, ColorBy> = { layer: "phase", phase: "self", self: "layer", spread: "layer" };
 
 export function onPageKey(event: KeyboardEvent): void {
   if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
@@ -33,6 +33,9 @@ const ACTIONS: Record<string, () => void> = {
   o: () => go({ view: "overview" }),
   p: () => {
     if (about.value?.jobs.length) go({ view: "processes" });
+  },
+  r: () => {
+    if (hasRanks()) go({ view: "ranks" });
   },
   n: () => goToMatch(1),
   N: () => goToMatch(-1),

@@ -3,6 +3,7 @@
 import { formatCount, formatShare, formatTime, formatValue } from "../model/format";
 import type { Layout } from "../model/layout";
 import { about, compared } from "../state";
+import { spread } from "./job_views";
 import { shorten } from "./parts";
 
 /** Return the name a node is shown by. */
@@ -61,6 +62,7 @@ export function NodeTip(props: { layout: Layout; node: number; backwards?: boole
             </>
           )}
           <Calls layout={layout} node={node} />
+          {!props.backwards && <Spread layout={layout} node={node} />}
         </tbody>
       </table>
     </>
@@ -92,6 +94,19 @@ function Calls(props: { layout: Layout; node: number }) {
           value={`${formatTime(calls.minimum[node])} to ${formatTime(calls.maximum[node])}`}
         />
       )}
+    </>
+  );
+}
+
+/** How the cost spreads over the ranks, where that is the colour. */
+function Spread(props: { layout: Layout; node: number }) {
+  const { layout, node } = props;
+  const found = layout.sides ? null : spread.value?.(layout.source[node]);
+  if (!found) return null;
+  return (
+    <>
+      <Row name="mean of ranks" value={formatValue(Math.round(found.mean), layout.unit)} />
+      <Row name="most" value={formatValue(found.most, layout.unit)} more={`rank ${found.mostRank}`} />
     </>
   );
 }

@@ -6,8 +6,8 @@ import { palette } from "../model/colors";
 import { formatCount, formatShare, formatTime, formatValue } from "../model/format";
 import { about, dark, go, measure, profile, tree } from "../state";
 import { Bar } from "./bar";
+import { jobViews } from "./job_views";
 import { Empty, Link, ValueCell, words } from "./parts";
-import { Roles } from "./processes_view";
 import { useAnswer } from "./use_answer";
 
 const MOST_LINES = 5;
@@ -54,10 +54,11 @@ function Headline() {
 }
 
 function Jobs() {
+  const views = jobViews.value;
   return about.value?.jobs.map((job) => (
     <section key={job.name}>
       <h3>Processes, by processor time</h3>
-      <Roles job={job} />
+      {views && <views.Roles job={job} />}
       <Link onClick={() => go({ view: "processes" })}>
         {formatCount(job.processes.length)} processes of {job.name}
       </Link>

@@ -1,7 +1,7 @@
 // The views in the order of their tabs; number keys count from the flame graph.
 
 import type { View } from "../model/address";
-import { about, compared, profile } from "../state";
+import { about, compared, hasRanks, profile } from "../state";
 import { otherSections } from "./sections_view";
 
 export interface Tab {
@@ -21,6 +21,7 @@ export function tabs(): Tab[] {
       mark: "",
       shown: (about.value?.jobs.length ?? 0) > 0,
     },
+    { view: "ranks", label: "Ranks", mark: "", shown: hasRanks() },
     { view: "flame", label: "Flame graph", mark: "", shown: true },
     { view: "bottom-up", label: "Bottom-up", mark: "", shown: true },
     { view: "sandwich", label: "Sandwich", mark: "", shown: true },

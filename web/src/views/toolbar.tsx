@@ -4,6 +4,7 @@ import type { Measure } from "../api_types";
 import type { ColorBy } from "../model/address";
 import { palette } from "../model/colors";
 import { asTable, dark, go, measure, place, profile, showAs } from "../state";
+import { isSpreadKnown } from "./job_views";
 import { Check, Select, words } from "./parts";
 
 const MEASURE_GROUPS: readonly (readonly [string, readonly string[]])[] = [
@@ -17,12 +18,17 @@ const COLORS = [
   ["phase", "phase"],
   ["self", "self cost"],
 ] as const;
+/** What the ends of a scale of colours stand for. */
+const RAMPS: Partial<Record<ColorBy, readonly [string, string]>> = {
+  self: ["less", "more self cost"],
+  spread: ["equal on all ranks", "one has twice the mean; white: not known"],
+};
 const SHAPES = [
   ["graph", "Graph", "graph"],
   ["tree", "Tree", "table"],
 ] as const;
 const TREE_VIEWS = ["flame", "bottom-up", "sandwich", "compare"];
-const BARE_VIEWS = ["overview", "processes", "trust", "findings", "data"];
+const BARE_VIEWS = ["overview", "processes", "ranks", "trust", "findings", "data"];
 
 export function Toolbar() {
   const current = profile.value;
@@ -68,8 +74,8 @@ export function Toolbar() {
             value={place.value.color}
             disabled={!isColored()}
             title={isColored() ? "" : "a difference is coloured by change"}
-            options={COLORS}
-            onChoose={(color) => go({ color: color as ColorBy }, "replace")}
+            options={isSpreadKnown() ? [...COLORS, ["spread", "spread over ranks"]] : COLORS}
+            onChoose={(color) => chooseColor(color as ColorBy)}
           />
           <div class="segmented" role="group" aria-label="Shape">
             {SHAPES.map(([shape, name, what]) => (
@@ -89,6 +95,11 @@ export function Toolbar() {
       )}
     </section>
   );
+}
+
+/** The spread of a path needs all ranks in one place, so ranks and threads are not told apart. */
+function chooseColor(color: ColorBy): void {
+  go(color === "spread" ? { color, pivot: "none" } : { color }, "replace");
 }
 
 function Measures(props: { label: string; measures: readonly Measure[] }) {
@@ -168,15 +179,16 @@ function Legend() {
   const { color } = place.value;
   const colors = palette(dark.value);
   if (!isColored()) return null;
-  if (color === "self") {
+  const ramp = RAMPS[color];
+  if (ramp && (color === "self" || isSpreadKnown())) {
     return (
       <span class="legend-line">
-        less
+        {ramp[0]}
         <i
           class="ramp"
           style={{ background: `linear-gradient(90deg, ${colors.heat[0]}, ${colors.heat[1]})` }}
         />
-        more self cost
+        {ramp[1]}
       </span>
     );
   }

@@ -6,8 +6,9 @@ by rank are known at the largest paths only, so a line includes the cost of smal
 
 from __future__ import annotations
 
+import statistics
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -15,20 +16,31 @@ import numpy as np
 from deepcontext.profiler.format.metric import HOST_TIME_NS
 from deepcontext.profiler.model.elapsed import ELAPSED_TIME_NS
 from deepcontext.profiler.model.job import sections
-from deepcontext.profiler.model.job.columns import decode
+from deepcontext.profiler.model.job.columns import decode, encode
 from deepcontext.profiler.model.job.packing import damage
 from deepcontext.profiler.summaries.lines import UserLines
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import numpy.typing as npt
 
+    from deepcontext.profiler.model.job.columns import Codes
     from deepcontext.profiler.model.job.rank_row import RankRow
+    from deepcontext.profiler.model.job.sections import NodeColumns
     from deepcontext.profiler.model.profile_model import ProfileModel as Profile
 
     Table = npt.NDArray[np.int64]
 
+# What is said of a value over all ranks.
+SUMMARY: Final[dict[str, Callable[[Sequence[int]], float]]] = {
+    "least": min,
+    "median": statistics.median,
+    "most": max,
+}
+# Up to this number, ranks can be read one by one.
+_FEWEST_BINNED: Final = 65
+_BINS: Final = 24
 # A report asks several times; a section of thousands of ranks takes 0.1 s to unpack.
 _ROWS: WeakKeyDictionary[Profile, tuple[RankRow, ...]] = WeakKeyDictionary()
 _LINES: WeakKeyDictionary[Profile, LineTable] = WeakKeyDictionary()
@@ -45,6 +57,34 @@ class LineTable:
 
     frame: npt.NDArray[np.int64]
     values: Table
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """How many ranks worked how long.
+
+    Attributes:
+        least_ns: shortest working time.
+        most_ns: longest working time.
+        bins: number of ranks in each of equal parts of the range between them, the shortest first.
+    """
+
+    least_ns: int
+    most_ns: int
+    bins: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeptValues:
+    """What each rank spent at the largest paths, without those of these paths that lie below.
+
+    Attributes:
+        node: the nodes, ascending, shape (rows,).
+        codes: by metric the values, as `columns.encode` codes them, shape (rows, ranks).
+    """
+
+    node: npt.NDArray[np.intp]
+    codes: dict[str, Codes]
 
 
 def rows(profile: Profile) -> tuple[RankRow, ...]:
@@ -66,6 +106,35 @@ def slowest(found: Sequence[RankRow]) -> list[RankRow]:
     return sorted(found, key=lambda row: (-working_ns(row), row.rank))
 
 
+def typical(ordered: Sequence[RankRow], slow: int, count: int) -> list[RankRow]:
+    """Return ranks around the median of those that `slowest` ordered, none of the first `slow`."""
+    start = slow + max(0, len(ordered) // 2 - slow - count // 2)
+    return list(ordered[start : start + count])
+
+
+def histogram(found: Sequence[RankRow]) -> Histogram | None:
+    """Return how the working times are distributed; None for few ranks."""
+    if len(found) < _FEWEST_BINNED:
+        return None
+    times = [working_ns(row) for row in found]
+    bins = np.histogram(times, _BINS)[0].tolist()
+    return Histogram(min(times), max(times), tuple(bins))
+
+
+def kept_values(profile: Profile) -> KeptValues:
+    """Return what is known of each rank at each of the largest paths."""
+    held = _held(profile)
+    node = held.node.astype(np.intp)
+    everything = np.arange(len(node))
+    return KeptValues(
+        node,
+        {
+            metric: encode(np.rint(_own(profile, held, metric, everything)).astype(np.int64))
+            for metric in held.columns.codes
+        },
+    )
+
+
 def line_table(profile: Profile) -> LineTable:
     """Return the lines of the user's code among the largest paths, by rank."""
     if profile not in _LINES:
@@ -73,13 +142,18 @@ def line_table(profile: Profile) -> LineTable:
     return _LINES[profile]
 
 
-def _line_table(profile: Profile) -> LineTable:
+def _held(profile: Profile) -> NodeColumns:
     held = sections.columns_of(profile)
     if len(held.columns.rank) != len(rows(profile)):
         count = (
             f"{len(held.columns.rank)} ranks, section '{sections.RANKS}' has {len(rows(profile))}"
         )
         raise damage(sections.COLUMNS, count)
+    return held
+
+
+def _line_table(profile: Profile) -> LineTable:
+    held = _held(profile)
     metric = ELAPSED_TIME_NS.name
     if metric not in held.columns.codes:
         metric = HOST_TIME_NS.name
@@ -89,15 +163,23 @@ def _line_table(profile: Profile) -> LineTable:
         return LineTable(lines.frame, values)
     is_user = profile.frames.is_user_code()[profile.tree.frame]
     chosen = np.flatnonzero(is_user[held.node])
-    node = held.node[chosen].astype(np.intp)
-    own = _known(profile, metric, node, decode(held.columns.codes[metric][chosen]))
-    below = _nearest_above(profile, node)
-    inner = np.flatnonzero(below >= 0)
-    inclusive = own.copy()
-    np.subtract.at(own, below[inner], inclusive[inner])
-    # Logarithms are inexact, so a difference of two equal values may be below 0.
-    np.add.at(values, lines.of_node[node], np.maximum(own, 0).astype(np.int64))
+    own = _own(profile, held, metric, chosen)
+    np.add.at(values, lines.of_node[held.node[chosen]], own.astype(np.int64))
     return LineTable(lines.frame, values)
+
+
+def _own(
+    profile: Profile, held: NodeColumns, metric: str, chosen: npt.NDArray[np.intp]
+) -> npt.NDArray[np.float64]:
+    """Return the value of each rank at chosen rows, without the chosen rows below each."""
+    node = held.node[chosen].astype(np.intp)
+    inclusive = _known(profile, metric, node, decode(held.columns.codes[metric][chosen]))
+    own = inclusive.copy()
+    above = _nearest_above(profile, node)
+    inner = np.flatnonzero(above >= 0)
+    np.subtract.at(own, above[inner], inclusive[inner])
+    # Logarithms are inexact, so a difference of two equal values may be below 0.
+    return np.maximum(own, 0)
 
 
 def _known(

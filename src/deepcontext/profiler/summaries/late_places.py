@@ -22,6 +22,7 @@ from deepcontext.profiler.summaries.ranks import rank_nodes
 if TYPE_CHECKING:
     from deepcontext.profiler.format.frame import Frame
     from deepcontext.profiler.model.profile_model import ProfileModel as Profile
+    from deepcontext.profiler.summaries.late_ranks import RankDelays
     from deepcontext.profiler.summaries.rank_collectives import (
         Comparison,
         FrameText,
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 _LOADING: Final = "loading data"
 # Share of what a rank cost the others.
 _ENOUGH: Final = 0.5
+# Of what the worst rank cost; the line of less would be noise.
+_SMALL: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +95,17 @@ def late_places(profile: Profile, rank: int) -> tuple[LatePlace, ...]:
         )
         for key in order
     )
+
+
+def main_place(profile: Profile, row: RankDelays, worst_ns: int) -> LatePlace | None:
+    """Return where a rank lost most of its time; None if it cost little of what the worst rank cost.
+
+    Raises:
+        ProfileDataError: the section cannot be read.
+    """
+    if row.caused_ns <= _SMALL * worst_ns:
+        return None
+    return next(iter(late_places(profile, row.rank)), None)
 
 
 def _add_excess(

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from deepcontext.profiler.format.frame import FrameKind
+from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.metric import (
     HOST_TIME_NS,
     SAMPLED_CPU_TIME_NS,
     SAMPLED_WAIT_TIME_NS,
 )
 from deepcontext.profiler.model.elapsed import ELAPSED_TIME_NS, is_sampled
+from deepcontext.profiler.model.job import sections
 from deepcontext.profiler.model.metric_values import exclusive_or_zeros
 from deepcontext.profiler.model.tree import NO_NODE
 from deepcontext.profiler.summaries import joined_ranks
@@ -84,6 +85,11 @@ def rank_nodes(profile: Profile) -> tuple[tuple[int, int], ...]:
     return tuple(sorted(found))
 
 
+def rank_count(profile: Profile) -> int:
+    """Return the number of ranks of a merged profile, 0 for a profile of one process."""
+    return profile.run.ranks if sections.is_job(profile) else len(rank_nodes(profile))
+
+
 def by_rank(profile: Profile) -> tuple[RankTime, ...]:
     """Return one row per rank."""
     joined = joined_ranks.rows(profile)
@@ -91,6 +97,18 @@ def by_rank(profile: Profile) -> tuple[RankTime, ...]:
         return tuple(
             RankTime(row.rank, row.operator_ns, row.running_ns, row.waiting_ns) for row in joined
         )
+    return _times(profile, np.ones(len(profile.tree), np.bool_))
+
+
+def loading_by_rank(profile: Profile) -> tuple[RankTime, ...]:
+    """Return the part of `by_rank` in which data was loaded; empty for joined ranks, which lack it."""
+    if joined_ranks.rows(profile):
+        return ()
+    return _times(profile, profile.tree.phase == Phase.DATA_LOADING)
+
+
+def _times(profile: Profile, counted: npt.NDArray[np.bool_]) -> tuple[RankTime, ...]:
+    """Return the time of each rank at the nodes that count, shape (nodes,)."""
     tree = profile.tree
     is_operator = profile.is_kind(FrameKind.OPERATOR)
     host = np.where(
@@ -105,9 +123,9 @@ def by_rank(profile: Profile) -> tuple[RankTime, ...]:
         rows.append(
             RankTime(
                 rank=rank,
-                operator_ns=int(host[node:end].sum()),
-                running_ns=int(running[node:end].sum()),
-                waiting_ns=int(waiting[node:end].sum()),
+                operator_ns=int(host[node:end][counted[node:end]].sum()),
+                running_ns=int(running[node:end][counted[node:end]].sum()),
+                waiting_ns=int(waiting[node:end][counted[node:end]].sum()),
             )
         )
     return tuple(rows)

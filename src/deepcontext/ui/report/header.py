@@ -25,8 +25,8 @@ from deepcontext.ui.format import (
     format_share,
 )
 from deepcontext.ui.labels import figures, words
+from deepcontext.ui.rank_texts import ranks_fact
 from deepcontext.ui.report.gpu_sections import gpu_text
-from deepcontext.ui.report.joined_ranks import ranks_fact
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from deepcontext.profiler.summaries import (
     collectives,
@@ -12,7 +12,8 @@ from deepcontext.profiler.summaries import (
     late_ranks,
 )
 from deepcontext.profiler.summaries import ranks as rank_summary
-from deepcontext.ui.format import Elide, format_bytes, format_count, format_ns, format_rate
+from deepcontext.ui import rank_texts
+from deepcontext.ui.format import Elide, format_count, format_ns, format_rate
 from deepcontext.ui.report.joined_ranks import print_joined_ranks
 from deepcontext.ui.report.sections import part_of, source_columns
 from deepcontext.ui.report.text_layout import Column
@@ -22,14 +23,10 @@ if TYPE_CHECKING:
 
     from rich.text import Text
 
-    from deepcontext.profiler.summaries.communication import Exchange
     from deepcontext.profiler.summaries.late_ranks import RankDelays
     from deepcontext.profiler.summaries.ranks import RankTime
     from deepcontext.ui.report.sections import View
     from deepcontext.ui.report.text_layout import TextLayout
-
-# Of what the worst rank cost; the line of less would be noise.
-_SMALL: Final = 0.1
 
 
 def print_ranks(layout: TextLayout, view: View) -> None:
@@ -50,8 +47,7 @@ def print_ranks(layout: TextLayout, view: View) -> None:
 
 def _print_side_by_side(layout: TextLayout, view: View, rows: Sequence[RankTime]) -> None:
     shown = part_of(min(view.limit, len(rows)), len(rows))
-    note = "running on any thread, waiting on the main thread; ranks wait for slower ones"
-    layout.title(f"Ranks{shown}", note)
+    layout.title(f"Ranks{shown}", rank_texts.RANKS)
     layout.table(
         (Column("rank"), Column("operators"), Column("running"), Column("waiting")),
         [
@@ -71,8 +67,7 @@ def _print_collectives(layout: TextLayout, view: View) -> None:
     if not rows:
         return
     shown = part_of(min(view.limit, len(rows)), len(rows))
-    note = "waiting for slower ranks, at least: more than the rank with the least time"
-    layout.title(f"Collectives of compiled programs{shown}", note)
+    layout.title(f"Collectives of compiled programs{shown}", rank_texts.COMPILED)
     layout.table(
         (Column("rank"), Column("total"), Column("waiting")),
         [
@@ -87,17 +82,10 @@ def _print_late(layout: TextLayout, view: View) -> None:
     if found is None:
         return
     if found.reason:
-        layout.title("Late ranks", found.reason)
+        layout.title("Late ranks", rank_texts.late_text(found))
         return
     rows = sorted(found.rows, key=lambda row: -row.caused_ns)[: view.limit]
-    of = "all" if found.compared == found.collectives else f"{found.compared:,} of"
-    groups = "" if found.groups == 1 else f" of {found.groups} groups"
-    left_out = "" if not found.groups_left_out else f"; {found.groups_left_out} groups left out"
-    layout.title(
-        f"Late ranks{part_of(len(rows), len(found.rows))}",
-        f"from {of} {found.collectives:,} collectives{groups}{left_out}; the last to come makes the "
-        "others wait",
-    )
+    layout.title(f"Late ranks{part_of(len(rows), len(found.rows))}", rank_texts.late_text(found))
     layout.table(
         (
             Column("rank"),
@@ -117,9 +105,7 @@ def _print_late(layout: TextLayout, view: View) -> None:
 def _late_row(
     layout: TextLayout, view: View, row: RankDelays, worst: RankDelays
 ) -> tuple[str | Text, ...]:
-    is_small = row.caused_ns <= _SMALL * worst.caused_ns
-    places = () if is_small else late_places.late_places(view.profile, row.rank)
-    place = places[0] if places else None
+    place = late_places.main_place(view.profile, row, worst.caused_ns)
     frame = place.frame if place else None
     return (
         str(row.rank),
@@ -141,8 +127,7 @@ def _print_communication(layout: TextLayout, view: View) -> None:
     rows = found[: view.limit]
     layout.title(
         f"Communication{part_of(len(rows), len(found))}",
-        "transfer: of the ranks that came last; waiting for them: mean over the members; exposed: not "
-        "beside computing; bandwidths as nccl-tests has them",
+        rank_texts.COMMUNICATION,
     )
     layout.table(
         (
@@ -165,34 +150,19 @@ def _print_communication(layout: TextLayout, view: View) -> None:
                 format_rate(row.bytes_per_s),
                 format_rate(row.bus_bytes_per_s),
                 str(len(row.members)),
-                f"rank {row.last}, {row.last_share:.0%}",
-                f"{_sized(row)} in {_group(row)} of ranks {_numbers(row.members)}",
+                rank_texts.last_text(row),
+                f"{rank_texts.sized_text(row)} in {rank_texts.group_text(row)}",
             )
             for row in rows
         ],
     )
 
 
-def _sized(row: Exchange) -> str:
-    return f"{row.operation} {format_bytes(row.size_bytes)}" if row.size_bytes else row.operation
-
-
-def _group(row: Exchange) -> str:
-    return row.group if row.is_function else f"group {row.group}"
-
-
-def _numbers(members: Sequence[int]) -> str:
-    """Return ``"0 to 3"`` or ``"0, 2"``."""
-    if len(members) > 2 and members[-1] - members[0] == len(members) - 1:  # noqa: PLR2004
-        return f"{members[0]} to {members[-1]}"
-    return ", ".join(map(str, members))
-
-
 def _print_lines(layout: TextLayout, view: View, rows: Sequence[RankTime]) -> None:
     lines = rank_summary.uneven_lines(view.profile, view.limit)
     if not lines:
         return
-    layout.title("Lines by imbalance", "elapsed time of each rank, without deeper lines")
+    layout.title("Lines by imbalance", rank_texts.LINES)
     layout.table(
         (
             Column("mean"),

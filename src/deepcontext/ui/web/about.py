@@ -11,6 +11,7 @@ from deepcontext.errors import ProfileDataError, QueryError
 from deepcontext.profiler.model.run_info import ALL_RANKS
 from deepcontext.profiler.summaries.memory import memory_use
 from deepcontext.profiler.summaries.phases import PHASES, shown_phase
+from deepcontext.profiler.summaries.ranks import rank_count
 from deepcontext.profiler.summaries.steps import step_times
 from deepcontext.profiler.summaries.tables import TABLES
 from deepcontext.profiler.views.layers import OPTIONAL_LAYERS, layer_of_frame
@@ -111,6 +112,7 @@ def _profile(opened: OpenProfile) -> ProfileAnswer:
         layers=[layer.label for layer in OPTIONAL_LAYERS if layer in layers],
         phases=[phase.label for phase in PHASES if phase in phases],
         pivots=list(pivots(profile)),
+        ranks=rank_count(profile),
         tables=_tables(profile),
         sections=sorted(profile.sections),
         warnings=list(profile.trust.warnings),

@@ -59,7 +59,8 @@ class PoolAnswer:
 class ProfileAnswer:
     """One opened profile; `steps` is the distribution of the times of marked steps.
 
-    Without a `version` only the name is known: the answer to the question `profile` has the rest.
+    `ranks` is the number of ranks of a merged profile, 0 for one process. Without a `version` only the
+    name is known: the answer to the question `profile` has the rest.
     """
 
     name: str
@@ -78,6 +79,7 @@ class ProfileAnswer:
     layers: list[str] = field(default_factory=list)
     phases: list[str] = field(default_factory=list)
     pivots: list[str] = field(default_factory=list)
+    ranks: int = 0
     tables: list[str] = field(default_factory=list)
     sections: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -90,9 +92,10 @@ class ProfileAnswer:
 class ProcessRow:
     """One process of a job; a child follows its parent, one deeper.
 
-    `file` is the index of its profile, `group` that of its group, -1 for none. In operators the host
-    spent `operator_ns`; between operators it ran or waited (sampled). At most `uncovered_ns` passed
-    between the profile's last snapshot and the end, -1 for a profile that the process closed.
+    `file` is the index of its profile, `group` that of its group, `rank` its rank, -1 for none. In
+    operators the host spent `operator_ns`; between operators it ran or waited (sampled). At most
+    `uncovered_ns` passed between the profile's last snapshot and the end, -1 for a profile that the
+    process closed.
     """
 
     file: int
@@ -100,6 +103,7 @@ class ProcessRow:
     pid: int
     depth: int
     group: int
+    rank: int
     host: str
     program: str
     wall_ns: int
@@ -155,6 +159,130 @@ class AboutAnswer:
     notices: list[str]
     jobs: list[JobAnswer] = field(default_factory=list)
     compared: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RankName:
+    """One rank of a merged profile; `file` is the name of its own profile, "" where not known.
+
+    `node` is the rank's node where ranks are side by side, else -1.
+    """
+
+    rank: int
+    host: str
+    node: int
+    file: str
+
+
+@dataclass(frozen=True, slots=True)
+class RankTimes:
+    """A row of the table of ranks: of one rank, or of a value over all, with the rank -1.
+
+    `name` says which; "" for one rank of a table with all. `parts_ns` are what the rank did, as
+    `RanksAnswer.parts` names it; `loading_ns` is also part of the three before it. -1: not known.
+    """
+
+    name: str
+    rank: int
+    parts_ns: list[int]
+    working_ns: int
+    operator_ns: int
+    running_ns: int
+    waiting_ns: int
+    loading_ns: int
+    elapsed_ns: int
+    collective_ns: int
+    waited_ns: int
+    peak_bytes: int
+    ended: str
+
+
+@dataclass(frozen=True, slots=True)
+class RankBins:
+    """How many ranks worked how long: `bins` are equal parts of the range, the shortest first."""
+
+    least_ns: int
+    most_ns: int
+    bins: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class LinePlace:
+    """A line of source; `shown` is the file's path shortened for display, "" for no line."""
+
+    file: str
+    shown: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class LateRank:
+    """How long one rank made the others wait, in all and by parts of the run; see `RankDelays`.
+
+    `doing` and `place` say what it did mostly, `share` how much of the delay that is.
+    """
+
+    rank: int
+    caused_ns: int
+    error_ns: int
+    longest_ns: int
+    waited_ns: int
+    collective_ns: int
+    over_time_ns: list[int]
+    doing: str
+    share: float
+    place: LinePlace
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeRow:
+    """What one operation exchanged in one group; see `Exchange`. `last` came last most often."""
+
+    operation: str
+    group: str
+    members: int
+    size_bytes: int
+    calls: int
+    bytes: int
+    transfer_ns: int
+    waiting_ns: int
+    bytes_per_s: float
+    bus_bytes_per_s: float
+    last: str
+
+
+@dataclass(frozen=True, slots=True)
+class RankLine:
+    """A line that takes some ranks longer than others; `by_rank_ns` in the order of the ranks."""
+
+    function: str
+    place: LinePlace
+    by_rank_ns: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class RanksAnswer:
+    """The ranks of a merged profile. The notes say what figures are, or why there are none.
+
+    `bins` is None for few ranks. `metrics` are those whose values by rank are columns, as logarithms:
+    code c is exp((c - 1) * `step`), 0 is none; empty where ranks are side by side.
+    """
+
+    fact: str
+    note: str
+    parts: list[str]
+    names: list[RankName]
+    rows: list[RankTimes]
+    bins: RankBins | None
+    collectives_note: str
+    late: list[LateRank]
+    late_note: str
+    exchanges: list[ExchangeRow]
+    exchanges_note: str
+    lines: list[RankLine]
+    lines_note: str
+    metrics: list[str]
+    step: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,7 @@ _STATIC_FILES: Final = {
     "index.html": "text/html",
     "app.js": "text/javascript",
     "app.css": "text/css",
+    "jobs.js": "text/javascript",
     "icon.svg": "image/svg+xml",
 }
 # Answers that also depend on the current content of other files.

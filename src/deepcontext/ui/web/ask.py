@@ -11,6 +11,7 @@ from deepcontext.errors import QueryError
 from deepcontext.ui.web.about import one_profile, section
 from deepcontext.ui.web.columns import packed_columns
 from deepcontext.ui.web.findings import findings
+from deepcontext.ui.web.ranks import packed_ranks
 from deepcontext.ui.web.source_text import source_text
 
 if TYPE_CHECKING:
@@ -51,6 +52,13 @@ def _columns(profiles: OpenProfiles, query: Query) -> bytes:
     )
 
 
+def _ranks(profiles: OpenProfiles, query: Query) -> bytes:
+    opened = profiles.get(file_of(query))
+    return profiles.keep(
+        ("ranks", opened.version), lambda: packed_ranks(opened.profile, level=_FASTEST)
+    )
+
+
 def _findings(profiles: OpenProfiles, query: Query) -> FindingsAnswer:
     return findings(profiles, file_of(query))
 
@@ -72,6 +80,7 @@ QUESTIONS: Final[dict[str, Callable[[OpenProfiles, Query], object]]] = {
     "columns": _columns,
     "findings": _findings,
     "profile": _profile,
+    "ranks": _ranks,
     "section": _section,
     "text": _text,
 }

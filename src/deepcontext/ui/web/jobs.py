@@ -77,6 +77,7 @@ def _row(process: Process, file: int, group: int) -> ProcessRow:
         pid=run.pid,
         depth=process.depth,
         group=group,
+        rank=_NONE if process.rank is None else process.rank,
         host=run.hostname,
         program=process.program,
         wall_ns=run.wall_ns,

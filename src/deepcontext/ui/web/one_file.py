@@ -1,7 +1,8 @@
 """Write the page as one HTML file that needs neither server nor network.
 
 The file holds the page's script, its style, and what the script would ask a server for: the profiles as
-columns (`columns.py`), findings, sections and source text.
+columns (`columns.py`), findings, sections, source text and ranks (`ranks.py`). The script for jobs and ranks
+is in the file only if the file shows any.
 """
 
 from __future__ import annotations
@@ -16,18 +17,21 @@ from typing import TYPE_CHECKING, Final
 
 from deepcontext.errors import DeepContextError
 from deepcontext.profiler.format.writing import FileKind
+from deepcontext.profiler.summaries.ranks import rank_count
 from deepcontext.ui.web.about import about, section
 from deepcontext.ui.web.answers import ErrorAnswer
 from deepcontext.ui.web.app import STATIC
 from deepcontext.ui.web.columns import packed_columns
+from deepcontext.ui.web.container import pack
 from deepcontext.ui.web.findings import findings
 from deepcontext.ui.web.fitting import fitting
 from deepcontext.ui.web.json_text import to_json
+from deepcontext.ui.web.ranks import packed_ranks
 from deepcontext.ui.web.source_choice import chosen_texts
 from deepcontext.ui.web.source_text import NO_TEXT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from deepcontext.ui.web.open_profiles import OpenProfiles
 
@@ -61,7 +65,8 @@ def make_page(profiles: OpenProfiles) -> Page:
     """Return the page for some profiles."""
     shown, left_out = fitting(profiles, _size)
     notices = (*(() if profiles.source_text else (NO_TEXT,)), *left_out)
-    return Page(_fill("\n".join(page_data(shown, notices))), notices)
+    scripts = ["app.js", "jobs.js"] if shown.jobs or _with_ranks(shown) else ["app.js"]
+    return Page(_fill("\n".join(page_data(shown, notices)), scripts), notices)
 
 
 def _size(profiles: OpenProfiles) -> int:
@@ -71,13 +76,27 @@ def _size(profiles: OpenProfiles) -> int:
 
 
 def page_data(profiles: OpenProfiles, notices: tuple[str, ...] = ()) -> list[str]:
-    """Return what the page reads, in base64: the answer to `about`, then a container a profile."""
-    first = gzip.compress(to_json(about(profiles, notices)).encode(), mtime=0)
-    parts = [
-        first,
-        *(_container(profiles, index, level=_SMALLEST) for index in range(len(profiles))),
-    ]
+    """Return what the page reads, in base64: the answer to `about`, then a container a profile.
+
+    If any profile has ranks, a container a profile with its ranks follows, empty for one process.
+    """
+    parts = [gzip.compress(to_json(about(profiles, notices)).encode(), mtime=0)]
+    numbers = range(len(profiles))
+    parts += [_container(profiles, index, level=_SMALLEST) for index in numbers]
+    if ranked := _with_ranks(profiles):
+        parts += [_ranks(profiles, index) if index in ranked else b"" for index in numbers]
     return [base64.b64encode(part).decode() for part in parts]
+
+
+def _with_ranks(profiles: OpenProfiles) -> list[int]:
+    return [n for n in range(len(profiles)) if rank_count(profiles.get(n).profile)]
+
+
+def _ranks(profiles: OpenProfiles, index: int) -> bytes:
+    try:
+        return packed_ranks(profiles.get(index).profile, level=_SMALLEST)
+    except DeepContextError as error:
+        return gzip.compress(pack(to_json(ErrorAnswer(str(error))), {}), mtime=0)
 
 
 def _container(profiles: OpenProfiles, index: int, *, level: int) -> bytes:
@@ -101,13 +120,15 @@ def _answer(ask: Callable[[], object]) -> object:
         return ErrorAnswer(str(error))
 
 
-def _fill(packed: str) -> str:
-    """Put script, style and answers where the served page refers to them."""
-    script = (STATIC / "app.js").read_text("utf-8").replace("</script", "<\\/script")
+def _fill(packed: str, names: Sequence[str]) -> str:
+    """Put scripts, style and answers where the served page refers to them."""
+    scripts = [
+        (STATIC / name).read_text("utf-8").replace("</script", "<\\/script") for name in names
+    ]
     style = (STATIC / "app.css").read_text("utf-8")
     icon = base64.b64encode((STATIC / "icon.svg").read_bytes()).decode()
     policy = (
-        f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; "
+        f"default-src 'none'; script-src {' '.join(map(_digest, scripts))}; style-src {_digest(style)}; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
     meta = '<meta charset="utf-8">'
@@ -117,7 +138,10 @@ def _fill(packed: str) -> str:
         meta: f"{meta}\n{_GENERATOR}\n{policy_meta}",
         'href="static/icon.svg"': f'href="data:image/svg+xml;base64,{icon}"',
         '<link rel="stylesheet" href="static/app.css">': f"<style>{style}</style>",
-        '<script src="static/app.js"></script>': f"{data}\n<script>{script}</script>",
+        '<script src="static/app.js"></script>': "\n".join([
+            data,
+            *(f"<script>{script}</script>" for script in scripts),
+        ]),
     }
     text = (STATIC / "index.html").read_text("utf-8")
     for old, new in parts.items():
@@ -132,4 +156,4 @@ def _is_page(head: bytes) -> bool:
 
 
 def _digest(content: str) -> str:
-    return f"sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}"
+    return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"

@@ -3,12 +3,19 @@
 
 import { useState } from "preact/hooks";
 import type { JobAnswer, ProcessGroup, ProcessRow } from "../api_types";
-import { START } from "../model/address";
-import { palette } from "../model/colors";
-import { formatCount, formatTime } from "../model/format";
-import { about, dark, go, place } from "../state";
-import { Bar } from "./bar";
-import { ValueCell } from "./parts";
+import {
+  about,
+  Bar,
+  dark,
+  formatCount,
+  formatTime,
+  go,
+  palette,
+  place,
+  START,
+  ValueCell,
+} from "../shared";
+import { Legend, type Part, Stack } from "./stack";
 
 /** Open a profile of the page as a graph. */
 export function openFile(file: number): void {
@@ -109,14 +116,7 @@ function Job(props: { job: JobAnswer }) {
           {note}
         </p>
       ))}
-      <p class="legend-line">
-        time:
-        {KINDS.map(([name, color]) => (
-          <span key={name}>
-            <i style={{ background: colorOf(color) }} /> {name}
-          </span>
-        ))}
-      </p>
+      <Legend title="time:" parts={partsOf(job.processes[0])} />
       <table class="pairs-table">
         <thead>
           <tr>
@@ -159,7 +159,7 @@ function Row(props: {
         <ValueCell value={row.cpu_ns} total={props.total} unit="ns" />
       </td>
       <td>
-        <Doing row={row} longest={props.longest} />
+        <Stack parts={partsOf(row)} whole={props.longest} />
       </td>
       <td>
         {row.ended}
@@ -207,14 +207,14 @@ function GroupRow(props: {
   );
 }
 
-const KINDS = [
-  ["in operators", "operator"],
-  ["running between operators", "python"],
-  ["waiting", "root"],
-] as const;
-
-function colorOf(layer: string): string {
-  return palette(dark.value).layers[layer];
+/** Where a process was. */
+function partsOf(row: ProcessRow): Part[] {
+  const { operator, python, root } = palette(dark.value).layers;
+  return [
+    ["in operators", row.operator_ns, operator],
+    ["running between operators", row.running_ns, python],
+    ["waiting", row.waiting_ns, root],
+  ];
 }
 
 function observed(row: ProcessRow): number {
@@ -228,23 +228,6 @@ function Opener(props: { file: number; name: string }) {
     <button type="button" class="link" title="Open its flame graph" onClick={() => openFile(file)}>
       {name}
     </button>
-  );
-}
-
-/** Where a process was, all rows on one scale. */
-function Doing(props: { row: ProcessRow; longest: number }) {
-  const { row, longest } = props;
-  const values = [row.operator_ns, row.running_ns, row.waiting_ns];
-  const text = KINDS.map(([name], index) => `${name} ${formatTime(values[index])}`).join(", ");
-  return (
-    <span class="phase-bar" role="img" title={text} aria-label={text}>
-      {KINDS.map(([name, color], index) => (
-        <span
-          key={name}
-          style={{ width: `${(100 * values[index]) / longest}%`, background: colorOf(color) }}
-        />
-      ))}
-    </span>
   );
 }
 

@@ -1,0 +1,411 @@
+"""The views of ranks: the figures of the report, late ranks by time, a path over the ranks, and gaps."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from deepcontext.profiler.format import run_directory
+from deepcontext.profiler.model.merging import merge
+from deepcontext.profiler.model.profile import Profile
+from deepcontext.profiler.summaries import joined_ranks
+from deepcontext.profiler.summaries import ranks as rank_summary
+from deepcontext.profiler.summaries.communication import by_operation
+from deepcontext.profiler.summaries.late_ranks import by_lateness
+from deepcontext.ui import rank_texts
+from deepcontext.ui.format import format_bytes, format_count, format_ns
+from tests.ui.browser.axe import violations
+from tests.ui.browser.conftest import open_page, serving
+from tests.ui.test_web_ranks import joined, made_ranks, side_by_side
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from playwright.sync_api import Browser, Locator
+
+    from tests.ui.browser.conftest import Opened
+
+RANKS = 4
+VIEW = "view=ranks"
+METRIC = "host_time_ns"
+# Rank 2 loads its data slowly, rank 1 stops now and then.
+PROGRAM = """
+import time
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, Dataset
+
+dist.init_process_group("gloo")
+torch.set_num_threads(1)
+rank = dist.get_rank()
+
+class Samples(Dataset):
+    def __len__(self):
+        return 80
+
+    def __getitem__(self, index):
+        if rank == 2:
+            time.sleep(0.01)
+        return torch.randn(64)
+
+net = DistributedDataParallel(torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.Linear(64, 8)))
+for step, batch in enumerate(DataLoader(Samples(), batch_size=4)):
+    if rank == 1 and step % 5 == 4:
+        time.sleep(0.3)
+    net(batch).sum().backward()
+    dist.all_reduce(torch.ones(1000))
+dist.destroy_process_group()
+"""
+
+
+@pytest.fixture(scope="session")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the run directory of four ranks on gloo."""
+    pytest.importorskip("torch")
+    folder = tmp_path_factory.mktemp("ranks")
+    (folder / "job.py").write_text(PROGRAM, "utf-8")
+    launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(RANKS)]
+    command = [sys.executable, *launch, "-m", "deepcontext", "profile", "-q", "job.py"]
+    subprocess.run(command, cwd=folder, check=True, timeout=300, capture_output=True)
+    return folder / "job.dcrun"
+
+
+@pytest.fixture(scope="session")
+def of_rank(run: Path) -> list[Profile]:
+    found = [Profile.load(path) for path in run_directory.profiles(run)]
+    return sorted(found, key=lambda profile: profile.run.rank)
+
+
+@pytest.fixture(scope="session")
+def together(of_rank: list[Profile]) -> Profile:
+    return merge({str(rank): profile for rank, profile in enumerate(of_rank)})
+
+
+def written(path: Path, folder: Path) -> str:
+    """Write a page's file, and return its address."""
+    target = folder / f"{path.name}.html"
+    command = [sys.executable, "-m", "deepcontext", "view", str(path), "--html", str(target)]
+    subprocess.run(command, check=True, timeout=300, capture_output=True)
+    return target.as_uri()
+
+
+@pytest.fixture(scope="session")
+def addresses(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    with serving(run) as address:
+        yield {"server": address, "file": written(run, tmp_path_factory.mktemp("page"))}
+
+
+@pytest.fixture(params=["server", "file"])
+def page(
+    request: pytest.FixtureRequest, browser: Browser, addresses: dict[str, str], together: Profile
+) -> Iterator[Opened]:
+    with open_page(browser, addresses[request.param], together) as opened:
+        opened.go(VIEW)
+        opened.page.wait_for_selector("[aria-label='Times of ranks'] tbody tr")
+        yield opened
+
+
+def cells(row: Locator) -> list[str]:
+    return [text.strip() for text in row.locator("td").all_inner_texts()]
+
+
+def shown(value: int) -> str:
+    return format_ns(value or None)
+
+
+def test_the_table_of_ranks_is_that_of_the_report(page: Opened, together: Profile) -> None:
+    rows = page.page.locator("[aria-label='Times of ranks'] tbody tr")
+    late = by_lateness(together)
+    assert late is not None
+    assert rows.count() == RANKS
+    loading = []
+    for number, row in enumerate(rank_summary.by_rank(together)):
+        found = cells(rows.nth(number))
+        assert found[0] == str(row.rank)
+        assert found[2:5] == [shown(row.operator_ns), shown(row.running_ns), shown(row.waiting_ns)]
+        delays = late.rows[number]
+        assert found[-2:] == [shown(delays.total_ns), shown(delays.waiting_ns)]
+        parts = rank_summary.loading_by_rank(together)[number]
+        loading.append(parts.operator_ns + parts.running_ns + parts.waiting_ns)
+        assert found[5] == shown(loading[-1])
+    assert loading[2] == max(loading)  # as planted
+    bar = rows.nth(2).locator(".phase-bar").first
+    assert f"loading data {format_ns(loading[2])}" in str(bar.get_attribute("aria-label"))
+    assert bar.get_attribute("title") == bar.get_attribute("aria-label")
+
+
+def test_the_heat_map_says_the_same_by_mouse_and_by_keys(page: Opened, together: Profile) -> None:
+    late = by_lateness(together)
+    assert late is not None
+    heat = page.page.locator(".heat [role=slider]")
+    heat.scroll_into_view_if_needed()
+    said = page.page.locator(".heat .said")
+    parts = [row.over_time_ns for row in late.rows]
+    most = max(max(row) for row in parts)
+    rank = next(n for n, row in enumerate(parts) if most in row)
+    column = parts[rank].index(most)
+    expected = (
+        f"rank {rank}, {5 * column} % to {5 * column + 5} % of its collectives: "
+        f"made others wait {format_ns(most)}"
+    )
+    assert said.inner_text() == f"most: {expected}"
+    bounds = heat.bounding_box()
+    assert bounds is not None
+    page.page.mouse.move(
+        bounds["x"] + (column + 0.5) * bounds["width"] / 20,
+        bounds["y"] + (rank + 0.5) * bounds["height"] / RANKS,
+    )
+    assert said.inner_text() == expected
+    page.page.mouse.move(0, 0)
+    heat.focus()
+    for key in ["Home", *["ArrowDown"] * rank, *["ArrowRight"] * column]:
+        page.page.keyboard.press(key)
+    assert said.inner_text() == expected
+    assert heat.get_attribute("aria-valuetext") == expected
+    assert page.page.locator(".heat rect").count() == 20 * RANKS
+
+
+def test_late_ranks_and_communication_are_those_of_the_report(
+    page: Opened, together: Profile
+) -> None:
+    late = by_lateness(together)
+    assert late is not None
+    assert rank_texts.late_text(late) in page.text("main")
+    rows = page.page.locator("[aria-label='Late ranks'] tbody tr")
+    for number, row in enumerate(sorted(late.rows, key=lambda each: -each.caused_ns)):
+        assert cells(rows.nth(number))[:3] == [
+            str(row.rank),
+            shown(row.caused_ns),
+            shown(row.longest_ns),
+        ]
+    worst = cells(rows.first)
+    assert re.fullmatch(r"job\.py:\d+", worst[-1])
+    exchanges = by_operation(together)
+    rows = page.page.locator("[aria-label='Communication'] tbody tr")
+    assert rows.count() == len(exchanges) > 0
+    sized = [each for each in exchanges if each.size_bytes]
+    assert sized  # torch's flight recorder knows sizes
+    for number, each in enumerate(exchanges):
+        found = cells(rows.nth(number))
+        assert found[0] == each.operation
+        assert rank_texts.group_text(each) in found
+        assert format_ns(each.transfer_ns) in found
+        if each.size_bytes:
+            assert format_bytes(each.size_bytes) in found
+            assert format_bytes(each.calls * each.size_bytes) in found
+            assert rank_texts.rate_text(each.bus_bytes_per_s) in found
+
+
+def test_a_line_that_differs_leads_to_its_source(page: Opened, together: Profile) -> None:
+    lines = rank_summary.uneven_lines(together, 10)
+    rows = page.page.locator("[aria-label='Lines by imbalance'] tbody tr")
+    assert rows.count() == len(lines)
+    found = cells(rows.first)
+    assert found[1] == format_ns(sum(lines[0].by_rank) / RANKS)
+    assert found[5] == format_ns(max(lines[0].by_rank))
+    assert found[6] == str(lines[0].by_rank.index(max(lines[0].by_rank)))
+    rows.first.locator("button").click()
+    page.page.wait_for_selector("main[aria-label='source']")
+
+
+def test_a_rank_opens_its_own_tree(page: Opened, of_rank: list[Profile]) -> None:
+    page.page.locator("[aria-label='Times of ranks'] tbody tr").nth(3).locator("button").click()
+    page.page.wait_for_selector("main[aria-label='flame'] canvas")
+    page.status(format_ns(int(of_rank[3].exclusive("elapsed_time_ns").sum())))
+
+
+def by_rank(of_rank: list[Profile], name: str) -> list[int]:
+    """Return the inclusive elapsed time of the only path to an operator on each rank."""
+    found = []
+    for profile in of_rank:
+        frames = profile.frames
+        nodes = [
+            node
+            for node in range(len(profile.tree))
+            if frames.strings[int(frames.name[profile.tree.frame[node]])] == name
+        ]
+        inclusive = profile.inclusive("elapsed_time_ns")
+        parents = {int(profile.tree.parent[node]) for node in nodes}
+        assert len(parents) == 1
+        found.append(sum(int(inclusive[node]) for node in nodes))
+    return found
+
+
+def test_the_strip_has_the_values_of_each_ranks_own_profile(
+    page: Opened, of_rank: list[Profile], together: Profile
+) -> None:
+    name = "DistributedDataParallel.forward"
+    expected = by_rank(of_rank, name)
+    node = next(
+        n
+        for n in range(len(together.tree))
+        if together.frames.strings[int(together.frames.name[together.tree.frame[n]])] == name
+    )
+    for place in ("", "&pivot=none"):
+        page.go(f"view=flame&metric=elapsed_time_ns&library=1&lines=1&zoom={node}{place}")
+        strip = page.page.locator(".details [role=slider]")
+        strip.wait_for()
+        said = page.page.locator(".details .said")
+        most = expected.index(max(expected))
+        assert said.inner_text().startswith(f"most {format_ns(expected[most])} rank {most}, mean ")
+        strip.focus()
+        page.page.keyboard.press("Home")
+        bounds = strip.bounding_box()
+        assert bounds is not None
+        for rank, value in enumerate(expected):
+            text = f"{format_ns(value)} rank {rank}"
+            assert said.inner_text() == text
+            x = bounds["x"] + (rank + 0.5) * bounds["width"] / RANKS
+            page.page.mouse.move(x, bounds["y"] + 20)
+            assert said.inner_text() == text
+            page.page.mouse.move(x, bounds["y"] - 200)
+            page.page.keyboard.press("Home")
+            for _ in range(rank + 1):
+                page.page.keyboard.press("ArrowRight")
+    page.page.keyboard.press("Home")
+    page.page.keyboard.press("Enter")
+    page.status(format_ns(int(of_rank[0].exclusive("elapsed_time_ns").sum())))
+
+
+def test_boxes_are_coloured_by_spread(page: Opened, of_rank: list[Profile]) -> None:
+    page.go("view=flame&metric=elapsed_time_ns")
+    page.page.locator(".field:has-text('Colour') select").select_option("spread")
+    page.page.wait_for_selector(".legend-line:has-text('equal on all ranks')")
+    assert "pivot=none" in page.page.url
+    canvas = page.page.locator("canvas")
+    totals = [int(profile.exclusive("elapsed_time_ns").sum()) for profile in of_rank]
+    part = RANKS * max(totals) / sum(totals) - 1
+    low, high = (0xEB, 0xE7, 0xDA), (0xF0, 0x92, 0x5A)
+    colour = [round(a + (b - a) * part) for a, b in zip(low, high, strict=True)]
+    page.page.wait_for_function(
+        """([canvas, colour]) => {
+          const { data } = canvas.getContext("2d").getImageData(canvas.width - 200, 4, 1, 1);
+          return colour.every((value, at) => Math.abs(value - data[at]) < 3);
+        }""",
+        arg=[canvas.element_handle(), colour],
+    )
+    bounds = canvas.bounding_box()
+    assert bounds is not None
+    page.page.mouse.move(bounds["x"] + 200, bounds["y"] + 10)
+    tip = page.page.locator(".tooltip")
+    assert f"most\t{format_ns(max(totals))}\trank {totals.index(max(totals))}" in tip.inner_text()
+    # Other views have no such colour.
+    page.page.keyboard.press("2")
+    page.page.wait_for_selector("main[aria-label='bottom-up'] canvas")
+    options = page.page.locator(".field:has-text('Colour') option").all_inner_texts()
+    assert options == ["layer", "phase", "self cost"]
+
+
+def test_ranks_are_reached_by_keys_and_obey_the_rules_of_axe(
+    browser: Browser, addresses: dict[str, str], together: Profile
+) -> None:
+    for scheme, where, width in (("light", "server", 1280), ("dark", "file", 390)):
+        settings: dict[str, Any] = {
+            "color_scheme": scheme,
+            "viewport": {"width": width, "height": 800},
+        }
+        with open_page(browser, addresses[where], together, **settings) as opened:
+            opened.go()
+            opened.page.keyboard.press("r")
+            opened.page.wait_for_selector("[aria-label='Communication'] tbody tr")
+            assert not violations(opened)
+            assert opened.page.evaluate("document.documentElement.scrollWidth") <= width
+            opened.go("view=flame&color=spread&pivot=none&zoom=1")
+            opened.page.wait_for_selector("canvas")
+            assert not violations(opened)
+
+
+# -- made ranks
+
+
+@pytest.fixture(scope="session")
+def many(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Profile]:
+    """Return the profile of 1,024 joined ranks."""
+    profile = joined(made_ranks(1024, 40))
+    path = tmp_path_factory.mktemp("many") / "many.dcprof"
+    profile.save(path)
+    return path, profile
+
+
+@pytest.mark.parametrize("where", ["server", "file"])
+def test_a_thousand_ranks_are_the_slowest_typical_ones_and_pictures_of_all(
+    browser: Browser, many: tuple[Path, Profile], tmp_path: Path, where: str
+) -> None:
+    path, profile = many
+    rows = joined_ranks.slowest(joined_ranks.rows(profile))
+    with serving(path) as served:
+        address = served if where == "server" else written(path, tmp_path)
+        with open_page(browser, address, profile) as opened:
+            opened.go(VIEW)
+            table = opened.page.locator("[aria-label='Times of ranks'] tbody tr")
+            table.first.wait_for()
+            assert table.count() == 23
+            first = cells(table.first)
+            assert first[:2] == ["slowest", str(rows[0].rank)]
+            assert first[3] == format_ns(joined_ranks.working_ns(rows[0]))
+            assert first[-1] == rows[0].hostname
+            assert cells(table.last)[0] == "most"
+            bins = joined_ranks.histogram(rows)
+            assert bins is not None
+            picture = opened.page.locator(".histogram [role=slider]")
+            picture.focus()
+            opened.page.keyboard.press("Home")
+            said = opened.text(".histogram .said")
+            assert said.startswith(
+                f"{format_count(bins.bins[0])} ranks worked {format_ns(bins.least_ns)} to"
+            )
+            assert "--joined" in opened.text("main")
+            assert opened.page.locator(".heat").count() == 0
+            opened.go("view=flame&zoom=1")
+            opened.page.wait_for_selector(".details [role=slider]")
+            assert opened.page.locator(".details rect").count() == 128
+            values = [row.totals[METRIC] for row in sorted(rows, key=lambda row: row.rank)]
+            # Values are logarithms, so their last digit may differ.
+            most = opened.text(".details .said").split(",")[0]
+            rank = values.index(max(values))
+            assert most.endswith(f" rank {rank} on node{rank // 8}")
+            assert not violations(opened)
+
+
+@pytest.mark.parametrize(
+    ("count", "kind", "reason"),
+    [
+        (1, "joined", "--joined"),
+        (3, "joined", "--joined"),
+        (3, "side by side", "no rank recorded single collectives"),
+    ],
+)
+def test_what_is_not_known_is_said(
+    browser: Browser, tmp_path: Path, count: int, kind: str, reason: str
+) -> None:
+    ranks = made_ranks(count)
+    profile = joined(ranks) if kind == "joined" else side_by_side(ranks)
+    path = tmp_path / "few.dcprof"
+    profile.save(path)
+    with serving(path) as address, open_page(browser, address, profile) as opened:
+        opened.go(VIEW)
+        rows = opened.page.locator("[aria-label='Times of ranks'] tbody tr")
+        rows.first.wait_for()
+        assert rows.count() == count
+        assert opened.text("main").count(reason) == 2  # late ranks, communication
+        assert not violations(opened)
+
+
+def test_a_profile_of_one_process_has_no_ranks_and_does_not_load_their_script(
+    opened: Opened,
+) -> None:
+    asked: list[str] = []
+    opened.page.on("request", lambda request: asked.append(request.url))
+    opened.go("view=overview")
+    opened.page.wait_for_selector("main section")
+    names = opened.page.get_by_role("navigation", name="Views").get_by_role("button")
+    assert "Ranks" not in names.all_inner_texts()
+    assert not any("jobs.js" in url for url in asked)
+    opened.page.keyboard.press("r")
+    assert opened.page.locator("main[aria-label='overview']").count() == 1

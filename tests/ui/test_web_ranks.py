@@ -1,0 +1,227 @@
+"""The ranks as the page shows them: the figures of the report, values by rank, and reasons for gaps."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import gzip
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from deepcontext.errors import ProfileDataError
+from deepcontext.profiler.format import rank_collectives
+from deepcontext.profiler.format.frame import Frame, FrameKind, Phase
+from deepcontext.profiler.model.job import sections
+from deepcontext.profiler.model.job.artifact import profile_of
+from deepcontext.profiler.model.job.columns import decode
+from deepcontext.profiler.model.job.joining import join
+from deepcontext.profiler.model.job.part import part_of
+from deepcontext.profiler.model.merging import merge
+from deepcontext.profiler.summaries import joined_ranks
+from deepcontext.profiler.summaries import ranks as rank_summary
+from deepcontext.profiler.summaries.communication import by_operation
+from deepcontext.profiler.summaries.late_ranks import by_lateness
+from deepcontext.ui.web.about import about
+from deepcontext.ui.web.app import ViewSettings, create_app
+from deepcontext.ui.web.one_file import page_data
+from deepcontext.ui.web.open_profiles import OpenProfile, OpenProfiles
+from deepcontext.ui.web.ranks import packed_ranks, ranks_answer
+from tests.profiler.summaries.test_late_ranks import job
+from tests.synthetic import random_profile
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from deepcontext.profiler.model.profile import Profile
+    from tests.conftest import MakeProfile
+
+
+def made_ranks(count: int, nodes: int = 200) -> list[Profile]:
+    """Return ranks with equal trees and different costs."""
+    made, found = random_profile(nodes, seed=3), []
+    for rank in range(count):
+        random = np.random.default_rng(rank)
+        rows = {
+            name: dataclasses.replace(
+                each, total=(each.total * random.uniform(0.5, 1.5, len(each.total))).astype(int)
+            )
+            for name, each in made.stored_metrics().items()
+        }
+        run = dataclasses.replace(
+            made.run, rank=rank, ranks=count, pid=10 + rank, hostname=f"node{rank // 8}"
+        )
+        found.append(dataclasses.replace(made, metrics=rows, run=run))
+    return found
+
+
+def side_by_side(ranks: list[Profile]) -> Profile:
+    return merge({str(rank): profile for rank, profile in enumerate(ranks)})
+
+
+def joined(ranks: list[Profile]) -> Profile:
+    return profile_of(join([part_of(profile, profile.run.rank) for profile in ranks]))
+
+
+def unpacked(packed: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return header and arrays of a container."""
+    content = gzip.decompress(packed)
+    size = int.from_bytes(content[:4], "little")
+    described = json.loads(content[4 : 4 + size])
+    body, arrays = content[4 + size :], {}
+    types = {"u8": "<u1", "u16": "<u2", "u32": "<u4", "i64": "<i8"}
+    for name, each in described["arrays"].items():
+        kind = np.dtype(types[each["type"]])
+        planes = np.frombuffer(body, np.uint8, each["length"] * kind.itemsize, each["at"])
+        rows = np.ascontiguousarray(planes.reshape(kind.itemsize, -1).T)
+        arrays[name] = rows.view(kind).ravel()
+    return described["header"], arrays
+
+
+def test_times_are_those_of_the_report_and_parts_add_up() -> None:
+    profile = side_by_side(made_ranks(3))
+    answer = ranks_answer(profile, [])
+    rows = rank_summary.by_rank(profile)
+    assert [row.rank for row in answer.rows] == [0, 1, 2]
+    for row, shown in zip(rows, answer.rows, strict=True):
+        assert (shown.operator_ns, shown.running_ns, shown.waiting_ns) == (
+            row.operator_ns,
+            row.running_ns,
+            row.waiting_ns,
+        )
+        assert sum(shown.parts_ns) == row.operator_ns + row.running_ns + row.waiting_ns
+        assert min(shown.parts_ns) >= 0
+    assert len(answer.parts) == 4
+    expected = rank_summary.uneven_lines(profile, 10)
+    assert [tuple(line.by_rank_ns) for line in answer.lines] == [each.by_rank for each in expected]
+
+
+def test_loading_data_is_a_part_of_its_own(make_profile: MakeProfile) -> None:
+    frames = [
+        Frame(FrameKind.ROOT, ""),
+        Frame(FrameKind.OPERATOR, "aten::add"),
+        Frame(FrameKind.OPERATOR, "aten::stack"),
+    ]
+    ranks = []
+    for rank in range(2):
+        made = make_profile([0, 0, 0], frames, host_time_ns={1: 700, 2: 300 + rank})
+        phase = np.array([Phase.NONE, Phase.FORWARD, Phase.DATA_LOADING], np.uint8)
+        tree = dataclasses.replace(made.tree, phase=phase)
+        run = dataclasses.replace(made.run, rank=rank, ranks=2)
+        ranks.append(dataclasses.replace(made, tree=tree, run=run))
+    answer = ranks_answer(side_by_side(ranks), [])
+    assert [row.parts_ns for row in answer.rows] == [[700, 0, 0, 300], [700, 0, 0, 301]]
+    assert [row.operator_ns for row in answer.rows] == [1000, 1001]
+
+
+def test_many_ranks_are_the_slowest_typical_ones_and_a_histogram() -> None:
+    ranks = made_ranks(70, 40)
+    profile = joined(ranks)
+    answer = ranks_answer(profile, [])
+    ordered = joined_ranks.slowest(joined_ranks.rows(profile))
+    names = [row.name for row in answer.rows]
+    assert names == ["slowest"] * 10 + ["typical"] * 10 + ["least", "median", "most"]
+    assert [row.rank for row in answer.rows[:10]] == [row.rank for row in ordered[:10]]
+    assert [row.rank for row in answer.rows[10:20]] == [row.rank for row in ordered[30:40]]
+    work = [joined_ranks.working_ns(row) for row in ordered]
+    assert answer.rows[-1].working_ns == work[0]
+    assert answer.rows[-3].working_ns == work[-1]
+    assert answer.bins is not None
+    assert sum(answer.bins.bins) == 70
+    assert (answer.bins.least_ns, answer.bins.most_ns) == (work[-1], work[0])
+    assert [name.host for name in answer.names[:9]] == ["node0"] * 8 + ["node1"]
+
+
+def test_few_joined_ranks_are_listed_each() -> None:
+    answer = ranks_answer(joined(made_ranks(4)), [])
+    assert [row.rank for row in answer.rows] == [0, 1, 2, 3]
+    assert answer.bins is None
+    assert "--joined" in answer.late_note
+    assert answer.exchanges_note == answer.late_note
+
+
+def test_kept_values_add_up_to_those_of_each_rank() -> None:
+    ranks = made_ranks(5)
+    profile = joined(ranks)
+    header, arrays = unpacked(packed_ranks(profile, level=1))
+    metric = header["metrics"].index("host_time_ns")
+    codes = arrays[f"{metric}.codes"].reshape(len(arrays["node"]), 5).astype(np.uint16)
+    sums = decode(codes).sum(axis=0)
+    expected = [int(each.exclusive("host_time_ns").sum()) for each in ranks]
+    np.testing.assert_allclose(sums, expected, rtol=2e-3)
+    spread = sections.spreads_of(profile)["host_time_ns"]
+    for name in ("node", "total", "most", "most_rank"):
+        np.testing.assert_array_equal(arrays[f"{metric}.{name}"], getattr(spread, name))
+
+
+def test_late_ranks_and_communication_are_those_of_the_report(make_profile: MakeProfile) -> None:
+    rows = [
+        [(n, 1000 + 400 * (rank == 0), 100 * rank, 0, 4096) for n in range(40)] for rank in (0, 1)
+    ]
+    profile = job(make_profile, *rows)
+    answer = ranks_answer(profile, [])
+    found = by_lateness(profile)
+    assert found is not None
+    assert [
+        (row.rank, row.caused_ns, row.waited_ns, row.collective_ns, tuple(row.over_time_ns))
+        for row in answer.late
+    ] == [
+        (row.rank, row.caused_ns, row.waiting_ns, row.total_ns, row.over_time_ns)
+        for row in found.rows
+    ]
+    assert answer.late[1].caused_ns > 0
+    assert answer.late_note.startswith("from all 40 collectives; ")
+    (exchange,) = answer.exchanges
+    (expected,) = by_operation(profile)
+    assert exchange.bytes == 40 * 4096
+    assert exchange.transfer_ns == expected.transfer_ns
+    assert exchange.group == "group 0 of ranks 0, 1"
+    assert answer.rows[0].waited_ns == found.rows[0].waiting_ns
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [({"unmatched": 1}, "could not be matched"), ({"are_apart": False}, "process groups")],
+)
+def test_a_job_without_late_ranks_says_why(
+    make_profile: MakeProfile, content: Mapping[str, Any], reason: str
+) -> None:
+    rows = [[(0, 10, 1)], [(0, 20, 1)]]
+    answer = ranks_answer(job(make_profile, *rows, content=content), [])
+    assert answer.late == []
+    assert reason in answer.late_note
+    assert reason in answer.exchanges_note
+
+
+def test_ranks_without_collectives_say_so() -> None:
+    answer = ranks_answer(side_by_side(made_ranks(2)), [])
+    assert "no rank recorded single collectives" in answer.late_note
+
+
+def test_server_and_file_have_the_same_ranks_and_only_merged_profiles_have_them() -> None:
+    ranks = made_ranks(2)
+    profiles = OpenProfiles([
+        OpenProfile.of_memory(ranks[0], "one"),
+        OpenProfile.of_memory(side_by_side(ranks), "all"),
+    ])
+    assert [each.ranks for each in about(profiles).profiles] == [0, 2]
+    client = create_app(profiles, ViewSettings("t")).test_client()
+    data = page_data(profiles)
+    assert len(data) == 5
+    assert data[3] == ""
+    served = client.get("/t/api/ranks?file=1")
+    assert served.status_code == 200
+    assert unpacked(served.data)[0] == unpacked(base64.b64decode(data[4]))[0]
+
+
+def test_a_damaged_section_is_an_answer_of_both(make_profile: MakeProfile) -> None:
+    profile = job(make_profile, [(0, 10, 1)], [(0, 20, 1)])
+    damaged = profile.with_section(rank_collectives.SECTION, b'{"ranks": {"0": {}, "1": {}}}')
+    with pytest.raises(ProfileDataError):
+        packed_ranks(damaged, level=1)
+    profiles = OpenProfiles([OpenProfile.of_memory(damaged, "all")])
+    client = create_app(profiles, ViewSettings("t")).test_client()
+    assert "damaged" in client.get("/t/api/ranks").get_json()["error"]
+    assert "damaged" in unpacked(base64.b64decode(page_data(profiles)[2]))[0]["error"]

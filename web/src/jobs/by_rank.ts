@@ -1,0 +1,145 @@
+// What each rank spent at the nodes of a tree.
+//
+// Side by side, each rank has nodes of its own. Of joined ranks, Python wrote what each spent at the
+// largest paths, without those of these paths that lie below, and the largest value at every path.
+
+import type { RanksAnswer } from "../api_types";
+import type { Container } from "../engine/container";
+import { ALL_PHASES } from "../engine/options";
+import type { TopDown } from "../engine/top_down";
+import type { Spread, SpreadOf } from "../views/job_views";
+
+export type Ranks = Container<RanksAnswer>;
+type Charge = (node: number, value: number) => void;
+
+/** How far the sum over the ranks may be from a node's cost: the rest lies at smaller paths. */
+const TOLERANCE = 0.1;
+const LEAST_CODE = 1;
+const CODES = 65_536;
+
+export class ByRank {
+  private constructor(
+    private readonly view: TopDown,
+    private readonly ranks: Ranks,
+    private readonly measure: string,
+    /** Calls a function with what a rank spent at each node of the profile. */
+    private readonly each: (rank: number, charge: Charge) => void,
+  ) {}
+
+  /** Null where values of single ranks are not kept for a measure. */
+  static of(view: TopDown, ranks: Ranks, measure: string): ByRank | null {
+    const { names, metrics } = ranks.header;
+    const { tree } = view.profile;
+    if (names[0].node >= 0) {
+      const values = view.profile.values(measure);
+      return new ByRank(view, ranks, measure, (rank, charge) => {
+        const { node: start } = names[rank];
+        const end = tree.endOf(start);
+        for (let node = start; node < end; node++) charge(node, values[node]);
+      });
+    }
+    const index = metrics.indexOf(measure);
+    if (index < 0 || view.options.phase !== ALL_PHASES) return null;
+    const { node, values } = kept(ranks, index);
+    return new ByRank(view, ranks, measure, (rank, charge) => {
+      for (let row = 0; row < node.length; row++) {
+        charge(node[row], values[row * names.length + rank]);
+      }
+    });
+  }
+
+  /** What a node of the view costs on each rank, null where it is too small to be kept. */
+  at(node: number): Float64Array | null {
+    const { view } = this;
+    const end = view.tree.endOf(node);
+    const sums = new Float64Array(this.ranks.header.names.length);
+    for (let rank = 0; rank < sums.length; rank++) {
+      this.each(rank, (source, value) => {
+        const to = view.receiver(source);
+        if (to >= node && to < end) sums[rank] += value;
+      });
+    }
+    const { inclusive } = view.costs(node, view.profile.values(this.measure));
+    const known = sums.reduce((sum, value) => sum + value, 0);
+    return isKnown(known, inclusive) ? sums : null;
+  }
+
+  /** The spread of every node of the view, by its source. */
+  spreads(): SpreadOf {
+    const { view } = this;
+    const { names } = this.ranks.header;
+    const count = view.tree.length;
+    const sum = new Float64Array(count);
+    const most = new Float64Array(count);
+    const mostRank = new Int32Array(count);
+    for (let rank = 0; rank < names.length; rank++) {
+      const own = new Float64Array(count);
+      this.each(rank, (source, value) => {
+        const to = view.receiver(source);
+        if (to >= 0) own[to] += value;
+      });
+      const inclusive = view.tree.inclusive(own);
+      for (let node = 0; node < count; node++) {
+        sum[node] += inclusive[node];
+        if (inclusive[node] <= most[node]) continue;
+        most[node] = inclusive[node];
+        mostRank[node] = names[rank].rank;
+      }
+    }
+    const totals = view.tree.inclusive(view.exclusive(view.profile.values(this.measure)));
+    const stored = this.stored();
+    const found = new Map<number, Spread>();
+    for (let node = 0; node < count; node++) {
+      const mean = totals[node] / names.length;
+      const known = isKnown(sum[node], totals[node])
+        ? { most: Math.max(most[node], mean), mostRank: mostRank[node] }
+        : stored(view.first[node], totals[node]);
+      if (known && mean > 0) found.set(view.source(node), { mean, ...known });
+    }
+    return (source) => found.get(source);
+  }
+
+  /** The spread that Python wrote of a path, where the node has the cost of this path alone. */
+  private stored(): (source: number, total: number) => Omit<Spread, "mean"> | null {
+    const index = this.ranks.header.metrics.indexOf(this.measure);
+    if (index < 0) return () => null;
+    const column = (name: string) => this.ranks.array(`${index}.${name}`);
+    const [total, most, mostRank] = ["total", "most", "most_rank"].map(column);
+    const rows = new Map(Array.from(column("node"), (node, row) => [node, row]));
+    return (source, value) => {
+      const row = rows.get(source) ?? -1;
+      return total[row] === value ? { most: most[row], mostRank: mostRank[row] } : null;
+    };
+  }
+}
+
+function isKnown(sum: number, total: number): boolean {
+  return total > 0 && Math.abs(sum - total) <= TOLERANCE * total;
+}
+
+interface Kept {
+  readonly node: ArrayLike<number>;
+  /** Of each row the value of each rank. */
+  readonly values: Float32Array;
+}
+
+const KEPT = new WeakMap<Ranks, Kept[]>();
+
+/** The values of a metric at the largest paths; see `columns.encode` in Python. */
+function kept(ranks: Ranks, index: number): Kept {
+  const all = KEPT.get(ranks) ?? [];
+  KEPT.set(ranks, all);
+  all[index] ??= {
+    node: ranks.array("node"),
+    values: decoded(ranks.array(`${index}.codes`), ranks.header.step),
+  };
+  return all[index];
+}
+
+function decoded(codes: ArrayLike<number>, step: number): Float32Array {
+  const value = new Float64Array(CODES);
+  for (let code = LEAST_CODE; code < CODES; code++) value[code] = Math.exp((code - 1) * step);
+  const values = new Float32Array(codes.length);
+  for (let at = 0; at < values.length; at++) values[at] = value[codes[at]];
+  return values;
+}

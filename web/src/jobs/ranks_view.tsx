@@ -1,0 +1,248 @@
+// The ranks of a job: what each did, who was late and when, what they exchanged, and the lines that differ.
+
+import type { ComponentChildren } from "preact";
+import type { ExchangeRow, LinePlace, RankBins, RanksAnswer, RankTimes } from "../api_types";
+import {
+  dark,
+  Empty,
+  formatCount,
+  formatTime,
+  formatValue,
+  go,
+  palette,
+  place,
+  source,
+  Waiting,
+} from "../shared";
+import { HeatMap } from "./heat_map";
+import { opener } from "./open_rank";
+import { Bars, Pointed } from "./pointed";
+import { type Column, RankTable, time } from "./rank_table";
+import { Legend, type Part, Stack } from "./stack";
+import { usePromise } from "./use_promise";
+
+export function RanksView() {
+  const { file } = place.value;
+  const known = usePromise(String(file), () => ask(String(file)));
+  if (!known) return <Waiting />;
+  const { value: answer, error } = known;
+  if (!answer) return <Empty title="The ranks cannot be shown">{error}</Empty>;
+  const late = [...answer.late].sort((a, b) => b.caused_ns - a.caused_ns);
+  return (
+    <div class="page scroll processes" tabIndex={0} role="region" aria-label="Ranks">
+      <Section title="Ranks" more={answer.fact} note={answer.note}>
+        <Times answer={answer} />
+      </Section>
+      <Section title="Late ranks" note={answer.late_note}>
+        {late.length > 0 && (
+          <>
+            <HeatMap rows={answer.late} />
+            <p class="muted">
+              A full row is a rank, or its machine, that is always late; a full column is something
+              that the program does now and then.
+            </p>
+            <RankTable label="Late ranks" rows={late} columns={LATE} />
+          </>
+        )}
+      </Section>
+      <Section title="Communication" note={answer.exchanges_note}>
+        {answer.exchanges.length > 0 && (
+          <RankTable label="Communication" rows={answer.exchanges} columns={EXCHANGES} />
+        )}
+      </Section>
+      {answer.lines.length > 0 && (
+        <Section title="Lines by imbalance" note={answer.lines_note}>
+          <Lines answer={answer} />
+        </Section>
+      )}
+    </div>
+  );
+}
+
+async function ask(file: string): Promise<RanksAnswer | null> {
+  return (await source.value?.ranks(file))?.header ?? null;
+}
+
+function Section(props: {
+  title: string;
+  more?: string;
+  note: string;
+  children: ComponentChildren;
+}) {
+  return (
+    <section>
+      <h2>
+        {props.title} <span class="muted">{props.more}</span>
+      </h2>
+      <p class="muted">{props.note}</p>
+      {props.children}
+    </section>
+  );
+}
+
+/** What each rank did, and its collectives, on one scale. */
+function Times(props: { answer: RanksAnswer }) {
+  const { names, rows, parts, bins, collectives_note } = props.answer;
+  const { operator, python, root } = palette(dark.value).layers;
+  const { heat, less } = palette(dark.value);
+  const colors = [operator, python, root, heat[1]];
+  const done = (row: RankTimes): Part[] =>
+    row.parts_ns.map((value, index) => [parts[index], value, colors[index]]);
+  const exchanged = (row: RankTimes): Part[] => [
+    ["transfer", row.collective_ns - row.waited_ns, less],
+    ["waiting for other ranks", row.waited_ns, root],
+  ];
+  const sum = (row: RankTimes) => row.parts_ns.reduce((all, value) => all + value, 0);
+  const whole = Math.max(...rows.map((row) => Math.max(sum(row), row.collective_ns)), 1);
+  const hasCollectives = rows.some((row) => row.collective_ns >= 0);
+  const nameOf = new Map(names.map((name) => [name.rank, name]));
+  const columns: Column<RankTimes>[] = [
+    ["which", ({ name }) => name && <span class="badge">{name}</span>],
+    ["rank", (row) => <Rank of={row.rank} open={openOf(nameOf.get(row.rank))} />, "number"],
+    ["time", (row) => (row.parts_ns.length ? <Stack parts={done(row)} whole={whole} /> : "")],
+    ["working", (row) => time(row.working_ns), "number"],
+    ["operators", (row) => time(row.operator_ns), "number"],
+    ["running", (row) => time(row.running_ns), "number"],
+    ["waiting", (row) => time(row.waiting_ns), "number"],
+    ["of it loading", (row) => time(row.loading_ns), "number"],
+    ["elapsed", (row) => time(row.elapsed_ns), "number"],
+    [
+      "collectives",
+      (row) => (row.collective_ns < 0 ? "" : <Stack parts={exchanged(row)} whole={whole} />),
+    ],
+    ["in all", (row) => time(row.collective_ns), "number"],
+    ["waited", (row) => time(row.waited_ns), "number"],
+    ["memory", ({ peak_bytes }) => (peak_bytes < 0 ? "" : formatValue(peak_bytes, "bytes")), "number"],
+    ["host", ({ rank }) => nameOf.get(rank)?.host ?? ""],
+    ["ended", ({ ended }) => ended],
+  ];
+  return (
+    <>
+      {bins && <Histogram {...bins} />}
+      <Legend title="time:" parts={done(rows[0])} />
+      {hasCollectives && (
+        <>
+          <Legend title="collectives, which may run beside other work:" parts={exchanged(rows[0])} />
+          {collectives_note && <p class="muted">{collectives_note}</p>}
+        </>
+      )}
+      <RankTable label="Times of ranks" rows={rows} columns={columns} />
+    </>
+  );
+}
+
+function openOf(name: Parameters<typeof opener>[0] | undefined) {
+  return name && opener(name);
+}
+
+function Rank(props: { of: number; open: (() => void) | undefined }) {
+  if (props.of < 0) return null;
+  if (!props.open) return <>{props.of}</>;
+  return (
+    <button type="button" class="link" title="Open its flame graph" onClick={props.open}>
+      {props.of}
+    </button>
+  );
+}
+
+function Histogram({ least_ns, most_ns, bins }: RankBins) {
+  const edge = (bin: number) => formatTime(least_ns + ((most_ns - least_ns) * bin) / bins.length);
+  const text = (bin: number) =>
+    `${formatCount(bins[bin])} ranks worked ${edge(bin)} to ${edge(bin + 1)}`;
+  return (
+    <div class="histogram">
+      <h3>How many ranks worked how long</h3>
+      <Pointed
+        label="ranks by working time"
+        columns={bins.length}
+        height={72}
+        text={text}
+        summary={`most: ${text(bins.indexOf(Math.max(...bins)))}`}
+      >
+        {(part) => <Bars values={bins} marked={(bin) => bin === part} />}
+      </Pointed>
+      <p class="legend-line scale">
+        <span>{edge(0)}</span>
+        <span>{edge(bins.length)}</span>
+      </p>
+    </div>
+  );
+}
+
+const LATE: Column<RanksAnswer["late"][number]>[] = [
+  ["rank", ({ rank }) => rank, "number"],
+  [
+    "made others wait",
+    ({ caused_ns, error_ns }) =>
+      error_ns ? `${time(caused_ns)} ± ${formatTime(error_ns)}` : time(caused_ns),
+    "number",
+  ],
+  ["longest once", ({ longest_ns }) => time(longest_ns), "number"],
+  ["waited", ({ waited_ns }) => time(waited_ns), "number"],
+  ["collectives", ({ collective_ns }) => time(collective_ns), "number"],
+  ["mostly", ({ doing }) => doing],
+  ["of it", ({ doing, share }) => doing && `${Math.round(100 * share)} %`, "number"],
+  ["line", ({ place }) => (place.file ? <Line {...place} /> : "")],
+];
+
+const EXCHANGES: Column<ExchangeRow>[] = [
+  ["operation", ({ operation }) => operation],
+  ["size", ({ size_bytes }) => bytes(size_bytes), "number"],
+  ["group", ({ group }) => group],
+  ["calls", ({ calls }) => formatCount(calls), "number"],
+  ["bytes", (row) => bytes(row.bytes), "number"],
+  ["transfer", (row) => time(row.transfer_ns), "number"],
+  ["waiting", (row) => time(row.waiting_ns), "number"],
+  ["algorithm", (row) => rate(row.bytes_per_s), "number"],
+  ["bus", (row) => rate(row.bus_bytes_per_s), "number"],
+  ["last most often", ({ last }) => last],
+];
+
+function bytes(size: number): string {
+  return size ? formatValue(size, "bytes") : "";
+}
+
+function rate(bytes_per_s: number): string {
+  return bytes_per_s ? `${formatValue(bytes_per_s, "bytes")}/s` : "";
+}
+
+function Line({ file, shown, line }: LinePlace) {
+  return (
+    <button type="button" class="link" onClick={() => go({ view: "source", path: file, line })}>
+      {shown}:{line}
+    </button>
+  );
+}
+
+function Lines(props: { answer: RanksAnswer }) {
+  const { names, lines } = props.answer;
+  type Row = (typeof lines)[number];
+  const rank = (row: Row, of: typeof Math.max) =>
+    names[row.by_rank_ns.indexOf(of(...row.by_rank_ns))].rank;
+  const columns: Column<Row>[] = [
+    ["over the ranks", ({ by_rank_ns }) => <Small values={by_rank_ns} />],
+    ["mean", ({ by_rank_ns }) => time(mean(by_rank_ns)), "number"],
+    ["least", ({ by_rank_ns }) => time(Math.min(...by_rank_ns)), "number"],
+    ["of rank", (row) => rank(row, Math.min), "number"],
+    ["most", ({ by_rank_ns }) => time(Math.max(...by_rank_ns)), "number"],
+    ["of rank ", (row) => rank(row, Math.max), "number"],
+    ["line", ({ place }) => <Line {...place} />],
+    ["function", (row) => <code>{row.function}</code>],
+  ];
+  return <RankTable label="Lines by imbalance" rows={lines} columns={columns} />;
+}
+
+function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}
+
+/** The shape alone; the columns beside it have the numbers. */
+function Small(props: { values: readonly number[] }) {
+  const { values } = props;
+  const most = values.indexOf(Math.max(...values));
+  return (
+    <svg class="small" viewBox={`0 0 ${values.length} 1`} preserveAspectRatio="none" aria-hidden="true">
+      <Bars values={values} marked={(index) => index === most} />
+    </svg>
+  );
+}

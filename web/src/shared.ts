@@ -1,0 +1,12 @@
+// What the second script takes from the first: both run one copy of each module.
+
+export { useEffect, useState } from "preact/hooks";
+export { Fragment, jsx, jsxs } from "preact/jsx-runtime";
+export { START } from "./model/address";
+export { mix, palette } from "./model/colors";
+export { formatCount, formatShare, formatTime, formatValue } from "./model/format";
+export { effect } from "./signals";
+export { about, dark, go, measure, place, profile, source, tree } from "./state";
+export { Bar } from "./views/bar";
+export { jobViews, spread } from "./views/job_views";
+export { Empty, Subtabs, ValueCell, Waiting } from "./views/parts";
