@@ -26,7 +26,8 @@ export function HeatMap(props: { rows: readonly LateRank[] }) {
     const column = part % columns;
     const caused = over_time_ns[column];
     const when = `${percent(column)} to ${percent(column + 1)} of its collectives`;
-    return `rank ${rank}, ${when}: made others wait ${caused ? formatTime(caused) : "for nothing"}`;
+    const what = caused ? `made others wait ${formatTime(caused)}` : "made nobody wait";
+    return `rank ${rank}, ${when}: ${what}`;
   };
   const [row, column] = largest(rows, most);
   return (

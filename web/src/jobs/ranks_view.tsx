@@ -110,7 +110,7 @@ function Times(props: { answer: RanksAnswer }) {
       "collectives",
       (row) => (row.collective_ns < 0 ? "" : <Stack parts={exchanged(row)} whole={whole} />),
     ],
-    ["in all", (row) => time(row.collective_ns), "number"],
+    ["in collectives", (row) => time(row.collective_ns), "number"],
     ["waited", (row) => time(row.waited_ns), "number"],
     ["memory", ({ peak_bytes }) => (peak_bytes < 0 ? "" : formatValue(peak_bytes, "bytes")), "number"],
     ["host", ({ rank }) => nameOf.get(rank)?.host ?? ""],

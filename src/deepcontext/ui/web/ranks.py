@@ -100,7 +100,7 @@ def ranks_answer(profile: Profile, metrics: list[str]) -> RanksAnswer:
         rows=_of_joined(joined, is_long=bins is not None)
         if joined
         else _side_by_side(profile, late),
-        bins=bins and RankBins(bins.least_ns, bins.most_ns, list(bins.bins)),
+        bins=RankBins(bins.least_ns, bins.most_ns, list(bins.bins)) if bins else None,
         collectives_note="" if late or not collectives.by_rank(profile) else rank_texts.COMPILED,
         late=late,
         late_note=late_note,
