@@ -33,6 +33,7 @@ from tests.synthetic import random_profile
 from tests.ui.conftest import gpu_profile
 from tests.ui.oracle.ask import QUESTIONS
 from tests.ui.oracle.options import EDITS
+from tests.ui.test_web_ranks import joined, made_ranks, side_by_side
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -325,3 +326,81 @@ def test_refusals_are_the_servers(engine: Answer, training_folder: Path) -> None
         ],
     )
     assert all("error" in each for each in answers)
+
+
+def by_path(answer: dict[str, Any]) -> dict[tuple[Any, ...], int]:
+    """Return the place of each node in an answer by its call path, without the root."""
+    nodes, functions = answer["nodes"], answer["functions"]
+    found: dict[tuple[Any, ...], int] = {}
+    path: list[tuple[Any, ...]] = []
+    for place, (depth, func) in enumerate(zip(nodes["depth"], nodes["function"], strict=True)):
+        del path[depth:]
+        path.append(tuple(functions[name][func] for name in ("kind", "name", "file", "line")))
+        found[tuple(path[1:])] = place
+    return found
+
+
+def values_by_rank(
+    engine: Answer, merged: Profile, ranks: list[Profile], query: dict[str, str]
+) -> list[tuple[dict[str, Any], list[int]]]:
+    """Return for each node what the engine knows of the ranks, and the values in their own profiles."""
+    query = {"metric": "host_time_ns", "pivot": "none", "px": "16384", **query}
+    files = [{**query, "file": str(number)} for number in range(len(ranks) + 1)]
+    known, whole, *own = engine(
+        opened(merged, *ranks), [("by_rank", query), *(("flame", each) for each in files)]
+    )
+    found = {each["source"]: each for each in known}
+    places = [by_path(each) for each in own]
+    rows = []
+    for path, place in by_path(whole).items():
+        values = [
+            answer["nodes"]["value"][of_rank[path]] if path in of_rank else 0
+            for of_rank, answer in zip(places, own, strict=True)
+        ]
+        if sum(values) == whole["nodes"]["value"][place]:  # no rank's node was cut away
+            rows.append((found[whole["nodes"]["source"][place]], values))
+    assert len(rows) > len(places[0]) / 2
+    return rows
+
+
+@pytest.mark.parametrize("lines", ["", "1"])
+@pytest.mark.parametrize("hidden", ["", "operator", "python,module"])
+def test_values_of_ranks_side_by_side_are_those_of_their_own_trees(
+    engine: Answer, lines: str, hidden: str
+) -> None:
+    ranks = [
+        dataclasses.replace(each, run=dataclasses.replace(each.run, rank=rank, ranks=3))
+        for rank in range(3)
+        for each in [random_profile(300, seed=rank, depth=12)]
+    ]
+    query = {"lines": lines, "hidden": hidden, "library": "1"}
+    for found, values in values_by_rank(engine, side_by_side(ranks), ranks, query):
+        assert found["values"] == values
+        assert found["spread"]["mean"] == pytest.approx(sum(values) / 3)
+        assert found["spread"]["most"] == max(values)
+        assert values[found["spread"]["mostRank"]] == max(values)
+
+
+def test_values_of_joined_ranks_are_those_of_their_own_trees_where_known(engine: Answer) -> None:
+    ranks = made_ranks(5, 6_000)
+    query = {"lines": "1", "library": "1"}
+    kept = stored = 0
+    for found, values in values_by_rank(engine, joined(ranks), ranks, query):
+        if found["values"] is not None:
+            kept += 1
+            # Smaller paths below count as if each rank had the share that it has of the kept path.
+            assert found["values"] == pytest.approx(values, rel=0.1, abs=0.02 * max(values))
+        elif found["spread"] is not None:
+            stored += 1
+            assert found["spread"]["most"] == max(values)
+            assert values[found["spread"]["mostRank"]] == max(values)
+    assert kept > 100
+    assert stored > 100
+
+
+def test_values_of_joined_ranks_are_known_for_all_phases_and_stored_metrics_only(
+    engine: Answer,
+) -> None:
+    profile = joined(made_ranks(2))
+    asked = [{"metric": "host_time_ns", "phase": "forward"}, {"metric": "call_duration_ns.count"}]
+    assert engine(opened(profile), [("by_rank", each) for each in asked]) == [None, None]
