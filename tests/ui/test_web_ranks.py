@@ -16,6 +16,7 @@ from deepcontext.profiler.format import rank_collectives
 from deepcontext.profiler.format.frame import Frame, FrameKind, Phase
 from deepcontext.profiler.model.job import sections
 from deepcontext.profiler.model.job.artifact import profile_of
+from deepcontext.profiler.model.job.bounds import bounded
 from deepcontext.profiler.model.job.columns import decode
 from deepcontext.profiler.model.job.joining import join
 from deepcontext.profiler.model.job.part import part_of
@@ -62,7 +63,8 @@ def side_by_side(ranks: list[Profile]) -> Profile:
 
 
 def joined(ranks: list[Profile]) -> Profile:
-    return profile_of(join([part_of(profile, profile.run.rank) for profile in ranks]))
+    """Join ranks as `deepcontext merge` does: values of each rank at 1,000 paths."""
+    return profile_of(bounded(join([part_of(each, each.run.rank) for each in ranks]), spare=1))
 
 
 def unpacked(packed: bytes) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from deepcontext.profiler.format import run_directory
+from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.model.merging import merge
 from deepcontext.profiler.model.profile import Profile
 from deepcontext.profiler.summaries import joined_ranks
@@ -20,6 +21,7 @@ from deepcontext.ui import rank_texts
 from deepcontext.ui.format import format_bytes, format_count, format_ns
 from tests.ui.browser.axe import violations
 from tests.ui.browser.conftest import open_page, serving
+from tests.ui.browser.test_surfaces import box, overlap
 from tests.ui.test_web_ranks import joined, made_ranks, side_by_side
 
 if TYPE_CHECKING:
@@ -208,8 +210,8 @@ def test_a_line_that_differs_leads_to_its_source(page: Opened, together: Profile
     assert rows.count() == len(lines)
     found = cells(rows.first)
     assert found[1] == format_ns(sum(lines[0].by_rank) / RANKS)
-    assert found[5] == format_ns(max(lines[0].by_rank))
-    assert found[6] == str(lines[0].by_rank.index(max(lines[0].by_rank)))
+    assert found[4] == format_ns(max(lines[0].by_rank))
+    assert found[5] == str(lines[0].by_rank.index(max(lines[0].by_rank)))
     rows.first.locator("button").click()
     page.page.wait_for_selector("main[aria-label='source']")
 
@@ -217,49 +219,64 @@ def test_a_line_that_differs_leads_to_its_source(page: Opened, together: Profile
 def test_a_rank_opens_its_own_tree(page: Opened, of_rank: list[Profile]) -> None:
     page.page.locator("[aria-label='Times of ranks'] tbody tr").nth(3).locator("button").click()
     page.page.wait_for_selector("main[aria-label='flame'] canvas")
-    page.status(format_ns(int(of_rank[3].exclusive("elapsed_time_ns").sum())))
+    page.status(format_ns(int(of_rank[3].exclusive(METRIC).sum())))
 
 
-def by_rank(of_rank: list[Profile], name: str) -> list[int]:
-    """Return the inclusive elapsed time of the only path to an operator on each rank."""
-    found = []
-    for profile in of_rank:
-        frames = profile.frames
-        nodes = [
-            node
-            for node in range(len(profile.tree))
-            if frames.strings[int(frames.name[profile.tree.frame[node]])] == name
-        ]
-        inclusive = profile.inclusive("elapsed_time_ns")
-        parents = {int(profile.tree.parent[node]) for node in nodes}
-        assert len(parents) == 1
-        found.append(sum(int(inclusive[node]) for node in nodes))
+CallPath = tuple[tuple[int, str, str, int], ...]
+
+
+def paths(profile: Profile) -> dict[CallPath, int]:
+    """Return the inclusive elapsed time by call path without root, rank and thread."""
+    inclusive = profile.inclusive("elapsed_time_ns").tolist()
+    found: dict[CallPath, int] = {}
+    of_node: list[CallPath] = []
+    for node, parent in enumerate(profile.tree.parent.tolist()):
+        frame = profile.frame(node)
+        above = of_node[parent] if node else ()
+        is_top = frame.kind in {FrameKind.ROOT, FrameKind.THREAD, FrameKind.RANK}
+        own = () if is_top else ((int(frame.kind), frame.name, frame.file, frame.line),)
+        of_node.append((*above, *own))
+        if own:
+            found[of_node[-1]] = found.get(of_node[-1], 0) + inclusive[node]
     return found
+
+
+def node_of(profile: Profile, wanted: CallPath) -> int:
+    """Return a node at a call path."""
+    nodes = [
+        node
+        for node in range(len(profile.tree))
+        if profile.frame(node).name == wanted[-1][1]
+        and [profile.frame(each).name for each in profile.tree.path(node)][-len(wanted) :]
+        == [name for _, name, *_ in wanted]
+        and profile.frame(node).line == wanted[-1][3]
+    ]
+    return nodes[0]
 
 
 def test_the_strip_has_the_values_of_each_ranks_own_profile(
     page: Opened, of_rank: list[Profile], together: Profile
 ) -> None:
-    name = "DistributedDataParallel.forward"
-    expected = by_rank(of_rank, name)
-    node = next(
-        n
-        for n in range(len(together.tree))
-        if together.frames.strings[int(together.frames.name[together.tree.frame[n]])] == name
+    found = [paths(profile) for profile in of_rank]
+    wanted = max(
+        (path for path in found[0] if path[-1][2].endswith("job.py")),
+        key=lambda path: found[0][path],
     )
+    expected = [each.get(wanted, 0) for each in found]
+    node = node_of(together, wanted)
     for place in ("", "&pivot=none"):
         page.go(f"view=flame&metric=elapsed_time_ns&library=1&lines=1&zoom={node}{place}")
         strip = page.page.locator(".details [role=slider]")
         strip.wait_for()
         said = page.page.locator(".details .said")
         most = expected.index(max(expected))
-        assert said.inner_text().startswith(f"most {format_ns(expected[most])} rank {most}, mean ")
+        assert said.inner_text().startswith(f"most {format_ns(expected[most])} (rank {most}), mean ")
         strip.focus()
         page.page.keyboard.press("Home")
         bounds = strip.bounding_box()
         assert bounds is not None
         for rank, value in enumerate(expected):
-            text = f"{format_ns(value)} rank {rank}"
+            text = f"rank {rank}: {format_ns(value)}"
             assert said.inner_text() == text
             x = bounds["x"] + (rank + 0.5) * bounds["width"] / RANKS
             page.page.mouse.move(x, bounds["y"] + 20)
@@ -321,6 +338,21 @@ def test_ranks_are_reached_by_keys_and_obey_the_rules_of_axe(
             assert not violations(opened)
 
 
+@pytest.mark.parametrize("width", [1600, 1479, 1280, 1240])
+def test_all_views_of_a_job_have_room(page: Opened, width: int) -> None:
+    page.page.set_viewport_size({"width": width, "height": 700})
+    page.go("view=flame&text=mm")
+    page.page.wait_for_selector(".search-count")
+    parts = ".brand select, .brand-run, .tabs button, .search input, .search-count, .header .icon"
+    boxes = [box(part) for part in page.page.locator(parts).all()]
+    assert len(boxes) > 14
+    assert all(left >= 0 and right <= width for left, _, right, _ in boxes)
+    pairs = [(a, b) for place, a in enumerate(boxes) for b in boxes[place + 1 :]]
+    assert [pair for pair in pairs if overlap(*pair)] == []
+    left, _, right, _ = boxes[0]
+    assert right - left > 80  # the name of the profile can be read
+
+
 # -- made ranks
 
 
@@ -369,7 +401,7 @@ def test_a_thousand_ranks_are_the_slowest_typical_ones_and_pictures_of_all(
             # Values are logarithms, so their last digit may differ.
             most = opened.text(".details .said").split(",")[0]
             rank = values.index(max(values))
-            assert most.endswith(f" rank {rank} on node{rank // 8}")
+            assert most.endswith(f" (rank {rank} on node{rank // 8})")
             assert not violations(opened)
 
 

@@ -64,10 +64,10 @@ export function HeatMap(props: { rows: readonly LateRank[] }) {
         }
       </Pointed>
       <p class="legend-line scale">
-        <span>begin of the run</span>
+        <span>start</span>
         <span>
           0 <i class="ramp" style={{ background: `linear-gradient(90deg, ${from}, ${to})` }} />{" "}
-          {formatTime(most)} in a twentieth
+          {formatTime(most)}
         </span>
         <span>end</span>
       </p>
@@ -76,6 +76,9 @@ export function HeatMap(props: { rows: readonly LateRank[] }) {
 }
 
 function largest(rows: readonly LateRank[], most: number): [number, number] {
-  const row = Math.max(rows.findIndex(({ over_time_ns }) => over_time_ns.includes(most)), 0);
+  const row = Math.max(
+    rows.findIndex(({ over_time_ns }) => over_time_ns.includes(most)),
+    0,
+  );
   return [row, Math.max(rows[row].over_time_ns.indexOf(most), 0)];
 }

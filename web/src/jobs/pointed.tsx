@@ -73,17 +73,19 @@ export function Pointed(props: PointedProps) {
   );
 }
 
-/** Values as bars that stand side by side; `marked` says which are marked. */
-export function Bars(props: { values: ArrayLike<number>; marked: (index: number) => boolean }) {
+/** Values as bars that stand side by side; one is marked, one is pointed at, -1 for none. */
+export function Bars(props: { values: ArrayLike<number>; marked: number; part: number }) {
   const values = Array.from(props.values);
   const most = Math.max(...values, 1);
   const gap = values.length > 60 ? 0 : 0.15;
+  const kind = (index: number) =>
+    `${index === props.marked ? "marked" : ""} ${index === props.part ? "pointed-at" : ""}`;
   return (
     <>
       {values.map((value, index) => (
         <rect
           key={index}
-          class={props.marked(index) ? "bar marked" : "bar"}
+          class={`bar ${kind(index)}`}
           x={index + gap / 2}
           width={1 - gap}
           y={1 - value / most}
@@ -92,4 +94,19 @@ export function Bars(props: { values: ArrayLike<number>; marked: (index: number)
       ))}
     </>
   );
+}
+
+/** Return one of every few members, so that at most some are left: of each few the largest. */
+export function tallest(
+  members: readonly number[],
+  values: ArrayLike<number>,
+  most: number,
+): number[] {
+  const each = Math.ceil(members.length / most);
+  const found: number[] = [];
+  for (let start = 0; start < members.length; start += each) {
+    const group = members.slice(start, start + each);
+    found.push(group.reduce((best, member) => (values[member] > values[best] ? member : best)));
+  }
+  return found;
 }

@@ -15,7 +15,7 @@ import {
   START,
   ValueCell,
 } from "../shared";
-import { Legend, type Part, Stack } from "./stack";
+import { Legend, type Part, Stack, timeColors } from "./stack";
 
 /** Open a profile of the page as a graph. */
 export function openFile(file: number): void {
@@ -209,11 +209,11 @@ function GroupRow(props: {
 
 /** Where a process was. */
 function partsOf(row: ProcessRow): Part[] {
-  const { operator, python, root } = palette(dark.value).layers;
+  const { operator, running, waiting } = timeColors();
   return [
     ["in operators", row.operator_ns, operator],
-    ["running between operators", row.running_ns, python],
-    ["waiting", row.waiting_ns, root],
+    ["running between operators", row.running_ns, running],
+    ["waiting", row.waiting_ns, waiting],
   ];
 }
 

@@ -8,9 +8,6 @@ export async function ranksOf(query: Query) {
   const asked = source.value;
   if (!asked) throw new Error("nothing is open");
   const metric = measure.value?.key ?? "";
-  const [view, ranks] = await Promise.all([
-    asked.view(query),
-    asked.ranks(query.file || "0"),
-  ]);
+  const [view, ranks] = await Promise.all([asked.view(query), asked.ranks(query.file || "0")]);
   return { view, ranks, found: ByRank.of(view, ranks, metric) };
 }

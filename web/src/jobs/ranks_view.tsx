@@ -2,24 +2,16 @@
 
 import type { ComponentChildren } from "preact";
 import type { ExchangeRow, LinePlace, RankBins, RanksAnswer, RankTimes } from "../api_types";
-import {
-  dark,
-  Empty,
-  formatCount,
-  formatTime,
-  formatValue,
-  go,
-  palette,
-  place,
-  source,
-  Waiting,
-} from "../shared";
+import { Empty, formatCount, formatTime, formatValue, go, place, source, Waiting } from "../shared";
 import { HeatMap } from "./heat_map";
 import { opener } from "./open_rank";
-import { Bars, Pointed } from "./pointed";
+import { Bars, Pointed, tallest } from "./pointed";
 import { type Column, RankTable, time } from "./rank_table";
-import { Legend, type Part, Stack } from "./stack";
+import { Legend, type Part, Stack, timeColors } from "./stack";
 import { usePromise } from "./use_promise";
+
+/** Bars of a small picture. */
+const MOST_SMALL = 60;
 
 export function RanksView() {
   const { file } = place.value;
@@ -36,11 +28,12 @@ export function RanksView() {
       <Section title="Late ranks" note={answer.late_note}>
         {late.length > 0 && (
           <>
-            <HeatMap rows={answer.late} />
             <p class="muted">
-              A full row is a rank, or its machine, that is always late; a full column is something
-              that the program does now and then.
+              Time that a rank made the others wait, by twentieths of its collectives. A full row is
+              a rank, or its machine, that is always late; a full column is something that the
+              program does now and then.
             </p>
+            <HeatMap rows={answer.late} />
             <RankTable label="Late ranks" rows={late} columns={LATE} />
           </>
         )}
@@ -83,14 +76,13 @@ function Section(props: {
 /** What each rank did, and its collectives, on one scale. */
 function Times(props: { answer: RanksAnswer }) {
   const { names, rows, parts, bins, collectives_note } = props.answer;
-  const { operator, python, root } = palette(dark.value).layers;
-  const { heat, less } = palette(dark.value);
-  const colors = [operator, python, root, heat[1]];
+  const { operator, running, waiting, loading, transfer } = timeColors();
+  const colors = [operator, running, waiting, loading];
   const done = (row: RankTimes): Part[] =>
     row.parts_ns.map((value, index) => [parts[index], value, colors[index]]);
   const exchanged = (row: RankTimes): Part[] => [
-    ["transfer", row.collective_ns - row.waited_ns, less],
-    ["waiting for other ranks", row.waited_ns, root],
+    ["transfer", row.collective_ns - row.waited_ns, transfer],
+    ["waiting for other ranks", row.waited_ns, waiting],
   ];
   const sum = (row: RankTimes) => row.parts_ns.reduce((all, value) => all + value, 0);
   const whole = Math.max(...rows.map((row) => Math.max(sum(row), row.collective_ns)), 1);
@@ -112,7 +104,11 @@ function Times(props: { answer: RanksAnswer }) {
     ],
     ["in collectives", (row) => time(row.collective_ns), "number"],
     ["waited", (row) => time(row.waited_ns), "number"],
-    ["memory", ({ peak_bytes }) => (peak_bytes < 0 ? "" : formatValue(peak_bytes, "bytes")), "number"],
+    [
+      "memory",
+      ({ peak_bytes }) => (peak_bytes < 0 ? "" : formatValue(peak_bytes, "bytes")),
+      "number",
+    ],
     ["host", ({ rank }) => nameOf.get(rank)?.host ?? ""],
     ["ended", ({ ended }) => ended],
   ];
@@ -122,7 +118,10 @@ function Times(props: { answer: RanksAnswer }) {
       <Legend title="time:" parts={done(rows[0])} />
       {hasCollectives && (
         <>
-          <Legend title="collectives, which may run beside other work:" parts={exchanged(rows[0])} />
+          <Legend
+            title="collectives, which may run beside other work:"
+            parts={exchanged(rows[0])}
+          />
           {collectives_note && <p class="muted">{collectives_note}</p>}
         </>
       )}
@@ -159,7 +158,7 @@ function Histogram({ least_ns, most_ns, bins }: RankBins) {
         text={text}
         summary={`most: ${text(bins.indexOf(Math.max(...bins)))}`}
       >
-        {(part) => <Bars values={bins} marked={(bin) => bin === part} />}
+        {(part) => <Bars values={bins} marked={-1} part={part} />}
       </Pointed>
       <p class="legend-line scale">
         <span>{edge(0)}</span>
@@ -239,10 +238,16 @@ function mean(values: readonly number[]): number {
 /** The shape alone; the columns beside it have the numbers. */
 function Small(props: { values: readonly number[] }) {
   const { values } = props;
+  const bars = tallest([...values.keys()], values, MOST_SMALL);
   const most = values.indexOf(Math.max(...values));
   return (
-    <svg class="small" viewBox={`0 0 ${values.length} 1`} preserveAspectRatio="none" aria-hidden="true">
-      <Bars values={values} marked={(index) => index === most} />
+    <svg
+      class="small"
+      viewBox={`0 0 ${bars.length} 1`}
+      preserveAspectRatio="none"
+      aria-hidden="true"
+    >
+      <Bars values={bars.map((rank) => values[rank])} marked={bars.indexOf(most)} part={-1} />
     </svg>
   );
 }

@@ -5,7 +5,7 @@ import type { Layout } from "../model/layout";
 import { formatValue, measure, place, Subtabs, tree } from "../shared";
 import type { Ranks } from "./by_rank";
 import { opener, rankText } from "./open_rank";
-import { Bars, Pointed } from "./pointed";
+import { Bars, Pointed, tallest } from "./pointed";
 import { ranksOf } from "./ranks_of";
 import { usePromise } from "./use_promise";
 
@@ -58,13 +58,15 @@ function RankBars(props: { ranks: Ranks; values: Float64Array; unit: string }) {
   const shown = order === ORDERS[0] ? ranks : byValue;
   // Of ranks that share a bar, the one with the largest value.
   const each = Math.ceil(shown.length / MOST_BARS);
-  const bars: number[] = [];
-  for (let start = 0; start < shown.length; start += each) {
-    const group = shown.slice(start, start + each);
-    bars.push(group.reduce((most, rank) => (values[rank] > values[most] ? rank : most)));
-  }
+  const bars = tallest(shown, values, MOST_BARS);
   const most = byValue[byValue.length - 1];
-  const text = (rank: number) => `${formatValue(Math.round(values[rank]), unit)} ${rankText(names[rank])}`;
+  const value = (rank: number) => formatValue(Math.round(values[rank]), unit);
+  const text = (bar: number) => {
+    const shared = Math.min(each, shown.length - bar * each);
+    const more = shared > 1 ? `, the most of ${shared} ranks` : "";
+    return `${rankText(names[bars[bar]])}: ${value(bars[bar])}${more}`;
+  };
+  const whose = (rank: number) => `${value(rank)} (${rankText(names[rank])})`;
   const mean = ranks.reduce((sum, rank) => sum + values[rank], 0) / ranks.length;
   return (
     <>
@@ -72,15 +74,23 @@ function RankBars(props: { ranks: Ranks; values: Float64Array; unit: string }) {
         label={`ranks ${order}, Enter opens one`}
         columns={bars.length}
         height={56}
-        summary={`most ${text(most)}, mean ${formatValue(Math.round(mean), unit)}, least ${text(byValue[0])}`}
-        text={(bar) => `${text(bars[bar])}${each > 1 ? `, the most of ${each} ranks` : ""}`}
+        summary={`most ${whose(most)}, mean ${formatValue(Math.round(mean), unit)}, least ${whose(byValue[0])}`}
+        text={text}
         onOpen={opener(names[0]) && ((bar) => opener(names[bars[bar]])?.())}
       >
-        {(part) => <Bars values={bars.map((rank) => values[rank])} marked={(bar) => bar === part || (part < 0 && bars[bar] === most)} />}
+        {(part) => (
+          <Bars values={bars.map((rank) => values[rank])} marked={bars.indexOf(most)} part={part} />
+        )}
       </Pointed>
       {names.length > 2 && (
         <div class="subtabs tight">
-          <Subtabs label="Order" names={ORDERS} chosen={order} text={(name) => name} onChoose={setOrder} />
+          <Subtabs
+            label="Order"
+            names={ORDERS}
+            chosen={order}
+            text={(name) => name}
+            onChoose={setOrder}
+          />
         </div>
       )}
     </>

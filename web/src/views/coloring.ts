@@ -17,9 +17,7 @@ export function fillsOf(
   if (by === "spread" && spread) {
     return (node) => {
       const found = spread(layout.source[node]);
-      return found
-        ? mix(colors.heat[0], colors.heat[1], found.most / found.mean - 1)
-        : colors.gap;
+      return found ? mix(colors.heat[0], colors.heat[1], found.most / found.mean - 1) : colors.gap;
     };
   }
   if (by === "self") {

@@ -1,14 +1,29 @@
 // Keys that work wherever the focus is, except in fields.
 
 import type { ColorBy, View } from "../model/address";
-import { about, asTable, detailsOpen, go, hasRanks, helpOpen, place, showAs, undoEdit } from "../state";
+import {
+  about,
+  asTable,
+  detailsOpen,
+  go,
+  hasRanks,
+  helpOpen,
+  place,
+  showAs,
+  undoEdit,
+} from "../state";
 import { graph } from "./graph_handle";
 import { nextTheme } from "./header";
 import { goToMatch } from "./search_box";
 import { tabs } from "./tabs";
 
 const UNNUMBERED: readonly View[] = ["overview", "processes", "ranks"];
-const NEXT_COLOR: Record<ColorBy, ColorBy> = { layer: "phase", phase: "self", self: "layer", spread: "layer" };
+const NEXT_COLOR: Record<ColorBy, ColorBy> = {
+  layer: "phase",
+  phase: "self",
+  self: "layer",
+  spread: "layer",
+};
 
 export function onPageKey(event: KeyboardEvent): void {
   if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;

@@ -106,7 +106,11 @@ function Spread(props: { layout: Layout; node: number }) {
   return (
     <>
       <Row name="mean of ranks" value={formatValue(Math.round(found.mean), layout.unit)} />
-      <Row name="most" value={formatValue(found.most, layout.unit)} more={`rank ${found.mostRank}`} />
+      <Row
+        name="most"
+        value={formatValue(found.most, layout.unit)}
+        more={`rank ${found.mostRank}`}
+      />
     </>
   );
 }

@@ -21,7 +21,7 @@ const COLORS = [
 /** What the ends of a scale of colours stand for. */
 const RAMPS: Partial<Record<ColorBy, readonly [string, string]>> = {
   self: ["less", "more self cost"],
-  spread: ["equal on all ranks", "one has twice the mean; white: not known"],
+  spread: ["equal on all ranks", "one has twice the mean; no colour: not known"],
 };
 const SHAPES = [
   ["graph", "Graph", "graph"],

@@ -54,7 +54,7 @@ _MOST_LINES: Final = 10
 _UNKNOWN: Final = -1
 _JOINED: Final = (
     "not known: ranks that are joined into one tree do not keep single collectives; 'deepcontext merge' "
-    "of up to 64 ranks, without --joined, does"
+    "without --joined keeps those of up to 64 ranks"
 )
 _ONE: Final = "not known: there is only one rank"
 _NO_COLLECTIVES: Final = (
