@@ -227,3 +227,10 @@ def test_a_damaged_section_is_an_answer_of_both(make_profile: MakeProfile) -> No
     client = create_app(profiles, ViewSettings("t")).test_client()
     assert "damaged" in client.get("/t/api/ranks").get_json()["error"]
     assert "damaged" in unpacked(base64.b64decode(page_data(profiles)[2]))[0]["error"]
+
+
+def test_packed_sections_of_joined_ranks_are_not_offered_as_data() -> None:
+    profile = joined(made_ranks(2)).with_section("findings", b"[]")
+    (answer,) = about(OpenProfiles([OpenProfile.of_memory(profile, "all")])).profiles
+    assert sections.COLUMNS in profile.sections
+    assert answer.sections == ["findings"]

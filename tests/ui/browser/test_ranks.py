@@ -225,52 +225,42 @@ def test_a_rank_opens_its_own_tree(page: Opened, of_rank: list[Profile]) -> None
 CallPath = tuple[tuple[int, str, str, int], ...]
 
 
-def paths(profile: Profile) -> dict[CallPath, int]:
-    """Return the inclusive elapsed time by call path without root, rank and thread."""
-    inclusive = profile.inclusive("elapsed_time_ns").tolist()
-    found: dict[CallPath, int] = {}
+def nodes_by_path(profile: Profile) -> dict[CallPath, list[int]]:
+    """Return the nodes of each call path without root, rank and thread."""
+    found: dict[CallPath, list[int]] = {}
     of_node: list[CallPath] = []
     for node, parent in enumerate(profile.tree.parent.tolist()):
         frame = profile.frame(node)
-        above = of_node[parent] if node else ()
         is_top = frame.kind in {FrameKind.ROOT, FrameKind.THREAD, FrameKind.RANK}
         own = () if is_top else ((int(frame.kind), frame.name, frame.file, frame.line),)
-        of_node.append((*above, *own))
-        if own:
-            found[of_node[-1]] = found.get(of_node[-1], 0) + inclusive[node]
+        of_node.append((*(of_node[parent] if node else ()), *own))
+        found.setdefault(of_node[-1], []).append(node)
     return found
-
-
-def node_of(profile: Profile, wanted: CallPath) -> int:
-    """Return a node at a call path."""
-    nodes = [
-        node
-        for node in range(len(profile.tree))
-        if profile.frame(node).name == wanted[-1][1]
-        and [profile.frame(each).name for each in profile.tree.path(node)][-len(wanted) :]
-        == [name for _, name, *_ in wanted]
-        and profile.frame(node).line == wanted[-1][3]
-    ]
-    return nodes[0]
 
 
 def test_the_strip_has_the_values_of_each_ranks_own_profile(
     page: Opened, of_rank: list[Profile], together: Profile
 ) -> None:
-    found = [paths(profile) for profile in of_rank]
-    wanted = max(
-        (path for path in found[0] if path[-1][2].endswith("job.py")),
-        key=lambda path: found[0][path],
-    )
+    found = []
+    for profile in of_rank:
+        inclusive = profile.inclusive("elapsed_time_ns").tolist()
+        found.append({
+            path: sum(inclusive[node] for node in nodes)
+            for path, nodes in nodes_by_path(profile).items()
+            if path and path[-1][2].endswith("job.py")
+        })
+    wanted = max(found[0], key=lambda path: found[0][path])
     expected = [each.get(wanted, 0) for each in found]
-    node = node_of(together, wanted)
+    node = nodes_by_path(together)[wanted][0]
     for place in ("", "&pivot=none"):
         page.go(f"view=flame&metric=elapsed_time_ns&library=1&lines=1&zoom={node}{place}")
         strip = page.page.locator(".details [role=slider]")
         strip.wait_for()
         said = page.page.locator(".details .said")
         most = expected.index(max(expected))
-        assert said.inner_text().startswith(f"most {format_ns(expected[most])} (rank {most}), mean ")
+        assert said.inner_text().startswith(
+            f"most {format_ns(expected[most])} (rank {most}), mean "
+        )
         strip.focus()
         page.page.keyboard.press("Home")
         bounds = strip.bounding_box()
@@ -317,6 +307,8 @@ def test_boxes_are_coloured_by_spread(page: Opened, of_rank: list[Profile]) -> N
     page.page.wait_for_selector("main[aria-label='bottom-up'] canvas")
     options = page.page.locator(".field:has-text('Colour') option").all_inner_texts()
     assert options == ["layer", "phase", "self cost"]
+    assert page.page.locator(".field:has-text('Colour') select").input_value() == "layer"
+    assert page.page.locator(".chip i").count() > 0
 
 
 def test_ranks_are_reached_by_keys_and_obey_the_rules_of_axe(

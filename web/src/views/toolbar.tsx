@@ -71,7 +71,7 @@ export function Toolbar() {
           />
           <Select
             label="Colour"
-            value={place.value.color}
+            value={shownColor()}
             disabled={!isColored()}
             title={isColored() ? "" : "a difference is coloured by change"}
             options={isSpreadKnown() ? [...COLORS, ["spread", "spread over ranks"]] : COLORS}
@@ -95,6 +95,12 @@ export function Toolbar() {
       )}
     </section>
   );
+}
+
+/** Where boxes have no spread, they have the colour of their layer. */
+function shownColor(): ColorBy {
+  const { color } = place.value;
+  return color === "spread" && !isSpreadKnown() ? "layer" : color;
 }
 
 /** The spread of a path needs all ranks in one place, so ranks and threads are not told apart. */
@@ -130,9 +136,9 @@ export function toggleLayer(layer: string): void {
 }
 
 function Layers(props: { layers: readonly string[] }) {
-  const { hidden, color } = place.value;
+  const { hidden } = place.value;
   const colors = palette(dark.value).layers;
-  const withColor = asTable.value || (isColored() && color === "layer");
+  const withColor = asTable.value || (isColored() && shownColor() === "layer");
   return (
     <div class="layers" role="group" aria-label="Layers">
       {props.layers.map((layer) => {
@@ -176,11 +182,11 @@ function Library() {
 }
 
 function Legend() {
-  const { color } = place.value;
+  const color = shownColor();
   const colors = palette(dark.value);
   if (!isColored()) return null;
   const ramp = RAMPS[color];
-  if (ramp && (color === "self" || isSpreadKnown())) {
+  if (ramp) {
     return (
       <span class="legend-line">
         {ramp[0]}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from deepcontext.errors import ProfileDataError, QueryError
+from deepcontext.profiler.model.job import sections as job_sections
 from deepcontext.profiler.model.run_info import ALL_RANKS
 from deepcontext.profiler.summaries.memory import memory_use
 from deepcontext.profiler.summaries.phases import PHASES, shown_phase
@@ -114,7 +115,8 @@ def _profile(opened: OpenProfile) -> ProfileAnswer:
         pivots=list(pivots(profile)),
         ranks=rank_count(profile),
         tables=_tables(profile),
-        sections=sorted(profile.sections),
+        # Those of joined ranks are packed, and have views of their own.
+        sections=sorted(set(profile.sections).difference(job_sections.ALL)),
         warnings=list(profile.trust.warnings),
         collectors=[
             CollectorAnswer(each.name, str(each.status), each.reason, figures(dict(each.details)))
