@@ -292,7 +292,10 @@ def test_boxes_are_coloured_by_spread(page: Opened, of_rank: list[Profile]) -> N
     colour = [round(a + (b - a) * part) for a, b in zip(low, high, strict=True)]
     page.page.wait_for_function(
         """([canvas, colour]) => {
-          const { data } = canvas.getContext("2d").getImageData(canvas.width - 200, 4, 1, 1);
+          // Read from a copy: the browser warns of many reads from a canvas.
+          const copy = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+          copy.drawImage(canvas, canvas.width - 200, 4, 1, 1, 0, 0, 1, 1);
+          const { data } = copy.getImageData(0, 0, 1, 1);
           return colour.every((value, at) => Math.abs(value - data[at]) < 3);
         }""",
         arg=[canvas.element_handle(), colour],
