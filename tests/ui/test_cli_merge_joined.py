@@ -349,7 +349,7 @@ def test_every_view_opens_a_joined_job(
     for words in (["report"], ["report", "--full"], ["report", "--summary"], ["analyze"]):
         assert app.main([*words, str(output)]) == 0
     text = capsys.readouterr().out
-    assert "ranks     70 on 9 hosts, 10.0 s to 10.0 s elapsed" in text
+    assert "ranks     70 on 9 hosts, 10.0 s elapsed" in text
     assert "Ranks (20 of 70)" in text
     assert re.search(r"slowest +7 .*\n +slowest +0 ", text)
     assert re.search(r"typical +\d+ .*\n +least +\S+ .*\n +median +\S+ .*\n +most +\S+ ", text)

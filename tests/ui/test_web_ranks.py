@@ -136,6 +136,15 @@ def test_many_ranks_are_the_slowest_typical_ones_and_a_histogram() -> None:
     assert [name.host for name in answer.names[:9]] == ["node0"] * 8 + ["node1"]
 
 
+@pytest.mark.parametrize(
+    ("count", "fact"), [(1, "1 on 1 host, 10.0 s elapsed"), (9, "9 on 2 hosts, 10.0 s elapsed")]
+)
+def test_the_head_counts_ranks_and_hosts(count: int, fact: str) -> None:
+    answer = ranks_answer(joined(made_ranks(count)), [])
+    assert answer.fact == fact
+    assert ("only one rank" in answer.late_note) == (count == 1)
+
+
 def test_few_joined_ranks_are_listed_each() -> None:
     answer = ranks_answer(joined(made_ranks(4)), [])
     assert [row.rank for row in answer.rows] == [0, 1, 2, 3]

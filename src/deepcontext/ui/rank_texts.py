@@ -34,9 +34,10 @@ def ranks_fact(profile: Profile) -> str:
     if not rows:
         return ""
     hosts = len({row.hostname for row in rows if row.hostname})
-    least, most = min(row.wall_ns for row in rows), max(row.wall_ns for row in rows)
-    facts = [f"{format_count(len(rows))} on {format_count(hosts)} hosts" if hosts else ""]
-    facts.append(f"{format_ns(least)} to {format_ns(most)} elapsed")
+    least, most = (format_ns(of(row.wall_ns for row in rows)) for of in (min, max))
+    on = "host" if hosts == 1 else "hosts"
+    facts = [f"{format_count(len(rows))} on {format_count(hosts)} {on}" if hosts else ""]
+    facts.append(f"{least} elapsed" if least == most else f"{least} to {most} elapsed")
     ends = Counter(_ended(row) for row in rows if _ended(row)).most_common(2)
     facts += [f"{format_count(count)} {end}" for end, count in ends]
     return ", ".join(filter(None, facts))

@@ -403,7 +403,7 @@ def test_a_thousand_ranks_are_the_slowest_typical_ones_and_pictures_of_all(
 @pytest.mark.parametrize(
     ("count", "kind", "reason"),
     [
-        (1, "joined", "--joined"),
+        (1, "joined", "there is only one rank"),
         (3, "joined", "--joined"),
         (3, "side by side", "no rank recorded single collectives"),
     ],

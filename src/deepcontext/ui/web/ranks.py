@@ -221,11 +221,13 @@ def _over_all(
 
 def _late(profile: Profile) -> tuple[list[LateRank], str]:
     """Return late ranks ascending, and what they are known from; or why nothing is known."""
+    if rank_summary.rank_count(profile) == 1:
+        return [], _ONE
     if joined_ranks.rows(profile):
         return [], _JOINED
     found = late_ranks.by_lateness(profile)
     if found is None:
-        return [], _ONE if rank_summary.rank_count(profile) == 1 else _NO_COLLECTIVES
+        return [], _NO_COLLECTIVES
     worst_ns = max((row.caused_ns for row in found.rows), default=0)
     rows = [_late_rank(profile, row, worst_ns) for row in found.rows]
     return rows, rank_texts.late_text(found)
