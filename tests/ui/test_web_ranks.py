@@ -149,7 +149,7 @@ def test_few_joined_ranks_are_listed_each() -> None:
     answer = ranks_answer(joined(made_ranks(4)), [])
     assert [row.rank for row in answer.rows] == [0, 1, 2, 3]
     assert answer.bins is None
-    assert "--joined" in answer.late_note
+    assert "no rank recorded single collectives" in answer.late_note
     assert answer.exchanges_note == answer.late_note
 
 

@@ -186,6 +186,7 @@ export interface ExchangeRow {
   waiting_ns: number;
   bytes_per_s: number;
   bus_bytes_per_s: number;
+  exposed_share: number;
   last: string;
 }
 

@@ -20,8 +20,8 @@ RANKS: Final = "running on any thread, waiting on the main thread; ranks wait fo
 JOINED_RANKS: Final = "working: in operators, and running between them; ranks wait for slower ones"
 COMPILED: Final = "waiting for slower ranks, at least: more than the rank with the least time"
 COMMUNICATION: Final = (
-    "transfer: of the ranks that came last; waiting for them: mean over the members; bandwidths as "
-    "nccl-tests has them"
+    "transfer: of the ranks that came last; waiting for them: mean over the members; exposed: not "
+    "beside computing; bandwidths as nccl-tests has them"
 )
 LINES: Final = "elapsed time of each rank, without deeper lines"
 _ENDED: Final = {"exit": "", "snapshot": "running or killed"}
@@ -79,11 +79,6 @@ def group_text(row: Exchange) -> str:
 def last_text(row: Exchange) -> str:
     """Return ``"rank 2, 53%"``: the rank that came last most often."""
     return f"rank {row.last}, {row.last_share:.0%}"
-
-
-def rate_text(bytes_per_s: float) -> str:
-    """Return a bandwidth; "" where it is not known."""
-    return f"{format_bytes(bytes_per_s)}/s" if bytes_per_s else ""
 
 
 def _numbers(members: Sequence[int]) -> str:

@@ -18,7 +18,7 @@ from deepcontext.profiler.summaries import ranks as rank_summary
 from deepcontext.profiler.summaries.communication import by_operation
 from deepcontext.profiler.summaries.late_ranks import by_lateness
 from deepcontext.ui import rank_texts
-from deepcontext.ui.format import format_bytes, format_count, format_ns
+from deepcontext.ui.format import format_bytes, format_count, format_ns, format_rate
 from tests.ui.browser.axe import violations
 from tests.ui.browser.conftest import open_page, serving
 from tests.ui.browser.test_surfaces import box, overlap
@@ -201,7 +201,7 @@ def test_late_ranks_and_communication_are_those_of_the_report(
         if each.size_bytes:
             assert format_bytes(each.size_bytes) in found
             assert format_bytes(each.calls * each.size_bytes) in found
-            assert rank_texts.rate_text(each.bus_bytes_per_s) in found
+            assert format_rate(each.bus_bytes_per_s) in found
 
 
 def test_a_line_that_differs_leads_to_its_source(page: Opened, together: Profile) -> None:
@@ -387,7 +387,7 @@ def test_a_thousand_ranks_are_the_slowest_typical_ones_and_pictures_of_all(
             assert said.startswith(
                 f"{format_count(bins.bins[0])} ranks worked {format_ns(bins.least_ns)} to"
             )
-            assert "--joined" in opened.text("main")
+            assert "no rank recorded single collectives" in opened.text("main")
             assert opened.page.locator(".heat").count() == 0
             opened.go("view=flame&zoom=1")
             opened.page.wait_for_selector(".details [role=slider]")
@@ -404,7 +404,7 @@ def test_a_thousand_ranks_are_the_slowest_typical_ones_and_pictures_of_all(
     ("count", "kind", "reason"),
     [
         (1, "joined", "there is only one rank"),
-        (3, "joined", "--joined"),
+        (3, "joined", "no rank recorded single collectives"),
         (3, "side by side", "no rank recorded single collectives"),
     ],
 )

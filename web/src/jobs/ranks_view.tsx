@@ -180,7 +180,7 @@ const LATE: Column<RanksAnswer["late"][number]>[] = [
   ["waited", ({ waited_ns }) => time(waited_ns), "number"],
   ["collectives", ({ collective_ns }) => time(collective_ns), "number"],
   ["mostly", ({ doing }) => doing],
-  ["of it", ({ doing, share }) => doing && `${Math.round(100 * share)} %`, "number"],
+  ["of it", ({ doing, share }) => doing && percent(share), "number"],
   ["line", ({ place }) => (place.file ? <Line {...place} /> : "")],
 ];
 
@@ -192,6 +192,7 @@ const EXCHANGES: Column<ExchangeRow>[] = [
   ["bytes", (row) => bytes(row.bytes), "number"],
   ["transfer", (row) => time(row.transfer_ns), "number"],
   ["waiting", (row) => time(row.waiting_ns), "number"],
+  ["exposed", (row) => percent(row.exposed_share), "number"],
   ["algorithm", (row) => rate(row.bytes_per_s), "number"],
   ["bus", (row) => rate(row.bus_bytes_per_s), "number"],
   ["last most often", ({ last }) => last],
@@ -203,6 +204,10 @@ function bytes(size: number): string {
 
 function rate(bytes_per_s: number): string {
   return bytes_per_s ? `${formatValue(bytes_per_s, "bytes")}/s` : "";
+}
+
+function percent(part: number): string {
+  return part < 0 ? "" : `${Math.round(100 * part)} %`;
 }
 
 function Line({ file, shown, line }: LinePlace) {

@@ -248,6 +248,7 @@ class ExchangeRow:
     waiting_ns: int
     bytes_per_s: float
     bus_bytes_per_s: float
+    exposed_share: float
     last: str
 
 

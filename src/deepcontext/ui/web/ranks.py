@@ -52,10 +52,6 @@ _PARTS: Final = ("in operators", "running between operators", "waiting", "loadin
 _MOST: Final = 10
 _MOST_LINES: Final = 10
 _UNKNOWN: Final = -1
-_JOINED: Final = (
-    "not known: ranks that are joined into one tree do not keep single collectives; 'deepcontext merge' "
-    "without --joined keeps those of up to 64 ranks"
-)
 _ONE: Final = "not known: there is only one rank"
 _NO_COLLECTIVES: Final = (
     "not known: no rank recorded single collectives, which needs PyTorch's gloo, or JAX on the CPU"
@@ -223,8 +219,6 @@ def _late(profile: Profile) -> tuple[list[LateRank], str]:
     """Return late ranks ascending, and what they are known from; or why nothing is known."""
     if rank_summary.rank_count(profile) == 1:
         return [], _ONE
-    if joined_ranks.rows(profile):
-        return [], _JOINED
     found = late_ranks.by_lateness(profile)
     if found is None:
         return [], _NO_COLLECTIVES
@@ -262,6 +256,7 @@ def _exchange(row: Exchange) -> ExchangeRow:
         waiting_ns=row.waiting_ns,
         bytes_per_s=row.bytes_per_s,
         bus_bytes_per_s=row.bus_bytes_per_s,
+        exposed_share=row.exposed_share,
         last=rank_texts.last_text(row),
     )
 
