@@ -83,6 +83,8 @@ def traces(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     return kept
 
 
+# From CPython 3.12 on; as an error it would end the process, because jaxlib does not expect one.
+@pytest.mark.filterwarnings("ignore:builtin type event_stats:DeprecationWarning")
 def test_operation_times_agree_with_jax_profile_data_of_the_same_run(
     record: Record, traces: list[bytes]
 ) -> None:
