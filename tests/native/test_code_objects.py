@@ -146,8 +146,9 @@ def test_a_dying_function_costs_no_look_ups_of_others(
                 call_all()
             print(_native.counters()["address_lookups"] - before)
     """)
-    # Two code objects die each time; few others, if any, share a bucket with them.
-    assert 200 <= int(output) < 1500
+    # Two code objects die each time. Which others share a bucket with them depends on addresses: 1,854
+    # look-ups were seen once. Were the caches emptied, all 100 functions would be looked up each time.
+    assert 200 <= int(output) < 5000
 
 
 def test_functions_of_ever_new_files_are_joined_past_a_ceiling(

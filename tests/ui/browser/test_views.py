@@ -141,8 +141,13 @@ def test_a_box_of_a_split_tree_has_the_details_of_its_own_phase(opened: Opened) 
         canvas = opened.page.locator("canvas").first.bounding_box()
         assert canvas is not None
         # The phase's own box fills the width as well.
-        opened.page.mouse.click(canvas["x"] + canvas["width"] / 2, canvas["y"] + 30)
-        opened.page.wait_for_selector(f".details h2:has-text('{phase}')")
+        chosen = opened.page.locator(f".details h2:has-text('{phase}')")
+        for _ in range(20):  # the boxes may still be on their way to where they will be
+            opened.page.mouse.click(canvas["x"] + canvas["width"] / 2, canvas["y"] + 30)
+            opened.page.wait_for_timeout(500)
+            if chosen.is_visible():
+                break
+        chosen.wait_for()
         total = next(
             value for value, name in zip(nodes["value"], shown, strict=True) if name == phase
         )
