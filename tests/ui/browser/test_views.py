@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from playwright.sync_api import TimeoutError as NotShown
 
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.model.source import is_user_file
@@ -142,11 +144,13 @@ def test_a_box_of_a_split_tree_has_the_details_of_its_own_phase(opened: Opened) 
         assert canvas is not None
         # The phase's own box fills the width as well.
         chosen = opened.page.locator(f".details h2:has-text('{phase}')")
-        for _ in range(20):  # the boxes may still be on their way to where they will be
+        for attempt in range(1, 9):  # the boxes may still be on their way to where they will be
+            opened.page.wait_for_timeout(250 * attempt)
             opened.page.mouse.click(canvas["x"] + canvas["width"] / 2, canvas["y"] + 30)
-            opened.page.wait_for_timeout(500)
-            if chosen.is_visible():
+            with contextlib.suppress(NotShown):
+                chosen.wait_for(timeout=3000)
                 break
+            opened.go(f"view=flame&pivot=phase&zoom={nodes['source'][node]}")
         chosen.wait_for()
         total = next(
             value for value, name in zip(nodes["value"], shown, strict=True) if name == phase
