@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from playwright.sync_api import TimeoutError as NotShown
 
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.model.source import is_user_file
@@ -124,6 +123,8 @@ def test_the_tree_can_be_split_by_phase(opened: Opened) -> None:
 
 
 def test_a_box_of_a_split_tree_has_the_details_of_its_own_phase(opened: Opened) -> None:
+    from playwright.sync_api import TimeoutError as NotShown  # noqa: PLC0415  other tests need no browser
+
     opened.go("view=flame&pivot=phase")
     opened.page.wait_for_selector("canvas")
     answer = opened.ask("flame?pivot=phase")
