@@ -123,7 +123,7 @@ def test_the_tree_can_be_split_by_phase(opened: Opened) -> None:
 
 
 def test_a_box_of_a_split_tree_has_the_details_of_its_own_phase(opened: Opened) -> None:
-    from playwright.sync_api import TimeoutError as NotShown  # noqa: PLC0415  other tests need no browser
+    from playwright.sync_api import TimeoutError as NotShown
 
     opened.go("view=flame&pivot=phase")
     opened.page.wait_for_selector("canvas")
