@@ -109,7 +109,7 @@ std::optional<std::string_view> textAt(const void *info, int offset, size_t most
 } // namespace
 
 bool ParamComms::load(std::string *reason) {
-  if (is_loaded_) {
+  if (is_loaded_.load(std::memory_order_relaxed)) {
     return true;
   }
   std::string constructor = abi::kParamCommsConstructor;
@@ -130,7 +130,7 @@ bool ParamComms::load(std::string *reason) {
     *reason = "the layout of torch::ParamCommsDebugInfo is not one that was verified";
     return false;
   }
-  is_loaded_ = true;
+  is_loaded_.store(true, std::memory_order_release);
   return true;
 }
 
@@ -142,7 +142,7 @@ bool ParamComms::calibrate(abi::ParamCommsConstructor construct) {
 
 std::optional<GroupCall> ParamComms::current() const {
   constexpr Layout kLayout = abi::kParamCommsLayout;
-  const void *info = is_loaded_ ? get_(kind_) : nullptr;
+  const void *info = is_loaded_.load(std::memory_order_acquire) ? get_(kind_) : nullptr;
   if (!info || abi::readAt<const void *>(info, 0) != table_) {
     return std::nullopt;
   }

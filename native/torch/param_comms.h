@@ -1,5 +1,6 @@
 #pragma once
 // What the process groups of NCCL, RCCL and XCCL say of a collective that they are about to run.
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -36,7 +37,7 @@ public:
   }
 
   /// Find functions and layout in the libraries of torch that are loaded; once a process. False
-  /// with a reason where nothing can be read.
+  /// with a reason where nothing can be read. GIL held; hooks may run meanwhile.
   bool load(std::string *reason);
   /// The call that the calling thread is in.
   std::optional<GroupCall> current() const;
@@ -44,7 +45,8 @@ public:
 private:
   bool calibrate(abi::ParamCommsConstructor construct);
 
-  bool is_loaded_ = false;
+  // Set last: a hook that sees it also sees the rest.
+  std::atomic<bool> is_loaded_{false};
   const void *(*get_)(uintptr_t kind) = nullptr;
   uintptr_t kind_ = 0;
   const void *table_ = nullptr; // the virtual table

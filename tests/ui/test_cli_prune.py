@@ -79,6 +79,14 @@ def test_old_runs_and_profiles_go_and_other_files_stay(
     assert [line.split("/")[-1].split()[0] for line in lines] == ["single.dcprof", "old.dcrun"]
 
 
+def test_pipes_are_left_alone_and_not_waited_for(run_of: Callable[..., Path]) -> None:
+    folder = run_of("old", 40).parent
+    for name in ("pipe", "pipe.dcprof"):
+        os.mkfifo(folder / name)
+    assert prune(folder, "--older-than", "30d") == 0
+    assert names(folder) == ["pipe", "pipe.dcprof"]
+
+
 def test_the_oldest_go_until_the_others_fit(run_of: Callable[..., Path]) -> None:
     folder = run_of("run1", 1, ballast=1_000_000).parent
     for days in range(2, 6):

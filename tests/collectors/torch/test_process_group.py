@@ -62,6 +62,21 @@ def test_groups_that_are_gone_are_counted(tmp_path: Path) -> None:
         watch.stop()
 
 
+def test_a_default_group_is_told_when_it_is_set(tmp_path: Path) -> None:
+    told: list[int] = []
+    watch = ProcessGroups(id, on_default=lambda: told.append(watch.count()))
+    watch.start()
+    try:
+        assert not told  # a program without a group pays nothing
+        store = f"file://{tmp_path / 'store'}"
+        torch.distributed.init_process_group("gloo", init_method=store, rank=0, world_size=1)
+        assert told == [1]
+        torch.distributed.destroy_process_group()
+        assert told == [1]
+    finally:
+        watch.stop()
+
+
 def test_groups_that_are_gone_are_known_by_name_and_members(tmp_path: Path) -> None:
     second: list[Any] = []
     watch = ProcessGroups(id, second.append)

@@ -29,7 +29,9 @@ class Collectives:
     """Reads what the observer saw of collectives."""
 
     def __init__(self) -> None:
-        self._groups = ProcessGroups(_native.torch_group_address, self._tell_apart)
+        self._groups = ProcessGroups(
+            _native.torch_group_address, self._tell_apart, self._read_calls
+        )
         self._are_apart = False
         self._sizes: Mapping[str, Sequence[tuple[str, int]]] = {}
 
@@ -39,7 +41,8 @@ class Collectives:
 
     def begin(self) -> None:
         """Tell groups that exist already apart; the observer has just begun."""
-        _native.torch_load_group_calls()  # where it cannot, devices' collectives have no numbers
+        if self._groups.count() > 0:
+            self._read_calls()
         if self._groups.count() > 1:
             world = getattr(sys.modules.get(_MODULE), "_world", None)
             self._tell_apart(getattr(world, "default_pg", None))
@@ -93,6 +96,11 @@ class Collectives:
                 group = Group(f"{name} (device)", group.members)
             found.append((group, called))
         return found
+
+    def _read_calls(self) -> None:
+        # Makes an object of torch's to learn its layout: not in programs without a process group. Where it
+        # cannot, devices' collectives have no numbers.
+        _native.torch_load_group_calls()
 
     def _tell_apart(self, group: Any) -> None:
         # Others have no works that are seen, so that inputs would be asked for in vain.

@@ -41,17 +41,22 @@ class ProcessGroups:
     """Remembers the process groups of this process, from `start` to `stop`."""
 
     def __init__(
-        self, address_of: Callable[[Any], int], on_second: Callable[[Any], None] | None = None
+        self,
+        address_of: Callable[[Any], int],
+        on_second: Callable[[Any], None] | None = None,
+        on_default: Callable[[], None] | None = None,
     ) -> None:
         """Look at nothing yet.
 
         Args:
             address_of: address of a group's C++ object.
+            on_default: called when the program has set a default group.
             on_second: called with the default group when the program is about to make a group
                 besides.
         """
         self._address_of = address_of
         self._on_second = on_second
+        self._on_default = on_default
         self._rank: Rank | None = None
         self._undo: list[tuple[Any, str, property, property]] = []
         self._count = 0
@@ -61,7 +66,7 @@ class ProcessGroups:
     def start(self) -> None:
         """Watch torch's groups from now on."""
         self._look()
-        self._watch(_DEFAULT, before=self._note_groups, after=self._note_rank)
+        self._watch(_DEFAULT, before=self._note_groups, after=self._note_default)
         self._watch(_COUNT, after=self._note_count)
 
     def stop(self) -> None:
@@ -140,6 +145,11 @@ class ProcessGroups:
                     self._default = found
         except Exception:  # noqa: BLE001  no world, or one that counts otherwise
             return
+
+    def _note_default(self, world: Any, group: Any) -> None:
+        self._note_rank(world, group)
+        if group is not None and self._on_default is not None:
+            self._on_default()
 
     def _note_rank(self, world: Any, group: Any) -> None:
         del world

@@ -77,9 +77,11 @@ def removable(
 def _is_ours(path: Path) -> bool:
     if path.is_dir():
         return run_directory.is_run(path)
+    if path.suffix != _PROFILE or not path.is_file():  # to open a pipe would wait for its writer
+        return False
     try:
         with path.open("rb") as file:
-            return path.suffix == _PROFILE and file.read(len(schema.MAGIC)) == schema.MAGIC
+            return file.read(len(schema.MAGIC)) == schema.MAGIC
     except OSError:
         return False
 
