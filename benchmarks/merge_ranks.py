@@ -22,7 +22,8 @@ from deepcontext.profiler.model.job.part import Part, Paths
 from deepcontext.profiler.model.profile import Profile
 from deepcontext.ui.report.text import render_report
 
-RANKS = (64, 256, 1024)
+RANKS = (64, 256, 1024, 4096)
+BASES = 1024  # ranks of which the partial results are made
 PART_RANKS = 32
 PARTS = 313  # 10,016 ranks
 ENGINE = "processes:2"
@@ -183,7 +184,10 @@ def table(folder: Path | None = None) -> Table:
         write_job(max(RANKS), made)
         every, output = sorted(made.glob("*.dcprof")), Path(scratch) / "job.dcprof"
         rows = [row(f"{ranks:,} ranks", every[:: max(RANKS) // ranks], output) for ranks in RANKS]
-        parts = write_parts(every, Path(scratch) / "parts")
+        # Ranks of one part are neighbours, so that the parts are made of a job of their own.
+        bases = Path(scratch) / "bases"
+        write_job(BASES, bases)
+        parts = write_parts(sorted(bases.glob("*.dcprof")), Path(scratch) / "parts")
         name = f"{PARTS * PART_RANKS:,} ranks from {PARTS} results"
         rows.append(row(name, parts, output))
     note = (
