@@ -7,14 +7,13 @@
 #include <optional>
 
 #include "bindings/bindings.h"
+#include "bindings/node_paths.h"
 #include "bindings/without_gil.h"
 #include "core/interner.h"
 #include "core/recorder.h"
 #include "jax/attribution.h"
 #include "jax/collectives.h"
 #include "jax/function_table.h"
-#include "session/frame_resolver.h"
-#include "session/node_path.h"
 #include "torch/collective_groups.h"
 #include "torch/collectives.h"
 #include "torch/observer.h"
@@ -25,17 +24,6 @@ namespace nb = nanobind;
 namespace deepcontext {
 
 namespace {
-
-nb::list pathAsList(const Node &node, const std::vector<Recorder *> &recorders) {
-  const Interner &interner = Interner::instance();
-  nb::list path;
-  for (const FrameRecord &frame : pathOf(node, recorders, ProfileFrameResolver())) {
-    std::string name(interner.text(frame.name)), file(interner.text(frame.file));
-    path.append(
-        nb::make_tuple(static_cast<int>(frame.kind), name.c_str(), file.c_str(), frame.line));
-  }
-  return path;
-}
 
 constexpr int64_t kUnknownNs = -1;
 

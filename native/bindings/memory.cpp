@@ -4,6 +4,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "bindings/bindings.h"
+#include "bindings/node_paths.h"
 #include "core/allocation_ledger.h"
 #include "core/step_clock.h"
 #include "torch/memory.h"
@@ -52,6 +53,23 @@ nb::dict summary() {
   return values;
 }
 
+/// (path, allocations, bytes) of each context that made some of these allocations, and how many of
+/// all its allocations live, and were made.
+nb::list places(const std::vector<uintptr_t> &addresses) {
+  RecorderRegistry &registry = RecorderRegistry::instance();
+  std::vector<Recorder *> recorders = registry.active();
+  nb::list rows;
+  for (const AllocationLedger::Place &place : AllocationLedger::instance().placesOf(addresses)) {
+    const Recorder *recorder = registry.at(place.recorder);
+    if (recorder && place.node < recorder->tree.size()) {
+      nb::list path = pathAsList(*recorder->tree.node(place.node), recorders);
+      rows.append(
+          nb::make_tuple(path, place.blocks, place.size_bytes, place.all_living, place.all_made));
+    }
+  }
+  return rows;
+}
+
 } // namespace
 
 void bindMemory(nb::module_ &module) {
@@ -68,6 +86,7 @@ void bindMemory(nb::module_ &module) {
     AllocationLedger::instance().setRole(addresses, static_cast<TensorRole>(role));
   });
   module.def("memory_summary", summary);
+  module.def("memory_places", places);
   module.def("torch_find_host_allocator", [] { return reasonOf(torch::findHostAllocator); });
   module.def("torch_begin_host_check", torch::beginHostCheck);
   module.def("torch_finish_host_check", [](uintptr_t address, uint64_t bytes) {

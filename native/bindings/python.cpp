@@ -5,14 +5,18 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <cstring>
 #include <map>
 
 #include "bindings/bindings.h"
+#include "core/guard.h"
 #include "core/internal_thread.h"
 #include "python/code_table.h"
 #include "python/exit_status.h"
 #include "python/frame_walk.h"
+#include "python/gc_pauses.h"
 #include "python/gradient_search.h"
+#include "python/holder_search.h"
 #include "python/location_table.h"
 #include "python/module_table.h"
 #include "python/object_search.h"
@@ -119,6 +123,63 @@ void bindFrames(nb::module_ &module) {
   module.def("clear_modules", [] { ModuleTable::instance().stop(); });
 }
 
+nb::tuple tensorHolders(nb::type_object tensor, size_t fewest, size_t most, double seconds) {
+  SearchLimit limit{seconds};
+  nb::list rows;
+  for (const Holder &holder :
+       findHolders(reinterpret_cast<PyTypeObject *>(tensor.ptr()), fewest, most, &limit)) {
+    rows.append(nb::make_tuple(nb::steal(holder.object), holder.tensors));
+  }
+  return nb::make_tuple(rows, !limit.is_exceeded);
+}
+
+nb::list tensorsOf(nb::handle holder, nb::type_object tensor, size_t stride, size_t most) {
+  nb::list rows;
+  for (PyObject *each :
+       tensorsIn(holder.ptr(), reinterpret_cast<PyTypeObject *>(tensor.ptr()), stride, most)) {
+    rows.append(nb::steal(each));
+  }
+  return rows;
+}
+
+nb::tuple objectReferrers(nb::list targets, size_t most, double seconds) {
+  SearchLimit limit{seconds};
+  nb::list rows;
+  for (auto [target, referrer] : findReferrers(targets.ptr(), most, &limit)) {
+    rows.append(nb::make_tuple(target, nb::steal(referrer)));
+  }
+  return nb::make_tuple(rows, !limit.is_exceeded);
+}
+
+nb::list holdingVariables(nb::list targets) {
+  nb::list rows;
+  for (const HoldingVariable &variable : findVariables(targets.ptr())) {
+    auto *code = reinterpret_cast<PyObject *>(const_cast<PyCodeObject *>(variable.code));
+    rows.append(nb::make_tuple(variable.target, nb::borrow(code), nb::steal(variable.name)));
+  }
+  return rows;
+}
+
+/// Called by the garbage collector; an error would be printed in the program.
+void noteGc(nb::handle phase, nb::handle /*info*/) {
+  const char *text = PyUnicode_Check(phase.ptr()) ? PyUnicode_AsUTF8(phase.ptr()) : nullptr;
+  guarded([&] {
+    if (text && std::strcmp(text, "start") == 0) {
+      GcPauses::started();
+    } else if (text && std::strcmp(text, "stop") == 0) {
+      GcPauses::stopped();
+    }
+  });
+}
+
+void bindHolders(nb::module_ &module) {
+  module.def("note_gc", noteGc);
+  module.def("tensor_holders", tensorHolders);
+  module.def("tensors_of", tensorsOf);
+  module.def("object_referrers", objectReferrers);
+  module.def("holding_variables", holdingVariables);
+}
+
 void bindWatcher(nb::module_ &module) {
   module.def("start_internal_thread", [](nb::callable work) {
     InternalThreadInheritance inherited;
@@ -141,6 +202,7 @@ void bindWatcher(nb::module_ &module) {
 
 void bindPython(nb::module_ &module) {
   bindFrames(module);
+  bindHolders(module);
   bindWatcher(module);
 }
 

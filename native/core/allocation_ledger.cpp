@@ -1,6 +1,7 @@
 #include "core/allocation_ledger.h"
 
 #include <algorithm>
+#include <map>
 #include <mutex>
 
 #include "core/metric_registry.h"
@@ -208,6 +209,28 @@ void AllocationLedger::setRole(const std::vector<uintptr_t> &addresses, TensorRo
       entry->role = static_cast<uint32_t>(role);
     }
   }
+}
+
+std::vector<AllocationLedger::Place>
+AllocationLedger::placesOf(const std::vector<uintptr_t> &addresses) {
+  std::map<uint32_t, Place> places; // by site
+  Guard guard(lock_);
+  for (uintptr_t address : addresses) {
+    if (const Allocation *entry = table_.find(address)) {
+      const AllocationSite &site = *entry->site;
+      Place &place = places
+                         .try_emplace(site.index, Place{site.recorder, site.node, 0, 0, site.blocks,
+                                                        site.allocated.count()})
+                         .first->second;
+      ++place.blocks;
+      place.size_bytes += entry->size_bytes;
+    }
+  }
+  std::vector<Place> found;
+  for (const auto &[index, place] : places) {
+    found.push_back(place);
+  }
+  return found;
 }
 
 AllocationSite *AllocationLedger::siteOf(const Recorder &recorder, Node *node, MemoryPool *pool) {

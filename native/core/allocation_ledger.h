@@ -111,6 +111,19 @@ public:
   /// Say what living allocations are for.
   void setRole(const std::vector<uintptr_t> &addresses, TensorRole role);
 
+  /// What living allocations are and where they were made.
+  struct Place {
+    uint32_t recorder;
+    uint32_t node;
+    uint64_t blocks = 0;
+    uint64_t size_bytes = 0;
+    uint64_t all_living = 0; // of the context, those of other addresses included
+    uint64_t all_made = 0;
+  };
+  /// The allocations that begin at these addresses, by the context that made them; those that are
+  /// not known are left out.
+  std::vector<Place> placesOf(const std::vector<uintptr_t> &addresses);
+
   /// Rows for the tree of a session, as of now.
   std::vector<ForeignRow> rows(uint64_t session);
   struct Summary {

@@ -58,6 +58,7 @@ enum NodeFlag : uint8_t {
   kFlagFolding = 4,   // a marker that replaces all contexts inside it
   kFlagOptimizer = 8, // a scope in which an optimizer changes the parameters
   kFlagLoading = 16,  // a scope in which data is loaded
+  kFlagGraph = 32,    // an operator that made nodes of autograd's graph
 };
 
 } // namespace deepcontext

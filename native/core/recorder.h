@@ -149,6 +149,15 @@ public:
   const Level *levelBefore(const Level *level) const {
     return level > levels_.data() ? level - 1 : nullptr;
   }
+  /// The level that `owner` has just closed as the innermost one, or null. Valid until a level
+  /// opens.
+  const Level *justClosed(const void *owner) const {
+    if (__builtin_expect(level_count_ == kMaxLevels, 0)) {
+      return nullptr;
+    }
+    const Level *level = &levels_[level_count_];
+    return level->owner == owner ? level : nullptr;
+  }
   /// A new innermost level with kind, node, owner and path length set, or null when too deep.
   Level *push(LevelKind kind, Node *node, const void *owner) {
     if (__builtin_expect(level_count_ == kMaxLevels, 0)) {

@@ -34,6 +34,7 @@ SampleCharges::SampleCharges() {
   gil_wait_metric_ = metrics.id("sampled_gil_wait_time_ns");
   ready_metric_ = metrics.id("sampled_ready_time_ns");
   step_metric_ = metrics.id("sampled_step_count");
+  operators_metric_ = metrics.id("sampled_operators_count");
 }
 
 void SampleCharges::charge(SampledThread &thread, Node *place, SampleKind kind,
@@ -49,6 +50,10 @@ void SampleCharges::charge(SampledThread &thread, Node *place, SampleKind kind,
     add(place, time, kind, is_about_gil);
     if (time.cpu_ns > 0 || time.wait_ns > 0) {
       tree_.addTo(place, step_metric_, StepClock::now());
+      if (thread.recorder) {
+        tree_.addTo(place, operators_metric_,
+                    thread.recorder->counters.operators.load(std::memory_order_relaxed));
+      }
     }
   }
 }

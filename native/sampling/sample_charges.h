@@ -35,7 +35,8 @@ private:
   void add(Node *place, ChargedTime time, SampleKind kind, bool is_about_gil);
 
   ContextTree tree_;
-  uint16_t cpu_metric_, wait_metric_, gil_metric_, gil_wait_metric_, ready_metric_, step_metric_;
+  uint16_t cpu_metric_, wait_metric_, gil_metric_, gil_wait_metric_, ready_metric_, step_metric_,
+      operators_metric_;
 };
 
 } // namespace deepcontext

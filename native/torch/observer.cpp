@@ -27,6 +27,7 @@ constexpr char kWrapperPrefix[] = "autograd::engine::evaluate_function: ";
 ObserverOptions g_options;
 uint64_t g_handle = 0;
 uint16_t g_bytes_metric = 0;
+uint16_t g_graph_metric = 0;
 
 /// Carries an asynchronous scope from the thread that starts it to the one that ends it.
 struct AsyncContext final : abi::ObserverContext {
@@ -274,15 +275,33 @@ void endAsync(const AsyncContext &context, uint64_t now) {
   link->duration.add(recorder.ticksSince(context.start_ticks, now));
 }
 
+/// Note at the first call that builds a graph that a path does; not for an operator of a backward.
+__attribute__((noinline)) void noteGraph(Recorder &recorder, const void *record_function) {
+  const Level *closed = recorder.justClosed(record_function);
+  Node *node = closed && closed->kind == LevelKind::kOperator ? closed->node : nullptr;
+  bool is_forward = node && node->kind == FrameKind::kOperator && !node->hasFlag(kFlagBackward);
+  if (is_forward && !node->hasFlag(kFlagGraph)) {
+    node->setFlag(kFlagGraph);
+    recorder.tree.metric(node, g_graph_metric).add(1);
+  }
+}
+
 /// An operator shows the number of the next autograd node, whether it makes one or not. If it made
 /// none, a later taker of the number (a TorchScript graph, for example) must not be linked to it.
-void forgetUnusedNumber(Recorder &recorder, const void *record_function) {
+void settleNumber(Recorder &recorder, const void *record_function) {
   Level *outer = recorder.innermost();
-  if ((outer && outer->kind == LevelKind::kOperator) ||
-      abi::readAt<int64_t>(record_function, g_options.layout.sequence) < 0) {
+  if (outer && outer->kind == LevelKind::kOperator) {
     return;
   }
-  recorder.ring().forget(frameworkThread(recorder), Library::instance().sequence_peek());
+  int64_t sequence = abi::readAt<int64_t>(record_function, g_options.layout.sequence);
+  if (sequence < 0) {
+    return;
+  }
+  uint64_t next = Library::instance().sequence_peek();
+  recorder.ring().forget(frameworkThread(recorder), next);
+  if (next > static_cast<uint64_t>(sequence)) {
+    noteGraph(recorder, record_function);
+  }
 }
 
 void onEnd(const void *record_function, abi::ObserverContext *context) {
@@ -297,7 +316,7 @@ void onEnd(const void *record_function, abi::ObserverContext *context) {
     if (__builtin_expect(recorder->device_collective.owner == record_function, 0)) {
       recorder->device_collective = {};
     }
-    forgetUnusedNumber(*recorder, record_function);
+    settleNumber(*recorder, record_function);
   }
 }
 
@@ -320,6 +339,7 @@ void startObserver(const ObserverOptions &options) {
   CollectiveLaunches::instance().setSink([](uint32_t order, const DeviceWork &work) {
     Collectives::instance().endOnDevice(order, work);
   });
+  g_graph_metric = MetricRegistry::instance().id("built_graph_count");
   Collectives::instance().clear();
   CollectiveGroups::instance().clear();
   add(options.with_shapes);

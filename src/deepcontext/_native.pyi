@@ -109,6 +109,31 @@ def gradient_addresses(
 def objects_of(*kinds: type) -> list[Any]:
     """Return the living direct instances of types that the garbage collector knows."""
 
+def note_gc(phase: str, info: dict[str, int]) -> None:
+    """Count a collection, as one of `gc.callbacks`."""
+
+def tensor_holders(
+    tensor: type, fewest: int, most: int, seconds: float
+) -> tuple[list[tuple[Any, int]], bool]:
+    """Return the objects that hold most direct instances of a type, and whether all were searched.
+
+    Frames of functions that have ended are among them. Runs no Python code.
+    """
+
+def tensors_of(holder: object, tensor: type, stride: int, most: int) -> list[Any]:
+    """Return every `stride`-th direct instance of a type that an object and its small parts refer to.
+
+    Runs no Python code, and leaves an ended frame's variables as they are.
+    """
+
+def object_referrers(
+    targets: list[Any], most: int, seconds: float
+) -> tuple[list[tuple[int, Any]], bool]:
+    """Return (position in `targets`, referrer), and whether all objects were searched."""
+
+def holding_variables(targets: list[Any]) -> list[tuple[int, CodeType, str]]:
+    """Return (position in `targets`, function, variable) of running functions on all threads."""
+
 def clear_modules() -> None: ...
 
 # -- snapshots
@@ -290,6 +315,11 @@ def memory_set_role(addresses: Sequence[int], role: int) -> None:
     """Say what the living allocations at these addresses are for."""
 
 def memory_summary() -> MemorySummary: ...
+def memory_places(
+    addresses: Sequence[int],
+) -> list[tuple[list[tuple[int, str, str, int]], int, int, int, int]]:
+    """Return (path, allocations, bytes, all living, all made) of contexts that made allocations."""
+
 def torch_find_host_allocator() -> str:
     """Return "" or the reason why host memory cannot be watched."""
 

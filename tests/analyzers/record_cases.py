@@ -4,18 +4,19 @@ usage: record_cases.py FOLDER profile torch|jax     (then a NAME a line)
        record_cases.py FOLDER time torch|jax NAME...
 
 Profiling writes NAME.dcprof and then prints "recorded NAME"; a case "ranks_..." is a job of two processes,
-a case "shapes_..." is recorded with shapes, and with the peaks of this machine. Timed programs take turns, so
-that a disturbance affects them all; each line printed is "seconds", NAME and the processor seconds of its
-runs, in order. One process runs all cases of a framework, because the import takes longer than any case.
+a case "shapes_..." is recorded with shapes, and with the peaks of this machine; those of `_WITH_HOLDERS` are
+recorded with holders. Timed programs take turns, so that a disturbance affects them all; each line printed is
+"seconds", NAME and the processor seconds of its runs, in order. One process runs all cases of a framework,
+because the import takes longer than any case.
 Timed programs of JAX come compiled from a cache in FOLDER, except for those of `_COMPILING`.
 """
 
 from __future__ import annotations
 
-import runpy
 import subprocess
 import sys
 import time
+import types
 from pathlib import Path
 
 import deepcontext
@@ -28,23 +29,36 @@ CASES = Path(__file__).parent / "cases"
 _ROUNDS = 7
 # These measure compiling itself, or compare it with the rest of the program.
 _COMPILING = ("jax_retrace", "jax_loop")
+_WITH_HOLDERS = ("memory_", "kept_outputs_")
 
 
 def run(name: str) -> float:
+    """Run a case as the main module, which it stays until the next one runs; return its seconds."""
+    path = str(CASES / f"{name}.py")
+    code = compile(Path(path).read_text(encoding="utf-8"), path, "exec")
+    module = types.ModuleType("__main__")
+    module.__file__ = path
+    sys.modules["__main__"] = module
     begun = time.process_time()
-    runpy.run_path(str(CASES / f"{name}.py"), run_name="__main__")
+    exec(code, vars(module))
     return time.process_time() - begun
 
 
 def profile_each(folder: Path) -> None:
     for line in sys.stdin:
         name = line.strip()
+        if "torch" in sys.modules:
+            sys.modules["torch"].set_num_threads(1)  # a case may have set another number
         if name.startswith("ranks_"):
             profile_ranks(folder, name)
         else:
             if name.startswith("shapes_") and not peaks.measured():
                 peaks.keep(measure_peaks())
-            deepcontext.start(folder / f"{name}.dcprof", shapes=name.startswith("shapes_"))
+            deepcontext.start(
+                folder / f"{name}.dcprof",
+                shapes=name.startswith("shapes_"),
+                holders=name.startswith(_WITH_HOLDERS),
+            )
             run(name)
             deepcontext.stop()
         print(f"recorded {name}", flush=True)

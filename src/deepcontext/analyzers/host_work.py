@@ -1,7 +1,8 @@
 """Work of Python and of libraries between operators, in each step: at which line, and how much.
 
 Loops over small operators are `kernel_fusion`'s, data loading is `data_loading`'s, and time in
-frameworks (calling modules, starting a backward pass) is no line's to change. Needs samples and steps.
+frameworks (calling modules, starting a backward pass) is no line's to change. Needs samples, and steps or
+a loop over operators.
 """
 
 from __future__ import annotations
@@ -14,10 +15,13 @@ import numpy as np
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Gain, Severity
 from deepcontext.analyzers.shared import source_locations
-from deepcontext.analyzers.shared.repeated_lines import last_step, repeated
+from deepcontext.analyzers.shared.garbage import collections
+from deepcontext.analyzers.shared.repeated_lines import has_operator_clock, has_steps, repeated
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.metric import (
     CALL_DURATION_NS,
+    GC_TIME_NS,
+    HOST_TIME_NS,
     SAMPLED_CPU_TIME_NS,
     SAMPLED_READY_TIME_NS,
     SAMPLED_WAIT_TIME_NS,
@@ -42,8 +46,8 @@ if TYPE_CHECKING:
 _LEAST_SHARE: Final = 0.15
 # Fewer than ten samples at the usual rate say little about a share.
 _LEAST_NS: Final = 100_000_000
-# Fewer steps do not tell the loop from what comes before it.
-_FEWEST_STEPS: Final = 5
+# In a program without steps; with less, operators are not what the program is about.
+_LEAST_OPERATORS: Final = 0.2
 # Calling an operator takes Python and PyTorch a few microseconds; work takes much longer.
 _MOST_CALLING_NS: Final = 50_000
 # Parts of PyTorch's own files that do what the program asks for, by the end of their path.
@@ -76,14 +80,22 @@ class _Work:
 
 
 def _find(profile: Profile) -> list[Finding]:
-    setup, steps = setup_time(profile), step_count(profile)
-    if setup is None or min(steps, last_step(profile)) < _FEWEST_STEPS or setup.working_ns <= 0:
+    setup = setup_time(profile)
+    if setup is None or setup.working_ns <= 0:
         return []
     whole = setup.working_ns
-    return [
-        _finding(profile, work, whole, steps)
-        for work in _work(profile, max(_LEAST_SHARE * whole, _LEAST_NS))
-    ]
+    collected = collections(profile, whole)
+    if not has_steps(profile) and not _loops_over_operators(profile, whole):
+        return collected
+    steps = step_count(profile) if has_steps(profile) else 0
+    work = _work(profile, max(_LEAST_SHARE * whole, _LEAST_NS))
+    return [*collected, *(_finding(profile, each, whole, steps) for each in work)]
+
+
+def _loops_over_operators(profile: Profile, whole: int) -> bool:
+    """Return whether operators are what a program without steps does, again and again."""
+    spent = source_locations.judged_total(profile, HOST_TIME_NS.name)
+    return has_operator_clock(profile) and spent >= _LEAST_OPERATORS * whole
 
 
 def _work(profile: Profile, least: float) -> list[_Work]:
@@ -179,9 +191,12 @@ def _time(profile: Profile, entry: Ints) -> Ints:
     ready = exclusive_or_zeros(profile, SAMPLED_READY_TIME_NS.name)
     working = exclusive_or_zeros(profile, SAMPLED_CPU_TIME_NS.name) + ready
     waiting = exclusive_or_zeros(profile, SAMPLED_WAIT_TIME_NS.name) - ready
+    # Collections have a finding of their own.
+    working = np.maximum(working - exclusive_or_zeros(profile, GC_TIME_NS.name), 0)
     frames = profile.frames
     writes = np.array([_writes(frames.strings[int(file)]) for file in frames.file], np.bool_)
-    return working + np.where(writes[profile.tree.frame[entry]], waiting, 0)
+    spent: Ints = working + np.where(writes[profile.tree.frame[entry]], waiting, 0)
+    return spent
 
 
 def _writes(file: str) -> bool:
@@ -222,7 +237,7 @@ def _finding(profile: Profile, work: _Work, whole: int, steps: int) -> Finding:
         evidence={
             "host_work_ns": work.value,
             "host_work_share": share,
-            "ns_per_step": work.value // steps,
+            **({"ns_per_step": work.value // steps} if steps else {}),
             **({"package": package_of(work.library).name} if work.library else {}),
         },
         gain=Gain(

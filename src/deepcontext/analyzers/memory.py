@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Gain, Severity
-from deepcontext.analyzers.shared import source_locations
+from deepcontext.analyzers.shared import held_tensors, source_locations
 from deepcontext.analyzers.shared.unused_graphs import unused_graphs
 from deepcontext.profiler.model.metric_values import total
 from deepcontext.profiler.model.query import Query
@@ -20,7 +20,9 @@ from deepcontext.profiler.summaries.jax import memory as jax_memory
 if TYPE_CHECKING:
     from deepcontext.analyzers.shared.source_locations import Location
     from deepcontext.profiler.model.profile import Profile
+    from deepcontext.profiler.summaries.holders import Holder
     from deepcontext.profiler.summaries.jax.memory import ProgramMemory
+    from deepcontext.profiler.summaries.memory import GrownLine
 
 _MIB: Final = 1 << 20
 # A smaller peak is no problem.
@@ -48,10 +50,13 @@ def _find(profile: Profile) -> list[Finding]:
     found: list[Finding] = []
     for prefix in memory_summary.prefixes(profile):
         peak = total(profile, f"{prefix}peak_bytes")
-        found += _leaks(profile, prefix, peak or total(profile, jax_memory.PEAK))
+        leaks = _leaks(profile, prefix, peak or total(profile, jax_memory.PEAK))
+        graphs = unused_graphs(profile, prefix, peak) if peak >= _LEAST_PEAK else []
+        found += leaks
+        if not leaks and not graphs and not prefix:
+            found += held_tensors.kept_graphs(profile)
         if peak >= _LEAST_PEAK:
-            graphs = unused_graphs(profile, prefix, peak)
-            found += graphs or _owner(
+            found += [held_tensors.with_holder(profile, each) for each in graphs] or _owner(
                 profile, prefix, peak
             )  # the graph is why the line holds memory
             found += _churn(profile, prefix, peak)
@@ -64,6 +69,7 @@ def _find(profile: Profile) -> list[Finding]:
 
 
 def _leaks(profile: Profile, prefix: str, peak: int) -> list[Finding]:
+    """Report the lines under which memory grows: one finding for those of one holder, and for the rest."""
     metric = f"{prefix}growth_bytes"
     if metric not in profile.metrics:
         return []
@@ -74,34 +80,52 @@ def _leaks(profile: Profile, prefix: str, peak: int) -> list[Finding]:
     }
     if not suspects:
         return []
-    found = []
     least = min(each.size_bytes for each in suspects.values())
+    of_holder: dict[Holder | None, list[tuple[Location, GrownLine]]] = {}
     for location in source_locations.by_line(
         Query(profile).where(**{f"{metric}__gt": 0}), metric, least
     ):
         frame = location.frame
         grown = suspects.get((frame.file, frame.line)) if frame else None
-        if grown is not None:
-            found.append(
-                Finding(
-                    id="memory",
-                    severity=Severity.WARNING,
-                    title=f"{_memory(prefix)} allocated at {source_locations.location_text(profile, frame)} "
-                    f"grew in {grown.grown_steps} of {grown.steps} steps and was not freed",
-                    nodes=location.nodes[:8],
-                    evidence={
-                        metric: location.value,
-                        "step_growth_bytes": location.value // grown.steps,
-                        "grown_steps_count": grown.grown_steps,
-                    },
-                    advice=(
-                        "look for code that keeps the tensors of past steps: a list of tensors, or a "
-                        "loss that is summed without .item(), float() or .detach()"
-                    ),
-                    misleads="the program collects its results on purpose",
-                )
-            )
-    return found
+        if frame and grown is not None:
+            holder = held_tensors.holder_of(profile, frame.file, frame.line)
+            of_holder.setdefault(holder, []).append((location, grown))
+    return [_leak(profile, prefix, holder, lines) for holder, lines in of_holder.items()]
+
+
+def _leak(
+    profile: Profile,
+    prefix: str,
+    holder: Holder | None,
+    lines: list[tuple[Location, GrownLine]],
+) -> Finding:
+    location, grown = lines[0]
+    size = sum(each.value for each, _ in lines)
+    others = f" and {len(lines) - 1} more lines" if len(lines) > 1 else ""
+    held = f"; {held_tensors.text(holder)}" if holder else ""
+    nodes = [node for each, _ in lines for node in each.nodes[:2]] if others else location.nodes
+    return Finding(
+        id="memory",
+        severity=Severity.WARNING,
+        title=f"{_memory(prefix)} allocated at "
+        f"{source_locations.location_text(profile, location.frame)}{others} "
+        f"grew in {grown.grown_steps} of {grown.steps} steps and was not freed{held}",
+        nodes=tuple(nodes[:8]),
+        evidence={
+            f"{prefix}growth_bytes": size,
+            "step_growth_bytes": size // grown.steps,
+            "grown_steps_count": grown.grown_steps,
+            **(held_tensors.evidence(holder) if holder else {}),
+        },
+        advice=held_tensors.advice(holder) if holder else _LEAK_ADVICE,
+        misleads="the program collects its results on purpose",
+    )
+
+
+_LEAK_ADVICE: Final = (
+    "look for code that keeps the tensors of past steps: a list of tensors, or a "
+    "loss that is summed without .item(), float() or .detach(); a profile with --holders names the object"
+)
 
 
 def _is_leak(grown: memory_summary.GrownLine, peak: int) -> bool:

@@ -1,6 +1,7 @@
-"""Precision: matrix products in float32 without tensor cores.
+"""Precision: operators that compute in a wider type than needed, or in one without a fast path.
 
-Only the names of GPU kernels reveal types, so a profile without a GPU gives no finding.
+On a GPU, the names of kernels reveal types. On a processor, the inputs of operators do, which are recorded
+with shapes only (``--shapes``).
 """
 
 from __future__ import annotations
@@ -12,15 +13,18 @@ import numpy as np
 
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Severity
-from deepcontext.analyzers.shared import source_locations
+from deepcontext.analyzers.shared import input_types, source_locations
 from deepcontext.profiler.format.frame import FrameKind
+from deepcontext.profiler.format.metric import HOST_TIME_NS
 from deepcontext.profiler.model.metric_values import total
 from deepcontext.profiler.model.query import Query
+from deepcontext.profiler.summaries.torch_settings import torch_settings
 
 if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
 
 _LEAST_SHARE: Final = 0.20
+_SAVED_BY_FLOAT32: Final = 2 / 3
 # Source: cuBLAS and CUTLASS name kernels by type: sgemm and simt are float32 without tensor cores,
 # dgemm is float64. rocBLAS (Tensile) writes the types after the layout: _SB_ is float32, _DB_ double.
 _SINGLE: Final = ("sgemm", "simt_s", "_sb_", "s884gemm_fp32")
@@ -31,7 +35,7 @@ _TENSOR_CORE: Final = ("tf32", "s1688", "bf16", "f16", "fp16", "h884", "h1688", 
 def _find(profile: Profile) -> list[Finding]:
     whole = source_locations.judged_total(profile, source_locations.GPU_TIME)
     if not whole:
-        return []
+        return [*_doubles(profile), *_halves(profile)]
     found = []
     for names, is_double in ((_SINGLE, False), (_DOUBLE, True)):
         kernels = source_locations.nodes_named(
@@ -90,6 +94,88 @@ def _finding(profile: Profile, nodes: tuple[int, ...], value: int, *, is_double:
             "the computation needs the precision (TF32 keeps 10 bits of the mantissa, bfloat16 7); "
             "the GPU has no tensor cores"
         ),
+    )
+
+
+def _doubles(profile: Profile) -> list[Finding]:
+    """Report operators of a processor that compute in float64."""
+    return [
+        _cpu_finding(
+            profile,
+            nodes,
+            value,
+            f"float64 takes {{share:.0%}} of the time in operators, most at {{where}}{_entry(profile)}",
+            "make the tensors float32 where they enter: NumPy's arrays and random numbers are float64 "
+            "(array.astype(numpy.float32), torch.as_tensor(array, dtype=torch.float32)), and so is a model "
+            "after .double()",
+            "the computation needs float64, as solvers and Gaussian processes do",
+        )
+        for nodes, value in _typed(profile, "f64", _LEAST_SHARE)
+    ]
+
+
+def _halves(profile: Profile) -> list[Finding]:
+    """Report products in types of 16 bits that this processor has no instructions for."""
+    fast = torch_settings(profile).fast_types
+    return [
+        _cpu_finding(
+            profile,
+            nodes,
+            value,
+            f"{name} takes {{share:.0%}} of the time in operators, most at {{where}}, and this processor has "
+            f"no instructions for {name}",
+            f"compute in float32 on this processor, which has no fast path for {name}: no autocast, no "
+            ".to(dtype); or run on one with AMX or AVX-512 for the type",
+            "memory, not time, is what the narrow type is for",
+        )
+        for name, short in (("bfloat16", "bf16"), ("float16", "f16"))
+        if fast is not None and short not in fast
+        for nodes, value in _typed(profile, short, _LEAST_SHARE)
+    ]
+
+
+def _typed(profile: Profile, kind: str, least_share: float) -> list[tuple[tuple[int, ...], int]]:
+    """Return the operators with inputs of a type and their time, ns, if they take much of it."""
+    whole = source_locations.judged_total(profile, HOST_TIME_NS.name)
+    if not whole:
+        return []
+    nodes = input_types.operators_with(profile, kind).nodes()
+    spent = profile.inclusive(HOST_TIME_NS.name)[nodes]
+    if not len(nodes) or spent.sum() < least_share * whole:
+        return []
+    order = np.argsort(-spent, kind="stable")
+    return [(tuple(nodes[order].tolist()), int(spent.sum()))]
+
+
+def _entry(profile: Profile) -> str:
+    """Return where float64 meets a narrower type, "" where that is not known."""
+    place = input_types.first_widened(profile)
+    if place is None:
+        return ""
+    return f"; it meets a narrower type at {source_locations.location_text(profile, place.frame)}"
+
+
+def _cpu_finding(
+    profile: Profile, nodes: tuple[int, ...], value: int, title: str, advice: str, misleads: str
+) -> Finding:
+    lines = source_locations.by_line(_products(profile, nodes), HOST_TIME_NS.name)
+    share = value / total(profile, HOST_TIME_NS.name)
+    where = source_locations.location_text(profile, lines[0].frame)
+    return Finding(
+        id="precision",
+        severity=Severity.of_share(share),
+        title=title.format(share=share, where=where),
+        nodes=lines[0].nodes[:4] + nodes[:4],
+        evidence={"typed_ns": value, "typed_share": share},
+        gain=source_locations.bound(
+            profile,
+            HOST_TIME_NS.name,
+            int(_SAVED_BY_FLOAT32 * value),
+            "float32 takes a third of the time: twice as many elements an instruction and a byte, and "
+            "better use of the caches",
+        ),
+        advice=advice,
+        misleads=misleads,
     )
 
 

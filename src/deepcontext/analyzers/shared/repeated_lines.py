@@ -1,7 +1,9 @@
 """Which lines work repeatedly, from the first steps of a program to the last.
 
 A sample says in which step it was taken. This separates the setup of a program, and the work after its
-last step, from its steps. Does not judge lines (`host_work.py`).
+last step, from its steps. In a program without steps, such as a server, the number of operators that had
+begun takes the place of steps: it stands still while one line works for long, and rises in a loop. Does
+not judge lines (`host_work.py`).
 """
 
 from __future__ import annotations
@@ -10,9 +12,10 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from deepcontext.profiler.format.metric import SAMPLED_STEP
+from deepcontext.profiler.format.metric import SAMPLED_OPERATORS, SAMPLED_STEP
 from deepcontext.profiler.model.grouping import sums
 from deepcontext.profiler.model.tree import NO_NODE
+from deepcontext.profiler.summaries.steps import step_count
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -27,11 +30,28 @@ if TYPE_CHECKING:
 _LEAST_SPAN: Final = 0.5
 _MEAN_WITHIN: Final = (0.25, 0.75)
 _FEWEST_SAMPLES: Final = 5
+# Fewer steps do not tell the loop from what comes before it; nor do fewer operators.
+_FEWEST_STEPS: Final = 5
+_FEWEST_OPERATORS: Final = 1000
 
 
 def last_step(profile: Profile) -> int:
     """Return how many steps had begun when the last sample was taken, 0 where that is unknown."""
-    rows = profile.metrics.get(SAMPLED_STEP.name)
+    return _last(profile, SAMPLED_STEP.name)
+
+
+def has_steps(profile: Profile) -> bool:
+    """Return whether enough steps were seen to tell the loop from what comes before it."""
+    return min(step_count(profile), last_step(profile)) >= _FEWEST_STEPS
+
+
+def has_operator_clock(profile: Profile) -> bool:
+    """Return whether enough operators ran between samples to take the place of steps."""
+    return _last(profile, SAMPLED_OPERATORS.name) >= _FEWEST_OPERATORS
+
+
+def _last(profile: Profile, clock: str) -> int:
+    rows = profile.metrics.get(clock)
     if rows is None or rows.maximum is None or not len(rows.maximum):
         return 0
     return int(rows.maximum.max())
@@ -47,7 +67,8 @@ def repeated(profile: Profile, is_user: Mask) -> Mask:
         is_user: `FrameTable.is_user_code`.
     """
     tree = profile.tree
-    rows = profile.metrics.get(SAMPLED_STEP.name)
+    clock = SAMPLED_STEP.name if has_steps(profile) else SAMPLED_OPERATORS.name
+    rows = profile.metrics.get(clock)
     if rows is None or rows.minimum is None or rows.maximum is None:
         return np.zeros(len(tree), np.bool_)
     owner = tree.nearest(is_user[tree.frame])
@@ -59,7 +80,7 @@ def repeated(profile: Profile, is_user: Mask) -> Mask:
     np.maximum.at(last, of_row, rows.maximum)
     count = sums(of_row, rows.count.astype(np.int64), len(lines))
     mean = sums(of_row, rows.total, len(lines)) / np.maximum(count, 1)
-    steps = last_step(profile)
+    steps = _last(profile, clock)
     low, high = (share * steps for share in _MEAN_WITHIN)
     is_repeated = (
         (lines != -1)

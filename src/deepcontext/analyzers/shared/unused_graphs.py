@@ -1,9 +1,9 @@
 """Modules that run with gradients enabled while no backward uses their graph: evaluation, inference.
 
 With gradients enabled, a module whose parameters require gradients keeps the input of most of its layers
-for a backward; without, it holds the results of a layer or two. A profile does not record whether gradients
-were enabled, so the graph is told by what the layers hold at the peak, and small graphs are not judged.
-Invariant: a module with a backward below it, in this profile, is never named.
+for a backward; without, it holds the input and the result of a layer. Whether an operator built a graph is
+recorded. Invariant: a module with a backward below it, in this profile, is never named; nor is any where
+backwards are not linked to their forwards.
 """
 
 from __future__ import annotations
@@ -16,23 +16,18 @@ import numpy as np
 from deepcontext.analyzers.finding import Finding, Gain, Severity
 from deepcontext.analyzers.shared import source_locations
 from deepcontext.profiler.format.frame import FrameKind, Phase
-from deepcontext.profiler.format.metric import CALL_DURATION_NS
+from deepcontext.profiler.format.metric import BUILT_GRAPH, CALL_DURATION_NS
+from deepcontext.profiler.model.grouping import sums
 from deepcontext.profiler.model.metric_values import counts_or_zeros, exclusive_or_zeros
 from deepcontext.profiler.model.tree import NO_NODE
 
 if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
 
-# Held at the peak: of all memory, in bytes, and of what one call of the module allocates.
+# Of all memory at the peak, and in bytes, held for the graph alone.
 _LEAST_SHARE: Final = 0.25
-_LEAST_BYTES: Final = 64 << 20
-_LEAST_OF_A_CALL: Final = 0.5
-# Layers that hold memory at the peak, of those that allocate.
-_FEWEST_LAYERS: Final = 4
-_LEAST_OF_LAYERS: Final = 0.75
-# Or what several calls allocated, in more than one layer: results are made in one.
-_OF_SEVERAL_CALLS: Final = 2.0
-_FEWEST_OPERATORS: Final = 3
+_LEAST_BYTES: Final = 16 << 20
+_MOST_UNLINKED: Final = 0.1
 _HIGH_SHARE: Final = 0.5
 
 
@@ -50,12 +45,26 @@ def unused_graphs(profile: Profile, prefix: str, peak: int) -> list[Finding]:
         prefix: "" for the memory of the host, "gpu_" for that of devices.
         peak: most bytes held at once.
     """
+    if BUILT_GRAPH.name not in profile.metrics or not _links_backwards(profile):
+        return []
     graphs = _graphs(profile, prefix, max(_LEAST_BYTES, _LEAST_SHARE * peak))
     return [_finding(profile, prefix, graph, peak) for graph in graphs]
 
 
+def _links_backwards(profile: Profile) -> bool:
+    """Return whether most backward operators are below the forward that caused them."""
+    tree = profile.tree
+    is_operator = profile.is_kind(FrameKind.OPERATOR)
+    is_forward = (is_operator & (tree.phase != Phase.BACKWARD)) | profile.is_kind(FrameKind.MODULE)
+    backward = is_operator & (tree.phase == Phase.BACKWARD)
+    outermost = np.flatnonzero(backward & ~tree.below(backward))
+    calls = counts_or_zeros(profile, CALL_DURATION_NS.name)[outermost]
+    unlinked = calls[~tree.below(is_forward)[outermost]].sum()
+    return bool(unlinked <= _MOST_UNLINKED * calls.sum())
+
+
 def _graphs(profile: Profile, prefix: str, least: float) -> list[_Graph]:
-    """Return the modules of each calling line that keep a graph of at least `least` bytes."""
+    """Return the modules of each calling line whose graph holds at least `least` bytes at the peak."""
     tree, frames = profile.tree, profile.frames
     held = profile.inclusive(f"{prefix}peak_bytes")
     modules = _called_modules(profile)
@@ -65,56 +74,46 @@ def _graphs(profile: Profile, prefix: str, least: float) -> list[_Graph]:
     for each in np.unique(line).tolist():
         members = modules[line == each]
         members = members[np.argsort(-held[members], kind="stable")]
-        held_bytes = int(held[members].sum())
-        if held_bytes >= least and _keeps_its_graph(profile, prefix, members):
+        held_bytes = _held_by_graph(profile, prefix, members)
+        if held_bytes >= least:
             found.append(_Graph(tuple(members.tolist()), held_bytes))
     return sorted(found, key=lambda graph: -graph.held_bytes)
 
 
 def _called_modules(profile: Profile) -> source_locations.Ints:
-    """Return the modules that a program calls outside of modules, with a forward and no backward."""
+    """Return the outermost modules that a program calls whose graph has no backward."""
     tree = profile.tree
     modules = profile.is_kind(FrameKind.MODULE)
     outermost = np.flatnonzero(modules & ~tree.below(modules))
-    is_operator = profile.is_kind(FrameKind.OPERATOR)
-    forward = tree.inclusive((is_operator & (tree.phase == Phase.FORWARD)).astype(np.int64))
+    built = tree.inclusive(counts_or_zeros(profile, BUILT_GRAPH.name))
     backward = tree.inclusive((tree.phase == Phase.BACKWARD).astype(np.int64))
-    is_alone = (forward >= _FEWEST_OPERATORS) & (backward == 0)
+    is_unused = (built > 0) & (backward == 0)
     owner = source_locations.climb(profile, outermost, profile.frames.is_user_code())
-    return np.asarray(outermost[is_alone[outermost] & (owner != NO_NODE)], np.int64)
+    return np.asarray(outermost[is_unused[outermost] & (owner != NO_NODE)], np.int64)
 
 
-def _keeps_its_graph(profile: Profile, prefix: str, modules: source_locations.Ints) -> bool:
-    """Return whether most layers of the modules hold memory at the peak, most of what a call allocates."""
+def _held_by_graph(profile: Profile, prefix: str, modules: source_locations.Ints) -> int:
+    """Return the bytes that modules hold at the peak beyond what they would hold without a graph.
+
+    Without a graph, a program may still keep the results of one layer of all calls, and the layer that runs
+    holds its input.
+    """
     tree = profile.tree
-    calls = counts_or_zeros(profile, CALL_DURATION_NS.name)
-    allocated = _largest(profile, f"{prefix}alloc_bytes")
     held = exclusive_or_zeros(profile, f"{prefix}peak_bytes")
-    layer = tree.nearest(profile.is_kind(FrameKind.MODULE))
-    a_call = kept = 0.0
-    allocating, holding = set[int](), set[int]()
+    is_inside = np.zeros(len(tree), np.bool_)
     for module in modules.tolist():
-        inside = slice(module, int(tree.subtree_end[module]))
-        # An operator runs as often as its module, or a multiple where a layer is shared.
-        times = np.maximum(calls[inside], 1)
-        fewest = int(times[calls[inside] > 0].min(initial=1 << 62)) if calls[inside].any() else 1
-        a_call += float(allocated[inside].sum()) / fewest
-        kept += float(held[inside].sum())
-        allocating |= set(layer[inside][allocated[inside] > 0].tolist())
-        holding |= set(layer[inside][held[inside] > 0].tolist())
-    if len(holding) > 1 and kept >= _OF_SEVERAL_CALLS * a_call:
-        return True
-    is_in_layers = len(holding) >= max(_FEWEST_LAYERS, _LEAST_OF_LAYERS * len(allocating))
-    return is_in_layers and kept >= _LEAST_OF_A_CALL * a_call
+        is_inside[module : int(tree.subtree_end[module])] = True
+    layers = tree.nearest(profile.is_kind(FrameKind.MODULE))[is_inside]
+    _, of_node = np.unique(layers, return_inverse=True)
+    of_layers = sums(of_node, held[is_inside], int(of_node.max(initial=-1)) + 1)
+    return int(of_layers.sum() - of_layers.max(initial=0) - _largest(profile, prefix, is_inside))
 
 
-def _largest(profile: Profile, metric: str) -> source_locations.Ints:
-    """Return what the allocations of each node would add up to, had each been as large as the largest."""
-    rows = profile.metrics[metric]
-    most = rows.total if rows.maximum is None else rows.maximum * rows.count.astype(np.int64)
-    found = np.zeros(len(profile.tree), np.int64)
-    found[rows.node] = most
-    return found
+def _largest(profile: Profile, prefix: str, is_inside: source_locations.Mask) -> int:
+    """Return the bytes of the largest allocation of some nodes."""
+    rows = profile.metrics[f"{prefix}alloc_bytes"]
+    most = rows.total if rows.maximum is None else rows.maximum
+    return int(most[is_inside[rows.node]].max(initial=0))
 
 
 def _finding(profile: Profile, prefix: str, graph: _Graph, peak: int) -> Finding:
@@ -129,8 +128,8 @@ def _finding(profile: Profile, prefix: str, graph: _Graph, peak: int) -> Finding
         id="memory",
         severity=Severity.HIGH if share >= _HIGH_SHARE else Severity.WARNING,
         title=(
-            f"{name}, called at {where}, keeps a graph that no backward uses: {share:.0%} of the "
-            f"{'device ' if prefix else ''}memory at the peak"
+            f"{name}, called at {where} with gradients enabled, keeps a graph that no backward uses: "
+            f"{share:.0%} of the {'device ' if prefix else ''}memory at the peak"
         ),
         nodes=graph.nodes[:8],
         evidence={metric: graph.held_bytes, "peak_share": share},

@@ -16,6 +16,7 @@ from deepcontext.profiler.format.metric import (
     SAMPLED_CPU_TIME_NS,
     SAMPLED_GIL_TIME_NS,
     SAMPLED_GIL_WAIT_TIME_NS,
+    SAMPLED_OPERATORS,
     SAMPLED_READY_TIME_NS,
     SAMPLED_STEP,
     SAMPLED_WAIT_TIME_NS,
@@ -46,6 +47,7 @@ class CpuSampling:
         SAMPLED_GIL_WAIT_TIME_NS,
         SAMPLED_READY_TIME_NS,
         SAMPLED_STEP,
+        SAMPLED_OPERATORS,
     )
 
     def __init__(self) -> None:

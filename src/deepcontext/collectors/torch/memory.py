@@ -18,6 +18,7 @@ from deepcontext import _native
 from deepcontext.collectors.shared import memory_metrics
 from deepcontext.collectors.shared.import_outcome import lateness, not_started
 from deepcontext.collectors.shared.internal_thread import run_in_internal_thread
+from deepcontext.collectors.torch.holders import Holders
 from deepcontext.errors import EnvironmentProblem
 from deepcontext.profiler.format.status import Outcome, Status
 from deepcontext.profiler.recording.collector import Availability, PhaseRule
@@ -53,6 +54,9 @@ class TorchMemory:
         self._was_taken_over = False
         self._roles_failure = ""
         self._has_missed_gradients = False
+        self._holders: Holders | None = None
+        self._holders_failure = ""
+        self._begun_s = 0.0
 
     def probe(self) -> Availability:
         """Say whether the memory of the torch loaded in this process can be tracked."""
@@ -67,6 +71,8 @@ class TorchMemory:
         """Track allocations from the moment torch is loaded."""
         self._is_on = options.memory
         if self._is_on:
+            self._begun_s = time.monotonic()
+            self._holders = Holders(_addresses) if options.holders else None
             _native.memory_start()
             self._hook.install()
 
@@ -92,6 +98,7 @@ class TorchMemory:
         """Remove the hooks, or stop waiting for torch."""
         self._hook.cancel()
         if self._is_on:
+            self._look_for_holders(is_last=True)
             self._was_taken_over = not _native.torch_is_memory_watched()
             _native.memory_stop()
 
@@ -109,6 +116,16 @@ class TorchMemory:
                 self._has_missed_gradients = memory_metrics.GRADIENT not in known
         except Exception as error:  # noqa: BLE001  an odd object costs its role, never the profile
             self._roles_failure = f"{type(error).__name__}: {error}"
+        self._look_for_holders()
+
+    def _look_for_holders(self, *, is_last: bool = False) -> None:
+        if self._holders is None or not self._is_attached:
+            return
+        try:
+            with sys.modules["torch"]._C.DisableTorchFunction():  # noqa: SLF001  as above
+                self._holders.look(time.monotonic() - self._begun_s, is_last=is_last)
+        except Exception as error:  # noqa: BLE001  an odd object costs the names, never the profile
+            self._holders_failure = f"{type(error).__name__}: {error}"
 
     def outcome(self) -> Outcome:
         """Say what was tracked, and what could not be tracked."""
@@ -142,6 +159,8 @@ class TorchMemory:
         notes = []
         if self._roles_failure:
             notes.append(f"the roles of some tensors are not known: {self._roles_failure}")
+        if self._holders_failure:
+            notes.append(f"what holds tensors is not known: {self._holders_failure}")
         if self._has_missed_gradients:
             notes.append(
                 "gradients are not distinguished from other memory, because a backward pass was "
@@ -161,7 +180,8 @@ class TorchMemory:
             "untracked_bytes": summary["untracked_bytes"],
             "pools": [_pool(pool) for pool in summary["pools"]],
         }
-        return {SECTION: json.dumps(content).encode()}
+        holders = self._holders.sections() if self._holders else {}
+        return {SECTION: json.dumps(content).encode(), **holders}
 
 
 def _pool(pool: _native.MemoryPool) -> dict[str, object]:

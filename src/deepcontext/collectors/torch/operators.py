@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 from deepcontext import _native
 from deepcontext.collectors.shared.import_outcome import lateness, not_started
 from deepcontext.collectors.shared.internal_thread import run_in_internal_thread
-from deepcontext.collectors.torch import machine_peaks
+from deepcontext.collectors.torch import machine_peaks, torch_settings
 from deepcontext.collectors.torch.collectives import Collectives
 from deepcontext.collectors.torch.modules import ModuleNames
 from deepcontext.profiler.format import peaks
 from deepcontext.profiler.format.frame import FrameKind, Phase
-from deepcontext.profiler.format.metric import Aggregation, MetricDescriptor
+from deepcontext.profiler.format.metric import BUILT_GRAPH, Aggregation, MetricDescriptor
 from deepcontext.profiler.format.status import Outcome, Status
 from deepcontext.profiler.recording.collector import Availability, PhaseRule
 from deepcontext.profiler.recording.import_hook import ImportHook
@@ -107,7 +107,7 @@ class TorchOperators:
         PhaseRule(FrameKind.MARKER, _COMPILING_MARKER, "", Phase.OTHER),
     )
 
-    metrics: Sequence[MetricDescriptor] = (COMMUNICATION_BYTES,)
+    metrics: Sequence[MetricDescriptor] = (COMMUNICATION_BYTES, BUILT_GRAPH)
 
     def __init__(self) -> None:
         self._options = SessionOptions()
@@ -195,6 +195,7 @@ class TorchOperators:
         if not self._version or self._refusal:
             return {}
         found = dict(self._collectives.sections())
+        found[torch_settings.SECTION] = torch_settings.section()
         if self._options.shapes:
             found[peaks.SECTION] = machine_peaks.section()
         return found

@@ -91,6 +91,27 @@ SAMPLED_STEP = MetricDescriptor(
     "steps of the program that had begun when a sample was taken, counted by calls of optimizers and "
     "marks of steps",
 )
+# For programs without steps: it stands still while one line works for long, and rises in a loop.
+SAMPLED_OPERATORS = MetricDescriptor(
+    "sampled_operators_count",
+    "count",
+    Aggregation.PROPERTY,
+    "operators of the thread that had begun when a sample was taken",
+)
+GC_TIME_NS = MetricDescriptor(
+    "gc_time_ns",
+    "ns",
+    Aggregation.SUM,
+    "elapsed time of Python's garbage collector, at the line that it interrupted or that called it; "
+    "collections of 20 us or more",
+)
+BUILT_GRAPH = MetricDescriptor(
+    "built_graph_count",
+    "count",
+    Aggregation.PROPERTY,
+    "above zero where the operator built a graph for a backward pass: gradients were enabled and an "
+    "input required them",
+)
 FLOPS = MetricDescriptor(
     "flops", "flop", Aggregation.SUM, "floating point operations, from the shapes of the operations"
 )

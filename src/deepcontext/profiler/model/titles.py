@@ -9,5 +9,7 @@ SECTION_TITLES: Final = {
     "nccl": "collectives of NCCL by algorithm",
     "peaks": "peaks of the machine",
     "jax_collectives": "times of single collectives of compiled programs",
+    "holders": "objects that hold tensors",
+    "torch_settings": "settings of PyTorch",
     "native_files": "identities of native libraries",
 }

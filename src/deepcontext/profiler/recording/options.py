@@ -99,6 +99,12 @@ class SessionOptions:
         meaning="track the memory of PyTorch's tensors and JAX's arrays",
         collectors=("memory", "jax"),
     )
+    holders: bool = _option(
+        default=False,
+        meaning="look at snapshots and at the end which Python objects hold many of PyTorch's tensors; stops "
+        "the program for tenths of a second at a time, 1/500 of the run in all",
+        collectors=("memory",),
+    )
     cpu_rate: float = _option(
         default=100.0,
         meaning="how many times a second to sample each thread between operators, up to 1000; 0 for "
@@ -164,6 +170,7 @@ class OptionValues(TypedDict, total=False):
     nccl: bool
     native: bool
     memory: bool
+    holders: bool
     cpu_rate: float
     counters: str | Sequence[str]
     snapshot_interval: float

@@ -1,0 +1,80 @@
+"""Element types of the inputs of operators, in profiles with shapes (``--shapes``).
+
+Without shapes, no operator has a type here. Does not judge.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from deepcontext.analyzers.shared import source_locations
+from deepcontext.profiler.format.frame import FrameKind
+from deepcontext.profiler.format.metric import CALL_DURATION_NS
+from deepcontext.profiler.model.metric_values import counts_or_zeros
+from deepcontext.profiler.model.operator_inputs import split_name
+from deepcontext.profiler.model.query import Query
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy.typing as npt
+
+    from deepcontext.profiler.model.profile import Profile
+
+    Mask = npt.NDArray[np.bool_]
+
+_FLOATS: Final = frozenset({"f64", "f32", "f16", "bf16"})
+_DOUBLE: Final = "f64"
+# Of the calls with floating-point inputs, at and below an operator.
+_MOST_OF: Final = 0.8
+
+
+def operators_with(profile: Profile, kind: str) -> Query:
+    """Return the outermost operators that compute with a type, for example ``f64``.
+
+    A single number does not count, because PyTorch passes Python's numbers as float64 tensors.
+    """
+    tree = profile.tree
+    calls = counts_or_zeros(profile, CALL_DURATION_NS.name)
+    of_all = tree.inclusive(np.where(_nodes(profile, bool), calls, 0))
+    of_kind = tree.inclusive(np.where(_nodes(profile, lambda kinds: kind in kinds), calls, 0))
+    operators = Query(profile, profile.is_kind(FrameKind.OPERATOR))
+    outermost = source_locations.outermost(
+        source_locations.without(operators, source_locations.compiling(profile))
+    )
+    return Query(profile, outermost.mask() & (of_kind > 0) & (of_kind >= _MOST_OF * of_all))
+
+
+def first_widened(profile: Profile) -> source_locations.Location | None:
+    """Return the line with most calls of operators with a float64 and a narrower input."""
+    widened = _nodes(profile, lambda kinds: _DOUBLE in kinds and len(kinds) > 1)
+    calls = np.where(widened, counts_or_zeros(profile, CALL_DURATION_NS.name), 0)
+    if not calls.any():
+        return None
+    most = np.zeros(len(profile.tree), np.bool_)
+    most[int(np.argmax(calls))] = True
+    lines = source_locations.by_line(Query(profile, most), "host_time_ns")
+    return lines[0] if lines else None
+
+
+def _nodes(profile: Profile, accepts: Callable[[frozenset[str]], bool]) -> Mask:
+    """Select operators by the floating-point types among their inputs."""
+    accepted = np.array([accepts(kinds) for kinds in _of_frames(profile)], np.bool_)
+    return np.asarray(accepted[profile.tree.frame])
+
+
+def _of_frames(profile: Profile) -> list[frozenset[str]]:
+    """Return the floating-point types among the inputs of each frame; none for frames without."""
+
+    def compute() -> list[frozenset[str]]:
+        frames = profile.frames
+        found = [frozenset[str]()] * len(frames)
+        for frame in np.flatnonzero(frames.kind == FrameKind.OPERATOR).tolist():
+            _, inputs = split_name(frames.strings[int(frames.name[frame])])
+            pairs = zip(inputs.shapes, inputs.types, strict=True)
+            found[frame] = frozenset(kind for shape, kind in pairs if shape and kind in _FLOATS)
+        return found
+
+    return profile.once(_of_frames, compute)
