@@ -125,7 +125,7 @@ wheels: $(VENV)/.installed ## wheels of this processor and the sdist into dist/,
 	tools/make_roots.sh
 	$(BIN)/python -m pytest -q -m wheels tests/wheels
 
-gains: $(VENV)/.installed ## what the fixes that the analyzers advise save, against their bounds
+gains: $(VENV)/.installed ## what the fixes that the analyzers advise save, against what is expected
 	$(BIN)/python -m pytest -q -m gains tests/analyzers
 
 mutations: $(VENV)/.installed ## each mend of the GPU collectors taken out: its scenarios must fail

@@ -188,3 +188,43 @@ def test_a_profile_without_findings_is_reported(
     make_profile([0], [Frame(FrameKind.ROOT, "root")]).save(path)
     assert app.main(["analyze", str(path)]) == 0
     assert "nothing found" in capsys.readouterr().out
+
+
+def test_a_changed_program_is_compared_with_what_was_found(
+    sorting: Path, tmp_path: Path, make_profile: MakeProfile, capsys: pytest.CaptureFixture[str]
+) -> None:
+    after = tmp_path / "after.dcprof"
+    make_profile(
+        [0, 0, 1, 2],
+        [
+            Frame(FrameKind.ROOT, "root"),
+            Frame(FrameKind.THREAD, "MainThread"),
+            Frame(FrameKind.PYTHON, "train_<step>", "/home/me/train.py", 14),
+            Frame(FrameKind.OPERATOR, "aten::mm"),
+        ],
+        run=RunInfo(cwd="/home/me", wall_ns=1500 * MS),
+    ).save(after)
+    assert app.main(["analyze", str(sorting), "--verify", str(after)]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "Gone - " in text
+    assert "25.0 % saved" in text
+    assert app.main(["analyze", "--json", str(sorting), "--verify", str(after)]) == 0
+    content = json.loads(capsys.readouterr().out)
+    page = DOCUMENTATION.read_text(encoding="utf-8").partition("## With --verify")[2]
+    for key in (*content, *content["savings"][0]):
+        assert key in page
+    assert content["holds"]
+
+
+def test_nothing_mended_is_a_failure(sorting: Path) -> None:
+    assert app.main(["analyze", str(sorting), "--verify", str(sorting)]) == 3
+
+
+@pytest.mark.parametrize("more", [["--save"], ["--markdown"], ["--fail-on", "high"]])
+def test_verify_only_compares(sorting: Path, more: list[str]) -> None:
+    assert app.main(["analyze", str(sorting), "--verify", str(sorting), *more]) == 2
+
+
+def test_a_missing_program_is_named(sorting: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert app.main(["analyze", str(sorting), "--verify", "absent.py"]) == 2
+    assert "'absent.py'" in capsys.readouterr().err

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from deepcontext.analyzers.finding import Severity
+from deepcontext.analyzers.judgement import judged
 from deepcontext.analyzers.weight import weighing
 from deepcontext.errors import DeepContextError, UserError
 
@@ -87,7 +88,7 @@ def _weighed(profile: Profile, analyzers: Sequence[Analyzer]) -> list[Finding]:
             weighed = weigh(finding)
             is_little = weighed.severity is Severity.INFO is not finding.severity
             if not (analyzer.names_place_only and is_little):
-                found.append(weighed)
+                found.append(judged(weighed))
     return found
 
 

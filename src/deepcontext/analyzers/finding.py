@@ -11,6 +11,8 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from deepcontext.analyzers.experiment import experiment
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -43,9 +45,17 @@ class Severity(enum.StrEnum):
         return cls.WARNING if share >= _WARNING_SHARE else cls.INFO
 
 
+class Confidence(enum.StrEnum):
+    """How far the gain of a finding is known from measured fixes, in ascending order."""
+
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+
+
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """The maximum saving of a change.
+    """The saving of a change: its maximum, and what fixes of the same kind saved.
 
     Attributes:
         metric: the saved metric, for example ``host_time_ns``.
@@ -55,6 +65,9 @@ class Gain:
         assumption: assumption under which the bound holds; one sentence.
         run_share: for time, the same as a share of the elapsed time of the run, 0 to 1; None where
             such a share has no meaning. `analyzers.run_analyzers` fills it in.
+        low: what a fix is expected to save at least, in the metric's unit; None where no fix of the
+            analyzer was measured. `analyzers.run_analyzers` fills in `low` and `high`.
+        high: what a fix is expected to save at most.
     """
 
     metric: str
@@ -62,6 +75,8 @@ class Gain:
     upper_bound_share: float
     assumption: str
     run_share: float | None = None
+    low: int | None = None
+    high: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +92,7 @@ class Finding:
         gain: maximum saving of a change, or None where the profile gives no bound.
         advice: what to do.
         misleads: when the advice is wrong.
+        confidence: how far the gain is known from measured fixes.
     """
 
     id: str
@@ -87,6 +103,7 @@ class Finding:
     gain: Gain | None = None
     advice: str = ""
     misleads: str = ""
+    confidence: Confidence = Confidence.LOW
 
     @property
     def order(self) -> tuple[float, int, str, tuple[int, ...]]:
@@ -111,8 +128,12 @@ class Finding:
                 "upper_bound": self.gain.upper_bound,
                 "upper_bound_share": round(self.gain.upper_bound_share, 6),
                 "run_share": None if self.gain.run_share is None else round(self.gain.run_share, 6),
+                "low": self.gain.low,
+                "high": self.gain.high,
                 "assumption": self.gain.assumption,
             },
+            "confidence": self.confidence.value,
+            "experiment": experiment(profile, self.nodes),
             "advice": self.advice,
             "misleads": self.misleads,
             "evidence": dict(self.evidence),

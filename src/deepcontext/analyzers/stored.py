@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from deepcontext.analyzers.finding import SECTION, Finding, Gain, Severity
+from deepcontext.analyzers.finding import SECTION, Confidence, Finding, Gain, Severity
 from deepcontext.errors import QueryError
 from deepcontext.profiler.format.metric import RENAMED
 
@@ -59,7 +59,7 @@ def _decoded(profile: Profile) -> tuple[Finding, ...]:
 
 def _finding(row: dict[str, Any], node_count: int) -> Finding:
     severity = row.get("severity", "")
-    gain = row.get("gain")
+    gain, confidence = row.get("gain"), row.get("confidence", "")
     evidence = row.get("evidence") or {}
     return Finding(
         id=str(row.get("id", "")),
@@ -70,6 +70,7 @@ def _finding(row: dict[str, Any], node_count: int) -> Finding:
         gain=None if gain is None else _gain(gain),
         advice=str(row.get("advice", "")),
         misleads=str(row.get("misleads", "")),
+        confidence=Confidence(confidence) if confidence in list(Confidence) else Confidence.LOW,
     )
 
 
@@ -80,6 +81,8 @@ def _gain(row: dict[str, Any]) -> Gain:
         upper_bound_share=float(row["upper_bound_share"]),
         assumption=str(row.get("assumption", "")),
         run_share=None if row.get("run_share") is None else float(row["run_share"]),
+        low=None if row.get("low") is None else int(row["low"]),
+        high=None if row.get("high") is None else int(row["high"]),
     )
 
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from deepcontext.profiler.summaries.setup_time import SetupTime
 
 # Metrics in ns where saving 1 ns saves at most 1 ns of elapsed time, and names for elapsed time itself.
-_TIMES: Final = frozenset(each.name for each in (HOST_TIME_NS, DEVICE_TIME_NS, GPU_TIME_NS))
 _ELAPSED: Final = frozenset({"elapsed time", "elapsed GPU time"})
+TIMES: Final = _ELAPSED | {each.name for each in (HOST_TIME_NS, DEVICE_TIME_NS, GPU_TIME_NS)}
 # First calls of operators, filling caches and growing heaps take tenths of a second in any program, so
 # shares of a run that worked for less than this do not show that the program is worth changing.
 _LEAST_WORK_NS: Final = 1_000_000_000
@@ -46,7 +46,7 @@ def weighing(profile: Profile) -> Callable[[Finding], Finding]:
         most_ns = wall_ns if worked_ns is None else worked_ns
         if wall_ns > 0 and most_ns < _LEAST_WORK_NS * processes:
             finding = _lowered(finding, Severity.WARNING)
-        if gain is None or wall_ns <= 0 or gain.metric not in _TIMES | _ELAPSED:
+        if gain is None or wall_ns <= 0 or gain.metric not in TIMES:
             return finding
         if worked_ns:
             finding = _lowered(finding, Severity.of_share(gain.upper_bound / worked_ns))

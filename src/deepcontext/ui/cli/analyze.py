@@ -11,6 +11,7 @@ from deepcontext.errors import UserError
 from deepcontext.profiler.format.writing import ForeignFileError
 from deepcontext.ui.cli.command import Parser
 from deepcontext.ui.cli.inputs import load_one_of, peaks_option, with_known_peaks
+from deepcontext.ui.cli.verify import run_verification
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,10 +38,12 @@ examples:
   deepcontext analyze train.dcprof --min-gain 5%
   deepcontext analyze train.dcprof --markdown > comment.md
   deepcontext analyze train.dcprof --fail-on high
+  deepcontext analyze train.dcprof --verify after.dcprof
 
 exit codes:
   0 done, 2 unknown analyzer, missing file or a file that --save may not write, 3 a finding at least as
-  severe as --fail-on exists, 5 the file is damaged, foreign or too new""",
+  severe as --fail-on exists; with --verify: no finding is gone, or less was saved than expected, 5 the
+  file is damaged, foreign or too new""",
     )
     parser.option("file", metavar="FILE", help="profile to read (*.dcprof)")
     parser.option("--json", action="store_true", help="print one JSON object instead of text")
@@ -75,6 +78,13 @@ exit codes:
         help="also run the analyzers in this file; may be given several times",
     )
     parser.option(
+        "--verify",
+        metavar="AFTER",
+        help="compare with the changed program: say which findings are gone, and whether the program saves "
+        "as much as expected; a profile (*.dcprof), or the program (*.py), which is then profiled with "
+        "the arguments of FILE",
+    )
+    parser.option(
         "--save",
         action="store_true",
         help="store all findings in the profile, including findings of plug-ins; 'report' and 'view' "
@@ -106,6 +116,8 @@ def run(arguments: argparse.Namespace) -> int:
     from deepcontext.analyzers.base import promising  # noqa: PLC0415
     from deepcontext.analyzers.finding import SECTION  # noqa: PLC0415
 
+    if arguments.verify and (arguments.save or arguments.fail_on or arguments.markdown):
+        raise UserError("--verify only compares; leave out --save, --fail-on and --markdown")
     if arguments.save and arguments.only:
         raise UserError("--save stores the findings of all analyzers; leave out --only")
     profile, others = load_one_of(arguments.file)
@@ -113,6 +125,13 @@ def run(arguments: argparse.Namespace) -> int:
     plugins = [each for file in arguments.plugin for each in load_plugin(Path(file))]
     findings = run_analyzers(profile, only=arguments.only, plugins=plugins)
     findings = with_worker_lines(findings, profile, others)
+    if arguments.verify:
+        return run_verification(
+            (profile, promising(findings, arguments.min_gain)),
+            arguments.verify,
+            lambda after: run_analyzers(after, only=arguments.only, plugins=plugins),
+            as_json=arguments.json,
+        )
     if arguments.save:
         _save(profile.with_section(SECTION, encode_section(findings, profile)), arguments.file)
     shown = promising(findings, arguments.min_gain)
