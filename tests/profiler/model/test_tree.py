@@ -10,7 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from deepcontext.profiler.format.frame import FrameKind
+from deepcontext.profiler.model import tree as tree_module
 from deepcontext.profiler.model.tree import NO_NODE, Tree
+from tests.synthetic import random_profile
 
 if TYPE_CHECKING:
     from tests.profiler.conftest import Parents
@@ -101,6 +104,30 @@ def test_below_and_nearest_look_up_the_path(data: st.DataObject, parents: Parent
         marked = [each for each in tree.path(node) if mask[each]]
         assert is_below == any(each != node for each in marked)
         assert nearest == (marked[-1] if marked else NO_NODE)
+
+
+@given(data=st.data())
+def test_outermost_and_at_or_above_agree_with_the_paths(
+    data: st.DataObject, parents: Parents
+) -> None:
+    tree, _ = tree_of(data.draw(parents()))
+    count = len(tree)
+    mask = np.array(data.draw(st.lists(st.booleans(), min_size=count, max_size=count)))
+    marked = np.flatnonzero(mask).tolist()
+    paths = {node: set(tree.path(node)) for node in marked}
+    outermost = [node for node in marked if paths[node].isdisjoint(set(marked) - {node})]
+    assert tree.outermost(mask).tolist() == outermost
+    above = {node for path in paths.values() for node in path}
+    assert tree.at_or_above(mask).tolist() == [node in above for node in range(count)]
+
+
+def test_below_is_the_same_for_few_and_for_many_subtrees(monkeypatch: pytest.MonkeyPatch) -> None:
+    profile = random_profile(3000, depth=12)
+    mask = profile.is_kind(FrameKind.PYTHON)
+    one_by_one = profile.tree.below(mask)
+    monkeypatch.setattr(tree_module, "_FEW_SUBTREES", 0)
+    assert 0 < one_by_one.sum() < len(one_by_one)
+    assert profile.tree.below(mask).tolist() == one_by_one.tolist()
 
 
 @given(data=st.data())

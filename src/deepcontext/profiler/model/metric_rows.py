@@ -1,13 +1,19 @@
-"""The values of one metric, as columns: one row for each node that has a value."""
+"""The values of one metric, as columns: one row for each node that has a value.
+
+Columns that few questions need may be decoded at their first use.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from deepcontext.profiler.format.metric import Aggregation
+
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
     from typing import Self
 
     import numpy.typing as npt
@@ -36,6 +42,36 @@ class MetricRows:
     minimum: npt.NDArray[np.int64] | None = None
     maximum: npt.NDArray[np.int64] | None = None
     m2: npt.NDArray[np.float64] | None = None
+    _deferred: Mapping[str, Callable[[], npt.NDArray[Any]]] = field(
+        init=False, repr=False, default_factory=dict
+    )
+
+    @classmethod
+    def of_deferred(
+        cls, present: Mapping[str, object], deferred: Mapping[str, Callable[[], npt.NDArray[Any]]]
+    ) -> Self:
+        """Return rows of which some columns are decoded at their first use.
+
+        Args:
+            present: descriptor and columns that are known already, by attribute.
+            deferred: decodes a column, by attribute; optional columns in neither are None.
+        """
+        rows = object.__new__(cls)
+        for name in {each.name for each in fields(cls)} - deferred.keys():
+            value = deferred if name == "_deferred" else present.get(name)
+            object.__setattr__(rows, name, value)
+        return rows
+
+    if not TYPE_CHECKING:  # checkers would accept any attribute
+
+        def __getattr__(self, name: str) -> npt.NDArray[Any]:
+            # Reached for a slot without a value only.
+            deferred = object.__getattribute__(self, "_deferred")
+            if name not in deferred:
+                raise AttributeError(name)
+            column = deferred[name]()
+            object.__setattr__(self, name, column)
+            return column
 
     @classmethod
     def of_derived(
@@ -53,6 +89,12 @@ class MetricRows:
             count[keep].astype(np.uint64),
             total[keep].astype(np.int64),
         )
+
+    def values(self) -> npt.NDArray[np.int64]:
+        """Return the exclusive value of each row: the sum, of a `MAX` metric the largest event."""
+        if self.descriptor.aggregation is Aggregation.MAX and self.maximum is not None:
+            return self.maximum
+        return self.total
 
     def row(self, index: int) -> dict[str, int | float]:
         """Return one row by column name; columns that were not recorded are left out."""

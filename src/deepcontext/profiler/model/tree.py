@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 # Node ids are int32 in memory and in the file.
 MAX_NODES = 2**31 - 1
 NO_NODE = -1
+# Up to this number, subtrees are marked one by one, which is faster than a pass over all nodes.
+_FEW_SUBTREES = 1000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,11 +96,12 @@ class Tree:
         fault = _find_fault(parent, subtree_end)
         if fault is not None:
             raise ValueError(fault)
-        # A node's depth is the number of subtrees that are open where it begins.
-        opened = np.ones(len(parent), np.int64)
-        opened[0] = 0
-        closed = np.bincount(subtree_end, minlength=len(parent))[: len(parent)]
-        depth = np.cumsum(opened - closed).astype(np.int32)
+        depth = _depth(subtree_end)
+        # Every subtree lies inside its parent's, so a node's ancestors are among the subtrees that are
+        # open where it begins. Their number tells whether there are others.
+        bad = depth[1:] != depth.take(parent[1:]) + 1
+        if bad.any():
+            raise ValueError(_wrong_sizes(parent, subtree_end))
         return cls(parent, frame, phase, depth, subtree_end)
 
     def __len__(self) -> int:
@@ -131,7 +134,7 @@ class Tree:
         """
         prefix = np.zeros(len(self) + 1, np.int64)
         np.cumsum(exclusive, out=prefix[1:])
-        return prefix[self.subtree_end] - prefix[:-1]
+        return prefix.take(self.subtree_end) - prefix[:-1]
 
     def inclusive_maximum(self, exclusive: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return the largest value of every subtree, shape (nodes,), int64.
@@ -153,21 +156,42 @@ class Tree:
             window = np.maximum(window[:-step], window[step:])
         return result
 
+    def outermost(self, mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.intp]:
+        """Return the nodes of `mask` without an ancestor in it, ascending; their subtrees are disjoint.
+
+        Args:
+            mask: nodes to look at, shape (nodes,).
+        """
+        nodes = np.flatnonzero(mask)
+        # In pre-order, a node of the mask is outermost if all earlier subtrees have ended where it
+        # begins.
+        is_outermost = np.ones(len(nodes), np.bool_)
+        is_outermost[1:] = nodes[1:] >= np.maximum.accumulate(self.subtree_end[nodes])[:-1]
+        return nodes[is_outermost]
+
     def below(self, mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
         """Return which nodes have a proper ancestor in `mask`; both of shape (nodes,)."""
-        nodes = np.flatnonzero(mask)
+        nodes = self.outermost(mask)
         ends = self.subtree_end[nodes]
         has_children = ends > nodes + 1
         nodes, ends = nodes[has_children], ends[has_children]
-        # In pre-order, a node of the mask is outermost if all earlier subtrees have ended where it
-        # begins. Subtrees of outermost nodes do not overlap.
-        is_outermost = np.ones(len(nodes), np.bool_)
-        is_outermost[1:] = nodes[1:] >= np.maximum.accumulate(ends)[:-1]
+        inside = np.zeros(len(self), np.bool_)
+        if len(nodes) <= _FEW_SUBTREES:
+            for first, end in zip((nodes + 1).tolist(), ends.tolist(), strict=True):
+                inside[first:end] = True
+            return inside
         change = np.zeros(len(self) + 1, np.int8)
-        change[nodes[is_outermost] + 1] = 1
-        change[ends[is_outermost]] = -1
-        inside = np.cumsum(change[:-1], dtype=np.int8)
-        return inside.view(np.bool_)
+        change[nodes + 1] = 1
+        change[ends] = -1
+        np.cumsum(change[:-1], dtype=np.int8, out=inside.view(np.int8))
+        return inside
+
+    def at_or_above(self, mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+        """Return which nodes are in `mask` or above a node in it; both of shape (nodes,)."""
+        before = np.zeros(len(self) + 1, np.int32)
+        if mask.any():
+            np.cumsum(mask, dtype=np.int32, out=before[1:])
+        return before.take(self.subtree_end) > before[:-1]
 
     def at_or_below(self, mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
         """Return which nodes are in `mask` or below a node in it; both of shape (nodes,)."""
@@ -195,24 +219,40 @@ def _find_fault(parent: npt.NDArray[np.int32], subtree_end: npt.NDArray[np.int32
     """Return the first row that breaks the pre-order, or None; linear and vectorised."""
     if not len(parent) or parent[0] != NO_NODE:
         return "'parent' row 0: the first node must be the root, whose parent is -1"
-    nodes = np.arange(len(parent))
+    nodes = np.arange(len(parent), dtype=np.int32)
     child = nodes[1:]
     bad = (parent[1:] < 0) | (parent[1:] >= child)
     if bad.any():
         return _fault("parent", child, bad, "a parent must precede its child")
-    size = subtree_end - nodes
-    # Each node is counted once at its parent, so only the correct sizes satisfy this.
-    bad = size != 1 + np.bincount(parent[1:], weights=size[1:], minlength=len(nodes))
-    if bad.any():
-        return _fault("subtree_end", nodes, bad, "must count the node and its descendants")
-    # With correct sizes, nested ends give every subtree exactly its rows.
-    bad = subtree_end[1:] > subtree_end[parent[1:]]
+    bad = subtree_end <= nodes
+    if bad.any() or subtree_end[0] != len(nodes):
+        return _wrong_sizes(parent, subtree_end)
+    bad = subtree_end[1:] > subtree_end.take(parent[1:])
     if bad.any():
         return _fault("subtree_end", child, bad, "must not pass the end of the parent's subtree")
     return None
 
 
-def _fault(column: str, rows: npt.NDArray[np.intp], bad: npt.NDArray[np.bool_], rule: str) -> str:
+def _depth(subtree_end: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    """Return for each node how many subtrees of earlier nodes are open where it begins."""
+    count = len(subtree_end)
+    opened = np.ones(count, np.int64)
+    opened[0] = 0
+    return np.cumsum(opened - np.bincount(subtree_end, minlength=count)[:count], dtype=np.int32)
+
+
+def _wrong_sizes(parent: npt.NDArray[np.int32], subtree_end: npt.NDArray[np.int32]) -> str:
+    """Return the first row whose subtree has a wrong size, for columns that have one."""
+    nodes = np.arange(len(parent))
+    size = subtree_end - nodes
+    # Each node is counted once at its parent, so only the correct sizes satisfy this.
+    bad = size != 1 + np.bincount(parent[1:], weights=size[1:], minlength=len(nodes))
+    return _fault("subtree_end", nodes, bad, "must count the node and its descendants")
+
+
+def _fault(
+    column: str, rows: npt.NDArray[np.integer[Any]], bad: npt.NDArray[np.bool_], rule: str
+) -> str:
     return f"'{column}' row {rows[np.argmax(bad)]}: {rule}"
 
 

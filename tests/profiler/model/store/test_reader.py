@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import zlib
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,9 @@ from deepcontext.profiler.format.metric import Aggregation
 from deepcontext.profiler.format.status import Status
 from deepcontext.profiler.model.metric_table import MetricTable
 from deepcontext.profiler.model.profile import Profile
+from deepcontext.profiler.model.store import reader
+from deepcontext.profiler.model.store.column import decode_column
+from tests.synthetic import random_profile
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -244,6 +248,52 @@ def test_metrics_are_decoded_on_first_use(
     assert profile.metrics[sound] is profile.metrics[sound]
     with pytest.raises(ProfileDataError, match=rf"metrics\['{broken}'\]: 'total': "):
         profile.inclusive(broken)
+
+
+def test_a_column_of_a_metric_is_decoded_when_it_is_used(
+    small_file: bytes, body_of: Callable[[bytes], Any], file_with: Callable[..., bytes]
+) -> None:
+    body = body_of(small_file)
+    name = body.metrics[0].name
+    body.metrics[0].count.data = body.metrics[0].count.data[:-1]
+    profile, sound = read(file_with(body)), read(small_file)
+    assert profile.exclusive(name).tolist() == sound.exclusive(name).tolist()
+    with pytest.raises(ProfileDataError, match=rf"metrics\['{name}'\]: 'count': "):
+        profile.counts(name)
+    rows = sound.metrics[name]
+    assert rows.count is rows.count
+    with pytest.raises(AttributeError, match="counts"):
+        getattr(rows, "counts")  # noqa: B009  checkers refuse it otherwise
+
+
+def test_large_tables_are_decoded_alike_in_threads(
+    small_file: bytes,
+    small_profile: Profile,
+    body_of: Callable[[bytes], Any],
+    file_with: Callable[..., bytes],
+    assert_same_profile: SameProfile,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    threads: dict[str, threading.Thread] = {}
+
+    def decode(name: str, column: Any) -> Any:
+        threads[name] = threading.current_thread()
+        return decode_column(name, column)
+
+    monkeypatch.setattr(reader, "_LARGE_TABLE", 0)
+    monkeypatch.setattr(reader, "decode_column", decode)
+    assert_same_profile(read(small_file), small_profile)
+    assert threads["parent"] is not threading.main_thread()
+    body = body_of(small_file)
+    body.nodes.phase.data = body.nodes.phase.data[:-1]
+    with pytest.raises(ProfileDataError, match="field nodes: 'phase': "):
+        read(file_with(body))
+
+
+def test_metrics_of_the_same_nodes_share_one_column() -> None:
+    profile = Profile.from_bytes(random_profile(500).to_bytes())
+    first, second = (profile.metrics[name] for name in ("host_time_ns", "call_duration_ns"))
+    assert first.node is second.node
 
 
 def test_tables_that_declare_more_than_they_can_hold_are_refused_at_once() -> None:

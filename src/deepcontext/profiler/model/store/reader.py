@@ -2,12 +2,13 @@
 
 Invariants: every index is checked against its table before use; any bytes give either a valid
 model or a `ProfileDataError` that names file and field. The tree and the frames are decoded at
-once, a metric at its first use.
+once, the nodes and sums of a metric at its first use, its other columns when they are needed.
 """
 
 from __future__ import annotations
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -73,6 +74,7 @@ class _Reader:
         self._source = source
         self._body = body
         self._is_newer = is_newer
+        self._nodes: dict[tuple[int, int, bytes], Array] = {}
 
     def read(self) -> ProfileModel:
         frames = self._frames()
@@ -133,23 +135,43 @@ class _Reader:
         self, metric: Any, descriptor: MetricDescriptor, types: dict[str, str], node_count: int
     ) -> MetricRows:
         field = f"metrics['{metric.name}']"
-        columns = self._decode(field, metric, types)
-        node = columns["node"]
-        self._check_below(f"{field}.node", node, node_count, "nodes")
-        falling = np.flatnonzero(node[1:] <= node[:-1])
-        if len(falling):
-            raise self._damage(f"{field}.node", f"row {falling[0] + 1}: ids must ascend")
-        events = float(np.sum(columns["count"], dtype=np.float64))
-        if events >= _MOST_EVENTS:
-            raise self._damage(f"{field}.count", f"{events:.3g} events, expected below 2**62")
-        m2 = columns.get("m2")
-        if m2 is not None:
-            wrong = np.flatnonzero(~(np.isfinite(m2) & (m2 >= 0)))
+        # Most questions are about sums alone.
+        deferred = {
+            name: partial(self._metric_column, field, metric, name)
+            for name in types
+            if name not in {"node", "total"}
+        }
+        present = {
+            "descriptor": descriptor,
+            "node": self._metric_nodes(field, metric, node_count),
+            **self._decode(field, metric, {"total": types["total"]}),
+        }
+        return MetricRows.of_deferred(present, deferred)
+
+    def _metric_nodes(self, field: str, metric: Any, node_count: int) -> Array:
+        # Metrics that are measured at the same nodes have equal columns of nodes.
+        key = (metric.node.encoding, metric.node.count, metric.node.data)
+        if key not in self._nodes:
+            (node,) = self._decode(field, metric, {"node": schema.ROW_TYPES["node"]}).values()
+            self._check_below(f"{field}.node", node, node_count, "nodes")
+            falling = np.flatnonzero(node[1:] <= node[:-1])
+            if len(falling):
+                raise self._damage(f"{field}.node", f"row {falling[0] + 1}: ids must ascend")
+            self._nodes[key] = node
+        return self._nodes[key]
+
+    def _metric_column(self, field: str, metric: Any, name: str) -> Array:
+        (column,) = self._decode(field, metric, {name: schema.ROW_TYPES[name]}).values()
+        if name == "count":
+            events = float(np.sum(column, dtype=np.float64))
+            if events >= _MOST_EVENTS:
+                raise self._damage(f"{field}.count", f"{events:.3g} events, expected below 2**62")
+        if name == "m2":
+            wrong = np.flatnonzero(~(np.isfinite(column) & (column >= 0)))
             if len(wrong):
-                raise self._damage(
-                    f"{field}.m2", f"row {wrong[0]}: {m2[wrong[0]]}, expected a sum of squares"
-                )
-        return MetricRows(descriptor, **columns)
+                found = f"row {wrong[0]}: {column[wrong[0]]}"
+                raise self._damage(f"{field}.m2", f"{found}, expected a sum of squares")
+        return column
 
     def _aggregation(self, field: str, value: int) -> Aggregation:
         try:
@@ -196,8 +218,14 @@ class _Reader:
             raise self._damage(field, str(error)) from error
 
     def _decode(self, field: str, message: Any, types: dict[str, str]) -> dict[str, Array]:
+        columns = {name: getattr(message, name) for name in types}
         try:
-            return {name: decode_column(name, getattr(message, name)) for name in types}
+            if len(types) == 1 or message.ByteSize() < _LARGE_TABLE:
+                return {name: decode_column(name, each) for name, each in columns.items()}
+            # zlib releases the GIL.
+            with ThreadPoolExecutor() as pool:
+                decoded = pool.map(decode_column, columns.keys(), columns.values())
+                return dict(zip(columns, decoded, strict=True))
         except ColumnError as error:
             raise self._damage(field, str(error)) from error
 
@@ -213,7 +241,10 @@ class _Reader:
         self, field: str, values: Array, known: type[enum.IntEnum], stand_in: enum.IntEnum
     ) -> Array:
         """Return the values, with `stand_in` for values that a newer minor version added."""
-        unknown = ~np.isin(values, list(known))
+        # A table of all 256 values: several times faster than isin over a million rows.
+        is_unknown = np.ones(np.iinfo(np.uint8).max + 1, np.bool_)
+        is_unknown[list(known)] = False
+        unknown = is_unknown[values]
         if not unknown.any():
             return values
         if self._is_newer:
@@ -225,6 +256,8 @@ class _Reader:
         return _damage(self._source, field, what)
 
 
+# Bytes as stored, of which zlib decompresses about 80 MB a second.
+_LARGE_TABLE: Final = 1 << 20
 _MOST_EVENTS: Final = 2.0**62  # any sum of counts then fits into the int64 of the views
 _ALWAYS_STORED = frozenset({"node", "count", "total"})
 
