@@ -73,8 +73,8 @@ def _joins(profile: Profile) -> list[Finding]:
     metric = HOST_TIME_NS.name
     whole = total(profile, metric)
     found = []
-    tables = rebuilt_tables(profile, profile.frames.is_user_code())
-    said = source_locations.of_same_functions(profile, tables, profile.frames.is_user_code())
+    tables = rebuilt_tables(profile, profile.is_user_code())
+    said = source_locations.of_same_functions(profile, tables)
     for location in source_locations.by_function(
         _called(source_locations.operators(profile, JOINS)), metric, _LEAST_JOINED * whole
     ):

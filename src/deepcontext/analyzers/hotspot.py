@@ -17,6 +17,7 @@ from deepcontext.analyzers.shared import source_locations
 from deepcontext.analyzers.shared.operator_names import DENSE
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.metric import HOST_TIME_NS
+from deepcontext.profiler.model.grouping import sums
 from deepcontext.profiler.model.metric_values import total
 from deepcontext.profiler.model.query import Query
 from deepcontext.profiler.model.tree import NO_NODE
@@ -144,8 +145,7 @@ def _costly_or_waiting(profile: Profile, metric: str) -> Query:
     mask = source_locations.apart(others).mask()
     # A dense operator's backward lies below it under other names: `mm` below AddmmBackward0. Compiling
     # inside a compiled region counts as the region's exclusive time; `recompilation` judges it.
-    marked = source_locations.compiling(profile).mask().astype(np.int64)
-    is_compiling = profile.tree.inclusive(marked) > 0
+    is_compiling = profile.tree.at_or_above(source_locations.compiling(profile).mask())
     return Query(profile, mask & ~is_compiling & (profile.exclusive(metric) > 0))
 
 
@@ -168,18 +168,23 @@ def _by_line_exclusive(query: Query, metric: str) -> list[source_locations.Locat
     nodes = query.nodes()
     if not len(nodes):
         return []
-    owner = source_locations.climb(profile, nodes, profile.frames.is_user_code())
+    owner = source_locations.climb(profile, nodes, profile.is_user_code())
     frames = profile.frames
     # By file and line: a recursive function's line is one location, whatever its depth.
-    _, line_of_frame = np.unique(frames.source_line(), return_inverse=True)
-    line = np.where(owner == NO_NODE, 0, line_of_frame[profile.tree.frame[owner]] + 1)
+    line_of_frame = source_locations.line_numbers(profile)
+    line = np.where(owner == NO_NODE, 0, line_of_frame[profile.tree.frame[owner]])
+    least = _LEAST_SHARE * total(profile, metric)
+    # An operator of a line takes no more than the whole line, so that few nodes have to be sorted.
+    of_line = sums(line, profile.exclusive(metric)[nodes], int(line.max()) + 1)
+    is_costly = (of_line >= least)[line]
+    if not is_costly.any():
+        return []
+    nodes, owner, line = nodes[is_costly], owner[is_costly], line[is_costly]
     name = frames.name[profile.tree.frame[nodes]]
     _, inverse = np.unique(line * len(frames.strings) + name, return_inverse=True)
-    value = np.zeros(int(inverse.max()) + 1, np.int64)
-    np.add.at(value, inverse, profile.exclusive(metric)[nodes])
-    whole = total(profile, metric)
+    value = sums(inverse, profile.exclusive(metric)[nodes], int(inverse.max()) + 1)
     found = []
-    for index in np.flatnonzero(value >= _LEAST_SHARE * whole).tolist():
+    for index in np.flatnonzero(value >= least).tolist():
         members = np.flatnonzero(inverse == index)
         members = members[np.argsort(-profile.exclusive(metric)[nodes[members]], kind="stable")]
         top = int(owner[members[0]])

@@ -136,7 +136,7 @@ def _by_line(profile: Profile, phase: Phase, values: source_locations.Ints) -> d
     Loops lie above their operations, so nodes count without their descendants.
     """
     nodes = np.flatnonzero((profile.tree.phase == phase) & (values > 0))
-    owner = source_locations.climb(profile, nodes, profile.frames.is_user_code())
+    owner = source_locations.climb(profile, nodes, profile.is_user_code())
     frame = profile.tree.frame[owner]
     line = profile.frames.source_line()[frame]
     lines, number = np.unique(np.where(owner == NO_NODE, -1, line), return_inverse=True)

@@ -57,7 +57,7 @@ def _find(profile: Profile) -> list[Finding]:
     if source_locations.judged_total(profile, _HOST) and not total(
         profile, source_locations.DEVICE_TIME
     ):
-        is_user = profile.frames.is_user_code()
+        is_user = profile.is_user_code()
         found += _optimizers(profile)
         attention = _attention(profile, is_user)
         reported = {profile.frame(finding.nodes[0]) for finding in attention}
@@ -78,7 +78,7 @@ def _find(profile: Profile) -> list[Finding]:
         others[[node for loop in loops for node in loop.nodes]] = False
         tables = rebuilt_tables(profile, is_user)
         found += tables
-        others[source_locations.of_same_functions(profile, tables, is_user)] = False
+        others[source_locations.of_same_functions(profile, tables)] = False
         found += _pointwise(profile, Query(profile, others), skip=bool(reported))
     if source_locations.judged_total(profile, _HOST) and total(
         profile, source_locations.JAX_LAUNCHES
@@ -292,9 +292,7 @@ def _pointwise_finding(
 
 def _caller_text(profile: Profile, location: source_locations.Location) -> str:
     """Return ``, called from train.py:7 (main)`` for a function of a library."""
-    owners = source_locations.climb(
-        profile, np.array(location.nodes[:1]), profile.frames.is_user_code()
-    )
+    owners = source_locations.climb(profile, np.array(location.nodes[:1]), profile.is_user_code())
     caller = None if owners[0] == NO_NODE else profile.frame(int(owners[0]))
     if caller is None or location.frame is None or caller.file == location.frame.file:
         return ""

@@ -97,7 +97,7 @@ def _small_grid(profile: Profile, node: int, blocks: float, processors: int) -> 
 
 
 def _where(profile: Profile, node: int) -> str:
-    owner = int(source_locations.climb(profile, np.array([node]), profile.frames.is_user_code())[0])
+    owner = int(source_locations.climb(profile, np.array([node]), profile.is_user_code())[0])
     return source_locations.location_text(
         profile, None if owner == NO_NODE else profile.frame(owner)
     )

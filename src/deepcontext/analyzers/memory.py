@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Gain, Severity
 from deepcontext.analyzers.shared import held_tensors, source_locations
@@ -73,10 +75,10 @@ def _leaks(profile: Profile, prefix: str, peak: int) -> list[Finding]:
     metric = f"{prefix}growth_bytes"
     if metric not in profile.metrics:
         return []
+    lines = memory_summary.grown_lines(profile, prefix)
     suspects = {
         (each.file, each.line): each
-        for each in memory_summary.growth(profile, prefix)
-        if _is_leak(each, peak)
+        for each in lines.rows(profile.frames, np.flatnonzero(_are_leaks(lines, peak)))
     }
     if not suspects:
         return []
@@ -128,11 +130,15 @@ _LEAK_ADVICE: Final = (
 )
 
 
-def _is_leak(grown: memory_summary.GrownLine, peak: int) -> bool:
-    size = grown.size_bytes
-    if grown.grown_steps == grown.steps >= _LEAST_STEPS:
-        return size * _STEPS_OF_A_RUN >= _LEAST_PEAK * grown.steps
-    return grown.is_steady and size >= max(_LEAST_GROWTH, _LEAST_GROWTH_SHARE * peak)
+def _are_leaks(lines: memory_summary.GrownLines, peak: int) -> source_locations.Mask:
+    """Return which lines leak, shape (lines,)."""
+    size, steps = lines.size_bytes, lines.steps
+    is_large = size >= max(_LEAST_GROWTH, _LEAST_GROWTH_SHARE * peak)
+    found = lines.is_steady() & is_large
+    if steps >= _LEAST_STEPS:
+        always = lines.grown_steps == steps
+        found[always] = size[always] >= -(-_LEAST_PEAK * steps // _STEPS_OF_A_RUN)
+    return found
 
 
 def _owner(profile: Profile, prefix: str, peak: int) -> list[Finding]:

@@ -99,7 +99,7 @@ def _working_ns(profile: Profile) -> source_locations.Ints:
     values[tree.at_or_below(collective)] = 0
     imported = _nodes_of(profile, _is_imported)
     values[tree.at_or_below(imported)] = 0
-    owner = tree.nearest(profile.frames.is_user_code()[tree.frame])
+    owner = tree.nearest(profile.is_user_code()[tree.frame])
     line = profile.frames.source_line()[tree.frame[owner]]
     meets = (owner != NO_NODE) & np.isin(line, line[collective & (owner != NO_NODE)])
     if SAMPLED_WAIT_TIME_NS.name in profile.metrics:
@@ -111,7 +111,7 @@ def _working_ns(profile: Profile) -> source_locations.Ints:
 def _with_collectives(profile: Profile) -> source_locations.Mask:
     """Return which nodes are collectives, or operators that contain collectives."""
     found = collectives.collective_nodes(profile)
-    around = profile.tree.inclusive(found.astype(np.int64)) > 0
+    around = profile.tree.at_or_above(found)
     return found | (around & _nodes_of(profile, _is_jitted))
 
 

@@ -102,7 +102,7 @@ def _graph_breaks(profile: Profile) -> list[Finding]:
     inner = Query(profile, query.mask() & profile.tree.below(query.mask()))
     # Each piece is below the previous piece, so lines are collected for each node separately.
     lines: dict[tuple[str, int], list[int]] = {}
-    owners = source_locations.climb(profile, inner.nodes(), profile.frames.is_user_code())
+    owners = source_locations.climb(profile, inner.nodes(), profile.is_user_code())
     for node, owner in zip(inner.nodes().tolist(), owners.tolist(), strict=True):
         if owner != NO_NODE:
             at = profile.frame(owner)
@@ -217,7 +217,7 @@ def _jit_nodes(profile: Profile, function: str, at: jax_programs.Source | None) 
         profile, FrameKind.OPERATOR, {f"jit({function})", function}
     )
     nodes = query.nodes()
-    owners = source_locations.climb(profile, nodes, profile.frames.is_user_code()).tolist()
+    owners = source_locations.climb(profile, nodes, profile.is_user_code()).tolist()
     there = [
         node
         for node, owner in zip(nodes.tolist(), owners, strict=True)

@@ -143,11 +143,11 @@ def _dropout(profile: Profile) -> list[Finding]:
     """Report dropout in modules that run without a backward: in evaluation or inference."""
     tree = profile.tree
     modules = profile.is_kind(FrameKind.MODULE)
-    outermost = np.flatnonzero(modules & ~tree.below(modules))
-    has_backward = tree.inclusive((tree.phase == Phase.BACKWARD).astype(np.int64)) > 0
+    outermost = tree.outermost(modules)
+    has_backward = tree.at_or_above(tree.phase == Phase.BACKWARD)
     alone = np.zeros(len(tree), np.bool_)
     alone[outermost[~has_backward[outermost]]] = True
-    if alone.any() and has_backward[0] and not _is_trained_here(profile):
+    if alone.any() and has_backward[0] and not has_backward[modules].any():
         return []  # a backward that is not linked to its forward
     drawn = source_locations.operators(profile, {"aten::bernoulli_", "aten::native_dropout"})
     drops = source_locations.nodes_named(
@@ -180,18 +180,9 @@ def _dropout(profile: Profile) -> list[Finding]:
     ]
 
 
-def _is_trained_here(profile: Profile) -> bool:
-    """Return whether some module of the program has a backward below it."""
-    tree = profile.tree
-    modules = profile.is_kind(FrameKind.MODULE)
-    return bool(
-        (tree.inclusive((tree.phase == Phase.BACKWARD).astype(np.int64))[modules] > 0).any()
-    )
-
-
 def _above(profile: Profile, query: Query) -> source_locations.Mask:
     """Return which nodes have a node of a query below them."""
-    return np.asarray(profile.tree.inclusive(query.mask().astype(np.int64)) > 0)
+    return profile.tree.at_or_above(query.mask())
 
 
 def _query_of(profile: Profile, nodes: source_locations.Ints) -> Query:

@@ -115,8 +115,7 @@ def _without_slowest(rows: MetricRows) -> tuple[source_locations.Floats, source_
 
 def _while_compiling(profile: Profile) -> source_locations.Mask:
     marked = source_locations.compiling(profile).mask()
-    above = profile.tree.inclusive(marked.astype(np.int64)) > 0
-    return np.asarray(above | profile.tree.below(marked))
+    return profile.tree.at_or_above(marked) | profile.tree.below(marked)
 
 
 def _statement(profile: Profile, rows: MetricRows, row: int) -> Finding:
@@ -178,7 +177,7 @@ def _question(profile: Profile, rows: MetricRows, nodes: Mapping[int, int]) -> l
 
 def _place(profile: Profile, node: int) -> str:
     """Return ``'aten::mm' at train.py:31 (step)``."""
-    owner = int(source_locations.climb(profile, np.array([node]), profile.frames.is_user_code())[0])
+    owner = int(source_locations.climb(profile, np.array([node]), profile.is_user_code())[0])
     where = source_locations.location_text(
         profile, None if owner == NO_NODE else profile.frame(owner)
     )

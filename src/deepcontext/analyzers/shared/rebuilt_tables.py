@@ -106,6 +106,10 @@ _OF_TABLES: Final = _SEQUENCES | _OTHERS | POINTWISE | COPIES | JOINS
 
 def rebuilt_tables(profile: Profile, is_user: source_locations.Mask) -> list[Finding]:
     """Return a finding for each function that spends much time on building a table again and again."""
+    return profile.once(rebuilt_tables, lambda: _rebuilt_tables(profile, is_user))
+
+
+def _rebuilt_tables(profile: Profile, is_user: source_locations.Mask) -> list[Finding]:
     operators = source_locations.without(
         Query(profile).kind(FrameKind.OPERATOR), source_locations.compiling(profile)
     )

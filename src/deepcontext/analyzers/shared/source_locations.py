@@ -22,15 +22,17 @@ from deepcontext.profiler.format.metric import (
     HOST_TIME_NS,
     PROGRAM_LAUNCH_COUNT,
 )
+from deepcontext.profiler.model.grouping import sums
 from deepcontext.profiler.model.metric_values import counts_or_zeros, total
 from deepcontext.profiler.model.operator_inputs import without_inputs
 from deepcontext.profiler.model.query import Query
 from deepcontext.profiler.model.tree import NO_NODE
 from deepcontext.profiler.summaries.jax import programs as jax_programs
+from deepcontext.profiler.summaries.lines import nearest_user
 from deepcontext.profiler.summaries.steps import STEP_SCOPE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -159,14 +161,22 @@ def nodes_named(
     profile: Profile, kind: FrameKind, accepts: Collection[str] | Callable[[str], bool]
 ) -> Query:
     """Select nodes of a kind whose name, without shapes, is accepted."""
-    test = accepts if callable(accepts) else accepts.__contains__
     names = _names_of(profile, kind)
-    accepted = np.array([bool(test(name)) for name in names.names], np.bool_)
+    if callable(accepts):
+        accepted = np.array([bool(accepts(name)) for name in names.numbers], np.bool_)
+    else:
+        accepted = np.zeros(len(names.numbers), np.bool_)
+        accepted[[names.numbers[name] for name in accepts if name in names.numbers]] = True
     if not accepted.any():
         return Query(profile, np.zeros(len(profile.tree), np.bool_))
-    mask = np.zeros(len(profile.frames), np.bool_)
-    mask[names.frames] = accepted[names.number]
-    return Query(profile, mask[profile.tree.frame])
+
+    def compute() -> Mask:
+        mask = np.zeros(len(profile.frames), np.bool_)
+        mask[names.frames] = accepted[names.number]
+        return mask.take(profile.tree.frame)
+
+    # By what was accepted, because tests are often functions made for one call.
+    return Query(profile, profile.once((nodes_named, kind, accepted.tobytes()), compute))
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,22 +185,26 @@ class _Names:
 
     Attributes:
         frames: which frames are of the kind, shape (n,).
-        number: index of each frame's name in `names`, shape (n,).
-        names: one name for each distinct string.
+        number: number of each frame's name, shape (n,).
+        numbers: number of each name, ascending from 0.
     """
 
     frames: Ints
     number: Ints
-    names: list[str]
+    numbers: Mapping[str, int]
 
 
 def _names_of(profile: Profile, kind: FrameKind) -> _Names:
     def compute() -> _Names:
         frames = profile.frames
         of_kind = np.flatnonzero(frames.kind == kind)
-        names, number = np.unique(frames.name[of_kind], return_inverse=True)
-        bare = [base_name(frames.strings[each]) for each in map(int, names)]
-        return _Names(of_kind, number, bare)
+        texts, text = np.unique(frames.name[of_kind], return_inverse=True)
+        numbers: dict[str, int] = {}
+        of_text = [
+            numbers.setdefault(base_name(frames.strings[each]), len(numbers))
+            for each in texts.tolist()
+        ]
+        return _Names(of_kind, np.array(of_text, np.int64)[text], numbers)
 
     return profile.once((_Names, kind), compute)  # most analyzers ask
 
@@ -224,14 +238,22 @@ def apart(query: Query) -> Query:
     The work of a closure passed to an optimizer's step is the program's and stays.
     """
     profile = query.profile
-    in_step = profile.tree.at_or_below(scopes(profile, STEP_SCOPE).mask())
-    of_optimizer = in_step & (profile.tree.phase == Phase.OPTIMIZER)
-    return without(Query(profile, query.mask() & ~of_optimizer), scopes(profile, LOADER_SCOPE))
+
+    def compute() -> Mask:
+        tree = profile.tree
+        in_step = tree.at_or_below(scopes(profile, STEP_SCOPE).mask())
+        of_optimizer = in_step & (tree.phase == Phase.OPTIMIZER)
+        of_loader = tree.at_or_below(scopes(profile, LOADER_SCOPE).mask())
+        return np.asarray(~(of_optimizer | of_loader))
+
+    return Query(profile, query.mask() & profile.once(apart, compute))
 
 
 def outermost(query: Query) -> Query:
     """Leave out nodes that lie below other nodes of the same query."""
-    return Query(query.profile, query.mask() & ~query.profile.tree.below(query.mask()))
+    mask = np.zeros(len(query.mask()), np.bool_)
+    mask[query.profile.tree.outermost(query.mask())] = True
+    return Query(query.profile, mask)
 
 
 def crowded_ns(profile: Profile) -> int:
@@ -258,13 +280,13 @@ def climb(profile: Profile, nodes: Ints, frames: Mask) -> Ints:
         Node ids, shape (n,), `NO_NODE` where no such frame exists.
     """
     tree = profile.tree
-    stops = frames[tree.frame]
     at = nodes.astype(np.int64)
-    moving = np.flatnonzero(~stops[at])
+    moving = np.flatnonzero(~frames[tree.frame[at]])
     while len(moving):
-        at[moving] = tree.parent[at[moving]]
-        alive = at[moving] != NO_NODE
-        moving = moving[alive][~stops[at[moving[alive]]]]
+        above = tree.parent[at[moving]]
+        at[moving] = above
+        alive = above != NO_NODE
+        moving = moving[alive][~frames[tree.frame[above[alive]]]]
     return at
 
 
@@ -279,7 +301,7 @@ def by_line(
         least: groups with a smaller cost, in the metric's unit, are left out.
         is_user: `FrameTable.is_user_code`, if the caller has it already.
     """
-    return _locations(query, metric, least, query.profile.frames.source_line(), is_user)
+    return _locations(query, metric, least, line_numbers(query.profile), is_user)
 
 
 def by_function(
@@ -287,46 +309,60 @@ def by_function(
 ) -> list[Location]:
     """Group nodes by the function of user code above them; see `by_line`."""
     frames = query.profile.frames
-    return _locations(
-        query, metric, least, (frames.file.astype(np.int64) << 32) | frames.name, is_user
-    )
+
+    def compute() -> Ints:
+        function = (frames.file.astype(np.int64) << 32) | frames.name
+        return np.asarray(1 + np.unique(function, return_inverse=True)[1])
+
+    number_of_frame = query.profile.once(by_function, compute)
+    return _locations(query, metric, least, number_of_frame, is_user)
+
+
+def line_numbers(profile: Profile) -> Ints:
+    """Return a number from 1 for the file and line of each frame, shape (frames,)."""
+
+    def compute() -> Ints:
+        return np.asarray(1 + np.unique(profile.frames.source_line(), return_inverse=True)[1])
+
+    return profile.once(line_numbers, compute)
 
 
 def _locations(
-    query: Query, metric: str, least: float, key_of_frame: Ints, is_user: Mask | None
+    query: Query, metric: str, least: float, number_of_frame: Ints, is_user: Mask | None
 ) -> list[Location]:
     profile = query.profile
-    nodes = outermost(query).nodes()
+    nodes = profile.tree.outermost(query.mask())
     if not len(nodes):
         return []
-    owner = climb(profile, nodes, profile.frames.is_user_code() if is_user is None else is_user)
-    key = np.where(owner == NO_NODE, -1, key_of_frame[profile.tree.frame[owner]])
+    owner = climb(profile, nodes, profile.is_user_code() if is_user is None else is_user)
+    key = np.where(owner == NO_NODE, 0, number_of_frame[profile.tree.frame[owner]])
     value = profile.inclusive(metric)[nodes]
-    order = np.lexsort((nodes, -value, key))
-    starts = np.flatnonzero(np.diff(key[order], prepend=key[order[0]] - 1))
+    # Only the members of groups that are returned are sorted.
+    is_kept = sums(key, value, int(key.max()) + 1) >= least
+    kept = np.flatnonzero(is_kept[key])
+    if not len(kept):
+        return []
+    order = kept[np.lexsort((nodes[kept], -value[kept], key[kept]))]
+    starts = np.flatnonzero(np.diff(key[order], prepend=-1))
     ends = np.append(starts[1:], len(order))
-    sums = np.add.reduceat(value[order], starts)
-    calls = counts_or_zeros(profile, CALL_DURATION_NS.name)
+    values = np.add.reduceat(value[order], starts)
+    counts = np.add.reduceat(counts_or_zeros(profile, CALL_DURATION_NS.name)[nodes[order]], starts)
+    groups = zip(*(each.tolist() for each in (starts, ends, values, counts)), strict=True)
     locations = []
-    for group in np.flatnonzero(sums >= least).tolist():
-        members = order[starts[group] : ends[group]]
+    for start, end, spent, count in groups:
+        members = order[start:end]
         top = int(owner[members[0]])
-        ids = nodes[members]
-        locations.append(
-            Location(
-                frame=None if top == NO_NODE else profile.frame(top),
-                nodes=tuple(ids.tolist()),
-                value=int(sums[group]),
-                count=int(calls[ids].sum()),
-            )
-        )
+        frame = None if top == NO_NODE else profile.frame(top)
+        locations.append(Location(frame, tuple(nodes[members].tolist()), spent, count))
     return sorted(locations, key=lambda location: (-location.value, location.nodes))
 
 
-def of_same_functions(profile: Profile, findings: Sequence[Finding], is_user: Mask) -> Mask:
+def of_same_functions(profile: Profile, findings: Sequence[Finding]) -> Mask:
     """Return which nodes belong to the functions of user code that findings are about, shape (nodes,)."""
+    if not findings:
+        return np.zeros(len(profile.tree), np.bool_)
     tree, frames = profile.tree, profile.frames
-    owner = tree.nearest(is_user[tree.frame])
+    owner = nearest_user(profile)
     function = (frames.file.astype(np.int64) << 32) | frames.name
     of_node = np.where(owner == NO_NODE, -1, function[tree.frame[owner]])
     said = [finding.nodes[0] for finding in findings]

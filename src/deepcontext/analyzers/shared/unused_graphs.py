@@ -67,8 +67,8 @@ def _graphs(profile: Profile, prefix: str, least: float) -> list[_Graph]:
     """Return the modules of each calling line whose graph holds at least `least` bytes at the peak."""
     tree, frames = profile.tree, profile.frames
     held = profile.inclusive(f"{prefix}peak_bytes")
-    modules = _called_modules(profile)
-    is_user = frames.is_user_code()
+    modules = profile.once(_called_modules, lambda: _called_modules(profile))
+    is_user = profile.is_user_code()
     line = frames.source_line()[tree.frame[source_locations.climb(profile, modules, is_user)]]
     found = []
     for each in np.unique(line).tolist():
@@ -84,12 +84,11 @@ def _called_modules(profile: Profile) -> source_locations.Ints:
     """Return the outermost modules that a program calls whose graph has no backward."""
     tree = profile.tree
     modules = profile.is_kind(FrameKind.MODULE)
-    outermost = np.flatnonzero(modules & ~tree.below(modules))
-    built = tree.inclusive(counts_or_zeros(profile, BUILT_GRAPH.name))
-    backward = tree.inclusive((tree.phase == Phase.BACKWARD).astype(np.int64))
-    is_unused = (built > 0) & (backward == 0)
-    owner = source_locations.climb(profile, outermost, profile.frames.is_user_code())
-    return np.asarray(outermost[is_unused[outermost] & (owner != NO_NODE)], np.int64)
+    outermost = tree.outermost(modules)
+    outermost = outermost[~tree.at_or_above(tree.phase == Phase.BACKWARD)[outermost]]
+    builds = tree.at_or_above(counts_or_zeros(profile, BUILT_GRAPH.name) > 0)
+    owner = source_locations.climb(profile, outermost, profile.is_user_code())
+    return np.asarray(outermost[builds[outermost] & (owner != NO_NODE)], np.int64)
 
 
 def _held_by_graph(profile: Profile, prefix: str, modules: source_locations.Ints) -> int:
@@ -117,9 +116,7 @@ def _largest(profile: Profile, prefix: str, is_inside: source_locations.Mask) ->
 
 
 def _finding(profile: Profile, prefix: str, graph: _Graph, peak: int) -> Finding:
-    owner = source_locations.climb(
-        profile, np.array(graph.nodes[:1]), profile.frames.is_user_code()
-    )
+    owner = source_locations.climb(profile, np.array(graph.nodes[:1]), profile.is_user_code())
     where = source_locations.location_text(profile, profile.frame(int(owner[0])))
     name = profile.frame(graph.nodes[0]).name
     share = min(graph.held_bytes / peak, 1.0)

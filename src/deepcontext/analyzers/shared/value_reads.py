@@ -22,6 +22,7 @@ from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.metric import CALL_DURATION_NS
 from deepcontext.profiler.model.query import Query
 from deepcontext.profiler.model.tree import NO_NODE
+from deepcontext.profiler.summaries.lines import nearest_user
 
 if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
@@ -55,9 +56,13 @@ def value_reads(profile: Profile, steps: int) -> Query:
 
 def asked_reads(profile: Profile) -> Query:
     """Select the reads of tensors' values by Python code, on any device."""
-    reads = source_locations.operators(profile, READS_VALUE).phase("none", "forward", "other")
-    reads = source_locations.outermost(reads)
-    return Query(profile, reads.mask() & ~_within_operators(profile))
+
+    def compute() -> Query:
+        reads = source_locations.operators(profile, READS_VALUE).phase("none", "forward", "other")
+        reads = source_locations.outermost(reads)
+        return Query(profile, reads.mask() & ~_within_operators(profile))
+
+    return profile.once(asked_reads, compute)
 
 
 def _within_operators(profile: Profile) -> source_locations.Mask:
@@ -82,13 +87,19 @@ def _nodes_in(profile: Profile, files: re.Pattern[str]) -> source_locations.Mask
 def _functions(profile: Profile) -> source_locations.Ints:
     """Return a number for the user's function that each node runs in, shape (nodes,)."""
     frames, tree = profile.frames, profile.tree
-    is_user = profile.frames.is_user_code()
+    is_user = profile.is_user_code()
     numbers: dict[tuple[int, str], int] = {}
     of_frame = np.full(len(frames), _NO_FUNCTION, np.int64)
-    for index in np.flatnonzero(is_user).tolist():
-        name = _INNER.sub("", frames.strings[int(frames.name[index])]) or "<module>"
-        of_frame[index] = numbers.setdefault((int(frames.file[index]), name), len(numbers))
-    nearest = tree.nearest(is_user[tree.frame])
+    indices = np.flatnonzero(is_user)
+    columns = (each[indices].tolist() for each in (frames.name, frames.file))
+    of_user = []
+    for text, file in zip(*columns, strict=True):
+        name = frames.strings[text]
+        if "<" in name:
+            name = _INNER.sub("", name) or "<module>"
+        of_user.append(numbers.setdefault((file, name), len(numbers)))
+    of_frame[indices] = of_user
+    nearest = nearest_user(profile)
     return np.where(nearest == NO_NODE, _NO_FUNCTION, of_frame[tree.frame[nearest]])
 
 
@@ -97,8 +108,8 @@ def _computing(profile: Profile, functions: source_locations.Ints) -> source_loc
     tree = profile.tree
     modules = profile.is_kind(FrameKind.MODULE)
     products = source_locations.nodes_named(profile, FrameKind.OPERATOR, DENSE).mask()
-    is_above = tree.inclusive((modules | products).astype(np.int64)) > 0
-    is_user = profile.frames.is_user_code()[tree.frame]
+    is_above = tree.at_or_above(modules | products)
+    is_user = profile.is_user_code()[tree.frame]
     return np.unique(functions[is_user & (is_above | tree.below(modules))])
 
 

@@ -119,10 +119,7 @@ class ProfileModel:
         key = (metric, "exclusive")
         if key not in self._dense:
             rows = self.metrics[metric]
-            values = rows.total
-            if rows.descriptor.aggregation is Aggregation.MAX and rows.maximum is not None:
-                values = rows.maximum
-            self._dense[key] = self._spread(rows.node, values)
+            self._dense[key] = self._spread(rows.node, rows.values())
         return self._dense[key]
 
     def inclusive(self, metric: str) -> npt.NDArray[np.int64]:
@@ -161,8 +158,16 @@ class ProfileModel:
         return self.frames[int(self.tree.frame[node])]
 
     def is_kind(self, *kinds: FrameKind) -> npt.NDArray[np.bool_]:
-        """Return whether each node's frame is of one of these kinds, shape (nodes,), bool."""
-        return np.isin(self.frames.kind, kinds)[self.tree.frame]
+        """Return whether each node's frame is of one of these kinds, shape (nodes,), bool, read-only."""
+
+        def compute() -> npt.NDArray[np.bool_]:
+            return _read_only(np.isin(self.frames.kind, kinds).take(self.tree.frame))
+
+        return self.once(("is_kind", kinds), compute)
+
+    def is_user_code(self) -> npt.NDArray[np.bool_]:
+        """Return `FrameTable.is_user_code`, computed once, read-only, shape (frames,)."""
+        return self.once("is_user_code", lambda: _read_only(self.frames.is_user_code()))
 
     def path(self, node: int) -> tuple[Frame, ...]:
         """Return the call path of a node: its frames from the root down, the root included."""
@@ -175,3 +180,8 @@ class ProfileModel:
         dense[node] = values
         dense.flags.writeable = False
         return dense
+
+
+def _read_only(values: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    values.flags.writeable = False
+    return values

@@ -109,8 +109,9 @@ class Query:
 
     def phase(self, *phases: str | Phase) -> Query:
         """Keep nodes that work for one of these phases, for example ``"backward"``."""
-        wanted = [_member(Phase, "phase", phase) for phase in phases]
-        return self._keep(np.isin(self._profile.tree.phase, wanted))
+        is_wanted = np.zeros(np.iinfo(np.uint8).max + 1, np.bool_)
+        is_wanted[[_member(Phase, "phase", phase) for phase in phases]] = True
+        return self._keep(is_wanted.take(self._profile.tree.phase))
 
     def name(self, *patterns: str) -> Query:
         """Keep nodes whose frame's name matches, for example ``"aten::*mm*"``."""
@@ -150,8 +151,10 @@ class Query:
 
         The matching nodes themselves are kept only if they lie below another matching node.
         """
-        mask = self._named(each for each in above if isinstance(each, str))
-        mask = mask[self._profile.tree.frame]
+        patterns = [each for each in above if isinstance(each, str)]
+        mask = np.zeros(len(self._mask), np.bool_)
+        if patterns:
+            mask = self._named(patterns).take(self._profile.tree.frame)
         for each in above:
             if isinstance(each, Query):
                 mask |= self._same_profile(each).mask()
@@ -211,10 +214,8 @@ class Query:
         Raises:
             QueryError: the profile has no such metric.
         """
-        mask = self._mask
-        if inclusive:
-            mask = mask & ~self._profile.tree.below(mask)
-        values = _values(self._profile, metric, "inclusive" if inclusive else "exclusive")[mask]
+        selected = self._profile.tree.outermost(self._mask) if inclusive else self._mask
+        values = _values(self._profile, metric, "inclusive" if inclusive else "exclusive")[selected]
         if self._profile.metrics[metric].descriptor.aggregation is Aggregation.MAX:
             return int(values.max(initial=0))
         return int(values.sum())
@@ -248,7 +249,7 @@ class Query:
         return Query(self._profile, self._mask & mask)
 
     def _keep_frames(self, frames: Mask) -> Query:
-        return self._keep(frames[self._profile.tree.frame])
+        return self._keep(frames.take(self._profile.tree.frame))
 
     def _named(self, patterns: Iterable[str]) -> Mask:
         return self._matching(self._profile.frames.name, _matcher(patterns))

@@ -97,6 +97,10 @@ def is_collective(opcode: str, name: str) -> bool:
 
 def collective_nodes(profile: Profile) -> Mask:
     """Return which nodes are collectives of PyTorch, JAX, or a GPU's library, shape (nodes,), bool."""
+    return profile.once(collective_nodes, lambda: _collective_nodes(profile))
+
+
+def _collective_nodes(profile: Profile) -> Mask:
     by_opcode = _names_by_opcode(profile)
     frames = profile.frames
     is_hlo = frames.kind == FrameKind.HLO

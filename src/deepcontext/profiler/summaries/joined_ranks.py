@@ -161,7 +161,7 @@ def _line_table(profile: Profile) -> LineTable:
     values = np.zeros((len(lines.frame), len(held.columns.rank)), np.int64)
     if metric not in held.columns.codes:
         return LineTable(lines.frame, values)
-    is_user = profile.frames.is_user_code()[profile.tree.frame]
+    is_user = profile.is_user_code()[profile.tree.frame]
     chosen = np.flatnonzero(is_user[held.node])
     own = _own(profile, held, metric, chosen)
     np.add.at(values, lines.of_node[held.node[chosen]], own.astype(np.int64))

@@ -34,6 +34,12 @@ def _python_lines(profile: Profile) -> FrameGroups:
     return FrameGroups.of_frames(is_line, frames.source_line())
 
 
+def nearest_user(profile: Profile) -> Ints:
+    """Return the nearest frame of the user's code at or above each node, or `NO_NODE`, shape (nodes,)."""
+    tree = profile.tree
+    return profile.once(nearest_user, lambda: tree.nearest(profile.is_user_code()[tree.frame]))
+
+
 # By line of the user's code (`is_user_file`). The exclusive value of a line excludes deeper lines of the
 # user's code. A line that was only sampled has no value of the metric, and is left out.
 by_line: Final = Grouping(
@@ -63,7 +69,7 @@ class UserLines:
     @classmethod
     def _computed(cls, profile: Profile) -> UserLines:
         tree = profile.tree
-        user = np.flatnonzero(profile.frames.is_user_code())
+        user = np.flatnonzero(profile.is_user_code())
         _, first, inverse = np.unique(
             profile.frames.source_line()[user], return_index=True, return_inverse=True
         )
@@ -74,7 +80,7 @@ class UserLines:
         of_frame = np.full(len(profile.frames), NO_GROUP, np.int64)
         of_frame[user] = rank[np.ravel(inverse)]
         group = of_frame[tree.frame]
-        nearest = tree.nearest(group != NO_GROUP)
+        nearest = nearest_user(profile)
         return cls(user[first[order]], np.where(nearest == NO_NODE, NO_GROUP, group[nearest]))
 
     def sums(self, values: Ints, within: npt.NDArray[np.bool_] | None = None) -> Ints:

@@ -98,7 +98,7 @@ def _loader_time(parent: Profile, workers: Sequence[Profile]) -> LoaderTime | No
         return None
     elapsed = exclusive_or_zeros(parent, ELAPSED_TIME_NS.name)
     waiting = np.where(parent.tree.at_or_below(waits), elapsed, 0)
-    loops = _by_line(parent, waiting, parent.frames.is_user_code()[parent.tree.frame])
+    loops = _by_line(parent, waiting, parent.is_user_code()[parent.tree.frame])
     lines: Counter[Frame] = Counter()
     for worker in workers:
         lines.update(_making(worker))
@@ -129,7 +129,7 @@ def _making(worker: Profile) -> Counter[Frame]:
     inside = tree.at_or_below(fetch)
     values = np.where(inside, exclusive_or_zeros(worker, ELAPSED_TIME_NS.name), 0)
     # A forked worker has lines of its parent above.
-    user = worker.frames.is_user_code()[tree.frame] & inside
+    user = worker.is_user_code()[tree.frame] & inside
     library = inside & _nodes(
         worker, lambda frame: frame.kind is FrameKind.PYTHON and _LOADER_FOLDER not in frame.file
     )

@@ -14,15 +14,20 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from deepcontext.errors import ProfileDataError
-from deepcontext.profiler.model.grouping import NO_GROUP
+from deepcontext.profiler.model.grouping import NO_GROUP, sums
 from deepcontext.profiler.summaries.jax.programs import section
 from deepcontext.profiler.summaries.lines import UserLines, by_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import numpy.typing as npt
+
+    from deepcontext.profiler.model.frame_table import FrameTable
     from deepcontext.profiler.model.profile import Profile
     from deepcontext.profiler.summaries.groups import GroupTable
+
+    Ints = npt.NDArray[np.int64]
 
 SECTION: Final = "memory"
 GPU_PREFIX: Final = "gpu_"
@@ -110,7 +115,50 @@ class GrownLine:
     @property
     def is_steady(self) -> bool:
         """Whether the growth looks like a leak: memory grew in many steps, not once or twice."""
-        return self.grown_steps >= max(_FEWEST_GROWN, self.steps * _LEAST_SHARE)
+        return self.grown_steps >= _least_grown(self.steps)
+
+
+@dataclass(frozen=True, slots=True)
+class GrownLines:
+    """The lines under which memory grows, largest growth first, as columns of shape (lines,).
+
+    A profile may have a line for each of a million nodes, so rows are made on demand.
+
+    Attributes:
+        frame: a frame of each line.
+        size_bytes: as in `GrownLine`.
+        grown_steps: as in `GrownLine`.
+        steps: as in `GrownLine`, one number.
+    """
+
+    frame: Ints
+    size_bytes: Ints
+    grown_steps: Ints
+    steps: int
+
+    def is_steady(self) -> npt.NDArray[np.bool_]:
+        """Return `GrownLine.is_steady` of each line."""
+        return np.asarray(self.grown_steps >= _least_grown(self.steps))
+
+    def rows(self, frames: FrameTable, chosen: Ints) -> tuple[GrownLine, ...]:
+        """Return the lines at these indices; `frames` are the profile's."""
+        columns = (self.frame, self.size_bytes, self.grown_steps)
+        places = zip(*(column[chosen].tolist() for column in columns), strict=True)
+        return tuple(
+            GrownLine(
+                function=frames.strings[int(frames.name[frame])],
+                file=frames.strings[int(frames.file[frame])],
+                line=int(frames.line[frame]),
+                size_bytes=size,
+                grown_steps=grown,
+                steps=self.steps,
+            )
+            for frame, size, grown in places
+        )
+
+
+def _least_grown(steps: int) -> float:
+    return max(_FEWEST_GROWN, steps * _LEAST_SHARE)
 
 
 def memory_use(profile: Profile) -> MemoryUse | None:
@@ -175,35 +223,29 @@ def held_at_peak(profile: Profile, prefix: str = "", limit: int = 0) -> GroupTab
 
 def growth(profile: Profile, prefix: str = "", limit: int = 0) -> tuple[GrownLine, ...]:
     """Return the lines under which memory grew over the last steps, largest growth first."""
-    grown = profile.once((GrownLine, prefix), lambda: _growth(profile, prefix))
-    return grown[: limit or None]
+    lines = grown_lines(profile, prefix)
+    found = len(lines.frame)
+    return lines.rows(profile.frames, np.arange(min(limit or found, found)))
 
 
-def _growth(profile: Profile, prefix: str) -> tuple[GrownLine, ...]:
+def grown_lines(profile: Profile, prefix: str = "") -> GrownLines:
+    """Return the lines under which memory grew over the last steps; empty if not recorded."""
+    return profile.once((GrownLines, prefix), lambda: _grown_lines(profile, prefix))
+
+
+def _grown_lines(profile: Profile, prefix: str) -> GrownLines:
     use, metric = memory_use(profile), f"{prefix}growth_bytes"
     if use is None or metric not in profile.metrics:
-        return ()
+        none = np.zeros(0, np.int64)
+        return GrownLines(none, none, none, 0)
     lines, rows = UserLines.of(profile), profile.metrics[metric]
-    sizes = lines.sums(profile.exclusive(metric))
     of_row = lines.of_node[rows.node]
     has_line = of_row != NO_GROUP
+    of_row = of_row[has_line]
+    sizes = sums(of_row, rows.values()[has_line], len(lines.frame))
     counts = np.zeros(len(sizes), np.int64)
-    np.maximum.at(counts, of_row[has_line], rows.count[has_line])
+    # NumPy is fast here only where both have one type.
+    np.maximum.at(counts, of_row, rows.count[has_line].astype(np.int64))
     order = np.lexsort((lines.frame, -sizes))
     grown = order[sizes[order] > 0]
-    frames, of_line = profile.frames, lines.frame[grown]
-    columns = (frames.name[of_line], frames.file[of_line], frames.line[of_line], sizes[grown])
-    # Column by column, because a profile may have a line for each of a million nodes.
-    return tuple(
-        GrownLine(
-            frames.strings[int(name)],
-            frames.strings[int(file)],
-            line,
-            size,
-            count,
-            use.growth_steps,
-        )
-        for name, file, line, size, count in zip(
-            *(column.tolist() for column in columns), counts[grown].tolist(), strict=True
-        )
-    )
+    return GrownLines(lines.frame[grown], sizes[grown], counts[grown], use.growth_steps)

@@ -179,7 +179,7 @@ class _Looked:
         inside = tree.at_or_below(inside)
         if starts.any():  # a forked child has frames of its parent above
             inside &= tree.at_or_below(starts)
-        user = profile.frames.is_user_code()[tree.frame] & inside
+        user = profile.is_user_code()[tree.frame] & inside
         waited = exclusive_or_zeros(profile, SAMPLED_WAIT_TIME_NS.name)
         is_wait = (kinds >= 0) & inside
         outermost = is_wait & ~tree.below(is_wait)

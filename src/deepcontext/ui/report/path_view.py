@@ -80,7 +80,7 @@ class _TreePrinter:
         self._total = int(self._inclusive[0])
         # Frames inside a library say little about the program and make paths long.
         python = profile.frames.kind == FrameKind.PYTHON
-        self._is_unnamed = python & ~profile.frames.is_user_code()
+        self._is_unnamed = python & ~profile.is_user_code()
 
     def print_rows(self, tree: PathTree) -> None:
         """Print the rows under a heading."""

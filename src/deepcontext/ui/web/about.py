@@ -130,7 +130,7 @@ def _profile(opened: OpenProfile) -> ProfileAnswer:
 def _tables(profile: Profile) -> list[str]:
     """Return the names of the tables that have rows."""
     kinds = set(np.unique(profile.frames.kind).tolist())
-    has_user_lines = bool(profile.frames.is_user_code().any())
+    has_user_lines = bool(profile.is_user_code().any())
     return [
         name
         for name, table in TABLES.items()

@@ -300,7 +300,7 @@ def _below_user_line(profile: Profile) -> npt.NDArray[np.bool_]:
     tree = profile.tree
     jit = np.zeros(len(tree), np.bool_)
     jit[list(_jit_nodes(profile))] = True
-    is_line = profile.frames.is_user_code()[tree.frame]
+    is_line = profile.is_user_code()[tree.frame]
     return tree.at_or_below(tree.at_or_below(jit) & is_line)
 
 
