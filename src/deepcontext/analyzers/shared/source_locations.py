@@ -202,7 +202,7 @@ def _names_of(profile: Profile, kind: FrameKind) -> _Names:
         numbers: dict[str, int] = {}
         of_text = [
             numbers.setdefault(base_name(frames.strings[each]), len(numbers))
-            for each in texts.tolist()
+            for each in map(int, texts)
         ]
         return _Names(of_kind, np.array(of_text, np.int64)[text], numbers)
 

@@ -94,7 +94,7 @@ def _functions(profile: Profile) -> source_locations.Ints:
     columns = (each[indices].tolist() for each in (frames.name, frames.file))
     of_user = []
     for text, file in zip(*columns, strict=True):
-        name = frames.strings[text]
+        name = frames.strings[int(text)]
         if "<" in name:
             name = _INNER.sub("", name) or "<module>"
         of_user.append(numbers.setdefault((file, name), len(numbers)))

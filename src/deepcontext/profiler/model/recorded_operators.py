@@ -34,7 +34,7 @@ def has_shapes(frames: FrameTable) -> bool:
     """Return whether operators were recorded with the shapes of their inputs."""
     names = set(frames.name[frames.kind == FrameKind.OPERATOR].tolist())
     # One search instead of one for each name; what marks inputs cannot span the separator.
-    return has_inputs("\n".join([frames.strings[name] for name in names]))
+    return has_inputs("\n".join([frames.strings[int(name)] for name in names]))
 
 
 class RecordedOperators:
