@@ -276,14 +276,15 @@ void endAsync(const AsyncContext &context, uint64_t now) {
 }
 
 /// Note at the first call that builds a graph that a path does; not for an operator of a backward.
-__attribute__((noinline)) void noteGraph(Recorder &recorder, const void *record_function) {
+inline void noteGraph(Recorder &recorder, const void *record_function) {
   const Level *closed = recorder.justClosed(record_function);
   Node *node = closed && closed->kind == LevelKind::kOperator ? closed->node : nullptr;
-  bool is_forward = node && node->kind == FrameKind::kOperator && !node->hasFlag(kFlagBackward);
-  if (is_forward && !node->hasFlag(kFlagGraph)) {
-    node->setFlag(kFlagGraph);
-    recorder.tree.metric(node, g_graph_metric).add(1);
+  if (!node || node->kind != FrameKind::kOperator ||
+      node->hasFlag(NodeFlag(kFlagGraph | kFlagBackward))) {
+    return;
   }
+  node->setFlag(kFlagGraph);
+  recorder.tree.metric(node, g_graph_metric).add(1);
 }
 
 /// An operator shows the number of the next autograd node, whether it makes one or not. If it made
