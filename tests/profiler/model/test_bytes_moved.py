@@ -62,6 +62,11 @@ COUNTED = {
     "aten::_scaled_dot_product_flash_attention(f32[2, 5, 10, 4], f32[2, 5, 20, 4], f32[2, 5, 20, 3])": (
         4 * 10 * (40 + 80 + 60 + 30)
     ),
+    # Gradient, queries, keys, values, output, statistics, no dropout mask; three gradients.
+    "aten::_scaled_dot_product_flash_attention_for_cpu_backward(f32[2, 5, 10, 4], f32[2, 5, 10, 4], "
+    "f32[2, 5, 20, 4], f32[2, 5, 20, 4], f32[2, 5, 10, 4], f32[2, 5, 10], [0])": (
+        4 * 10 * (40 + 40 + 80 + 80 + 40 + 10 + 40 + 80 + 80)
+    ),
     "aten::mkldnn_rnn_layer(f32[7, 2, 3], f32[16, 3], f32[16, 4])": 4 * (42 + 48 + 64 + 7 * 2 * 4),
 }
 

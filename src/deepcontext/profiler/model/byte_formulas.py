@@ -68,8 +68,9 @@ class Operands:
         return SIZES[self.kind(index)]
 
     def size(self, index: int) -> int:
-        """Return the bytes of an input."""
-        return prod(self.shape(index)) * self.element(index)
+        """Return the bytes of an input; an absent one is recorded as `[0]`, without a type."""
+        elements = prod(self.shape(index))
+        return elements and elements * self.element(index)
 
     def sizes(self, most: int | None = None) -> int:
         """Return the bytes of all inputs, or of the first ones: further ones are results (``out=``)."""
