@@ -12,9 +12,10 @@ fi
 npm ci --no-audit --no-fund --silent
 npm run --silent check
 npm run --silent test -- --reporter=dot
-build() { # the page's script, and that of the views of jobs
+build() { # the page's script, and those of views that few pages show
   npm run --silent build -- --logLevel error "$@"
   npm run --silent build:jobs -- --logLevel error "$@"
+  npm run --silent build:roofline -- --logLevel error "$@"
 }
 if [ "${1:-}" = --write ]; then
   build

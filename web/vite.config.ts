@@ -1,26 +1,27 @@
-// Two scripts and a style sheet with fixed names: Python serves them, and puts them into one file. The
-// second script is for jobs and ranks; what it shares with the first, the first leaves in a global.
+// Scripts and a style sheet with fixed names: Python serves them, and puts them into one file. Later scripts
+// are of views that few pages show; what they share with the first, the first leaves in a global.
 import { defineConfig, type UserConfig } from "vite";
 
+const LATER = ["jobs", "roofline"];
 const SHARED = ["preact/hooks", "preact/jsx-runtime", "../shared"];
 
 export default defineConfig(({ mode }): UserConfig => {
-  const isSecond = mode === "jobs";
+  const isLater = LATER.includes(mode);
   return {
-    publicDir: isSecond ? false : "public",
+    publicDir: isLater ? false : "public",
     build: {
       outDir: "../src/deepcontext/ui/web/static",
-      emptyOutDir: !isSecond,
+      emptyOutDir: !isLater,
       target: "es2022",
       sourcemap: false,
       cssCodeSplit: false,
       modulePreload: false,
       rollupOptions: {
-        input: isSecond ? "src/jobs/main.tsx" : "src/main.tsx",
-        external: isSecond ? SHARED : [],
+        input: isLater ? `src/${mode}/main.tsx` : "src/main.tsx",
+        external: isLater ? SHARED : [],
         output: {
           format: "iife",
-          entryFileNames: isSecond ? "jobs.js" : "app.js",
+          entryFileNames: isLater ? `${mode}.js` : "app.js",
           assetFileNames: "app.[ext]",
           globals: () => "deepcontext",
         },

@@ -5,6 +5,7 @@ import type {
   FindingsAnswer,
   ProfileAnswer,
   RanksAnswer,
+  RooflineAnswer,
   SectionAnswer,
   SourceText,
 } from "./api_types";
@@ -44,6 +45,7 @@ export interface Written {
   about: AboutAnswer;
   profile: ProfileAnswer;
   findings: FindingsAnswer;
+  roofline: RooflineAnswer;
   section: SectionAnswer;
   text: SourceText;
 }

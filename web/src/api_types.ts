@@ -40,7 +40,7 @@ export interface PoolAnswer {
   peak_roles: Record<string, number>;
 }
 
-/** One opened profile; `steps` is the distribution of the times of marked steps. `ranks` is the number of ranks of a merged profile, 0 for one process. Without a `version` only the name is known: the answer to the question `profile` has the rest. */
+/** One opened profile; `steps` is the distribution of the times of marked steps. `ranks` is the number of ranks of a merged profile, 0 for one process; `roofline` whether the view of the roofline has something to show, or to say about how to record it. Without a `version` only the name is known: the answer to the question `profile` has the rest. */
 export interface ProfileAnswer {
   name: string;
   version: string;
@@ -59,6 +59,7 @@ export interface ProfileAnswer {
   phases: string[];
   pivots: string[];
   ranks: number;
+  roofline: boolean;
   tables: string[];
   sections: string[];
   warnings: string[];
@@ -214,6 +215,54 @@ export interface RanksAnswer {
   lines_note: string;
   metrics: string[];
   step: number;
+}
+
+/** A line, module or operator; see `Point`. `name` is the function of a line. `limit` names what limits it, `limit_share` is the part of its time for which that holds, `kind` indexes `RooflineAnswer.kinds`. `of_peak` is None where it is not known, or says nothing because the time is that of launches. */
+export interface RooflinePoint {
+  name: string;
+  place: LinePlace;
+  node: number;
+  kind: number;
+  limit: string;
+  limit_share: number;
+  time_ns: number;
+  calls: number;
+  flops: number;
+  bytes: number;
+  of_peak: number | null;
+}
+
+/** The points of one kind, most time first; `count` is the number of all, of which the first are here. */
+export interface RooflineGroup {
+  by: string;
+  count: number;
+  points: RooflinePoint[];
+}
+
+/** The most that products of one element type attain. */
+export interface RooflineCeiling {
+  type: string;
+  flops_per_second: number;
+}
+
+/** The points of one framework under its roof; see `Roofline`. `notes` are the sentences of the report. Without peaks there are no ceilings and `bytes_per_second` is 0. `step_flops_per_second` is the rate over a whole step, and `mfu` its share of the peak; 0 and None where they are not known. `metric` is the measure by which nodes have boxes, "" for any. */
+export interface RooflineChart {
+  title: string;
+  metric: string;
+  notes: string[];
+  ceilings: RooflineCeiling[];
+  bytes_per_second: number;
+  step_flops_per_second: number;
+  mfu: number | null;
+  time_ns: number;
+  groups: RooflineGroup[];
+}
+
+/** How far lines, modules and operators are from the roof; `missing` says what to run for more. */
+export interface RooflineAnswer {
+  kinds: string[];
+  charts: RooflineChart[];
+  missing: string;
 }
 
 /** A line that a kernel computes; `shown` is the file's path shortened for display. */

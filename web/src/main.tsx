@@ -7,7 +7,7 @@ import { open } from "./state";
 import "./style.css";
 import { App } from "./views/app";
 
-// Read by the second script, `jobs/main.tsx`.
+// Read by later scripts, such as `jobs/main.tsx`.
 Object.assign(globalThis, { deepcontext: shared });
 
 const root = document.getElementById("app");

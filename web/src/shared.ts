@@ -1,4 +1,4 @@
-// What the second script takes from the first: both run one copy of each module.
+// What later scripts take from the first: all run one copy of each module.
 
 export { useEffect, useState } from "preact/hooks";
 export { Fragment, jsx, jsxs } from "preact/jsx-runtime";
@@ -6,7 +6,7 @@ export { START } from "./model/address";
 export { mix, palette } from "./model/colors";
 export { formatCount, formatShare, formatTime, formatValue } from "./model/format";
 export { effect } from "./signals";
-export { about, dark, go, measure, place, profile, source, tree } from "./state";
+export { about, dark, go, measure, place, profile, showNode, source, tree } from "./state";
 export { Bar } from "./views/bar";
-export { jobViews, spread } from "./views/job_views";
+export { addViews, spread } from "./views/later_views";
 export { Empty, Subtabs, ValueCell, Waiting } from "./views/parts";

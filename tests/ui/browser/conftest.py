@@ -23,7 +23,7 @@ from deepcontext.ui.web.open_profiles import OpenProfile, OpenProfiles
 from tests.ui.oracle.ask import asked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from playwright.sync_api import Browser, Page
 
@@ -152,9 +152,10 @@ def browser() -> Iterator[Browser]:
 
 
 @contextlib.contextmanager
-def serving(*paths: Path) -> Iterator[str]:
+def serving(*paths: Path, options: Sequence[str] = ()) -> Iterator[str]:
     """Run `deepcontext view` as a user does, and yield the address it prints."""
-    command = [sys.executable, "-m", "deepcontext", "view", "--no-browser", *map(str, paths)]
+    command = [sys.executable, "-m", "deepcontext", "view", "--no-browser"]
+    command += [*options, *map(str, paths)]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as server:

@@ -7,7 +7,7 @@ import type { RanksAnswer } from "../api_types";
 import type { Container } from "../engine/container";
 import { ALL_PHASES } from "../engine/options";
 import type { TopDown } from "../engine/top_down";
-import type { Spread, SpreadOf } from "../views/job_views";
+import type { Spread, SpreadOf } from "../views/later_views";
 
 export type Ranks = Container<RanksAnswer>;
 type Charge = (node: number, value: number) => void;

@@ -1,12 +1,12 @@
-// The second script: the views of jobs and ranks. It takes everything it shares from the first.
+// A later script: the views of jobs and ranks. It takes everything it shares from the first.
 
-import { effect, jobViews, place, profile, spread, tree } from "../shared";
+import { addViews, effect, place, profile, spread, tree } from "../shared";
 import { ProcessesView, Roles } from "./processes_view";
 import { ranksOf } from "./ranks_of";
 import { RanksView } from "./ranks_view";
 import { Strip } from "./strip";
 
-jobViews.value = { Processes: ProcessesView, Ranks: RanksView, Roles, Strip };
+addViews({ Processes: ProcessesView, Ranks: RanksView, Roles, Strip });
 
 let latest = "";
 effect(() => {

@@ -2,13 +2,13 @@
 
 import type { ComponentChildren } from "preact";
 import type { ExchangeRow, LinePlace, RankBins, RanksAnswer, RankTimes } from "../api_types";
+import { type Column, PlainTable, time } from "../parts/plain_table";
+import { usePromise } from "../parts/use_promise";
 import { Empty, formatCount, formatTime, formatValue, go, place, source, Waiting } from "../shared";
 import { HeatMap } from "./heat_map";
 import { opener } from "./open_rank";
 import { Bars, Pointed, tallest } from "./pointed";
-import { type Column, RankTable, time } from "./rank_table";
 import { Legend, type Part, Stack, timeColors } from "./stack";
-import { usePromise } from "./use_promise";
 
 /** Bars of a small picture. */
 const MOST_SMALL = 60;
@@ -34,13 +34,13 @@ export function RanksView() {
               program does now and then.
             </p>
             <HeatMap rows={answer.late} />
-            <RankTable label="Late ranks" rows={late} columns={LATE} />
+            <PlainTable label="Late ranks" rows={late} columns={LATE} />
           </>
         )}
       </Section>
       <Section title="Communication" note={answer.exchanges_note}>
         {answer.exchanges.length > 0 && (
-          <RankTable label="Communication" rows={answer.exchanges} columns={EXCHANGES} />
+          <PlainTable label="Communication" rows={answer.exchanges} columns={EXCHANGES} />
         )}
       </Section>
       {answer.lines.length > 0 && (
@@ -125,7 +125,7 @@ function Times(props: { answer: RanksAnswer }) {
           {collectives_note && <p class="muted">{collectives_note}</p>}
         </>
       )}
-      <RankTable label="Times of ranks" rows={rows} columns={columns} />
+      <PlainTable label="Times of ranks" rows={rows} columns={columns} />
     </>
   );
 }
@@ -233,7 +233,7 @@ function Lines(props: { answer: RanksAnswer }) {
     ["line", ({ place }) => <Line {...place} />],
     ["function", (row) => <code>{row.function}</code>],
   ];
-  return <RankTable label="Lines by imbalance" rows={lines} columns={columns} />;
+  return <PlainTable label="Lines by imbalance" rows={lines} columns={columns} />;
 }
 
 function mean(values: readonly number[]): number {

@@ -2,12 +2,12 @@
 
 import { useState } from "preact/hooks";
 import type { Layout } from "../model/layout";
+import { usePromise } from "../parts/use_promise";
 import { formatValue, measure, place, Subtabs, tree } from "../shared";
 import type { Ranks } from "./by_rank";
 import { opener, rankText } from "./open_rank";
 import { Bars, Pointed, tallest } from "./pointed";
 import { ranksOf } from "./ranks_of";
-import { usePromise } from "./use_promise";
 
 /** More ranks than this share bars. */
 const MOST_BARS = 128;

@@ -11,6 +11,7 @@ export type View =
   | "source"
   | "compare"
   | "findings"
+  | "roofline"
   | "trust"
   | "data";
 
@@ -25,6 +26,7 @@ export const VIEWS: readonly View[] = [
   "source",
   "compare",
   "findings",
+  "roofline",
   "trust",
   "data",
 ];
@@ -68,6 +70,8 @@ export interface Place {
   readonly base: number;
   readonly other: number;
   readonly section: string;
+  /** What a point of the roofline stands for. */
+  readonly points: string;
 }
 
 export const START: Place = {
@@ -95,6 +99,7 @@ export const START: Place = {
   base: 0,
   other: -1,
   section: "",
+  points: "line",
 };
 
 const COLORS: readonly ColorBy[] = ["layer", "phase", "self", "spread"];
@@ -157,6 +162,7 @@ export function fromHash(hash: string): Place {
     base: number("base"),
     other: number("other"),
     section: text("section"),
+    points: text("points") || START.points,
   };
 }
 

@@ -10,7 +10,7 @@ export type Column<Row> = readonly [
   kind?: "number",
 ];
 
-export function RankTable<Row>(props: {
+export function PlainTable<Row>(props: {
   label: string;
   rows: readonly Row[];
   columns: readonly Column<Row>[];

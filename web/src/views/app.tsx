@@ -8,8 +8,8 @@ import { FindingsView } from "./findings_view";
 import { FlameView } from "./flame_view";
 import { Header } from "./header";
 import { Help } from "./help";
-import { jobViews } from "./job_views";
 import { onPageKey } from "./keys";
+import { laterViews } from "./later_views";
 import { OverviewView } from "./overview_view";
 import { Waiting } from "./parts";
 import { SandwichView } from "./sandwich_view";
@@ -52,14 +52,14 @@ export function App() {
 }
 
 function CurrentView() {
-  const jobs = jobViews.value;
+  const { Processes = Waiting, Ranks = Waiting, Roofline = Waiting } = laterViews.value;
   switch (place.value.view) {
     case "overview":
       return <OverviewView />;
     case "processes":
-      return jobs ? <jobs.Processes /> : <Waiting />;
+      return <Processes />;
     case "ranks":
-      return jobs ? <jobs.Ranks /> : <Waiting />;
+      return <Ranks />;
     case "flame":
       return <FlameView key="flame" kind="top_down" />;
     case "bottom-up":
@@ -74,6 +74,8 @@ function CurrentView() {
       return <CompareView />;
     case "findings":
       return <FindingsView />;
+    case "roofline":
+      return <Roofline />;
     case "trust":
       return <TrustView />;
     case "data":

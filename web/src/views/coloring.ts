@@ -3,7 +3,7 @@
 import type { ColorBy } from "../model/address";
 import { mix, palette, shadeOf, shades } from "../model/colors";
 import { type Layout, pairOf } from "../model/layout";
-import type { SpreadOf } from "./job_views";
+import type { SpreadOf } from "./later_views";
 
 /** Return a function from node to fill. */
 export function fillsOf(

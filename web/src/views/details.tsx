@@ -18,7 +18,7 @@ import {
   tree,
 } from "../state";
 import { CopyButton, pathText, useCopiedPath } from "./copy";
-import { jobViews } from "./job_views";
+import { laterViews } from "./later_views";
 import { NodeTip, nodeName } from "./node_tip";
 import { Dot, Link, shorten, words } from "./parts";
 import { useAnswer } from "./use_answer";
@@ -108,7 +108,7 @@ function Selected(props: DetailsProps) {
   const layer = layout.functions.layer[func];
   const query = { ...tree.value, source: String(layout.source[node]) };
   const isOne = !merged && !layout.sides;
-  const views = jobViews.value;
+  const { Strip } = laterViews.value;
   const asked = useAnswer("node", isOne ? query : null);
   return (
     <>
@@ -124,7 +124,7 @@ function Selected(props: DetailsProps) {
       {frame >= 0 && !layout.sides && (
         <Actions layout={layout} node={node} merged={merged ?? false} />
       )}
-      {views && isOne && hasRanks() && <views.Strip layout={layout} node={node} />}
+      {Strip && isOne && hasRanks() && <Strip layout={layout} node={node} />}
       {asked.answer && asked.answer.name === layout.functions.name[func] ? (
         <Known answer={asked.answer} />
       ) : (

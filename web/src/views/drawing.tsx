@@ -8,7 +8,7 @@ import { matching } from "../model/search";
 import { asTable, dark, place, selected, spoken } from "../state";
 import { fillsOf } from "./coloring";
 import { FlameCanvas, type FlameCanvasProps } from "./flame_canvas";
-import { spread } from "./job_views";
+import { spread } from "./later_views";
 import { NodeTip, nodeName, nodeSentence, ratioText } from "./node_tip";
 import { TreeTable, type TreeTableProps } from "./tree_table";
 

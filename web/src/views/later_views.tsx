@@ -1,4 +1,5 @@
-// The views of jobs and ranks: a second script (`src/jobs`), loaded where the page shows a job or ranks.
+// The views of later scripts: of jobs and ranks (`src/jobs`), and of the roofline (`src/roofline`). Each script
+// is loaded where the page shows what it is for.
 
 import type { FunctionComponent } from "preact";
 import { Refusal } from "../api";
@@ -7,16 +8,22 @@ import type { Layout } from "../model/layout";
 import { effect, signal } from "../signals";
 import { about, asTable, failure, hasRanks, place } from "../state";
 
-/** What the second script adds. */
-export interface JobViews {
+/** What later scripts add. */
+export interface LaterViews {
   readonly Processes: FunctionComponent;
   readonly Ranks: FunctionComponent;
   readonly Roles: FunctionComponent<{ job: JobAnswer }>;
   /** A node's cost on each rank. */
   readonly Strip: FunctionComponent<{ layout: Layout; node: number }>;
+  readonly Roofline: FunctionComponent;
 }
 
-export const jobViews = signal<JobViews | null>(null);
+export const laterViews = signal<Partial<LaterViews>>({});
+
+/** Called by a later script. */
+export function addViews(views: Partial<LaterViews>): void {
+  laterViews.value = { ...laterViews.value, ...views };
+}
 
 /** What a node costs on all ranks, and on the one where it costs most. */
 export interface Spread {
@@ -28,7 +35,7 @@ export interface Spread {
 /** Returns the spread of a node of the flame graph, nothing where it is not known. */
 export type SpreadOf = (source: number) => Spread | undefined;
 
-/** Made by the second script while it is the colour of the flame graph. */
+/** Made by the script of jobs while it is the colour of the flame graph. */
 export const spread = signal<SpreadOf | null>(null);
 
 /** Whether boxes may be coloured by spread: those of the tree from the root down. */
@@ -36,14 +43,22 @@ export function isSpreadKnown(): boolean {
   return hasRanks() && place.value.view === "flame" && !asTable.value;
 }
 
-let isAsked = false;
+const asked = new Set<string>();
 effect(() => {
-  if (isAsked || jobViews.value || !(about.value?.jobs.length || hasRanks())) return;
-  isAsked = true;
+  // A page's own file runs all its scripts before it knows what it shows.
+  if (!about.value) return;
+  const { Ranks, Roofline } = laterViews.value;
+  if (!Ranks && (about.value.jobs.length || hasRanks())) load("jobs");
+  if (!Roofline && place.value.view === "roofline") load("roofline");
+});
+
+function load(name: string): void {
+  if (asked.has(name)) return;
+  asked.add(name);
   const script = document.createElement("script");
-  script.src = "static/jobs.js";
+  script.src = `static/${name}.js`;
   script.onerror = () => {
-    failure.value = new Refusal("the views of jobs could not be loaded; reload the page", 0);
+    failure.value = new Refusal("a part of the page could not be loaded; reload the page", 0);
   };
   document.head.append(script);
-});
+}

@@ -3,7 +3,7 @@
 import { formatCount, formatShare, formatTime, formatValue } from "../model/format";
 import type { Layout } from "../model/layout";
 import { about, compared } from "../state";
-import { spread } from "./job_views";
+import { spread } from "./later_views";
 import { shorten } from "./parts";
 
 /** Return the name a node is shown by. */

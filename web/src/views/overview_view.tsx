@@ -6,7 +6,7 @@ import { palette } from "../model/colors";
 import { formatCount, formatShare, formatTime, formatValue } from "../model/format";
 import { about, dark, go, measure, profile, tree } from "../state";
 import { Bar } from "./bar";
-import { jobViews } from "./job_views";
+import { laterViews } from "./later_views";
 import { Empty, Link, ValueCell, words } from "./parts";
 import { useAnswer } from "./use_answer";
 
@@ -54,11 +54,11 @@ function Headline() {
 }
 
 function Jobs() {
-  const views = jobViews.value;
+  const { Roles } = laterViews.value;
   return about.value?.jobs.map((job) => (
     <section key={job.name}>
       <h3>Processes, by processor time</h3>
-      {views && <views.Roles job={job} />}
+      {Roles && <Roles job={job} />}
       <Link onClick={() => go({ view: "processes" })}>
         {formatCount(job.processes.length)} processes of {job.name}
       </Link>

@@ -34,6 +34,7 @@ export function tabs(): Tab[] {
       shown: compared.value.length > 1,
     },
     { view: "findings", label: "Findings", mark: "", shown: true },
+    { view: "roofline", label: "Roofline", mark: "", shown: !!profile.value?.roofline },
     { view: "data", label: "Data", mark: "", shown: otherSections().length > 0 },
     { view: "trust", label: "Trust", mark: warnings ? String(warnings) : "", shown: true },
   ];

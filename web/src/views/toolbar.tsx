@@ -4,7 +4,7 @@ import type { Measure } from "../api_types";
 import type { ColorBy } from "../model/address";
 import { palette } from "../model/colors";
 import { asTable, dark, go, measure, place, profile, showAs } from "../state";
-import { isSpreadKnown } from "./job_views";
+import { isSpreadKnown } from "./later_views";
 import { Check, Select, words } from "./parts";
 
 const MEASURE_GROUPS: readonly (readonly [string, readonly string[]])[] = [

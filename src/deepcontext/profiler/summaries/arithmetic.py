@@ -46,6 +46,7 @@ class Arithmetic:
             hundredth of all operations, 0 without times: what this machine attained in this run.
         unknown: calls of operators that multiply matrices whose sizes are not known, by name.
         steps: number of the program's steps, 0 if not known.
+        step_ns: mean time of a step, ns, 0 if not known.
         mfu: model FLOPs utilization: share of a step's time in which the machine does the step's
             operations at its peak for their types; None without steps, or without peaks.
         is_on_gpu: whether times are times of kernels.
@@ -60,6 +61,7 @@ class Arithmetic:
     fastest_flops_per_second: float
     unknown: Mapping[str, int]
     steps: int
+    step_ns: float
     mfu: float | None
     is_on_gpu: bool
     roof: Roof | None
@@ -100,6 +102,7 @@ def arithmetic(profile: Profile, limit: int = 0) -> Arithmetic | None:
         ),
         unknown=found.unknown,
         steps=step_count(profile),
+        step_ns=_step_ns(profile),
         mfu=_utilization(profile, work),
         is_on_gpu=work.is_on_gpu,
         roof=work.roof,

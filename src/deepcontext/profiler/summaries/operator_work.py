@@ -127,7 +127,7 @@ class OperatorWork:
 
     def total(self, which: Mask) -> Work:
         """Return the sum over some operators."""
-        return self._sums(np.zeros(int(which.sum()), np.int64), which, 1)[0]
+        return self.sums(np.zeros(int(which.sum()), np.int64), which, 1)[0]
 
     def lines(self, profile: Profile, which: Mask) -> list[LineWork]:
         """Return the sums by line of the user's code."""
@@ -136,7 +136,7 @@ class OperatorWork:
         which = which & (line != NO_GROUP)
         found, group = np.unique(line[which], return_inverse=True)
         rows = []
-        for index, work in zip(found.tolist(), self._sums(group, which, len(found)), strict=True):
+        for index, work in zip(found.tolist(), self.sums(group, which, len(found)), strict=True):
             frame = profile.frames[int(lines.frame[index])]
             rows.append(LineWork(frame.name, frame.file, frame.line, work))
         return rows
@@ -146,11 +146,18 @@ class OperatorWork:
         frames = profile.frames
         name = frames.name[profile.tree.frame[self.nodes[which]]]
         found, group = np.unique(name, return_inverse=True)
-        works = self._sums(group, which, len(found))
+        works = self.sums(group, which, len(found))
         texts = (frames.strings[int(each)] for each in found)
         return [ShapeWork(text, work) for text, work in zip(texts, works, strict=True)]
 
-    def _sums(self, group: Ints, which: Mask, count: int) -> list[Work]:
+    def sums(self, group: Ints, which: Mask, count: int) -> list[Work]:
+        """Return the sum over each group.
+
+        Args:
+            group: of each operator in `which`, from 0 up.
+            which: operators to include, shape (operators,).
+            count: number of groups.
+        """
         is_known = ~np.isnan(self.least_ns[which]) & (self.time_ns[which] > 0)
         time = self.time_ns[which].astype(np.float64)
         columns = [

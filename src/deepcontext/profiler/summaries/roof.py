@@ -15,6 +15,7 @@ import numpy as np
 
 from deepcontext.profiler.format import peaks
 from deepcontext.profiler.summaries.gpu_peaks import PUBLISHED
+from deepcontext.profiler.summaries.jax import programs as jax_programs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,9 +61,15 @@ class Roof:
         return np.asarray(np.maximum(computing, moving) * 1e9)
 
 
-def roof_of(profile: Profile, *, on_gpu: bool) -> Roof | None:
-    """Return the roof for operators on the CPU, or on the GPUs of a profile; None if it is not known."""
-    known, threads = peaks.decode_section(profile.sections.get(peaks.SECTION, b""))
+def roof_of(profile: Profile, *, on_gpu: bool, threads: int = 0) -> Roof | None:
+    """Return the roof for operators on the CPU, or on the GPUs of a profile; None if it is not known.
+
+    Args:
+        profile: the profile.
+        on_gpu: whether the operators ran on the GPUs.
+        threads: number of threads that computed on the CPU; 0 for that of torch.
+    """
+    known, of_torch = peaks.decode_section(profile.sections.get(peaks.SECTION, b""))
     if on_gpu:
         names = _gpu_names(profile)
         if len(names) != 1:
@@ -79,7 +86,7 @@ def roof_of(profile: Profile, *, on_gpu: bool) -> Roof | None:
         )
     run = profile.run
     for each in known:
-        if each.is_of(run.cpu_model, run.cpu_count) and each.threads == threads:
+        if each.is_of(run.cpu_model, run.cpu_count) and each.threads == (threads or of_torch):
             return Roof(each, "measured" if each.spread else "given")
     return None
 
@@ -98,7 +105,8 @@ def with_peaks(profile: Kind, given: Sequence[DevicePeaks], *, replace: bool) ->
         replace: whether they replace what the profile holds; without, they are used where it holds none.
     """
     payload = profile.sections.get(peaks.SECTION)
-    if payload is None and not _gpu_names(profile):
+    is_jax = jax_programs.SECTION in profile.sections
+    if payload is None and not is_jax and not _gpu_names(profile):
         return profile  # recorded without shapes: nothing to compare
     known, threads = peaks.decode_section(payload or b"")
     if not given or (known and not replace):

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 from deepcontext.errors import UserError
 from deepcontext.profiler.format.writing import ForeignFileError
 from deepcontext.ui.cli.command import Parser
-from deepcontext.ui.cli.inputs import load_one_of, peaks_option, with_known_peaks
+from deepcontext.ui.cli.inputs import load_one_of, peaks_option
 from deepcontext.ui.cli.verify import run_verification
+from deepcontext.ui.known_peaks import with_known_peaks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deepcontext.errors import UserError
-from deepcontext.profiler.format import peaks, run_directory
+from deepcontext.profiler.format import run_directory
 from deepcontext.ui.cli.whole_job import MOST_MERGED, merged_before, merged_text, whole_job
 
 if TYPE_CHECKING:
@@ -79,21 +79,6 @@ def peaks_option(parser: Parser) -> None:
         help="peaks of the machine of the run, instead of those in the profile: "
         "docs/how-to/measure-peaks.md",
     )
-
-
-def with_known_peaks(profile: Profile, file: str | None) -> Profile:
-    """Return a profile with the peaks of a file; without one, with those measured on the same machine.
-
-    Raises:
-        UserError: the file cannot be read.
-    """
-    from deepcontext.profiler.summaries.roof import with_peaks  # noqa: PLC0415  imports numpy
-
-    if file is not None:
-        return with_peaks(profile, peaks.read_file(file), replace=True)
-    run = profile.run
-    known = [each for each in peaks.measured() if each.is_of(run.cpu_model, run.cpu_count)]
-    return with_peaks(profile, known, replace=False)
 
 
 def merged_of_many(name: str) -> Profile | None:

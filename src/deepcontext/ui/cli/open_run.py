@@ -56,7 +56,9 @@ class _Source:
     job: JobAnswer | None = None
 
 
-def open_profiles(names: Sequence[str], *, source_text: bool) -> OpenProfiles:
+def open_profiles(
+    names: Sequence[str], *, source_text: bool, peaks: str | None = None
+) -> OpenProfiles:
     """Read what the words of a command line name.
 
     The first profile of a run directory is the one that its report shows: all ranks together, or
@@ -67,6 +69,7 @@ def open_profiles(names: Sequence[str], *, source_text: bool) -> OpenProfiles:
     Args:
         names: files and run directories.
         source_text: whether source files named in the profiles may be read.
+        peaks: file with the peaks of the machine of the runs; None for those that are known here.
 
     Raises:
         UserError: a file cannot be read, a run directory holds no profile, or these are more runs than
@@ -94,6 +97,7 @@ def open_profiles(names: Sequence[str], *, source_text: bool) -> OpenProfiles:
         source_text=source_text,
         jobs=jobs,
         compared=max(len(names), _COMPARED_OF_RUN),
+        peaks=peaks,
     )
 
 

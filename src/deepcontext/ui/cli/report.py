@@ -11,8 +11,8 @@ from deepcontext.ui.cli.inputs import (
     load_all,
     merged_of_many,
     peaks_option,
-    with_known_peaks,
 )
+from deepcontext.ui.known_peaks import with_known_peaks
 
 if TYPE_CHECKING:
     import argparse

@@ -9,7 +9,9 @@ import threading
 import webbrowser
 from typing import TYPE_CHECKING, Final
 
+from deepcontext.profiler.format.peaks import read_file
 from deepcontext.ui.cli.command import Parser
+from deepcontext.ui.cli.inputs import peaks_option
 from deepcontext.ui.cli.output import Output, add_force_option
 
 if TYPE_CHECKING:
@@ -50,6 +52,7 @@ exit codes:
         "standard output",
     )
     add_force_option(parser)
+    peaks_option(parser)
     parser.option(
         "--no-source",
         action="store_true",
@@ -83,7 +86,11 @@ def run(arguments: argparse.Namespace) -> int:
     # Imported here, so that `deepcontext profile` starts the program without loading these modules.
     from deepcontext.ui.cli.open_run import open_profiles  # noqa: PLC0415
 
-    profiles = open_profiles(arguments.file, source_text=not arguments.no_source)
+    if arguments.peaks is not None:
+        read_file(arguments.peaks)  # says at once what is wrong with it
+    profiles = open_profiles(
+        arguments.file, source_text=not arguments.no_source, peaks=arguments.peaks
+    )
     if arguments.html is not None:
         return _write_html(profiles, arguments)
     return _serve(profiles, arguments)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from deepcontext.profiler.summaries import arithmetic as arithmetic_summary
 from deepcontext.profiler.summaries import efficiency as efficiency_summary
+from deepcontext.ui.arithmetic_texts import arithmetic_text, efficiency_text
 from deepcontext.ui.format import (
     Elide,
     format_bandwidth,
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 
     Cells = dict[Column, Callable[[Work, Work], str]]
 
-_MOST_NAMES: Final = 5
-
 
 def print_arithmetic(layout: TextLayout, view: View) -> None:
     """Print how much the lines compute, and how fast, if operators have shapes."""
@@ -40,7 +39,7 @@ def print_arithmetic(layout: TextLayout, view: View) -> None:
         f"Floating-point operations{part_of(len(found.lines), found.line_count)}",
         "products, convolutions, attention; with their backward",
     )
-    layout.prose(_sentence(found), indent="  ")
+    layout.prose(arithmetic_text(found), indent="  ")
     columns = _columns(_ARITHMETIC, found)
     layout.table(
         (*columns, *source_columns()),
@@ -70,7 +69,7 @@ def print_efficiency(layout: TextLayout, view: View) -> None:
         f"Efficiency{part_of(len(found.lines), found.line_count)}",
         "operators that compute or move data; with their backward",
     )
-    layout.prose(_efficiency_sentence(found), indent="  ")
+    layout.prose(efficiency_text(found), indent="  ")
     columns = _columns(_EFFICIENCY, found)
     layout.table(
         (*columns, *source_columns()),
@@ -146,45 +145,3 @@ _EFFICIENCY: Final[Cells] = {
     _BANDWIDTH: _bandwidth,
     _INTENSITY: _intensity,
 }
-
-
-def _sentence(found: Arithmetic) -> str:
-    where = "kernels" if found.is_on_gpu else "operators"
-    parts = [f"{format_flops(found.total.flops)} in {format_ns(found.total.time_ns)} of {where}"]
-    if found.steps:
-        parts.append(f"{format_flops(found.total.flops / found.steps)} a step")
-    if found.mfu is not None:
-        parts.append(f"{format_share(found.mfu)} of the peak over a step (MFU)")
-    if found.fastest_flops_per_second:
-        parts.append(f"the fastest shapes attain {format_flops(found.fastest_flops_per_second)}/s")
-    if found.unknown:
-        calls = sum(found.unknown.values())
-        names = ", ".join(sorted(found.unknown))
-        parts.append(f"without {format_count(calls)} calls whose sizes are not known ({names})")
-    return "; ".join(parts)
-
-
-def _efficiency_sentence(found: Efficiency) -> str:
-    parts = [_roof_text(found)]
-    if found.unknown:
-        names = ", ".join(each.name for each in found.unknown[:_MOST_NAMES])
-        more = ", ..." if len(found.unknown) > _MOST_NAMES else ""
-        parts.append(
-            f"{format_share(found.unknown_share)} of the time is of operators whose work is not known "
-            f"({names}{more})"
-        )
-    return "; ".join(parts)
-
-
-def _roof_text(found: Efficiency) -> str:
-    if found.roof is None:
-        return "peaks not known: 'deepcontext doctor --measure' on the machine of the run, or --peaks FILE"
-    peaks = found.roof.peaks
-    rates = ", ".join(
-        f"{kind} {format_flops(rate)}/s" for kind, rate in sorted(peaks.flops_per_second.items())
-    )
-    threads = f" on {peaks.threads} thread{'s' * (peaks.threads > 1)}" if peaks.threads else ""
-    return (
-        f"peaks of {peaks.device}{threads}, {found.roof.origin}: {rates}, "
-        f"{format_bandwidth(peaks.bytes_per_second)}"
-    )

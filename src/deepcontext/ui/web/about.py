@@ -29,6 +29,7 @@ from deepcontext.ui.web.answers import (
     SectionAnswer,
 )
 from deepcontext.ui.web.open_profiles import OpenProfile
+from deepcontext.ui.web.roofline import has_roofline
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -114,6 +115,7 @@ def _profile(opened: OpenProfile) -> ProfileAnswer:
         phases=[phase.label for phase in PHASES if phase in phases],
         pivots=list(pivots(profile)),
         ranks=rank_count(profile),
+        roofline=has_roofline(profile),
         tables=_tables(profile),
         # Those of joined ranks are packed, and have views of their own.
         sections=sorted(set(profile.sections).difference(job_sections.ALL)),

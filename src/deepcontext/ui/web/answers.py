@@ -59,7 +59,8 @@ class PoolAnswer:
 class ProfileAnswer:
     """One opened profile; `steps` is the distribution of the times of marked steps.
 
-    `ranks` is the number of ranks of a merged profile, 0 for one process. Without a `version` only the
+    `ranks` is the number of ranks of a merged profile, 0 for one process; `roofline` whether the view of
+    the roofline has something to show, or to say about how to record it. Without a `version` only the
     name is known: the answer to the question `profile` has the rest.
     """
 
@@ -80,6 +81,7 @@ class ProfileAnswer:
     phases: list[str] = field(default_factory=list)
     pivots: list[str] = field(default_factory=list)
     ranks: int = 0
+    roofline: bool = False
     tables: list[str] = field(default_factory=list)
     sections: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -284,6 +286,74 @@ class RanksAnswer:
     lines_note: str
     metrics: list[str]
     step: float
+
+
+@dataclass(frozen=True, slots=True)
+class RooflinePoint:
+    """A line, module or operator; see `Point`.
+
+    `name` is the function of a line. `limit` names what limits it, `limit_share` is the part of its time
+    for which that holds, `kind` indexes `RooflineAnswer.kinds`. `of_peak` is None where it is not known,
+    or says nothing because the time is that of launches.
+    """
+
+    name: str
+    place: LinePlace
+    node: int
+    kind: int
+    limit: str
+    limit_share: float
+    time_ns: int
+    calls: int
+    flops: float
+    bytes: float
+    of_peak: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class RooflineGroup:
+    """The points of one kind, most time first; `count` is the number of all, of which the first are here."""
+
+    by: str
+    count: int
+    points: list[RooflinePoint]
+
+
+@dataclass(frozen=True, slots=True)
+class RooflineCeiling:
+    """The most that products of one element type attain."""
+
+    type: str
+    flops_per_second: float
+
+
+@dataclass(frozen=True, slots=True)
+class RooflineChart:
+    """The points of one framework under its roof; see `Roofline`.
+
+    `notes` are the sentences of the report. Without peaks there are no ceilings and `bytes_per_second` is
+    0. `step_flops_per_second` is the rate over a whole step, and `mfu` its share of the peak; 0 and None
+    where they are not known. `metric` is the measure by which nodes have boxes, "" for any.
+    """
+
+    title: str
+    metric: str
+    notes: list[str]
+    ceilings: list[RooflineCeiling]
+    bytes_per_second: float
+    step_flops_per_second: float
+    mfu: float | None
+    time_ns: int
+    groups: list[RooflineGroup]
+
+
+@dataclass(frozen=True, slots=True)
+class RooflineAnswer:
+    """How far lines, modules and operators are from the roof; `missing` says what to run for more."""
+
+    kinds: list[str]
+    charts: list[RooflineChart]
+    missing: str
 
 
 @dataclass(frozen=True, slots=True)

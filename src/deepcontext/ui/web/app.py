@@ -40,10 +40,11 @@ _STATIC_FILES: Final = {
     "app.js": "text/javascript",
     "app.css": "text/css",
     "jobs.js": "text/javascript",
+    "roofline.js": "text/javascript",
     "icon.svg": "image/svg+xml",
 }
 # Answers that also depend on the current content of other files.
-_NOT_OF_THE_PROFILE: Final = {"about", "text"}
+_NOT_OF_THE_PROFILE: Final = {"about", "roofline", "text"}
 _VERSION: Final = deepcontext.__version__
 _LONGEST_ADDRESS: Final = 8_192
 _WORTH_COMPRESSING: Final = 1_400  # one network packet

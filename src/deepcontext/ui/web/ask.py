@@ -12,6 +12,7 @@ from deepcontext.ui.web.about import one_profile, section
 from deepcontext.ui.web.columns import packed_columns
 from deepcontext.ui.web.findings import findings
 from deepcontext.ui.web.ranks import packed_ranks
+from deepcontext.ui.web.roofline import roofline
 from deepcontext.ui.web.source_text import source_text
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from deepcontext.ui.web.answers import (
         FindingsAnswer,
         ProfileAnswer,
+        RooflineAnswer,
         SectionAnswer,
         SourceText,
     )
@@ -59,6 +61,10 @@ def _ranks(profiles: OpenProfiles, query: Query) -> bytes:
     )
 
 
+def _roofline(profiles: OpenProfiles, query: Query) -> RooflineAnswer:
+    return roofline(profiles, file_of(query))
+
+
 def _findings(profiles: OpenProfiles, query: Query) -> FindingsAnswer:
     return findings(profiles, file_of(query))
 
@@ -81,6 +87,7 @@ QUESTIONS: Final[dict[str, Callable[[OpenProfiles, Query], object]]] = {
     "findings": _findings,
     "profile": _profile,
     "ranks": _ranks,
+    "roofline": _roofline,
     "section": _section,
     "text": _text,
 }

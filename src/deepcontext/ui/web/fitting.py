@@ -57,6 +57,7 @@ def fitting(
     shown = OpenProfiles(
         [kept[index] for index in indices],
         source_text=profiles.source_text,
+        peaks=profiles.peaks,
         jobs=jobs,
         compared=profiles.compared,
     )
@@ -82,4 +83,4 @@ def _on_demand(profiles: OpenProfiles) -> list[int]:
 
 
 def _only(opened: list[OpenProfile], profiles: OpenProfiles) -> OpenProfiles:
-    return OpenProfiles(opened, source_text=profiles.source_text)
+    return OpenProfiles(opened, source_text=profiles.source_text, peaks=profiles.peaks)

@@ -1,8 +1,8 @@
 """Write the page as one HTML file that needs neither server nor network.
 
 The file holds the page's script, its style, and what the script would ask a server for: the profiles as
-columns (`columns.py`), findings, sections, source text and ranks (`ranks.py`). The script for jobs and ranks
-is in the file only if the file shows any.
+columns (`columns.py`), findings, sections, source text, rooflines and ranks (`ranks.py`). The scripts for
+jobs and ranks, and for rooflines, are in the file only if the file shows any.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from deepcontext.ui.web.findings import findings
 from deepcontext.ui.web.fitting import fitting
 from deepcontext.ui.web.json_text import to_json
 from deepcontext.ui.web.ranks import packed_ranks
+from deepcontext.ui.web.roofline import has_roofline, roofline
 from deepcontext.ui.web.source_choice import chosen_texts
 from deepcontext.ui.web.source_text import NO_TEXT
 
@@ -65,8 +66,17 @@ def make_page(profiles: OpenProfiles) -> Page:
     """Return the page for some profiles."""
     shown, left_out = fitting(profiles, _size)
     notices = (*(() if profiles.source_text else (NO_TEXT,)), *left_out)
-    scripts = ["app.js", "jobs.js"] if shown.jobs or _with_ranks(shown) else ["app.js"]
-    return Page(_fill("\n".join(page_data(shown, notices)), scripts), notices)
+    return Page(_fill("\n".join(page_data(shown, notices)), _scripts(shown)), notices)
+
+
+def _scripts(profiles: OpenProfiles) -> list[str]:
+    numbers = range(len(profiles))
+    needed = {
+        "app.js": True,
+        "jobs.js": bool(profiles.jobs or _with_ranks(profiles)),
+        "roofline.js": any(has_roofline(profiles.get(n).profile) for n in numbers),
+    }
+    return [name for name, is_needed in needed.items() if is_needed]
 
 
 def _size(profiles: OpenProfiles) -> int:
@@ -104,6 +114,7 @@ def _container(profiles: OpenProfiles, index: int, *, level: int) -> bytes:
     profile = profiles.get(index).profile
     more = {
         "findings": _answer(lambda: findings(profiles, index)),
+        "roofline": _answer(lambda: roofline(profiles, index)),
         "section": {
             name: _answer(partial(section, profiles, index, name)) for name in profile.sections
         },

@@ -97,6 +97,7 @@ class OpenProfiles:
         source_text: whether source files named in the profiles may be read.
         jobs: the jobs that the profiles are of.
         compared: how many of the first profiles are compared, at most `MOST_COMPARED`.
+        peaks: file with the peaks of the machine of the runs; None for those that are known here.
     """
 
     def __init__(
@@ -106,8 +107,10 @@ class OpenProfiles:
         source_text: bool = True,
         jobs: Sequence[JobAnswer] = (),
         compared: int = MOST_COMPARED,
+        peaks: str | None = None,
     ) -> None:
         self.source_text = source_text
+        self.peaks = peaks
         self.jobs = tuple(jobs)
         self.compared = min(compared, len(profiles), MOST_COMPARED)
         self._profiles = list(profiles)

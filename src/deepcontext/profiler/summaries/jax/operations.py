@@ -48,6 +48,7 @@ class Operation:
         executions: number of executions.
         flops: per execution, from the shapes; 0 where they are unknown (custom calls).
         bytes: bytes moved per execution: operands and result.
+        type: element type of the result, of the first part of a tuple; "" where not known.
     """
 
     program: str
@@ -61,6 +62,7 @@ class Operation:
     executions: int
     flops: int
     bytes: int
+    type: str = ""
 
     @property
     def is_dense(self) -> bool:
@@ -148,4 +150,5 @@ def _operation(
         executions=time[0],
         flops=content["flops"],
         bytes=content["bytes"],
+        type=str(content.get("shape", "")).lstrip("(").partition("[")[0],
     )

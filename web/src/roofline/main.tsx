@@ -1,0 +1,6 @@
+// A later script: the view of the roofline. It takes everything it shares from the first.
+
+import { addViews } from "../shared";
+import { RooflineView } from "./roofline_view";
+
+addViews({ Roofline: RooflineView });

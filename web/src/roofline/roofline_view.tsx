@@ -1,0 +1,157 @@
+// How far lines, modules and operators are from what the machine can do: a plot, and a table of the same.
+
+import type { RooflineAnswer, RooflineChart, RooflinePoint } from "../api_types";
+import { type Column, PlainTable, time } from "../parts/plain_table";
+import { usePromise } from "../parts/use_promise";
+import {
+  Empty,
+  formatCount,
+  formatShare,
+  go,
+  place,
+  Subtabs,
+  showNode,
+  source,
+  Waiting,
+} from "../shared";
+import { colorOf, Picture } from "./picture";
+import { aSecond } from "./placing";
+import { intensityText, nameOf, rate } from "./words";
+
+export function RooflineView() {
+  const { file } = place.value;
+  const known = usePromise(String(file), () => ask(file));
+  if (!known) return <Waiting />;
+  const { value: answer, error } = known;
+  if (!answer) return <Empty title="The roofline cannot be shown">{error}</Empty>;
+  if (!answer.charts.length) return <Empty title="No roofline">{answer.missing}</Empty>;
+  return (
+    <div class="page scroll processes" tabIndex={0} role="region" aria-label="Roofline">
+      {answer.charts.map((chart) => (
+        <Chart key={chart.title} chart={chart} kinds={answer.kinds} />
+      ))}
+      {answer.missing && <p class="muted">{answer.missing}</p>}
+    </div>
+  );
+}
+
+async function ask(file: number): Promise<RooflineAnswer | null> {
+  return (await source.value?.ask("roofline", { file: file ? String(file) : "" })) ?? null;
+}
+
+function Chart(props: { chart: RooflineChart; kinds: readonly string[] }) {
+  const { chart, kinds } = props;
+  const { groups } = chart;
+  const group = groups.find(({ by }) => by === place.value.points) ?? groups[0];
+  const { by, points, count } = group;
+  const shown = [...new Set(points.map(({ kind }) => kind))].sort((a, b) => a - b);
+  const hasLaunches = points.some(({ limit }) => limit === "launch");
+  return (
+    <section>
+      <h2>
+        Roofline <span class="muted">of {chart.title}</span>
+      </h2>
+      {chart.notes.map((note) => (
+        <p key={note} class="muted">
+          {note}
+        </p>
+      ))}
+      <div class="subtabs tight">
+        <Subtabs
+          label="Points"
+          names={groups.map((each) => each.by)}
+          chosen={by}
+          text={(name) => `by ${name}`}
+          onChoose={(points) => go({ points }, "replace")}
+        />
+        {count > points.length && (
+          <span class="muted">
+            {formatCount(points.length)} of {formatCount(count)}, most time first
+          </span>
+        )}
+      </div>
+      <p class="legend-line">
+        {shown.map((kind) => (
+          <span key={kind}>
+            <i style={{ background: colorOf(kind) }} /> {kinds[kind]}
+          </span>
+        ))}
+        {hasLaunches && (
+          <span>
+            <i class="launch-mark" /> launch cost: calls of a few microseconds
+          </span>
+        )}
+      </p>
+      <Picture key={by} chart={chart} points={points} onOpen={({ node }) => open(node, chart)} />
+      <PlainTable label={`Roofline by ${by}`} rows={points} columns={columns(by, chart)} />
+    </section>
+  );
+}
+
+/** Show a node in the flame graph, by a measure of which it has a box. */
+function open(node: number, { metric }: RooflineChart): void {
+  if (metric) go({ metric }, "replace");
+  showNode(node);
+}
+
+const LIMITS: Readonly<Record<string, string>> = {
+  compute: "computing",
+  memory: "memory",
+  launch: "launch cost",
+  unknown: "-",
+};
+
+/** The columns of the report's tables, and what limits a row. */
+function columns(by: string, chart: RooflineChart): Column<RooflinePoint>[] {
+  const isKnown = chart.bytes_per_second > 0 || chart.ceilings.length > 0;
+  return [
+    [
+      by,
+      (point) => (
+        <button
+          type="button"
+          class="link clip"
+          title={`Show ${nameOf(point)} in the flame graph`}
+          onClick={() => open(point.node, chart)}
+        >
+          {nameOf(point)}
+        </button>
+      ),
+    ],
+    ["limit", ({ limit }) => (isKnown || limit === "launch" ? LIMITS[limit] : "")],
+    ["time", (point) => time(point.time_ns), "number"],
+    ["share", (point) => formatShare(point.time_ns, chart.time_ns), "number"],
+    ["of peak", ({ of_peak }) => (isKnown ? percent(of_peak) : ""), "number"],
+    [
+      "FLOP/s",
+      (point) => (point.flops && point.time_ns ? rate(aSecond(point.flops, point), "FLOP/s") : "-"),
+      "number",
+    ],
+    [
+      "bytes/s",
+      (point) => (point.bytes && point.time_ns ? rate(aSecond(point.bytes, point), "B/s") : "-"),
+      "number",
+    ],
+    ["flop/byte", (point) => (point.bytes && point.flops ? intensityText(point) : "-"), "number"],
+    ["calls", ({ calls }) => formatCount(calls), "number"],
+    [
+      "source",
+      ({ name, place: { file, line } }) =>
+        file ? (
+          <button
+            type="button"
+            class="link"
+            onClick={() => go({ view: "source", path: file, line })}
+          >
+            {name}
+          </button>
+        ) : (
+          ""
+        ),
+    ],
+  ];
+}
+
+function percent(share: number | null): string {
+  return share === null ? "-" : formatShare(share, 1);
+}
