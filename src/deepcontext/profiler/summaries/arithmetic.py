@@ -115,14 +115,14 @@ def _utilization(profile: Profile, work: OperatorWork) -> float | None:
     Source: Chowdhery et al., "PaLM", 2022, appendix B; here with the operations that ran, recomputed ones
     included, each against the peak of its type.
     """
-    step_ns = _step_ns(profile)
-    if work.roof is None or not step_ns or not work.flops.any():
+    step_ns, steps = _step_ns(profile), step_count(profile)
+    if work.roof is None or not step_ns or not steps or not work.flops.any():
         return None
     nothing = np.zeros(len(work.nodes))
     computing = work.roof.least_ns(work.flops, nothing, work.types)
     if np.isnan(computing).any():
         return None
-    return float(computing.sum()) / step_count(profile) / step_ns
+    return float(computing.sum()) / steps / step_ns
 
 
 def _step_ns(profile: Profile) -> float:
