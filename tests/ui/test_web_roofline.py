@@ -22,6 +22,7 @@ from tests.profiler.summaries.test_roofline import CALLS, FRAMES, PARENTS, PEAKS
 from tests.ui.test_web_one_file import header
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from deepcontext.profiler.model.profile import Profile
@@ -97,7 +98,7 @@ def test_many_operators_are_the_costliest_and_their_number(make_profile: MakePro
     frames = FRAMES[:2] + [
         Frame(FrameKind.OPERATOR, f"aten::neg(f32[{100 + size}])") for size in range(count)
     ]
-    calls = {2 + number: [10**6 + number] for number in range(count)}
+    calls: dict[int, Sequence[int]] = {2 + at: [10**6 + at] for at in range(count)}
     made = make_profile([0, 0, *[1] * count], frames, call_samples_ns=calls, run=RUN)
     (chart,) = roofline_answer(made).charts
     group = chart.groups[-1]

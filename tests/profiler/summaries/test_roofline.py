@@ -21,6 +21,8 @@ from deepcontext.profiler.summaries.roof import with_peaks
 from deepcontext.profiler.summaries.roofline import KINDS, torch_roofline
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from deepcontext.profiler.model.profile import Profile
     from deepcontext.profiler.summaries.roofline import Point, Roofline
     from tests.conftest import MakeProfile
@@ -45,7 +47,7 @@ FRAMES = [
 ]
 #          0  1  2  3  4  5  6  7  8  9
 PARENTS = [0, 0, 1, 2, 3, 2, 0, 6, 6, 6]
-CALLS: dict[int, list[int]] = {
+CALLS: dict[int, Sequence[int]] = {
     4: [60_000_000, 60_000_000],
     5: [2_000_000],
     7: [3_000] * 1000,

@@ -29,6 +29,7 @@ from deepcontext.ui.format import (
 from tests.ui.browser.axe import violations
 from tests.ui.browser.conftest import open_page, serving
 from tests.ui.browser.test_ranks import cells, written
+from tests.ui.browser.test_surfaces import box, overlap
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -293,6 +294,21 @@ def test_the_view_obeys_the_rules_of_axe(
         opened.page.wait_for_selector(".roofline svg")
         assert not violations(opened)
         assert opened.page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("width", [1280, 1260, 1259, 720])
+def test_the_header_has_room_for_the_tab(
+    browser: Browser, addresses: dict[str, str], width: int
+) -> None:
+    size = {"width": width, "height": 700}
+    with open_page(browser, addresses["file"], None, viewport=size) as opened:
+        opened.go("view=flame&text=mm")
+        opened.page.wait_for_selector(".search-count")
+        parts = ".brand-run, .tabs button, .search input, .search-count, .header .icon"
+        boxes = [box(part) for part in opened.page.locator(parts).all()]
+        assert all(left >= 0 and right <= width for left, _, right, _ in boxes)
+        pairs = [(a, b) for place, a in enumerate(boxes) for b in boxes[place + 1 :]]
+        assert [pair for pair in pairs if overlap(*pair)] == []
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,7 @@ import {
 import { decadeText, rate, wordsOf } from "./words";
 
 /** Half the width of the text at the ridge. */
-const HALF_TEXT = 130;
+const HALF_TEXT = 110;
 /** The layers whose colours kinds of operators have, in the order of `KINDS` in Python. */
 const LAYER_OF_KIND = ["operator", "compiled", "scope", "python", "module", "gpu", "root"];
 
