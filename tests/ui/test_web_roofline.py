@@ -67,21 +67,28 @@ def test_figures_are_those_of_the_report(make_profile: MakeProfile) -> None:
     assert [(each.type, each.flops_per_second) for each in chart.ceilings] == [("f32", 1e9)]
 
 
-def test_the_share_of_the_peak_over_a_step_is_told(make_profile: MakeProfile) -> None:
-    frames = FRAMES[:5]
+def of_steps(make_profile: MakeProfile, run: RunInfo) -> Profile:
     made = make_profile(
         PARENTS[:5],
-        frames,
+        FRAMES[:5],
         call_samples_ns={4: CALLS[4]},
         step_samples_ns=[96_000_000] * 2,
-        run=STEPS,
+        run=run,
     )
-    profile = made.with_section(SECTION, encode_section([PEAKS], 2))
-    (chart,) = roofline_answer(profile).charts
+    return made.with_section(SECTION, encode_section([PEAKS], 2))
+
+
+def test_the_share_of_the_peak_over_a_step_is_told(make_profile: MakeProfile) -> None:
+    (chart,) = roofline_answer(of_steps(make_profile, STEPS)).charts
     # 48 Mflop a step in 96 ms, of 1 Gflop/s.
     assert chart.step_flops_per_second == pytest.approx(5e8)
     assert chart.mfu == pytest.approx(0.5)
     assert "50.0 % of the peak over a step (MFU)" in chart.notes[0]
+
+
+def test_steps_that_were_timed_and_not_counted_have_no_rate(make_profile: MakeProfile) -> None:
+    (chart,) = roofline_answer(of_steps(make_profile, RUN)).charts
+    assert (chart.step_flops_per_second, chart.mfu) == (0.0, None)
 
 
 def test_a_launch_has_no_share_of_the_peak(make_profile: MakeProfile) -> None:

@@ -104,11 +104,17 @@ def test_without_peaks_only_launches_are_known(make_profile: MakeProfile) -> Non
 
 
 def test_an_operator_whose_bytes_are_not_known_has_no_limit(make_profile: MakeProfile) -> None:
-    frames = [*FRAMES[:2], Frame(FrameKind.OPERATOR, "aten::mm(f32[2000, 300], f32[300, 4])")]
-    frames.append(Frame(FrameKind.OPERATOR, "aten::_int_mm(fN[200, 300], f32[300, 400])"))
+    # The type of the second factor was not recorded.
+    frames = [*FRAMES[:2], Frame(FrameKind.OPERATOR, MM)]
+    frames.append(Frame(FrameKind.OPERATOR, "aten::mm(f32[200, 300], [300, 400])"))
     made = make_profile([0, 0, 1, 1], frames, call_samples_ns={2: [10**8], 3: [10**8]}, run=RUN)
     made = made.with_section(SECTION, encode_section([PEAKS], 2))
-    assert {p.limit for p in found_in(made).points["operator"]} == {"compute", "unknown"}
+    found = points(made, "operator")
+    assert {name: each.limit for name, each in found.items()} == {
+        MM: "compute",
+        "aten::mm(f32[200, 300], [300, 400])": "unknown",
+    }
+    assert found["aten::mm(f32[200, 300], [300, 400])"].work.of_peak is not None
 
 
 def test_operators_belong_to_their_innermost_module(profile: Profile) -> None:

@@ -143,7 +143,7 @@ def _of_torch(profile: Profile, work: OperatorWork) -> Roofline:
     }
     names = profile.frames.name[profile.tree.frame[work.nodes]].tolist()
     strings = profile.frames.strings
-    kind_of = {each: _kind(without_inputs(strings[each])) for each in set(names)}
+    kind_of = {each: _kind(without_inputs(strings[int(each)])) for each in set(names)}
     kinds = np.array([kind_of[each] for each in names], np.int64)
     return roofline(work, groups, np.where(work.flops > 0, kinds, OTHERS))
 
@@ -257,7 +257,7 @@ def _named(
     found, member = np.unique(name, return_inverse=True)
     of_operator = np.full(len(work.nodes), NO_GROUP, np.int64)
     of_operator[which] = np.ravel(member)
-    places = [Place(profile.frames.strings[each]) for each in found.tolist()]
+    places = [Place(profile.frames.strings[int(each)]) for each in found.tolist()]
     return Membership(places, of_operator, node)
 
 

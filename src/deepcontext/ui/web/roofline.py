@@ -85,7 +85,7 @@ def roofline_answer(profile: Profile) -> RooflineAnswer:
 def _has_operators(profile: Profile) -> bool:
     frames = profile.frames
     names = set(frames.name[frames.kind == FrameKind.OPERATOR].tolist())
-    return any(frames.strings[name].startswith(_OPERATORS) for name in names)
+    return any(frames.strings[int(name)].startswith(_OPERATORS) for name in names)
 
 
 def _torch(profile: Profile) -> RooflineChart | None:
