@@ -123,18 +123,37 @@ def _nodes(profile: Profile, found: Sequence[Operation]) -> Ints:
         name = frames.strings[int(frames.name[tree.frame[node]])]
         if name in wanted:
             candidates.setdefault(name, []).append(node)
+    above = _Above(profile)
 
     def cost(node: int, program: str) -> tuple[bool, int]:
-        above = {profile.frame(each).name for each in tree.path(node)}
-        return bool(above & {program, f"jit({program.removeprefix('jit_')})"}), int(time[node])
+        own = {program, f"jit({program.removeprefix('jit_')})"}
+        return not own.isdisjoint(above.names(node)), int(time[node])
 
     return np.array(
         [
-            max(candidates.get(each.name, [0]), key=lambda node: cost(node, each.program))
+            max(candidates[each.name], key=lambda node: cost(node, each.program))
+            if each.name in candidates
+            else 0
             for each in found
         ],
         np.int64,
     )
+
+
+class _Above:
+    """The names above nodes; siblings share a set, because a program has many operations."""
+
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
+        self._known: dict[int, frozenset[str]] = {}
+
+    def names(self, node: int) -> frozenset[str]:
+        """Return the names of the frames above a node."""
+        parent = int(self._profile.tree.parent[node])
+        if parent not in self._known:
+            path = self._profile.tree.path(parent)
+            self._known[parent] = frozenset(self._profile.frame(each).name for each in path)
+        return self._known[parent]
 
 
 def _kind(operation: Operation) -> int:
