@@ -15,6 +15,7 @@ from deepcontext.ui.cli.app import main
 from deepcontext.ui.report.machine import report_to_dict
 from deepcontext.ui.web.about import about
 from deepcontext.ui.web.app import STATIC, ViewSettings, create_app
+from deepcontext.ui.web.findings import findings
 from deepcontext.ui.web.one_file import make_page
 from deepcontext.ui.web.open_profiles import OpenProfile, OpenProfiles
 from deepcontext.ui.web.roofline import MOST_POINTS, roofline, roofline_answer
@@ -171,6 +172,31 @@ def test_peaks_of_a_file_and_of_this_machine_are_used(
     # Measured while the server runs: a reload shows them.
     (chart,) = roofline(opened(made), 0).charts
     assert [each.flops_per_second for each in chart.ceilings] == [3e9]
+
+
+def test_findings_of_the_page_are_judged_by_the_same_peaks(
+    make_profile: MakeProfile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    product = Frame(FrameKind.OPERATOR, "aten::mm(i64[300, 300], i64[300, 300])")
+    made = make_profile(
+        [0, 0, 1],
+        [*FRAMES[:2], product],
+        host_time_ns={2: 3 * 10**7},
+        call_samples_ns={2: [10**7] * 3},
+        run=RUN,
+    )
+    made = made.with_section(SECTION, encode_section([], 2))
+    given = tmp_path / "given.json"
+    rates = {"i64": 1e10, "f64": 1e12}
+    row = {"device": RUN.cpu_model, "cores": 4, "threads": 2, "flops_per_second": rates}
+    content = {"format": "deepcontext peaks", "version": 1, "devices": [row]}
+    given.write_text(json.dumps(content, indent=2), "utf-8")
+    found = [
+        {row.id for row in findings(opened(made, peaks), 0).findings}
+        for peaks in (None, str(given))
+    ]
+    assert found[1] - found[0] == {"far_from_peak"}
 
 
 def test_jax_names_the_measure_by_which_its_nodes_have_boxes(make_profile: MakeProfile) -> None:

@@ -36,6 +36,7 @@ export function Picture(props: {
   const [chosen, setChosen] = useState(-1);
   const at = chosen < placed.length ? chosen : -1;
   const said = at < 0 ? summaryOf(placing) : wordsOf(placed[at].point, chart);
+  if (!placed.length) return <p class="said">{said}</p>;
   const moves: Record<string, number> = {
     ArrowLeft: at - 1,
     ArrowUp: at - 1,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from deepcontext.analyzers import known_findings
 from deepcontext.ui.finding_texts import gain_text, texts_of
+from deepcontext.ui.known_peaks import with_known_peaks
 from deepcontext.ui.web.answers import FindingRow, FindingsAnswer, FindingText
 
 if TYPE_CHECKING:
@@ -15,14 +16,14 @@ if TYPE_CHECKING:
 
 
 def findings(profiles: OpenProfiles, file: int) -> FindingsAnswer:
-    """Return the findings of a profile.
+    """Return the findings of a profile, with the peaks that are known here.
 
     Raises:
         QueryError: the stored findings cannot be read.
         UserError: a third-party analyzer failed; the message names the analyzer.
     """
     opened = profiles.get(file)
-    profile = opened.profile
+    profile = with_known_peaks(opened.profile, profiles.peaks)
     known = profiles.keep(("findings", opened.version), lambda: known_findings(profile))
     return FindingsAnswer(known.is_stored, [_row(profile, each) for each in known.found])
 
