@@ -6,10 +6,11 @@ import dataclasses
 import json
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 from deepcontext.profiler.format.frame import Frame, FrameKind, Phase
-from deepcontext.profiler.format.metric import DEVICE_TIME_NS, HOST_TIME_NS
+from deepcontext.profiler.format.metric import DEVICE_TIME_NS, GPU_TIME_NS, HOST_TIME_NS
 from deepcontext.profiler.format.peaks import SECTION, DevicePeaks, encode_section
 from deepcontext.profiler.model.metric_rows import MetricRows
 from deepcontext.profiler.model.metric_table import MetricTable
@@ -160,6 +161,41 @@ def test_a_profile_without_shapes_has_no_roofline(make_profile: MakeProfile) -> 
     made = make_profile([0, 0, 1], frames, call_samples_ns={2: [10**6]}, run=RUN)
     assert torch_roofline(made) is None
     assert jax_roofline(made) is None
+
+
+def test_on_a_gpu_the_time_is_that_of_kernels_under_the_published_roof(
+    make_profile: MakeProfile,
+) -> None:
+    product = "aten::mm(bf16[8192, 8192], bf16[8192, 8192])"  # 1.1 Tflop
+    frames = [
+        *FRAMES[:2],
+        Frame(FrameKind.OPERATOR, product),
+        Frame(FrameKind.KERNEL, "gemm"),
+        Frame(FrameKind.OPERATOR, "aten::neg(f32[8])"),
+        Frame(FrameKind.KERNEL, "elementwise"),
+    ]
+    calls: dict[int, Sequence[int]] = {2: [20_000], 4: [15_000] * 10}
+    made = make_profile([0, 0, 1, 2, 1, 4], frames, call_samples_ns=calls, run=RUN)
+    on_gpu = MetricRows(
+        GPU_TIME_NS,
+        np.array([3, 5], np.uint32),
+        np.array([1, 10], np.uint64),
+        np.array([2_000_000, 30_000], np.int64),
+    )
+    devices = {"devices": [{"name": "NVIDIA H100 80GB HBM3"}]}
+    made = dataclasses.replace(
+        made,
+        metrics=MetricTable({**made.stored_metrics(), GPU_TIME_NS.name: on_gpu}),
+        sections={"gpu_nvidia": json.dumps(devices).encode()},
+    )
+    found = found_in(made)
+    assert found.is_on_gpu
+    assert found.roof is not None
+    assert found.roof.origin == "published"
+    large, small = found.points["operator"]
+    assert (large.place.name, large.limit, large.work.time_ns) == (product, "compute", 2_000_000)
+    assert large.work.of_peak == pytest.approx(2 * 8192**3 / 989.5e12 / 2e-3)
+    assert (small.limit, small.work.time_ns) == ("launch", 30_000)
 
 
 # -- JAX
