@@ -2,7 +2,8 @@
 
 Matrix products and convolutions are the purpose of a model and are left out: a model that spends its
 time on them is healthy, and `precision` judges them. Collectives are left out, because most of their
-time may be waiting for a slower rank, which `rank_imbalance` names.
+time may be waiting for a slower rank, which `rank_imbalance` names. Invariant: only operators that many
+programs can avoid (sorting, copying) are a warning; for others the finding says where time goes.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ import numpy as np
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Severity
 from deepcontext.analyzers.shared import source_locations
-from deepcontext.analyzers.shared.operator_names import DENSE
+from deepcontext.analyzers.shared.first_calls import first_calls
+from deepcontext.analyzers.shared.operator_names import DENSE, DRAWS
 from deepcontext.profiler.format.frame import FrameKind
-from deepcontext.profiler.format.metric import HOST_TIME_NS
+from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS
 from deepcontext.profiler.model.grouping import sums
-from deepcontext.profiler.model.metric_values import total
+from deepcontext.profiler.model.metric_values import counts_or_zeros, total
 from deepcontext.profiler.model.query import Query
 from deepcontext.profiler.model.tree import NO_NODE
 from deepcontext.profiler.summaries.collectives import collective_nodes
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 
 # Below a third, removing the whole cost makes the program less than 1.5 times as fast.
 _LEAST_SHARE: Final = 1 / 3
+# Work that runs once cannot be done less often.
+_LEAST_CALLS: Final = 3
 _DENSE_KERNELS: Final = ("gemm", "conv", "cutlass", "nvjet", "xmma", "flash", "cijk_", "fmha")
 
 
@@ -46,17 +50,19 @@ def _find(profile: Profile) -> list[Finding]:
             break
         name = source_locations.base_name(profile.frame(location.nodes[0]).name)
         where = source_locations.location_text(profile, location.frame)
+        advice, is_avoidable = _advice(name)
+        is_avoidable &= _is_repeated(profile, location) and not _feeds_draws(profile, location)
         findings.append(
             Finding(
                 id="hotspot",
-                severity=Severity.of_share(share),
+                severity=Severity.of_share(share) if is_avoidable else Severity.INFO,
                 title=f"'{name}' of {where} takes {share:.0%} of the {unit}",
                 nodes=location.nodes[:8],
                 evidence={metric: location.value, "time_share": share},
                 gain=source_locations.bound(
                     profile, metric, location.value, f"'{name}' of this line costs nothing"
                 ),
-                advice=_advice(name),
+                advice=advice,
                 misleads=(
                     "the line is the program's purpose; then only a better algorithm or kernel helps"
                 ),
@@ -65,23 +71,41 @@ def _find(profile: Profile) -> list[Finding]:
     return findings
 
 
+def _is_repeated(profile: Profile, location: source_locations.Location) -> bool:
+    """Return whether the operators ran more than once or twice, as far as their calls were counted."""
+    calls = counts_or_zeros(profile, CALL_DURATION_NS.name)[list(location.nodes)]
+    return not calls.any() or int(calls.sum()) >= _LEAST_CALLS
+
+
+def _feeds_draws(profile: Profile, location: source_locations.Location) -> bool:
+    """Return whether the function also draws from computed values: sampling sorts for a reason."""
+    if location.frame is None:
+        return False
+    draws = source_locations.operators(profile, DRAWS)
+    of_draws = source_locations.by_function(draws, HOST_TIME_NS.name)
+    here = (location.frame.file, location.frame.name)
+    return any(each.frame and (each.frame.file, each.frame.name) == here for each in of_draws)
+
+
 # By a part of the operator's name; the first match counts. The advice keeps the result, or says what
-# changes.
-_ADVICE: Final = {
+# changes. Many programs can do without the first group; the second is the work of most programs.
+_AVOIDABLE: Final = {
     ("sort", "topk", "unique", "kthvalue", "median"): (
         "sort only values that changed since the last step, only as many as are needed (topk "
         "instead of sort), or once before the loop"
     ),
+    ("copy", "clone", "contiguous", "cat", "stack", "repeat"): (
+        "write results where they are needed (out=, a preallocated tensor, expand instead of "
+        "repeat) instead of copying them there"
+    ),
+}
+_NEEDED: Final = {
     ("rand", "bernoulli", "normal_", "uniform_", "dropout", "multinomial"): (
         "draw random numbers for many steps at once, in the needed shape and on the needed device"
     ),
     ("index", "gather", "scatter", "embedding", "take"): (
         "move fewer elements: gather each row once (unique indices), keep rows wide and contiguous, "
         "and gather before, not after, the tensor is widened"
-    ),
-    ("copy", "clone", "contiguous", "cat", "stack", "repeat"): (
-        "write results where they are needed (out=, a preallocated tensor, expand instead of "
-        "repeat) instead of copying them there"
     ),
     (
         "exp",
@@ -107,13 +131,17 @@ _ADVICE: Final = {
 }
 
 
-def _advice(name: str) -> str:
+def _advice(name: str) -> tuple[str, bool]:
+    """Return what helps, and whether many programs can avoid the operator."""
     bare = name.removeprefix("aten::")
-    known = next((text for parts, text in _ADVICE.items() if any(p in bare for p in parts)), "")
-    return known or (
+    for group, is_avoidable in ((_AVOIDABLE, True), (_NEEDED, False)):
+        for parts, text in group.items():
+            if any(part in bare for part in parts):
+                return text, is_avoidable
+    return (
         f"look at what '{name}' computes there: do it once instead of every step, on fewer "
         "elements, or in a cheaper form"
-    )
+    ), False
 
 
 def _costly(profile: Profile, metric: str) -> Query:
@@ -163,7 +191,10 @@ def _dense_fusions(profile: Profile) -> set[str]:
 
 
 def _by_line_exclusive(query: Query, metric: str) -> list[source_locations.Location]:
-    """Group nodes by line and name, by exclusive cost, so that dense parts below do not count."""
+    """Group nodes by line and name, by exclusive cost, so that dense parts below do not count.
+
+    The longest call of a node counts as long as the mean of its others.
+    """
     profile = query.profile
     nodes = query.nodes()
     if not len(nodes):
@@ -182,11 +213,14 @@ def _by_line_exclusive(query: Query, metric: str) -> list[source_locations.Locat
     nodes, owner, line = nodes[is_costly], owner[is_costly], line[is_costly]
     name = frames.name[profile.tree.frame[nodes]]
     _, inverse = np.unique(line * len(frames.strings) + name, return_inverse=True)
-    value = sums(inverse, profile.exclusive(metric)[nodes], int(inverse.max()) + 1)
+    spent = profile.exclusive(metric)
+    if metric == HOST_TIME_NS.name:
+        spent = np.maximum(spent - first_calls(profile, query.mask()), 0)
+    value = sums(inverse, spent[nodes], int(inverse.max()) + 1)
     found = []
     for index in np.flatnonzero(value >= least).tolist():
         members = np.flatnonzero(inverse == index)
-        members = members[np.argsort(-profile.exclusive(metric)[nodes[members]], kind="stable")]
+        members = members[np.argsort(-spent[nodes[members]], kind="stable")]
         top = int(owner[members[0]])
         frame = None if top == NO_NODE else profile.frame(top)
         ids = tuple(nodes[members].tolist())

@@ -22,6 +22,10 @@ DENSE: Final = frozenset(
         "dot",
         "mv",
         "addmv",
+        "addmm_",
+        "baddbmm_",
+        "addbmm_",
+        "addmv_",
         "einsum",
         "conv1d",
         "conv2d",
@@ -162,6 +166,26 @@ _POINTWISE: Final = [
     "gather",
 ]
 POINTWISE: Final = frozenset(f"aten::{name}{ending}" for name in _POINTWISE for ending in ("", "_"))
+# Few results of many elements.
+REDUCTIONS: Final = frozenset(
+    f"aten::{name}"
+    for name in [
+        "norm",
+        "linalg_vector_norm",
+        "sum",
+        "mean",
+        "var",
+        "std",
+        "max",
+        "min",
+        "amax",
+        "amin",
+        "prod",
+        "any",
+        "all",
+        "count_nonzero",
+    ]
+)
 # The host reads a value that is on the device: it must wait for all work queued before.
 READS_VALUE: Final = frozenset(
     f"aten::{name}"
@@ -192,3 +216,5 @@ JOINS: Final = frozenset({"aten::cat", "aten::concat", "aten::stack"})
 DEVICE_OR_TYPE: Final = frozenset({"aten::to", "aten::_to_copy"})
 EMBEDDING_BY_INDEX: Final = "aten::index"
 EMBEDDING: Final = "aten::embedding"
+# Stores or adds the gradient of one parameter.
+ACCUMULATE_GRAD: Final = "torch::autograd::AccumulateGrad"
