@@ -2,6 +2,7 @@
 
 The backward of a matrix product is two products, so twice the forward is expected. Indexing with a
 tensor is judged separately: its backward adds up rows one by one, or sorts the indices on a GPU.
+Another backward is a warning only if most of it is an operator that a different forward avoids.
 
 The longest call of each backward counts as an average call, because the first call loads libraries, or
 compiles the backward of a `torch.compile` region. The backward of a backward (gradients of gradients)
@@ -19,9 +20,15 @@ import numpy as np
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Severity
 from deepcontext.analyzers.shared import source_locations
-from deepcontext.analyzers.shared.operator_names import EMBEDDING, EMBEDDING_BY_INDEX, PRODUCTS
+from deepcontext.analyzers.shared.first_calls import first_calls
+from deepcontext.analyzers.shared.operator_names import (
+    EMBEDDING,
+    EMBEDDING_BY_INDEX,
+    JOINS,
+    PRODUCTS,
+)
 from deepcontext.profiler.format.frame import FrameKind, Phase
-from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS
+from deepcontext.profiler.format.metric import HOST_TIME_NS
 from deepcontext.profiler.model.metric_values import total
 from deepcontext.profiler.model.query import Query
 
@@ -36,8 +43,30 @@ _LEAST_INDEX_RATIO: Final = 0.25
 _LEAST_INDEX_SHARE: Final = 0.05
 _AUTOGRAD_NODE: Final = re.compile(r"Backwards?\d*$")
 # The backward of index_select and gather adds up rows, which costs more than reading them; the backward
-# of a product of few rows writes a gradient as large as its weights. Neither has a cheaper form.
-_NO_CHEAPER: Final = frozenset({"aten::index_select", "aten::gather"}) | PRODUCTS
+# of a product of few rows writes a gradient as large as its weights; that of a join hands each of its
+# operands a gradient. None has a cheaper form.
+_NO_CHEAPER: Final = frozenset({"aten::index_select", "aten::gather"}) | PRODUCTS | JOINS
+# Operators of a backward that depend on how the forward is written: a gradient of the whole input's size
+# filled with zeros, a sort of indices, a sum over dimensions that were broadcast.
+_AVOIDABLE: Final = frozenset(
+    f"aten::{name}"
+    for name in (
+        "zeros",
+        "zeros_like",
+        "new_zeros",
+        "zero_",
+        "fill_",
+        "slice_backward",
+        "select_backward",
+        "index_put_",
+        "_index_put_impl_",
+        "embedding_dense_backward",
+        "sort",
+        "sum",
+        "sum_to_size",
+    )
+)
+_LEAST_AVOIDABLE: Final = 0.5
 
 
 def _find(profile: Profile) -> list[Finding]:
@@ -48,6 +77,7 @@ def _find(profile: Profile) -> list[Finding]:
     parents = _parents(backwards)
     forward = source_locations.forward_inclusive(profile, metric)
     not_judged = _not_judged(profile, backwards, metric)
+    avoidable = _avoidable(profile, metric)
     least = _LEAST_INDEX_SHARE * total(profile, metric)
     found = []
     for is_index in (True, False):
@@ -55,7 +85,11 @@ def _find(profile: Profile) -> list[Finding]:
             _named_apart(parents, index=is_index), metric, least
         ):
             nodes = list(location.nodes)
-            cost = _Cost(int(forward[nodes].sum()), int(not_judged[nodes].sum()))
+            cost = _Cost(
+                int(forward[nodes].sum()),
+                int(not_judged[nodes].sum()),
+                int(avoidable[nodes].sum()),
+            )
             found.append(_judge(profile, metric, location, cost, is_index=is_index))
     return [finding for finding in found if finding is not None]
 
@@ -84,26 +118,20 @@ def _not_judged(profile: Profile, backwards: Query, metric: str) -> source_locat
     Returns:
         the metric, in its unit, with descendants, shape (nodes,).
     """
-    column = _first_calls(backwards, metric)
+    # Calls on a device are not timed individually.
+    is_timed = metric == HOST_TIME_NS.name
+    column = first_calls(profile, backwards.mask() & is_timed)
     second = source_locations.outermost(_second_order(profile)).nodes()
     column[second] += profile.inclusive(metric)[second]
     return profile.tree.inclusive(column)
 
 
-def _first_calls(backwards: Query, metric: str) -> source_locations.Ints:
-    """Return by how much each node's longest call exceeds the mean of the others, shape (nodes,).
-
-    Returns:
-        ns; 0 where calls are not timed individually in this metric.
-    """
-    profile = backwards.profile
-    extra = np.zeros(len(profile.tree), np.int64)
-    rows = profile.metrics.get(CALL_DURATION_NS.name)
-    if metric == HOST_TIME_NS.name and rows is not None and rows.maximum is not None:
-        others = (rows.total - rows.maximum) // np.maximum(rows.count - 1, 1)
-        judged = backwards.mask()[rows.node] & (rows.count > 1)
-        extra[rows.node[judged]] = (rows.maximum - others)[judged]
-    return extra
+def _avoidable(profile: Profile, metric: str) -> source_locations.Ints:
+    """Return the cost of the avoidable operators of backwards, with descendants, shape (nodes,)."""
+    found = source_locations.operators(profile, _AVOIDABLE).mask()
+    found &= profile.tree.phase == Phase.BACKWARD
+    inside = profile.tree.at_or_below(found)
+    return profile.tree.inclusive(np.where(inside, profile.exclusive(metric), 0))
 
 
 def _second_order(profile: Profile) -> Query:
@@ -123,10 +151,17 @@ def _named_apart(parents: Query, *, index: bool) -> Query:
 
 @dataclass(frozen=True, slots=True)
 class _Cost:
-    """Parts of a location's cost: its forward, and costs outside an ordinary backward."""
+    """Parts of a location's cost.
+
+    Attributes:
+        forward: its forward.
+        not_judged: costs outside an ordinary backward.
+        avoidable: operators of the backward that a different forward avoids.
+    """
 
     forward: int
     not_judged: int
+    avoidable: int
 
 
 def _judge(
@@ -147,6 +182,7 @@ def _judge(
         return None
     where = source_locations.location_text(profile, location.frame)
     spent = backward + cost.forward
+    is_known = is_index or name == EMBEDDING or cost.avoidable >= _LEAST_AVOIDABLE * backward
     if is_index:
         advice, misleads = _advice(profile)
     elif name == EMBEDDING and metric != source_locations.GPU_TIME:
@@ -155,7 +191,7 @@ def _judge(
         advice, misleads = _ADVICE, _MISLEADS
     return Finding(
         id="forward_backward",
-        severity=Severity.of_share(share),
+        severity=Severity.of_share(share) if is_known else Severity.INFO,
         title=(
             f"the backward of '{name}' at {where} takes {ratio:.1f} times its forward, "
             f"{share:.0%} of all"
