@@ -199,4 +199,7 @@ def _evidence(profile: Profile, rows: MetricRows, row: int) -> dict[str, int | f
     }
 
 
-ANALYZER = Analyzer("variance", "are calls on one path sometimes much slower?", _find)
+# One cause, one finding: what makes a path slow (a loader, a compilation) also makes it uneven.
+ANALYZER = Analyzer(
+    "variance", "are calls on one path sometimes much slower?", _find, names_place_only=True
+)
