@@ -32,8 +32,10 @@ CASES = [
     ("recurrent", "kernel_fusion", "torch.nn.LSTM"),
     ("operator_loop", "kernel_fusion", "torch.vmap"),
     ("own_optimizer", "kernel_fusion", "torch._foreach_"),
+    ("clipping", "kernel_fusion", "torch._foreach_norm"),
     ("label_smoothing", "kernel_fusion", "torch.compile"),
     ("table", "kernel_fusion", "register_buffer"),
+    ("decay", "kernel_fusion", "register_buffer"),
     ("embedding", "forward_backward", "index_select"),
     ("loader", "data_loading", "num_workers"),
     ("loading_line", "data_loading", "cheaper: do it once"),
@@ -95,6 +97,8 @@ CASES = [
 # Programs without a twin that has the problem.
 HEALTHY = [
     ("accumulation", "kernel_fusion"),
+    ("layers", "kernel_fusion"),
+    ("scoring", "kernel_fusion"),
     ("policy", "kernel_fusion"),
     ("ranks_roles", "rank_imbalance"),
 ]

@@ -18,6 +18,7 @@ from deepcontext.analyzers.shared import source_locations
 from deepcontext.analyzers.shared.jax_launches import small_launches
 from deepcontext.analyzers.shared.operator_loops import loop_finding, operator_loops
 from deepcontext.analyzers.shared.operator_names import (
+    ACCUMULATE_GRAD,
     FUSED_ATTENTION,
     MATRIX_PRODUCTS,
     NATIVE_ATTENTION,
@@ -100,7 +101,8 @@ def _optimizers(profile: Profile) -> list[Finding]:
     for scope in scopes:
         # A closure passed to the step is no part of the optimizer.
         inside = Query(profile, _subtree(profile, scope.id)).phase("optimizer")
-        value, calls = inside.total(_HOST), _calls(profile, scope.id)
+        value = round(_share_of_gradients(profile) * inside.total(_HOST))
+        calls = _calls(profile, scope.id)
         if value / whole < _LEAST_SHARE or not calls:
             continue
         below = source_locations.outermost(inside.kind(FrameKind.OPERATOR))
@@ -113,6 +115,19 @@ def _optimizers(profile: Profile) -> list[Finding]:
             continue
         found.append(_optimizer_finding(profile, scope.id, value, a_step))
     return found
+
+
+def _share_of_gradients(profile: Profile) -> float:
+    """Return which share of the gradients that were filled with zeros got a gradient afterwards, 0 to 1.
+
+    The others are updated for nothing; `settings` says so. 1 where gradients are dropped.
+    """
+    zeros = source_locations.scopes(profile, source_locations.ZERO_GRAD_SCOPE)
+    filled = source_locations.operators(profile, {"aten::zero_"}).under(zeros).nodes()
+    added = source_locations.operators(profile, {ACCUMULATE_GRAD}).nodes()
+    calls = counts_or_zeros(profile, CALL_DURATION_NS.name)
+    of_zeros, of_gradients = int(calls[filled].sum()), int(calls[added].sum())
+    return min(1.0, of_gradients / of_zeros) if of_zeros else 1.0
 
 
 def _optimizer_finding(profile: Profile, node: int, value: int, a_step: float) -> Finding:

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 _LEAST_SHARE: Final = 0.05
 _LEAST_DROPOUT_SHARE: Final = 0.10
-_ZERO_GRAD: Final = "Optimizer.zero_grad#"
 _LEAST_CALLS: Final = 5
 # Source: torch/csrc/autograd/engine.cpp, `validate_outputs` and the check for NaN in `call_function`: for
 # each gradient isnan, any and item.
@@ -106,7 +105,7 @@ def _backward_line(profile: Profile, checks: Query) -> tuple[str, tuple[int, ...
 
 def _zeros(profile: Profile) -> list[Finding]:
     """Report gradients that are filled with zeros instead of being dropped."""
-    zeros = source_locations.scopes(profile, _ZERO_GRAD)
+    zeros = source_locations.scopes(profile, source_locations.ZERO_GRAD_SCOPE)
     value, whole = zeros.total(HOST_TIME_NS.name, inclusive=True), total(profile, HOST_TIME_NS.name)
     share = value / whole
     filled = source_locations.operators(

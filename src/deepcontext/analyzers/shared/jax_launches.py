@@ -25,6 +25,9 @@ _LEAST_SHARE: Final = 0.15
 _LEAST_PROGRAMS: Final = 5
 # Launches of one program; code that prepares arrays before the loop runs once.
 _LEAST_LAUNCHES: Final = 10
+# Launches that take less in the whole run are not worth a warning, however little else the program does;
+# compiling the programs, which is part of the gain, happens once.
+_LEAST_LAUNCH_NS: Final = 50_000_000
 # A loop with fewer launches is too short to report.
 _LEAST_LOOPS: Final = 1000
 _JAX_COMPILING: Final = frozenset({"jax: tracing", "jax: lowering", "jax: compiling"})
@@ -74,6 +77,10 @@ def _evidence(
     }
 
 
+def _severity(spent: int, share: float) -> Severity:
+    return Severity.of_share(share) if spent >= _LEAST_LAUNCH_NS else Severity.INFO
+
+
 def _eager_finding(
     profile: Profile,
     location: source_locations.Location,
@@ -86,7 +93,7 @@ def _eager_finding(
     where = source_locations.location_text(profile, location.frame)
     return Finding(
         id="kernel_fusion",
-        severity=Severity.of_share(share),
+        severity=_severity(spent, share),
         title=(
             f"{count} launches of {len(names)} small programs around {where}, {share:.0%} of the "
             "host's time without compiling"
@@ -122,7 +129,7 @@ def _loop_finding(
     where = source_locations.location_text(profile, location.frame)
     return Finding(
         id="kernel_fusion",
-        severity=Severity.of_share(share),
+        severity=_severity(spent, share),
         title=(
             f"{count} launches of {names[0]}{' and others' * (len(names) > 1)} around {where} take "
             f"longer than they compute, {share:.0%} of the host's time without compiling"

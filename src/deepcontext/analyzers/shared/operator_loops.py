@@ -2,7 +2,8 @@
 
 Does not judge chains of operators that run once a step (`kernel_fusion.py`) or recurrent cells
 (`recurrent_cells.py`). A loop is seen where one call path calls an operator many times in a step. In a
-profile without steps, the usual number of calls of the program's other lines takes the place of steps.
+profile without steps, the calls of the model, or the usual number of calls of the program's other lines,
+take the place of steps. Invariant: a loop that calls a layer in each pass is the model, and no finding.
 """
 
 from __future__ import annotations
@@ -15,14 +16,21 @@ import numpy as np
 
 from deepcontext.analyzers.finding import Finding, Gain, Severity
 from deepcontext.analyzers.shared import source_locations
+from deepcontext.analyzers.shared.called_operators import (
+    called_by_user,
+    module_calls,
+    outermost_calls,
+)
+from deepcontext.analyzers.shared.operator_names import POINTWISE, READS_VALUE, REDUCTIONS
 from deepcontext.analyzers.shared.repeated_work import dependent_runs, steps_or_passes
 from deepcontext.profiler.format.frame import FrameKind, Phase
-from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS
+from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS, SAMPLED_STEP
 from deepcontext.profiler.model.elapsed import ELAPSED_TIME_NS, is_sampled
 from deepcontext.profiler.model.metric_values import counts_or_zeros, total
 from deepcontext.profiler.model.query import Query
 from deepcontext.profiler.model.tree import NO_NODE
 from deepcontext.profiler.summaries.setup_time import setup_time
+from deepcontext.profiler.summaries.steps import step_count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,6 +48,7 @@ _MOST_CALL_NS: Final = 20_000
 # machine.
 _MOST_OF_SHORTEST: Final = 3
 _UPDATING: Final = 0.5
+_SCALES: Final = frozenset({"aten::mul_", "aten::div_", "aten::clamp_"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +63,8 @@ class OperatorLoop:
         calls: number of operators.
         calls_a_step: passes of the loop in a step.
         updates: whether most operators change a tensor in place, as an optimizer does.
+        reduces: whether the operators only reduce tensors, read the results and scale in place.
+        is_setup: whether the loop ended before the first step.
     """
 
     frame: Frame
@@ -63,12 +74,16 @@ class OperatorLoop:
     calls: int
     calls_a_step: float
     updates: bool
+    reduces: bool
+    is_setup: bool
 
 
 def operator_loops(profile: Profile, is_user: source_locations.Mask) -> list[OperatorLoop]:
     """Return the loops that take a large share of the program's time, the costliest first."""
     operators = _called_by_user(profile, is_user)
-    usual = steps_or_passes(profile) or _usual_calls(profile, operators)
+    usual = steps_or_passes(profile) or max(
+        _usual_calls(profile, operators), outermost_calls(profile)
+    )
     if not usual:
         return []
     calls = profile.counts(CALL_DURATION_NS.name)
@@ -89,7 +104,9 @@ def operator_loops(profile: Profile, is_user: source_locations.Mask) -> list[Ope
         # A line may call one operator several times in a pass, which gives its node more calls.
         passes = int(np.sort(calls[nodes])[len(nodes) // 2])
         value = _time_of_lines(profile, is_user, nodes)
-        if value < _LEAST_SHARE * whole or 2 * depends.get((frame.file, frame.name), 0) >= passes:
+        reduces = _only_reduces(profile, nodes)
+        is_dependent = 2 * depends.get((frame.file, frame.name), 0) >= passes and not reduces
+        if value < _LEAST_SHARE * whole or is_dependent or _runs_layers(profile, is_user, location):
             continue
         found.append(
             OperatorLoop(
@@ -100,6 +117,8 @@ def operator_loops(profile: Profile, is_user: source_locations.Mask) -> list[Ope
                 calls=location.count,
                 calls_a_step=passes / usual,
                 updates=_share_in_place(profile, nodes, calls) >= _UPDATING,
+                reduces=reduces,
+                is_setup=_is_before_steps(profile, is_user, nodes),
             )
         )
     return sorted(_joined(profile, is_user, found), key=lambda loop: -loop.value)
@@ -155,11 +174,8 @@ def _called_by_user(profile: Profile, is_user: source_locations.Mask) -> Query:
     )
     forward = source_locations.apart(source_locations.outermost(operators))
     is_backward = profile.tree.phase == Phase.BACKWARD
-    parent = profile.tree.parent
     # A loop inside a library's function or inside a module is not the user's to change.
-    is_called = np.zeros(len(profile.tree), np.bool_)
-    is_called[1:] = is_user[profile.tree.frame[parent[1:]]]
-    return Query(profile, forward.mask() & ~is_backward & is_called)
+    return Query(profile, forward.mask() & ~is_backward & called_by_user(profile, is_user))
 
 
 def _shortest_ns(profile: Profile, nodes: source_locations.Ints) -> int:
@@ -189,6 +205,49 @@ def _time_of_lines(
     return int(profile.exclusive(metric)[of_loop].sum())
 
 
+def _only_reduces(profile: Profile, nodes: source_locations.Ints) -> bool:
+    """Return whether the operators make numbers of tensors, read these, and scale tensors in place.
+
+    Such a loop reads a value in each pass, but no pass needs the value of the pass before.
+    """
+    names = {source_locations.base_name(profile.frame(int(node)).name) for node in nodes}
+    return not names.isdisjoint(REDUCTIONS) and names <= REDUCTIONS | READS_VALUE | _SCALES
+
+
+def _runs_layers(
+    profile: Profile, is_user: source_locations.Mask, location: source_locations.Location
+) -> bool:
+    """Return whether each pass calls a module, and else only pointwise operators: a chain of layers."""
+    tree, frames = profile.tree, profile.frames
+    names = {source_locations.base_name(profile.frame(node).name) for node in location.nodes}
+    if location.frame is None or not names <= POINTWISE:
+        return False
+    function = (frames.file.astype(np.int64) << 32) | frames.name
+    owner = tree.nearest(is_user[tree.frame])
+    own = owner[location.nodes[0]]
+    modules = profile.is_kind(FrameKind.MODULE)
+    inner = np.flatnonzero(modules & (owner != NO_NODE))
+    # The function above a module, not one inside of it.
+    same = function[tree.frame[owner[inner]]] == function[tree.frame[own]]
+    calls = counts_or_zeros(profile, CALL_DURATION_NS.name)
+    passes = int(calls[list(location.nodes)].max())
+    return 2 * int(module_calls(profile)[inner[same]].sum()) >= passes
+
+
+def _is_before_steps(
+    profile: Profile, is_user: source_locations.Mask, nodes: source_locations.Ints
+) -> bool:
+    """Return whether all samples of the loop's lines were taken before the first step."""
+    rows = profile.metrics.get(SAMPLED_STEP.name)
+    if rows is None or rows.maximum is None or not step_count(profile):
+        return False
+    tree = profile.tree
+    owner = tree.nearest(is_user[tree.frame])
+    line = profile.frames.source_line()[tree.frame[owner]]
+    of_loop = (owner[rows.node] != NO_NODE) & np.isin(line[rows.node], line[nodes])
+    return bool(of_loop.any() and rows.maximum[of_loop].max() == 0)
+
+
 def _share_in_place(
     profile: Profile, nodes: source_locations.Ints, calls: source_locations.Ints
 ) -> float:
@@ -203,13 +262,14 @@ def loop_finding(profile: Profile, loop: OperatorLoop) -> Finding:
         source_locations.base_name(profile.frame(node).name) for node in loop.nodes
     )
     where = source_locations.location_text(profile, loop.frame)
+    often = (
+        "before the first step" if loop.is_setup else f"runs {loop.calls_a_step:.0f} times a step"
+    )
     return Finding(
         id="kernel_fusion",
-        severity=Severity.of_share(loop.share),
-        title=(
-            f"a loop over small operators at {where} runs {loop.calls_a_step:.0f} times a step, "
-            f"{loop.share:.0%} of the time"
-        ),
+        # A longer run spends no more time on its setup.
+        severity=Severity.INFO if loop.is_setup else Severity.of_share(loop.share),
+        title=f"a loop over small operators at {where} {often}, {loop.share:.0%} of the time",
         nodes=loop.nodes[:8],
         evidence={
             "loop_ns": loop.value,
@@ -226,7 +286,7 @@ def loop_finding(profile: Profile, loop: OperatorLoop) -> Finding:
                 "the loop costs nothing; one operator over everything still reads and writes once"
             ),
         ),
-        advice=_UPDATE_ADVICE if loop.updates else _ADVICE,
+        advice=_REDUCE_ADVICE if loop.reduces else _UPDATE_ADVICE if loop.updates else _ADVICE,
         misleads=(
             "a pass needs the result of the pass before it; the tensors differ in shape, so that they "
             "cannot be stacked"
@@ -242,4 +302,9 @@ _ADVICE: Final = (
 _UPDATE_ADVICE: Final = (
     "update all tensors at once: torch._foreach_mul_, _foreach_add_ and the like take lists of tensors; "
     "or use an optimizer of torch.optim with fused=True, in place of a loop over parameters"
+)
+_REDUCE_ADVICE: Final = (
+    "reduce all tensors at once: torch._foreach_norm, nn.utils.get_total_norm and clip_grad_norm_ "
+    "(foreach=True) take lists of tensors; put the results into one tensor (torch.stack), and read a value "
+    "once, after the loop"
 )

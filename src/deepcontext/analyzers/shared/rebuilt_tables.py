@@ -9,16 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
 from deepcontext.analyzers.finding import Finding, Severity
 from deepcontext.analyzers.shared import source_locations
+from deepcontext.analyzers.shared.called_operators import called_by_user
 from deepcontext.analyzers.shared.operator_names import COPIES, JOINS, POINTWISE
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS
 from deepcontext.profiler.model.metric_values import counts_or_zeros, total
 from deepcontext.profiler.model.query import Query
-from deepcontext.profiler.model.tree import NO_NODE
 
 if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
@@ -115,7 +113,7 @@ def _rebuilt_tables(profile: Profile, is_user: source_locations.Mask) -> list[Fi
     )
     operators = source_locations.apart(source_locations.outermost(operators))
     operators = Query(profile, operators.mask() & (profile.tree.phase != Phase.BACKWARD))
-    is_called = _called_directly(profile, is_user)
+    is_called = called_by_user(profile, is_user)
     # Through a framework's function, a call is another function's business (an embedding's, a layer's).
     strangers = Query(profile, operators.mask() & ~is_called)
     foreign = {
@@ -137,13 +135,6 @@ def _rebuilt_tables(profile: Profile, is_user: source_locations.Mask) -> list[Fi
         if _is_table(profile, location):
             found.append(_finding(profile, location, whole))
     return found
-
-
-def _called_directly(profile: Profile, is_user: source_locations.Mask) -> source_locations.Mask:
-    parent = profile.tree.parent
-    is_called = np.zeros(len(profile.tree), np.bool_)
-    is_called[1:] = (parent[1:] != NO_NODE) & is_user[profile.tree.frame[parent[1:]]]
-    return is_called
 
 
 def _is_table(profile: Profile, location: source_locations.Location) -> bool:

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 # Library code that reads tensors on the CPU: samplers' indices, sizes of packed batches, optimizers'
 # step numbers.
 _ON_CPU: Final = re.compile(r"/torch/(utils/data/|nn/utils/rnn\.py$|nn/modules/rnn\.py$|optim/)")
-# Comprehensions and lambdas are separate frames, and parts of the function around them.
-_INNER: Final = re.compile(r"(\.<locals>)?\.?<(listcomp|genexpr|dictcomp|setcomp|lambda)>")
 _NO_FUNCTION: Final = -1
 
 
@@ -96,7 +94,7 @@ def _functions(profile: Profile) -> source_locations.Ints:
     for text, file in zip(*columns, strict=True):
         name = frames.strings[int(text)]
         if "<" in name:
-            name = _INNER.sub("", name) or "<module>"
+            name = source_locations.without_inner(name)
         of_user.append(numbers.setdefault((file, name), len(numbers)))
     of_frame[indices] = of_user
     nearest = nearest_user(profile)

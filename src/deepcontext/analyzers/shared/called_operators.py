@@ -1,0 +1,61 @@
+"""Which operators a line of the user calls itself, and how often a function calls modules.
+
+Methods of tensors and functions of torch that only pass their arguments on (`Tensor.norm`, `2 - tensor`)
+count as the line's own call.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from deepcontext.profiler.format.frame import FrameKind
+from deepcontext.profiler.format.metric import CALL_DURATION_NS
+from deepcontext.profiler.model.metric_values import counts_or_zeros
+from deepcontext.profiler.model.tree import NO_NODE
+
+if TYPE_CHECKING:
+    from deepcontext.analyzers.shared.source_locations import Ints, Mask
+    from deepcontext.profiler.model.profile_model import ProfileModel as Profile
+
+_PASSING_ON: Final = ("/torch/_tensor.py", "/torch/functional.py")
+
+
+def called_by_user(profile: Profile, is_user: Mask) -> Mask:
+    """Return which nodes the user's code calls without a function of a library between, shape (nodes,).
+
+    Args:
+        profile: the profile.
+        is_user: `FrameTable.is_user_code`.
+    """
+    tree, frames = profile.tree, profile.frames
+    passing = [
+        number
+        for number in map(int, np.unique(frames.file))
+        if frames.strings[number].replace("\\", "/").endswith(_PASSING_ON)
+    ]
+    caller = tree.nearest(~np.isin(frames.file, passing)[tree.frame])
+    above = np.where(tree.parent == NO_NODE, NO_NODE, caller[tree.parent])
+    return np.asarray((above != NO_NODE) & is_user[tree.frame[above]])
+
+
+def module_calls(profile: Profile) -> Ints:
+    """Return how often each module was called, shape (nodes,), 0 for other nodes and without operators.
+
+    Calls of modules are not counted; the operator below a module that runs least often stands for them.
+    """
+    tree = profile.tree
+    calls = counts_or_zeros(profile, CALL_DURATION_NS.name)
+    found = np.zeros(len(tree), np.int64)
+    for node in np.flatnonzero(profile.is_kind(FrameKind.MODULE)).tolist():
+        inside = calls[node : int(tree.subtree_end[node])]
+        found[node] = inside[inside > 0].min(initial=np.iinfo(np.int64).max) if inside.any() else 0
+    return found
+
+
+def outermost_calls(profile: Profile) -> int:
+    """Return how often the program called its model: most calls of a module outside of modules, on a path."""
+    modules = profile.is_kind(FrameKind.MODULE)
+    outermost = modules & ~profile.tree.below(modules)
+    return int(module_calls(profile)[outermost].max(initial=0))
