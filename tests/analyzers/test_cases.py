@@ -39,6 +39,7 @@ CASES = [
     ("embedding", "forward_backward", "index_select"),
     ("loader", "data_loading", "num_workers"),
     ("loading_line", "data_loading", "cheaper: do it once"),
+    ("in_memory", "data_loading", "a whole batch at once"),
     ("synchronisation", "synchronisation", "tensor"),
     ("indices", "synchronisation", "tensor"),
     ("host_work", "host_work", "num_workers"),

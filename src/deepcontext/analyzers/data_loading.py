@@ -25,12 +25,16 @@ if TYPE_CHECKING:
 _LEAST_SHARE: Final = 0.25
 # With workers the wait should vanish, so a smaller wait is already worth reporting.
 _LEAST_SHARE_WITH_WORKERS: Final = 0.15
+# Rows of tensors that are in memory already: slicing a batch costs next to nothing.
+_LEAST_SHARE_IN_MEMORY: Final = 0.10
+# Reads of single elements for each batch, from which on a batch is made of rows.
+_LEAST_ROWS: Final = 8
 _WORKERS: Final = "_MultiProcessingDataLoaderIter"
 
 
 def _find(profile: Profile) -> list[Finding]:
     if made := loading_lines.making_of_worker(profile):
-        return [loading_lines.worker_finding(profile, made)]
+        return [loading_lines.worker_finding(made)]
     whole = source_locations.judged_total(profile, HOST_TIME_NS.name)
     scopes = source_locations.outermost(
         source_locations.scopes(profile, source_locations.LOADER_SCOPE)
@@ -40,13 +44,20 @@ def _find(profile: Profile) -> list[Finding]:
     value = scopes.total(HOST_TIME_NS.name, inclusive=True)
     share = (value - _start_up_ns(profile, scopes)) / whole
     workers = _workers_per_loader(profile, scopes)
-    least = _LEAST_SHARE_WITH_WORKERS if workers else _LEAST_SHARE
+    in_memory = not workers and _rows_a_batch(profile, scopes) >= _LEAST_ROWS
+    least = (
+        _LEAST_SHARE_WITH_WORKERS
+        if workers
+        else _LEAST_SHARE_IN_MEMORY
+        if in_memory
+        else _LEAST_SHARE
+    )
     findings = []
     crowded = source_locations.crowded_ns(profile)
     # Workers are separate processes. If other programs took this process's cores, they also took the
     # workers' cores, and the wait says nothing about the loader.
     if share >= least and not (workers and crowded):
-        findings.append(_waiting(profile, scopes, value, workers))
+        findings.append(_waiting(profile, scopes, value, workers, in_memory=in_memory))
     if workers > profile.run.cpu_count > 0 and (share >= least or crowded):
         findings.append(_oversubscribed(profile, scopes, value + crowded, workers))
     return findings
@@ -62,7 +73,19 @@ def _start_up_ns(profile: Profile, scopes: Query) -> int:
     return int((longest - (total - longest) // np.maximum(count - 1, 1)).sum())
 
 
-def _waiting(profile: Profile, scopes: Query, value: int, workers: int) -> Finding:
+def _rows_a_batch(profile: Profile, scopes: Query) -> float:
+    """Return how many rows of tensors a torch.utils.data.TensorDataset reads for each batch."""
+    rows = source_locations.nodes_named(
+        profile, FrameKind.PYTHON, lambda name: name.startswith("TensorDataset.__getitem__")
+    ).under(scopes)
+    reads = source_locations.operators(profile, {"aten::select"}).under(rows).nodes()
+    calls = counts_or_zeros(profile, CALL_DURATION_NS.name)
+    return float(calls[reads].max(initial=0) / max(int(calls[scopes.nodes()].sum()), 1))
+
+
+def _waiting(
+    profile: Profile, scopes: Query, value: int, workers: int, *, in_memory: bool
+) -> Finding:
     location = source_locations.by_line(scopes, HOST_TIME_NS.name)[0]
     share = value / total(profile, HOST_TIME_NS.name)
     where = source_locations.location_text(profile, location.frame)
@@ -73,6 +96,12 @@ def _waiting(profile: Profile, scopes: Query, value: int, workers: int) -> Findi
             "store them ready to use), batch in the dataset with __getitems__, raise "
             "prefetch_factor, keep workers alive with persistent_workers=True"
         )
+    elif in_memory:
+        advice = (
+            "the data lies in tensors already: take a whole batch at once instead of collating rows "
+            "(for rows in torch.randperm(count).split(size): data[rows]; or a BatchSampler as sampler "
+            "with batch_size=None)"
+        )
     else:
         advice = (
             f"load in the background: {_advised_workers(cores)}, persistent_workers=True; if samples "
@@ -81,12 +110,12 @@ def _waiting(profile: Profile, scopes: Query, value: int, workers: int) -> Findi
         )
     line = None if workers else loading_lines.costliest(profile, scopes.mask())
     if line:
-        advice = f"{loading_lines.advice(profile, line)}; or {advice}"
+        advice = f"{loading_lines.advice(line)}; or {advice}"
     return Finding(
         id="data_loading",
         severity=Severity.of_share(share),
         title=f"{share:.0%} of the time the program waits for data at {where}"
-        + (f", {loading_lines.text(profile, line)}" if line else ""),
+        + (f", {loading_lines.text(line)}" if line else ""),
         nodes=(*(line.nodes if line else ()), *scopes.nodes().tolist())[:8],
         evidence={
             "wait_ns": value,

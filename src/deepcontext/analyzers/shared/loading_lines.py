@@ -1,4 +1,4 @@
-"""The line of a dataset, transform or collate function that making batches spends most time at.
+"""The function of a dataset, transform or collation that making batches spends most time in, by line.
 
 Works on samples, which see Python and libraries between operators. Does not judge whether loading
 matters to the program (`data_loading.py`).
@@ -7,6 +7,7 @@ matters to the program (`data_loading.py`).
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -14,7 +15,7 @@ import numpy as np
 
 from deepcontext.analyzers.finding import Finding, Gain, Severity
 from deepcontext.analyzers.shared import source_locations
-from deepcontext.profiler.format.frame import FrameKind
+from deepcontext.profiler.format.frame import Frame, FrameKind
 from deepcontext.profiler.format.metric import SAMPLED_CPU_TIME_NS, SAMPLED_READY_TIME_NS
 from deepcontext.profiler.model.elapsed import ELAPSED_TIME_NS, is_sampled
 from deepcontext.profiler.model.grouping import sums
@@ -22,7 +23,7 @@ from deepcontext.profiler.model.metric_values import exclusive_or_zeros
 from deepcontext.profiler.model.tree import NO_NODE
 
 if TYPE_CHECKING:
-    from deepcontext.profiler.format.frame import Frame
+    from deepcontext.profiler.model.frame_table import FrameTable
     from deepcontext.profiler.model.profile import Profile
     from deepcontext.profiler.summaries.loader_workers import LoaderTime
 
@@ -32,23 +33,29 @@ _WORKER: Final = "_worker_loop"
 _LEAST_SHARE: Final = 0.3
 # Fewer than ten samples at the usual rate say little about a share.
 _LEAST_NS: Final = 100_000_000
+# Of the function's time: a loop and its body, or a chain of calls, are one cause.
+_LEAST_OF_FUNCTION: Final = 0.25
+# Workers that made all batches in less than this part of the loop's wait do not hold up the loop.
+_IDLE: Final = 0.25
 # Of a worker's processor time: a worker that makes batches all the time may hold up the loop.
 _LEAST_BUSY: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class LoadingLine:
-    """A line at which batches are made.
+    """A function in which batches are made, and its costliest line.
 
     Attributes:
         frame: the line, of the user's code.
+        places: text of the line, and of the function's other lines with much of its time.
         nodes: nodes with the time, those with most first.
-        value: time at the line and in the libraries that it calls, ns.
+        value: time in the function and in the libraries that it calls, ns.
         share: the same as a share of the time in which batches are made, 0 to 1.
         making_ns: all of that time.
     """
 
     frame: Frame
+    places: str
     nodes: tuple[int, ...]
     value: int
     share: float
@@ -56,7 +63,7 @@ class LoadingLine:
 
 
 def costliest(profile: Profile, loading: source_locations.Mask) -> LoadingLine | None:
-    """Return the line with most of the time at and below the nodes `loading`, if one stands out."""
+    """Return the function with most of the time at and below the nodes `loading`, if one stands out."""
     if not is_sampled(profile.metrics):
         return None
     tree, frames = profile.tree, profile.frames
@@ -68,16 +75,45 @@ def costliest(profile: Profile, loading: source_locations.Mask) -> LoadingLine |
     nodes = np.flatnonzero((values > 0) & (owner != NO_NODE))
     if not len(nodes):
         return None
-    lines, of_node = np.unique(frames.source_line()[tree.frame[owner[nodes]]], return_inverse=True)
-    time = sums(of_node, values[nodes], len(lines))
+    numbers: dict[tuple[int, str], int] = {}
+    of_node = np.array([
+        numbers.setdefault((int(frames.file[frame]), _function(frames, frame)), len(numbers))
+        for frame in tree.frame[owner[nodes]].tolist()
+    ])
+    time = sums(of_node, values[nodes], len(numbers))
     most = int(time.argmax())
     value = int(time[most])
     if value < max(_LEAST_NS, _LEAST_SHARE * whole):
         return None
     members = nodes[of_node == most]
     members = members[np.argsort(-values[members], kind="stable")]
-    frame = profile.frame(int(owner[members[0]]))
-    return LoadingLine(frame, tuple(members.tolist()[:8]), value, value / whole, whole)
+    lines = Counter[Frame]()
+    for node in members.tolist():
+        lines[profile.frame(int(owner[node]))] += int(values[node])
+    return LoadingLine(
+        lines.most_common(1)[0][0],
+        _places(profile, lines),
+        tuple(members.tolist()[:8]),
+        value,
+        value / whole,
+        whole,
+    )
+
+
+def _function(frames: FrameTable, frame: int) -> str:
+    """Return the name of a frame's function; a comprehension is part of the function around it."""
+    return source_locations.without_inner(frames.strings[int(frames.name[frame])])
+
+
+def _places(profile: Profile, lines: Counter[Frame]) -> str:
+    """Return ``data.py:12 (tokenize) and data.py:13`` for the lines of one function."""
+    (first, _), *others = lines.most_common()
+    text = source_locations.location_text(profile, first)
+    place = text.rpartition(" (")[0].rpartition(":")[0]
+    more = sorted(
+        frame.line for frame, value in others if value >= _LEAST_OF_FUNCTION * lines.total()
+    )
+    return " and ".join([text, *(f"{place}:{line}" for line in more)])
 
 
 def making_of_worker(profile: Profile) -> LoadingLine | None:
@@ -101,11 +137,21 @@ def with_workers(profile: Profile, finding: Finding, times: LoaderTime) -> Findi
     """Return a finding about a waiting loop with the line at which its workers spend most time."""
     if not finding.evidence.get("worker_count") or not times.lines:
         return finding
-    frame, value = times.lines[0]
+    first, _ = times.lines[0]
+    lines = Counter({
+        f: value for f, value in times.lines if (f.file, f.name) == (first.file, first.name)
+    })
+    if times.making_ns < _IDLE * times.wait_ns:
+        return dataclasses.replace(
+            finding,
+            evidence={**finding.evidence, "making_ns": times.making_ns},
+            advice=_IDLE_ADVICE,
+        )
+    value = lines.total()
     share = value / times.making_ns
     if share < _LEAST_SHARE or value < _LEAST_NS:
         return finding
-    where = source_locations.location_text(profile, frame)
+    where = _places(profile, lines)
     return dataclasses.replace(
         finding,
         title=f"{finding.title}; its workers spend {share:.0%} of their time at {where}",
@@ -114,14 +160,21 @@ def with_workers(profile: Profile, finding: Finding, times: LoaderTime) -> Findi
     )
 
 
-def text(profile: Profile, line: LoadingLine) -> str:
+_IDLE_ADVICE: Final = (
+    "load without workers (num_workers=0): they make all batches in a fraction of the time in which the "
+    "loop waits, which goes into starting the workers and handing the batches over; if workers are needed "
+    "in longer epochs, keep them alive with persistent_workers=True"
+)
+
+
+def text(line: LoadingLine) -> str:
     """Return ``83% of it at data.py:12 (tokenize)``."""
-    return f"{line.share:.0%} of it at {source_locations.location_text(profile, line.frame)}"
+    return f"{line.share:.0%} of it at {line.places}"
 
 
-def advice(profile: Profile, line: LoadingLine) -> str:
+def advice(line: LoadingLine) -> str:
     """Return what to do about the line."""
-    return _cheaper(source_locations.location_text(profile, line.frame))
+    return _cheaper(line.places)
 
 
 def _cheaper(where: str) -> str:
@@ -131,13 +184,15 @@ def _cheaper(where: str) -> str:
     )
 
 
-def worker_finding(profile: Profile, line: LoadingLine) -> Finding:
+def worker_finding(line: LoadingLine) -> Finding:
     """Report where a worker of a DataLoader spends the time in which it makes batches."""
-    where = source_locations.location_text(profile, line.frame)
     return Finding(
         id="data_loading",
         severity=Severity.WARNING,
-        title=f"a DataLoader worker spends {line.share:.0%} of the time of making batches at {where}",
+        title=(
+            f"a DataLoader worker spends {line.share:.0%} of the time of making batches at "
+            f"{line.places}"
+        ),
         nodes=line.nodes,
         evidence={"line_ns": line.value, "line_share": line.share, "making_ns": line.making_ns},
         gain=Gain(
@@ -146,6 +201,6 @@ def worker_finding(profile: Profile, line: LoadingLine) -> Finding:
             line.share,
             "the line costs nothing, and the loop waits for it",
         ),
-        advice=advice(profile, line),
+        advice=advice(line),
         misleads="the loop does not wait for its batches, because the workers are ahead of it",
     )
