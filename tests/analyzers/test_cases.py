@@ -49,6 +49,7 @@ CASES = [
     ("layout", "copies", "channels_last"),
     ("cast", "copies", "convert once"),
     ("growing", "copies", "preallocated"),
+    ("weight_cast", "copies", "one torch.autocast around"),
     ("recompilation", "recompilation", "TORCH_LOGS"),
     ("graph_break", "recompilation", "fullgraph"),
     ("variance", "variance", "--shapes"),

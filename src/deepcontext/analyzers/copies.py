@@ -10,6 +10,7 @@ from deepcontext.analyzers.shared import source_locations
 from deepcontext.analyzers.shared.converting_layers import ConvertingLayer, converting_layers
 from deepcontext.analyzers.shared.operator_names import COPIES, DEVICE_OR_TYPE, JOINS
 from deepcontext.analyzers.shared.rebuilt_tables import rebuilt_tables
+from deepcontext.analyzers.shared.weight_casts import weight_casts
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.metric import HOST_TIME_NS
 from deepcontext.profiler.model.metric_values import total
@@ -33,7 +34,7 @@ def _find(profile: Profile) -> list[Finding]:
     if source_locations.judged_total(profile, source_locations.GPU_TIME):
         return [*_layout_kernels(profile), *_device_copies(profile)]
     if source_locations.judged_total(profile, HOST_TIME_NS.name):
-        return [*_operators(profile), *_joins(profile)]
+        return [*_operators(profile), *_joins(profile), *weight_casts(profile)]
     return []
 
 
