@@ -1,0 +1,187 @@
+"""A warning says what to change; a place where time goes, or a few milliseconds, is only mentioned."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from deepcontext.analyzers import Analyzer, Finding, Gain, Severity, run_analyzers
+from deepcontext.profiler.format.frame import Frame, FrameKind, Phase
+from deepcontext.profiler.format.metric import SAMPLED_CPU_TIME_NS
+from deepcontext.profiler.model.metric_rows import MetricRows
+from deepcontext.profiler.model.run_info import RunInfo
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deepcontext.profiler.model.profile import Profile
+    from tests.conftest import MakeProfile
+
+MS = 1_000_000
+ROOT = Frame(FrameKind.ROOT, "")
+THREAD = Frame(FrameKind.THREAD, "MainThread")
+LINE = Frame(FrameKind.PYTHON, "main", "train.py", 7)
+
+
+def _operator(name: str) -> Frame:
+    return Frame(FrameKind.OPERATOR, name)
+
+
+def _line_of(
+    make_profile: MakeProfile, names: Sequence[str], calls: Sequence[Sequence[int]]
+) -> Profile:
+    """Return a profile of one line that calls operators, with the durations of their calls, ns."""
+    first = 3
+    nodes = range(first, first + len(names))
+    return make_profile(
+        [-1, 0, 1, *(2 for _ in names)],
+        [ROOT, THREAD, LINE, *map(_operator, names)],
+        host_time_ns={node: sum(each) for node, each in zip(nodes, calls, strict=True)},
+        call_samples_ns=dict(zip(nodes, calls, strict=True)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "severity"),
+    [
+        ("aten::sort", Severity.HIGH),
+        ("aten::copy_", Severity.HIGH),
+        ("aten::gelu", Severity.INFO),
+        ("aten::embedding", Severity.INFO),
+        ("aten::rand", Severity.INFO),
+        ("aten::max", Severity.INFO),
+    ],
+)
+def test_a_hot_operator_is_a_warning_only_if_programs_can_avoid_it(
+    make_profile: MakeProfile, name: str, severity: Severity
+) -> None:
+    profile = _line_of(make_profile, [name], [[50 * MS] * 20])
+    (finding,) = run_analyzers(profile, only=["hotspot"])
+    assert finding.severity is severity
+
+
+def test_a_product_in_place_is_the_work_of_a_model(make_profile: MakeProfile) -> None:
+    profile = _line_of(make_profile, ["aten::addmv_"], [[50 * MS] * 20])
+    assert not run_analyzers(profile, only=["hotspot"])
+
+
+def test_work_that_runs_once_cannot_run_less_often(make_profile: MakeProfile) -> None:
+    (finding,) = run_analyzers(
+        _line_of(make_profile, ["aten::sort"], [[900 * MS]]), only=["hotspot"]
+    )
+    assert finding.severity is Severity.INFO
+
+
+def test_a_sort_that_feeds_a_draw_is_needed(make_profile: MakeProfile) -> None:
+    profile = _line_of(
+        make_profile, ["aten::sort", "aten::multinomial"], [[50 * MS] * 20, [MS] * 20]
+    )
+    (finding,) = run_analyzers(profile, only=["hotspot"])
+    assert finding.severity is Severity.INFO
+
+
+def test_the_first_call_is_no_hot_spot(make_profile: MakeProfile) -> None:
+    others = [100 * MS] * 3
+    slow, even = [[500 * MS, *[MS] * 20], others], [[25 * MS] * 21, others]
+    names = ["aten::sort", "aten::mm"]
+    assert not run_analyzers(_line_of(make_profile, names, slow), only=["hotspot"])
+    assert run_analyzers(_line_of(make_profile, names, even), only=["hotspot"])
+
+
+def _backward(make_profile: MakeProfile, forward: str, inner: str) -> Profile:
+    """Return a profile of an operator whose backward takes ten times its forward, mostly in `inner`."""
+    frames = [ROOT, THREAD, LINE, *map(_operator, [forward, "XBackward0", inner, "aten::mm"])]
+    return make_profile(
+        [-1, 0, 1, 2, 3, 4, 2],
+        frames,
+        phases=[*[Phase.FORWARD] * 4, Phase.BACKWARD, Phase.BACKWARD, Phase.FORWARD],
+        host_time_ns={3: 10 * MS, 4: 10 * MS, 5: 90 * MS, 6: 100 * MS},
+        call_samples_ns={3: [11 * MS] * 10, 4: [10 * MS] * 10, 5: [9 * MS] * 10},
+    )
+
+
+@pytest.mark.parametrize(
+    ("forward", "inner", "severities"),
+    [
+        ("aten::expand", "aten::sum", [Severity.HIGH]),
+        ("aten::slice", "aten::zeros", [Severity.HIGH]),
+        ("aten::cumprod", "aten::div", [Severity.INFO]),
+        ("aten::stack", "aten::select", []),
+    ],
+)
+def test_a_slow_backward_is_a_warning_if_another_forward_avoids_its_work(
+    make_profile: MakeProfile, forward: str, inner: str, severities: list[Severity]
+) -> None:
+    found = run_analyzers(_backward(make_profile, forward, inner), only=["forward_backward"])
+    assert [each.severity for each in found] == severities
+
+
+@pytest.mark.parametrize(("saved_ms", "severity"), [(40, Severity.INFO), (200, Severity.WARNING)])
+def test_shares_of_a_short_run_refer_to_a_second(
+    make_profile: MakeProfile, saved_ms: int, severity: Severity
+) -> None:
+    made = make_profile([-1, 0, 1], [ROOT, THREAD, LINE], run=RunInfo(wall_ns=300 * MS))
+    rows = MetricRows(
+        SAMPLED_CPU_TIME_NS,
+        np.array([2], np.uint32),
+        np.array([1], np.uint64),
+        np.array([250 * MS], np.int64),
+    )
+    profile = dataclasses.replace(made, metrics={**made.metrics, SAMPLED_CPU_TIME_NS.name: rows})
+    gain = Gain("host_time_ns", saved_ms * MS, 0.9, "it costs nothing")
+    finding = Finding("made", Severity.HIGH, "x", (0,), gain=gain)
+    analyzer = Analyzer("made", "what?", lambda _: [finding])
+    (found,) = run_analyzers(profile, only=["made"], plugins=[analyzer])
+    assert found.severity is severity
+
+
+def _trained(make_profile: MakeProfile, gradients: int) -> Profile:
+    """Return a profile of 100 steps that fill 200 gradients with zeros and compute `gradients`."""
+    steps = 100
+    frames = [
+        ROOT,
+        THREAD,
+        LINE,
+        Frame(FrameKind.SCOPE, "Optimizer.zero_grad#SGD.zero_grad"),
+        _operator("aten::zero_"),
+        Frame(FrameKind.SCOPE, "Optimizer.step#SGD.step"),
+        _operator("aten::add_"),
+        _operator("torch::autograd::AccumulateGrad"),
+    ]
+    return make_profile(
+        [-1, 0, 1, 2, 3, 2, 5, 2],
+        frames,
+        phases=[Phase.NONE] * 5 + [Phase.OPTIMIZER] * 2 + [Phase.BACKWARD],
+        host_time_ns={4: 100 * MS, 6: 900 * MS, 7: MS},
+        call_samples_ns={
+            4: [5000] * 200 * steps,
+            5: [9 * MS] * steps,
+            6: [45000] * 200 * steps,
+            7: [100] * gradients * steps,
+        },
+        run=RunInfo(wall_ns=2000 * MS),
+    )
+
+
+@pytest.mark.parametrize(("gradients", "count"), [(200, 1), (2, 0)])
+def test_updates_by_zeros_are_not_the_optimizer_s_fault(
+    make_profile: MakeProfile, gradients: int, count: int
+) -> None:
+    found = run_analyzers(_trained(make_profile, gradients), only=["kernel_fusion"])
+    assert len([each for each in found if "SGD calls" in each.title]) == count
+
+
+def test_an_uneven_path_whose_reason_is_known_is_one_finding(make_profile: MakeProfile) -> None:
+    loading = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+    calls = [MS] * 90 + [100 * MS] * 10
+    profile = make_profile(
+        [-1, 0, 1, 2],
+        [ROOT, THREAD, LINE, Frame(FrameKind.SCOPE, loading)],
+        host_time_ns={3: sum(calls)},
+        call_samples_ns={3: calls},
+    )
+    assert len(run_analyzers(profile, only=["variance"])) == 1
+    assert [each.id for each in run_analyzers(profile)] == ["data_loading"]
