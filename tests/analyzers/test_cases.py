@@ -104,6 +104,9 @@ HEALTHY = [
     ("accumulation", "kernel_fusion"),
     ("layers", "kernel_fusion"),
     ("scoring", "kernel_fusion"),
+    ("evaluating", "kernel_fusion"),
+    ("channels", "inference"),
+    ("similarity", "copies"),
     ("policy", "kernel_fusion"),
     ("ranks_roles", "rank_imbalance"),
 ]

@@ -467,3 +467,18 @@ def test_launches_are_not_compared_with_programs_that_were_not_timed(
         ))
     profile = profile_of(rows, {"jax": {"version": 1, "compilations": []}})
     assert len(found(profile, "kernel_fusion")) == count
+
+
+@pytest.mark.parametrize(("launch_ms", "severity"), [(40, Severity.INFO), (60, Severity.HIGH)])
+def test_a_few_milliseconds_of_launches_are_no_warning(launch_ms: int, severity: Severity) -> None:
+    rows: list[Row] = []
+    for program in range(5):
+        path = [step(), operator(f"jit(op{program})")]
+        launched = {"program_launch_count": (20, 20), "host_time_ns": (20, launch_ms * MS // 5)}
+        rows += [
+            (path, launched),
+            ([*path, Frame(FrameKind.HLO, "add.1")], {"device_time_ns": (1, MS)}),
+        ]
+    profile = profile_of(rows, {"jax": {"version": 1, "compilations": []}})
+    (finding,) = found(profile, "kernel_fusion")
+    assert finding.severity is severity

@@ -10,7 +10,7 @@ import pytest
 
 from deepcontext.analyzers import Analyzer, Finding, Gain, Severity, run_analyzers
 from deepcontext.profiler.format.frame import Frame, FrameKind, Phase
-from deepcontext.profiler.format.metric import SAMPLED_CPU_TIME_NS
+from deepcontext.profiler.format.metric import SAMPLED_CPU_TIME_NS, SAMPLED_STEP
 from deepcontext.profiler.model.metric_rows import MetricRows
 from deepcontext.profiler.model.run_info import RunInfo
 
@@ -78,6 +78,17 @@ def test_work_that_runs_once_cannot_run_less_often(make_profile: MakeProfile) ->
 def test_a_sort_that_feeds_a_draw_is_needed(make_profile: MakeProfile) -> None:
     profile = _line_of(
         make_profile, ["aten::sort", "aten::multinomial"], [[50 * MS] * 20, [MS] * 20]
+    )
+    (finding,) = run_analyzers(profile, only=["hotspot"])
+    assert finding.severity is Severity.INFO
+
+
+def test_a_copy_inside_an_operator_is_not_the_program_s_to_avoid(make_profile: MakeProfile) -> None:
+    profile = make_profile(
+        [-1, 0, 1, 2, 3],
+        [ROOT, THREAD, LINE, _operator("aten::_slow_conv2d_forward"), _operator("aten::copy_")],
+        host_time_ns={4: 1000 * MS},
+        call_samples_ns={3: [50 * MS] * 20, 4: [50 * MS] * 20},
     )
     (finding,) = run_analyzers(profile, only=["hotspot"])
     assert finding.severity is Severity.INFO
@@ -172,6 +183,35 @@ def test_updates_by_zeros_are_not_the_optimizer_s_fault(
 ) -> None:
     found = run_analyzers(_trained(make_profile, gradients), only=["kernel_fusion"])
     assert len([each for each in found if "SGD calls" in each.title]) == count
+
+
+def _looped(make_profile: MakeProfile, last: int) -> Profile:
+    """Return a profile of five steps and a loop that was last seen working in step `last`."""
+    made = make_profile(
+        [-1, 0, 1, 2],
+        [ROOT, THREAD, LINE, _operator("aten::select")],
+        host_time_ns={3: 500 * MS},
+        call_samples_ns={3: [5000] * 5000},
+        run=RunInfo(wall_ns=2000 * MS, steps=5),
+    )
+    rows = MetricRows(
+        SAMPLED_STEP,
+        np.array([2], np.uint32),
+        np.array([10], np.uint64),
+        np.array([10 * last], np.int64),
+        minimum=np.array([0], np.int64),
+        maximum=np.array([last], np.int64),
+    )
+    return dataclasses.replace(made, metrics={**made.metrics, SAMPLED_STEP.name: rows})
+
+
+@pytest.mark.parametrize(("last", "severity"), [(0, Severity.INFO), (5, Severity.HIGH)])
+def test_a_loop_of_the_setup_does_not_grow_with_the_training(
+    make_profile: MakeProfile, last: int, severity: Severity
+) -> None:
+    (finding,) = run_analyzers(_looped(make_profile, last), only=["kernel_fusion"])
+    assert finding.severity is severity
+    assert ("before the first step" in finding.title) == (last == 0)
 
 
 def test_an_uneven_path_whose_reason_is_known_is_one_finding(make_profile: MakeProfile) -> None:

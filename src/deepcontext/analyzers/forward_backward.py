@@ -128,9 +128,8 @@ def _not_judged(profile: Profile, backwards: Query, metric: str) -> source_locat
 
 def _avoidable(profile: Profile, metric: str) -> source_locations.Ints:
     """Return the cost of the avoidable operators of backwards, with descendants, shape (nodes,)."""
-    found = source_locations.operators(profile, _AVOIDABLE).mask()
-    found &= profile.tree.phase == Phase.BACKWARD
-    inside = profile.tree.at_or_below(found)
+    found = source_locations.operators(profile, _AVOIDABLE).phase("backward")
+    inside = profile.tree.at_or_below(found.mask())
     return profile.tree.inclusive(np.where(inside, profile.exclusive(metric), 0))
 
 

@@ -52,6 +52,7 @@ def _find(profile: Profile) -> list[Finding]:
         where = source_locations.location_text(profile, location.frame)
         advice, is_avoidable = _advice(name)
         is_avoidable &= _is_repeated(profile, location) and not _feeds_draws(profile, location)
+        is_avoidable &= not _is_part(profile, location)
         findings.append(
             Finding(
                 id="hotspot",
@@ -75,6 +76,13 @@ def _is_repeated(profile: Profile, location: source_locations.Location) -> bool:
     """Return whether the operators ran more than once or twice, as far as their calls were counted."""
     calls = counts_or_zeros(profile, CALL_DURATION_NS.name)[list(location.nodes)]
     return not calls.any() or int(calls.sum()) >= _LEAST_CALLS
+
+
+def _is_part(profile: Profile, location: source_locations.Location) -> bool:
+    """Return whether the costliest operator is a part of another, which no line calls by itself."""
+    node = location.nodes[0]
+    above = profile.frame(int(profile.tree.parent[node]))
+    return profile.frame(node).kind is above.kind is FrameKind.OPERATOR
 
 
 def _feeds_draws(profile: Profile, location: source_locations.Location) -> bool:

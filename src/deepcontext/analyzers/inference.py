@@ -1,7 +1,7 @@
 """Inference: a model that runs on one sample at a time, or on the whole prefix for each new token.
 
 Judges modules that no backward follows. Shapes are not needed: a sample gets its batch dimension from
-`unsqueeze` (`x[None]`) right before the call, and a prefix shows in what linear layers allocate, which grows
+`unsqueeze` (`x[None]`) before the call, and a prefix shows in what linear layers allocate, which grows
 by the same amount from call to call. Invariant: loops whose next input depends on the result (a policy, a
 recurrent state) are no batches.
 """
@@ -16,7 +16,12 @@ import numpy as np
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Severity
 from deepcontext.analyzers.shared import source_locations
-from deepcontext.analyzers.shared.called_operators import called_by_user, module_calls
+from deepcontext.analyzers.shared.called_operators import (
+    NO_FUNCTION,
+    called_by_user,
+    functions_of_nodes,
+    module_calls,
+)
 from deepcontext.analyzers.shared.operator_names import DRAWS, JOINS, READS_VALUE
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS
@@ -34,12 +39,14 @@ _ALLOCATED: Final = "alloc_bytes"
 _LEAST_SHARE: Final = 0.15
 _LEAST_SAMPLES: Final = 100
 _LEAST_TOKENS: Final = 20
-# Larger samples keep the cores busy one by one.
-_MOST_OPERATOR_NS: Final = 1_000_000
+# Operators of batches, or of large samples, take longer; shorter ones are mostly their call.
+_MOST_OPERATOR_NS: Final = 50_000
 _PICKS: Final = DRAWS | frozenset(
     f"aten::{name}" for name in ("argmax", "max", "topk", "sort", "multinomial")
 )
 _ADDS_BATCH: Final = frozenset({"aten::unsqueeze"})
+# A loop over a tensor takes its rows.
+_TAKES_ROWS: Final = frozenset({"aten::unbind"})
 _CELLS: Final = ("lstm", "gru", "rnn")
 # How well what a layer allocates must match sizes that grow by the same amount each time.
 _TOLERANCE: Final = 0.1
@@ -74,9 +81,8 @@ class _Functions:
 
     def count(self, names: frozenset[str], function: int) -> int:
         """Return the number of calls of operators with these names by a function."""
-        which = source_locations.operators(self.profile, names).mask()
-        which &= self.called & (self.of_node == function)
-        return int(self.calls[which].sum())
+        which = source_locations.operators(self.profile, names).mask() & self.called
+        return int(self.calls[which & (self.of_node == function)].sum())
 
 
 def _find(profile: Profile) -> list[Finding]:
@@ -94,14 +100,10 @@ def _find(profile: Profile) -> list[Finding]:
 
 
 def _functions(profile: Profile) -> _Functions:
-    tree, frames = profile.tree, profile.frames
-    is_user = frames.is_user_code()
-    owner = tree.nearest(is_user[tree.frame])
-    function = (frames.file.astype(np.int64) << 32) | frames.name
     return _Functions(
         profile,
-        np.where(owner == NO_NODE, -1, function[tree.frame[owner]]),
-        called_by_user(profile, is_user),
+        functions_of_nodes(profile),
+        called_by_user(profile, profile.is_user_code()),
         counts_or_zeros(profile, CALL_DURATION_NS.name),
     )
 
@@ -111,7 +113,9 @@ def _models(profile: Profile, of_node: Ints, least: float) -> list[_Model]:
     tree = profile.tree
     modules = profile.is_kind(FrameKind.MODULE)
     backward = tree.inclusive((tree.phase == Phase.BACKWARD).astype(np.int64))
-    outermost = np.flatnonzero(modules & ~tree.below(modules) & (backward == 0) & (of_node != -1))
+    outermost = np.flatnonzero(
+        modules & ~tree.below(modules) & (backward == 0) & (of_node != NO_FUNCTION)
+    )
     value, calls = profile.inclusive(HOST_TIME_NS.name), module_calls(profile)
     return [
         _Model(node, int(calls[node]), int(value[node]), int(of_node[node]))
@@ -126,6 +130,8 @@ def _takes_single_samples(profile: Profile, functions: _Functions, model: _Model
         return False
     if functions.count(_ADDS_BATCH, model.function) < model.calls:
         return False
+    if not functions.count(_TAKES_ROWS, model.function):
+        return False
     # The next input may depend on a value that was read, drawn or appended.
     depends = functions.count(_PICKS | READS_VALUE | JOINS, model.function)
     names, mean_ns = _operators_of(profile, model)
@@ -134,13 +140,16 @@ def _takes_single_samples(profile: Profile, functions: _Functions, model: _Model
 
 
 def _operators_of(profile: Profile, model: _Model) -> tuple[set[str], float]:
-    """Return the names of a module's operators, and the mean time of the outermost of them, ns."""
+    """Return the names of a module's operators, and how long the outermost take at best, ns each."""
     inside = np.zeros(len(profile.tree), np.bool_)
     inside[model.node : int(profile.tree.subtree_end[model.node])] = True
     outermost = source_locations.outermost(Query(profile, inside).kind(FrameKind.OPERATOR)).nodes()
     names = {source_locations.base_name(profile.frame(node).name) for node in outermost.tolist()}
-    calls = int(counts_or_zeros(profile, CALL_DURATION_NS.name)[outermost].sum())
-    return names, model.value / max(calls, 1)
+    rows = profile.metrics[CALL_DURATION_NS.name]
+    of_model = np.isin(rows.node, outermost)
+    calls = rows.count[of_model].astype(np.int64)
+    shortest = rows.total[of_model] if rows.minimum is None else rows.minimum[of_model] * calls
+    return names, int(shortest.sum()) / max(int(calls.sum()), 1)
 
 
 def _computes_prefix_again(profile: Profile, functions: _Functions, model: _Model) -> bool:
@@ -153,10 +162,10 @@ def _computes_prefix_again(profile: Profile, functions: _Functions, model: _Mode
         return False
     grows = _grows_evenly(profile, model)
     value = profile.inclusive(HOST_TIME_NS.name)
-    linear = source_locations.operators(profile, {"aten::linear"}).mask()
-    linear[: model.node] = False
-    linear[int(profile.tree.subtree_end[model.node]) :] = False
-    return int(value[linear & grows].sum()) * 2 >= int(value[linear].sum()) > 0
+    linear = source_locations.operators(profile, {"aten::linear"}).nodes()
+    end = int(profile.tree.subtree_end[model.node])
+    linear = linear[(linear >= model.node) & (linear < end)]
+    return int(value[linear[grows[linear]]].sum()) * 2 >= int(value[linear].sum()) > 0
 
 
 def _grows_evenly(profile: Profile, model: _Model) -> Mask:
@@ -183,7 +192,7 @@ def _grows_evenly(profile: Profile, model: _Model) -> Mask:
 
 def _place(profile: Profile, model: _Model) -> tuple[str, str]:
     """Return the model's name, and the line that calls it."""
-    owner = source_locations.climb(profile, np.array([model.node]), profile.frames.is_user_code())
+    owner = source_locations.climb(profile, np.array([model.node]), profile.is_user_code())
     where = source_locations.location_text(profile, profile.frame(int(owner[0])))
     return profile.frame(model.node).name, where
 

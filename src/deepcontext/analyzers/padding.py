@@ -21,6 +21,7 @@ from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS
 from deepcontext.profiler.model.metric_values import counts_or_zeros
 from deepcontext.profiler.model.query import Query
 from deepcontext.profiler.model.tree import NO_NODE
+from deepcontext.profiler.summaries.lines import nearest_user
 
 if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
@@ -77,7 +78,7 @@ def _find(profile: Profile) -> list[Finding]:
 def _buffers(profile: Profile) -> list[_Buffers]:
     """Return the buffers of functions that make their samples themselves, and leave most of them empty."""
     tree, frames = profile.tree, profile.frames
-    is_user = frames.is_user_code()
+    is_user = profile.is_user_code()
     called = called_by_user(profile, is_user)
     makes = source_locations.operators(profile, _BUFFERS).mask() & called
     # `torch.tensor(values)` calls `empty`, too: that is a sample.
@@ -85,7 +86,7 @@ def _buffers(profile: Profile) -> list[_Buffers]:
     samples_at[tree.parent[source_locations.operators(profile, {_OF_VALUES}).nodes()]] = True
     makes &= ~samples_at[tree.parent]
     fills = source_locations.operators(profile, _FILLS).mask() & called
-    owner = tree.nearest(is_user[tree.frame])
+    owner = nearest_user(profile)
     function = np.where(
         owner == NO_NODE,
         -1,
@@ -115,8 +116,7 @@ def _finding(profile: Profile, buffers: _Buffers, spent: int, whole: int) -> Fin
     filled = buffers.filled_bytes / buffers.size_bytes
     # Attention takes the square of the length.
     saved = round(spent * (1 - filled * filled))
-    frames = profile.frames
-    owner = source_locations.climb(profile, np.array(buffers.nodes[:1]), frames.is_user_code())
+    owner = source_locations.climb(profile, np.array(buffers.nodes[:1]), profile.is_user_code())
     where = source_locations.location_text(profile, profile.frame(int(owner[0])))
     return Finding(
         id="padding",

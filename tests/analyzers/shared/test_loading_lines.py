@@ -63,6 +63,18 @@ def test_a_busy_worker_names_the_line_that_makes_its_batches(make_profile: MakeP
     assert "make data.py:7 (tokenize) cheaper" in finding.advice
 
 
+def test_lines_of_one_function_are_one_cause(make_profile: MakeProfile) -> None:
+    frames = [*WORKER, Frame(FrameKind.PYTHON, "tokenize", "data.py", 8)]
+    frames.append(Frame(FrameKind.PYTHON, "tokenize.<locals>.<listcomp>", "data.py", 9))
+    run = RunInfo(pid=2, parent_pid=1, wall_ns=4 * SECOND_NS, cpu_count=2)
+    worker = make_profile([-1, 0, 1, 2, 3, 4, 5, 6, 6, 8], frames, run=run)
+    values = {6: 0.4, 7: 0.9, 8: 0.8, 9: 0.1}
+    worker = _sampled(worker, {node: int(value * SECOND_NS) for node, value in values.items()})
+    (finding,) = run_analyzers(worker, only=["data_loading"])
+    assert "spends 82% of the time of making batches" in finding.title
+    assert finding.title.endswith("at data.py:7 (tokenize) and data.py:8")
+
+
 def test_a_worker_that_mostly_idles_is_no_finding(make_profile: MakeProfile) -> None:
     assert not run_analyzers(_worker(make_profile, {4: 2.0, 7: 0.5}), only=["data_loading"])
 
@@ -100,3 +112,7 @@ def test_a_loop_that_waits_names_the_line_of_its_workers(make_profile: MakeProfi
     worker = _worker(make_profile, {6: 0.5, 7: 1.5})
     waits = with_worker_lines(found, loop, [loop, worker])[0]
     assert "its workers spend 75% of their time at data.py:7 (tokenize)" in waits.title
+    idle = _worker(make_profile, {6: 0.1, 7: 0.2})
+    waits = with_worker_lines(found, loop, [loop, idle])[0]
+    assert "its workers" not in waits.title
+    assert waits.advice.startswith("load without workers (num_workers=0)")

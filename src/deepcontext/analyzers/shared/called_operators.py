@@ -10,19 +10,21 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from deepcontext.analyzers.shared import source_locations
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.metric import CALL_DURATION_NS
 from deepcontext.profiler.model.metric_values import counts_or_zeros
 from deepcontext.profiler.model.tree import NO_NODE
+from deepcontext.profiler.summaries.lines import nearest_user
 
 if TYPE_CHECKING:
-    from deepcontext.analyzers.shared.source_locations import Ints, Mask
     from deepcontext.profiler.model.profile_model import ProfileModel as Profile
 
+NO_FUNCTION: Final = -1
 _PASSING_ON: Final = ("/torch/_tensor.py", "/torch/functional.py")
 
 
-def called_by_user(profile: Profile, is_user: Mask) -> Mask:
+def called_by_user(profile: Profile, is_user: source_locations.Mask) -> source_locations.Mask:
     """Return which nodes the user's code calls without a function of a library between, shape (nodes,).
 
     Args:
@@ -40,11 +42,15 @@ def called_by_user(profile: Profile, is_user: Mask) -> Mask:
     return np.asarray((above != NO_NODE) & is_user[tree.frame[above]])
 
 
-def module_calls(profile: Profile) -> Ints:
+def module_calls(profile: Profile) -> source_locations.Ints:
     """Return how often each module was called, shape (nodes,), 0 for other nodes and without operators.
 
     Calls of modules are not counted; the operator below a module that runs least often stands for them.
     """
+    return profile.once(module_calls, lambda: _module_calls(profile))  # several analyzers ask
+
+
+def _module_calls(profile: Profile) -> source_locations.Ints:
     tree = profile.tree
     calls = counts_or_zeros(profile, CALL_DURATION_NS.name)
     found = np.zeros(len(tree), np.int64)
@@ -59,3 +65,22 @@ def outermost_calls(profile: Profile) -> int:
     modules = profile.is_kind(FrameKind.MODULE)
     outermost = modules & ~profile.tree.below(modules)
     return int(module_calls(profile)[outermost].max(initial=0))
+
+
+def functions_of_nodes(profile: Profile) -> source_locations.Ints:
+    """Return a number for the user's function that each node runs in, shape (nodes,)."""
+    frames, tree = profile.frames, profile.tree
+    is_user = profile.is_user_code()
+    numbers: dict[tuple[int, str], int] = {}
+    of_frame = np.full(len(frames), NO_FUNCTION, np.int64)
+    indices = np.flatnonzero(is_user)
+    columns = (each[indices].tolist() for each in (frames.name, frames.file))
+    of_user = []
+    for text, file in zip(*columns, strict=True):
+        name = frames.strings[int(text)]
+        if "<" in name:
+            name = source_locations.without_inner(name)
+        of_user.append(numbers.setdefault((file, name), len(numbers)))
+    of_frame[indices] = of_user
+    nearest = nearest_user(profile)
+    return np.where(nearest == NO_NODE, NO_FUNCTION, of_frame[tree.frame[nearest]])

@@ -71,7 +71,7 @@ def costliest(profile: Profile, loading: source_locations.Mask) -> LoadingLine |
     values = np.where(inside, exclusive_or_zeros(profile, ELAPSED_TIME_NS.name), 0)
     whole = int(values.sum())
     # A forked worker has lines of its parent above, and the loop's own line is above the loader.
-    owner = tree.nearest(frames.is_user_code()[tree.frame] & inside)
+    owner = tree.nearest(profile.is_user_code()[tree.frame] & inside)
     nodes = np.flatnonzero((values > 0) & (owner != NO_NODE))
     if not len(nodes):
         return None
@@ -141,7 +141,7 @@ def with_workers(profile: Profile, finding: Finding, times: LoaderTime) -> Findi
     lines = Counter({
         f: value for f, value in times.lines if (f.file, f.name) == (first.file, first.name)
     })
-    if times.making_ns < _IDLE * times.wait_ns:
+    if times.making_ns < _IDLE * int(finding.evidence.get("wait_ns", 0)):
         return dataclasses.replace(
             finding,
             evidence={**finding.evidence, "making_ns": times.making_ns},

@@ -217,15 +217,18 @@ def _only_reduces(profile: Profile, nodes: source_locations.Ints) -> bool:
 def _runs_layers(
     profile: Profile, is_user: source_locations.Mask, location: source_locations.Location
 ) -> bool:
-    """Return whether each pass calls a module, and else only pointwise operators: a chain of layers."""
+    """Return whether each pass runs a model, or a layer and else only pointwise operators.
+
+    The first is a loop over batches, the second a chain of layers.
+    """
     tree, frames = profile.tree, profile.frames
     names = {source_locations.base_name(profile.frame(node).name) for node in location.nodes}
-    if location.frame is None or not names <= POINTWISE:
-        return False
     function = (frames.file.astype(np.int64) << 32) | frames.name
     owner = tree.nearest(is_user[tree.frame])
     own = owner[location.nodes[0]]
     modules = profile.is_kind(FrameKind.MODULE)
+    if not names <= POINTWISE:
+        modules = modules & ~tree.below(modules)
     inner = np.flatnonzero(modules & (owner != NO_NODE))
     # The function above a module, not one inside of it.
     same = function[tree.frame[owner[inner]]] == function[tree.frame[own]]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from deepcontext.analyzers.shared import source_locations
+from deepcontext.analyzers.shared.called_operators import functions_of_nodes
 from deepcontext.analyzers.shared.operator_names import (
     DENSE,
     INDEX_BY_MASK,
@@ -21,8 +22,6 @@ from deepcontext.analyzers.shared.operator_names import (
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.metric import CALL_DURATION_NS
 from deepcontext.profiler.model.query import Query
-from deepcontext.profiler.model.tree import NO_NODE
-from deepcontext.profiler.summaries.lines import nearest_user
 
 if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 # Library code that reads tensors on the CPU: samplers' indices, sizes of packed batches, optimizers'
 # step numbers.
 _ON_CPU: Final = re.compile(r"/torch/(utils/data/|nn/utils/rnn\.py$|nn/modules/rnn\.py$|optim/)")
-_NO_FUNCTION: Final = -1
 
 
 def value_reads(profile: Profile, steps: int) -> Query:
@@ -45,7 +43,7 @@ def value_reads(profile: Profile, steps: int) -> Query:
     nodes = asked.nodes()
     if not len(nodes):
         return asked
-    functions = _functions(profile)
+    functions = functions_of_nodes(profile)
     mask = np.zeros(len(profile.tree), np.bool_)
     mask[nodes] = np.isin(functions[nodes], _computing(profile, functions))
     mask[nodes] &= ~np.isin(functions[nodes], _drawing(profile, functions, steps))
@@ -80,25 +78,6 @@ def _nodes_in(profile: Profile, files: re.Pattern[str]) -> source_locations.Mask
         if files.search(frames.strings[each].replace("\\", "/"))
     ]
     return np.asarray(np.isin(frames.file, chosen)[profile.tree.frame])
-
-
-def _functions(profile: Profile) -> source_locations.Ints:
-    """Return a number for the user's function that each node runs in, shape (nodes,)."""
-    frames, tree = profile.frames, profile.tree
-    is_user = profile.is_user_code()
-    numbers: dict[tuple[int, str], int] = {}
-    of_frame = np.full(len(frames), _NO_FUNCTION, np.int64)
-    indices = np.flatnonzero(is_user)
-    columns = (each[indices].tolist() for each in (frames.name, frames.file))
-    of_user = []
-    for text, file in zip(*columns, strict=True):
-        name = frames.strings[int(text)]
-        if "<" in name:
-            name = source_locations.without_inner(name)
-        of_user.append(numbers.setdefault((file, name), len(numbers)))
-    of_frame[indices] = of_user
-    nearest = nearest_user(profile)
-    return np.where(nearest == NO_NODE, _NO_FUNCTION, of_frame[tree.frame[nearest]])
 
 
 def _computing(profile: Profile, functions: source_locations.Ints) -> source_locations.Ints:

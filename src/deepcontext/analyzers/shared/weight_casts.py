@@ -13,7 +13,6 @@ import numpy as np
 
 from deepcontext.analyzers.finding import Finding, Severity
 from deepcontext.analyzers.shared import source_locations
-from deepcontext.analyzers.shared.operator_names import DENSE
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS
 from deepcontext.profiler.model.metric_values import counts_or_zeros, total
@@ -25,6 +24,20 @@ if TYPE_CHECKING:
 
 _LEAST_SHARE: Final = 0.08
 _LEAST_CALLS: Final = 20
+# Operators that take weights; those of two activations (`matmul`, attention) may convert both.
+_WITH_WEIGHTS: Final = frozenset(
+    f"aten::{name}"
+    for name in (
+        "linear",
+        "addmm",
+        "conv1d",
+        "conv2d",
+        "conv3d",
+        "conv_transpose1d",
+        "conv_transpose2d",
+        "conv_transpose3d",
+    )
+)
 # Conversions for each call of a layer: the input is one, weight and bias are two.
 _LEAST_CONVERSIONS: Final = 1.5
 
@@ -61,9 +74,9 @@ def _casts(profile: Profile) -> Query:
     calls = counts_or_zeros(profile, CALL_DURATION_NS.name)
     name = profile.frames.name[tree.frame]
     parent = tree.parent.clip(0)
-    dense = source_locations.operators(profile, DENSE).mask()
+    layers = source_locations.operators(profile, _WITH_WEIGHTS).mask()
     outer = np.zeros(len(tree), np.bool_)
-    outer[parent[dense & dense[parent] & (name == name[parent])]] = True
+    outer[parent[layers & layers[parent] & (name == name[parent])]] = True
     # A conversion to the type that a tensor already has calls nothing.
     copied = source_locations.operators(profile, {"aten::_to_copy"}).mask()
     converts = source_locations.operators(profile, {"aten::to"}).mask() & outer[parent]
