@@ -16,6 +16,7 @@ from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Severity
 from deepcontext.analyzers.shared import source_locations
 from deepcontext.analyzers.shared.jax_launches import small_launches
+from deepcontext.analyzers.shared.model_runs import functions_with_single_samples
 from deepcontext.analyzers.shared.operator_loops import loop_finding, operator_loops
 from deepcontext.analyzers.shared.operator_names import (
     ACCUMULATE_GRAD,
@@ -63,7 +64,9 @@ def _find(profile: Profile) -> list[Finding]:
         attention = _attention(profile, is_user)
         reported = {profile.frame(finding.nodes[0]) for finding in attention}
         found += attention
-        pointwise = _called_pointwise(profile)
+        # A loop over samples is told by `model_calls`, whatever the samples run through.
+        sampled = functions_with_single_samples(profile)
+        pointwise = Query(profile, _called_pointwise(profile).mask() & ~sampled)
         cells = recurrent_cells(profile, pointwise, is_user)
         found += [cell_finding(profile, cell) for cell in cells]
         others = pointwise.mask().copy()
@@ -73,7 +76,7 @@ def _find(profile: Profile) -> list[Finding]:
         loops = [
             loop
             for loop in operator_loops(profile, is_user)
-            if _function(loop.frame) not in in_cells
+            if _function(loop.frame) not in in_cells and not sampled[loop.nodes[0]]
         ]
         found += [loop_finding(profile, loop) for loop in loops]
         others[[node for loop in loops for node in loop.nodes]] = False

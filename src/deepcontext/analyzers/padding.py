@@ -78,8 +78,7 @@ def _find(profile: Profile) -> list[Finding]:
 def _buffers(profile: Profile) -> list[_Buffers]:
     """Return the buffers of functions that make their samples themselves, and leave most of them empty."""
     tree, frames = profile.tree, profile.frames
-    is_user = profile.is_user_code()
-    called = called_by_user(profile, is_user)
+    called = called_by_user(profile)
     makes = source_locations.operators(profile, _BUFFERS).mask() & called
     # `torch.tensor(values)` calls `empty`, too: that is a sample.
     samples_at = np.zeros(len(tree), np.bool_)

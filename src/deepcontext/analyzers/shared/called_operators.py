@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from deepcontext.analyzers.shared import source_locations
-from deepcontext.profiler.format.frame import FrameKind
+from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.metric import CALL_DURATION_NS
 from deepcontext.profiler.model.metric_values import counts_or_zeros
 from deepcontext.profiler.model.tree import NO_NODE
@@ -24,28 +24,28 @@ NO_FUNCTION: Final = -1
 _PASSING_ON: Final = ("/torch/_tensor.py", "/torch/functional.py")
 
 
-def called_by_user(profile: Profile, is_user: source_locations.Mask) -> source_locations.Mask:
-    """Return which nodes the user's code calls without a function of a library between, shape (nodes,).
+def called_by_user(profile: Profile) -> source_locations.Mask:
+    """Return which nodes the user's code calls without a function of a library between, shape (nodes,)."""
 
-    Args:
-        profile: the profile.
-        is_user: `FrameTable.is_user_code`.
-    """
-    tree, frames = profile.tree, profile.frames
-    passing = [
-        number
-        for number in map(int, np.unique(frames.file))
-        if frames.strings[number].replace("\\", "/").endswith(_PASSING_ON)
-    ]
-    caller = tree.nearest(~np.isin(frames.file, passing)[tree.frame])
-    above = np.where(tree.parent == NO_NODE, NO_NODE, caller[tree.parent])
-    return np.asarray((above != NO_NODE) & is_user[tree.frame[above]])
+    def compute() -> source_locations.Mask:
+        tree, frames = profile.tree, profile.frames
+        passing = [
+            number
+            for number in map(int, np.unique(frames.file))
+            if frames.strings[number].replace("\\", "/").endswith(_PASSING_ON)
+        ]
+        caller = tree.nearest(~np.isin(frames.file, passing)[tree.frame])
+        above = np.where(tree.parent == NO_NODE, NO_NODE, caller[tree.parent])
+        return np.asarray((above != NO_NODE) & profile.is_user_code()[tree.frame[above]])
+
+    return profile.once(called_by_user, compute)
 
 
 def module_calls(profile: Profile) -> source_locations.Ints:
     """Return how often each module was called, shape (nodes,), 0 for other nodes and without operators.
 
-    Calls of modules are not counted; the operator below a module that runs least often stands for them.
+    Calls of modules are not counted. Most operators of a module run once for each call: others are in a loop,
+    or made something once. So the most frequent number of calls is the module's.
     """
     return profile.once(module_calls, lambda: _module_calls(profile))  # several analyzers ask
 
@@ -53,10 +53,12 @@ def module_calls(profile: Profile) -> source_locations.Ints:
 def _module_calls(profile: Profile) -> source_locations.Ints:
     tree = profile.tree
     calls = counts_or_zeros(profile, CALL_DURATION_NS.name)
+    calls = np.where(tree.phase == Phase.BACKWARD, 0, calls)
     found = np.zeros(len(tree), np.int64)
     for node in np.flatnonzero(profile.is_kind(FrameKind.MODULE)).tolist():
         inside = calls[node : int(tree.subtree_end[node])]
-        found[node] = inside[inside > 0].min(initial=np.iinfo(np.int64).max) if inside.any() else 0
+        numbers, often = np.unique(inside[inside > 0], return_counts=True)
+        found[node] = numbers[often.argmax()] if len(numbers) else 0
     return found
 
 
@@ -69,6 +71,10 @@ def outermost_calls(profile: Profile) -> int:
 
 def functions_of_nodes(profile: Profile) -> source_locations.Ints:
     """Return a number for the user's function that each node runs in, shape (nodes,)."""
+    return profile.once(functions_of_nodes, lambda: _functions_of_nodes(profile))
+
+
+def _functions_of_nodes(profile: Profile) -> source_locations.Ints:
     frames, tree = profile.frames, profile.tree
     is_user = profile.is_user_code()
     numbers: dict[tuple[int, str], int] = {}

@@ -80,7 +80,7 @@ class OperatorLoop:
 
 def operator_loops(profile: Profile, is_user: source_locations.Mask) -> list[OperatorLoop]:
     """Return the loops that take a large share of the program's time, the costliest first."""
-    operators = _called_by_user(profile, is_user)
+    operators = _called_by_user(profile)
     usual = steps_or_passes(profile) or max(
         _usual_calls(profile, operators), outermost_calls(profile)
     )
@@ -167,7 +167,7 @@ def _working_ns(profile: Profile) -> int:
     return setup.working_ns if setup else total(profile, HOST_TIME_NS.name)
 
 
-def _called_by_user(profile: Profile, is_user: source_locations.Mask) -> Query:
+def _called_by_user(profile: Profile) -> Query:
     """Return the outermost operators of the program's own loops: no backward, optimizer or loader."""
     operators = source_locations.without(
         Query(profile).kind(FrameKind.OPERATOR), source_locations.compiling(profile)
@@ -175,7 +175,7 @@ def _called_by_user(profile: Profile, is_user: source_locations.Mask) -> Query:
     forward = source_locations.apart(source_locations.outermost(operators))
     is_backward = profile.tree.phase == Phase.BACKWARD
     # A loop inside a library's function or inside a module is not the user's to change.
-    return Query(profile, forward.mask() & ~is_backward & called_by_user(profile, is_user))
+    return Query(profile, forward.mask() & ~is_backward & called_by_user(profile))
 
 
 def _shortest_ns(profile: Profile, nodes: source_locations.Ints) -> int:

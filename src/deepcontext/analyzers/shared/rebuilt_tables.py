@@ -113,7 +113,7 @@ def _rebuilt_tables(profile: Profile, is_user: source_locations.Mask) -> list[Fi
     )
     operators = source_locations.apart(source_locations.outermost(operators))
     operators = Query(profile, operators.mask() & (profile.tree.phase != Phase.BACKWARD))
-    is_called = called_by_user(profile, is_user)
+    is_called = called_by_user(profile)
     # Through a framework's function, a call is another function's business (an embedding's, a layer's).
     strangers = Query(profile, operators.mask() & ~is_called)
     foreign = {

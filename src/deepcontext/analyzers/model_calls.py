@@ -1,0 +1,152 @@
+"""Model calls: a model that runs on one sample at a time, or on the whole prefix for each new token.
+
+Judges modules that the program calls outside of other modules (`shared/model_runs.py`). Shapes are not
+needed: a prefix shows in what linear layers allocate, which grows by the same amount from call to call.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from deepcontext.analyzers.base import Analyzer
+from deepcontext.analyzers.finding import Finding, Severity
+from deepcontext.analyzers.shared import source_locations
+from deepcontext.analyzers.shared.model_runs import (
+    LEAST_SHARE,
+    PICKS,
+    Functions,
+    Model,
+    functions_of,
+    models,
+    takes_single_samples,
+)
+from deepcontext.analyzers.shared.operator_names import JOINS
+from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS
+from deepcontext.profiler.model.tree import NO_NODE
+
+if TYPE_CHECKING:
+    from deepcontext.profiler.model.profile import Profile
+
+    Ints = source_locations.Ints
+    Mask = source_locations.Mask
+
+_ALLOCATED: Final = "alloc_bytes"
+_LEAST_TOKENS: Final = 20
+# How well what a layer allocates must match sizes that grow by the same amount each time.
+_TOLERANCE: Final = 0.1
+_LEAST_GROWTH: Final = 2.0
+
+
+def _find(profile: Profile) -> list[Finding]:
+    whole = source_locations.judged_total(profile, HOST_TIME_NS.name)
+    if not whole or CALL_DURATION_NS.name not in profile.metrics:
+        return []
+    functions = functions_of(profile)
+    found = []
+    for model in models(profile, functions.of_node, LEAST_SHARE * whole):
+        if _computes_prefix_again(profile, functions, model):
+            found.append(_prefix_finding(profile, model, whole))
+        elif takes_single_samples(profile, functions, model):
+            found.append(_sample_finding(profile, model, whole))
+    return found
+
+
+def _computes_prefix_again(profile: Profile, functions: Functions, model: Model) -> bool:
+    """Return whether the model's input grows by what the function picks from its output."""
+    if model.has_backward or model.calls < _LEAST_TOKENS:
+        return False
+    appended = functions.count(JOINS, model.function)
+    picked = functions.count(PICKS, model.function)
+    if 2 * min(appended, picked) < model.calls:
+        return False
+    grows = _grows_evenly(profile, model)
+    value = profile.inclusive(HOST_TIME_NS.name)
+    linear = source_locations.operators(profile, {"aten::linear"}).nodes()
+    end = int(profile.tree.subtree_end[model.node])
+    linear = linear[(linear >= model.node) & (linear < end)]
+    return int(value[linear[grows[linear]]].sum()) * 2 >= int(value[linear].sum()) > 0
+
+
+def _grows_evenly(profile: Profile, model: Model) -> Mask:
+    """Return which linear layers allocate sizes that are spread evenly between two limits, shape (nodes,)."""
+    tree = profile.tree
+    found = np.zeros(len(tree), np.bool_)
+    rows = profile.metrics.get(_ALLOCATED)
+    if rows is None or rows.minimum is None or rows.maximum is None or rows.m2 is None:
+        return found
+    linear = tree.nearest(source_locations.operators(profile, {"aten::linear"}).mask())
+    end = int(tree.subtree_end[model.node])
+    low, high = rows.minimum.astype(np.float64), rows.maximum.astype(np.float64)
+    mean = rows.total / np.maximum(rows.count, 1)
+    deviation = np.sqrt(rows.m2 / np.maximum(rows.count, 1))
+    # Source: the uniform distribution, mean (a + b) / 2 and deviation (b - a) / sqrt(12).
+    is_even = np.abs(mean - (low + high) / 2) <= _TOLERANCE * mean
+    is_even &= np.abs(deviation - (high - low) / np.sqrt(12)) <= _TOLERANCE * deviation
+    is_even &= (high >= _LEAST_GROWTH * low) & (rows.count >= _LEAST_TOKENS)
+    inside = (rows.node >= model.node) & (rows.node < end)
+    which = linear[rows.node[is_even & inside]]
+    found[which[which != NO_NODE]] = True
+    return found
+
+
+def _place(profile: Profile, model: Model) -> tuple[str, str]:
+    """Return the model's name, and the line that calls it."""
+    owner = source_locations.climb(profile, np.array([model.node]), profile.is_user_code())
+    where = source_locations.location_text(profile, profile.frame(int(owner[0])))
+    return profile.frame(model.node).name, where
+
+
+def _sample_finding(profile: Profile, model: Model, whole: int) -> Finding:
+    name, where = _place(profile, model)
+    share = model.value / whole
+    return Finding(
+        id="model_calls",
+        severity=Severity.of_share(share),
+        title=(
+            f"{name} runs on one sample at a time at {where}, {model.calls:,} times: {share:.0%} of the "
+            "time in operators"
+        ),
+        nodes=(model.node,),
+        evidence={"model_ns": model.value, "model_share": share, "calls_count": model.calls},
+        gain=source_locations.bound(
+            profile, HOST_TIME_NS.name, model.value, "a batch costs no more than one sample"
+        ),
+        advice=(
+            "give the model batches: several samples in one tensor (data.split(256), torch.stack, a "
+            "DataLoader), padded to one length where their lengths differ"
+        ),
+        misleads="samples arrive one by one, and each must be answered at once",
+    )
+
+
+def _prefix_finding(profile: Profile, model: Model, whole: int) -> Finding:
+    name, where = _place(profile, model)
+    share = model.value / whole
+    return Finding(
+        id="model_calls",
+        severity=Severity.of_share(share),
+        title=(
+            f"{name} computes the whole prefix again for each token at {where}, {model.calls:,} times: "
+            f"{share:.0%} of the time in operators"
+        ),
+        nodes=(model.node,),
+        evidence={"model_ns": model.value, "model_share": share, "calls_count": model.calls},
+        gain=source_locations.bound(
+            profile, HOST_TIME_NS.name, model.value, "a step with a cache costs nothing"
+        ),
+        advice=(
+            "keep the keys and values of earlier tokens (a KV cache: use_cache=True in transformers), and "
+            "give the model only the new token"
+        ),
+        misleads=(
+            "a new token changes the results for earlier ones (no causal mask), so that nothing can be "
+            "kept"
+        ),
+    )
+
+
+ANALYZER = Analyzer(
+    "model_calls", "does a model run sample by sample, or on the same tokens again?", _find
+)
