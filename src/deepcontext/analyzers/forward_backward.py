@@ -75,22 +75,25 @@ def _find(profile: Profile) -> list[Finding]:
         return []
     backwards = _caused_backwards(profile)
     parents = _parents(backwards)
-    forward = source_locations.forward_inclusive(profile, metric)
-    not_judged = _not_judged(profile, backwards, metric)
-    avoidable = _avoidable(profile, metric)
     least = _LEAST_INDEX_SHARE * total(profile, metric)
-    found = []
-    for is_index in (True, False):
+    locations = [
+        (is_index, location)
+        for is_index in (True, False)
         for location in source_locations.by_line(
             _named_apart(parents, index=is_index), metric, least
-        ):
-            nodes = list(location.nodes)
-            cost = _Cost(
-                int(forward[nodes].sum()),
-                int(not_judged[nodes].sum()),
-                int(avoidable[nodes].sum()),
-            )
-            found.append(_judge(profile, metric, location, cost, is_index=is_index))
+        )
+    ]
+    if not locations:
+        return []
+    columns = (
+        source_locations.forward_inclusive(profile, metric),
+        _not_judged(profile, backwards, metric),
+        _avoidable(profile, metric),
+    )
+    found = []
+    for is_index, location in locations:
+        cost = _Cost(*(int(column[list(location.nodes)].sum()) for column in columns))
+        found.append(_judge(profile, metric, location, cost, is_index=is_index))
     return [finding for finding in found if finding is not None]
 
 

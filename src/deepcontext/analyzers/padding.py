@@ -15,11 +15,13 @@ import numpy as np
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Severity
 from deepcontext.analyzers.shared import source_locations
-from deepcontext.analyzers.shared.called_operators import called_by_user, module_calls
-from deepcontext.profiler.format.frame import FrameKind
+from deepcontext.analyzers.shared.called_operators import (
+    called_by_user,
+    called_modules,
+    module_calls,
+)
 from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS
 from deepcontext.profiler.model.metric_values import counts_or_zeros
-from deepcontext.profiler.model.query import Query
 from deepcontext.profiler.model.tree import NO_NODE
 from deepcontext.profiler.summaries.lines import nearest_user
 
@@ -61,12 +63,11 @@ def _find(profile: Profile) -> list[Finding]:
     whole = source_locations.judged_total(profile, HOST_TIME_NS.name)
     if not whole or _ALLOCATED not in profile.metrics:
         return []
-    modules = profile.is_kind(FrameKind.MODULE)
-    outermost = modules & ~profile.tree.below(modules)
-    calls = module_calls(profile)[outermost]
-    spent = Query(profile, outermost).total(HOST_TIME_NS.name, inclusive=True)
     found = []
     for buffers in _buffers(profile):
+        models = called_modules(profile)
+        calls = module_calls(profile, models)
+        spent = int(profile.inclusive(HOST_TIME_NS.name)[models].sum())
         # A buffer for each call of the model is a batch; others are caches and results.
         is_batch = (calls <= 2 * buffers.count) & (2 * calls >= buffers.count)
         if is_batch.any():

@@ -12,8 +12,8 @@ import numpy as np
 
 from deepcontext.analyzers.shared import source_locations
 from deepcontext.profiler.format.frame import FrameKind, Phase
-from deepcontext.profiler.format.metric import CALL_DURATION_NS
-from deepcontext.profiler.model.metric_values import counts_or_zeros
+from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS
+from deepcontext.profiler.model.metric_values import counts_or_zeros, inclusive_or_zeros
 from deepcontext.profiler.model.tree import NO_NODE
 from deepcontext.profiler.summaries.lines import nearest_user
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from deepcontext.profiler.model.profile_model import ProfileModel as Profile
 
 NO_FUNCTION: Final = -1
+# The others of a program cost little.
+_MOST_MODULES: Final = 32
 _PASSING_ON: Final = ("/torch/_tensor.py", "/torch/functional.py")
 
 
@@ -41,32 +43,37 @@ def called_by_user(profile: Profile) -> source_locations.Mask:
     return profile.once(called_by_user, compute)
 
 
-def module_calls(profile: Profile) -> source_locations.Ints:
-    """Return how often each module was called, shape (nodes,), 0 for other nodes and without operators.
+def module_calls(profile: Profile, modules: source_locations.Ints) -> source_locations.Ints:
+    """Return how often each of some modules was called, shape (modules,), 0 without operators.
 
     Calls of modules are not counted. Most operators of a module run once for each call: others are in a loop,
     or made something once. So the most frequent number of calls is the module's.
     """
-    return profile.once(module_calls, lambda: _module_calls(profile))  # several analyzers ask
-
-
-def _module_calls(profile: Profile) -> source_locations.Ints:
     tree = profile.tree
     calls = counts_or_zeros(profile, CALL_DURATION_NS.name)
-    calls = np.where(tree.phase == Phase.BACKWARD, 0, calls)
-    found = np.zeros(len(tree), np.int64)
-    for node in np.flatnonzero(profile.is_kind(FrameKind.MODULE)).tolist():
-        inside = calls[node : int(tree.subtree_end[node])]
-        numbers, often = np.unique(inside[inside > 0], return_counts=True)
-        found[node] = numbers[often.argmax()] if len(numbers) else 0
+    found = np.zeros(len(modules), np.int64)
+    for index, node in enumerate(modules.tolist()):
+        inside = slice(node, int(tree.subtree_end[node]))
+        is_judged = (calls[inside] > 0) & (tree.phase[inside] != Phase.BACKWARD)
+        numbers, often = np.unique(calls[inside][is_judged], return_counts=True)
+        found[index] = numbers[often.argmax()] if len(numbers) else 0
     return found
 
 
-def outermost_calls(profile: Profile) -> int:
+def called_modules(profile: Profile) -> source_locations.Ints:
+    """Return the modules that are called outside of modules, the costliest first, and no more than some."""
+
+    def compute() -> source_locations.Ints:
+        outermost = profile.tree.outermost(profile.is_kind(FrameKind.MODULE))
+        value = inclusive_or_zeros(profile, HOST_TIME_NS.name)[outermost]
+        return np.asarray(outermost[np.argsort(-value, kind="stable")][:_MOST_MODULES], np.int64)
+
+    return profile.once(called_modules, compute)
+
+
+def model_calls(profile: Profile) -> int:
     """Return how often the program called its model: most calls of a module outside of modules, on a path."""
-    modules = profile.is_kind(FrameKind.MODULE)
-    outermost = modules & ~profile.tree.below(modules)
-    return int(module_calls(profile)[outermost].max(initial=0))
+    return int(module_calls(profile, called_modules(profile)).max(initial=0))
 
 
 def functions_of_nodes(profile: Profile) -> source_locations.Ints:

@@ -16,6 +16,7 @@ from deepcontext.analyzers.shared import source_locations
 from deepcontext.analyzers.shared.called_operators import (
     NO_FUNCTION,
     called_by_user,
+    called_modules,
     functions_of_nodes,
     module_calls,
 )
@@ -97,23 +98,17 @@ def functions_of(profile: Profile) -> Functions:
 def models(profile: Profile, of_node: Ints, least: float) -> list[Model]:
     """Return the modules called outside of modules, the costliest first."""
     tree = profile.tree
-    modules = profile.is_kind(FrameKind.MODULE)
-    outermost = np.flatnonzero(modules & ~tree.below(modules) & (of_node != NO_FUNCTION))
-    backward = tree.inclusive((tree.phase == Phase.BACKWARD).astype(np.int64)) > 0
+    value = profile.inclusive(HOST_TIME_NS.name)
+    modules = called_modules(profile)
+    modules = modules[(value[modules] >= least) & (of_node[modules] != NO_FUNCTION)]
     steps = max(steps_or_passes(profile), 1)
-    value, calls = profile.inclusive(HOST_TIME_NS.name), module_calls(profile)
-    return [
-        Model(
-            node,
-            int(calls[node]),
-            float(calls[node] / (steps if backward[node] else 1)),
-            bool(backward[node]),
-            int(value[node]),
-            int(of_node[node]),
-        )
-        for node in outermost[np.argsort(-value[outermost], kind="stable")].tolist()
-        if value[node] >= least
-    ]
+    found = []
+    for node, calls in zip(modules.tolist(), module_calls(profile, modules).tolist(), strict=True):
+        inside = tree.phase[node : int(tree.subtree_end[node])]
+        is_trained = bool((inside == Phase.BACKWARD).any())
+        a_step = calls / steps if is_trained else float(calls)
+        found.append(Model(node, calls, a_step, is_trained, int(value[node]), int(of_node[node])))
+    return found
 
 
 def takes_single_samples(profile: Profile, functions: Functions, model: Model) -> bool:

@@ -18,8 +18,8 @@ from deepcontext.analyzers.finding import Finding, Gain, Severity
 from deepcontext.analyzers.shared import source_locations
 from deepcontext.analyzers.shared.called_operators import (
     called_by_user,
+    model_calls,
     module_calls,
-    outermost_calls,
 )
 from deepcontext.analyzers.shared.operator_names import POINTWISE, READS_VALUE, REDUCTIONS
 from deepcontext.analyzers.shared.repeated_work import dependent_runs, steps_or_passes
@@ -48,6 +48,8 @@ _MOST_CALL_NS: Final = 20_000
 # machine.
 _MOST_OF_SHORTEST: Final = 3
 _UPDATING: Final = 0.5
+# Layers that are looked at, when a loop may be the layers of a model.
+_MOST_LAYERS: Final = 1000
 _SCALES: Final = frozenset({"aten::mul_", "aten::div_", "aten::clamp_"})
 
 
@@ -81,9 +83,7 @@ class OperatorLoop:
 def operator_loops(profile: Profile, is_user: source_locations.Mask) -> list[OperatorLoop]:
     """Return the loops that take a large share of the program's time, the costliest first."""
     operators = _called_by_user(profile)
-    usual = steps_or_passes(profile) or max(
-        _usual_calls(profile, operators), outermost_calls(profile)
-    )
+    usual = steps_or_passes(profile) or max(_usual_calls(profile, operators), model_calls(profile))
     if not usual:
         return []
     calls = profile.counts(CALL_DURATION_NS.name)
@@ -234,7 +234,7 @@ def _runs_layers(
     same = function[tree.frame[owner[inner]]] == function[tree.frame[own]]
     calls = counts_or_zeros(profile, CALL_DURATION_NS.name)
     passes = int(calls[list(location.nodes)].max())
-    return 2 * int(module_calls(profile)[inner[same]].sum()) >= passes
+    return 2 * int(module_calls(profile, inner[same][:_MOST_LAYERS]).sum()) >= passes
 
 
 def _is_before_steps(
