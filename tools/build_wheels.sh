@@ -32,7 +32,7 @@ shift $((OPTIND - 1))
 pythons=("$@")
 if [ ${#pythons[@]} -eq 0 ]; then
   for minor in 11 12 13 14; do
-    ! command -v "python3.$minor" >/dev/null || pythons+=("python3.$minor")
+    ! "python3.$minor" -c "" 2>/dev/null || pythons+=("python3.$minor")
   done
 fi
 

@@ -1,6 +1,8 @@
 """The wheels on other Debian releases: their glibc, no compiler, no network, nothing but Python.
 
-`tools/make_roots.sh` makes the root folders; `DEEPCONTEXT_ROOTS` names another folder of them.
+`tools/make_roots.sh` makes the root folders; `DEEPCONTEXT_ROOTS` names another folder of them. With
+`DEEPCONTEXT_ROOTS_TORCH` (as in `torch==2.13.0`), a step of PyTorch with native frames is tried, too: on
+x86-64 its wheels have gigabytes.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.wheels.test_wheels import PROGRAM, WHEELS
+from tests.wheels.test_wheels import PROGRAM, TRAINING, WHEELS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,17 +29,40 @@ CHECKOUT = Path(__file__).parents[2]
 ROOTS = Path(os.environ.get("DEEPCONTEXT_ROOTS", CHECKOUT / "build" / "roots"))
 # Python's folders are mounted for one command only, so that nothing stays mounted.
 ENTER = 'mount --bind /dev "$0/dev" && mount -t proc proc "$0/proc" && exec chroot "$0" "$@"'
+PYTHONS = [
+    (root, version)
+    for root, versions in {
+        "debian11": ("3.11", "3.13"),
+        "debian12": ("3.11", "3.12", "3.13"),
+        "sid": ("3.14",),
+        "arm64": ("3.11",),
+        "arm64-trixie": ("3.13",),
+        "arm64-sid": ("3.14",),
+    }.items()
+    for version in versions
+]
 IDENTITY = """
 import os, platform, sys
 print(sys.version_info.minor, platform.machine(), os.confstr("CS_GNU_LIBC_VERSION"), sep="\\n")
+"""
+CHECK_NATIVE = """
+from deepcontext import Profile
+
+profile = Profile.load("train.dcprof")
+names = [profile.frame(node).name for node in profile.query().kind("native").nodes()]
+assert any(name.startswith("torch::autograd::") for name in names), names
+counts = {name: count for name, count in profile.trust.counters.items() if name.startswith("native_")}
+assert counts["native_walks"] > 100, counts
+assert not any(count for name, count in counts.items() if "_ended_" in name), counts
 """
 
 
 class Root:
     """A folder that commands see as the whole system, with a wheel and what it needs in /try."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, python: Path) -> None:
         self.root = root
+        self.python = python
         self.folder = Path(tempfile.mkdtemp(prefix="try-", dir=root))
         self.inside = Path("/") / self.folder.name
 
@@ -56,9 +81,9 @@ class Root:
         assert done.returncode == status, done.stdout + done.stderr
         return done.stdout
 
-    def install(self) -> Path:
-        """Install the wheel of the root's Python into an environment; return its folder of commands."""
-        minor, machine, glibc = self.run("/python", "-c", IDENTITY).splitlines()
+    def install(self, *more: str) -> Path:
+        """Install the wheel of the root's Python, and more, into an environment; return its commands."""
+        minor, machine, glibc = self.run(self.python, "-c", IDENTITY).splitlines()
         tag = f"cp3{minor}"
         wheels = [each for each in WHEELS if f"-{tag}-" in each.name and machine in each.name]
         if not wheels:
@@ -67,14 +92,22 @@ class Root:
             [sys.executable, "-m", "pip", "download", "-q", "--only-binary", ":all:"]
             + ["--python-version", f"3.{minor}", "--implementation", "cp", "--abi", tag]
             + [f"--platform=manylinux_2_{each}_{machine}" for each in _minors(glibc)]
-            + [f"--platform=manylinux2014_{machine}", "-d", self.folder / "wheels", wheels[0]],
+            + [
+                f"--platform=manylinux2014_{machine}",
+                "-d",
+                self.folder / "wheels",
+                wheels[0],
+                *more,
+            ],
             check=True,
             timeout=600,
         )
-        self.run("/python", "-m", "venv", "env")
+        self.run(self.python, "-m", "venv", "env")
         name = wheels[0].name
         shutil.copy(wheels[0], self.folder / "wheels" / name)
-        self.run("env/bin/pip", "install", "-q", "--no-index", "-f", "wheels", f"wheels/{name}")
+        self.run(
+            "env/bin/pip", "install", "-q", "--no-index", "-f", "wheels", f"wheels/{name}", *more
+        )
         return self.inside / "env" / "bin"
 
 
@@ -84,12 +117,13 @@ def _minors(glibc: str) -> range:
     return range(17, int(found[1]) + 1)
 
 
-@pytest.fixture(params=["debian11", "debian12", "sid", "arm64"])
+@pytest.fixture(params=PYTHONS, ids="-".join)
 def root(request: pytest.FixtureRequest) -> Iterator[Root]:
-    folder = ROOTS / request.param
-    if not folder.is_dir() or os.getuid() != 0:
-        pytest.skip(f"no {folder}, or not root: tools/make_roots.sh makes it")
-    made = Root(folder)
+    name, version = request.param
+    python = Path("/pythons") / f"python{version}"
+    if os.getuid() != 0 or not (ROOTS / name / python.relative_to("/")).is_symlink():
+        pytest.skip(f"no {python} in {ROOTS / name}, or not root: tools/make_roots.sh makes it")
+    made = Root(ROOTS / name, python)
     yield made
     shutil.rmtree(made.folder)
 
@@ -105,3 +139,14 @@ def test_profile_report_and_page(root: Root) -> None:
     assert re.search(r"train\.py:6", report), report
     root.run(commands / "deepcontext", "view", "train.dcprof", "--html", "page.html")
     assert (root.folder / "page.html").stat().st_size > 100_000
+
+
+@pytest.mark.skipif("DEEPCONTEXT_ROOTS_TORCH" not in os.environ, reason="names no torch")
+def test_a_training_step_with_native_frames(root: Root) -> None:
+    commands = root.install(os.environ["DEEPCONTEXT_ROOTS_TORCH"])
+    (root.folder / "train.py").write_text(TRAINING, "utf-8")
+    root.run(commands / "deepcontext", "profile", "--native", "-q", "train.py")
+    report = root.run(commands / "deepcontext", "report", "--full", "train.dcprof")
+    assert "aten::addmm" in report
+    assert "AddmmBackward0" in report
+    root.run(commands / "python", "-c", CHECK_NATIVE)
