@@ -12,7 +12,7 @@
 #   arm64-sid     the newest for aarch64, with its own CPython 3.14
 #
 # Each has /pythons/python3.N, the interpreters to use. Needs root and mmdebstrap (Debian: apt-get
-# install mmdebstrap), 3 GB and half an hour; what exists is kept. No Debian release has CPython 3.12.
+# install mmdebstrap), 3 GB and twenty minutes; what exists is kept. No Debian release has CPython 3.12.
 # Roots of aarch64 need a kernel that runs such programs by qemu (Debian: apt-get install
 # qemu-user-static, which registers itself; in a container: systemd-binfmt, or by hand).
 set -euo pipefail
@@ -33,10 +33,11 @@ if [ "$(id -u)" != 0 ] || ! command -v mmdebstrap >/dev/null; then
 fi
 
 # A snapshot of a mirror may be older than its lists allow; nothing here is kept or trusted.
-make_root() {
-  local release=$1 folder=$2 packages=$3 architecture=${4:-$(dpkg --print-architecture)}
-  mmdebstrap --quiet --variant=minbase --architectures="$architecture" --aptopt='Acquire::Check-Valid-Until "false"' \
-    --include="ca-certificates,$packages" "$release" "$folder"
+make_root() { # RELEASE FOLDER PACKAGES [OPTION]...
+  local release=$1 folder=$2 packages=$3
+  shift 3
+  mmdebstrap --quiet --variant=minbase --aptopt='Acquire::Check-Valid-Until "false"' \
+    --include="ca-certificates,$packages" "$@" "$release" "$folder"
 }
 
 inside() {
@@ -117,16 +118,21 @@ debian12() {
   fi
 }
 
-# packaged RELEASE VERSION ROOT [ARCHITECTURE]: a root with the release's own CPython
-packaged() {
-  make_root "$1" "$roots/.$3" "python$2,python$2-venv" "${4:-}"
+sid() {
+  make_root sid "$roots/.sid" python3.14,python3.14-venv
+  name_pythons "$roots/.sid" /usr/bin/python3.14
+}
+
+# The packages of another processor are unpacked only: their scripts would run by qemu for half an hour.
+foreign() { # RELEASE VERSION ROOT
+  make_root "$1" "$roots/.$3" "base-files,dash,coreutils,python$2,python$2-venv" --variant=extract \
+    --architectures=arm64 --hook-dir=/usr/share/mmdebstrap/hooks/maybe-merged-usr
   name_pythons "$roots/.$3" "/usr/bin/python$2"
 }
 
-sid() { packaged sid 3.14 sid; }
-arm64() { packaged bookworm 3.11 arm64 arm64; }
-arm64-trixie() { packaged trixie 3.13 arm64-trixie arm64; }
-arm64-sid() { packaged sid 3.14 arm64-sid arm64; }
+arm64() { foreign bookworm 3.11 arm64; }
+arm64-trixie() { foreign trixie 3.13 arm64-trixie; }
+arm64-sid() { foreign sid 3.14 arm64-sid; }
 
 mkdir -p "$roots"
 if [ ${#wanted[@]} -eq 0 ]; then
