@@ -7,12 +7,10 @@ from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
-import torch.autograd.profiler as torch_profiler
 
 from deepcontext import _native
 from deepcontext.collectors.gpu import libraries
 from tests.collectors.gpu.test_lifecycle import run
-from tests.collectors.gpu.test_torch_profiler import CUDA
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -120,12 +118,13 @@ def test_a_used_gpu_with_launches_is_none(
 def test_torch_profiler_after_the_registration_is_said_to_lack_the_gpu(
     record: Record, sdk: FakeGpu, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    torch_profiler = pytest.importorskip("torch.autograd.profiler")
     monkeypatch.setattr(torch_profiler, "_prepare_profiler", lambda *_: sdk.profiler_begin())
     monkeypatch.setattr(torch_profiler, "_disable_profiler", sdk.profiler_end)
 
     def work() -> None:
         sdk.launch("before", us=1, count=10)
-        torch_profiler._prepare_profiler(None, CUDA)  # type: ignore[arg-type]
+        torch_profiler._prepare_profiler(None, {"ProfilerActivity.CUDA"})
         sdk.launch("during", us=1, count=20)
         torch_profiler._disable_profiler()
         sdk.deliver()

@@ -10,11 +10,13 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-import torch
-import torch.autograd.profiler as torch_profiler
 
 from deepcontext import _native
 from tests.collectors.gpu.test_flushing import wait_for
+
+pytest.importorskip("torch")
+import torch
+import torch.autograd.profiler as torch_profiler
 
 if TYPE_CHECKING:
     from collections.abc import Callable

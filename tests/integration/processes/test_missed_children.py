@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
-import torch
 
 from deepcontext.profiler.format import run_directory
 from deepcontext.profiler.model.profile import Profile
 
+torch = pytest.importorskip("torch")
 PACKAGES = str(Path(torch.__file__).parents[1])
 # Every child waits until it was looked at; the parent writes a snapshot when all are old enough.
 PROGRAM = f"""
