@@ -56,6 +56,15 @@ assert counts["native_walks"] > 100, counts
 assert not any(count for name, count in counts.items() if "_ended_" in name), counts
 """
 
+# Stands for the compiler that a root has not: hands out what was compiled outside.
+STAND_IN = """#!/bin/sh
+while [ $# -gt 0 ]; do
+  [ "$1" != -o ] || out=$2
+  shift
+done
+exec cp "$(dirname "$0")/compiled" "$out"
+"""
+
 
 class Root:
     """A folder that commands see as the whole system, with a wheel and what it needs in /try."""
@@ -65,6 +74,7 @@ class Root:
         self.python = python
         self.folder = Path(tempfile.mkdtemp(prefix="try-", dir=root))
         self.inside = Path("/") / self.folder.name
+        self.machine = ""
 
     def run(self, *command: str | Path, status: int = 0) -> str:
         """Return what a command printed, which runs in the folder and sees nothing outside the root."""
@@ -84,7 +94,7 @@ class Root:
     def install(self, *more: str) -> Path:
         """Install the wheel of the root's Python, and more, into an environment; return its commands."""
         minor, machine, glibc = self.run(self.python, "-c", IDENTITY).splitlines()
-        tag = f"cp3{minor}"
+        tag, self.machine = f"cp3{minor}", machine
         wheels = [each for each in WHEELS if f"-{tag}-" in each.name and machine in each.name]
         if not wheels:
             pytest.skip(f"no wheel of {tag} for {machine} in dist/ (tools/build_wheels.sh)")
@@ -150,3 +160,36 @@ def test_a_training_step_with_native_frames(root: Root) -> None:
     assert "aten::addmm" in report
     assert "AddmmBackward0" in report
     root.run(commands / "python", "-c", CHECK_NATIVE)
+
+
+def test_native_frames_between_python_frames(root: Root) -> None:
+    """On every CPython and processor; the library is compiled by what compiled the wheel."""
+    commands = root.install("pytest", "pytest-timeout")
+    compiler = CHECKOUT / "build" / "wheels" / f"compilers-{root.machine}" / "c++"
+    if not compiler.exists():
+        pytest.skip(f"no {compiler}: tools/build_wheels.sh makes it")
+    tests = root.folder / "tests"
+    shutil.copytree(CHECKOUT / "tests" / "fakes", tests / "fakes")
+    for name in ("conftest.py", "test_native_frames.py", "test_walk_current_frames.py"):
+        (tests / "native").mkdir(exist_ok=True)
+        shutil.copy(CHECKOUT / "tests" / "native" / name, tests / "native")
+    folder = root.folder / "env" / "bin"
+    flags = ["-std=c++17", "-O2", "-fPIC", "-shared", "-pthread"]
+    source = tests / "fakes" / "native_chain.cpp"
+    subprocess.run([compiler, *flags, "-o", folder / "compiled", source], check=True, timeout=300)
+    (folder / "c++").write_text(STAND_IN, "utf-8")
+    (folder / "c++").chmod(0o755)
+    test = [
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--timeout",
+        "600",
+        "--rootdir",
+        "tests",
+    ]
+    path = f"PATH={commands}:/usr/bin:/bin"
+    printed = root.run("env", path, commands / "python", *test, "tests/native")
+    assert re.search(r"^\d+ passed", printed, re.MULTILINE), printed
