@@ -135,7 +135,8 @@ def test_a_leaky_loop_grows_at_its_line_step_by_step(record: Any) -> None:
         and "test_memory.py" in each.title
         and each.evidence["growth_bytes"] > 16 * tensor_bytes
     ]
-    assert finding.evidence["step_growth_bytes"] == tensor_bytes + FLOAT
+    # One finding for both lines.
+    assert finding.evidence["step_growth_bytes"] == 2 * tensor_bytes + FLOAT
 
 
 def linetext(line: int) -> str:

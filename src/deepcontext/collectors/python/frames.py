@@ -1,20 +1,17 @@
 """Python call paths at operator and scope boundaries.
 
 The frame walk is native and runs without the GIL (`native/python/frame_walk.h`); this file checks
-that the walk reads this interpreter correctly, and says which frames the tree leaves out. It also has
-the garbage collector's pauses counted.
+that the walk reads this interpreter correctly, and says which frames the tree leaves out.
 """
 
 from __future__ import annotations
 
-import gc
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deepcontext import _native
 from deepcontext.errors import EnvironmentProblem
-from deepcontext.profiler.format.metric import GC_TIME_NS
 from deepcontext.profiler.format.status import Outcome, Status
 from deepcontext.profiler.recording.collector import Availability
 
@@ -35,7 +32,7 @@ class PythonFrames:
 
     name = "python"
     phase_rules: Sequence[PhaseRule] = ()
-    metrics: Sequence[MetricDescriptor] = (GC_TIME_NS,)
+    metrics: Sequence[MetricDescriptor] = ()
 
     def __init__(self) -> None:
         self._degraded = ""
@@ -66,12 +63,9 @@ class PythonFrames:
         _native.add_code_rule("prefix", "<frozen importlib", "", "hidden", "")
         _native.add_code_rule("exact", "<frozen runpy>", "", "hidden", "")
         self._degraded = _native.watch_code()
-        gc.callbacks.append(_native.note_gc)
 
     def stop(self) -> None:
-        """Stop watching code objects and the garbage collector."""
-        if _native.note_gc in gc.callbacks:  # the program may have cleared the list
-            gc.callbacks.remove(_native.note_gc)
+        """Stop watching code objects."""
         _native.unwatch_code()
 
     def settle(self) -> None:

@@ -7,6 +7,7 @@ layout was not verified is never started.
 
 from __future__ import annotations
 
+import gc
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,12 @@ from deepcontext.collectors.torch.collectives import Collectives
 from deepcontext.collectors.torch.modules import ModuleNames
 from deepcontext.profiler.format import peaks
 from deepcontext.profiler.format.frame import FrameKind, Phase
-from deepcontext.profiler.format.metric import BUILT_GRAPH, Aggregation, MetricDescriptor
+from deepcontext.profiler.format.metric import (
+    BUILT_GRAPH,
+    GC_TIME_NS,
+    Aggregation,
+    MetricDescriptor,
+)
 from deepcontext.profiler.format.status import Outcome, Status
 from deepcontext.profiler.recording.collector import Availability, PhaseRule
 from deepcontext.profiler.recording.import_hook import ImportHook
@@ -107,7 +113,7 @@ class TorchOperators:
         PhaseRule(FrameKind.MARKER, _COMPILING_MARKER, "", Phase.OTHER),
     )
 
-    metrics: Sequence[MetricDescriptor] = (COMMUNICATION_BYTES, BUILT_GRAPH)
+    metrics: Sequence[MetricDescriptor] = (COMMUNICATION_BYTES, BUILT_GRAPH, GC_TIME_NS)
 
     def __init__(self) -> None:
         self._options = SessionOptions()
@@ -157,6 +163,8 @@ class TorchOperators:
                 f"torch {self._version} prints errors when shapes are requested, so operators are "
                 "recorded without shapes; torch 2.13 prints no errors"
             )
+        # A program sees this list, so it stays as it is where there is no torch.
+        gc.callbacks.append(_native.note_gc)
         _native.torch_start(has_shapes)
         self._collectives.begin()
 
@@ -167,6 +175,8 @@ class TorchOperators:
         """Remove the observer, or stop waiting for torch."""
         self._hook.cancel()
         self._collectives.stop()
+        if _native.note_gc in gc.callbacks:  # the program may have cleared the list
+            gc.callbacks.remove(_native.note_gc)
         _native.torch_stop()
         self._modules.stop()
 
