@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import json
 import subprocess
 import sys
@@ -33,11 +34,15 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def recorded(work: Callable[[], None], **options: object) -> deepcontext.Profile:
+    was_collecting = gc.isenabled()
+    gc.disable()  # where another test has imported torch, each collection is an event with a walk
     deepcontext.start(**{"cpu_rate": 0, "native": True, **options})  # type: ignore[arg-type]
     try:
         work()
     finally:
         profile = deepcontext.stop()
+        if was_collecting:
+            gc.enable()
     return profile
 
 
