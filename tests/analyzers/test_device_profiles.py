@@ -403,6 +403,35 @@ def test_copies_that_xla_inserted_and_recomputation() -> None:
     assert found(jax_program(3, 5), "jax_fusion") == ()
 
 
+def fused(fusion_ms: int) -> Profile:
+    """Return a compiled program: a fusion, and one of the same bytes that takes 50 ms."""
+    jit = Frame(FrameKind.OPERATOR, "jit(train_step)")
+    member = {"primitive": "add", "phase": "none", "source": 0, "flops": 1}
+    shared = {"opcode": "fusion", "phase": "none", "members": [member], "lines": [0]}
+    work = {"flops": 10**6, "bytes": 8 * 10**6, "shape": "f32[8]"}
+    times = {"add_fusion": fusion_ms * MS, "multiply_fusion": 50 * MS}
+    program = {
+        "uid": 1,
+        "module": "jit_train_step",
+        "lines": [["step", "/train.py", 4]],
+        "operations": [{"name": name, **shared, **work} for name in times],
+    }
+    rows: list[Row] = [
+        ([step(4), jit, Frame(FrameKind.HLO, name)], {"device_time_ns": (10, value)})
+        for name, value in times.items()
+    ]
+    ran = [[1, number, 10, value] for number, value in enumerate(times.values())]
+    return profile_of(rows, {"jax": {"version": 1, "programs": [program], "times": ran}})
+
+
+def test_a_fusion_far_from_the_roof_warns_of_nothing() -> None:
+    """Other operations were faster: that is no change that somebody can make."""
+    far = next(each for each in found(fused(500), "jax_fusion") if "add_fusion" in each.title)
+    assert far.severity is Severity.INFO
+    near = next(each for each in found(fused(60), "jax_fusion") if "add_fusion" in each.title)
+    assert near.severity is not Severity.INFO
+
+
 def test_recomputation_that_xla_merged_with_the_forward_costs_nothing() -> None:
     (finding,) = found(jax_program(0, 50), "jax_fusion")
     assert finding.title == "computing the forward again takes 45% of the device time"

@@ -213,7 +213,8 @@ def _fusion_finding(profile: Profile, fusion: jax_operations.Operation, roof: _R
     rate = fusion.bytes_per_second / 1e9
     return Finding(
         id="jax_fusion",
-        severity=Severity.of_share(share),
+        # That other operations were faster says where to look, and not what to change.
+        severity=Severity.INFO if is_far else Severity.of_share(share),
         title=(
             f"fusion '{fusion.name}' of {fusion.program} moves memory for {share:.0%} of the device "
             f"time: {fusion.intensity:.2g} flop a byte, {rate:.3g} GB/s, {position:.0%} of the "
