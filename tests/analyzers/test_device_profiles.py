@@ -403,8 +403,35 @@ def test_copies_that_xla_inserted_and_recomputation() -> None:
     assert found(jax_program(3, 5), "jax_fusion") == ()
 
 
-def fused(fusion_ms: int) -> Profile:
-    """Return a compiled program: a fusion, and one of the same bytes that takes 50 ms."""
+@pytest.mark.parametrize(
+    ("markers", "runs", "computed_ms", "severity"),
+    [
+        (1, 10, 60, Severity.INFO),  # the first value of a loop, or what a product prefers
+        (0, 10, 60, Severity.HIGH),  # the program transposes
+        (1, 200, 60, Severity.HIGH),  # in each pass of a loop
+        (1, 10, 20, Severity.HIGH),  # the program does little else
+    ],
+)
+def test_copies_that_no_program_avoids_are_no_warning(
+    markers: int, runs: int, computed_ms: int, severity: Severity
+) -> None:
+    call = [step(4), Frame(FrameKind.OPERATOR, "jit(train_step)")]
+    marker = [Frame(FrameKind.MARKER, "inserted by the compiler")] * markers
+    copy, dot = Frame(FrameKind.HLO, "copy.3"), Frame(FrameKind.HLO, "dot.1")
+    rows: list[Row] = [
+        (call, {"program_launch_count": (10, 10)}),
+        ([*call, *marker, copy], {"device_time_ns": (runs, 30 * MS)}),
+        ([*call, dot], {"device_time_ns": (10, computed_ms * MS)}),
+    ]
+    (finding,) = found(profile_of(rows, {"jax": {"version": 1}}), "jax_fusion")
+    assert finding.severity is severity
+
+
+def fused(fusion_ms: int, *, product_in: int | None = None) -> Profile:
+    """Return a compiled program: a fusion, and one of the same bytes that takes 50 ms.
+
+    `product_in` adds a product to the program (1), or to another one (2).
+    """
     jit = Frame(FrameKind.OPERATOR, "jit(train_step)")
     member = {"primitive": "add", "phase": "none", "source": 0, "flops": 1}
     shared = {"opcode": "fusion", "phase": "none", "members": [member], "lines": [0]}
@@ -421,15 +448,33 @@ def fused(fusion_ms: int) -> Profile:
         for name, value in times.items()
     ]
     ran = [[1, number, 10, value] for number, value in enumerate(times.values())]
-    return profile_of(rows, {"jax": {"version": 1, "programs": [program], "times": ran}})
+    other = {**program, "uid": 2, "module": "jit_score", "operations": []}
+    if product_in:
+        product = {**shared, **work, "name": "dot.1", "opcode": "dot", "members": [], "bytes": 9}
+        chosen = program if product_in == 1 else other
+        ran.append([product_in, len(chosen["operations"]), 10, 5 * MS])
+        chosen["operations"].append(product)
+    programs = [program, other]
+    return profile_of(rows, {"jax": {"version": 1, "programs": programs, "times": ran}})
 
 
 def test_a_fusion_far_from_the_roof_warns_of_nothing() -> None:
     """Other operations were faster: that is no change that somebody can make."""
     far = next(each for each in found(fused(500), "jax_fusion") if "add_fusion" in each.title)
     assert far.severity is Severity.INFO
-    near = next(each for each in found(fused(60), "jax_fusion") if "add_fusion" in each.title)
-    assert near.severity is not Severity.INFO
+
+
+@pytest.mark.parametrize(
+    ("product_in", "severity"),
+    [(None, Severity.INFO), (1, Severity.INFO), (2, Severity.HIGH)],
+)
+def test_a_fusion_near_the_roof_warns_if_another_program_has_the_product(
+    product_in: int | None, severity: Severity
+) -> None:
+    """In one program XLA folds a fusion into the product; without a product nothing takes it in."""
+    profile = fused(60, product_in=product_in)
+    near = next(each for each in found(profile, "jax_fusion") if "add_fusion" in each.title)
+    assert near.severity is severity
 
 
 def test_recomputation_that_xla_merged_with_the_forward_costs_nothing() -> None:
@@ -466,6 +511,33 @@ def test_functions_that_jax_compiled_again() -> None:
     assert finding.gain is not None
     assert finding.gain.upper_bound_share == pytest.approx(0.5)
     assert found(of(0), "recompilation") == ()
+
+
+@pytest.mark.parametrize(
+    ("count", "old", "severity"),
+    [
+        (1, "f32[8,4]", Severity.INFO),
+        (2, "f32[8,4]", Severity.WARNING),
+        (1, "f32[9,4] weakly typed", Severity.WARNING),
+        (1, "f64[9,4]", Severity.WARNING),
+    ],
+)
+def test_a_second_shape_of_a_jax_function_is_no_warning(
+    count: int, old: str, severity: Severity
+) -> None:
+    """A last batch, an evaluation; other types, or more shapes, have a cause that can be removed."""
+    again = {
+        "function": "train_step",
+        "reason": "arguments",
+        "changes": [f"argument 'x' changed from {old} to f32[9,4]"],
+        "path": [["main", "/home/me/train.py", 21]],
+        "trace_ns": 0,
+        "lower_ns": 0,
+        "compile_ns": 200 * MS // count,
+    }
+    jax = {"version": 1, "compilations": [again] * count}
+    (finding,) = found(profile_of([([step()], {})], {"jax": jax}), "recompilation")
+    assert finding.severity is severity
 
 
 @pytest.mark.parametrize(("untimed", "count"), [(10, 1), (11, 0)])
