@@ -75,12 +75,32 @@ def test_work_that_runs_once_cannot_run_less_often(make_profile: MakeProfile) ->
     assert finding.severity is Severity.INFO
 
 
-def test_a_sort_that_feeds_a_draw_is_needed(make_profile: MakeProfile) -> None:
-    profile = _line_of(
-        make_profile, ["aten::sort", "aten::multinomial"], [[50 * MS] * 20, [MS] * 20]
+@pytest.mark.parametrize(
+    ("others", "severity"),
+    [
+        (["aten::cumsum", "aten::multinomial"], Severity.INFO),  # nucleus sampling adds up them all
+        (["aten::multinomial"], Severity.HIGH),  # the best few are enough to draw from
+        (["aten::cumsum"], Severity.HIGH),
+    ],
+)
+def test_a_sort_is_needed_where_sorted_chances_are_added_up_for_a_draw(
+    make_profile: MakeProfile, others: list[str], severity: Severity
+) -> None:
+    calls = [[50 * MS] * 20, *([MS] * 20 for _ in others)]
+    profile = _line_of(make_profile, ["aten::sort", *others], calls)
+    (finding,) = run_analyzers(profile, only=["hotspot"])
+    assert finding.severity is severity
+
+
+def test_a_sort_under_another_name_is_the_line_s_own(make_profile: MakeProfile) -> None:
+    profile = make_profile(
+        [-1, 0, 1, 2, 3],
+        [ROOT, THREAD, LINE, _operator("aten::argsort"), _operator("aten::sort")],
+        host_time_ns={4: 1000 * MS},
+        call_samples_ns={3: [50 * MS] * 20, 4: [50 * MS] * 20},
     )
     (finding,) = run_analyzers(profile, only=["hotspot"])
-    assert finding.severity is Severity.INFO
+    assert finding.severity is Severity.HIGH
 
 
 def test_a_copy_inside_an_operator_is_not_the_program_s_to_avoid(make_profile: MakeProfile) -> None:
