@@ -427,8 +427,8 @@ def test_copies_that_no_program_avoids_are_no_warning(
     assert finding.severity is severity
 
 
-def fused(fusion_ms: int, *, product_in: int | None = None) -> Profile:
-    """Return a compiled program: a fusion, and one of the same bytes that takes 50 ms.
+def fused(fusion_ms: int, *, product_in: int | None = None, shape: str = "f32[8]") -> Profile:
+    """Return a compiled program: a fusion of a shape, and one of the same bytes that takes 50 ms.
 
     `product_in` adds a product to the program (1), or to another one (2).
     """
@@ -443,6 +443,7 @@ def fused(fusion_ms: int, *, product_in: int | None = None) -> Profile:
         "lines": [["step", "/train.py", 4]],
         "operations": [{"name": name, **shared, **work} for name in times],
     }
+    program["operations"][0]["shape"] = shape
     rows: list[Row] = [
         ([step(4), jit, Frame(FrameKind.HLO, name)], {"device_time_ns": (10, value)})
         for name, value in times.items()
@@ -475,6 +476,18 @@ def test_a_fusion_near_the_roof_warns_if_another_program_has_the_product(
     profile = fused(60, product_in=product_in)
     near = next(each for each in found(profile, "jax_fusion") if "add_fusion" in each.title)
     assert near.severity is severity
+
+
+@pytest.mark.parametrize(
+    ("fusion_ms", "shape", "count"),
+    [(60, "f64[8]", 1), (60, "(f64[8], f32[])", 1), (60, "f32[8]", 0), (10, "f64[8]", 0)],
+)
+def test_float64_in_jax(fusion_ms: int, shape: str, count: int) -> None:
+    findings = found(fused(fusion_ms, shape=shape), "precision")
+    assert len(findings) == count
+    for each in findings:
+        assert each.title.startswith("float64 takes 55% of the time in JAX's programs, most at ")
+        assert "train.py:4" in each.title
 
 
 def test_recomputation_that_xla_merged_with_the_forward_costs_nothing() -> None:
