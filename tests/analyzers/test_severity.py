@@ -150,6 +150,26 @@ def test_a_slow_backward_is_a_warning_if_another_forward_avoids_its_work(
     assert [each.severity for each in found] == severities
 
 
+@pytest.mark.parametrize(
+    ("filled_ms", "advice"), [(80, "sparse=True) with SGD"), (10, "table.index_select(0")]
+)
+def test_a_gradient_of_a_table_that_is_mostly_zeros_asks_for_sparse_rows(
+    make_profile: MakeProfile, filled_ms: int, advice: str
+) -> None:
+    names = ["aten::embedding", "EmbeddingBackward0", "aten::embedding_dense_backward"]
+    frames = [ROOT, THREAD, LINE, *map(_operator, [*names, "aten::zeros", "aten::mm"])]
+    profile = make_profile(
+        [-1, 0, 1, 2, 3, 4, 5, 2],
+        frames,
+        phases=[*[Phase.FORWARD] * 4, *[Phase.BACKWARD] * 3, Phase.FORWARD],
+        host_time_ns={3: 10 * MS, 5: (100 - filled_ms) * MS, 6: filled_ms * MS, 7: 100 * MS},
+        call_samples_ns={3: [11 * MS] * 10, 4: [10 * MS] * 10},
+    )
+    (finding,) = run_analyzers(profile, only=["forward_backward"])
+    assert advice in finding.advice
+    assert ("with zeros" in finding.title) == finding.advice.startswith("the gradient is as large")
+
+
 @pytest.mark.parametrize(("saved_ms", "severity"), [(40, Severity.INFO), (200, Severity.WARNING)])
 def test_shares_of_a_short_run_refer_to_a_second(
     make_profile: MakeProfile, saved_ms: int, severity: Severity
