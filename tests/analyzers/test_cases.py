@@ -50,6 +50,7 @@ CASES = [
     ("cast", "copies", "convert once"),
     ("growing", "copies", "preallocated"),
     ("weight_cast", "copies", "one torch.autocast around"),
+    ("one_hot", "copies", "functional.embedding"),
     ("recompilation", "recompilation", "TORCH_LOGS"),
     ("graph_break", "recompilation", "fullgraph"),
     ("variance", "variance", "--shapes"),
