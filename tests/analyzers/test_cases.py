@@ -70,6 +70,8 @@ CASES = [
     ("unused_graph", "memory", "torch.no_grad()"),
     ("shallow_graph", "memory", "torch.no_grad()"),
     ("kept_outputs", "memory", ".detach()"),
+    ("kept_view", "memory", ".clone()"),
+    ("summed_losses", "memory", "backward for the loss of each part"),
     ("shapes_doubles", "precision", "numpy.float32"),
     ("collecting", "host_work", "gc.freeze()"),
     ("requests", "host_work", "before the loop"),

@@ -13,6 +13,8 @@ import numpy as np
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Gain, Severity
 from deepcontext.analyzers.shared import held_tensors, source_locations
+from deepcontext.analyzers.shared.kept_views import kept_views
+from deepcontext.analyzers.shared.summed_losses import summed_losses
 from deepcontext.analyzers.shared.unused_graphs import unused_graphs
 from deepcontext.profiler.model.metric_values import total
 from deepcontext.profiler.model.query import Query
@@ -58,9 +60,13 @@ def _find(profile: Profile) -> list[Finding]:
         if not leaks and not graphs and not prefix:
             found += held_tensors.kept_graphs(profile)
         if peak >= _LEAST_PEAK:
-            found += [held_tensors.with_holder(profile, each) for each in graphs] or _owner(
-                profile, prefix, peak
-            )  # the graph is why the line holds memory
+            # A graph, or a view, is why lines hold memory.
+            found += (
+                [held_tensors.with_holder(profile, each) for each in graphs]
+                or kept_views(profile, prefix, peak)
+                or summed_losses(profile, prefix, peak)
+                or _owner(profile, prefix, peak)
+            )
             found += _churn(profile, prefix, peak)
     programs = jax_memory.program_memory(profile) if source_locations.has_jax(profile) else ()
     for program in programs:
