@@ -97,6 +97,7 @@ CASES = [
     ("jax_recompute", "jax_fusion", "dots_saveable"),
     ("jax_retrace", "recompilation", "pad"),
     ("jax_waits", "synchronisation", "only once in many steps"),
+    ("jax_callback", "synchronisation", "scan stacks them"),
     ("jax_layout", "jax_fusion", "layout"),
     ("jax_carry", "jax_fusion", "loop state"),
     ("jax_eager", "kernel_fusion", "@jax.jit"),
