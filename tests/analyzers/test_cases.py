@@ -103,6 +103,7 @@ CASES = [
     ("jax_eager", "kernel_fusion", "@jax.jit"),
     ("jax_growing", "memory", "a list of tensors"),
     ("jax_loop", "kernel_fusion", "jax.lax.scan"),
+    ("jax_unrolled", "kernel_fusion", "write the loop as jax.lax.scan"),
     ("jax_roofline", "jax_fusion", "fold the fusion into the product"),
 ]
 # Programs without a twin that has the problem.

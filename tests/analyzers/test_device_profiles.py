@@ -437,7 +437,7 @@ def fused(fusion_ms: int, *, product_in: int | None = None, shape: str = "f32[8]
     shared = {"opcode": "fusion", "phase": "none", "members": [member], "lines": [0]}
     work = {"flops": 10**6, "bytes": 8 * 10**6, "shape": "f32[8]"}
     times = {"add_fusion": fusion_ms * MS, "multiply_fusion": 50 * MS}
-    program = {
+    program: dict[str, Any] = {
         "uid": 1,
         "module": "jit_train_step",
         "lines": [["step", "/train.py", 4]],

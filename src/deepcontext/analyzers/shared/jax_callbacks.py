@@ -8,15 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
 from deepcontext.analyzers.finding import Finding, Gain, Severity
 from deepcontext.analyzers.shared import source_locations
+from deepcontext.analyzers.shared.jax_calls import calls_of
 from deepcontext.profiler.format.frame import Frame, FrameKind
-from deepcontext.profiler.format.metric import DEVICE_TIME_NS, HOST_TIME_NS
+from deepcontext.profiler.format.metric import HOST_TIME_NS
 from deepcontext.profiler.model.metric_values import inclusive_or_zeros
-from deepcontext.profiler.model.query import Query
-from deepcontext.profiler.summaries.jax import memory as jax_memory
 from deepcontext.profiler.summaries.jax.callbacks import Callback, callbacks
 
 if TYPE_CHECKING:
@@ -33,7 +30,7 @@ def jax_callbacks(profile: Profile) -> list[Finding]:
     elapsed = profile.run.wall_ns
     found = []
     for each in callbacks(profile) if elapsed else ():
-        nodes = _launches(profile, each)
+        nodes = calls_of(profile, each.module)
         is_timed = each.device_ns > 0
         called = inclusive_or_zeros(profile, HOST_TIME_NS.name)[nodes]
         value = each.device_ns if is_timed else int(called.sum()) * each.is_in_loop
@@ -41,19 +38,6 @@ def jax_callbacks(profile: Profile) -> list[Finding]:
         if value >= least * elapsed:
             found.append(_finding(profile, each, nodes, value))
     return found
-
-
-def _launches(profile: Profile, callback: Callback) -> list[int]:
-    """Return the calls of a program, the costliest first."""
-    name = jax_memory.plain_name(callback.module)
-    nodes = Query(profile).kind(FrameKind.OPERATOR).nodes()
-    frames = profile.tree.frame[nodes]
-    texts, text = np.unique(profile.frames.name[frames], return_inverse=True)
-    same = [jax_memory.plain_name(profile.frames.strings[each]) == name for each in map(int, texts)]
-    found = nodes[np.array(same, np.bool_)[text]] if len(texts) else nodes
-    cost = inclusive_or_zeros(profile, HOST_TIME_NS.name)[found]
-    cost = cost + inclusive_or_zeros(profile, DEVICE_TIME_NS.name)[found]
-    return [int(each) for each in found[np.argsort(-cost, kind="stable")]]
 
 
 def _finding(profile: Profile, callback: Callback, nodes: list[int], value: int) -> Finding:

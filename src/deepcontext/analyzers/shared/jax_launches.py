@@ -12,6 +12,8 @@ import numpy as np
 
 from deepcontext.analyzers.finding import Finding, Severity
 from deepcontext.analyzers.shared import source_locations
+from deepcontext.analyzers.shared.jax_calls import calls_of
+from deepcontext.analyzers.shared.jax_unrolled import unrolled_programs
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.metric import HOST_TIME_NS
 from deepcontext.profiler.model.metric_values import total
@@ -39,9 +41,13 @@ def small_launches(profile: Profile) -> list[Finding]:
     compiling = source_locations.nodes_named(profile, FrameKind.MARKER, _JAX_COMPILING)
     whole = total(profile, _HOST) - compiling.total(_HOST)
     programs = Query(profile, launches >= _LEAST_LAUNCHES).kind(FrameKind.OPERATOR)
+    # Programs of many operations are not small, however long their launch takes.
+    large = {node for each in unrolled_programs(profile) for node in calls_of(profile, each.module)}
     found = []
     for location in source_locations.by_function(programs, _HOST):
         nodes = np.array(location.nodes)
+        if location.nodes[0] in large:
+            continue
         spent = int(profile.exclusive(_HOST)[nodes].sum())
         if spent / max(whole, 1) < _LEAST_SHARE or location.frame is None:
             continue
