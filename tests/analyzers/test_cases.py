@@ -61,6 +61,7 @@ CASES = [
     ("dropout", "settings", "model.eval()"),
     ("parametrization", "settings", "remove_parametrizations"),
     ("prefix", "model_calls", "KV cache"),
+    ("metric", "model_calls", "once after the loop"),
     ("single_samples", "model_calls", "give the model batches"),
     ("sample_losses", "model_calls", "give the model batches"),
     ("padding", "padding", "longest sample"),
