@@ -144,6 +144,8 @@ def _filled(profile: Profile, metric: str) -> source_locations.Ints:
     """Return the cost of filling gradients of embeddings with zeros, with descendants, shape (nodes,)."""
     tree = profile.tree
     dense = source_locations.operators(profile, {"aten::embedding_dense_backward"})
+    if not dense.count():
+        return np.zeros(len(tree), np.int64)
     fills = source_locations.operators(profile, _FILLS).mask() & tree.below(dense.mask())
     return tree.inclusive(np.where(tree.at_or_below(fills), profile.exclusive(metric), 0))
 

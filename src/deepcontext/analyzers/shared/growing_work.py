@@ -65,15 +65,18 @@ def _grown_operators(profile: Profile) -> source_locations.Mask:
     rows = profile.metrics.get(_ALLOCATED)
     if rows is None or rows.minimum is None or rows.maximum is None or rows.m2 is None:
         return found
-    low, high = rows.minimum.astype(np.float64), rows.maximum.astype(np.float64)
-    count = np.maximum(rows.count.astype(np.float64), 1)
-    mean, deviation = rows.total / count, np.sqrt(rows.m2 / count)
-    grows = (rows.count >= _LEAST_CALLS) & (low > 0)
-    grows &= np.abs(high - low * count) <= _TOLERANCE * high
+    # Compared as integers first, because few operators of a program grow.
+    uneven = np.flatnonzero((rows.count >= _LEAST_CALLS) & (rows.maximum > rows.minimum))
+    low, high = (each[uneven].astype(np.float64) for each in (rows.minimum, rows.maximum))
+    count = rows.count[uneven].astype(np.float64)
+    mean, deviation = rows.total[uneven] / count, np.sqrt(rows.m2[uneven] / count)
+    grows = (low > 0) & (np.abs(high - low * count) <= _TOLERANCE * high)
     # Source: the uniform distribution, mean (a + b) / 2 and deviation (b - a) / sqrt(12).
     grows &= np.abs(mean - (low + high) / 2) <= _TOLERANCE * mean
     grows &= np.abs(deviation - (high - low) / np.sqrt(12)) <= _TOLERANCE * deviation
-    operator = tree.nearest(profile.is_kind(FrameKind.OPERATOR))[rows.node[grows]]
+    if not grows.any():
+        return found
+    operator = tree.nearest(profile.is_kind(FrameKind.OPERATOR))[rows.node[uneven[grows]]]
     found[operator[operator != NO_NODE]] = True
     return found
 

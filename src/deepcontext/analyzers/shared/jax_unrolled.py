@@ -57,20 +57,33 @@ def unrolled_programs(profile: Profile) -> list[Unrolled]:
     }
     if not compiling:
         return []
-    repeated: dict[str, Counter[tuple[str, str, jax_programs.Source]]] = {}
-    for operation in jax_operations.operations(profile):
-        if plain_name(operation.program.partition("(")[0].partition("#")[0]) in compiling:
-            counter = repeated.setdefault(operation.program, Counter())
-            for member in operation.members:
-                if is_user_file(member.source.file):
-                    counter[member.primitive, member.phase, member.source] += 1
     found = []
-    for program, counter in repeated.items():
-        (((_, _, source), count),) = counter.most_common(1) or [(("", "", None), 0)]
-        function = compiling[plain_name(program.partition("(")[0].partition("#")[0])]
-        if source is not None and count >= _LEAST_REPEATED:
-            found.append(Unrolled(program, source, count, int(function["compile_ns"])))
+    for program, counter in _lines(profile, set(compiling)).items():
+        for (_, _, source), count in counter.most_common(1):
+            if count >= _LEAST_REPEATED:
+                spent = int(compiling[_function(program)]["compile_ns"])
+                found.append(Unrolled(program, source, count, spent))
     return sorted(found, key=lambda each: -each.compile_ns)
+
+
+def _function(program: str) -> str:
+    """Return the plain name of the function that a program was compiled for."""
+    return plain_name(program.partition("(")[0].partition("#")[0])
+
+
+def _lines(
+    profile: Profile, functions: set[str]
+) -> dict[str, Counter[tuple[str, str, jax_programs.Source]]]:
+    """Return how often the programs of some functions have each operation of each line of the user."""
+    found: dict[str, Counter[tuple[str, str, jax_programs.Source]]] = {}
+    for operation in jax_operations.operations(profile):
+        if _function(operation.program) in functions:
+            found.setdefault(operation.program, Counter()).update(
+                (member.primitive, member.phase, member.source)
+                for member in operation.members
+                if is_user_file(member.source.file)
+            )
+    return found
 
 
 def unrolled_loops(profile: Profile) -> list[Finding]:

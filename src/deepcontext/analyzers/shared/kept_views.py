@@ -12,6 +12,7 @@ import numpy as np
 
 from deepcontext.analyzers.finding import Finding, Gain, Severity
 from deepcontext.analyzers.shared import source_locations
+from deepcontext.analyzers.shared.called_operators import has_called_module
 from deepcontext.analyzers.shared.model_runs import Functions, Model, functions_of, models
 from deepcontext.profiler.format.metric import HOST_TIME_NS
 from deepcontext.profiler.model.metric_values import counts_or_zeros, exclusive_or_zeros
@@ -41,9 +42,11 @@ def kept_views(profile: Profile, prefix: str, peak: int) -> list[Finding]:
     metric = f"{prefix}peak_bytes"
     if metric not in profile.metrics or HOST_TIME_NS.name not in profile.metrics:
         return []
+    if not has_called_module(profile, metric, _LEAST_SHARE * peak):
+        return []
     functions = functions_of(profile)
     found = []
-    for model in models(profile, functions.of_node, 0):
+    for model in models(profile, functions.of_node, _LEAST_SHARE * peak, metric):
         if model.has_backward or model.calls < _LEAST_CALLS:
             continue
         held = _held_of_each_call(profile, metric, model)

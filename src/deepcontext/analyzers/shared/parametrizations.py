@@ -30,6 +30,8 @@ _FILES: Final = re.compile(r"/torch/nn/utils/(parametrize|weight_norm|spectral_n
 def recomputed_weights(profile: Profile) -> list[Finding]:
     """Return a finding if inference spends much time on parametrizations."""
     weights = _computed(profile)
+    if not weights.count():
+        return []
     value, whole = (
         weights.total(HOST_TIME_NS.name, inclusive=True),
         total(profile, HOST_TIME_NS.name),

@@ -13,6 +13,7 @@ import numpy as np
 
 from deepcontext.analyzers.finding import Finding, Gain, Severity
 from deepcontext.analyzers.shared import source_locations
+from deepcontext.analyzers.shared.called_operators import has_called_module
 from deepcontext.analyzers.shared.model_runs import Functions, Model, functions_of, models
 from deepcontext.analyzers.shared.operator_names import LOSSES, SPLITS
 from deepcontext.profiler.format.frame import FrameKind
@@ -43,14 +44,20 @@ def summed_losses(profile: Profile, prefix: str, peak: int) -> list[Finding]:
     metric = f"{prefix}peak_activation_bytes"
     if metric not in profile.metrics or HOST_TIME_NS.name not in profile.metrics:
         return []
+    in_use, least = f"{prefix}peak_bytes", _LEAST_SHARE * peak
+    if not has_called_module(profile, in_use, least):  # before more of the profile is read
+        return []
     functions = functions_of(profile)
     found = []
-    for model in models(profile, functions.of_node, 0):
-        held = int(profile.inclusive(metric)[model.node])
-        if not model.has_backward or held < _LEAST_SHARE * peak:
+    for model in models(profile, functions.of_node, least, in_use):
+        if not model.has_backward:
             continue
-        parts = _calls_alive(profile, f"{prefix}peak_bytes", model)
-        if parts >= _LEAST_PARTS and _has_own_losses(profile, functions, model):
+        inside = slice(model.node, int(profile.tree.subtree_end[model.node]))
+        held = int(profile.exclusive(metric)[inside].sum())
+        parts = _calls_alive(profile, in_use, model)
+        if held < least or parts < _LEAST_PARTS:
+            continue
+        if _has_own_losses(profile, functions, model):
             is_split = functions.count(SPLITS, model.function) > 0
             found.append(_finding(profile, metric, model, (held, peak, parts), is_split=is_split))
     return found
