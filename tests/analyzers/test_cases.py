@@ -44,6 +44,7 @@ CASES = [
     ("indices", "synchronisation", "tensor"),
     ("host_work", "host_work", "num_workers"),
     ("saving", "host_work", "save once in many steps"),
+    ("model_read", "host_work", "load its file once"),
     ("listing", "host_work", "before the loop"),
     ("tensor_text", "host_work", "logger.debug"),
     ("layout", "copies", "channels_last"),
@@ -272,6 +273,16 @@ def test_collections_are_one_finding(judge: Judge) -> None:
         assert finding.title.startswith("Python's garbage collector takes")
 
     judge("collecting_problem", is_one)
+
+
+def test_a_model_that_is_read_again_is_one_finding(judge: Judge) -> None:
+    """Its weights are also copied into the model, and drawn before."""
+
+    def is_one(profile: Profile) -> None:
+        loud = [each for each in run_analyzers(profile) if each.severity is not Severity.INFO]
+        assert [each.id for each in loud] == ["host_work"]
+
+    judge("model_read_problem", is_one)
 
 
 def test_what_holds_the_tensors_is_named(judge: Judge) -> None:

@@ -49,6 +49,9 @@ def _operators(profile: Profile, told: Sequence[Finding]) -> list[Finding]:
     is_operator = profile.is_kind(FrameKind.OPERATOR)
     by_hand = ~is_operator[parents] | source_locations.operators(profile, _WRAPPERS).mask()[parents]
     by_hand &= ~source_locations.of_same_functions(profile, told)
+    # A program that loads a model again and again has that as its fault (`host_work`).
+    loading = source_locations.nodes_named(profile, FrameKind.PYTHON, {"Module.load_state_dict"})
+    by_hand &= ~profile.tree.below(loading.mask())
     copies = Query(profile, copies.mask() & by_hand)
     least = _LEAST_SHARE * total(profile, metric)
     layers = [
