@@ -73,6 +73,7 @@ CASES = [
     ("shallow_graph", "memory", "torch.no_grad()"),
     ("kept_outputs", "memory", ".detach()"),
     ("kept_view", "memory", ".clone()"),
+    ("widened", "memory", "convert and scale each batch"),
     ("summed_losses", "memory", "backward for the loss of each part"),
     ("shapes_doubles", "precision", "numpy.float32"),
     ("collecting", "host_work", "gc.freeze()"),

@@ -16,6 +16,7 @@ from deepcontext.analyzers.shared import held_tensors, source_locations
 from deepcontext.analyzers.shared.kept_views import kept_views
 from deepcontext.analyzers.shared.summed_losses import summed_losses
 from deepcontext.analyzers.shared.unused_graphs import unused_graphs
+from deepcontext.analyzers.shared.widened_data import widened_data
 from deepcontext.profiler.model.metric_values import total
 from deepcontext.profiler.model.query import Query
 from deepcontext.profiler.summaries import memory as memory_summary
@@ -156,10 +157,11 @@ def _owner(profile: Profile, prefix: str, peak: int) -> list[Finding]:
     share = holders[0].value / peak
     if _is_mostly(profile, prefix, "parameter", holders[0]):
         return []  # a model with fewer parameters is another program
+    if _is_kept(profile, prefix, holders[0]):
+        # Data that the program works on: a server's pool, weights, a table.
+        return widened_data(profile, prefix, holders[0], share)
     if peak < _LEAST_ACTIVATIONS and _is_mostly(profile, prefix, "activation", holders[0]):
         return []  # a small model in training keeps them for its backward
-    if _is_kept(profile, prefix, holders[0]):
-        return []  # data that the program works on: a server's pool, weights, a table
     where = source_locations.location_text(profile, holders[0].frame)
     return [
         Finding(
