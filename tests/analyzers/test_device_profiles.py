@@ -596,3 +596,34 @@ def test_a_few_milliseconds_of_launches_are_no_warning(launch_ms: int, severity:
     profile = profile_of(rows, {"jax": {"version": 1, "compilations": []}})
     (finding,) = found(profile, "kernel_fusion")
     assert finding.severity is severity
+
+
+@pytest.mark.parametrize(
+    ("caller", "ids"),
+    [
+        (step(), ["kernel_fusion"]),
+        (
+            Frame(FrameKind.PYTHON, "other", "/home/me/train.py", 30),
+            ["kernel_fusion", "jax_fusion"],
+        ),
+    ],
+)
+def test_copies_in_launches_of_small_programs_are_no_other_finding(
+    caller: Frame, ids: list[str]
+) -> None:
+    """One line that launches a program for each operation also copies in each program."""
+    rows: list[Row] = []
+    for program in range(5):
+        path = [step(), operator(f"jit(op{program})")]
+        rows.append((path, {"program_launch_count": (20, 20), "host_time_ns": (20, 40 * MS)}))
+    moved = [caller, operator("jit(move)"), Frame(FrameKind.HLO, "copy.1")]
+    rows += [
+        (moved, {"device_time_ns": (20, 90 * MS)}),
+        (
+            [step(), operator("jit(op1)"), Frame(FrameKind.HLO, "add.1")],
+            {"device_time_ns": (1, MS)},
+        ),
+    ]
+    profile = profile_of(rows, {"jax": {"version": 1, "compilations": []}})
+    findings = run_analyzers(profile, only=["kernel_fusion", "jax_fusion"])
+    assert [each.id for each in findings] == ids

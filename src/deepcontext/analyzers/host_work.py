@@ -16,6 +16,7 @@ from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Gain, Severity
 from deepcontext.analyzers.shared import source_locations
 from deepcontext.analyzers.shared.garbage import collections
+from deepcontext.analyzers.shared.jax_launches import in_small_launches
 from deepcontext.analyzers.shared.repeated_lines import has_operator_clock, has_steps, repeated
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.metric import (
@@ -159,6 +160,7 @@ def _is_judged(profile: Profile, is_user: Mask, entry: Ints) -> Mask:
     left_out |= source_locations.nodes_named(
         profile, FrameKind.SCOPE, lambda name: name.startswith("Optimizer.step#")
     ).mask()
+    left_out |= in_small_launches(profile)
     return np.asarray(
         repeated(profile, is_user)
         & profile.is_kind(FrameKind.PYTHON, FrameKind.NATIVE)  # not inside an operator or a wait

@@ -12,6 +12,7 @@ import numpy as np
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Gain, Severity
 from deepcontext.analyzers.shared import source_locations
+from deepcontext.analyzers.shared.jax_launches import in_small_launches
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.model.grouping import sums
 from deepcontext.profiler.model.metric_values import exclusive_or_zeros, total
@@ -62,6 +63,7 @@ def _find(profile: Profile) -> list[Finding]:
 def _moved(profile: Profile) -> list[Finding]:
     """Report operations that only move values, whether written by the user or inserted by XLA."""
     moves = _moves(profile)
+    moves = Query(profile, moves.mask() & ~in_small_launches(profile))
     value = moves.total(source_locations.DEVICE_TIME)
     share = value / total(profile, source_locations.DEVICE_TIME)
     if share < _LEAST_MOVED:

@@ -18,6 +18,8 @@ from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.metric import HOST_TIME_NS
 from deepcontext.profiler.model.metric_values import total
 from deepcontext.profiler.model.query import Query
+from deepcontext.profiler.model.tree import NO_NODE
+from deepcontext.profiler.summaries.lines import nearest_user
 
 if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
@@ -37,6 +39,26 @@ _JAX_COMPILING: Final = frozenset({"jax: tracing", "jax: lowering", "jax: compil
 
 def small_launches(profile: Profile) -> list[Finding]:
     """Report functions whose small programs take longer to launch than to compute."""
+    return profile.once(small_launches, lambda: _small_launches(profile))
+
+
+def in_small_launches(profile: Profile) -> source_locations.Mask:
+    """Return which nodes belong to the lines with such launches, shape (nodes,).
+
+    What else these lines do (copies in each program, arrays made of numbers) has the same cause.
+    """
+    is_launched = total(profile, source_locations.JAX_LAUNCHES)
+    is_timed = source_locations.judged_total(profile, _HOST)
+    found = small_launches(profile) if is_launched and is_timed else []
+    if not found:
+        return np.zeros(len(profile.tree), np.bool_)
+    owner = nearest_user(profile)
+    line = source_locations.line_numbers(profile)
+    of_node = np.where(owner == NO_NODE, 0, line[profile.tree.frame[owner]])
+    return np.isin(of_node, of_node[[node for finding in found for node in finding.nodes]])
+
+
+def _small_launches(profile: Profile) -> list[Finding]:
     launches = profile.exclusive(source_locations.JAX_LAUNCHES)
     compiling = source_locations.nodes_named(profile, FrameKind.MARKER, _JAX_COMPILING)
     whole = total(profile, _HOST) - compiling.total(_HOST)
