@@ -627,3 +627,14 @@ def test_copies_in_launches_of_small_programs_are_no_other_finding(
     profile = profile_of(rows, {"jax": {"version": 1, "compilations": []}})
     findings = run_analyzers(profile, only=["kernel_fusion", "jax_fusion"])
     assert [each.id for each in findings] == ids
+
+
+@pytest.mark.parametrize(("computed_ms", "count"), [(20, 1), (40, 0)])
+def test_a_launch_that_computes_its_program_is_not_small(computed_ms: int, count: int) -> None:
+    path = [step(), operator("jit(update)")]
+    rows: list[Row] = [
+        (path, {"program_launch_count": (1000, 1000), "host_time_ns": (1000, 60 * MS)}),
+        ([*path, Frame(FrameKind.HLO, "add.1")], {"device_time_ns": (1000, computed_ms * MS)}),
+    ]
+    profile = profile_of(rows, {"jax": {"version": 1, "compilations": []}})
+    assert len(found(profile, "kernel_fusion")) == count

@@ -34,6 +34,9 @@ _LEAST_LAUNCHES: Final = 10
 _LEAST_LAUNCH_NS: Final = 50_000_000
 # A loop with fewer launches is too short to report.
 _LEAST_LOOPS: Final = 1000
+# Of the time of the launches. On a processor a launch may compute its program before it returns, so that a
+# program which computes for longer is not small.
+_MOST_COMPUTED: Final = 0.5
 _JAX_COMPILING: Final = frozenset({"jax: tracing", "jax: lowering", "jax: compiling"})
 
 
@@ -79,7 +82,7 @@ def _small_launches(profile: Profile) -> list[Finding]:
         names = list(dict.fromkeys(profile.frame(node).name for node in location.nodes))
         if len(names) >= _LEAST_PROGRAMS:
             found.append(_eager_finding(profile, location, names, spent, spent / whole))
-        elif int(launches[nodes].max()) >= _LEAST_LOOPS:
+        elif int(launches[nodes].max()) >= _LEAST_LOOPS and computed <= _MOST_COMPUTED * spent:
             found.append(_loop_finding(profile, location, names, spent, spent / whole))
     return found
 
