@@ -44,12 +44,14 @@ CASES = [
     ("indices", "synchronisation", "tensor"),
     ("host_work", "host_work", "num_workers"),
     ("saving", "host_work", "save once in many steps"),
+    ("model_read", "host_work", "load its file once"),
     ("listing", "host_work", "before the loop"),
     ("tensor_text", "host_work", "logger.debug"),
     ("layout", "copies", "channels_last"),
     ("cast", "copies", "convert once"),
     ("growing", "copies", "preallocated"),
     ("weight_cast", "copies", "one torch.autocast around"),
+    ("one_hot", "copies", "functional.embedding"),
     ("recompilation", "recompilation", "TORCH_LOGS"),
     ("graph_break", "recompilation", "fullgraph"),
     ("variance", "variance", "--shapes"),
@@ -58,7 +60,9 @@ CASES = [
     ("anomaly", "settings", "set_detect_anomaly"),
     ("zero_grad", "settings", "set_to_none=True"),
     ("dropout", "settings", "model.eval()"),
+    ("parametrization", "settings", "remove_parametrizations"),
     ("prefix", "model_calls", "KV cache"),
+    ("metric", "model_calls", "once after the loop"),
     ("single_samples", "model_calls", "give the model batches"),
     ("sample_losses", "model_calls", "give the model batches"),
     ("padding", "padding", "longest sample"),
@@ -68,6 +72,9 @@ CASES = [
     ("unused_graph", "memory", "torch.no_grad()"),
     ("shallow_graph", "memory", "torch.no_grad()"),
     ("kept_outputs", "memory", ".detach()"),
+    ("kept_view", "memory", ".clone()"),
+    ("widened", "memory", "convert and scale each batch"),
+    ("summed_losses", "memory", "backward for the loss of each part"),
     ("shapes_doubles", "precision", "numpy.float32"),
     ("collecting", "host_work", "gc.freeze()"),
     ("requests", "host_work", "before the loop"),
@@ -93,11 +100,13 @@ CASES = [
     ("jax_recompute", "jax_fusion", "dots_saveable"),
     ("jax_retrace", "recompilation", "pad"),
     ("jax_waits", "synchronisation", "only once in many steps"),
+    ("jax_callback", "synchronisation", "scan stacks them"),
     ("jax_layout", "jax_fusion", "layout"),
     ("jax_carry", "jax_fusion", "loop state"),
     ("jax_eager", "kernel_fusion", "@jax.jit"),
     ("jax_growing", "memory", "a list of tensors"),
     ("jax_loop", "kernel_fusion", "jax.lax.scan"),
+    ("jax_unrolled", "kernel_fusion", "write the loop as jax.lax.scan"),
     ("jax_roofline", "jax_fusion", "fold the fusion into the product"),
 ]
 # Programs without a twin that has the problem.
@@ -265,6 +274,16 @@ def test_collections_are_one_finding(judge: Judge) -> None:
         assert finding.title.startswith("Python's garbage collector takes")
 
     judge("collecting_problem", is_one)
+
+
+def test_a_model_that_is_read_again_is_one_finding(judge: Judge) -> None:
+    """Its weights are also copied into the model, and drawn before."""
+
+    def is_one(profile: Profile) -> None:
+        loud = [each for each in run_analyzers(profile) if each.severity is not Severity.INFO]
+        assert [each.id for each in loud] == ["host_work"]
+
+    judge("model_read_problem", is_one)
 
 
 def test_what_holds_the_tensors_is_named(judge: Judge) -> None:

@@ -403,33 +403,91 @@ def test_copies_that_xla_inserted_and_recomputation() -> None:
     assert found(jax_program(3, 5), "jax_fusion") == ()
 
 
-def fused(fusion_ms: int) -> Profile:
-    """Return a compiled program: a fusion, and one of the same bytes that takes 50 ms."""
+@pytest.mark.parametrize(
+    ("markers", "runs", "computed_ms", "severity"),
+    [
+        (1, 10, 60, Severity.INFO),  # the first value of a loop, or what a product prefers
+        (0, 10, 60, Severity.HIGH),  # the program transposes
+        (1, 200, 60, Severity.HIGH),  # in each pass of a loop
+        (1, 10, 20, Severity.HIGH),  # the program does little else
+    ],
+)
+def test_copies_that_no_program_avoids_are_no_warning(
+    markers: int, runs: int, computed_ms: int, severity: Severity
+) -> None:
+    call = [step(4), Frame(FrameKind.OPERATOR, "jit(train_step)")]
+    marker = [Frame(FrameKind.MARKER, "inserted by the compiler")] * markers
+    copy, dot = Frame(FrameKind.HLO, "copy.3"), Frame(FrameKind.HLO, "dot.1")
+    rows: list[Row] = [
+        (call, {"program_launch_count": (10, 10)}),
+        ([*call, *marker, copy], {"device_time_ns": (runs, 30 * MS)}),
+        ([*call, dot], {"device_time_ns": (10, computed_ms * MS)}),
+    ]
+    (finding,) = found(profile_of(rows, {"jax": {"version": 1}}), "jax_fusion")
+    assert finding.severity is severity
+
+
+def fused(fusion_ms: int, *, product_in: int | None = None, shape: str = "f32[8]") -> Profile:
+    """Return a compiled program: a fusion of a shape, and one of the same bytes that takes 50 ms.
+
+    `product_in` adds a product to the program (1), or to another one (2).
+    """
     jit = Frame(FrameKind.OPERATOR, "jit(train_step)")
     member = {"primitive": "add", "phase": "none", "source": 0, "flops": 1}
     shared = {"opcode": "fusion", "phase": "none", "members": [member], "lines": [0]}
     work = {"flops": 10**6, "bytes": 8 * 10**6, "shape": "f32[8]"}
     times = {"add_fusion": fusion_ms * MS, "multiply_fusion": 50 * MS}
-    program = {
+    program: dict[str, Any] = {
         "uid": 1,
         "module": "jit_train_step",
         "lines": [["step", "/train.py", 4]],
         "operations": [{"name": name, **shared, **work} for name in times],
     }
+    program["operations"][0]["shape"] = shape
     rows: list[Row] = [
         ([step(4), jit, Frame(FrameKind.HLO, name)], {"device_time_ns": (10, value)})
         for name, value in times.items()
     ]
     ran = [[1, number, 10, value] for number, value in enumerate(times.values())]
-    return profile_of(rows, {"jax": {"version": 1, "programs": [program], "times": ran}})
+    other = {**program, "uid": 2, "module": "jit_score", "operations": []}
+    if product_in:
+        product = {**shared, **work, "name": "dot.1", "opcode": "dot", "members": [], "bytes": 9}
+        chosen = program if product_in == 1 else other
+        ran.append([product_in, len(chosen["operations"]), 10, 5 * MS])
+        chosen["operations"].append(product)
+    programs = [program, other]
+    return profile_of(rows, {"jax": {"version": 1, "programs": programs, "times": ran}})
 
 
 def test_a_fusion_far_from_the_roof_warns_of_nothing() -> None:
     """Other operations were faster: that is no change that somebody can make."""
     far = next(each for each in found(fused(500), "jax_fusion") if "add_fusion" in each.title)
     assert far.severity is Severity.INFO
-    near = next(each for each in found(fused(60), "jax_fusion") if "add_fusion" in each.title)
-    assert near.severity is not Severity.INFO
+
+
+@pytest.mark.parametrize(
+    ("product_in", "severity"),
+    [(None, Severity.INFO), (1, Severity.INFO), (2, Severity.HIGH)],
+)
+def test_a_fusion_near_the_roof_warns_if_another_program_has_the_product(
+    product_in: int | None, severity: Severity
+) -> None:
+    """In one program XLA folds a fusion into the product; without a product nothing takes it in."""
+    profile = fused(60, product_in=product_in)
+    near = next(each for each in found(profile, "jax_fusion") if "add_fusion" in each.title)
+    assert near.severity is severity
+
+
+@pytest.mark.parametrize(
+    ("fusion_ms", "shape", "count"),
+    [(60, "f64[8]", 1), (60, "(f64[8], f32[])", 1), (60, "f32[8]", 0), (10, "f64[8]", 0)],
+)
+def test_float64_in_jax(fusion_ms: int, shape: str, count: int) -> None:
+    findings = found(fused(fusion_ms, shape=shape), "precision")
+    assert len(findings) == count
+    for each in findings:
+        assert each.title.startswith("float64 takes 55% of the time in JAX's programs, most at ")
+        assert "train.py:4" in each.title
 
 
 def test_recomputation_that_xla_merged_with_the_forward_costs_nothing() -> None:
@@ -466,6 +524,33 @@ def test_functions_that_jax_compiled_again() -> None:
     assert finding.gain is not None
     assert finding.gain.upper_bound_share == pytest.approx(0.5)
     assert found(of(0), "recompilation") == ()
+
+
+@pytest.mark.parametrize(
+    ("count", "old", "severity"),
+    [
+        (1, "f32[8,4]", Severity.INFO),
+        (2, "f32[8,4]", Severity.WARNING),
+        (1, "f32[9,4] weakly typed", Severity.WARNING),
+        (1, "f64[9,4]", Severity.WARNING),
+    ],
+)
+def test_a_second_shape_of_a_jax_function_is_no_warning(
+    count: int, old: str, severity: Severity
+) -> None:
+    """A last batch, an evaluation; other types, or more shapes, have a cause that can be removed."""
+    again = {
+        "function": "train_step",
+        "reason": "arguments",
+        "changes": [f"argument 'x' changed from {old} to f32[9,4]"],
+        "path": [["main", "/home/me/train.py", 21]],
+        "trace_ns": 0,
+        "lower_ns": 0,
+        "compile_ns": 200 * MS // count,
+    }
+    jax = {"version": 1, "compilations": [again] * count}
+    (finding,) = found(profile_of([([step()], {})], {"jax": jax}), "recompilation")
+    assert finding.severity is severity
 
 
 @pytest.mark.parametrize(("untimed", "count"), [(10, 1), (11, 0)])
@@ -511,3 +596,45 @@ def test_a_few_milliseconds_of_launches_are_no_warning(launch_ms: int, severity:
     profile = profile_of(rows, {"jax": {"version": 1, "compilations": []}})
     (finding,) = found(profile, "kernel_fusion")
     assert finding.severity is severity
+
+
+@pytest.mark.parametrize(
+    ("caller", "ids"),
+    [
+        (step(), ["kernel_fusion"]),
+        (
+            Frame(FrameKind.PYTHON, "other", "/home/me/train.py", 30),
+            ["kernel_fusion", "jax_fusion"],
+        ),
+    ],
+)
+def test_copies_in_launches_of_small_programs_are_no_other_finding(
+    caller: Frame, ids: list[str]
+) -> None:
+    """One line that launches a program for each operation also copies in each program."""
+    rows: list[Row] = []
+    for program in range(5):
+        path = [step(), operator(f"jit(op{program})")]
+        rows.append((path, {"program_launch_count": (20, 20), "host_time_ns": (20, 40 * MS)}))
+    moved = [caller, operator("jit(move)"), Frame(FrameKind.HLO, "copy.1")]
+    rows += [
+        (moved, {"device_time_ns": (20, 90 * MS)}),
+        (
+            [step(), operator("jit(op1)"), Frame(FrameKind.HLO, "add.1")],
+            {"device_time_ns": (1, MS)},
+        ),
+    ]
+    profile = profile_of(rows, {"jax": {"version": 1, "compilations": []}})
+    findings = run_analyzers(profile, only=["kernel_fusion", "jax_fusion"])
+    assert [each.id for each in findings] == ids
+
+
+@pytest.mark.parametrize(("computed_ms", "count"), [(20, 1), (40, 0)])
+def test_a_launch_that_computes_its_program_is_not_small(computed_ms: int, count: int) -> None:
+    path = [step(), operator("jit(update)")]
+    rows: list[Row] = [
+        (path, {"program_launch_count": (1000, 1000), "host_time_ns": (1000, 60 * MS)}),
+        ([*path, Frame(FrameKind.HLO, "add.1")], {"device_time_ns": (1000, computed_ms * MS)}),
+    ]
+    profile = profile_of(rows, {"jax": {"version": 1, "compilations": []}})
+    assert len(found(profile, "kernel_fusion")) == count

@@ -75,12 +75,32 @@ def test_work_that_runs_once_cannot_run_less_often(make_profile: MakeProfile) ->
     assert finding.severity is Severity.INFO
 
 
-def test_a_sort_that_feeds_a_draw_is_needed(make_profile: MakeProfile) -> None:
-    profile = _line_of(
-        make_profile, ["aten::sort", "aten::multinomial"], [[50 * MS] * 20, [MS] * 20]
+@pytest.mark.parametrize(
+    ("others", "severity"),
+    [
+        (["aten::cumsum", "aten::multinomial"], Severity.INFO),  # nucleus sampling adds up them all
+        (["aten::multinomial"], Severity.HIGH),  # the best few are enough to draw from
+        (["aten::cumsum"], Severity.HIGH),
+    ],
+)
+def test_a_sort_is_needed_where_sorted_chances_are_added_up_for_a_draw(
+    make_profile: MakeProfile, others: list[str], severity: Severity
+) -> None:
+    calls = [[50 * MS] * 20, *([MS] * 20 for _ in others)]
+    profile = _line_of(make_profile, ["aten::sort", *others], calls)
+    (finding,) = run_analyzers(profile, only=["hotspot"])
+    assert finding.severity is severity
+
+
+def test_a_sort_under_another_name_is_the_line_s_own(make_profile: MakeProfile) -> None:
+    profile = make_profile(
+        [-1, 0, 1, 2, 3],
+        [ROOT, THREAD, LINE, _operator("aten::argsort"), _operator("aten::sort")],
+        host_time_ns={4: 1000 * MS},
+        call_samples_ns={3: [50 * MS] * 20, 4: [50 * MS] * 20},
     )
     (finding,) = run_analyzers(profile, only=["hotspot"])
-    assert finding.severity is Severity.INFO
+    assert finding.severity is Severity.HIGH
 
 
 def test_a_copy_inside_an_operator_is_not_the_program_s_to_avoid(make_profile: MakeProfile) -> None:
@@ -128,6 +148,26 @@ def test_a_slow_backward_is_a_warning_if_another_forward_avoids_its_work(
 ) -> None:
     found = run_analyzers(_backward(make_profile, forward, inner), only=["forward_backward"])
     assert [each.severity for each in found] == severities
+
+
+@pytest.mark.parametrize(
+    ("filled_ms", "advice"), [(80, "sparse=True) with SGD"), (10, "table.index_select(0")]
+)
+def test_a_gradient_of_a_table_that_is_mostly_zeros_asks_for_sparse_rows(
+    make_profile: MakeProfile, filled_ms: int, advice: str
+) -> None:
+    names = ["aten::embedding", "EmbeddingBackward0", "aten::embedding_dense_backward"]
+    frames = [ROOT, THREAD, LINE, *map(_operator, [*names, "aten::zeros", "aten::mm"])]
+    profile = make_profile(
+        [-1, 0, 1, 2, 3, 4, 5, 2],
+        frames,
+        phases=[*[Phase.FORWARD] * 4, *[Phase.BACKWARD] * 3, Phase.FORWARD],
+        host_time_ns={3: 10 * MS, 5: (100 - filled_ms) * MS, 6: filled_ms * MS, 7: 100 * MS},
+        call_samples_ns={3: [11 * MS] * 10, 4: [10 * MS] * 10},
+    )
+    (finding,) = run_analyzers(profile, only=["forward_backward"])
+    assert advice in finding.advice
+    assert ("with zeros" in finding.title) == finding.advice.startswith("the gradient is as large")
 
 
 @pytest.mark.parametrize(("saved_ms", "severity"), [(40, Severity.INFO), (200, Severity.WARNING)])

@@ -21,9 +21,12 @@ MS = 1_000_000
         (FrameKind.OPERATOR, "aten::nonzero", 1),
         (FrameKind.OPERATOR, "c10d::allreduce_", 0),
         (FrameKind.SCOPE, "gloo:all_reduce", 0),
+        (FrameKind.SCOPE, "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 1),
+        # The first batches of an epoch are not ready, the others are.
+        (FrameKind.SCOPE, "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", 0),
     ],
 )
-def test_collectives_are_not_asked_about(
+def test_collectives_and_loaders_with_workers_are_not_asked_about(
     make_profile: MakeProfile, kind: FrameKind, name: str, count: int
 ) -> None:
     calls = [1 * MS] * 90 + [100 * MS] * 10

@@ -8,6 +8,7 @@ from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Severity
 from deepcontext.analyzers.shared import source_locations
 from deepcontext.analyzers.shared.converting_layers import ConvertingLayer, converting_layers
+from deepcontext.analyzers.shared.one_hots import one_hots
 from deepcontext.analyzers.shared.operator_names import COPIES, DEVICE_OR_TYPE, JOINS
 from deepcontext.analyzers.shared.rebuilt_tables import rebuilt_tables
 from deepcontext.analyzers.shared.weight_casts import weight_casts
@@ -34,17 +35,23 @@ def _find(profile: Profile) -> list[Finding]:
     if source_locations.judged_total(profile, source_locations.GPU_TIME):
         return [*_layout_kernels(profile), *_device_copies(profile)]
     if source_locations.judged_total(profile, HOST_TIME_NS.name):
-        return [*_operators(profile), *_joins(profile), *weight_casts(profile)]
+        rows = one_hots(profile)
+        return [*rows, *_operators(profile, rows), *_joins(profile), *weight_casts(profile)]
     return []
 
 
-def _operators(profile: Profile) -> list[Finding]:
+def _operators(profile: Profile, told: Sequence[Finding]) -> list[Finding]:
+    """Report lines and layers that copy, except in the functions of findings that were told."""
     metric = HOST_TIME_NS.name
     copies = _called(source_locations.operators(profile, COPIES))
     # Products copy their bias and operands; that is part of the product.
     parents = profile.tree.parent.clip(0)
     is_operator = profile.is_kind(FrameKind.OPERATOR)
     by_hand = ~is_operator[parents] | source_locations.operators(profile, _WRAPPERS).mask()[parents]
+    by_hand &= ~source_locations.of_same_functions(profile, told)
+    # A program that loads a model again and again has that as its fault (`host_work`).
+    loading = source_locations.nodes_named(profile, FrameKind.PYTHON, {"Module.load_state_dict"})
+    by_hand &= ~profile.tree.below(loading.mask())
     copies = Query(profile, copies.mask() & by_hand)
     least = _LEAST_SHARE * total(profile, metric)
     layers = [

@@ -1,4 +1,4 @@
-"""Data loading: the step waits for its batch, or there are more workers than cores.
+"""Data loading: the step waits for its batch, or its sampler, or there are more workers than cores.
 
 Names the line of the dataset, transform or collate function that takes most of the time, in the loop's
 own process and in the profile of a worker (`shared/loading_lines.py`).
@@ -13,6 +13,7 @@ import numpy as np
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Severity
 from deepcontext.analyzers.shared import loading_lines, source_locations
+from deepcontext.analyzers.shared.samplers import busy_sampler
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS
 from deepcontext.profiler.model.metric_values import counts_or_zeros, total
@@ -60,7 +61,7 @@ def _find(profile: Profile) -> list[Finding]:
         findings.append(_waiting(profile, scopes, value, workers, in_memory=in_memory))
     if workers > profile.run.cpu_count > 0 and (share >= least or crowded):
         findings.append(_oversubscribed(profile, scopes, value + crowded, workers))
-    return findings
+    return [*findings, *(busy_sampler(profile) if workers else ())]
 
 
 def _start_up_ns(profile: Profile, scopes: Query) -> int:

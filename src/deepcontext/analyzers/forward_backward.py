@@ -67,6 +67,9 @@ _AVOIDABLE: Final = frozenset(
     )
 )
 _LEAST_AVOIDABLE: Final = 0.5
+# Of the backward of an embedding: more goes into the zeros of its gradient than into the rows that were read.
+_LEAST_FILLED: Final = 0.5
+_FILLS: Final = frozenset({"aten::zeros", "aten::zero_", "aten::fill_"})
 
 
 def _find(profile: Profile) -> list[Finding]:
@@ -89,6 +92,7 @@ def _find(profile: Profile) -> list[Finding]:
         source_locations.forward_inclusive(profile, metric),
         _not_judged(profile, backwards, metric),
         _avoidable(profile, metric),
+        _filled(profile, metric),
     )
     found = []
     for is_index, location in locations:
@@ -136,6 +140,16 @@ def _avoidable(profile: Profile, metric: str) -> source_locations.Ints:
     return profile.tree.inclusive(np.where(inside, profile.exclusive(metric), 0))
 
 
+def _filled(profile: Profile, metric: str) -> source_locations.Ints:
+    """Return the cost of filling gradients of embeddings with zeros, with descendants, shape (nodes,)."""
+    tree = profile.tree
+    dense = source_locations.operators(profile, {"aten::embedding_dense_backward"})
+    if not dense.count():
+        return np.zeros(len(tree), np.int64)
+    fills = source_locations.operators(profile, _FILLS).mask() & tree.below(dense.mask())
+    return tree.inclusive(np.where(tree.at_or_below(fills), profile.exclusive(metric), 0))
+
+
 def _second_order(profile: Profile) -> Query:
     """Select the nodes of autograd that operators of a backward made."""
     tree = profile.tree
@@ -159,11 +173,13 @@ class _Cost:
         forward: its forward.
         not_judged: costs outside an ordinary backward.
         avoidable: operators of the backward that a different forward avoids.
+        filled: the part of `avoidable` that fills gradients of embeddings with zeros.
     """
 
     forward: int
     not_judged: int
     avoidable: int
+    filled: int
 
 
 def _judge(
@@ -177,9 +193,10 @@ def _judge(
     whole = total(profile, metric) - cost.not_judged
     backward = location.value - cost.forward - cost.not_judged
     share, ratio = backward / max(whole, 1), backward / max(cost.forward, 1)
+    name = source_locations.base_name(profile.frame(location.nodes[0]).name)
+    is_filled = name == EMBEDDING and cost.filled >= _LEAST_FILLED * backward
     least_share = _LEAST_INDEX_SHARE if is_index else _LEAST_SHARE
     least_ratio = _LEAST_INDEX_RATIO if is_index else _LEAST_RATIO
-    name = source_locations.base_name(profile.frame(location.nodes[0]).name)
     if share < least_share or ratio < least_ratio or name in _NO_CHEAPER:
         return None
     where = source_locations.location_text(profile, location.frame)
@@ -187,6 +204,8 @@ def _judge(
     is_known = is_index or name == EMBEDDING or cost.avoidable >= _LEAST_AVOIDABLE * backward
     if is_index:
         advice, misleads = _advice(profile)
+    elif is_filled:
+        advice, misleads = _FILLED_ADVICE, _FILLED_MISLEADS
     elif name == EMBEDDING and metric != source_locations.GPU_TIME:
         advice, misleads = _CPU_EMBEDDING_ADVICE, _CPU_EMBEDDING_MISLEADS
     else:
@@ -197,6 +216,7 @@ def _judge(
         title=(
             f"the backward of '{name}' at {where} takes {ratio:.1f} times its forward, "
             f"{share:.0%} of all"
+            + (", mostly to fill a gradient of the table's size with zeros" if is_filled else "")
         ),
         nodes=location.nodes[:8],
         evidence={
@@ -228,6 +248,14 @@ _MISLEADS: Final = (
 )
 
 
+_FILLED_ADVICE: Final = (
+    "the gradient is as large as the table, and a step reads few of its rows: torch.nn.Embedding(..., "
+    "sparse=True) with SGD, Adagrad or SparseAdam keeps and updates the rows that were read"
+)
+_FILLED_MISLEADS: Final = (
+    "the optimizer has no sparse form (weight decay, momentum of all rows); a larger batch reads most "
+    "rows"
+)
 _CPU_EMBEDDING_ADVICE: Final = (
     "on a CPU gather rows with table.index_select(0, index.flatten()): its backward adds whole "
     "rows at once, while the backward of embedding walks through the indices; sparse=True avoids the "

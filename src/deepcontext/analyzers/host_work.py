@@ -16,6 +16,7 @@ from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Gain, Severity
 from deepcontext.analyzers.shared import source_locations
 from deepcontext.analyzers.shared.garbage import collections
+from deepcontext.analyzers.shared.jax_launches import in_small_launches
 from deepcontext.analyzers.shared.repeated_lines import has_operator_clock, has_steps, repeated
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.metric import (
@@ -67,6 +68,7 @@ class _Work:
         nodes: nodes with the time, those with most first.
         value: ns.
         library: what most of the time runs in: a file, or "" for the program itself.
+        loads: whether most of the time reads what `torch.save` wrote.
         prints: whether most of the time makes texts of tensors.
         makes_tensors: whether the line itself calls operators, as `torch.tensor(list)` does.
     """
@@ -75,6 +77,7 @@ class _Work:
     nodes: tuple[int, ...]
     value: int
     library: str
+    loads: bool
     prints: bool
     makes_tensors: bool
 
@@ -132,7 +135,8 @@ def _work(profile: Profile, least: float) -> list[_Work]:
         makes_tensors = bool(calls[lines == source_line[costliest[0]]].any())
         ids = tuple(costliest.tolist())
         is_print = _prints(profile, int(tree.frame[called]))
-        found.append(_Work(profile.frame(top), ids, value, library, is_print, makes_tensors))
+        loads = library.endswith(_SAVING) and profile.frame(called).name == "load"
+        found.append(_Work(profile.frame(top), ids, value, library, loads, is_print, makes_tensors))
     return sorted(found, key=lambda work: -work.value)
 
 
@@ -156,6 +160,7 @@ def _is_judged(profile: Profile, is_user: Mask, entry: Ints) -> Mask:
     left_out |= source_locations.nodes_named(
         profile, FrameKind.SCOPE, lambda name: name.startswith("Optimizer.step#")
     ).mask()
+    left_out |= in_small_launches(profile)
     return np.asarray(
         repeated(profile, is_user)
         & profile.is_kind(FrameKind.PYTHON, FrameKind.NATIVE)  # not inside an operator or a wait
@@ -253,10 +258,7 @@ def _finding(profile: Profile, work: _Work, whole: int, steps: int) -> Finding:
 
 def _advice(work: _Work) -> tuple[str, str]:
     if work.library.endswith(_SAVING):
-        return "saving", (
-            "save once in many steps; copy the tensors and write them in another thread "
-            "(torch.distributed.checkpoint.async_save)"
-        )
+        return _file_advice(work)
     if work.prints:
         return "making texts of tensors", (
             "do not print or format tensors in each step: logging takes them as arguments "
@@ -281,6 +283,19 @@ def _advice(work: _Work) -> tuple[str, str]:
     return "Python", (
         "prepare it before the loop or in the workers of a DataLoader (num_workers), which run beside "
         "the step; or compute on whole arrays (NumPy, torch) instead of element by element"
+    )
+
+
+def _file_advice(work: _Work) -> tuple[str, str]:
+    """Return what a line does with files of `torch.save`, and what to do."""
+    if work.loads:
+        return "reading a model or tensors from a file", (
+            "build the model and load its file once, before the loop or at the start of the server, and "
+            "keep it; torch.load(..., mmap=True) reads what is used"
+        )
+    return "saving", (
+        "save once in many steps; copy the tensors and write them in another thread "
+        "(torch.distributed.checkpoint.async_save)"
     )
 
 

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 _LEAST_SHARE: Final = 1 / 3
 # Work that runs once cannot be done less often.
 _LEAST_CALLS: Final = 3
+# Each calls the sort that does the work.
+_SORTS: Final = frozenset({"aten::sort", "aten::argsort", "aten::msort"})
 _DENSE_KERNELS: Final = ("gemm", "conv", "cutlass", "nvjet", "xmma", "flash", "cijk_", "fmha")
 
 
@@ -82,17 +84,28 @@ def _is_part(profile: Profile, location: source_locations.Location) -> bool:
     """Return whether the costliest operator is a part of another, which no line calls by itself."""
     node = location.nodes[0]
     above = profile.frame(int(profile.tree.parent[node]))
+    if source_locations.base_name(above.name) in _SORTS:
+        return False
     return profile.frame(node).kind is above.kind is FrameKind.OPERATOR
 
 
 def _feeds_draws(profile: Profile, location: source_locations.Location) -> bool:
-    """Return whether the function also draws from computed values: sampling sorts for a reason."""
+    """Return whether the function adds up sorted chances and draws from them, which needs all of them.
+
+    Drawing from the best few needs no sort (topk).
+    """
     if location.frame is None:
         return False
-    draws = source_locations.operators(profile, DRAWS)
-    of_draws = source_locations.by_function(draws, HOST_TIME_NS.name)
     here = (location.frame.file, location.frame.name)
-    return any(each.frame and (each.frame.file, each.frame.name) == here for each in of_draws)
+    return all(
+        any(each.frame and (each.frame.file, each.frame.name) == here for each in called)
+        for called in (
+            source_locations.by_function(
+                source_locations.operators(profile, names), HOST_TIME_NS.name
+            )
+            for names in (DRAWS, {"aten::cumsum"})
+        )
+    )
 
 
 # By a part of the operator's name; the first match counts. The advice keeps the result, or says what

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -11,8 +12,10 @@ import numpy as np
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Gain, Severity
 from deepcontext.analyzers.shared import source_locations
+from deepcontext.analyzers.shared.jax_launches import in_small_launches
 from deepcontext.profiler.format.frame import FrameKind, Phase
-from deepcontext.profiler.model.metric_values import total
+from deepcontext.profiler.model.grouping import sums
+from deepcontext.profiler.model.metric_values import exclusive_or_zeros, total
 from deepcontext.profiler.model.query import Query
 from deepcontext.profiler.model.source import is_user_file
 from deepcontext.profiler.model.tree import NO_NODE
@@ -25,6 +28,14 @@ if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
 
 _LEAST_MOVED: Final = 0.10
+# Arrays that are prepared once are not worth a change.
+_LEAST_LAUNCHES: Final = 5
+# Runs of an operation for each launch of its program, from which on the operation is in a loop.
+_RUNS_IN_LOOP: Final = 1.5
+# Of a program's time, in copies: what the program computes could be a part of another program.
+_MOSTLY_MOVES: Final = 0.5
+# Runs of a product for each run of a fusion: one follows the other.
+_RUNS_TOGETHER: Final = 0.5
 # XLA names a fusion after its operations: "transpose_copy_fusion".
 _MOVES: Final = ("copy", "transpose")
 _LEAST_RECOMPUTED: Final = 0.10
@@ -52,6 +63,7 @@ def _find(profile: Profile) -> list[Finding]:
 def _moved(profile: Profile) -> list[Finding]:
     """Report operations that only move values, whether written by the user or inserted by XLA."""
     moves = _moves(profile)
+    moves = Query(profile, moves.mask() & ~in_small_launches(profile))
     value = moves.total(source_locations.DEVICE_TIME)
     share = value / total(profile, source_locations.DEVICE_TIME)
     if share < _LEAST_MOVED:
@@ -59,23 +71,49 @@ def _moved(profile: Profile) -> list[Finding]:
     markers = source_locations.nodes_named(profile, FrameKind.MARKER, {jax_programs.INSERTED})
     inserted = moves.under(markers).total(source_locations.DEVICE_TIME) / value
     found = source_locations.by_line(moves, source_locations.DEVICE_TIME)
-    return [
-        _finding(
-            profile,
-            tuple(node for location in found for node in location.nodes),
-            value,
-            f"copies and transposes of arrays take {share:.0%} of the device time ({inserted:.0%} "
-            "of it inserted by XLA), most of it for "
-            f"{source_locations.location_text(profile, found[0].frame)}",
-            (
-                "give the result the layout of its use: keep one order of dimensions (NHWC for "
-                "convolutions on a CPU, batch dimensions first for products), so that nothing is "
-                "transposed around this line; read the old value of loop state before it is "
-                "overwritten, and donate arguments that are overwritten (donate_argnums)"
-            ),
-            source_locations.bound_of_copies(profile, source_locations.DEVICE_TIME, value),
-        )
-    ]
+    finding = _finding(
+        profile,
+        tuple(node for location in found for node in location.nodes),
+        value,
+        f"copies and transposes of arrays take {share:.0%} of the device time ({inserted:.0%} "
+        "of it inserted by XLA), most of it for "
+        f"{source_locations.location_text(profile, found[0].frame)}",
+        (
+            "give the result the layout of its use: keep one order of dimensions (NHWC for "
+            "convolutions on a CPU, batch dimensions first for products), so that nothing is "
+            "transposed around this line; read the old value of loop state before it is "
+            "overwritten, and donate arguments that are overwritten (donate_argnums)"
+        ),
+        source_locations.bound_of_copies(profile, source_locations.DEVICE_TIME, value),
+    )
+    if _is_avoidable(profile, moves):
+        return [finding]
+    return [dataclasses.replace(finding, severity=Severity.INFO)]
+
+
+def _is_avoidable(profile: Profile, moves: Query) -> bool:
+    """Return whether enough of the moves have a cause that the program can change.
+
+    XLA also inserts copies for first values of loops and for layouts that its products prefer, which no
+    program avoids. Avoidable are moves that the program writes, moves in each pass of a loop, and copies
+    that are most of a program.
+    """
+    tree, nodes = profile.tree, moves.nodes()
+    launches = exclusive_or_zeros(profile, source_locations.JAX_LAUNCHES)
+    program = tree.nearest(launches > 0)[nodes]
+    nodes, program = nodes[program != NO_NODE], program[program != NO_NODE]
+    if not len(nodes):
+        return False
+    launched, runs = launches[program], profile.counts(source_locations.DEVICE_TIME)[nodes]
+    spent = profile.exclusive(source_locations.DEVICE_TIME)[nodes]
+    whole = profile.inclusive(source_locations.DEVICE_TIME)[program]
+    _, of_program = np.unique(program, return_inverse=True)
+    moved = sums(of_program, spent, int(of_program.max()) + 1)[of_program]
+    markers = source_locations.nodes_named(profile, FrameKind.MARKER, {jax_programs.INSERTED})
+    is_written = ~tree.at_or_below(markers.mask())[nodes]
+    avoidable = is_written | (runs > _RUNS_IN_LOOP * launched) | (moved > _MOSTLY_MOVES * whole)
+    value = int(spent[avoidable & (launched >= _LEAST_LAUNCHES)].sum())
+    return value >= _LEAST_MOVED * total(profile, source_locations.DEVICE_TIME)
 
 
 def _moves(profile: Profile) -> Query:
@@ -149,15 +187,32 @@ def _memory_bound(profile: Profile) -> list[Finding]:
     if not source_locations.has_jax(profile):
         return []
     whole = total(profile, source_locations.DEVICE_TIME)
-    roof = _Roof.of(jax_operations.operations(profile), whole)
+    operations = jax_operations.operations(profile)
+    roof = _Roof.of(operations, whole)
     found = []
     for fusion in jax_operations.fusions(profile):
         if fusion.device_ns / whole < _LEAST_FUSION:
             break
         is_move = not fusion.flops and any(each in fusion.name for each in _MOVES)
         if fusion.bytes and fusion.intensity < _MEMORY_BOUND and not is_move:
-            found.append(_fusion_finding(profile, fusion, roof))
+            finding = _fusion_finding(profile, fusion, roof)
+            if not _is_apart(fusion, operations):
+                finding = dataclasses.replace(finding, severity=Severity.INFO)
+            found.append(finding)
     return found
+
+
+def _is_apart(
+    fusion: jax_operations.Operation, operations: Sequence[jax_operations.Operation]
+) -> bool:
+    """Return whether a fusion is in another program than the products that run beside it.
+
+    XLA folds a fusion into a product of the same program where that pays.
+    """
+    dense = [each for each in operations if each.is_dense]
+    return not any(each.program == fusion.program for each in dense) and any(
+        each.executions >= _RUNS_TOGETHER * fusion.executions for each in dense
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,8 @@
 Recognises an optimizer that walks over parameters one by one, hand-written attention, a recurrent cell
 (`recurrent_cells.py`), a loop over small operators (`operator_loops.py`), a table that each call builds
 again (`rebuilt_tables.py`), and chains of pointwise operators in one function. With a GPU, short kernels
-below one function; with JAX, functions outside of `jit` that launch a program for each operation.
+below one function; with JAX, functions outside of `jit` that launch a program for each operation, and Python
+loops under `jit` that become a program of many operations (`jax_unrolled.py`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Severity
 from deepcontext.analyzers.shared import source_locations
 from deepcontext.analyzers.shared.jax_launches import small_launches
+from deepcontext.analyzers.shared.jax_unrolled import unrolled_loops
 from deepcontext.analyzers.shared.model_runs import functions_with_single_samples
 from deepcontext.analyzers.shared.operator_loops import loop_finding, operator_loops
 from deepcontext.analyzers.shared.operator_names import (
@@ -87,7 +89,7 @@ def _find(profile: Profile) -> list[Finding]:
     if source_locations.judged_total(profile, _HOST) and total(
         profile, source_locations.JAX_LAUNCHES
     ):
-        found += small_launches(profile)
+        found += [*unrolled_loops(profile), *small_launches(profile)]
     if source_locations.judged_total(profile, source_locations.GPU_TIME):
         found += _short_kernels(profile)
     return found

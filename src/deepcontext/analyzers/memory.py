@@ -13,7 +13,10 @@ import numpy as np
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Gain, Severity
 from deepcontext.analyzers.shared import held_tensors, source_locations
+from deepcontext.analyzers.shared.kept_views import kept_views
+from deepcontext.analyzers.shared.summed_losses import summed_losses
 from deepcontext.analyzers.shared.unused_graphs import unused_graphs
+from deepcontext.analyzers.shared.widened_data import widened_data
 from deepcontext.profiler.model.metric_values import total
 from deepcontext.profiler.model.query import Query
 from deepcontext.profiler.summaries import memory as memory_summary
@@ -58,9 +61,13 @@ def _find(profile: Profile) -> list[Finding]:
         if not leaks and not graphs and not prefix:
             found += held_tensors.kept_graphs(profile)
         if peak >= _LEAST_PEAK:
-            found += [held_tensors.with_holder(profile, each) for each in graphs] or _owner(
-                profile, prefix, peak
-            )  # the graph is why the line holds memory
+            # A graph, or a view, is why lines hold memory.
+            found += (
+                [held_tensors.with_holder(profile, each) for each in graphs]
+                or kept_views(profile, prefix, peak)
+                or summed_losses(profile, prefix, peak)
+                or _owner(profile, prefix, peak)
+            )
             found += _churn(profile, prefix, peak)
     programs = jax_memory.program_memory(profile) if source_locations.has_jax(profile) else ()
     for program in programs:
@@ -150,10 +157,11 @@ def _owner(profile: Profile, prefix: str, peak: int) -> list[Finding]:
     share = holders[0].value / peak
     if _is_mostly(profile, prefix, "parameter", holders[0]):
         return []  # a model with fewer parameters is another program
+    if _is_kept(profile, prefix, holders[0]):
+        # Data that the program works on: a server's pool, weights, a table.
+        return widened_data(profile, prefix, holders[0], share)
     if peak < _LEAST_ACTIVATIONS and _is_mostly(profile, prefix, "activation", holders[0]):
         return []  # a small model in training keeps them for its backward
-    if _is_kept(profile, prefix, holders[0]):
-        return []  # data that the program works on: a server's pool, weights, a table
     where = source_locations.location_text(profile, holders[0].frame)
     return [
         Finding(

@@ -1,5 +1,6 @@
-"""Model calls: a model that runs on one sample at a time, or on the whole prefix for each new token.
+"""Model calls: a model that runs on one sample at a time, or a call that computes earlier results again.
 
+Earlier results are the prefix of a text, for each new token, or all values so far (`shared/growing_work.py`).
 Judges modules that the program calls outside of other modules (`shared/model_runs.py`). Shapes are not
 needed: a prefix shows in what linear layers allocate, which grows by the same amount from call to call.
 """
@@ -13,6 +14,7 @@ import numpy as np
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Severity
 from deepcontext.analyzers.shared import source_locations
+from deepcontext.analyzers.shared.growing_work import growing_work
 from deepcontext.analyzers.shared.model_runs import (
     LEAST_SHARE,
     PICKS,
@@ -50,7 +52,7 @@ def _find(profile: Profile) -> list[Finding]:
             found.append(_prefix_finding(profile, model, whole))
         elif takes_single_samples(profile, functions, model):
             found.append(_sample_finding(profile, model, whole))
-    return found
+    return [*found, *growing_work(profile)]
 
 
 def _computes_prefix_again(profile: Profile, functions: Functions, model: Model) -> bool:

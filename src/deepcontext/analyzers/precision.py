@@ -1,7 +1,7 @@
 """Precision: operators that compute in a wider type than needed, or in one without a fast path.
 
 On a GPU, the names of kernels reveal types. On a processor, the inputs of operators do, which are recorded
-with shapes only (``--shapes``).
+with shapes only (``--shapes``). Compiled programs of JAX say the type of each result.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.metric import HOST_TIME_NS
 from deepcontext.profiler.model.metric_values import total
 from deepcontext.profiler.model.query import Query
+from deepcontext.profiler.summaries.jax import operations as jax_operations
 from deepcontext.profiler.summaries.torch_settings import torch_settings
 
 if TYPE_CHECKING:
@@ -25,6 +26,11 @@ if TYPE_CHECKING:
 
 _LEAST_SHARE: Final = 0.20
 _SAVED_BY_FLOAT32: Final = 2 / 3
+_ASSUMPTION: Final = (
+    "float32 takes a third of the time: twice as many elements an instruction and a byte, and better use of "
+    "the caches"
+)
+_NEEDED: Final = "the computation needs float64, as solvers and Gaussian processes do"
 # Source: cuBLAS and CUTLASS name kernels by type: sgemm and simt are float32 without tensor cores,
 # dgemm is float64. rocBLAS (Tensile) writes the types after the layout: _SB_ is float32, _DB_ double.
 _SINGLE: Final = ("sgemm", "simt_s", "_sb_", "s884gemm_fp32")
@@ -35,7 +41,7 @@ _TENSOR_CORE: Final = ("tf32", "s1688", "bf16", "f16", "fp16", "h884", "h1688", 
 def _find(profile: Profile) -> list[Finding]:
     whole = source_locations.judged_total(profile, source_locations.GPU_TIME)
     if not whole:
-        return [*_doubles(profile), *_halves(profile)]
+        return [*_doubles(profile), *_halves(profile), *_jax_doubles(profile)]
     found = []
     for names, is_double in ((_SINGLE, False), (_DOUBLE, True)):
         kernels = source_locations.nodes_named(
@@ -108,7 +114,7 @@ def _doubles(profile: Profile) -> list[Finding]:
             "make the tensors float32 where they enter: NumPy's arrays and random numbers are float64 "
             "(array.astype(numpy.float32), torch.as_tensor(array, dtype=torch.float32)), and so is a model "
             "after .double()",
-            "the computation needs float64, as solvers and Gaussian processes do",
+            _NEEDED,
         )
         for nodes, value in _typed(profile, "f64", _LEAST_SHARE)
     ]
@@ -131,6 +137,43 @@ def _halves(profile: Profile) -> list[Finding]:
         for name, short in (("bfloat16", "bf16"), ("float16", "f16"))
         if fast is not None and short not in fast
         for nodes, value in _typed(profile, short, _LEAST_SHARE)
+    ]
+
+
+def _jax_doubles(profile: Profile) -> list[Finding]:
+    """Report operations of compiled JAX programs whose results are float64."""
+    whole = source_locations.judged_total(profile, source_locations.DEVICE_TIME)
+    if not whole or not source_locations.has_jax(profile):
+        return []
+    doubles = [each for each in jax_operations.operations(profile) if each.type == "f64"]
+    value = min(sum(each.device_ns for each in doubles), whole)
+    if value < _LEAST_SHARE * whole:
+        return []
+    names = {each.name for each in doubles}
+    found = source_locations.nodes_named(profile, FrameKind.HLO, names)
+    lines = source_locations.by_line(found, source_locations.DEVICE_TIME)
+    if not lines:
+        return []
+    share = value / whole
+    return [
+        Finding(
+            id="precision",
+            severity=Severity.of_share(share),
+            title=(
+                f"float64 takes {share:.0%} of the time in JAX's programs, most at "
+                f"{source_locations.location_text(profile, lines[0].frame)}"
+            ),
+            nodes=lines[0].nodes[:8],
+            evidence={"typed_ns": value, "typed_share": share},
+            gain=source_locations.bound(
+                profile, source_locations.DEVICE_TIME, int(_SAVED_BY_FLOAT32 * value), _ASSUMPTION
+            ),
+            advice=(
+                "leave jax_enable_x64 off, which makes float64 of NumPy's arrays and of random numbers; "
+                "where a part needs float64, ask for dtype=jnp.float32 in the others"
+            ),
+            misleads=_NEEDED,
+        )
     ]
 
 
@@ -171,8 +214,7 @@ def _cpu_finding(
             profile,
             HOST_TIME_NS.name,
             int(_SAVED_BY_FLOAT32 * value),
-            "float32 takes a third of the time: twice as many elements an instruction and a byte, and "
-            "better use of the caches",
+            _ASSUMPTION,
         ),
         advice=advice,
         misleads=misleads,

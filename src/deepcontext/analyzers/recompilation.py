@@ -28,6 +28,8 @@ _LEAST_JAX_SHARE: Final = 0.05
 # The weights of a model have a few shapes, and functions of JAX create each weight.
 _LEAST_OF_LIBRARY: Final = 8
 _STATIC: Final = "static argument"
+# A change of an argument's shape alone: "argument 'x' changed from f32[8,4] to f32[6,4]".
+_OTHER_SHAPE: Final = re.compile(r"argument .* changed from (\w+)\[[\d,]*\] to \1\[[\d,]*\]")
 
 
 def _find(profile: Profile) -> list[Finding]:
@@ -162,7 +164,8 @@ def _jax_finding(
     frame = Frame(FrameKind.PYTHON, at.function, at.file, at.line) if at else None
     return Finding(
         id="recompilation",
-        severity=Severity.of_share(share),
+        # Programs have a second shape for a reason: a last batch, an evaluation, a longer input.
+        severity=Severity.INFO if _is_second_shape(rows) else Severity.of_share(share),
         title=(
             f"JAX compiled '{first.function}' {'once' if count == 1 else f'{count} times'} more, "
             f"called at "
@@ -181,6 +184,14 @@ def _jax_finding(
         gain=Gain("elapsed time", spent, min(share, 1.0), "the function is compiled only once"),
         advice=_jax_advice(rows),
         misleads="every shape is used often enough to pay for its compilation",
+    )
+
+
+def _is_second_shape(rows: list[jax_programs.Recompilation]) -> bool:
+    """Return whether a function was compiled for two shapes, and for nothing else."""
+    changes = [change for row in rows for change in row.changes]
+    return sum(row.count for row in rows) == 1 and bool(
+        changes and all(_OTHER_SHAPE.fullmatch(change) for change in changes)
     )
 
 

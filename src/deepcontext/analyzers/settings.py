@@ -1,8 +1,8 @@
 """Settings: a mode that is meant for another part of a program, or for a search for errors, costs time.
 
-Recognises the detection of anomalies, gradients that are filled with zeros, dropout in modules that no
-backward follows, and more threads than processors. Invariant: each is told by operators that run only in
-that mode, or by a setting that was read.
+Recognises the detection of anomalies, gradients that are filled with zeros, dropout and parametrizations in
+modules that no backward follows, and more threads than processors. Invariant: each is told by operators or
+functions that run only in that mode, or by a setting that was read.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Severity
 from deepcontext.analyzers.shared import source_locations
+from deepcontext.analyzers.shared.parametrizations import recomputed_weights
 from deepcontext.analyzers.shared.thread_counts import threads
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS
@@ -35,7 +36,13 @@ _LEAST_CHECKED: Final = 0.5
 def _find(profile: Profile) -> list[Finding]:
     if not source_locations.judged_total(profile, HOST_TIME_NS.name):
         return []
-    return [*_anomalies(profile), *_zeros(profile), *_dropout(profile), *threads(profile)]
+    return [
+        *_anomalies(profile),
+        *_zeros(profile),
+        *_dropout(profile),
+        *recomputed_weights(profile),
+        *threads(profile),
+    ]
 
 
 def _anomalies(profile: Profile) -> list[Finding]:

@@ -1,7 +1,7 @@
-"""Synchronisation: lines at which the host waits for the device, or would wait with a GPU.
+"""Synchronisation: where the host waits for the device, or would with a GPU, or a program waits for Python.
 
 `value_reads.py` decides which values a program without a GPU reads, and where they would be.
-Invariant: a program that ran only on CPUs has at most one finding, of severity "info".
+Invariant: of waits of the host, a program that ran only on CPUs has at most one finding, of severity "info".
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Gain, Severity
 from deepcontext.analyzers.shared import source_locations
+from deepcontext.analyzers.shared.jax_callbacks import jax_callbacks
 from deepcontext.analyzers.shared.value_reads import value_reads
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS
@@ -48,8 +49,8 @@ _JAX_ADVICE: Final = (
 def _find(profile: Profile) -> list[Finding]:
     if total(profile, _WAIT):
         return _waits(profile, Query(profile).where(sync_wait_ns__gt=0), _WAIT)
-    if "jax" in profile.sections:
-        return _jax_waits(profile)
+    if source_locations.has_jax(profile):
+        return [*jax_callbacks(profile), *_jax_waits(profile)]
     # With a GPU, waits are measured, and the profile has none.
     return [] if source_locations.vendors(profile) else _reads(profile)
 

@@ -2,8 +2,10 @@
 
 The slowest call is left out before judging, because in nearly every program the first call is the
 slowest. Durations do not tell why calls differ: inputs of two sizes, as in prefill and decode, look like
-stalls. The analyzer therefore makes a statement only about calls with the same shapes, or calls that
-the program waits for (a loader); otherwise it asks one question for the whole program, without a gain.
+stalls. The analyzer therefore makes a statement only about calls with the same shapes, or calls of a
+loader without workers; otherwise it asks one question for the whole program, without a gain. A loader with
+workers is uneven by design: batches that are ready cost nothing, and the first batch of each epoch is not
+ready. `data_loading` judges how long a program waits for one.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
 
 _LEAST_CALLS: Final = 20
-# Workers wait for a core like operators; a loader without workers may wait for a disk or a network.
+# A loader without workers; unlike operators, it may wait for a disk or a network.
 _LOADS_HERE: Final = f"{source_locations.LOADER_SCOPE}_SingleProcess"
 _LEAST_SHARE: Final = 0.15
 # Standard deviation divided by mean; 1.4 if one call of ten takes ten times as long as the others.
@@ -53,9 +55,11 @@ def _find(profile: Profile) -> list[Finding]:
     uneven &= rows.total >= _LEAST_SHARE * whole
     uneven &= ~_while_compiling(profile)[rows.node]
     uneven &= ~collective_nodes(profile)[rows.node]  # they wait for a rank that others name
+    is_loading = source_locations.scopes(profile, source_locations.LOADER_SCOPE).mask()[rows.node]
+    loads_here = source_locations.scopes(profile, _LOADS_HERE).mask()[rows.node]
+    uneven &= loads_here | ~is_loading
     if source_locations.crowded_ns(profile):
-        is_loading = source_locations.scopes(profile, _LOADS_HERE).mask()[rows.node]
-        uneven &= is_loading | (_excess(rows) > _waited_ns(profile))
+        uneven &= loads_here | (_excess(rows) > _waited_ns(profile))
     nodes = _innermost(profile, rows, uneven)
     alike = {node for node in nodes if _is_shaped(profile, node) or _is_loading(profile, node)}
     found = [_statement(profile, rows, row) for node, row in nodes.items() if node in alike]
@@ -85,7 +89,7 @@ def _is_shaped(profile: Profile, node: int) -> bool:
 
 def _is_loading(profile: Profile, node: int) -> bool:
     frame = profile.frame(node)
-    return frame.kind is FrameKind.SCOPE and frame.name.startswith(source_locations.LOADER_SCOPE)
+    return frame.kind is FrameKind.SCOPE and frame.name.startswith(_LOADS_HERE)
 
 
 def _waited_ns(profile: Profile) -> int:

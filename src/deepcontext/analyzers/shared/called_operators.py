@@ -71,6 +71,12 @@ def called_modules(profile: Profile) -> source_locations.Ints:
     return profile.once(called_modules, compute)
 
 
+def has_called_module(profile: Profile, metric: str, least: float) -> bool:
+    """Return whether a module that is called outside of modules costs at least `least` of a metric."""
+    modules = called_modules(profile)
+    return bool((profile.inclusive(metric)[modules] >= least).any())
+
+
 def model_calls(profile: Profile) -> int:
     """Return how often the program called its model: most calls of a module outside of modules, on a path."""
     return int(module_calls(profile, called_modules(profile)).max(initial=0))

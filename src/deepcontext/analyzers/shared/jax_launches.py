@@ -12,10 +12,14 @@ import numpy as np
 
 from deepcontext.analyzers.finding import Finding, Severity
 from deepcontext.analyzers.shared import source_locations
+from deepcontext.analyzers.shared.jax_calls import calls_of
+from deepcontext.analyzers.shared.jax_unrolled import unrolled_programs
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.metric import HOST_TIME_NS
 from deepcontext.profiler.model.metric_values import total
 from deepcontext.profiler.model.query import Query
+from deepcontext.profiler.model.tree import NO_NODE
+from deepcontext.profiler.summaries.lines import nearest_user
 
 if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
@@ -30,18 +34,45 @@ _LEAST_LAUNCHES: Final = 10
 _LEAST_LAUNCH_NS: Final = 50_000_000
 # A loop with fewer launches is too short to report.
 _LEAST_LOOPS: Final = 1000
+# Of the time of the launches. On a processor a launch may compute its program before it returns, so that a
+# program which computes for longer is not small.
+_MOST_COMPUTED: Final = 0.5
 _JAX_COMPILING: Final = frozenset({"jax: tracing", "jax: lowering", "jax: compiling"})
 
 
 def small_launches(profile: Profile) -> list[Finding]:
     """Report functions whose small programs take longer to launch than to compute."""
+    return profile.once(small_launches, lambda: _small_launches(profile))
+
+
+def in_small_launches(profile: Profile) -> source_locations.Mask:
+    """Return which nodes belong to the lines with such launches, shape (nodes,).
+
+    What else these lines do (copies in each program, arrays made of numbers) has the same cause.
+    """
+    is_launched = total(profile, source_locations.JAX_LAUNCHES)
+    is_timed = source_locations.judged_total(profile, _HOST)
+    found = small_launches(profile) if is_launched and is_timed else []
+    if not found:
+        return np.zeros(len(profile.tree), np.bool_)
+    owner = nearest_user(profile)
+    line = source_locations.line_numbers(profile)
+    of_node = np.where(owner == NO_NODE, 0, line[profile.tree.frame[owner]])
+    return np.isin(of_node, of_node[[node for finding in found for node in finding.nodes]])
+
+
+def _small_launches(profile: Profile) -> list[Finding]:
     launches = profile.exclusive(source_locations.JAX_LAUNCHES)
     compiling = source_locations.nodes_named(profile, FrameKind.MARKER, _JAX_COMPILING)
     whole = total(profile, _HOST) - compiling.total(_HOST)
     programs = Query(profile, launches >= _LEAST_LAUNCHES).kind(FrameKind.OPERATOR)
+    # Programs of many operations are not small, however long their launch takes.
+    large = {node for each in unrolled_programs(profile) for node in calls_of(profile, each.module)}
     found = []
     for location in source_locations.by_function(programs, _HOST):
         nodes = np.array(location.nodes)
+        if location.nodes[0] in large:
+            continue
         spent = int(profile.exclusive(_HOST)[nodes].sum())
         if spent / max(whole, 1) < _LEAST_SHARE or location.frame is None:
             continue
@@ -51,7 +82,7 @@ def small_launches(profile: Profile) -> list[Finding]:
         names = list(dict.fromkeys(profile.frame(node).name for node in location.nodes))
         if len(names) >= _LEAST_PROGRAMS:
             found.append(_eager_finding(profile, location, names, spent, spent / whole))
-        elif int(launches[nodes].max()) >= _LEAST_LOOPS:
+        elif int(launches[nodes].max()) >= _LEAST_LOOPS and computed <= _MOST_COMPUTED * spent:
             found.append(_loop_finding(profile, location, names, spent, spent / whole))
     return found
 

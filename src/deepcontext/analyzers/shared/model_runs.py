@@ -95,12 +95,20 @@ def functions_of(profile: Profile) -> Functions:
     )
 
 
-def models(profile: Profile, of_node: Ints, least: float) -> list[Model]:
-    """Return the modules called outside of modules, the costliest first."""
+def models(profile: Profile, of_node: Ints, least: float, metric: str = "") -> list[Model]:
+    """Return the modules called outside of modules, the costliest first.
+
+    Args:
+        profile: the profile.
+        of_node: number of the function of each node, from `Functions`.
+        least: modules that cost less, with all below them, are left out.
+        metric: metric of `least`; the time in operators, if not given.
+    """
     tree = profile.tree
     value = profile.inclusive(HOST_TIME_NS.name)
     modules = called_modules(profile)
-    modules = modules[(value[modules] >= least) & (of_node[modules] != NO_FUNCTION)]
+    judged = profile.inclusive(metric)[modules] if metric else value[modules]
+    modules = modules[(judged >= least) & (of_node[modules] != NO_FUNCTION)]
     steps = max(steps_or_passes(profile), 1)
     found = []
     for node, calls in zip(modules.tolist(), module_calls(profile, modules).tolist(), strict=True):

@@ -213,6 +213,31 @@ COPIES: Final = frozenset(
 )
 # Make a new tensor of all elements of other tensors.
 JOINS: Final = frozenset({"aten::cat", "aten::concat", "aten::stack"})
+# Hand out the parts of a tensor one after the other.
+SPLITS: Final = frozenset(
+    f"aten::{name}"
+    for name in ("split", "split_with_sizes", "chunk", "tensor_split", "unsafe_split")
+)
+LOSSES: Final = frozenset(
+    f"aten::{name}"
+    for name in (
+        "mse_loss",
+        "l1_loss",
+        "smooth_l1_loss",
+        "huber_loss",
+        "cross_entropy_loss",
+        "nll_loss_nd",
+        "nll_loss",
+        "binary_cross_entropy",
+        "binary_cross_entropy_with_logits",
+        "kl_div",
+        "ctc_loss",
+        "poisson_nll_loss",
+        "cosine_embedding_loss",
+        "margin_ranking_loss",
+        "triplet_margin_loss",
+    )
+)
 DEVICE_OR_TYPE: Final = frozenset({"aten::to", "aten::_to_copy"})
 EMBEDDING_BY_INDEX: Final = "aten::index"
 EMBEDDING: Final = "aten::embedding"

@@ -1,0 +1,37 @@
+"""The calls of a compiled JAX program in the tree, found by the compiler's name of the program.
+
+Functions of the same name are not told apart.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from deepcontext.profiler.format.frame import FrameKind
+from deepcontext.profiler.format.metric import DEVICE_TIME_NS, HOST_TIME_NS
+from deepcontext.profiler.model.metric_values import inclusive_or_zeros
+from deepcontext.profiler.model.query import Query
+from deepcontext.profiler.summaries.jax.memory import plain_name
+
+if TYPE_CHECKING:
+    from deepcontext.profiler.model.profile import Profile
+
+
+def calls_of(profile: Profile, program: str) -> list[int]:
+    """Return the nodes that call a program, the costliest first.
+
+    Args:
+        profile: the profile.
+        program: the compiler's name, with or without the types of the arguments.
+    """
+    name = plain_name(program.partition("(")[0].partition("#")[0])
+    nodes = Query(profile).kind(FrameKind.OPERATOR).nodes()
+    frames = profile.frames
+    texts, text = np.unique(frames.name[profile.tree.frame[nodes]], return_inverse=True)
+    is_program = [plain_name(frames.strings[each]) == name for each in map(int, texts)]
+    found = nodes[np.array(is_program, np.bool_)[text]]
+    cost = inclusive_or_zeros(profile, HOST_TIME_NS.name)[found]
+    cost = cost + inclusive_or_zeros(profile, DEVICE_TIME_NS.name)[found]
+    return [int(each) for each in found[np.argsort(-cost, kind="stable")]]

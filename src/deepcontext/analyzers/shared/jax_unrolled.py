@@ -1,0 +1,125 @@
+"""Python loops under `jit`, which tracing unrolls into one large program that takes long to compile.
+
+Recognised by one line of the user's code that the program repeats many times. The compiler copies cheap
+operations into several fusions, so that the number of copies is an upper bound of the passes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from deepcontext.analyzers.finding import Finding, Gain, Severity
+from deepcontext.analyzers.shared import source_locations
+from deepcontext.analyzers.shared.jax_calls import calls_of
+from deepcontext.profiler.format.frame import Frame, FrameKind
+from deepcontext.profiler.model.source import is_user_file
+from deepcontext.profiler.summaries.jax import operations as jax_operations
+from deepcontext.profiler.summaries.jax import programs as jax_programs
+from deepcontext.profiler.summaries.jax.memory import plain_name
+
+if TYPE_CHECKING:
+    from deepcontext.profiler.model.profile import Profile
+
+# A net of a dozen layers that a Python loop calls repeats each of its lines fewer times.
+_LEAST_REPEATED: Final = 64
+_LEAST_SHARE: Final = 0.15
+_LEAST_COMPILING_NS: Final = 200_000_000
+# A function that is compiled more often has that as its fault.
+_MOST_COMPILATIONS: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Unrolled:
+    """A compiled program that repeats one line of the user's code.
+
+    Attributes:
+        module: the compiler's name of the program.
+        source: the line.
+        repeated: how often the program has the most frequent operation of the line, at most.
+        compile_ns: time of compiling the function.
+    """
+
+    module: str
+    source: jax_programs.Source
+    repeated: int
+    compile_ns: int
+
+
+def unrolled_programs(profile: Profile) -> list[Unrolled]:
+    """Return the programs that repeat a line many times and took long to compile, costliest first."""
+    content = jax_programs.section(profile) if source_locations.has_jax(profile) else None
+    compiling = {
+        plain_name(f"jit({each['function']})"): each
+        for each in (content or {}).get("functions", ())
+        if each["compile_ns"] >= _LEAST_COMPILING_NS and each["compilations"] <= _MOST_COMPILATIONS
+    }
+    if not compiling:
+        return []
+    found = []
+    for program, counter in _lines(profile, set(compiling)).items():
+        for (_, _, source), count in counter.most_common(1):
+            if count >= _LEAST_REPEATED:
+                spent = int(compiling[_function(program)]["compile_ns"])
+                found.append(Unrolled(program, source, count, spent))
+    return sorted(found, key=lambda each: -each.compile_ns)
+
+
+def _function(program: str) -> str:
+    """Return the plain name of the function that a program was compiled for."""
+    return plain_name(program.partition("(")[0].partition("#")[0])
+
+
+def _lines(
+    profile: Profile, functions: set[str]
+) -> dict[str, Counter[tuple[str, str, jax_programs.Source]]]:
+    """Return how often the programs of some functions have each operation of each line of the user."""
+    found: dict[str, Counter[tuple[str, str, jax_programs.Source]]] = {}
+    for operation in jax_operations.operations(profile):
+        if _function(operation.program) in functions:
+            found.setdefault(operation.program, Counter()).update(
+                (member.primitive, member.phase, member.source)
+                for member in operation.members
+                if is_user_file(member.source.file)
+            )
+    return found
+
+
+def unrolled_loops(profile: Profile) -> list[Finding]:
+    """Return a finding for each unrolled program whose compiling took much of the elapsed time."""
+    elapsed = profile.run.wall_ns
+    return [
+        _finding(profile, each, each.compile_ns / elapsed)
+        for each in unrolled_programs(profile)
+        if each.compile_ns >= _LEAST_SHARE * elapsed > 0
+    ]
+
+
+def _finding(profile: Profile, program: Unrolled, share: float) -> Finding:
+    at = program.source
+    frame = Frame(FrameKind.PYTHON, at.function, at.file, at.line)
+    return Finding(
+        id="kernel_fusion",
+        severity=Severity.of_share(share),
+        title=(
+            f"{program.module} repeats {source_locations.location_text(profile, frame)} up to "
+            f"{program.repeated} times: a Python loop under jit is unrolled, and compiling it took "
+            f"{share:.0%} of the elapsed time"
+        ),
+        nodes=tuple(calls_of(profile, program.module)[:8]),
+        evidence={
+            "compile_ns": program.compile_ns,
+            "compile_share": share,
+            "repeated_count": program.repeated,
+        },
+        gain=Gain("elapsed time", program.compile_ns, min(share, 1.0), "nothing is compiled"),
+        advice=(
+            "write the loop as jax.lax.scan, or jax.lax.fori_loop: the program then has the body once, which "
+            "compiles as fast for any number of passes"
+        ),
+        misleads=(
+            "the program runs for so long that compiling it once does not matter; a scan with a small body "
+            "computes more slowly than an unrolled loop on a device"
+        ),
+    )
