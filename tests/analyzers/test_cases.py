@@ -112,6 +112,7 @@ HEALTHY = [
     ("ranks_roles", "rank_imbalance"),
 ]
 # Share by which the gain of a fix may differ between two short runs.
+    ("shapes_integers", "precision"),
 _NOISE = 0.1
 IDS = [f"{name}-{analyzer}" for name, analyzer, _ in CASES]
 

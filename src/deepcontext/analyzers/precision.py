@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _LEAST_SHARE: Final = 0.20
 _SAVED_BY_FLOAT32: Final = 2 / 3
+_DOUBLE_INPUT: Final = "f64"
 # Source: cuBLAS and CUTLASS name kernels by type: sgemm and simt are float32 without tensor cores,
 # dgemm is float64. rocBLAS (Tensile) writes the types after the layout: _SB_ is float32, _DB_ double.
 _SINGLE: Final = ("sgemm", "simt_s", "_sb_", "s884gemm_fp32")
@@ -110,7 +111,7 @@ def _doubles(profile: Profile) -> list[Finding]:
             "after .double()",
             "the computation needs float64, as solvers and Gaussian processes do",
         )
-        for nodes, value in _typed(profile, "f64", _LEAST_SHARE)
+        for nodes, value in _typed(profile, _DOUBLE_INPUT, _LEAST_SHARE)
     ]
 
 
@@ -139,7 +140,10 @@ def _typed(profile: Profile, kind: str, least_share: float) -> list[tuple[tuple[
     whole = source_locations.judged_total(profile, HOST_TIME_NS.name)
     if not whole:
         return []
-    nodes = input_types.operators_with(profile, kind).nodes()
+    operators = input_types.operators_with(profile, kind).mask()
+    if kind == _DOUBLE_INPUT and operators.any():
+        operators = operators & ~input_types.exact_integers(profile)
+    nodes = np.flatnonzero(operators)
     spent = profile.inclusive(HOST_TIME_NS.name)[nodes]
     if not len(nodes) or spent.sum() < least_share * whole:
         return []
