@@ -37,6 +37,7 @@ CASES = [
     ("table", "kernel_fusion", "register_buffer"),
     ("decay", "kernel_fusion", "register_buffer"),
     ("embedding", "forward_backward", "index_select"),
+    ("attached_state", "forward_backward", "state.detach()"),
     ("loader", "data_loading", "num_workers"),
     ("loading_line", "data_loading", "cheaper: do it once"),
     ("in_memory", "data_loading", "a whole batch at once"),
