@@ -59,6 +59,7 @@ CASES = [
     ("anomaly", "settings", "set_detect_anomaly"),
     ("zero_grad", "settings", "set_to_none=True"),
     ("dropout", "settings", "model.eval()"),
+    ("frozen_encoder", "settings", "requires_grad_(False)"),
     ("prefix", "model_calls", "KV cache"),
     ("single_samples", "model_calls", "give the model batches"),
     ("sample_losses", "model_calls", "give the model batches"),
