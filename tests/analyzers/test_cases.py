@@ -69,6 +69,7 @@ CASES = [
     ("serving", "memory", "smaller scope"),
     ("unused_graph", "memory", "torch.no_grad()"),
     ("shallow_graph", "memory", "torch.no_grad()"),
+    ("logged_errors", "memory", ".detach()"),
     ("kept_outputs", "memory", ".detach()"),
     ("shapes_doubles", "precision", "numpy.float32"),
     ("collecting", "host_work", "gc.freeze()"),

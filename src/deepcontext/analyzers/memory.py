@@ -13,6 +13,7 @@ import numpy as np
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Gain, Severity
 from deepcontext.analyzers.shared import held_tensors, source_locations
+from deepcontext.analyzers.shared.kept_results import kept_results
 from deepcontext.analyzers.shared.unused_graphs import unused_graphs
 from deepcontext.profiler.model.metric_values import total
 from deepcontext.profiler.model.query import Query
@@ -55,9 +56,11 @@ def _find(profile: Profile) -> list[Finding]:
         leaks = _leaks(profile, prefix, peak or total(profile, jax_memory.PEAK))
         graphs = unused_graphs(profile, prefix, peak) if peak >= _LEAST_PEAK else []
         found += leaks
-        if not leaks and not graphs and not prefix:
-            found += held_tensors.kept_graphs(profile)
+        kept = [] if leaks or graphs or prefix else held_tensors.kept_graphs(profile)
+        found += kept
         if peak >= _LEAST_PEAK:
+            if not leaks and not graphs and not kept:
+                graphs = kept_results(profile, prefix, peak)
             found += [held_tensors.with_holder(profile, each) for each in graphs] or _owner(
                 profile, prefix, peak
             )  # the graph is why the line holds memory
