@@ -74,6 +74,7 @@ CASES = [
     ("shapes_doubles", "precision", "numpy.float32"),
     ("collecting", "host_work", "gc.freeze()"),
     ("requests", "host_work", "before the loop"),
+    ("drawing", "host_work", "torch.multinomial"),
     ("threads", "settings", "torch.set_num_threads"),
     ("ranks", "straggler", "unequal batches or shards"),
     ("ranks_rooted", "rank_imbalance", "shards of equal size"),

@@ -15,7 +15,9 @@ import numpy as np
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Gain, Severity
 from deepcontext.analyzers.shared import source_locations
+from deepcontext.analyzers.shared.called_operators import model_calls
 from deepcontext.analyzers.shared.garbage import collections
+from deepcontext.analyzers.shared.operator_names import READS_VALUE
 from deepcontext.analyzers.shared.repeated_lines import has_operator_clock, has_steps, repeated
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.metric import (
@@ -48,6 +50,8 @@ _LEAST_SHARE: Final = 0.15
 _LEAST_NS: Final = 100_000_000
 # In a program without steps; with less, operators are not what the program is about.
 _LEAST_OPERATORS: Final = 0.2
+# What a program calls a model for again and again is what it is about, however little the model takes.
+_FEWEST_MODEL_CALLS: Final = 32
 # Calling an operator takes Python and PyTorch a few microseconds; work takes much longer.
 _MOST_CALLING_NS: Final = 50_000
 # Parts of PyTorch's own files that do what the program asks for, by the end of their path.
@@ -55,6 +59,8 @@ _SAVING: Final = "torch/serialization.py"
 # Methods of tensors that make texts: dozens of small operators and Python between them.
 _PRINTING: Final = frozenset({"Tensor.__format__", "Tensor.__repr__"})
 _LOGGING: Final = ("torch/utils/tensorboard/", "/tensorboardX/", "/wandb/", "/mlflow/", "/logging/")
+# Source: torch/csrc/utils/tensor_list.cpp: `tolist` resolves views of conjugates and negatives.
+_READS: Final = READS_VALUE | {"aten::resolve_conj", "aten::resolve_neg"}
 _WRITING: Final = frozenset({"json", "pickle", "csv", "yaml", "pathlib", "zipfile", "shutil"})
 
 
@@ -68,7 +74,8 @@ class _Work:
         value: ns.
         library: what most of the time runs in: a file, or "" for the program itself.
         prints: whether most of the time makes texts of tensors.
-        makes_tensors: whether the line itself calls operators, as `torch.tensor(list)` does.
+        operators: operators that the line itself calls, as `torch.tensor(list)` does.
+        reads: those among them that read values, as `tensor.tolist()` does.
     """
 
     frame: Frame
@@ -76,7 +83,8 @@ class _Work:
     value: int
     library: str
     prints: bool
-    makes_tensors: bool
+    operators: int
+    reads: int
 
 
 def _find(profile: Profile) -> list[Finding]:
@@ -94,8 +102,10 @@ def _find(profile: Profile) -> list[Finding]:
 
 def _loops_over_operators(profile: Profile, whole: int) -> bool:
     """Return whether operators are what a program without steps does, again and again."""
+    if not has_operator_clock(profile):
+        return False
     spent = source_locations.judged_total(profile, HOST_TIME_NS.name)
-    return has_operator_clock(profile) and spent >= _LEAST_OPERATORS * whole
+    return spent >= _LEAST_OPERATORS * whole or model_calls(profile) >= _FEWEST_MODEL_CALLS
 
 
 def _work(profile: Profile, least: float) -> list[_Work]:
@@ -111,7 +121,7 @@ def _work(profile: Profile, least: float) -> list[_Work]:
         return []
     source_line = frames.source_line()[tree.frame[owner]]
     lines, of_node = np.unique(source_line[nodes], return_inverse=True)
-    calls = _calls_of_lines(profile, source_line, owner, lines)
+    calls, reads = _calls_of_lines(profile, source_line, owner, lines)
     time = sums(of_node, values[nodes], len(lines))
     prints = np.array([_prints(profile, each) for each in range(len(frames))], np.bool_)
     is_work = (time > _MOST_CALLING_NS * calls)[of_node] | prints[tree.frame[entry[nodes]]]
@@ -129,10 +139,20 @@ def _work(profile: Profile, least: float) -> list[_Work]:
         top = int(owner[costliest[0]])
         called = int(entry[costliest[0]])
         library = profile.frame(called).file if called != top else ""
-        makes_tensors = bool(calls[lines == source_line[costliest[0]]].any())
+        is_line = lines == source_line[costliest[0]]
         ids = tuple(costliest.tolist())
         is_print = _prints(profile, int(tree.frame[called]))
-        found.append(_Work(profile.frame(top), ids, value, library, is_print, makes_tensors))
+        found.append(
+            _Work(
+                frame=profile.frame(top),
+                nodes=ids,
+                value=value,
+                library=library,
+                prints=is_print,
+                operators=int(calls[is_line].sum()),
+                reads=int(reads[is_line].sum()),
+            )
+        )
     return sorted(found, key=lambda work: -work.value)
 
 
@@ -205,8 +225,16 @@ def _writes(file: str) -> bool:
     return package_of(file).name in _WRITING
 
 
-def _calls_of_lines(profile: Profile, source_line: Ints, owner: Ints, lines: Ints) -> Ints:
-    """Return how many operators each line calls itself, backward left out, shape (lines,)."""
+def _calls_of_lines(
+    profile: Profile, source_line: Ints, owner: Ints, lines: Ints
+) -> tuple[Ints, Ints]:
+    """Return how many operators each line calls itself, and how many of them read values.
+
+    The backward is left out.
+
+    Returns:
+        two arrays of shape (lines,).
+    """
     tree = profile.tree
     operators = source_locations.outermost(
         source_locations.nodes_named(profile, FrameKind.OPERATOR, lambda _: True)
@@ -214,7 +242,9 @@ def _calls_of_lines(profile: Profile, source_line: Ints, owner: Ints, lines: Int
     operators &= (tree.phase != Phase.BACKWARD) & (owner != NO_NODE)
     nodes = np.flatnonzero(operators & np.isin(source_line, lines))
     calls = counts_or_zeros(profile, CALL_DURATION_NS.name)[nodes]
-    return sums(np.searchsorted(lines, source_line[nodes]), calls, len(lines))
+    line = np.searchsorted(lines, source_line[nodes])
+    reads = source_locations.operators(profile, _READS).mask()[nodes]
+    return sums(line, calls, len(lines)), sums(line, np.where(reads, calls, 0), len(lines))
 
 
 def _costliest_line(source_line: Ints, nodes: Ints, values: Ints) -> Ints:
@@ -273,14 +303,23 @@ def _advice(work: _Work) -> tuple[str, str]:
             "prepare its results before the loop, or in the workers of a DataLoader (num_workers), "
             "which run beside the step"
         )
-    if work.makes_tensors:
-        return "making tensors from Python's objects", (
-            "make the tensor once before the loop (register_buffer), or from a NumPy array "
-            "(torch.from_numpy), which is copied as a whole"
-        )
+    if work.operators:
+        return _advice_on_operators(work)
     return "Python", (
         "prepare it before the loop or in the workers of a DataLoader (num_workers), which run beside "
         "the step; or compute on whole arrays (NumPy, torch) instead of element by element"
+    )
+
+
+def _advice_on_operators(work: _Work) -> tuple[str, str]:
+    if work.reads == work.operators:
+        return "Python on values of tensors", (
+            "compute with operators on the whole tensor (softmax, sort, topk, cumsum, torch.multinomial), "
+            "and read only the result"
+        )
+    return "making tensors from Python's objects", (
+        "make the tensor once before the loop (register_buffer), or from a NumPy array "
+        "(torch.from_numpy), which is copied as a whole"
     )
 
 
