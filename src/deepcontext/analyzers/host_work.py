@@ -15,7 +15,7 @@ import numpy as np
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Gain, Severity
 from deepcontext.analyzers.shared import source_locations
-from deepcontext.analyzers.shared.called_operators import model_calls
+from deepcontext.analyzers.shared.called_operators import functions_of_nodes, model_calls
 from deepcontext.analyzers.shared.garbage import collections
 from deepcontext.analyzers.shared.operator_names import READS_VALUE
 from deepcontext.analyzers.shared.repeated_lines import has_operator_clock, has_steps, repeated
@@ -126,8 +126,8 @@ def _work(profile: Profile, least: float) -> list[_Work]:
     prints = np.array([_prints(profile, each) for each in range(len(frames))], np.bool_)
     is_work = (time > _MOST_CALLING_NS * calls)[of_node] | prints[tree.frame[entry[nodes]]]
     nodes = nodes[is_work]
-    function = (frames.file.astype(np.int64) << 32) | frames.name
-    _, of_function = np.unique(function[tree.frame[owner[nodes]]], return_inverse=True)
+    # A comprehension or a lambda is a part of the function around it.
+    _, of_function = np.unique(functions_of_nodes(profile)[nodes], return_inverse=True)
     found = []
     for number in range(int(of_function.max(initial=-1)) + 1):
         members = nodes[of_function == number]
