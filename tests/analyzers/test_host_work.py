@@ -9,7 +9,7 @@ import numpy as np
 
 from deepcontext.analyzers import run_analyzers
 from deepcontext.profiler.format.frame import Frame, FrameKind
-from deepcontext.profiler.format.metric import SAMPLED_CPU_TIME_NS, SAMPLED_STEP
+from deepcontext.profiler.format.metric import GC_TIME_NS, SAMPLED_CPU_TIME_NS, SAMPLED_STEP
 from deepcontext.profiler.model.metric_rows import MetricRows
 from deepcontext.profiler.model.run_info import RunInfo
 
@@ -52,3 +52,24 @@ def test_a_lambda_is_a_part_of_the_function_around_it(make_profile: MakeProfile)
     profile = _sampled(make_profile, {1: 1000, 2: 1800, 3: 1200})
     (finding,) = run_analyzers(profile, only=["host_work"])
     assert finding.title == "Python at train.py:7 (pick) takes 75% of the time, between operators"
+
+
+def test_collections_count_where_they_are_no_finding_of_their_own(
+    make_profile: MakeProfile,
+) -> None:
+    sampled = _sampled(make_profile, {1: 1000, 2: 3000})
+    collector = (
+        "Python's garbage collector takes 25% of the time in 30 collections, "
+        "100% of it at train.py:7 (pick)"
+    )
+    python = "Python at train.py:7 (pick) takes {}% of the time, between operators"
+    for collected_ms, titles in (
+        (300, [python.format(75)]),
+        (1000, [collector, python.format(50)]),
+    ):
+        node, count = np.array([2], np.uint32), np.array([30], np.uint64)
+        rows = MetricRows(GC_TIME_NS, node, count, np.array([collected_ms * MS]))
+        metrics = {**sampled.metrics, GC_TIME_NS.name: rows}
+        profile = dataclasses.replace(sampled, metrics=metrics)
+        found = run_analyzers(profile, only=["host_work"])
+        assert {each.title for each in found} == set(titles)

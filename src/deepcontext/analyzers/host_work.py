@@ -96,7 +96,11 @@ def _find(profile: Profile) -> list[Finding]:
     if not has_steps(profile) and not _loops_over_operators(profile, whole):
         return collected
     steps = step_count(profile) if has_steps(profile) else 0
-    work = _work(profile, max(_LEAST_SHARE * whole, _LEAST_NS))
+    # Where collections have a finding of their own, their time is no other line's.
+    counted = np.zeros(len(profile.tree), np.int64)
+    if collected:
+        counted = exclusive_or_zeros(profile, GC_TIME_NS.name)
+    work = _work(profile, max(_LEAST_SHARE * whole, _LEAST_NS), counted)
     return [*collected, *(_finding(profile, each, whole, steps) for each in work)]
 
 
@@ -108,12 +112,18 @@ def _loops_over_operators(profile: Profile, whole: int) -> bool:
     return spent >= _LEAST_OPERATORS * whole or model_calls(profile) >= _FEWEST_MODEL_CALLS
 
 
-def _work(profile: Profile, least: float) -> list[_Work]:
-    """Return the functions whose lines work between operators for at least `least` ns."""
+def _work(profile: Profile, least: float, counted: Ints) -> list[_Work]:
+    """Return the functions whose lines work between operators for at least `least` ns.
+
+    Args:
+        profile: the profile.
+        least: functions with less time are left out, ns.
+        counted: time of each node that another finding counts, ns, shape (nodes,).
+    """
     tree, frames = profile.tree, profile.frames
     is_user = frames.is_user_code()
     entry = _entries(profile, is_user)
-    values = np.where(_is_judged(profile, is_user, entry), _time(profile, entry), 0)
+    values = np.where(_is_judged(profile, is_user, entry), _time(profile, entry, counted), 0)
     nodes = np.flatnonzero(values)
     owner = tree.nearest(is_user[tree.frame])
     nodes = nodes[owner[nodes] != NO_NODE]
@@ -205,14 +215,13 @@ def _prints(profile: Profile, frame: int) -> bool:
     return frames.strings[int(frames.name[frame])] in _PRINTING
 
 
-def _time(profile: Profile, entry: Ints) -> Ints:
+def _time(profile: Profile, entry: Ints, counted: Ints) -> Ints:
     """Return the time between operators of each node, ns; with waits where a library writes."""
     # A thread that has no processor works, too: on a quieter machine it would run.
     ready = exclusive_or_zeros(profile, SAMPLED_READY_TIME_NS.name)
     working = exclusive_or_zeros(profile, SAMPLED_CPU_TIME_NS.name) + ready
     waiting = exclusive_or_zeros(profile, SAMPLED_WAIT_TIME_NS.name) - ready
-    # Collections have a finding of their own.
-    working = np.maximum(working - exclusive_or_zeros(profile, GC_TIME_NS.name), 0)
+    working = np.maximum(working - counted, 0)
     frames = profile.frames
     writes = np.array([_writes(frames.strings[int(file)]) for file in frames.file], np.bool_)
     spent: Ints = working + np.where(writes[profile.tree.frame[entry]], waiting, 0)
