@@ -77,3 +77,11 @@ def test_float64_is_told_where_it_meets_a_narrower_type(make_profile: MakeProfil
         "float64 takes 100% of the time in operators, most at train.py:12 (step); "
         "it meets a narrower type at train.py:12 (step)"
     )
+
+
+def test_float64_that_holds_integers_is_not_told(make_profile: MakeProfile) -> None:
+    """`far_from_peak` advises it."""
+    product = "aten::mm(f64[64, 64], f64[64, 64])"
+    for kind, is_told in (("i64", False), ("bool", False), ("u8", True), ("f32", True)):
+        profile = made(make_profile, ["bf16"], product, f"aten::_to_copy({kind}[64, 64])")
+        assert bool(run_analyzers(profile, only=["precision"])) is is_told

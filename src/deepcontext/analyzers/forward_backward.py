@@ -20,6 +20,7 @@ import numpy as np
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Severity
 from deepcontext.analyzers.shared import source_locations
+from deepcontext.analyzers.shared.attached_steps import attached_steps
 from deepcontext.analyzers.shared.first_calls import first_calls
 from deepcontext.analyzers.shared.operator_names import (
     EMBEDDING,
@@ -77,6 +78,9 @@ def _find(profile: Profile) -> list[Finding]:
     if not metric or metric == source_locations.DEVICE_TIME:
         return []
     backwards = _caused_backwards(profile)
+    # Why these backwards take long is known then.
+    if attached := attached_steps(profile, backwards, metric):
+        return attached
     parents = _parents(backwards)
     least = _LEAST_INDEX_SHARE * total(profile, metric)
     locations = [

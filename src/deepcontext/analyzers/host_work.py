@@ -15,8 +15,10 @@ import numpy as np
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Gain, Severity
 from deepcontext.analyzers.shared import source_locations
+from deepcontext.analyzers.shared.called_operators import functions_of_nodes, model_calls
 from deepcontext.analyzers.shared.garbage import collections
 from deepcontext.analyzers.shared.jax_launches import in_small_launches
+from deepcontext.analyzers.shared.operator_names import READS_VALUE
 from deepcontext.analyzers.shared.repeated_lines import has_operator_clock, has_steps, repeated
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.metric import (
@@ -49,6 +51,8 @@ _LEAST_SHARE: Final = 0.15
 _LEAST_NS: Final = 100_000_000
 # In a program without steps; with less, operators are not what the program is about.
 _LEAST_OPERATORS: Final = 0.2
+# What a program calls a model for again and again is what it is about, however little the model takes.
+_FEWEST_MODEL_CALLS: Final = 32
 # Calling an operator takes Python and PyTorch a few microseconds; work takes much longer.
 _MOST_CALLING_NS: Final = 50_000
 # Parts of PyTorch's own files that do what the program asks for, by the end of their path.
@@ -56,6 +60,8 @@ _SAVING: Final = "torch/serialization.py"
 # Methods of tensors that make texts: dozens of small operators and Python between them.
 _PRINTING: Final = frozenset({"Tensor.__format__", "Tensor.__repr__"})
 _LOGGING: Final = ("torch/utils/tensorboard/", "/tensorboardX/", "/wandb/", "/mlflow/", "/logging/")
+# Source: torch/csrc/utils/tensor_list.cpp: `tolist` resolves views of conjugates and negatives.
+_READS: Final = READS_VALUE | {"aten::resolve_conj", "aten::resolve_neg"}
 _WRITING: Final = frozenset({"json", "pickle", "csv", "yaml", "pathlib", "zipfile", "shutil"})
 
 
@@ -70,7 +76,8 @@ class _Work:
         library: what most of the time runs in: a file, or "" for the program itself.
         loads: whether most of the time reads what `torch.save` wrote.
         prints: whether most of the time makes texts of tensors.
-        makes_tensors: whether the line itself calls operators, as `torch.tensor(list)` does.
+        operators: operators that the line itself calls, as `torch.tensor(list)` does.
+        reads: those among them that read values, as `tensor.tolist()` does.
     """
 
     frame: Frame
@@ -79,7 +86,8 @@ class _Work:
     library: str
     loads: bool
     prints: bool
-    makes_tensors: bool
+    operators: int
+    reads: int
 
 
 def _find(profile: Profile) -> list[Finding]:
@@ -91,22 +99,34 @@ def _find(profile: Profile) -> list[Finding]:
     if not has_steps(profile) and not _loops_over_operators(profile, whole):
         return collected
     steps = step_count(profile) if has_steps(profile) else 0
-    work = _work(profile, max(_LEAST_SHARE * whole, _LEAST_NS))
+    # Where collections have a finding of their own, their time is no other line's.
+    counted = np.zeros(len(profile.tree), np.int64)
+    if collected:
+        counted = exclusive_or_zeros(profile, GC_TIME_NS.name)
+    work = _work(profile, max(_LEAST_SHARE * whole, _LEAST_NS), counted)
     return [*collected, *(_finding(profile, each, whole, steps) for each in work)]
 
 
 def _loops_over_operators(profile: Profile, whole: int) -> bool:
     """Return whether operators are what a program without steps does, again and again."""
+    if not has_operator_clock(profile):
+        return False
     spent = source_locations.judged_total(profile, HOST_TIME_NS.name)
-    return has_operator_clock(profile) and spent >= _LEAST_OPERATORS * whole
+    return spent >= _LEAST_OPERATORS * whole or model_calls(profile) >= _FEWEST_MODEL_CALLS
 
 
-def _work(profile: Profile, least: float) -> list[_Work]:
-    """Return the functions whose lines work between operators for at least `least` ns."""
+def _work(profile: Profile, least: float, counted: Ints) -> list[_Work]:
+    """Return the functions whose lines work between operators for at least `least` ns.
+
+    Args:
+        profile: the profile.
+        least: functions with less time are left out, ns.
+        counted: time of each node that another finding counts, ns, shape (nodes,).
+    """
     tree, frames = profile.tree, profile.frames
     is_user = frames.is_user_code()
     entry = _entries(profile, is_user)
-    values = np.where(_is_judged(profile, is_user, entry), _time(profile, entry), 0)
+    values = np.where(_is_judged(profile, is_user, entry), _time(profile, entry, counted), 0)
     nodes = np.flatnonzero(values)
     owner = tree.nearest(is_user[tree.frame])
     nodes = nodes[owner[nodes] != NO_NODE]
@@ -114,13 +134,13 @@ def _work(profile: Profile, least: float) -> list[_Work]:
         return []
     source_line = frames.source_line()[tree.frame[owner]]
     lines, of_node = np.unique(source_line[nodes], return_inverse=True)
-    calls = _calls_of_lines(profile, source_line, owner, lines)
+    calls, reads = _calls_of_lines(profile, source_line, owner, lines)
     time = sums(of_node, values[nodes], len(lines))
     prints = np.array([_prints(profile, each) for each in range(len(frames))], np.bool_)
     is_work = (time > _MOST_CALLING_NS * calls)[of_node] | prints[tree.frame[entry[nodes]]]
     nodes = nodes[is_work]
-    function = (frames.file.astype(np.int64) << 32) | frames.name
-    _, of_function = np.unique(function[tree.frame[owner[nodes]]], return_inverse=True)
+    # A comprehension or a lambda is a part of the function around it.
+    _, of_function = np.unique(functions_of_nodes(profile)[nodes], return_inverse=True)
     found = []
     for number in range(int(of_function.max(initial=-1)) + 1):
         members = nodes[of_function == number]
@@ -132,11 +152,22 @@ def _work(profile: Profile, least: float) -> list[_Work]:
         top = int(owner[costliest[0]])
         called = int(entry[costliest[0]])
         library = profile.frame(called).file if called != top else ""
-        makes_tensors = bool(calls[lines == source_line[costliest[0]]].any())
+        is_line = lines == source_line[costliest[0]]
         ids = tuple(costliest.tolist())
         is_print = _prints(profile, int(tree.frame[called]))
         loads = library.endswith(_SAVING) and profile.frame(called).name == "load"
-        found.append(_Work(profile.frame(top), ids, value, library, loads, is_print, makes_tensors))
+        found.append(
+            _Work(
+                frame=profile.frame(top),
+                nodes=ids,
+                value=value,
+                library=library,
+                loads=loads,
+                prints=is_print,
+                operators=int(calls[is_line].sum()),
+                reads=int(reads[is_line].sum()),
+            )
+        )
     return sorted(found, key=lambda work: -work.value)
 
 
@@ -190,14 +221,13 @@ def _prints(profile: Profile, frame: int) -> bool:
     return frames.strings[int(frames.name[frame])] in _PRINTING
 
 
-def _time(profile: Profile, entry: Ints) -> Ints:
+def _time(profile: Profile, entry: Ints, counted: Ints) -> Ints:
     """Return the time between operators of each node, ns; with waits where a library writes."""
     # A thread that has no processor works, too: on a quieter machine it would run.
     ready = exclusive_or_zeros(profile, SAMPLED_READY_TIME_NS.name)
     working = exclusive_or_zeros(profile, SAMPLED_CPU_TIME_NS.name) + ready
     waiting = exclusive_or_zeros(profile, SAMPLED_WAIT_TIME_NS.name) - ready
-    # Collections have a finding of their own.
-    working = np.maximum(working - exclusive_or_zeros(profile, GC_TIME_NS.name), 0)
+    working = np.maximum(working - counted, 0)
     frames = profile.frames
     writes = np.array([_writes(frames.strings[int(file)]) for file in frames.file], np.bool_)
     spent: Ints = working + np.where(writes[profile.tree.frame[entry]], waiting, 0)
@@ -210,8 +240,16 @@ def _writes(file: str) -> bool:
     return package_of(file).name in _WRITING
 
 
-def _calls_of_lines(profile: Profile, source_line: Ints, owner: Ints, lines: Ints) -> Ints:
-    """Return how many operators each line calls itself, backward left out, shape (lines,)."""
+def _calls_of_lines(
+    profile: Profile, source_line: Ints, owner: Ints, lines: Ints
+) -> tuple[Ints, Ints]:
+    """Return how many operators each line calls itself, and how many of them read values.
+
+    The backward is left out.
+
+    Returns:
+        two arrays of shape (lines,).
+    """
     tree = profile.tree
     operators = source_locations.outermost(
         source_locations.nodes_named(profile, FrameKind.OPERATOR, lambda _: True)
@@ -219,7 +257,9 @@ def _calls_of_lines(profile: Profile, source_line: Ints, owner: Ints, lines: Int
     operators &= (tree.phase != Phase.BACKWARD) & (owner != NO_NODE)
     nodes = np.flatnonzero(operators & np.isin(source_line, lines))
     calls = counts_or_zeros(profile, CALL_DURATION_NS.name)[nodes]
-    return sums(np.searchsorted(lines, source_line[nodes]), calls, len(lines))
+    line = np.searchsorted(lines, source_line[nodes])
+    reads = source_locations.operators(profile, _READS).mask()[nodes]
+    return sums(line, calls, len(lines)), sums(line, np.where(reads, calls, 0), len(lines))
 
 
 def _costliest_line(source_line: Ints, nodes: Ints, values: Ints) -> Ints:
@@ -275,11 +315,8 @@ def _advice(work: _Work) -> tuple[str, str]:
             "prepare its results before the loop, or in the workers of a DataLoader (num_workers), "
             "which run beside the step"
         )
-    if work.makes_tensors:
-        return "making tensors from Python's objects", (
-            "make the tensor once before the loop (register_buffer), or from a NumPy array "
-            "(torch.from_numpy), which is copied as a whole"
-        )
+    if work.operators:
+        return _advice_on_operators(work)
     return "Python", (
         "prepare it before the loop or in the workers of a DataLoader (num_workers), which run beside "
         "the step; or compute on whole arrays (NumPy, torch) instead of element by element"
@@ -296,6 +333,18 @@ def _file_advice(work: _Work) -> tuple[str, str]:
     return "saving", (
         "save once in many steps; copy the tensors and write them in another thread "
         "(torch.distributed.checkpoint.async_save)"
+    )
+
+
+def _advice_on_operators(work: _Work) -> tuple[str, str]:
+    if work.reads == work.operators:
+        return "Python on values of tensors", (
+            "compute with operators on the whole tensor (softmax, sort, topk, cumsum, torch.multinomial), "
+            "and read only the result"
+        )
+    return "making tensors from Python's objects", (
+        "make the tensor once before the loop (register_buffer), or from a NumPy array "
+        "(torch.from_numpy), which is copied as a whole"
     )
 
 

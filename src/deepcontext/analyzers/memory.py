@@ -13,6 +13,7 @@ import numpy as np
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Gain, Severity
 from deepcontext.analyzers.shared import held_tensors, source_locations
+from deepcontext.analyzers.shared.kept_results import kept_results
 from deepcontext.analyzers.shared.kept_views import kept_views
 from deepcontext.analyzers.shared.summed_losses import summed_losses
 from deepcontext.analyzers.shared.unused_graphs import unused_graphs
@@ -58,9 +59,11 @@ def _find(profile: Profile) -> list[Finding]:
         leaks = _leaks(profile, prefix, peak or total(profile, jax_memory.PEAK))
         graphs = unused_graphs(profile, prefix, peak) if peak >= _LEAST_PEAK else []
         found += leaks
-        if not leaks and not graphs and not prefix:
-            found += held_tensors.kept_graphs(profile)
+        kept = [] if leaks or graphs or prefix else held_tensors.kept_graphs(profile)
+        found += kept
         if peak >= _LEAST_PEAK:
+            if not leaks and not graphs and not kept:
+                graphs = kept_results(profile, prefix, peak)
             # A graph, or a view, is why lines hold memory.
             found += (
                 [held_tensors.with_holder(profile, each) for each in graphs]

@@ -51,7 +51,7 @@ def _find(profile: Profile) -> list[Finding]:
         if _computes_prefix_again(profile, functions, model):
             found.append(_prefix_finding(profile, model, whole))
         elif takes_single_samples(profile, functions, model):
-            found.append(_sample_finding(profile, model, whole))
+            found.append(_sample_finding(profile, functions, model, whole))
     return [*found, *growing_work(profile)]
 
 
@@ -100,7 +100,10 @@ def _place(profile: Profile, model: Model) -> tuple[str, str]:
     return profile.frame(model.node).name, where
 
 
-def _sample_finding(profile: Profile, model: Model, whole: int) -> Finding:
+def _sample_finding(profile: Profile, functions: Functions, model: Model, whole: int) -> Finding:
+    # What the function does with each result is done for each batch then, too.
+    inside = profile.tree.outermost(functions.of_node == model.function)
+    around = int(profile.inclusive(HOST_TIME_NS.name)[inside].sum())
     name, where = _place(profile, model)
     share = model.value / whole
     return Finding(
@@ -113,7 +116,7 @@ def _sample_finding(profile: Profile, model: Model, whole: int) -> Finding:
         nodes=(model.node,),
         evidence={"model_ns": model.value, "model_share": share, "calls_count": model.calls},
         gain=source_locations.bound(
-            profile, HOST_TIME_NS.name, model.value, "a batch costs no more than one sample"
+            profile, HOST_TIME_NS.name, around, "a batch costs no more than one sample"
         ),
         advice=(
             "give the model batches: several samples in one tensor (data.split(256), torch.stack, a "

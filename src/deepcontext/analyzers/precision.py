@@ -31,6 +31,7 @@ _ASSUMPTION: Final = (
     "the caches"
 )
 _NEEDED: Final = "the computation needs float64, as solvers and Gaussian processes do"
+_DOUBLE_INPUT: Final = "f64"
 # Source: cuBLAS and CUTLASS name kernels by type: sgemm and simt are float32 without tensor cores,
 # dgemm is float64. rocBLAS (Tensile) writes the types after the layout: _SB_ is float32, _DB_ double.
 _SINGLE: Final = ("sgemm", "simt_s", "_sb_", "s884gemm_fp32")
@@ -116,7 +117,7 @@ def _doubles(profile: Profile) -> list[Finding]:
             "after .double()",
             _NEEDED,
         )
-        for nodes, value in _typed(profile, "f64", _LEAST_SHARE)
+        for nodes, value in _typed(profile, _DOUBLE_INPUT, _LEAST_SHARE)
     ]
 
 
@@ -182,7 +183,10 @@ def _typed(profile: Profile, kind: str, least_share: float) -> list[tuple[tuple[
     whole = source_locations.judged_total(profile, HOST_TIME_NS.name)
     if not whole:
         return []
-    nodes = input_types.operators_with(profile, kind).nodes()
+    operators = input_types.operators_with(profile, kind).mask()
+    if kind == _DOUBLE_INPUT and operators.any():
+        operators = operators & ~input_types.exact_integers(profile)
+    nodes = np.flatnonzero(operators)
     spent = profile.inclusive(HOST_TIME_NS.name)[nodes]
     if not len(nodes) or spent.sum() < least_share * whole:
         return []

@@ -1,8 +1,8 @@
 """Settings: a mode that is meant for another part of a program, or for a search for errors, costs time.
 
-Recognises the detection of anomalies, gradients that are filled with zeros, dropout and parametrizations in
-modules that no backward follows, and more threads than processors. Invariant: each is told by operators or
-functions that run only in that mode, or by a setting that was read.
+Recognises the detection of anomalies, gradients that are filled with zeros, gradients that no optimizer uses,
+dropout and parametrizations in modules that no backward follows, and more threads than processors. Invariant:
+each is told by operators or functions that run only in that mode, or by a setting that was read.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ import numpy as np
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Severity
 from deepcontext.analyzers.shared import source_locations
+from deepcontext.analyzers.shared.backward_passes import backward_line
 from deepcontext.analyzers.shared.parametrizations import recomputed_weights
 from deepcontext.analyzers.shared.thread_counts import threads
+from deepcontext.analyzers.shared.unused_gradients import unused_gradients
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS
 from deepcontext.profiler.model.metric_values import counts_or_zeros, total
@@ -39,6 +41,7 @@ def _find(profile: Profile) -> list[Finding]:
     return [
         *_anomalies(profile),
         *_zeros(profile),
+        *unused_gradients(profile),
         *_dropout(profile),
         *recomputed_weights(profile),
         *threads(profile),
@@ -101,13 +104,8 @@ def _forward_ns(profile: Profile) -> int:
 
 def _backward_line(profile: Profile, checks: Query) -> tuple[str, tuple[int, ...]]:
     """Return the line that runs most of the backward, and nodes below it."""
-    backward = source_locations.nodes_named(profile, FrameKind.PYTHON, {"backward", "grad"})
-    callers = source_locations.outermost(Query(profile, backward.mask()))
-    lines = source_locations.by_line(callers, HOST_TIME_NS.name)
-    if lines and lines[0].frame is not None:
-        return source_locations.location_text(profile, lines[0].frame), lines[0].nodes[:8]
-    found = source_locations.by_line(checks, HOST_TIME_NS.name)[0]
-    return source_locations.location_text(profile, found.frame), found.nodes[:8]
+    line = backward_line(profile) or source_locations.by_line(checks, HOST_TIME_NS.name)[0]
+    return source_locations.location_text(profile, line.frame), line.nodes[:8]
 
 
 def _zeros(profile: Profile) -> list[Finding]:

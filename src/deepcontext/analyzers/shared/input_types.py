@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 _FLOATS: Final = frozenset({"f64", "f32", "f16", "bf16"})
 _DOUBLE: Final = "f64"
+# Float32 holds all values of narrower integers.
+_INTEGERS: Final = frozenset({"i32", "i64", "bool"})
+_CONVERTS: Final = "aten::_to_copy"
 # Of the calls with floating-point inputs, at and below an operator.
 _MOST_OF: Final = 0.8
 
@@ -45,6 +48,30 @@ def operators_with(profile: Profile, kind: str) -> Query:
         source_locations.without(operators, source_locations.compiling(profile))
     )
     return Query(profile, outermost.mask() & (of_kind > 0) & (of_kind >= _MOST_OF * of_all))
+
+
+def exact_integers(profile: Profile) -> Mask:
+    """Return which operators have a float64 input of the shape of integers that were converted.
+
+    Float64 is the advised type there: it holds integers up to 2^53, and has fast products.
+    """
+    frames = profile.frames
+    inputs = [
+        (frame, *split_name(frames.strings[int(frames.name[frame])]))
+        for frame in np.flatnonzero(frames.kind == FrameKind.OPERATOR).tolist()
+    ]
+    converted = {
+        shape
+        for _, name, each in inputs
+        if name == _CONVERTS
+        for shape, kind in zip(each.shapes, each.types, strict=True)
+        if shape and len(shape) > 1 and kind in _INTEGERS
+    }
+    found = np.zeros(len(frames), np.bool_)
+    for frame, _, each in inputs:
+        pairs = zip(each.shapes, each.types, strict=True)
+        found[frame] = any(kind == _DOUBLE and shape in converted for shape, kind in pairs)
+    return np.asarray(found[profile.tree.frame])
 
 
 def first_widened(profile: Profile) -> source_locations.Location | None:

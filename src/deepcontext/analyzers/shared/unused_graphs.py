@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 _LEAST_SHARE: Final = 0.25
 _LEAST_BYTES: Final = 16 << 20
 _MOST_UNLINKED: Final = 0.1
+# Part of the names of autograd's nodes: AddmmBackward0, CompiledFunctionBackward.
+_MADE: Final = "Backward"
 _HIGH_SHARE: Final = 0.5
 
 
@@ -45,18 +47,22 @@ def unused_graphs(profile: Profile, prefix: str, peak: int) -> list[Finding]:
         prefix: "" for the memory of the host, "gpu_" for that of devices.
         peak: most bytes held at once.
     """
-    if BUILT_GRAPH.name not in profile.metrics or not _links_backwards(profile):
+    if BUILT_GRAPH.name not in profile.metrics or not links_backwards(profile):
         return []
     graphs = _graphs(profile, prefix, max(_LEAST_BYTES, _LEAST_SHARE * peak))
     return [_finding(profile, prefix, graph, peak) for graph in graphs]
 
 
-def _links_backwards(profile: Profile) -> bool:
-    """Return whether most backward operators are below the forward that caused them."""
+def links_backwards(profile: Profile) -> bool:
+    """Return whether most nodes of autograd that ran are below the forward operator that made them.
+
+    What adds up gradients, and what a call of `backward` does itself, has no forward operator.
+    """
     tree = profile.tree
     is_operator = profile.is_kind(FrameKind.OPERATOR)
     is_forward = (is_operator & (tree.phase != Phase.BACKWARD)) | profile.is_kind(FrameKind.MODULE)
-    backward = is_operator & (tree.phase == Phase.BACKWARD)
+    made = source_locations.nodes_named(profile, FrameKind.OPERATOR, lambda name: _MADE in name)
+    backward = made.mask() & (tree.phase == Phase.BACKWARD)
     outermost = np.flatnonzero(backward & ~tree.below(backward))
     calls = counts_or_zeros(profile, CALL_DURATION_NS.name)[outermost]
     unlinked = calls[~tree.below(is_forward)[outermost]].sum()

@@ -1,0 +1,145 @@
+"""Backwards that reach earlier steps, and gradients that no optimizer uses, on made profiles."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from deepcontext.analyzers import Severity, run_analyzers
+from deepcontext.profiler.format.frame import Frame, FrameKind, Phase
+from deepcontext.profiler.model.run_info import RunInfo
+
+if TYPE_CHECKING:
+    from deepcontext.profiler.model.profile import Profile
+    from tests.conftest import MakeProfile
+
+MS = 1_000_000
+RUN = RunInfo(cwd="/home/me", wall_ns=5000 * MS)
+
+
+def _python(name: str, file: str, line: int) -> Frame:
+    return Frame(FrameKind.PYTHON, name, file, line)
+
+
+def _operator(name: str) -> Frame:
+    return Frame(FrameKind.OPERATOR, name)
+
+
+MAIN = [
+    Frame(FrameKind.ROOT, ""),
+    Frame(FrameKind.THREAD, "MainThread"),
+    _python("train", "/home/me/train.py", 12),
+]
+BACKWARD = [
+    _python("train", "/home/me/train.py", 13),
+    _python("backward", "/venv/site-packages/torch/autograd/__init__.py", 300),
+    _python("_make_grads", "/venv/site-packages/torch/autograd/__init__.py", 100),
+    _operator("aten::ones_like"),
+]
+
+
+def _passes(make_profile: MakeProfile, forwards: int, runs: int, passes: int) -> Profile:
+    """Return a profile of one operator with its backward, and how often each ran."""
+    return make_profile(
+        [-1, 0, 1, 2, 3, 1, 5, 6, 7],
+        [*MAIN, _operator("aten::addmm"), _operator("AddmmBackward0"), *BACKWARD],
+        phases=[*[Phase.NONE] * 4, Phase.BACKWARD, Phase.NONE, *[Phase.BACKWARD] * 3],
+        host_time_ns={3: 100 * MS, 4: 3000 * MS},
+        call_samples_ns={3: [1000] * forwards, 4: [1000] * runs, 8: [1] * passes},
+        run=RUN,
+    )
+
+
+def test_a_backward_through_all_earlier_steps_is_told(make_profile: MakeProfile) -> None:
+    (finding,) = run_analyzers(_passes(make_profile, 200, 4100, 40), only=["forward_backward"])
+    assert finding.title == (
+        "the backward at train.py:13 (train) goes back through earlier steps: it runs 20 times for each "
+        "forward of train.py:12 (train), 92% of all"
+    )
+    assert finding.severity is Severity.HIGH
+    assert finding.gain is not None
+    assert finding.gain.upper_bound == pytest.approx(3000 * MS * (1 - 200 / 4100), rel=0.001)
+
+
+@pytest.mark.parametrize(
+    ("forwards", "runs", "passes"),
+    [
+        pytest.param(200, 200, 40, id="once each"),
+        pytest.param(1, 64, 64, id="a Jacobian, output by output"),
+        pytest.param(40, 160, 40, id="training on derivatives"),
+        pytest.param(200, 1000, 200, id="a few steps back"),
+        pytest.param(10, 100, 10, id="few steps"),
+    ],
+)
+def test_other_repeated_backwards_are_not_told(
+    make_profile: MakeProfile, forwards: int, runs: int, passes: int
+) -> None:
+    profile = _passes(make_profile, forwards, runs, passes)
+    assert run_analyzers(profile, only=["forward_backward"]) == ()
+
+
+def _gradients(
+    make_profile: MakeProfile, added: int, *, passes: int = 100, zeros: int = 0
+) -> Profile:
+    """Return a profile of 100 steps in which each backward stores 10 gradients."""
+    modules = [
+        Frame(FrameKind.MODULE, "Model"),
+        _python("Model.forward", "/home/me/train.py", 5),
+        Frame(FrameKind.MODULE, "Encoder 'encoder'"),
+        _operator("AddmmBackward0"),
+        Frame(FrameKind.MODULE, "Linear 'head'"),
+        _operator("AddmmBackward0"),
+    ]
+    step = [
+        _operator("torch::autograd::AccumulateGrad"),
+        _operator("aten::add_"),
+        Frame(FrameKind.SCOPE, "Optimizer.step#SGD.step"),
+        _operator("aten::zero_"),
+    ]
+    calls = {6: passes, 8: passes, 12: passes, 13: 10 * passes, 14: added, 15: 100, 16: zeros}
+    none, back = Phase.NONE, Phase.BACKWARD
+    return make_profile(
+        [-1, 0, 1, 2, 3, 4, 5, 4, 7, 1, 9, 10, 11, 10, 13, 2, 2],
+        [*MAIN, *modules, *BACKWARD, *step],
+        phases=[*[none] * 6, back, none, back, none, *[back] * 5, none, none],
+        host_time_ns={6: 900 * MS, 8: 100 * MS, 16: 1000 * MS},
+        call_samples_ns={node: [1] * count for node, count in calls.items() if count},
+        run=RUN,
+    )
+
+
+def test_gradients_that_only_grow_are_told_with_their_module(make_profile: MakeProfile) -> None:
+    (finding,) = run_analyzers(_gradients(make_profile, 8 * 99), only=["settings"])
+    assert finding.title == (
+        "80% of the gradients that the backward at train.py:13 (train) computes (most of it for Encoder "
+        "'encoder', called at train.py:5 (Model.forward)) are of parameters that no optimizer updates: up to "
+        "45% of the time in operators"
+    )
+    assert finding.evidence["gradients_count"] == 10
+    assert finding.gain is not None
+    assert finding.gain.upper_bound == 900 * MS
+
+
+def test_few_unused_gradients_name_no_module(make_profile: MakeProfile) -> None:
+    (finding,) = run_analyzers(_gradients(make_profile, 3 * 99), only=["settings"])
+    assert "Encoder" not in finding.title
+    assert finding.gain is not None
+    assert finding.gain.upper_bound == 300 * MS
+
+
+@pytest.mark.parametrize(
+    ("added", "passes", "zeros"),
+    [
+        pytest.param(0, 100, 0, id="all are cleared"),
+        pytest.param(10 * 99, 100, 0, id="none is cleared"),
+        pytest.param(8 * 300, 400, 0, id="accumulation of four batches"),
+        pytest.param(8 * 99, 100, 800, id="filled with zeros"),
+        pytest.param(20, 100, 0, id="hardly any"),
+    ],
+)
+def test_gradients_that_are_meant_to_be_added_are_not_told(
+    make_profile: MakeProfile, added: int, passes: int, zeros: int
+) -> None:
+    profile = _gradients(make_profile, added, passes=passes, zeros=zeros)
+    assert run_analyzers(profile, only=["settings"]) == ()

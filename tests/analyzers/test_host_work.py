@@ -1,0 +1,75 @@
+"""Work between operators, on a made profile: whose time it is."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from deepcontext.analyzers import run_analyzers
+from deepcontext.profiler.format.frame import Frame, FrameKind
+from deepcontext.profiler.format.metric import GC_TIME_NS, SAMPLED_CPU_TIME_NS, SAMPLED_STEP
+from deepcontext.profiler.model.metric_rows import MetricRows
+from deepcontext.profiler.model.run_info import RunInfo
+
+if TYPE_CHECKING:
+    from deepcontext.profiler.model.profile import Profile
+    from tests.conftest import MakeProfile
+
+MS = 1_000_000
+STEPS = 100
+
+
+def _sampled(make_profile: MakeProfile, cpu_ms: dict[int, int]) -> Profile:
+    """Return a profile of 100 steps, with samples of `pick` and of a lambda in it."""
+    made = make_profile(
+        [-1, 0, 1, 2],
+        [
+            Frame(FrameKind.ROOT, ""),
+            Frame(FrameKind.THREAD, "MainThread"),
+            Frame(FrameKind.PYTHON, "pick", "/home/me/train.py", 7),
+            Frame(FrameKind.PYTHON, "pick.<locals>.<lambda>", "/home/me/train.py", 8),
+        ],
+        run=RunInfo(cwd="/home/me", wall_ns=4000 * MS, steps=STEPS),
+    )
+    nodes = np.array(list(cpu_ms), np.uint32)
+    count = np.full(len(nodes), STEPS, np.uint64)
+    time = MetricRows(SAMPLED_CPU_TIME_NS, nodes, count, np.array(list(cpu_ms.values())) * MS)
+    steps = MetricRows(
+        SAMPLED_STEP,
+        nodes,
+        count,
+        np.full(len(nodes), STEPS * STEPS // 2),
+        minimum=np.zeros(len(nodes), np.int64),
+        maximum=np.full(len(nodes), STEPS),
+    )
+    metrics = {**made.metrics, time.descriptor.name: time, steps.descriptor.name: steps}
+    return dataclasses.replace(made, metrics=metrics)
+
+
+def test_a_lambda_is_a_part_of_the_function_around_it(make_profile: MakeProfile) -> None:
+    profile = _sampled(make_profile, {1: 1000, 2: 1800, 3: 1200})
+    (finding,) = run_analyzers(profile, only=["host_work"])
+    assert finding.title == "Python at train.py:7 (pick) takes 75% of the time, between operators"
+
+
+def test_collections_count_where_they_are_no_finding_of_their_own(
+    make_profile: MakeProfile,
+) -> None:
+    sampled = _sampled(make_profile, {1: 1000, 2: 3000})
+    collector = (
+        "Python's garbage collector takes 25% of the time in 30 collections, "
+        "100% of it at train.py:7 (pick)"
+    )
+    python = "Python at train.py:7 (pick) takes {}% of the time, between operators"
+    for collected_ms, titles in (
+        (300, [python.format(75)]),
+        (1000, [collector, python.format(50)]),
+    ):
+        node, count = np.array([2], np.uint32), np.array([30], np.uint64)
+        rows = MetricRows(GC_TIME_NS, node, count, np.array([collected_ms * MS]))
+        metrics = {**sampled.metrics, GC_TIME_NS.name: rows}
+        profile = dataclasses.replace(sampled, metrics=metrics)
+        found = run_analyzers(profile, only=["host_work"])
+        assert {each.title for each in found} == set(titles)
