@@ -170,6 +170,25 @@ def test_a_gradient_of_a_table_that_is_mostly_zeros_asks_for_sparse_rows(
     assert ("with zeros" in finding.title) == finding.advice.startswith("the gradient is as large")
 
 
+def test_a_gather_is_judged_apart_from_the_layers_of_its_line(make_profile: MakeProfile) -> None:
+    backward = ["EmbeddingBackward0", "aten::embedding_dense_backward", "aten::zeros"]
+    names = ["aten::embedding", *backward, "aten::linear", "AddmmBackward0"]
+    profile = make_profile(
+        [-1, 0, 1, 2, 3, 4, 5, 2, 7],
+        [ROOT, THREAD, LINE, *map(_operator, names)],
+        phases=[
+            *[Phase.FORWARD] * 4,
+            *[Phase.BACKWARD] * 3,
+            Phase.FORWARD,
+            Phase.BACKWARD,
+        ],
+        host_time_ns={3: 10 * MS, 6: 200 * MS, 7: 200 * MS, 8: 300 * MS},
+        call_samples_ns={3: [21 * MS] * 10, 4: [20 * MS] * 10, 8: [30 * MS] * 10},
+    )
+    (finding,) = run_analyzers(profile, only=["forward_backward"])
+    assert finding.title.startswith("the backward of 'aten::embedding'")
+
+
 @pytest.mark.parametrize(("saved_ms", "severity"), [(40, Severity.INFO), (200, Severity.WARNING)])
 def test_shares_of_a_short_run_refer_to_a_second(
     make_profile: MakeProfile, saved_ms: int, severity: Severity

@@ -43,8 +43,11 @@ def _find(profile: Profile) -> list[Finding]:
     if not whole or not scopes.count():
         return []
     value = scopes.total(HOST_TIME_NS.name, inclusive=True)
-    share = (value - _start_up_ns(profile, scopes)) / whole
     workers = _workers_per_loader(profile, scopes)
+    sampling = busy_sampler(profile) if workers else []
+    # The loop waits for what the sampler takes; one cause is one finding.
+    sampled = sum(int(each.evidence["sampler_ns"]) for each in sampling)
+    share = (value - _start_up_ns(profile, scopes) - sampled) / whole
     in_memory = not workers and _rows_a_batch(profile, scopes) >= _LEAST_ROWS
     least = (
         _LEAST_SHARE_WITH_WORKERS
@@ -61,7 +64,7 @@ def _find(profile: Profile) -> list[Finding]:
         findings.append(_waiting(profile, scopes, value, workers, in_memory=in_memory))
     if workers > profile.run.cpu_count > 0 and (share >= least or crowded):
         findings.append(_oversubscribed(profile, scopes, value + crowded, workers))
-    return [*findings, *(busy_sampler(profile) if workers else ())]
+    return [*findings, *sampling]
 
 
 def _start_up_ns(profile: Profile, scopes: Query) -> int:

@@ -11,6 +11,7 @@ is intended and left out.
 
 from __future__ import annotations
 
+import enum
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -83,12 +84,11 @@ def _find(profile: Profile) -> list[Finding]:
         return attached
     parents = _parents(backwards)
     least = _LEAST_INDEX_SHARE * total(profile, metric)
+    filled = _filled(profile, metric)
     locations = [
-        (is_index, location)
-        for is_index in (True, False)
-        for location in source_locations.by_line(
-            _named_apart(parents, index=is_index), metric, least
-        )
+        (kind, location)
+        for kind, query in _kinds(parents, filled, metric)
+        for location in source_locations.by_line(query, metric, least)
     ]
     if not locations:
         return []
@@ -96,12 +96,11 @@ def _find(profile: Profile) -> list[Finding]:
         source_locations.forward_inclusive(profile, metric),
         _not_judged(profile, backwards, metric),
         _avoidable(profile, metric),
-        _filled(profile, metric),
     )
     found = []
-    for is_index, location in locations:
+    for kind, location in locations:
         cost = _Cost(*(int(column[list(location.nodes)].sum()) for column in columns))
-        found.append(_judge(profile, metric, location, cost, is_index=is_index))
+        found.append(_judge(profile, metric, location, cost, kind))
     return [finding for finding in found if finding is not None]
 
 
@@ -164,9 +163,31 @@ def _second_order(profile: Profile) -> Query:
     return Query(profile, autograd.mask() & of_backward)
 
 
-def _named_apart(parents: Query, *, index: bool) -> Query:
-    is_index = source_locations.operators(parents.profile, {EMBEDDING_BY_INDEX}).mask()
-    return Query(parents.profile, parents.mask() & (is_index if index else ~is_index))
+class _Kind(enum.Enum):
+    """What is judged together, of one line."""
+
+    INDEX = enum.auto()  # gathers by table[index]
+    FILLED = enum.auto()  # gathers whose backward mostly fills a gradient with zeros
+    OTHER = enum.auto()
+
+
+def _kinds(
+    parents: Query, filled: source_locations.Ints, metric: str
+) -> tuple[tuple[_Kind, Query], ...]:
+    """Return the operators of each kind.
+
+    A line may call layers of all kinds (`tower(vectors(users))`), whose backward hides that of a gather.
+    """
+    profile, mask = parents.profile, parents.mask()
+    is_index = source_locations.operators(profile, {EMBEDDING_BY_INDEX}).mask()
+    is_filled = source_locations.operators(profile, {EMBEDDING}).mask() & (
+        (filled > 0) & (filled >= _LEAST_FILLED * profile.inclusive(metric))
+    )
+    return (
+        (_Kind.INDEX, Query(profile, mask & is_index)),
+        (_Kind.FILLED, Query(profile, mask & is_filled)),
+        (_Kind.OTHER, Query(profile, mask & ~is_index & ~is_filled)),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,13 +198,11 @@ class _Cost:
         forward: its forward.
         not_judged: costs outside an ordinary backward.
         avoidable: operators of the backward that a different forward avoids.
-        filled: the part of `avoidable` that fills gradients of embeddings with zeros.
     """
 
     forward: int
     not_judged: int
     avoidable: int
-    filled: int
 
 
 def _judge(
@@ -191,14 +210,13 @@ def _judge(
     metric: str,
     location: source_locations.Location,
     cost: _Cost,
-    *,
-    is_index: bool,
+    kind: _Kind,
 ) -> Finding | None:
     whole = total(profile, metric) - cost.not_judged
     backward = location.value - cost.forward - cost.not_judged
     share, ratio = backward / max(whole, 1), backward / max(cost.forward, 1)
     name = source_locations.base_name(profile.frame(location.nodes[0]).name)
-    is_filled = name == EMBEDDING and cost.filled >= _LEAST_FILLED * backward
+    is_index, is_filled = kind is _Kind.INDEX, kind is _Kind.FILLED
     least_share = _LEAST_INDEX_SHARE if is_index else _LEAST_SHARE
     least_ratio = _LEAST_INDEX_RATIO if is_index else _LEAST_RATIO
     if share < least_share or ratio < least_ratio or name in _NO_CHEAPER:

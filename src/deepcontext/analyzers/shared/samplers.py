@@ -17,13 +17,11 @@ if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
 
 _LEAST_SHARE: Final = 0.08
-# Source: torch.utils.data.DataLoader: asks the sampler for the indices of the next batch.
-_NEXT_INDEX: Final = "_BaseDataLoaderIter._next_index"
 
 
 def busy_sampler(profile: Profile) -> list[Finding]:
     """Return a finding if the sampler of a loader with workers takes much of the time of the loop."""
-    asked = source_locations.nodes_named(profile, FrameKind.PYTHON, {_NEXT_INDEX})
+    asked = source_locations.nodes_named(profile, FrameKind.PYTHON, {source_locations.NEXT_INDEX})
     line = loading_lines.costliest(profile, asked.mask()) if asked.count() else None
     time = setup_time(profile)
     if line is None or time is None or time.working_ns <= 0:
