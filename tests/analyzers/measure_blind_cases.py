@@ -133,12 +133,22 @@ def _words(finding: dict[str, Any]) -> str:
     return re.sub(r"\S+\.py:\d+( \([^)]*\))?", "", f"{finding['title']} {finding['advice']}")
 
 
+def telling(case: Case, problem: list[dict[str, Any]], profile: Profile) -> list[dict[str, Any]]:
+    """Return the findings at the fault's line that say what helps."""
+    program, lines = case.program("problem"), case.lines()
+    return [
+        one
+        for one in problem
+        if re.search(case.advice, _words(one), re.IGNORECASE)
+        and _is_at(one, profile, program, lines)
+    ]
+
+
 def judge(
     case: Case, problem: list[dict[str, Any]], profile: Profile, healthy: list[dict[str, Any]]
 ) -> Outcome:
-    program, lines = case.program("problem"), case.lines()
     helps = [one for one in problem if re.search(case.advice, _words(one), re.IGNORECASE)]
-    there = [one for one in helps if _is_at(one, profile, program, lines)]
+    there = telling(case, problem, profile)
     loud = [one for one in there if one["severity"] in _LOUD]
     told = "yes" if loud else "faintly" if there else "elsewhere" if helps else "no"
     # One fault is one finding: a second warning about it counts as false.

@@ -1,7 +1,8 @@
 """Measure what the fix of each blind case saves, and write it into the table.
 
 Problem and healthy program take turns, each time in a fresh process. The time begins after the import
-of the frameworks, because the fix does not change that.
+of the frameworks, because the fix does not change that. With profiles, the savings in the table are instead
+compared with what the findings expected.
 """
 
 from __future__ import annotations
@@ -11,13 +12,18 @@ import re
 import statistics
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.analyzers.measure_blind_cases import FOLDER, Case, cases
+from deepcontext.profiler.model.profile import Profile
+from deepcontext.profiler.summaries.setup_time import setup_time
+from tests.analyzers.measure_blind_cases import FOLDER, Case, cases, findings, record, telling
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from typing import Any
 
+# Share by which two runs beside other work may differ.
+_NOISE = 0.1
 _PROGRAM = """
 import resource, runpy, sys, time, warnings
 warnings.simplefilter("ignore")
@@ -63,15 +69,49 @@ def write(name: str, ratio: float) -> None:
     table.write_text(re.sub(pattern, rf"\g<1>{ratio:.2f}", table.read_text()))
 
 
+def compare(case: Case, folder: Path) -> None:
+    """Print what a case's finding expected, and what the fix saved when it was measured."""
+    made = record(case.program("problem"), folder)
+    profile = Profile.load(made)
+    gains = [
+        one["gain"] for one in telling(case, findings(made), profile) if one["severity"] != "info"
+    ]
+    time = setup_time(profile)
+    if case.measure != "time" or not gains or not gains[0] or time is None:
+        return
+    whole = time.working_ns + time.compiling_ns
+    saved = 1 - 1 / case.ratio
+    print(f"{case.name:28} saves {saved:4.0%}, {_expected(gains[0], whole, saved)}", flush=True)
+
+
+def _expected(gain: dict[str, Any], whole: int, saved: float) -> str:
+    bound = gain["upper_bound"] / whole
+    if gain.get("low") is None:
+        return f"bound {bound:.0%}, no range"
+    low, high = gain["low"] / whole, gain["high"] / whole
+    verdict = "below" if saved < low - _NOISE else "above" if saved > high + _NOISE else "inside"
+    return f"expected {low:.0%} to {high:.0%}, {verdict}"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument(
         "--only", action="append", help="name of a case; may be given several times"
     )
+    parser.add_argument(
+        "--profiles",
+        type=Path,
+        metavar="FOLDER",
+        help="compare what findings expect with the table, and measure nothing; profiles are made there "
+        "where missing",
+    )
     options = parser.parse_args()
     for case in cases():
         if options.only and case.name not in options.only:
+            continue
+        if options.profiles:
+            compare(case, options.profiles)
             continue
         time_ratio, memory_ratio = ratios(case, options.runs)
         print(f"{case.name:28} time {time_ratio:6.2f}x  memory {memory_ratio:5.2f}x", flush=True)
