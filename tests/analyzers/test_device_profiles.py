@@ -638,3 +638,33 @@ def test_a_launch_that_computes_its_program_is_not_small(computed_ms: int, count
     ]
     profile = profile_of(rows, {"jax": {"version": 1, "compilations": []}})
     assert len(found(profile, "kernel_fusion")) == count
+
+
+@pytest.mark.parametrize(
+    ("products", "severity"),
+    [(0, Severity.HIGH), (12, Severity.INFO), (100, Severity.HIGH)],
+)
+def test_an_unrolled_loop_is_no_warning_where_it_may_be_layers(
+    products: int, severity: Severity
+) -> None:
+    member = {"primitive": "mul", "phase": "forward", "source": 0, "flops": 1}
+    shared = {"phase": "forward", "lines": [0], "flops": 1, "bytes": 8, "shape": "f32[8]"}
+    fusion = {"name": "fusion", "opcode": "fusion", "members": [member] * 70, **shared}
+    dot = {"name": "dot", "opcode": "dot", "members": [], **shared}
+    program = {
+        "uid": 1,
+        "module": "jit_improve",
+        "lines": [["step", "/train.py", 4]],
+        "operations": [fusion, *[dot] * products],
+    }
+    jax = {
+        "version": 1,
+        "programs": [program],
+        "times": [[1, number, 10, MS] for number in range(1 + products)],
+        "functions": [{"function": "improve", "compilations": 1, "compile_ns": 400 * MS}],
+    }
+    launch = {"program_launch_count": (10, 10), "host_time_ns": (10, 60 * MS)}
+    profile = profile_of([([step(), operator("jit(improve)")], launch)], {"jax": jax})
+    (finding,) = found(profile, "kernel_fusion")
+    assert "repeats /train.py:4 (step) up to 70 times" in finding.title
+    assert finding.severity is severity

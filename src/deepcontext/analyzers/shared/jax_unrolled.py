@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from deepcontext.analyzers.finding import Finding, Gain, Severity
 from deepcontext.analyzers.shared import source_locations
@@ -22,8 +22,8 @@ from deepcontext.profiler.summaries.jax.memory import plain_name
 if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
 
-# A net of a dozen layers that a Python loop calls repeats each of its lines fewer times.
 _LEAST_REPEATED: Final = 64
+_LEAST_LAYERS: Final = 2
 _LEAST_SHARE: Final = 0.15
 _LEAST_COMPILING_NS: Final = 200_000_000
 # A function that is compiled more often has that as its fault.
@@ -38,13 +38,20 @@ class Unrolled:
         module: the compiler's name of the program.
         source: the line.
         repeated: how often the program has the most frequent operation of the line, at most.
+        products: how often it has the most frequent product of one line.
         compile_ns: time of compiling the function.
     """
 
     module: str
     source: jax_programs.Source
     repeated: int
+    products: int
     compile_ns: int
+
+    @property
+    def is_net(self) -> bool:
+        """Whether the passes may be layers, each with products of its own weights."""
+        return _LEAST_LAYERS <= self.products < _LEAST_REPEATED
 
 
 def unrolled_programs(profile: Profile) -> list[Unrolled]:
@@ -58,12 +65,16 @@ def unrolled_programs(profile: Profile) -> list[Unrolled]:
     if not compiling:
         return []
     found = []
-    for program, counter in _lines(profile, set(compiling)).items():
+    for program, (counter, products) in _lines(profile, set(compiling)).items():
         for (_, _, source), count in counter.most_common(1):
             if count >= _LEAST_REPEATED:
                 spent = int(compiling[_function(program)]["compile_ns"])
-                found.append(Unrolled(program, source, count, spent))
+                most = max(products.values(), default=0)
+                found.append(Unrolled(program, source, count, most, spent))
     return sorted(found, key=lambda each: -each.compile_ns)
+
+
+_Lines: TypeAlias = Counter[tuple[str, str, jax_programs.Source]]
 
 
 def _function(program: str) -> str:
@@ -71,18 +82,24 @@ def _function(program: str) -> str:
     return plain_name(program.partition("(")[0].partition("#")[0])
 
 
-def _lines(
-    profile: Profile, functions: set[str]
-) -> dict[str, Counter[tuple[str, str, jax_programs.Source]]]:
-    """Return how often the programs of some functions have each operation of each line of the user."""
-    found: dict[str, Counter[tuple[str, str, jax_programs.Source]]] = {}
+def _lines(profile: Profile, functions: set[str]) -> dict[str, tuple[_Lines, _Lines]]:
+    """Return how often the programs of some functions have each operation of each line of the user.
+
+    Returns:
+        by program, all operations, and products only.
+    """
+    found: dict[str, tuple[_Lines, _Lines]] = {}
     for operation in jax_operations.operations(profile):
-        if _function(operation.program) in functions:
-            found.setdefault(operation.program, Counter()).update(
-                (member.primitive, member.phase, member.source)
-                for member in operation.members
-                if is_user_file(member.source.file)
-            )
+        if _function(operation.program) not in functions:
+            continue
+        lines, products = found.setdefault(operation.program, (Counter(), Counter()))
+        lines.update(
+            (member.primitive, member.phase, member.source)
+            for member in operation.members
+            if is_user_file(member.source.file)
+        )
+        if operation.is_dense and is_user_file(operation.source.file):
+            products["product", operation.phase, operation.source] += 1
     return found
 
 
@@ -101,7 +118,8 @@ def _finding(profile: Profile, program: Unrolled, share: float) -> Finding:
     frame = Frame(FrameKind.PYTHON, at.function, at.file, at.line)
     return Finding(
         id="kernel_fusion",
-        severity=Severity.of_share(share),
+        # Layers have to compute one after the other, and compile once.
+        severity=Severity.INFO if program.is_net else Severity.of_share(share),
         title=(
             f"{program.module} repeats {source_locations.location_text(profile, frame)} up to "
             f"{program.repeated} times: a Python loop under jit is unrolled, and compiling it took "

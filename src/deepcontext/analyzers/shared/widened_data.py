@@ -41,7 +41,8 @@ def widened_data(profile: Profile, prefix: str, location: Location, share: float
     called = _called_at(profile, location)
     if called.isdisjoint(DEVICE_OR_TYPE):
         return []
-    is_scaled = not called.isdisjoint(_SCALES) and called.isdisjoint(_SHIFTS)
+    # On a device, the copy to the device looks like a conversion.
+    is_scaled = not prefix and not called.isdisjoint(_SCALES) and called.isdisjoint(_SHIFTS)
     saved = int(_SAVED_BY_BYTES * location.value)
     return [
         Finding(
@@ -72,5 +73,8 @@ def _called_at(profile: Profile, location: Location) -> set[str]:
     owner = nearest_user(profile)
     of_node = np.where(owner == NO_NODE, 0, line[tree.frame[owner]])
     called = called_by_user(profile) & profile.is_kind(FrameKind.OPERATOR)
+    # A conversion to the type that a tensor already has calls nothing.
+    copied = source_locations.operators(profile, {"aten::_to_copy"}).mask()
+    called &= tree.at_or_above(copied) | ~source_locations.operators(profile, DEVICE_OR_TYPE).mask()
     nodes = np.flatnonzero(called & (of_node == of_node[location.nodes[0]]))
     return {source_locations.base_name(profile.frame(int(node)).name) for node in nodes}
