@@ -9,7 +9,7 @@ import numpy as np
 
 from deepcontext.analyzers import run_analyzers, with_worker_lines
 from deepcontext.profiler.format.frame import Frame, FrameKind
-from deepcontext.profiler.format.metric import SAMPLED_CPU_TIME_NS
+from deepcontext.profiler.format.metric import SAMPLED_CPU_TIME_NS, SAMPLED_WAIT_TIME_NS
 from deepcontext.profiler.model.metric_rows import MetricRows
 from deepcontext.profiler.model.metric_table import MetricTable
 from deepcontext.profiler.model.run_info import RunInfo
@@ -112,6 +112,13 @@ def test_a_loop_that_waits_names_the_line_of_its_workers(make_profile: MakeProfi
     worker = _worker(make_profile, {6: 0.5, 7: 1.5})
     waits = with_worker_lines(found, loop, [loop, worker])[0]
     assert "its workers spend 75% of their time at data.py:7 (tokenize)" in waits.title
+    slept = dataclasses.replace(
+        worker.metrics["sampled_cpu_time_ns"], descriptor=SAMPLED_WAIT_TIME_NS
+    )
+    asleep = dataclasses.replace(worker, metrics=MetricTable({SAMPLED_WAIT_TIME_NS.name: slept}))
+    waits = with_worker_lines(found, loop, [loop, asleep])[0]
+    assert "its workers wait 75% of their time at data.py:7 (tokenize)" in waits.title
+    assert waits.advice.startswith("start more workers, also more than cores")
     idle = _worker(make_profile, {6: 0.1, 7: 0.2})
     waits = with_worker_lines(found, loop, [loop, idle])[0]
     assert "its workers" not in waits.title

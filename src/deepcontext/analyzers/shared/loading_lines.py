@@ -37,6 +37,8 @@ _LEAST_NS: Final = 100_000_000
 _LEAST_OF_FUNCTION: Final = 0.25
 # Workers that made all batches in less than this part of the loop's wait do not hold up the loop.
 _IDLE: Final = 0.25
+# Of the time in which batches are made: workers that sleep so long leave the processors to others.
+_ASLEEP: Final = 0.5
 # Of a worker's processor time: a worker that makes batches all the time may hold up the loop.
 _LEAST_BUSY: Final = 0.5
 
@@ -152,14 +154,20 @@ def with_workers(profile: Profile, finding: Finding, times: LoaderTime) -> Findi
     if share < _LEAST_SHARE or value < _LEAST_NS:
         return finding
     where = _places(profile, lines)
+    sleep = times.waiting_ns >= _ASLEEP * times.making_ns
+    verb = "wait" if sleep else "spend"
     return dataclasses.replace(
         finding,
-        title=f"{finding.title}; its workers spend {share:.0%} of their time at {where}",
+        title=f"{finding.title}; its workers {verb} {share:.0%} of their time at {where}",
         evidence={**finding.evidence, "line_ns": value, "line_share": share},
-        advice=f"{_cheaper(where)}; or {finding.advice}",
+        advice=f"{_MORE_WORKERS if sleep else _cheaper(where)}; or {finding.advice}",
     )
 
 
+_MORE_WORKERS: Final = (
+    "start more workers, also more than cores: they wait for a disk, a network or a lock, and use no "
+    "processor meanwhile"
+)
 _IDLE_ADVICE: Final = (
     "load without workers (num_workers=0): they make all batches in a fraction of the time in which the "
     "loop waits, which goes into starting the workers and handing the batches over; if workers are needed "

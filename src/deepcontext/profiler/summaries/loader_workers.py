@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from deepcontext.profiler.format.frame import Frame, FrameKind
-from deepcontext.profiler.format.metric import CALL_DURATION_NS
+from deepcontext.profiler.format.metric import CALL_DURATION_NS, SAMPLED_WAIT_TIME_NS
 from deepcontext.profiler.model.elapsed import ELAPSED_TIME_NS
 from deepcontext.profiler.model.metric_values import counts_or_zeros, exclusive_or_zeros
 from deepcontext.profiler.model.tree import NO_NODE
@@ -50,6 +50,7 @@ class LoaderTime:
         wait_ns: elapsed time in which the loops waited.
         lines: where the workers were while making batches, and the elapsed time, most first; lines of
             the user's code, otherwise the line where the loader calls a library.
+        waiting_ns: the part of `making_ns` in which the workers slept, for a disk, a network or a lock.
     """
 
     pid: int
@@ -60,6 +61,7 @@ class LoaderTime:
     making_ns: int
     wait_ns: int
     lines: tuple[tuple[Frame, int], ...]
+    waiting_ns: int = 0
 
     @property
     def batch_ns(self) -> int:
@@ -111,6 +113,7 @@ def _loader_time(parent: Profile, workers: Sequence[Profile]) -> LoaderTime | No
         making_ns=lines.total(),
         wait_ns=int(waiting.sum()),
         lines=tuple(lines.most_common(_MOST_LINES)),
+        waiting_ns=sum(_waiting_ns(worker) for worker in workers),
     )
 
 
@@ -140,6 +143,13 @@ def _making(worker: Profile) -> Counter[Frame]:
     rest = np.where(tree.nearest(user | entry) == NO_NODE, values, 0)
     found.update(_by_line(worker, rest, fetch))
     return found
+
+
+def _waiting_ns(worker: Profile) -> int:
+    """Return the time in which a worker slept while it made batches, ns."""
+    fetch = _nodes(worker, lambda frame: frame.name.endswith(_FETCH))
+    slept = exclusive_or_zeros(worker, SAMPLED_WAIT_TIME_NS.name)
+    return int(slept[worker.tree.at_or_below(fetch)].sum())
 
 
 def _by_line(profile: Profile, values: npt.NDArray[np.int64], places: Mask) -> Counter[Frame]:
