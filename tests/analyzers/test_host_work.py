@@ -73,3 +73,20 @@ def test_collections_count_where_they_are_no_finding_of_their_own(
         profile = dataclasses.replace(sampled, metrics=metrics)
         found = run_analyzers(profile, only=["host_work"])
         assert {each.title for each in found} == set(titles)
+
+
+def test_collections_of_the_setup_are_no_finding(make_profile: MakeProfile) -> None:
+    """They do not grow with the training."""
+    sampled = _sampled(make_profile, {1: 1000, 2: 3000})
+    rows = MetricRows(
+        GC_TIME_NS, np.array([2], np.uint32), np.array([30], np.uint64), np.array([1000 * MS])
+    )
+    steps = sampled.metrics[SAMPLED_STEP.name]
+    setup = dataclasses.replace(
+        steps, total=np.zeros_like(steps.total), maximum=np.zeros_like(steps.total)
+    )
+    for clock, is_told in ((steps, True), (setup, False)):
+        metrics = {**sampled.metrics, GC_TIME_NS.name: rows, SAMPLED_STEP.name: clock}
+        profile = dataclasses.replace(sampled, metrics=metrics)
+        titles = [each.title for each in run_analyzers(profile, only=["host_work"])]
+        assert any("garbage collector" in title for title in titles) is is_told

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from deepcontext.analyzers.finding import Finding, Gain, Severity
 from deepcontext.analyzers.shared import source_locations
+from deepcontext.analyzers.shared.repeated_lines import before_steps
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.metric import GC_TIME_NS
 from deepcontext.profiler.model.metric_values import counts_or_zeros, total
@@ -31,6 +32,8 @@ def collections(profile: Profile, whole: int) -> list[Finding]:
         return []
     # A compiler makes many objects once.
     left_out = importing(profile) | profile.tree.at_or_below(profile.is_kind(FrameKind.MARKER))
+    # The setup does not grow with the training.
+    left_out |= before_steps(profile, profile.is_user_code())
     pauses = Query(profile, (profile.exclusive(_GC) > 0) & ~left_out)
     spent = pauses.total(_GC)
     count = int(counts_or_zeros(profile, _GC)[pauses.nodes()].sum())

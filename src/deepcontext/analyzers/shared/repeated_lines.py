@@ -90,3 +90,21 @@ def repeated(profile: Profile, is_user: Mask) -> Mask:
         & (mean <= high)
     )
     return np.isin(line, lines[is_repeated])
+
+
+def before_steps(profile: Profile, is_user: Mask) -> Mask:
+    """Return which nodes belong to lines that were only sampled before the first step, shape (nodes,).
+
+    Args:
+        profile: the profile.
+        is_user: `FrameTable.is_user_code`.
+    """
+    tree = profile.tree
+    rows = profile.metrics.get(SAMPLED_STEP.name)
+    if rows is None or rows.maximum is None or not step_count(profile):
+        return np.zeros(len(tree), np.bool_)
+    owner = tree.nearest(is_user[tree.frame])
+    line = np.where(owner == NO_NODE, -1, profile.frames.source_line()[tree.frame[owner]])
+    sampled = np.unique(line[rows.node])
+    later = np.unique(line[rows.node[rows.maximum > 0]])
+    return np.isin(line, np.setdiff1d(sampled, [-1, *later.tolist()]))
