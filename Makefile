@@ -121,8 +121,8 @@ processes: $(VENV)/.installed ## every way to start a child with every way to en
 	$(BIN)/python -m pytest -q -m processes --timeout 1200 tests/integration/processes
 
 wheels: $(VENV)/.installed ## wheels of this processor and the sdist into dist/, each installed and tried
-	tools/build_wheels.sh
 	tools/make_roots.sh
+	tools/build_wheels.sh
 	$(BIN)/python -m pytest -q -m wheels tests/wheels
 
 gains: $(VENV)/.installed ## what the fixes that the analyzers advise save, against what is expected

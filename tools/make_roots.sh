@@ -2,11 +2,13 @@
 # Make root folders of other Debian releases, in which tests/wheels tries the wheels: no compiler, no
 # checkout, their own glibc.
 #
-#   tools/make_roots.sh [-r ROOT]... [FOLDER]        (default: every root, in build/roots)
+#   tools/make_roots.sh [-r ROOT]... [FOLDER]
+#
+# Default: every root, in build/roots, or in the folder that DEEPCONTEXT_ROOTS names.
 #
 #   debian11      glibc 2.31, with CPython 3.11 and 3.13 built there from newer releases' sources
 #   debian12      glibc 2.36, with its own CPython 3.11, 3.13 of debian11, and this machine's 3.12
-#   sid           the newest glibc, with its own CPython 3.14
+#   sid           the newest glibc, with its own CPython 3.14 and its headers, to build the wheel
 #   arm64         Debian 12 for aarch64, with its own CPython 3.11
 #   arm64-trixie  Debian 13 for aarch64, with its own CPython 3.13
 #   arm64-sid     the newest for aarch64, with its own CPython 3.14
@@ -25,7 +27,7 @@ while getopts r:h option; do
   esac
 done
 shift $((OPTIND - 1))
-roots=$(realpath -m "${1:-$(dirname "$0")/../build/roots}")
+roots=$(realpath -m "${1:-${DEEPCONTEXT_ROOTS:-$(dirname "$0")/../build/roots}}")
 
 if [ "$(id -u)" != 0 ] || ! command -v mmdebstrap >/dev/null; then
   echo "no roots of other releases: this needs root and mmdebstrap (apt-get install mmdebstrap)" >&2
@@ -105,11 +107,12 @@ debian11() {
 }
 
 debian12() {
-  local folder=$roots/.debian12 prefix
+  local folder=$roots/.debian12 python prefix
   make_root bookworm "$folder" python3.11,python3.11-venv,libffi8,libssl3,zlib1g,libbz2-1.0,liblzma5,libsqlite3-0
   cp -a "$roots/debian11/opt/cpython" "$folder/opt/"
   name_pythons "$folder" /usr/bin/python3.11 $(built 3.13)
-  if prefix=$(python3.12 -c 'import sys; print(sys.base_prefix)' 2>/dev/null); then
+  if python=$("$(dirname "$0")/find_python.sh" 3.12); then
+    prefix=$("$python" -c 'import sys; print(sys.base_prefix)')
     mkdir -p "$folder${prefix%/*}"
     cp -a "$prefix" "$folder${prefix%/*}/"
     # Unless it needs what this root has not: a newer glibc, other libraries.
@@ -119,7 +122,7 @@ debian12() {
 }
 
 sid() {
-  make_root sid "$roots/.sid" python3.14,python3.14-venv
+  make_root sid "$roots/.sid" python3.14,python3.14-venv,libpython3.14-dev
   name_pythons "$roots/.sid" /usr/bin/python3.14
 }
 
