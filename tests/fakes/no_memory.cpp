@@ -1,4 +1,5 @@
-// Preloaded: on demand, operator new fails where one library calls it, and nowhere else.
+// Preloaded: on demand, operator new and malloc fail where one library calls them, and nowhere
+// else. A library with its own operator new, as in a wheel, calls malloc from there.
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -6,6 +7,10 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <new>
+
+// glibc's own names of what this file replaces.
+extern "C" void *__libc_malloc(size_t bytes);
+extern "C" void *__libc_memalign(size_t alignment, size_t bytes);
 
 namespace {
 
@@ -27,14 +32,19 @@ int findObject(dl_phdr_info *info, size_t, void *inside) {
   return 0;
 }
 
-void *allocate(size_t bytes, size_t alignment, const void *caller) {
+bool fails(const void *caller) {
   auto address = reinterpret_cast<uintptr_t>(caller);
-  if (is_failing && low <= address && address < high) {
-    ++failures;
+  bool is_refused = is_failing && low <= address && address < high;
+  failures += is_refused;
+  return is_refused;
+}
+
+void *allocate(size_t bytes, size_t alignment, const void *caller) {
+  if (fails(caller)) {
     throw std::bad_alloc();
   }
   bytes = (bytes + alignment) / alignment * alignment;
-  void *block = std::aligned_alloc(alignment, bytes);
+  void *block = __libc_memalign(alignment, bytes);
   if (!block) {
     throw std::bad_alloc();
   }
@@ -56,6 +66,13 @@ void *operator new(size_t bytes, std::align_val_t alignment) {
 }
 void *operator new[](size_t bytes, std::align_val_t alignment) {
   return allocate(bytes, static_cast<size_t>(alignment), __builtin_return_address(0));
+}
+
+extern "C" void *malloc(size_t bytes) noexcept {
+  return fails(__builtin_return_address(0)) ? nullptr : __libc_malloc(bytes);
+}
+extern "C" void *aligned_alloc(size_t alignment, size_t bytes) noexcept {
+  return fails(__builtin_return_address(0)) ? nullptr : __libc_memalign(alignment, bytes);
 }
 
 // The library is the one whose code has this address.
