@@ -77,8 +77,10 @@ def _graphs(profile: Profile, prefix: str, least: float) -> list[_Graph]:
     is_user = profile.is_user_code()
     line = frames.source_line()[tree.frame[source_locations.climb(profile, modules, is_user)]]
     found = []
-    for each in np.unique(line).tolist():
-        members = modules[line == each]
+    # A graph holds no more than all of its modules, and few lines hold that much.
+    lines, of_module = np.unique(line, return_inverse=True)
+    for number in np.flatnonzero(sums(of_module, held[modules], len(lines)) >= least).tolist():
+        members = modules[of_module == number]
         members = members[np.argsort(-held[members], kind="stable")]
         held_bytes = _held_by_graph(profile, prefix, members)
         if held_bytes >= least:
