@@ -9,7 +9,12 @@ import numpy as np
 
 from deepcontext.analyzers import run_analyzers
 from deepcontext.profiler.format.frame import Frame, FrameKind
-from deepcontext.profiler.format.metric import GC_TIME_NS, SAMPLED_CPU_TIME_NS, SAMPLED_STEP
+from deepcontext.profiler.format.metric import (
+    GC_TIME_NS,
+    PROGRAM_LAUNCH_COUNT,
+    SAMPLED_CPU_TIME_NS,
+    SAMPLED_STEP,
+)
 from deepcontext.profiler.model.metric_rows import MetricRows
 from deepcontext.profiler.model.run_info import RunInfo
 
@@ -90,3 +95,19 @@ def test_collections_of_the_setup_are_no_finding(make_profile: MakeProfile) -> N
         profile = dataclasses.replace(sampled, metrics=metrics)
         titles = [each.title for each in run_analyzers(profile, only=["host_work"])]
         assert any("garbage collector" in title for title in titles) is is_told
+
+
+def test_python_around_launches_of_jax_is_not_about_tensors(make_profile: MakeProfile) -> None:
+    """Flax flattens a module at each call of a jitted function: no batch, and no tensor of lists."""
+    sampled = _sampled(make_profile, {1: 1000, 2: 3000})
+    rows = MetricRows(
+        PROGRAM_LAUNCH_COUNT,
+        np.array([2], np.uint32),
+        np.array([STEPS], np.uint64),
+        np.array([STEPS]),
+    )
+    metrics = {**sampled.metrics, rows.descriptor.name: rows}
+    profile = dataclasses.replace(sampled, metrics=metrics)
+    (finding,) = run_analyzers(profile, only=["host_work"])
+    assert finding.title.startswith("Python around a call of JAX at train.py:7 (pick)")
+    assert "nnx.split" in finding.advice

@@ -62,6 +62,8 @@ _PRINTING: Final = frozenset({"Tensor.__format__", "Tensor.__repr__"})
 _LOGGING: Final = ("torch/utils/tensorboard/", "/tensorboardX/", "/wandb/", "/mlflow/", "/logging/")
 # Source: torch/csrc/utils/tensor_list.cpp: `tolist` resolves views of conjugates and negatives.
 _READS: Final = READS_VALUE | {"aten::resolve_conj", "aten::resolve_neg"}
+# Flatten the arguments of a jitted function in Python, in each call.
+_FLATTENING: Final = frozenset({"jax", "flax", "haiku", "dm_haiku", "equinox", "optax"})
 _WRITING: Final = frozenset({"json", "pickle", "csv", "yaml", "pathlib", "zipfile", "shutil"})
 
 
@@ -78,6 +80,7 @@ class _Work:
         prints: whether most of the time makes texts of tensors.
         operators: operators that the line itself calls, as `torch.tensor(list)` does.
         reads: those among them that read values, as `tensor.tolist()` does.
+        launches: launches of JAX's programs by the line.
     """
 
     frame: Frame
@@ -88,6 +91,7 @@ class _Work:
     prints: bool
     operators: int
     reads: int
+    launches: int
 
 
 def _find(profile: Profile) -> list[Finding]:
@@ -166,6 +170,7 @@ def _work(profile: Profile, least: float, counted: Ints) -> list[_Work]:
                 prints=is_print,
                 operators=int(calls[is_line].sum()),
                 reads=int(reads[is_line].sum()),
+                launches=_launches(profile, source_line == source_line[costliest[0]]),
             )
         )
     return sorted(found, key=lambda work: -work.value)
@@ -262,6 +267,11 @@ def _calls_of_lines(
     return sums(line, calls, len(lines)), sums(line, np.where(reads, calls, 0), len(lines))
 
 
+def _launches(profile: Profile, of_line: Mask) -> int:
+    """Return how many of JAX's programs the nodes of a line launch."""
+    return int(exclusive_or_zeros(profile, source_locations.JAX_LAUNCHES)[of_line].sum())
+
+
 def _costliest_line(source_line: Ints, nodes: Ints, values: Ints) -> Ints:
     """Return the nodes of the line with most time, the costliest first."""
     lines, of_node = np.unique(source_line[nodes], return_inverse=True)
@@ -310,11 +320,23 @@ def _advice(work: _Work) -> tuple[str, str]:
             "do it once in many steps, collect what is to be written, and append instead of rewriting "
             "the whole file"
         )
-    if work.library:
-        return f"work of '{package_of(work.library).name}'", (
+    package = package_of(work.library).name if work.library else ""
+    if work.launches and (not package or package in _FLATTENING):
+        return "Python around a call of JAX", (
+            "each call flattens its arguments again: split modules and states before the loop "
+            "(nnx.split, equinox.partition) and give the jitted function their arrays, or put several "
+            "steps into one call (jax.lax.scan)"
+        )
+    if package:
+        return f"work of '{package}'", (
             "prepare its results before the loop, or in the workers of a DataLoader (num_workers), "
             "which run beside the step"
         )
+    return _own_advice(work)
+
+
+def _own_advice(work: _Work) -> tuple[str, str]:
+    """Return what the program's own Python does, and what to do."""
     if work.operators:
         return _advice_on_operators(work)
     return "Python", (

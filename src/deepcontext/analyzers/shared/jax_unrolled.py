@@ -96,7 +96,7 @@ def _lines(profile: Profile, functions: set[str]) -> dict[str, tuple[_Lines, _Li
         lines.update(
             (member.primitive, member.phase, member.source)
             for member in operation.members
-            if is_user_file(member.source.file)
+            if member.source.line and is_user_file(member.source.file)
         )
         if operation.is_dense and is_user_file(operation.source.file):
             products["product", operation.phase, operation.source] += 1
