@@ -284,3 +284,20 @@ def test_samples_of_other_tasks_are_outside_a_block_that_waits() -> None:
     waiting = query.under("waits").name("*busy").total("sampled_cpu_time_ns", inclusive=True)
     assert sampled > 0.1e9
     assert (around, waiting) == (sampled, 0)
+
+
+def test_no_frame_of_the_interpreter_between_a_class_and_its_init() -> None:
+    """CPython 3.13 and later call a class that is made often through a frame of their own."""
+
+    class Made:
+        def __init__(self) -> None:
+            mark("made")
+
+    def make() -> None:
+        for _ in range(2000):
+            Made()
+
+    profile = record(make)
+    (scope,) = profile.query().kind("scope").nodes()
+    names = [frame.name.rpartition(".")[2] for frame in profile.path(int(scope))]
+    assert names[-4:] == ["make", "__init__", "mark", "made"]

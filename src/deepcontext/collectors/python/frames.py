@@ -62,6 +62,9 @@ class PythonFrames:
         _native.add_code_rule("suffix", "/contextlib.py", "", "scope_plumbing", "")
         _native.add_code_rule("prefix", "<frozen importlib", "", "hidden", "")
         _native.add_code_rule("exact", "<frozen runpy>", "", "hidden", "")
+        # CPython 3.13 and later put a frame of their own between a call of a class that is made often and
+        # its __init__ (Objects/codeobject.c, _Py_MakeShimCode: name and file are "__init__").
+        _native.add_code_rule("exact", "__init__", "", "hidden", "")
         self._degraded = _native.watch_code()
 
     def stop(self) -> None:
