@@ -287,7 +287,9 @@ def test_a_program_of_threads_recursion_generators_and_workers(script: Script) -
             torch.ones(3) + 1
             os._exit(0)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-        for batch in DataLoader(torch.arange(8.0), batch_size=2, num_workers=2):
+        for batch in DataLoader(
+            torch.arange(8.0), batch_size=2, num_workers=2, multiprocessing_context="fork"
+        ):
             batch + 1
         deepcontext.stop()
     """)
