@@ -130,6 +130,8 @@ sid() {
 foreign() { # RELEASE VERSION ROOT
   make_root "$1" "$roots/.$3" "base-files,dash,coreutils,python$2,python$2-venv" --variant=extract \
     --architectures=arm64 --hook-dir=/usr/share/mmdebstrap/hooks/maybe-merged-usr
+  # What a script of ca-certificates makes; pip of Debian 13 and newer does not start without it.
+  cat "$roots/.$3"/usr/share/ca-certificates/mozilla/*.crt > "$roots/.$3/etc/ssl/certs/ca-certificates.crt"
   name_pythons "$roots/.$3" "/usr/bin/python$2"
 }
 
