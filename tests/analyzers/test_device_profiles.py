@@ -629,6 +629,29 @@ def test_copies_in_launches_of_small_programs_are_no_other_finding(
     assert [each.id for each in findings] == ids
 
 
+@pytest.mark.parametrize(("relation", "count"), [("called", 1), ("beside", 2)])
+def test_functions_that_another_one_calls_have_its_finding_of_small_programs(
+    relation: str, count: int
+) -> None:
+    """One `jit` around the caller mends both."""
+    inner = Frame(FrameKind.PYTHON, "gate", "/home/me/train.py", 30)
+    rows: list[Row] = []
+    for program in range(5):
+        launched = {"program_launch_count": (20, 20), "host_time_ns": (20, 40 * MS)}
+        for path in ([step()], [step(), inner] if relation == "called" else [inner]):
+            whole = [*path, operator(f"jit(op{program})")]
+            rows += [
+                (whole, launched),
+                ([*whole, Frame(FrameKind.HLO, "add.1")], {"device_time_ns": (1, MS)}),
+            ]
+    profile = profile_of(rows, {"jax": {"version": 1, "compilations": []}})
+    findings = found(profile, "kernel_fusion")
+    assert len(findings) == count
+    assert findings[0].evidence["launch_ns"] == 400 * MS // count
+    if relation == "called":
+        assert "train.py:1 (train_step)" in findings[0].title
+
+
 @pytest.mark.parametrize(("computed_ms", "count"), [(20, 1), (40, 0)])
 def test_a_launch_that_computes_its_program_is_not_small(computed_ms: int, count: int) -> None:
     path = [step(), operator("jit(update)")]

@@ -68,7 +68,7 @@ def _small_launches(profile: Profile) -> list[Finding]:
     programs = Query(profile, launches >= _LEAST_LAUNCHES).kind(FrameKind.OPERATOR)
     # Programs of many operations are not small, however long their launch takes.
     large = {node for each in unrolled_programs(profile) for node in calls_of(profile, each.module)}
-    found = []
+    found, eager = [], []
     for location in source_locations.by_function(programs, _HOST):
         nodes = np.array(location.nodes)
         if location.nodes[0] in large:
@@ -81,10 +81,47 @@ def _small_launches(profile: Profile) -> list[Finding]:
             continue
         names = list(dict.fromkeys(profile.frame(node).name for node in location.nodes))
         if len(names) >= _LEAST_PROGRAMS:
-            found.append(_eager_finding(profile, location, names, spent, spent / whole))
+            eager.append(location)
         elif int(launches[nodes].max()) >= _LEAST_LOOPS and computed <= _MOST_COMPUTED * spent:
             found.append(_loop_finding(profile, location, names, spent, spent / whole))
-    return found
+    for location in _with_callees(profile, eager):
+        names = list(dict.fromkeys(profile.frame(node).name for node in location.nodes))
+        spent = int(profile.exclusive(_HOST)[list(location.nodes)].sum())
+        found.append(_eager_finding(profile, location, names, spent, spent / whole))
+    return sorted(found, key=lambda finding: -float(finding.evidence["launch_ns"]))
+
+
+def _with_callees(
+    profile: Profile, locations: list[source_locations.Location]
+) -> list[source_locations.Location]:
+    """Put functions that others among them call together with these: one `jit` mends all."""
+    tree, frames = profile.tree, profile.frames
+    owner = nearest_user(profile)
+    groups: list[tuple[source_locations.Mask, list[source_locations.Location]]] = []
+    # Callers first: their frames are nearer to the root.
+    for each in sorted(locations, key=lambda one: int(tree.depth[owner[one.nodes[0]]])):
+        nodes = np.array(each.nodes)
+        group = next((group for called, group in groups if called[nodes].all()), None)
+        if group is not None:
+            group.append(each)
+            continue
+        frame = tree.frame[owner[nodes[0]]]
+        is_same = (frames.name == frames.name[frame]) & (frames.file == frames.file[frame])
+        groups.append((tree.below(is_same[tree.frame]), [each]))
+    return [_together(profile, group) for _, group in groups]
+
+
+def _together(
+    profile: Profile, group: list[source_locations.Location]
+) -> source_locations.Location:
+    nodes = np.array([node for each in group for node in each.nodes])
+    nodes = nodes[np.argsort(-profile.exclusive(_HOST)[nodes], kind="stable")]
+    return source_locations.Location(
+        group[0].frame,
+        tuple(nodes.tolist()),
+        sum(each.value for each in group),
+        sum(each.count for each in group),
+    )
 
 
 def _device_time(profile: Profile, nodes: source_locations.Ints) -> int:
