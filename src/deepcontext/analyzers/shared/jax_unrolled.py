@@ -74,6 +74,9 @@ def unrolled_programs(profile: Profile) -> list[Unrolled]:
     return sorted(found, key=lambda each: -each.compile_ns)
 
 
+# Source: jax/_src/prng.py. A draw of random numbers is made of dozens of operations.
+_DRAWS: Final = frozenset({"iota_2x32_shape", "threefry2x32", "random_bits", "rng_bit_generator"})
+
 _Lines: TypeAlias = Counter[tuple[str, str, jax_programs.Source]]
 
 
@@ -100,7 +103,14 @@ def _lines(profile: Profile, functions: set[str]) -> dict[str, tuple[_Lines, _Li
         )
         if operation.is_dense and is_user_file(operation.source.file):
             products["product", operation.phase, operation.source] += 1
-    return found
+    return {
+        program: (_without_draws(lines), products) for program, (lines, products) in found.items()
+    }
+
+
+def _without_draws(lines: _Lines) -> _Lines:
+    draws = {source for primitive, _, source in lines if primitive in _DRAWS}
+    return Counter({key: count for key, count in lines.items() if key[2] not in draws})
 
 
 def unrolled_loops(profile: Profile) -> list[Finding]:
