@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from deepcontext.profiler.recording.options import OPTIONS, OptionValues
@@ -11,7 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _Function = TypeVar("_Function", bound="Callable[..., Any]")
-_SUMMARY: Final = "        options: the options of the session.\n"
+# CPython 3.13 and later take the indentation out of docstrings.
+_SUMMARY: Final = re.compile(r"^( +)options: the options of the session\.\n", re.MULTILINE)
 
 
 def shows_options(function: _Function) -> _Function:
@@ -29,6 +31,8 @@ def shows_options(function: _Function) -> _Function:
     ]
     function.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     if function.__doc__:  # python -OO leaves docstrings out
-        each = "".join(f"        {option.name}: {option.meaning}.\n" for option in OPTIONS)
-        function.__doc__ = function.__doc__.replace(_SUMMARY, each)
+        function.__doc__ = _SUMMARY.sub(
+            lambda found: "".join(f"{found[1]}{each.name}: {each.meaning}.\n" for each in OPTIONS),
+            function.__doc__,
+        )
     return function
