@@ -13,6 +13,7 @@ import numpy as np
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Gain, Severity
 from deepcontext.analyzers.shared import held_tensors, source_locations
+from deepcontext.analyzers.shared.jax_calls import function_of
 from deepcontext.analyzers.shared.kept_results import kept_results
 from deepcontext.analyzers.shared.kept_views import kept_views
 from deepcontext.analyzers.shared.summed_losses import summed_losses
@@ -290,7 +291,7 @@ def _temporary(profile: Profile, program: ProgramMemory) -> list[Finding]:
 
 def _calls_of(profile: Profile, program: ProgramMemory) -> tuple[int, ...]:
     """Return the nodes of the jitted function that a program was compiled for."""
-    name = jax_memory.plain_name(program.program.partition("(")[0].partition("#")[0])
+    name = function_of(program.program)
     return tuple(
         node
         for node in Query(profile).kind("operator").nodes().tolist()

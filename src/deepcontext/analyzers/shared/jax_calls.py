@@ -19,14 +19,23 @@ if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
 
 
+def function_of(program: str) -> str:
+    """Return the plain name of the function that a program was compiled for.
+
+    Args:
+        program: the compiler's name, with or without the types of the arguments.
+    """
+    return plain_name(program.partition("(")[0].partition("#")[0])
+
+
 def calls_of(profile: Profile, program: str) -> list[int]:
     """Return the nodes that call a program, the costliest first.
 
     Args:
         profile: the profile.
-        program: the compiler's name, with or without the types of the arguments.
+        program: the compiler's name, as for `function_of`.
     """
-    name = plain_name(program.partition("(")[0].partition("#")[0])
+    name = function_of(program)
     nodes = Query(profile).kind(FrameKind.OPERATOR).nodes()
     frames = profile.frames
     texts, text = np.unique(frames.name[profile.tree.frame[nodes]], return_inverse=True)

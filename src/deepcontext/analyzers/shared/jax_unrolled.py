@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from deepcontext.analyzers.finding import Finding, Gain, Severity
 from deepcontext.analyzers.shared import source_locations
-from deepcontext.analyzers.shared.jax_calls import calls_of
+from deepcontext.analyzers.shared.jax_calls import calls_of, function_of
 from deepcontext.profiler.format.frame import Frame, FrameKind
 from deepcontext.profiler.model.source import is_user_file
 from deepcontext.profiler.summaries.jax import operations as jax_operations
@@ -68,7 +68,7 @@ def unrolled_programs(profile: Profile) -> list[Unrolled]:
     for program, (counter, products) in _lines(profile, set(compiling)).items():
         for (_, _, source), count in counter.most_common(1):
             if count >= _LEAST_REPEATED:
-                spent = int(compiling[_function(program)]["compile_ns"])
+                spent = int(compiling[function_of(program)]["compile_ns"])
                 most = max(products.values(), default=0)
                 found.append(Unrolled(program, source, count, most, spent))
     return sorted(found, key=lambda each: -each.compile_ns)
@@ -80,11 +80,6 @@ _DRAWS: Final = frozenset({"iota_2x32_shape", "threefry2x32", "random_bits", "rn
 _Lines: TypeAlias = Counter[tuple[str, str, jax_programs.Source]]
 
 
-def _function(program: str) -> str:
-    """Return the plain name of the function that a program was compiled for."""
-    return plain_name(program.partition("(")[0].partition("#")[0])
-
-
 def _lines(profile: Profile, functions: set[str]) -> dict[str, tuple[_Lines, _Lines]]:
     """Return how often the programs of some functions have each operation of each line of the user.
 
@@ -93,7 +88,7 @@ def _lines(profile: Profile, functions: set[str]) -> dict[str, tuple[_Lines, _Li
     """
     found: dict[str, tuple[_Lines, _Lines]] = {}
     for operation in jax_operations.operations(profile):
-        if _function(operation.program) not in functions:
+        if function_of(operation.program) not in functions:
             continue
         lines, products = found.setdefault(operation.program, (Counter(), Counter()))
         lines.update(
