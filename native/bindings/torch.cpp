@@ -16,8 +16,9 @@ void bindTorch(nb::module_ &module) {
   module.def("torch_has_shapes", [] { return torch::Library::instance().hasShapes(); });
   module.def("torch_begin_calibration", [] { return reasonOf(torch::beginCalibration); });
   module.def("torch_finish_calibration", [] { return reasonOf(torch::finishCalibration); });
-  module.def("torch_start",
-             [](bool with_shapes) { torch::startObserver({torch::foundLayout(), with_shapes}); });
+  module.def("torch_start", [](bool with_shapes, bool with_type_windows) {
+    torch::startObserver({torch::foundLayout(), with_shapes, with_type_windows});
+  });
   module.def("torch_stop", [] { torch::stopObserver(); });
   module.def("torch_is_observing", [] { return torch::isObserverRunning(); });
 }

@@ -9,6 +9,7 @@
 #include "core/guard.h"
 #include "core/step_clock.h"
 #include "core/thread.h"
+#include "core/thread_label.h"
 
 namespace deepcontext {
 
@@ -174,9 +175,8 @@ void Recorder::adoptThread() {
 
 namespace {
 
-/// The thread's name as the kernel has it, with N for numbers, or "MainThread" for the process's
-/// first thread. A thread that was not named has the process's name: "Thread".
-std::string threadLabel() {
+/// "MainThread" for the process's first thread.
+std::string labelOfThisThread() {
   if (isMainThread()) {
     return "MainThread";
   }
@@ -184,7 +184,7 @@ std::string threadLabel() {
   prctl(PR_GET_NAME, name);
   std::string process;
   std::getline(std::ifstream("/proc/self/comm"), process);
-  return name == process ? "Thread" : withoutNumbers(name);
+  return threadLabel(name, process);
 }
 
 pthread_key_t releaseKey(void (*release)(void *)) {
@@ -302,7 +302,7 @@ Recorder &RecorderRegistry::attach() {
   std::lock_guard<Mutex> lock(mutex_);
   Recorder *recorder = current_;
   if (!recorder) {
-    recorder = &assign(threadLabel());
+    recorder = &assign(labelOfThisThread());
     recorder->adoptThread();
     recorder->is_of_one_thread = false;
     current_ = recorder;
@@ -313,7 +313,7 @@ Recorder &RecorderRegistry::attach() {
   } else if (recorder == survivor_) {
     survivor_ = nullptr;
     recorder->adoptThread();
-    recorder->label = threadLabel();
+    recorder->label = labelOfThisThread();
   }
   if (!recorder->isOf(generation())) {
     recorder->reset(generation());

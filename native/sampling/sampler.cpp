@@ -10,6 +10,7 @@
 #include "core/internal_thread.h"
 #include "core/system_call.h"
 #include "core/thread.h"
+#include "core/thread_label.h"
 #include "python/code_table.h"
 #include "sampling/senses.h"
 #include "sampling/signal_handler.h"
@@ -259,10 +260,8 @@ void Sampler::addThread(const Senses &senses, int number) {
   bool is_old = round_ == 0;
   ThreadClocks start{is_old ? now : now - *cpu_ns, 0, is_old ? *cpu_ns : 0};
   auto thread = std::make_unique<SampledThread>(number, start);
-  if (!is_main && name == senses.kernel.name(getpid())) {
-    name = "Thread"; // it was not named
-  }
-  thread->name = Interner::instance().internBounded(withoutNumbers(name));
+  std::string label = is_main ? name : threadLabel(name, senses.kernel.name(getpid()));
+  thread->name = Interner::instance().internBounded(label);
   visits_->begin(senses, *thread, is_old);
   SamplerCounts::bump(counts_.threads);
   counted_.open(*thread);

@@ -21,6 +21,7 @@
 #include "python/watcher.h"
 #include "sampling/sampler.h"
 #include "sampling/thread_names.h"
+#include "torch/type_windows.h"
 #include "unwind/address_table.h"
 
 namespace deepcontext {
@@ -30,18 +31,13 @@ namespace {
 /// Locks that another thread may hold at a fork, in lock order. The fork waits for them, so that
 /// the child, in which that thread does not exist, finds them free and their data consistent: code
 /// objects and modules die in children, too.
-std::array<Mutex *, 11> forkLocks() {
-  return {&jax::arraysForkLock(),
-          &jax::Attribution::instance().forkLock(),
-          &jax::FunctionTable::instance().forkLock(),
-          &RecorderRegistry::instance().forkLock(),
-          &ModuleTable::instance().forkLock(),
-          &CodeTable::instance().forkLock(),
-          &ThreadNames::instance().forkLock(),
-          &jax::SourceFrames::instance().forkLock(),
-          &unwind::AddressTable::instance().forkLock(),
-          &Interner::instance().forkLock(),
-          &MetricRegistry::instance().forkLock()};
+std::array<Mutex *, 12> forkLocks() {
+  return {&torch::TypeWindows::instance().forkLock(), &jax::arraysForkLock(),
+          &jax::Attribution::instance().forkLock(),   &jax::FunctionTable::instance().forkLock(),
+          &RecorderRegistry::instance().forkLock(),   &ModuleTable::instance().forkLock(),
+          &CodeTable::instance().forkLock(),          &ThreadNames::instance().forkLock(),
+          &jax::SourceFrames::instance().forkLock(),  &unwind::AddressTable::instance().forkLock(),
+          &Interner::instance().forkLock(),           &MetricRegistry::instance().forkLock()};
 }
 
 /// The threads that read a GPU's records end first, because they may need these locks.

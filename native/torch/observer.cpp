@@ -17,6 +17,7 @@
 #include "torch/param_comms.h"
 #include "torch/shapes.h"
 #include "torch/thread_index.h"
+#include "torch/type_windows.h"
 
 namespace deepcontext::torch {
 
@@ -318,6 +319,7 @@ void onEnd(const void *record_function, abi::ObserverContext *context) {
       recorder->device_collective = {};
     }
     settleNumber(*recorder, record_function);
+    TypeWindows::tick(now);
   }
 }
 
@@ -332,6 +334,13 @@ void add(bool needs_inputs) {
   g_handle = Library::instance().add_global_callback(callback);
 }
 
+void remove() {
+  if (g_handle != 0) {
+    Library::instance().remove_callback(g_handle);
+    g_handle = 0;
+  }
+}
+
 } // namespace
 
 void startObserver(const ObserverOptions &options) {
@@ -344,6 +353,9 @@ void startObserver(const ObserverOptions &options) {
   Collectives::instance().clear();
   CollectiveGroups::instance().clear();
   add(options.with_shapes);
+  if (options.with_type_windows) {
+    TypeWindows::instance().begin(options.layout.inputs);
+  }
 }
 
 bool tellGroupsApart(const void *default_group) {
@@ -354,17 +366,15 @@ bool tellGroupsApart(const void *default_group) {
     return false;
   }
   if (!g_options.with_shapes) { // an observer cannot ask for inputs later
-    stopObserver();
+    remove();
     add(true);
   }
   return true;
 }
 
 void stopObserver() {
-  if (g_handle != 0) {
-    Library::instance().remove_callback(g_handle);
-    g_handle = 0;
-  }
+  TypeWindows::instance().end();
+  remove();
 }
 
 bool isObserverRunning() {

@@ -8,6 +8,7 @@ namespace deepcontext::torch {
 struct ObserverOptions {
   abi::RecordFunctionLayout layout;
   bool with_shapes = false;
+  bool with_type_windows = false; // not with shapes, which have the types
 };
 
 /// Register the observer. Called once per session, GIL held.

@@ -2,7 +2,8 @@
 
 Recognises an optimizer that walks over parameters one by one, hand-written attention, a recurrent cell
 (`recurrent_cells.py`), a loop over small operators (`operator_loops.py`), a table that each call builds
-again (`rebuilt_tables.py`), and chains of pointwise operators in one function. With a GPU, short kernels
+again (`rebuilt_tables.py`), a loop that reads whole tensors for each class (`masks_of_classes.py`), and
+chains of pointwise operators in one function. With a GPU, short kernels
 below one function; with JAX, functions outside of `jit` that launch a program for each operation, and Python
 loops under `jit` that become a program of many operations (`jax_unrolled.py`).
 """
@@ -18,6 +19,7 @@ from deepcontext.analyzers.finding import Finding, Severity
 from deepcontext.analyzers.shared import source_locations
 from deepcontext.analyzers.shared.jax_launches import small_launches
 from deepcontext.analyzers.shared.jax_unrolled import unrolled_loops
+from deepcontext.analyzers.shared.masks_of_classes import masks_of_classes
 from deepcontext.analyzers.shared.model_runs import functions_with_single_samples
 from deepcontext.analyzers.shared.operator_loops import loop_finding, operator_loops
 from deepcontext.analyzers.shared.operator_names import (
@@ -82,9 +84,9 @@ def _find(profile: Profile) -> list[Finding]:
         ]
         found += [loop_finding(profile, loop) for loop in loops]
         others[[node for loop in loops for node in loop.nodes]] = False
-        tables = rebuilt_tables(profile, is_user)
-        found += tables
-        others[source_locations.of_same_functions(profile, tables)] = False
+        again = [*rebuilt_tables(profile, is_user), *masks_of_classes(profile)]
+        found += again
+        others[source_locations.of_same_functions(profile, again)] = False
         found += _pointwise(profile, Query(profile, others), skip=bool(reported))
     if source_locations.judged_total(profile, _HOST) and total(
         profile, source_locations.JAX_LAUNCHES

@@ -1,4 +1,4 @@
-"""Model calls: a model that runs on one sample at a time, or a call that computes earlier results again.
+"""Model calls: a model that runs on one sample or token at a time, or that computes earlier results again.
 
 Earlier results are the prefix of a text, for each new token, or all values so far (`shared/growing_work.py`).
 Judges modules that the program calls outside of other modules (`shared/model_runs.py`). Shapes are not
@@ -39,6 +39,18 @@ _LEAST_TOKENS: Final = 20
 # How well what a layer allocates must match sizes that grow by the same amount each time.
 _TOLERANCE: Final = 0.1
 _LEAST_GROWTH: Final = 2.0
+# Of the time in operators: the calls that answer may be few.
+_LEAST_ANSWER_SHARE: Final = 0.01
+_LEAST_PROMPT: Final = 50
+# Two calls for one token each cost the same.
+_MOST_RATIO: Final = 2.0
+_TAKES_PARTS: Final = frozenset({
+    "aten::slice",
+    "aten::select",
+    "aten::unsqueeze",
+    "aten::narrow",
+    "aten::empty",
+})
 
 
 def _find(profile: Profile) -> list[Finding]:
@@ -52,6 +64,8 @@ def _find(profile: Profile) -> list[Finding]:
             found.append(_prefix_finding(profile, model, whole))
         elif takes_single_samples(profile, functions, model):
             found.append(_sample_finding(profile, functions, model, whole))
+        elif _reads_prompt_by_token(profile, functions, model, whole):
+            found.append(_prompt_finding(profile, model, whole))
     return [*found, *growing_work(profile)]
 
 
@@ -91,6 +105,33 @@ def _grows_evenly(profile: Profile, model: Model) -> Mask:
     which = linear[rows.node[is_even & inside]]
     found[which[which != NO_NODE]] = True
     return found
+
+
+def _reads_prompt_by_token(
+    profile: Profile, functions: Functions, model: Model, whole: int
+) -> bool:
+    """Return whether a loop gives the model one part after the other, and ignores all results but the last.
+
+    Another function calls the same model with what it picked from the results, and a call costs as much
+    there: so each part is one token.
+    """
+    if model.has_backward or model.calls < _LEAST_PROMPT:
+        return False
+    own = functions.called & (functions.of_node == model.function)
+    repeated = np.flatnonzero(own & (2 * functions.calls >= model.calls))
+    names = {source_locations.base_name(profile.frame(node).name) for node in repeated.tolist()}
+    if not names or not names <= _TAKES_PARTS:
+        return False
+    for other in models(profile, functions.of_node, _LEAST_ANSWER_SHARE * whole):
+        if other.function == model.function or profile.frame(other.node) != profile.frame(
+            model.node
+        ):
+            continue
+        ratio = (model.value / model.calls) / max(other.value / max(other.calls, 1), 1)
+        picks = functions.count(PICKS, other.function)
+        if 2 * picks >= other.calls > 0 and 1 / _MOST_RATIO <= ratio <= _MOST_RATIO:
+            return True
+    return False
 
 
 def _place(profile: Profile, model: Model) -> tuple[str, str]:
@@ -149,6 +190,29 @@ def _prefix_finding(profile: Profile, model: Model, whole: int) -> Finding:
             "a new token changes the results for earlier ones (no causal mask), so that nothing can be "
             "kept"
         ),
+    )
+
+
+def _prompt_finding(profile: Profile, model: Model, whole: int) -> Finding:
+    name, where = _place(profile, model)
+    share = model.value / whole
+    return Finding(
+        id="model_calls",
+        severity=Severity.of_share(share),
+        title=(
+            f"{name} reads its prompt token by token at {where}, {model.calls:,} calls: {share:.0%} of the "
+            "time in operators"
+        ),
+        nodes=(model.node,),
+        evidence={"model_ns": model.value, "model_share": share, "calls_count": model.calls},
+        gain=source_locations.bound(
+            profile, HOST_TIME_NS.name, model.value, "one call for the whole prompt costs nothing"
+        ),
+        advice=(
+            "give the model the whole prompt in one call (prefill), with a causal mask, and keep the keys "
+            "and values of all its tokens; only the answer needs a call for each token"
+        ),
+        misleads="each token depends on the result for the one before, as in a recurrent model",
     )
 
 

@@ -1,11 +1,12 @@
 """Precision: operators that compute in a wider type than needed, or in one without a fast path.
 
 On a GPU, the names of kernels reveal types. On a processor, the inputs of operators do, which are recorded
-with shapes only (``--shapes``). Compiled programs of JAX say the type of each result.
+in short windows, and always with shapes (``--shapes``). Compiled programs of JAX say the type of each result.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from typing import TYPE_CHECKING, Final
 
@@ -106,12 +107,15 @@ def _finding(profile: Profile, nodes: tuple[int, ...], value: int, *, is_double:
 
 def _doubles(profile: Profile) -> list[Finding]:
     """Report operators of a processor that compute in float64."""
-    return [
+    entry = input_types.first_widened(profile)
+    meets = source_locations.location_text(profile, entry.frame) if entry else ""
+    findings = [
         _cpu_finding(
             profile,
             nodes,
             value,
-            f"float64 takes {{share:.0%}} of the time in operators, most at {{where}}{_entry(profile)}",
+            "float64 takes {share:.0%} of the time in operators, most at {where}"
+            + (f"; it meets a narrower type at {meets}" if meets else ""),
             "make the tensors float32 where they enter: NumPy's arrays and random numbers are float64 "
             "(array.astype(numpy.float32), torch.as_tensor(array, dtype=torch.float32)), and so is a model "
             "after .double()",
@@ -119,6 +123,8 @@ def _doubles(profile: Profile) -> list[Finding]:
         )
         for nodes, value in _typed(profile, _DOUBLE_INPUT, _LEAST_SHARE)
     ]
+    also = entry.nodes[:1] if entry else ()
+    return [dataclasses.replace(each, nodes=each.nodes[:7] + also) for each in findings]
 
 
 def _halves(profile: Profile) -> list[Finding]:
@@ -194,16 +200,13 @@ def _typed(profile: Profile, kind: str, least_share: float) -> list[tuple[tuple[
     return [(tuple(nodes[order].tolist()), int(spent.sum()))]
 
 
-def _entry(profile: Profile) -> str:
-    """Return where float64 meets a narrower type, "" where that is not known."""
-    place = input_types.first_widened(profile)
-    if place is None:
-        return ""
-    return f"; it meets a narrower type at {source_locations.location_text(profile, place.frame)}"
-
-
 def _cpu_finding(
-    profile: Profile, nodes: tuple[int, ...], value: int, title: str, advice: str, misleads: str
+    profile: Profile,
+    nodes: tuple[int, ...],
+    value: int,
+    title: str,
+    advice: str,
+    misleads: str,
 ) -> Finding:
     lines = source_locations.by_line(_products(profile, nodes), HOST_TIME_NS.name)
     share = value / total(profile, HOST_TIME_NS.name)

@@ -1,8 +1,9 @@
 """Settings: a mode that is meant for another part of a program, or for a search for errors, costs time.
 
 Recognises the detection of anomalies, gradients that are filled with zeros, gradients that no optimizer uses,
-dropout and parametrizations in modules that no backward follows, and more threads than processors. Invariant:
-each is told by operators or functions that run only in that mode, or by a setting that was read.
+dropout and parametrizations in modules that no backward follows, more threads than processors, and attention
+without its fused kernel. Invariant: each is told by operators or functions that run only in that mode, or by
+a setting that was read.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Severity
 from deepcontext.analyzers.shared import source_locations
 from deepcontext.analyzers.shared.backward_passes import backward_line
+from deepcontext.analyzers.shared.math_attention import math_attention
 from deepcontext.analyzers.shared.parametrizations import recomputed_weights
 from deepcontext.analyzers.shared.thread_counts import threads
 from deepcontext.analyzers.shared.unused_gradients import unused_gradients
@@ -45,6 +47,7 @@ def _find(profile: Profile) -> list[Finding]:
         *_dropout(profile),
         *recomputed_weights(profile),
         *threads(profile),
+        *math_attention(profile),
     ]
 
 

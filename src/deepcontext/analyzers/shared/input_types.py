@@ -1,6 +1,6 @@
-"""Element types of the inputs of operators, in profiles with shapes (``--shapes``).
+"""Element types of the inputs of operators: by their names with shapes (``--shapes``), otherwise by counts.
 
-Without shapes, no operator has a type here. Does not judge.
+Without shapes, the calls in short windows were counted by type. Does not judge.
 """
 
 from __future__ import annotations
@@ -11,7 +11,15 @@ import numpy as np
 
 from deepcontext.analyzers.shared import source_locations
 from deepcontext.profiler.format.frame import FrameKind
-from deepcontext.profiler.format.metric import CALL_DURATION_NS
+from deepcontext.profiler.format.metric import (
+    BFLOAT16_INPUTS,
+    CALL_DURATION_NS,
+    FLOAT16_INPUTS,
+    FLOAT64_INPUTS,
+    FLOAT_INPUTS,
+    INTEGER_INPUTS,
+    WIDENED_INPUTS,
+)
 from deepcontext.profiler.model.metric_values import counts_or_zeros
 from deepcontext.profiler.model.operator_inputs import split_name
 from deepcontext.profiler.model.query import Query
@@ -30,6 +38,11 @@ _DOUBLE: Final = "f64"
 # Float32 holds all values of narrower integers.
 _INTEGERS: Final = frozenset({"i32", "i64", "bool"})
 _CONVERTS: Final = "aten::_to_copy"
+_COUNTED: Final = {
+    "f64": FLOAT64_INPUTS.name,
+    "f16": FLOAT16_INPUTS.name,
+    "bf16": BFLOAT16_INPUTS.name,
+}
 # Of the calls with floating-point inputs, at and below an operator.
 _MOST_OF: Final = 0.8
 
@@ -40,9 +53,13 @@ def operators_with(profile: Profile, kind: str) -> Query:
     A single number does not count, because PyTorch passes Python's numbers as float64 tensors.
     """
     tree = profile.tree
-    calls = counts_or_zeros(profile, CALL_DURATION_NS.name)
-    of_all = tree.inclusive(np.where(_nodes(profile, bool), calls, 0))
-    of_kind = tree.inclusive(np.where(_nodes(profile, lambda kinds: kind in kinds), calls, 0))
+    if FLOAT_INPUTS.name in profile.metrics:
+        of_all = tree.inclusive(counts_or_zeros(profile, FLOAT_INPUTS.name))
+        of_kind = tree.inclusive(counts_or_zeros(profile, _COUNTED[kind]))
+    else:
+        calls = counts_or_zeros(profile, CALL_DURATION_NS.name)
+        of_all = tree.inclusive(np.where(_nodes(profile, bool), calls, 0))
+        of_kind = tree.inclusive(np.where(_nodes(profile, lambda kinds: kind in kinds), calls, 0))
     operators = Query(profile, profile.is_kind(FrameKind.OPERATOR))
     outermost = source_locations.outermost(
         source_locations.without(operators, source_locations.compiling(profile))
@@ -53,9 +70,14 @@ def operators_with(profile: Profile, kind: str) -> Query:
 def exact_integers(profile: Profile) -> Mask:
     """Return which operators have a float64 input of the shape of integers that were converted.
 
-    Float64 is the advised type there: it holds integers up to 2^53, and has fast products.
+    Float64 is the advised type there: it holds integers up to 2^53, and has fast products. Without
+    shapes, the operators of functions that convert integers.
     """
     frames = profile.frames
+    if FLOAT_INPUTS.name in profile.metrics:
+        conversions = source_locations.operators(profile, {_CONVERTS}).mask()
+        is_exact = conversions & (counts_or_zeros(profile, INTEGER_INPUTS.name) > 0)
+        return source_locations.in_functions_of(profile, np.flatnonzero(is_exact))
     inputs = [
         (frame, *split_name(frames.strings[int(frames.name[frame])]))
         for frame in np.flatnonzero(frames.kind == FrameKind.OPERATOR).tolist()
@@ -76,8 +98,11 @@ def exact_integers(profile: Profile) -> Mask:
 
 def first_widened(profile: Profile) -> source_locations.Location | None:
     """Return the line with most calls of operators with a float64 and a narrower input."""
-    widened = _nodes(profile, lambda kinds: _DOUBLE in kinds and len(kinds) > 1)
-    calls = np.where(widened, counts_or_zeros(profile, CALL_DURATION_NS.name), 0)
+    if FLOAT_INPUTS.name in profile.metrics:
+        calls = counts_or_zeros(profile, WIDENED_INPUTS.name)
+    else:
+        widened = _nodes(profile, lambda kinds: _DOUBLE in kinds and len(kinds) > 1)
+        calls = np.where(widened, counts_or_zeros(profile, CALL_DURATION_NS.name), 0)
     if not calls.any():
         return None
     most = np.zeros(len(profile.tree), np.bool_)

@@ -363,14 +363,18 @@ def _locations(
 
 def of_same_functions(profile: Profile, findings: Sequence[Finding]) -> Mask:
     """Return which nodes belong to the functions of user code that findings are about, shape (nodes,)."""
-    if not findings:
+    return in_functions_of(profile, np.array([finding.nodes[0] for finding in findings], np.int64))
+
+
+def in_functions_of(profile: Profile, nodes: Ints) -> Mask:
+    """Return which nodes belong to the functions of user code that `nodes` belong to, shape (nodes,)."""
+    if not len(nodes):
         return np.zeros(len(profile.tree), np.bool_)
     tree, frames = profile.tree, profile.frames
     owner = nearest_user(profile)
     function = (frames.file.astype(np.int64) << 32) | frames.name
     of_node = np.where(owner == NO_NODE, -1, function[tree.frame[owner]])
-    said = [finding.nodes[0] for finding in findings]
-    return np.isin(of_node, of_node[said])
+    return np.isin(of_node, of_node[nodes])
 
 
 def location_text(profile: Profile, frame: Frame | None) -> str:

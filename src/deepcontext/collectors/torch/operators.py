@@ -22,6 +22,7 @@ from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.metric import (
     BUILT_GRAPH,
     GC_TIME_NS,
+    INPUT_TYPES,
     Aggregation,
     MetricDescriptor,
 )
@@ -113,7 +114,12 @@ class TorchOperators:
         PhaseRule(FrameKind.MARKER, _COMPILING_MARKER, "", Phase.OTHER),
     )
 
-    metrics: Sequence[MetricDescriptor] = (COMMUNICATION_BYTES, BUILT_GRAPH, GC_TIME_NS)
+    metrics: Sequence[MetricDescriptor] = (
+        COMMUNICATION_BYTES,
+        BUILT_GRAPH,
+        GC_TIME_NS,
+        *INPUT_TYPES,
+    )
 
     def __init__(self) -> None:
         self._options = SessionOptions()
@@ -165,7 +171,8 @@ class TorchOperators:
             )
         # A program sees this list, so it stays as it is where there is no torch.
         gc.callbacks.append(_native.note_gc)
-        _native.torch_start(has_shapes)
+        can_see_types = not has_shapes and _native.torch_has_shapes()
+        _native.torch_start(has_shapes, can_see_types)
         self._collectives.begin()
 
     def _refuse(self, error: str) -> None:

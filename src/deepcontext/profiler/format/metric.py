@@ -112,6 +112,30 @@ BUILT_GRAPH = MetricDescriptor(
     "above zero where the operator built a graph for a backward pass: gradients were enabled and an "
     "input required them",
 )
+
+
+def _input_types(name: str, what: str) -> MetricDescriptor:
+    text = f"calls with {what} among the inputs, in short windows of a recording without shapes"
+    return MetricDescriptor(name, "count", Aggregation.PROPERTY, text)
+
+
+# Of tensors with dimensions; single numbers do not count.
+FLOAT_INPUTS = _input_types("float_input_count", "floating-point tensors")
+FLOAT64_INPUTS = _input_types("float64_input_count", "float64 tensors")
+FLOAT16_INPUTS = _input_types("float16_input_count", "float16 tensors")
+BFLOAT16_INPUTS = _input_types("bfloat16_input_count", "bfloat16 tensors")
+WIDENED_INPUTS = _input_types("widened_input_count", "float64 and narrower floating-point tensors")
+INTEGER_INPUTS = _input_types(
+    "integer_input_count", "integers in two or more dimensions and no floating-point tensors"
+)
+INPUT_TYPES = (
+    FLOAT_INPUTS,
+    FLOAT64_INPUTS,
+    FLOAT16_INPUTS,
+    BFLOAT16_INPUTS,
+    WIDENED_INPUTS,
+    INTEGER_INPUTS,
+)
 FLOPS = MetricDescriptor(
     "flops", "flop", Aggregation.SUM, "floating point operations, from the shapes of the operations"
 )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from deepcontext import _native
 from deepcontext.errors import SessionError
-from deepcontext.profiler.recording.child_end import call_at_end_of_child
+from deepcontext.profiler.recording.child_end import ChildEnd
 from deepcontext.profiler.recording.session import Session
 from deepcontext.profiler.recording.session_file import SessionFile
 
@@ -34,7 +34,7 @@ class SessionManager:
         self._session: Session | None = None
         self._pid = self._first_pid = os.getpid()
         self._has_process_hooks = False
-        self._child_with_hook = 0
+        self._child_end = ChildEnd(self._at_exit)
         self._stops_at_exit = False
         self._gives_way = False
 
@@ -91,9 +91,7 @@ class SessionManager:
             self._stops_at_exit = launched_as is None
             self._gives_way = gives_way
             self._session = session
-            if self._child_with_hook != self._pid:
-                self._child_with_hook = self._pid
-                call_at_end_of_child(self._at_exit, is_fork=self._pid != self._first_pid)
+            self._child_end.wait(is_fork=self._pid != self._first_pid)
             return session
 
     def _running(self) -> Session:
@@ -132,12 +130,16 @@ class SessionManager:
         if self._has_process_hooks:
             return
         self._has_process_hooks = True
-        atexit.register(self._at_exit)
+        atexit.register(self._at_interpreter_exit)
         os.register_at_fork(
             before=_native.pause_watcher,
             after_in_parent=self._after_fork_in_parent,
             after_in_child=self._after_fork_in_child,
         )
+
+    def _at_interpreter_exit(self) -> None:
+        if not self._child_end.waits:
+            self._at_exit()
 
     def _at_exit(self) -> None:
         if self._stops_at_exit and self.session is not None:

@@ -1,0 +1,135 @@
+#include "torch/type_windows.h"
+
+#include "core/guard.h"
+#include "core/metric_registry.h"
+#include "core/recorder.h"
+#include "torch/inputs.h"
+#include "torch/library.h"
+
+namespace deepcontext::torch {
+
+namespace {
+
+// One operator in a window costs some 100 ns more. Of 100,000 operators a second, one in 50 is in a
+// window; of operators that take milliseconds, one in four.
+constexpr uint64_t kBetweenNs = 250'000'000;
+constexpr uint64_t kLongestNs = 60'000'000;
+constexpr int64_t kMostOperators = 500;
+
+abi::ObserverContextPtr onStart(const void *record_function) {
+  TypeWindows::instance().note(record_function);
+  return nullptr;
+}
+
+/// The types among an operator's tensors, without single numbers: PyTorch passes Python's numbers
+/// as tensors of float64.
+struct Types {
+  bool has_double = false;
+  bool has_half = false;
+  bool has_bfloat = false;
+  bool has_single = false;
+  bool has_integers = false; // in two dimensions or more
+
+  void add(const Form &form) {
+    std::string_view name = form.dimensions > 0 ? elementType(form.type).name : "";
+    has_double |= name == "f64";
+    has_half |= name == "f16";
+    has_bfloat |= name == "bf16";
+    has_single |= name == "f32";
+    has_integers |= form.dimensions > 1 && (name == "i64" || name == "i32" || name == "bool");
+  }
+  bool isNarrow() const { return has_half || has_bfloat || has_single; }
+  bool isFloat() const { return has_double || isNarrow(); }
+};
+
+} // namespace
+
+void TypeWindows::begin(int inputs_offset) {
+  constexpr const char *kNames[kMetrics] = {"float_input_count",   "float64_input_count",
+                                            "float16_input_count", "bfloat16_input_count",
+                                            "widened_input_count", "integer_input_count"};
+  for (int i = 0; i < kMetrics; ++i) {
+    metrics_[i] = MetricRegistry::instance().id(kNames[i]);
+  }
+  std::lock_guard<Mutex> lock(mutex_);
+  closeLocked(ticks()); // a forked child has its parent's window
+  inputs_offset_ = inputs_offset;
+  is_on_ = true;
+  openLocked(ticks());
+}
+
+void TypeWindows::end() {
+  std::lock_guard<Mutex> lock(mutex_);
+  is_on_ = false;
+  closeLocked(ticks());
+}
+
+void TypeWindows::open(uint64_t now) {
+  std::lock_guard<Mutex> lock(mutex_);
+  if (is_on_ && handle_ == 0 && now >= next_.load(std::memory_order_relaxed)) {
+    openLocked(now);
+  }
+}
+
+void TypeWindows::openLocked(uint64_t now) {
+  next_.store(kNever, std::memory_order_relaxed);
+  operators_left_.store(kMostOperators, std::memory_order_relaxed);
+  closes_.store(now + toTicks(kLongestNs), std::memory_order_relaxed);
+  abi::RecordFunctionCallback callback;
+  callback.start = Guarded<onStart>::call;
+  callback.end = nullptr;
+  callback.scopes[abi::kScopeFunction] = true;
+  callback.scopes[abi::kScopeBackward] = true;
+  callback.needs_inputs = true;
+  handle_ = Library::instance().add_global_callback(callback);
+}
+
+void TypeWindows::close(uint64_t now) {
+  std::lock_guard<Mutex> lock(mutex_);
+  closeLocked(now);
+}
+
+void TypeWindows::closeLocked(uint64_t now) {
+  if (handle_ != 0) {
+    Library::instance().remove_callback(handle_);
+    handle_ = 0;
+  }
+  next_.store(is_on_ ? now + toTicks(kBetweenNs) : kNever, std::memory_order_relaxed);
+}
+
+void TypeWindows::note(const void *record_function) {
+  uint64_t now = ticks();
+  bool is_recording = RecorderRegistry::isRecording(); // not in a forked child
+  bool is_last = operators_left_.fetch_sub(1, std::memory_order_relaxed) <= 1 ||
+                 now >= closes_.load(std::memory_order_relaxed);
+  if (is_last || !is_recording) {
+    close(now);
+  }
+  Recorder *recorder = is_recording ? RecorderRegistry::currentOrNull() : nullptr;
+  const Level *level = recorder ? recorder->innermost() : nullptr;
+  // A tree that is full has no node for the operator.
+  if (!level || level->owner != record_function || level->kind != LevelKind::kOperator ||
+      level->node->kind != FrameKind::kOperator) {
+    return;
+  }
+  Types types;
+  forEachTensor(record_function, inputs_offset_, [&](void *tensor) {
+    Form form;
+    if (form.read(tensor)) {
+      types.add(form);
+    }
+  });
+  const bool counted[kMetrics] = {types.isFloat(),
+                                  types.has_double,
+                                  types.has_half,
+                                  types.has_bfloat,
+                                  types.has_double && types.isNarrow(),
+                                  types.has_integers && !types.isFloat()};
+  for (int i = 0; i < kMetrics; ++i) {
+    if (counted[i]) {
+      recorder->tree.metric(level->node, metrics_[i]).add(1);
+    }
+  }
+}
+
+} // namespace deepcontext::torch

@@ -1,0 +1,63 @@
+#pragma once
+// Element types of operators' inputs without shapes: a second observer for short windows.
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+#include "core/clock.h"
+#include "core/mutex.h"
+
+namespace deepcontext::torch {
+
+/// Adds an observer that asks for the inputs of operators, for some operators at a time.
+///
+/// Inputs cost time at each operator, and PyTorch's own sampling costs more than that
+/// (docs/decisions/0091, 0097). In a window every operator counts the types of its inputs at its
+/// node. Windows begin at the end of an operator and close themselves at the beginning of one.
+class TypeWindows {
+public:
+  static TypeWindows &instance() {
+    static TypeWindows *const windows = new TypeWindows();
+    return *windows;
+  }
+
+  /// Open the first window. `inputs_offset`: of the inputs in at::RecordFunction.
+  void begin(int inputs_offset);
+  /// Close the window; no other opens.
+  void end();
+  /// Called at the end of each operator. Any thread.
+  static void tick(uint64_t now) {
+    if (__builtin_expect(now >= next_.load(std::memory_order_relaxed), 0)) {
+      instance().open(now);
+    }
+  }
+  /// Called at the beginning of an operator in a window, after the node is open.
+  void note(const void *record_function);
+  Mutex &forkLock() { return mutex_; }
+
+private:
+  static constexpr uint64_t kNever = UINT64_MAX;
+  /// What is counted: see FLOAT_INPUTS and the following in deepcontext/profiler/format/metric.py.
+  enum Metric { kFloat, kFloat64, kFloat16, kBFloat16, kWidened, kInteger, kMetrics };
+
+  void open(uint64_t now);
+  void openLocked(uint64_t now);
+  void close(uint64_t now);
+  void closeLocked(uint64_t now);
+  uint64_t toTicks(uint64_t ns) const {
+    return static_cast<uint64_t>(static_cast<double>(ns) / clock_.nsPerTick());
+  }
+
+  static inline std::atomic<uint64_t> next_{kNever}; // ticks
+
+  Mutex mutex_; // never held at a fork, nor is torch's own lock of its observers, then
+  TickClock clock_;
+  std::array<uint16_t, kMetrics> metrics_{};
+  int inputs_offset_ = -1;
+  bool is_on_ = false;
+  uint64_t handle_ = 0; // of the observer; 0: no window is open
+  std::atomic<int64_t> operators_left_{0};
+  std::atomic<uint64_t> closes_{0}; // ticks
+};
+
+} // namespace deepcontext::torch

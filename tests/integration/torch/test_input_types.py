@@ -1,0 +1,88 @@
+"""Element types of operators' inputs, counted in windows of a recording without shapes."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+KINDS = ("float", "float64", "float16", "bfloat16", "widened", "integer")
+
+
+def counts(recording: Any, name: str) -> dict[str, int]:
+    """Calls of an operator that a window met, by kind of inputs."""
+    found = {}
+    for kind in KINDS:
+        rows = recording.profile.metrics.get(f"{kind}_input_count")
+        pairs = zip(rows.node.tolist(), rows.count.tolist(), strict=True) if rows else ()
+        if value := sum(count for node, count in pairs if recording.frame(node).name == name):
+            found[kind] = value
+    return found
+
+
+def test_types_of_the_inputs_are_counted(record: Any) -> None:
+    doubles, singles = torch.ones(4, 4, dtype=torch.float64), torch.ones(4, 4)
+    integers = torch.ones(4, 4, dtype=torch.int64)
+
+    def work() -> None:
+        doubles.mm(doubles)
+        doubles.mul(singles)
+        singles.add(2.0)  # the number is a float64 tensor without dimensions
+        singles.half().neg()
+        singles.bfloat16().exp()
+        integers.view(-1)
+        integers.view(-1)
+
+    recording = record(work)
+    assert counts(recording, "aten::mm") == {"float": 1, "float64": 1}
+    assert counts(recording, "aten::mul") == {"float": 1, "float64": 1, "widened": 1}
+    assert counts(recording, "aten::add") == {"float": 1}
+    assert counts(recording, "aten::neg") == {"float": 1, "float16": 1}
+    assert counts(recording, "aten::exp") == {"float": 1, "bfloat16": 1}
+    assert counts(recording, "aten::view") == {"integer": 2}
+
+
+def test_backward_operators_are_counted(record: Any) -> None:
+    weight = torch.ones(4, 4, dtype=torch.float64, requires_grad=True)
+    recording = record(lambda: weight.mm(weight).sum().backward())
+    assert counts(recording, "MmBackward0") == {"float": 1, "float64": 1}
+
+
+def test_names_with_shapes_have_the_types_instead(record: Any) -> None:
+    recording = record(lambda: torch.ones(4, 4).neg(), shapes=True)
+    assert not [name for name in recording.profile.metrics if name.endswith("_input_count")]
+
+
+def test_a_window_closes_and_another_opens(record: Any) -> None:
+    data = torch.ones(4)
+
+    def work() -> None:
+        for _ in range(3000):
+            data.neg()
+        time.sleep(0.4)
+        for _ in range(3000):
+            data.exp()
+
+    recording = record(work)
+    assert 0 < counts(recording, "aten::neg")["float"] < 3000
+    assert 0 < counts(recording, "aten::exp")["float"] < 3000
+
+
+def test_forks_in_windows_harm_nobody(record: Any) -> None:
+    data = torch.ones(4)
+
+    def work() -> None:
+        for _ in range(30):
+            data.neg()
+            child = os.fork()
+            if child == 0:
+                data.neg()  # closes the window that it inherited
+                os._exit(0)
+            assert os.waitpid(child, 0)[1] == 0
+            time.sleep(0.02)
+
+    assert counts(record(work), "aten::neg")["float"] > 1
