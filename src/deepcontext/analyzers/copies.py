@@ -11,6 +11,7 @@ from deepcontext.analyzers.shared.converting_layers import ConvertingLayer, conv
 from deepcontext.analyzers.shared.one_hots import one_hots
 from deepcontext.analyzers.shared.operator_names import COPIES, DEVICE_OR_TYPE, JOINS
 from deepcontext.analyzers.shared.rebuilt_tables import rebuilt_tables
+from deepcontext.analyzers.shared.reordered_caches import reordered_caches
 from deepcontext.analyzers.shared.weight_casts import weight_casts
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.metric import HOST_TIME_NS
@@ -36,7 +37,13 @@ def _find(profile: Profile) -> list[Finding]:
         return [*_layout_kernels(profile), *_device_copies(profile)]
     if source_locations.judged_total(profile, HOST_TIME_NS.name):
         rows = one_hots(profile)
-        return [*rows, *_operators(profile, rows), *_joins(profile), *weight_casts(profile)]
+        return [
+            *rows,
+            *_operators(profile, rows),
+            *_joins(profile),
+            *weight_casts(profile),
+            *reordered_caches(profile),
+        ]
     return []
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Severity
-from deepcontext.analyzers.shared import source_locations
+from deepcontext.analyzers.shared import input_types, source_locations
 from deepcontext.analyzers.shared.jax_launches import small_launches
 from deepcontext.analyzers.shared.jax_unrolled import unrolled_loops
 from deepcontext.analyzers.shared.masks_of_classes import masks_of_classes
@@ -87,6 +87,10 @@ def _find(profile: Profile) -> list[Finding]:
         again = [*rebuilt_tables(profile, is_user), *masks_of_classes(profile)]
         found += again
         others[source_locations.of_same_functions(profile, again)] = False
+        # `precision` reports them, and in a narrower type they cost less.
+        doubles = np.zeros(len(others), np.bool_)
+        doubles[[node for nodes, _ in input_types.costly(profile, "f64") for node in nodes]] = True
+        others[profile.tree.at_or_below(doubles)] = False
         found += _pointwise(profile, Query(profile, others), skip=bool(reported))
     if source_locations.judged_total(profile, _HOST) and total(
         profile, source_locations.JAX_LAUNCHES

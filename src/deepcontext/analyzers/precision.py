@@ -25,7 +25,6 @@ from deepcontext.profiler.summaries.torch_settings import torch_settings
 if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
 
-_LEAST_SHARE: Final = 0.20
 _SAVED_BY_FLOAT32: Final = 2 / 3
 _ASSUMPTION: Final = (
     "float32 takes a third of the time: twice as many elements an instruction and a byte, and better use of "
@@ -50,7 +49,7 @@ def _find(profile: Profile) -> list[Finding]:
             profile, FrameKind.KERNEL, functools.partial(_is_slow, names=names)
         )
         value = kernels.total(source_locations.GPU_TIME)
-        if value / whole >= _LEAST_SHARE:
+        if value / whole >= input_types.LEAST_SHARE:
             nodes = kernels.nodes()
             order = (-profile.exclusive(source_locations.GPU_TIME)[nodes]).argsort(kind="stable")
             found.append(
@@ -121,7 +120,7 @@ def _doubles(profile: Profile) -> list[Finding]:
             "after .double()",
             _NEEDED,
         )
-        for nodes, value in _typed(profile, _DOUBLE_INPUT, _LEAST_SHARE)
+        for nodes, value in input_types.costly(profile, _DOUBLE_INPUT)
     ]
     also = entry.nodes[:1] if entry else ()
     return [dataclasses.replace(each, nodes=each.nodes[:7] + also) for each in findings]
@@ -143,7 +142,7 @@ def _halves(profile: Profile) -> list[Finding]:
         )
         for name, short in (("bfloat16", "bf16"), ("float16", "f16"))
         if fast is not None and short not in fast
-        for nodes, value in _typed(profile, short, _LEAST_SHARE)
+        for nodes, value in input_types.costly(profile, short)
     ]
 
 
@@ -154,7 +153,7 @@ def _jax_doubles(profile: Profile) -> list[Finding]:
         return []
     doubles = [each for each in jax_operations.operations(profile) if each.type == "f64"]
     value = min(sum(each.device_ns for each in doubles), whole)
-    if value < _LEAST_SHARE * whole:
+    if value < input_types.LEAST_SHARE * whole:
         return []
     names = {each.name for each in doubles}
     found = source_locations.nodes_named(profile, FrameKind.HLO, names)
@@ -182,22 +181,6 @@ def _jax_doubles(profile: Profile) -> list[Finding]:
             misleads=_NEEDED,
         )
     ]
-
-
-def _typed(profile: Profile, kind: str, least_share: float) -> list[tuple[tuple[int, ...], int]]:
-    """Return the operators with inputs of a type and their time, ns, if they take much of it."""
-    whole = source_locations.judged_total(profile, HOST_TIME_NS.name)
-    if not whole:
-        return []
-    operators = input_types.operators_with(profile, kind).mask()
-    if kind == _DOUBLE_INPUT and operators.any():
-        operators = operators & ~input_types.exact_integers(profile)
-    nodes = np.flatnonzero(operators)
-    spent = profile.inclusive(HOST_TIME_NS.name)[nodes]
-    if not len(nodes) or spent.sum() < least_share * whole:
-        return []
-    order = np.argsort(-spent, kind="stable")
-    return [(tuple(nodes[order].tolist()), int(spent.sum()))]
 
 
 def _cpu_finding(

@@ -17,6 +17,7 @@ from deepcontext.profiler.format.metric import (
     FLOAT16_INPUTS,
     FLOAT64_INPUTS,
     FLOAT_INPUTS,
+    HOST_TIME_NS,
     INTEGER_INPUTS,
     WIDENED_INPUTS,
 )
@@ -43,6 +44,8 @@ _COUNTED: Final = {
     "f16": FLOAT16_INPUTS.name,
     "bf16": BFLOAT16_INPUTS.name,
 }
+# Of the time in operators.
+LEAST_SHARE: Final = 0.20
 # Of the calls with floating-point inputs, at and below an operator.
 _MOST_OF: Final = 0.8
 
@@ -65,6 +68,26 @@ def operators_with(profile: Profile, kind: str) -> Query:
         source_locations.without(operators, source_locations.compiling(profile))
     )
     return Query(profile, outermost.mask() & (of_kind > 0) & (of_kind >= _MOST_OF * of_all))
+
+
+def costly(profile: Profile, kind: str) -> list[tuple[tuple[int, ...], int]]:
+    """Return the operators with inputs of a type and their time, ns, if they take much of it.
+
+    Returns:
+        One pair at most. The outermost operators, the costliest first.
+    """
+    whole = source_locations.judged_total(profile, HOST_TIME_NS.name)
+    if not whole:
+        return []
+    operators = operators_with(profile, kind).mask()
+    if kind == _DOUBLE and operators.any():
+        operators = operators & ~exact_integers(profile)
+    nodes = np.flatnonzero(operators)
+    spent = profile.inclusive(HOST_TIME_NS.name)[nodes]
+    if not len(nodes) or spent.sum() < LEAST_SHARE * whole:
+        return []
+    order = np.argsort(-spent, kind="stable")
+    return [(tuple(nodes[order].tolist()), int(spent.sum()))]
 
 
 def exact_integers(profile: Profile) -> Mask:
