@@ -71,6 +71,7 @@ void AllocationLedger::begin(uint64_t session, StageOf stage_of) {
     counter->store(0, std::memory_order_relaxed);
   }
   steps_ = 0;
+  has_marks_ = false;
   turn_ = 0;
   stage_of_.store(stage_of, std::memory_order_relaxed);
   last_session_ = session;
@@ -195,6 +196,27 @@ void AllocationLedger::markStep() {
   if (session_.load(std::memory_order_relaxed) == 0) {
     return;
   }
+  if (!has_marks_) {
+    has_marks_ = true;
+    steps_ = 0; // what was counted were steps of optimizers
+    for (AllocationSite &site : sites_) {
+      site.growth = Growth();
+    }
+    for (size_t i = 0; i < pool_count_; ++i) {
+      pools_[i].growth = Growth();
+    }
+  }
+  passStep();
+}
+
+void AllocationLedger::markOptimizerStep() {
+  Guard guard(lock_);
+  if (session_.load(std::memory_order_relaxed) != 0 && !has_marks_) {
+    passStep();
+  }
+}
+
+void AllocationLedger::passStep() {
   ++steps_;
   for (size_t i = 0; i < pool_count_; ++i) {
     MemoryPool &pool = pools_[i];

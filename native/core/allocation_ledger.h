@@ -106,8 +106,10 @@ public:
   void freed(const void *address);
   /// The framework's cache holds this much of the pool.
   void noteReserved(MemoryPool *pool, uint64_t bytes);
-  /// A step of the program's main loop ends.
+  /// A step of the program's main loop ends. Growth is counted from the first of these marks on.
   void markStep();
+  /// A step of an optimizer begins: the end of a step, in a program that marks none.
+  void markOptimizerStep();
   /// Say what living allocations are for.
   void setRole(const std::vector<uintptr_t> &addresses, TensorRole role);
 
@@ -156,6 +158,8 @@ private:
   void release(Allocation *entry);
   TensorRole roleOf(const Allocation &entry, Stage freed_in) const;
   std::vector<RoleBytes> rolesAtPeak() const;
+  /// Count one more step. The lock is held.
+  void passStep();
 
   SpinLock lock_;
   std::atomic<uint64_t> session_{0}; // 0: nothing is recorded
@@ -170,6 +174,7 @@ private:
   // by site, of the allocations that lived when the ledger was frozen
   std::vector<RoleBytes> frozen_roles_;
   uint32_t steps_ = 0;
+  bool has_marks_ = false; // of the program
   uint32_t turn_ = 0; // rises with each allocation of a backward
 };
 

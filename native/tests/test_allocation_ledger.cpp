@@ -237,6 +237,30 @@ TEST(no_growth_is_told_before_the_second_step) {
   CHECK_EQ(program.value("growth_bytes", 1), 10u);
 }
 
+TEST(growth_is_counted_over_steps_of_optimizers_without_marks) {
+  Program program;
+  for (uintptr_t step = 1; step <= 40; ++step) {
+    program.allocate(2, 100 + step, 10);
+    program.ledger.markOptimizerStep();
+  }
+  CHECK_EQ(program.ledger.summary().growth_since_step, 16u);
+  CHECK_EQ(program.value("growth_bytes", 2), 240u);
+  CHECK_EQ(program.count("growth_bytes", 2), 24u);
+}
+
+TEST(marks_of_the_program_take_the_place_of_optimizers) {
+  Program program;
+  for (uintptr_t step = 1; step <= 40; ++step) {
+    program.allocate(2, 100 + step, 10);
+    program.ledger.markOptimizerStep();
+    program.ledger.markOptimizerStep(); // of another optimizer
+    program.ledger.markStep();
+  }
+  CHECK_EQ(program.ledger.summary().steps, 40u);
+  CHECK_EQ(program.value("growth_bytes", 2), 240u);
+  CHECK_EQ(program.count("growth_bytes", 2), 24u);
+}
+
 TEST(roles_follow_from_who_made_and_who_outlived) {
   Program program;
   program.allocate(1, 1, 100, Stage::kForward); // saved for the backward

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "core/allocation_ledger.h"
 #include "core/collective_launches.h"
 #include "core/guard.h"
 #include "core/metric_registry.h"
@@ -111,6 +112,7 @@ void flagStage(Node *node, const char *name) {
   if (startsWith(name, "Optimizer.step#")) {
     node->setFlag(kFlagOptimizer);
     StepClock::tick();
+    AllocationLedger::instance().markOptimizerStep();
   } else if (startsWith(name, "enumerate(DataLoader)#")) {
     node->setFlag(kFlagLoading);
   }

@@ -59,8 +59,9 @@ def _finding(profile: Profile, location: source_locations.Location, whole: int) 
         ),
         advice=(
             "allow the fused backend: no sdpa_kernel(SDPBackend.MATH) and no enable_flash_sdp(False) around "
-            "the run; it also needs dropout_p=0, a mask without gradients, queries, keys and values of one "
-            "type, with as many heads, and a last dimension that is contiguous"
+            "the run; on a processor it also needs dropout_p=0, a mask of two or four dimensions and without "
+            "gradients, queries, keys and values of one type with equal sizes of heads, and a last dimension "
+            "that is contiguous"
         ),
         misleads="the results must be the same bit for bit as those of the formula",
     )
