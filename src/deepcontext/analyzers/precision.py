@@ -106,15 +106,24 @@ def _finding(profile: Profile, nodes: tuple[int, ...], value: int, *, is_double:
 
 def _doubles(profile: Profile) -> list[Finding]:
     """Report operators of a processor that compute in float64."""
-    entry = input_types.first_widened(profile)
-    meets = source_locations.location_text(profile, entry.frame) if entry else ""
+    entries = [
+        (text, location)
+        for text, location in (
+            ("it is made of other data", input_types.most_made(profile)),
+            ("it meets a narrower type", input_types.most_widened(profile)),
+        )
+        if location is not None
+    ]
+    where = "".join(
+        f"; {text} at {source_locations.location_text(profile, location.frame)}"
+        for text, location in entries
+    )
     findings = [
         _cpu_finding(
             profile,
             nodes,
             value,
-            "float64 takes {share:.0%} of the time in operators, most at {where}"
-            + (f"; it meets a narrower type at {meets}" if meets else ""),
+            "float64 takes {share:.0%} of the time in operators, most at {where}" + where,
             "make the tensors float32 where they enter: NumPy's arrays and random numbers are float64 "
             "(array.astype(numpy.float32), torch.as_tensor(array, dtype=torch.float32)), and so is a model "
             "after .double()",
@@ -122,8 +131,8 @@ def _doubles(profile: Profile) -> list[Finding]:
         )
         for nodes, value in input_types.costly(profile, _DOUBLE_INPUT)
     ]
-    also = entry.nodes[:1] if entry else ()
-    return [dataclasses.replace(each, nodes=each.nodes[:7] + also) for each in findings]
+    also = tuple(location.nodes[0] for _, location in entries)
+    return [dataclasses.replace(each, nodes=each.nodes[:6] + also) for each in findings]
 
 
 def _halves(profile: Profile) -> list[Finding]:

@@ -43,7 +43,7 @@ def main(size: int, steps: int) -> None:
     random.seed(0)
     torch.manual_seed(0)
     memory = Memory(size)
-    states = torch.randn(1000, 4)
+    states = torch.randn(1000, 4).unbind()
     for number in range(size):
         memory.add((states[number % 1000], number % 2, 1.0, states[(number + 1) % 1000]))
     agent = Agent()
@@ -55,4 +55,4 @@ def main(size: int, steps: int) -> None:
 
 
 if __name__ == "__main__":
-    main(250_000, 200)
+    main(1_000_000, 1_000)

@@ -26,7 +26,7 @@ class Attention(nn.Module):
             part.view(shape).transpose(1, 2) for part in self.inputs(tokens).chunk(3, -1)
         )
         bias = causal_bias(tokens.shape[1], self.heads)
-        mixed = scaled_dot_product_attention(query, key, value, attn_mask=bias)
+        mixed = scaled_dot_product_attention(query, key, value, attn_mask=bias[None])
         return self.output(mixed.transpose(1, 2).flatten(2))
 
 

@@ -39,6 +39,8 @@ _DOUBLE: Final = "f64"
 # Float32 holds all values of narrower integers.
 _INTEGERS: Final = frozenset({"i32", "i64", "bool"})
 _CONVERTS: Final = "aten::_to_copy"
+# Source: torch/csrc/utils/tensor_new.cpp and tensor_numpy.cpp: `torch.tensor`, `torch.from_numpy`.
+_MAKES: Final = "aten::lift_fresh"
 _COUNTED: Final = {
     "f64": FLOAT64_INPUTS.name,
     "f16": FLOAT16_INPUTS.name,
@@ -119,13 +121,29 @@ def exact_integers(profile: Profile) -> Mask:
     return np.asarray(found[profile.tree.frame])
 
 
-def first_widened(profile: Profile) -> source_locations.Location | None:
+def most_widened(profile: Profile) -> source_locations.Location | None:
     """Return the line with most calls of operators with a float64 and a narrower input."""
     if FLOAT_INPUTS.name in profile.metrics:
-        calls = counts_or_zeros(profile, WIDENED_INPUTS.name)
+        return _line_with_most(profile, counts_or_zeros(profile, WIDENED_INPUTS.name))
+    widened = _nodes(profile, lambda kinds: _DOUBLE in kinds and len(kinds) > 1)
+    calls = counts_or_zeros(profile, CALL_DURATION_NS.name)
+    return _line_with_most(profile, np.where(widened, calls, 0))
+
+
+def most_made(profile: Profile) -> source_locations.Location | None:
+    """Return the line that makes most float64 tensors of arrays, or of other data of Python."""
+    if FLOAT_INPUTS.name in profile.metrics:
+        calls = counts_or_zeros(profile, FLOAT64_INPUTS.name)
     else:
-        widened = _nodes(profile, lambda kinds: _DOUBLE in kinds and len(kinds) > 1)
-        calls = np.where(widened, counts_or_zeros(profile, CALL_DURATION_NS.name), 0)
+        doubles = _nodes(profile, lambda kinds: _DOUBLE in kinds)
+        calls = np.where(doubles, counts_or_zeros(profile, CALL_DURATION_NS.name), 0)
+    made = source_locations.operators(profile, {_MAKES}).mask()
+    return _line_with_most(profile, np.where(made, calls, 0))
+
+
+def _line_with_most(
+    profile: Profile, calls: npt.NDArray[np.int64]
+) -> source_locations.Location | None:
     if not calls.any():
         return None
     most = np.zeros(len(profile.tree), np.bool_)

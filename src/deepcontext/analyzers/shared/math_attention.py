@@ -1,17 +1,20 @@
 """Attention that PyTorch computes as products and a softmax, although the program calls the fused operator.
 
 Does not judge attention written by hand (`kernel_fusion.py`). Invariant: short calls are no finding, because
-there the fused kernel saves little.
+there the fused kernel saves little. Dropout in attention is part of the model, so it is a fact, no warning.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from deepcontext.analyzers.finding import Finding, Severity
 from deepcontext.analyzers.shared import source_locations
 from deepcontext.profiler.format.metric import HOST_TIME_NS
 from deepcontext.profiler.model.metric_values import total
+from deepcontext.profiler.model.query import Query
 
 if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
@@ -21,6 +24,7 @@ _MATH: Final = frozenset({
     "aten::_scaled_dot_product_attention_math",
     "aten::_scaled_dot_product_attention_math_for_mps",
 })
+_DROPS: Final = frozenset({"aten::dropout", "aten::native_dropout"})
 _LEAST_SHARE: Final = 0.15
 _LEAST_CALL_NS: Final = 200_000
 
@@ -39,13 +43,22 @@ def math_attention(profile: Profile) -> list[Finding]:
     ]
 
 
+def _has_dropout(profile: Profile, location: source_locations.Location) -> bool:
+    mask = np.zeros(len(profile.tree), np.bool_)
+    mask[list(location.nodes)] = True
+    dropped = source_locations.operators(profile, _DROPS).under(Query(profile, mask))
+    return bool(dropped.count())
+
+
 def _finding(profile: Profile, location: source_locations.Location, whole: int) -> Finding:
     share = location.value / whole
+    has_dropout = _has_dropout(profile, location)
     return Finding(
         id="settings",
-        severity=Severity.of_share(share),
+        severity=Severity.INFO if has_dropout else Severity.of_share(share),
         title=(
-            "scaled_dot_product_attention runs without its fused kernel at "
+            "scaled_dot_product_attention runs without its fused kernel"
+            f"{', which has no dropout on a processor,' if has_dropout else ''} at "
             f"{source_locations.location_text(profile, location.frame)}, {share:.0%} of the time in operators"
         ),
         nodes=location.nodes[:8],
