@@ -34,7 +34,8 @@ def collections(profile: Profile, whole: int) -> list[Finding]:
     left_out = importing(profile) | profile.tree.at_or_below(profile.is_kind(FrameKind.MARKER))
     # The setup does not grow with the training.
     left_out |= before_steps(profile, profile.is_user_code())
-    pauses = Query(profile, (profile.exclusive(_GC) > 0) & ~left_out)
+    # What a loader makes is told with its lines.
+    pauses = source_locations.apart(Query(profile, (profile.exclusive(_GC) > 0) & ~left_out))
     spent = pauses.total(_GC)
     count = int(counts_or_zeros(profile, _GC)[pauses.nodes()].sum())
     share = min(spent / max(whole, 1), 1.0)
