@@ -15,10 +15,20 @@ namespace {
 constexpr uint64_t kBetweenNs = 250'000'000;
 constexpr uint64_t kLongestNs = 60'000'000;
 constexpr int64_t kMostOperators = 500;
+// Until then, other threads that run operators have been seen.
+constexpr uint64_t kFirstNs = 5'000'000;
 
 abi::ObserverContextPtr onStart(const void *record_function) {
   TypeWindows::instance().note(record_function);
   return nullptr;
+}
+
+size_t threadsWithOperators() {
+  size_t threads = 0;
+  for (const Recorder *recorder : RecorderRegistry::instance().active()) {
+    threads += recorder->counters.operators.load(std::memory_order_relaxed) > 0;
+  }
+  return threads;
 }
 
 /// The types among an operator's tensors, without single numbers: PyTorch passes Python's numbers
@@ -55,18 +65,28 @@ void TypeWindows::begin(int inputs_offset) {
   closeLocked(ticks()); // a forked child has its parent's window
   inputs_offset_ = inputs_offset;
   is_on_ = true;
-  openLocked(ticks());
+  next_.store(ticks() + toTicks(kFirstNs), std::memory_order_relaxed);
 }
 
 void TypeWindows::end() {
   std::lock_guard<Mutex> lock(mutex_);
+  endLocked();
+}
+
+void TypeWindows::endLocked() {
   is_on_ = false;
   closeLocked(ticks());
 }
 
 void TypeWindows::open(uint64_t now) {
+  size_t threads = threadsWithOperators();
   std::lock_guard<Mutex> lock(mutex_);
-  if (is_on_ && handle_ == 0 && now >= next_.load(std::memory_order_relaxed)) {
+  if (!is_on_ || handle_ != 0 || now < next_.load(std::memory_order_relaxed)) {
+    return;
+  }
+  if (threads > 1) {
+    endLocked();
+  } else {
     openLocked(now);
   }
 }

@@ -14,6 +14,10 @@ namespace deepcontext::torch {
 /// Inputs cost time at each operator, and PyTorch's own sampling costs more than that
 /// (docs/decisions/0091, 0097). In a window every operator counts the types of its inputs at its
 /// node. Windows begin at the end of an operator and close themselves at the beginning of one.
+///
+/// Invariant: no window opens once two threads have run operators. After each change of the list of
+/// observers every thread that runs operators takes PyTorch's lock of this list once, and a child
+/// that another thread forks at that moment would wait for the lock forever.
 class TypeWindows {
 public:
   static TypeWindows &instance() {
@@ -21,7 +25,7 @@ public:
     return *windows;
   }
 
-  /// Open the first window. `inputs_offset`: of the inputs in at::RecordFunction.
+  /// Open the first window soon. `inputs_offset`: of the inputs in at::RecordFunction.
   void begin(int inputs_offset);
   /// Close the window; no other opens.
   void end();
@@ -42,6 +46,8 @@ private:
 
   void open(uint64_t now);
   void openLocked(uint64_t now);
+  /// No window opens again in this session.
+  void endLocked();
   void close(uint64_t now);
   void closeLocked(uint64_t now);
   uint64_t toTicks(uint64_t ns) const {

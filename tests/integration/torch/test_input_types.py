@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from typing import Any
 
@@ -24,11 +25,18 @@ def counts(recording: Any, name: str) -> dict[str, int]:
     return found
 
 
+def open_window() -> None:
+    """Wait until the first window may open, and let an operator open it."""
+    time.sleep(0.02)
+    torch.ones(4).neg_()
+
+
 def test_types_of_the_inputs_are_counted(record: Any) -> None:
     doubles, singles = torch.ones(4, 4, dtype=torch.float64), torch.ones(4, 4)
     integers = torch.ones(4, 4, dtype=torch.int64)
 
     def work() -> None:
+        open_window()
         doubles.mm(doubles)
         doubles.mul(singles)
         singles.add(2.0)  # the number is a float64 tensor without dimensions
@@ -48,12 +56,17 @@ def test_types_of_the_inputs_are_counted(record: Any) -> None:
 
 def test_backward_operators_are_counted(record: Any) -> None:
     weight = torch.ones(4, 4, dtype=torch.float64, requires_grad=True)
-    recording = record(lambda: weight.mm(weight).sum().backward())
+
+    def work() -> None:
+        open_window()
+        weight.mm(weight).sum().backward()
+
+    recording = record(work)
     assert counts(recording, "MmBackward0") == {"float": 1, "float64": 1}
 
 
 def test_names_with_shapes_have_the_types_instead(record: Any) -> None:
-    recording = record(lambda: torch.ones(4, 4).neg(), shapes=True)
+    recording = record(open_window, shapes=True)
     assert not [name for name in recording.profile.metrics if name.endswith("_input_count")]
 
 
@@ -61,6 +74,7 @@ def test_a_window_closes_and_another_opens(record: Any) -> None:
     data = torch.ones(4)
 
     def work() -> None:
+        open_window()
         for _ in range(3000):
             data.neg()
         time.sleep(0.4)
@@ -72,10 +86,26 @@ def test_a_window_closes_and_another_opens(record: Any) -> None:
     assert 0 < counts(recording, "aten::exp")["float"] < 3000
 
 
+def test_no_window_opens_where_two_threads_run_operators(record: Any) -> None:
+    # A change of PyTorch's list of observers takes its lock on each thread, which a fork may copy.
+    data = torch.ones(4)
+
+    def work() -> None:
+        thread = threading.Thread(target=data.neg)
+        thread.start()
+        thread.join()
+        data.neg()
+        for _ in range(3):
+            open_window()
+
+    assert not counts(record(work), "aten::neg_")
+
+
 def test_forks_in_windows_harm_nobody(record: Any) -> None:
     data = torch.ones(4)
 
     def work() -> None:
+        open_window()
         for _ in range(30):
             data.neg()
             child = os.fork()
