@@ -17,6 +17,7 @@ from deepcontext.analyzers.shared.samplers import busy_sampler
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS
 from deepcontext.profiler.model.metric_values import counts_or_zeros, total
+from deepcontext.profiler.summaries.loader_workers import iterators_with_workers
 
 if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
@@ -178,19 +179,13 @@ def _oversubscribed(profile: Profile, scopes: Query, lost: int, workers: int) ->
 def _workers_per_loader(profile: Profile, scopes: Query) -> int:
     """Return the forked processes per iterator with workers, 0 without workers.
 
-    The number of workers is not recorded, but forked children and iterators are. An iterator draws
-    its seed once, with `random_` below its constructor.
+    The number of workers is not recorded, but forked children and iterators are.
     """
     names = [profile.frame(node).name for node in scopes.nodes().tolist()]
     if not any(_WORKERS in name for name in names):
         return 0
     children = profile.trust.counters.get("forked_children", 0)
-    made = source_locations.nodes_named(
-        profile, FrameKind.PYTHON, lambda name: name == f"{_WORKERS}.__init__"
-    )
-    seeds = source_locations.operators(profile, {"aten::random_"}).under(made)
-    iterators = int(counts_or_zeros(profile, CALL_DURATION_NS.name)[seeds.nodes()].sum())
-    return children // iterators if iterators else children
+    return max(children // max(iterators_with_workers(profile), 1), 1)
 
 
 ANALYZER = Analyzer("data_loading", "does the step wait for its data?", _find)

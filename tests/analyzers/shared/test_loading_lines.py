@@ -9,7 +9,11 @@ import numpy as np
 
 from deepcontext.analyzers import run_analyzers, with_worker_lines
 from deepcontext.profiler.format.frame import Frame, FrameKind
-from deepcontext.profiler.format.metric import SAMPLED_CPU_TIME_NS, SAMPLED_WAIT_TIME_NS
+from deepcontext.profiler.format.metric import (
+    SAMPLED_CPU_TIME_NS,
+    SAMPLED_READY_TIME_NS,
+    SAMPLED_WAIT_TIME_NS,
+)
 from deepcontext.profiler.model.metric_rows import MetricRows
 from deepcontext.profiler.model.metric_table import MetricTable
 from deepcontext.profiler.model.run_info import RunInfo
@@ -83,29 +87,52 @@ def test_a_line_of_the_parent_above_a_forked_worker_is_not_named(make_profile: M
     assert not run_analyzers(_worker(make_profile, {5: 2.0}), only=["data_loading"])
 
 
-def test_a_loop_that_waits_names_the_line_of_its_workers(make_profile: MakeProfile) -> None:
+def _loop(make_profile: MakeProfile, children: int = 1) -> Profile:
+    """Return the profile of a loop over one loader with workers, which shuffles."""
+    made = f"{LOADER}/dataloader.py"
     frames = [
         ROOT,
         THREAD,
         Frame(FrameKind.PYTHON, "main", "train.py", 50),
         Frame(FrameKind.SCOPE, NEXT),
-        Frame(
-            FrameKind.PYTHON,
-            "_MultiProcessingDataLoaderIter.__init__",
-            f"{LOADER}/dataloader.py",
-            1,
-        ),
+        Frame(FrameKind.PYTHON, "_MultiProcessingDataLoaderIter.__init__", made, 1),
+        Frame(FrameKind.OPERATOR, "aten::random_"),
+        Frame(FrameKind.PYTHON, "_BaseDataLoaderIter._next_index", made, 2),
         Frame(FrameKind.OPERATOR, "aten::random_"),
     ]
     loop = make_profile(
-        [-1, 0, 1, 2, 2, 4],
+        [-1, 0, 1, 2, 2, 4, 4, 6],
         frames,
-        host_time_ns={3: 3 * SECOND_NS, 5: 1000},
-        call_samples_ns={3: [SECOND_NS] * 3, 5: [1000]},
+        host_time_ns={3: 3 * SECOND_NS, 5: 1000, 7: 1000},
+        call_samples_ns={3: [SECOND_NS] * 3, 5: [1000], 7: [1000]},
         run=RunInfo(pid=1, wall_ns=4 * SECOND_NS, cpu_count=2, cpu_user_ns=4 * SECOND_NS),
-        trust=TrustReport(counters={"forked_children": 1}),
+        trust=TrustReport(counters={"forked_children": children}),
     )
-    loop = _sampled(loop, {2: 2000})
+    return _sampled(loop, {2: 2000})
+
+
+def test_the_seed_of_a_sampler_that_shuffles_is_no_iterator(make_profile: MakeProfile) -> None:
+    for children in (1, 2):
+        (found,) = run_analyzers(_loop(make_profile, children), only=["data_loading"])
+        assert found.evidence["worker_count"] == children
+
+
+def test_a_worker_kept_from_a_processor_does_not_sleep(make_profile: MakeProfile) -> None:
+    loop = _loop(make_profile)
+    found = run_analyzers(loop, only=["data_loading"])
+    rows = _worker(make_profile, {6: 0.5, 7: 1.5}).metrics[SAMPLED_CPU_TIME_NS.name]
+    metrics = {
+        each.name: dataclasses.replace(rows, descriptor=each)
+        for each in (SAMPLED_READY_TIME_NS, SAMPLED_WAIT_TIME_NS)
+    }
+    crowded = dataclasses.replace(_worker(make_profile, {}), metrics=MetricTable(metrics))
+    (waits,) = with_worker_lines(found, loop, [loop, crowded])
+    assert "its workers spend 75% of their time at data.py:7 (tokenize)" in waits.title
+    assert waits.advice.startswith("make data.py:7 (tokenize) cheaper")
+
+
+def test_a_loop_that_waits_names_the_line_of_its_workers(make_profile: MakeProfile) -> None:
+    loop = _loop(make_profile)
     found = run_analyzers(loop, only=["data_loading"])
     assert found
     assert all("tokenize" not in each.title for each in found)

@@ -13,7 +13,11 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from deepcontext.profiler.format.frame import Frame, FrameKind
-from deepcontext.profiler.format.metric import CALL_DURATION_NS, SAMPLED_WAIT_TIME_NS
+from deepcontext.profiler.format.metric import (
+    CALL_DURATION_NS,
+    SAMPLED_READY_TIME_NS,
+    SAMPLED_WAIT_TIME_NS,
+)
 from deepcontext.profiler.model.elapsed import ELAPSED_TIME_NS
 from deepcontext.profiler.model.metric_values import counts_or_zeros, exclusive_or_zeros
 from deepcontext.profiler.model.tree import NO_NODE
@@ -31,6 +35,7 @@ if TYPE_CHECKING:
 
 _ITERATOR: Final = "_MultiProcessingDataLoaderIter"
 _NEXT: Final = f"enumerate(DataLoader)#{_ITERATOR}"
+_NEXT_INDEX: Final = "_BaseDataLoaderIter._next_index"
 _FETCH: Final = "DatasetFetcher.fetch"
 _LOADER_FOLDER: Final = "torch/utils/data/"
 _MOST_LINES: Final = 5
@@ -93,7 +98,7 @@ def loader_times(processes: Sequence[Process]) -> list[LoaderTime]:
 def _loader_time(parent: Profile, workers: Sequence[Profile]) -> LoaderTime | None:
     waits = _nodes(parent, lambda frame: frame.kind is FrameKind.SCOPE and _NEXT in frame.name)
     calls = int(counts_or_zeros(parent, CALL_DURATION_NS.name)[waits].sum())
-    iterators = _iterators(parent)
+    iterators = iterators_with_workers(parent)
     # The last call of an epoch ends the loop.
     batches = calls - iterators
     if batches <= 0:
@@ -117,11 +122,13 @@ def _loader_time(parent: Profile, workers: Sequence[Profile]) -> LoaderTime | No
     )
 
 
-def _iterators(parent: Profile) -> int:
+def iterators_with_workers(parent: Profile) -> int:
     """Return how many iterators with workers were made: each calls `random_` once, for its seed."""
     made = _nodes(parent, lambda frame: frame.name == f"{_ITERATOR}.__init__")
     draws = _nodes(parent, lambda frame: frame.name == "aten::random_")
-    seeds = draws & parent.tree.below(made)
+    # The first indices are drawn there, too, and a sampler that shuffles has a seed of its own.
+    asked = _nodes(parent, lambda frame: frame.name == _NEXT_INDEX)
+    seeds = draws & parent.tree.below(made) & ~parent.tree.below(asked)
     return int(counts_or_zeros(parent, CALL_DURATION_NS.name)[seeds].sum())
 
 
@@ -148,7 +155,9 @@ def _making(worker: Profile) -> Counter[Frame]:
 def _waiting_ns(worker: Profile) -> int:
     """Return the time in which a worker slept while it made batches, ns."""
     fetch = _nodes(worker, lambda frame: frame.name.endswith(_FETCH))
-    slept = exclusive_or_zeros(worker, SAMPLED_WAIT_TIME_NS.name)
+    # A thread that other processes keep from a processor does not sleep.
+    ready = exclusive_or_zeros(worker, SAMPLED_READY_TIME_NS.name)
+    slept = exclusive_or_zeros(worker, SAMPLED_WAIT_TIME_NS.name) - ready
     return int(slept[worker.tree.at_or_below(fetch)].sum())
 
 
