@@ -69,6 +69,7 @@ CASES = [
     ("sample_losses", "model_calls", "give the model batches"),
     ("padding", "padding", "longest sample"),
     ("workers", "data_loading", "no more workers than cores"),
+    ("sent_singly", "data_loading", "torch.cat"),
     ("memory", "memory", "a list of tensors"),
     ("serving", "memory", "smaller scope"),
     ("unused_graph", "memory", "torch.no_grad()"),

@@ -12,11 +12,12 @@ import numpy as np
 
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Severity
-from deepcontext.analyzers.shared import loading_lines, source_locations
+from deepcontext.analyzers.shared import handed_over, loading_lines, source_locations
 from deepcontext.analyzers.shared.samplers import busy_sampler
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS
-from deepcontext.profiler.model.metric_values import counts_or_zeros, total
+from deepcontext.profiler.model.elapsed import ELAPSED_TIME_NS
+from deepcontext.profiler.model.metric_values import counts_or_zeros, exclusive_or_zeros, total
 from deepcontext.profiler.summaries.loader_workers import iterators_with_workers
 
 if TYPE_CHECKING:
@@ -48,7 +49,8 @@ def _find(profile: Profile) -> list[Finding]:
     sampling = busy_sampler(profile) if workers else []
     # The loop waits for what the sampler takes; one cause is one finding.
     sampled = sum(int(each.evidence["sampler_ns"]) for each in sampling)
-    share = (value - _start_up_ns(profile, scopes) - sampled) / whole
+    once = _start_up_ns(profile, scopes) + _shut_down_ns(profile, scopes)
+    share = (value - once - sampled) / whole
     in_memory = not workers and _rows_a_batch(profile, scopes) >= _LEAST_ROWS
     least = (
         _LEAST_SHARE_WITH_WORKERS
@@ -59,9 +61,12 @@ def _find(profile: Profile) -> list[Finding]:
     )
     findings = []
     crowded = source_locations.crowded_ns(profile)
+    handed = _handed_over(profile, scopes, value) if workers and share >= least else None
     # Workers are separate processes. If other programs took this process's cores, they also took the
     # workers' cores, and the wait says nothing about the loader.
-    if share >= least and not (workers and crowded):
+    if handed:
+        findings.append(handed)
+    elif share >= least and not (workers and crowded):
         findings.append(_waiting(profile, scopes, value, workers, in_memory=in_memory))
     if workers > profile.run.cpu_count > 0 and (share >= least or crowded):
         findings.append(_oversubscribed(profile, scopes, value + crowded, workers))
@@ -76,6 +81,25 @@ def _start_up_ns(profile: Profile, scopes: Query) -> int:
     of_loaders = scopes.mask()[rows.node] & (rows.count > 1)
     count, total, longest = rows.count[of_loaders], rows.total[of_loaders], rows.maximum[of_loaders]
     return int((longest - (total - longest) // np.maximum(count - 1, 1)).sum())
+
+
+def _shut_down_ns(profile: Profile, scopes: Query) -> int:
+    """Return the time in which an iterator ends its workers: the mean, as the loop ends once."""
+    ends = source_locations.nodes_named(
+        profile, FrameKind.PYTHON, {f"{_WORKERS}._shutdown_workers"}
+    ).under(scopes)
+    if not ends.count():
+        return 0
+    elapsed = exclusive_or_zeros(profile, ELAPSED_TIME_NS.name)
+    spent = int(elapsed[profile.tree.at_or_below(ends.mask())].sum())
+    return spent // max(iterators_with_workers(profile), 1)
+
+
+def _handed_over(profile: Profile, scopes: Query, value: int) -> Finding | None:
+    calls = int(counts_or_zeros(profile, CALL_DURATION_NS.name)[scopes.nodes()].sum())
+    # The last call of an epoch returns no batch.
+    batches = calls - iterators_with_workers(profile)
+    return handed_over.finding(profile, scopes, value, batches)
 
 
 def _rows_a_batch(profile: Profile, scopes: Query) -> float:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from deepcontext.analyzers.finding import Finding, Gain, Severity
-from deepcontext.analyzers.shared import source_locations
+from deepcontext.analyzers.shared import handed_over, source_locations
 from deepcontext.profiler.format.frame import Frame, FrameKind
 from deepcontext.profiler.format.metric import SAMPLED_CPU_TIME_NS, SAMPLED_READY_TIME_NS
 from deepcontext.profiler.model.elapsed import ELAPSED_TIME_NS, is_sampled
@@ -137,6 +137,8 @@ def making_of_worker(profile: Profile) -> LoadingLine | None:
 
 def with_workers(profile: Profile, finding: Finding, times: LoaderTime) -> Finding:
     """Return a finding about a waiting loop with the line at which its workers spend most time."""
+    if "hand_over_ns" in finding.evidence:
+        return handed_over.with_workers(profile, finding, times)
     if not finding.evidence.get("worker_count") or not times.lines:
         return finding
     first, _ = times.lines[0]

@@ -37,6 +37,8 @@ _ITERATOR: Final = "_MultiProcessingDataLoaderIter"
 _NEXT: Final = f"enumerate(DataLoader)#{_ITERATOR}"
 _NEXT_INDEX: Final = "_BaseDataLoaderIter._next_index"
 _FETCH: Final = "DatasetFetcher.fetch"
+# Functions of a dataset; what else the loader calls joins its samples.
+_OF_DATASET: Final = frozenset({"__getitem__", "__getitems__", "__iter__", "__next__"})
 _LOADER_FOLDER: Final = "torch/utils/data/"
 _MOST_LINES: Final = 5
 
@@ -56,6 +58,7 @@ class LoaderTime:
         lines: where the workers were while making batches, and the elapsed time, most first; lines of
             the user's code, otherwise the line where the loader calls a library.
         waiting_ns: the part of `making_ns` in which the workers slept, for a disk, a network or a lock.
+        joining: lines of the user's `collate_fn`, and the elapsed time of each with its calls, most first.
     """
 
     pid: int
@@ -67,6 +70,7 @@ class LoaderTime:
     wait_ns: int
     lines: tuple[tuple[Frame, int], ...]
     waiting_ns: int = 0
+    joining: tuple[tuple[Frame, int], ...] = ()
 
     @property
     def batch_ns(self) -> int:
@@ -107,8 +111,10 @@ def _loader_time(parent: Profile, workers: Sequence[Profile]) -> LoaderTime | No
     waiting = np.where(parent.tree.at_or_below(waits), elapsed, 0)
     loops = _by_line(parent, waiting, parent.is_user_code()[parent.tree.frame])
     lines: Counter[Frame] = Counter()
+    joining: Counter[Frame] = Counter()
     for worker in workers:
         lines.update(_making(worker))
+        joining.update(_joining(worker))
     return LoaderTime(
         pid=parent.run.pid,
         loops=tuple(frame for frame, _ in loops.most_common(_MOST_LINES)),
@@ -119,6 +125,7 @@ def _loader_time(parent: Profile, workers: Sequence[Profile]) -> LoaderTime | No
         wait_ns=int(waiting.sum()),
         lines=tuple(lines.most_common(_MOST_LINES)),
         waiting_ns=sum(_waiting_ns(worker) for worker in workers),
+        joining=tuple(joining.most_common(_MOST_LINES)),
     )
 
 
@@ -150,6 +157,16 @@ def _making(worker: Profile) -> Counter[Frame]:
     rest = np.where(tree.nearest(user | entry) == NO_NODE, values, 0)
     found.update(_by_line(worker, rest, fetch))
     return found
+
+
+def _joining(worker: Profile) -> Counter[Frame]:
+    """Return the elapsed time in which a worker joined samples, by line of the user's function."""
+    tree = worker.tree
+    inside = tree.below(_nodes(worker, lambda frame: frame.name.endswith(_FETCH)))
+    user = worker.is_user_code()[tree.frame] & inside
+    called = user & ~tree.below(user)
+    joins = called & _nodes(worker, lambda frame: frame.name.rpartition(".")[2] not in _OF_DATASET)
+    return _by_line(worker, exclusive_or_zeros(worker, ELAPSED_TIME_NS.name), joins)
 
 
 def _waiting_ns(worker: Profile) -> int:
