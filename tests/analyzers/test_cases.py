@@ -77,6 +77,7 @@ CASES = [
     ("logged_errors", "memory", ".detach()"),
     ("kept_outputs", "memory", ".detach()"),
     ("kept_view", "memory", ".clone()"),
+    ("feature_history", "memory", "bound what keeps them"),
     ("widened", "memory", "convert and scale each batch"),
     ("summed_losses", "memory", "backward for the loss of each part"),
     ("shapes_doubles", "precision", "numpy.float32"),

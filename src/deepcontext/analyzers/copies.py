@@ -8,6 +8,7 @@ from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Severity
 from deepcontext.analyzers.shared import source_locations
 from deepcontext.analyzers.shared.converting_layers import ConvertingLayer, converting_layers
+from deepcontext.analyzers.shared.kept_each_step import kept
 from deepcontext.analyzers.shared.one_hots import one_hots
 from deepcontext.analyzers.shared.operator_names import COPIES, DEVICE_OR_TYPE, JOINS
 from deepcontext.analyzers.shared.rebuilt_tables import rebuilt_tables
@@ -90,6 +91,8 @@ def _joins(profile: Profile) -> list[Finding]:
     found = []
     tables = rebuilt_tables(profile, profile.is_user_code())
     said = source_locations.of_same_functions(profile, tables)
+    # A result that each step keeps does not grow itself, and takes its time for fresh memory (`memory`).
+    said |= kept(profile, "")
     for location in source_locations.by_function(
         _called(source_locations.operators(profile, JOINS)), metric, _LEAST_JOINED * whole
     ):

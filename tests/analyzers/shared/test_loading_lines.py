@@ -150,3 +150,19 @@ def test_a_loop_that_waits_names_the_line_of_its_workers(make_profile: MakeProfi
     waits = with_worker_lines(found, loop, [loop, idle])[0]
     assert "its workers" not in waits.title
     assert waits.advice.startswith("load without workers (num_workers=0)")
+
+
+def test_the_function_whose_lines_take_most_is_named(make_profile: MakeProfile) -> None:
+    loop = _loop(make_profile)
+    found = run_analyzers(loop, only=["data_loading"])
+    frames = [
+        *WORKER[:6],
+        Frame(FrameKind.PYTHON, "read", "data.py", 3),
+        *(Frame(FrameKind.PYTHON, "tokenize", "data.py", line) for line in (7, 8)),
+    ]
+    run = RunInfo(pid=2, parent_pid=1, wall_ns=4 * SECOND_NS, cpu_count=2)
+    worker = make_profile([-1, 0, 1, 2, 3, 4, 5, 5, 5], frames, run=run)
+    values = {6: 0.9, 7: 0.8, 8: 0.7}
+    worker = _sampled(worker, {node: int(value * SECOND_NS) for node, value in values.items()})
+    (waits,) = with_worker_lines(found, loop, [loop, worker])
+    assert waits.title.endswith("spend 62% of their time at data.py:7 (tokenize) and data.py:8")

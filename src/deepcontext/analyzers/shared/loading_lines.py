@@ -31,6 +31,8 @@ _FETCH: Final = "DatasetFetcher.fetch"
 _WORKER: Final = "_worker_loop"
 # Of the time in which batches are made; below it, no line stands out.
 _LEAST_SHARE: Final = 0.3
+# The loop is known to wait for its workers, so that the costliest function is worth naming.
+_LEAST_SHARE_OF_WORKERS: Final = 0.15
 # Fewer than ten samples at the usual rate say little about a share.
 _LEAST_NS: Final = 100_000_000
 # Of the function's time: a loop and its body, or a chain of calls, are one cause.
@@ -141,10 +143,10 @@ def with_workers(profile: Profile, finding: Finding, times: LoaderTime) -> Findi
         return handed_over.with_workers(profile, finding, times)
     if not finding.evidence.get("worker_count") or not times.lines:
         return finding
-    first, _ = times.lines[0]
-    lines = Counter({
-        f: value for f, value in times.lines if (f.file, f.name) == (first.file, first.name)
-    })
+    of_function: dict[tuple[str, str], Counter[Frame]] = {}
+    for frame, value in times.lines:
+        of_function.setdefault((frame.file, frame.name), Counter())[frame] = value
+    lines = max(of_function.values(), key=Counter.total)
     if times.making_ns < _IDLE * int(finding.evidence.get("wait_ns", 0)):
         return dataclasses.replace(
             finding,
@@ -153,7 +155,7 @@ def with_workers(profile: Profile, finding: Finding, times: LoaderTime) -> Findi
         )
     value = lines.total()
     share = value / times.making_ns
-    if share < _LEAST_SHARE or value < _LEAST_NS:
+    if share < _LEAST_SHARE_OF_WORKERS or value < _LEAST_NS:
         return finding
     where = _places(profile, lines)
     sleep = times.waiting_ns >= _ASLEEP * times.making_ns
