@@ -330,9 +330,10 @@ _TIMES = {"single_samples": 10, "sample_losses": 20, "padding": 10}
 
 # Left out: attention, whose fused form saves memory and no time on a CPU; variance, requests,
 # loading_line and workers, whose healthy programs do other work; synchronisation, which costs nothing
-# without a device; recompilation of torch.compile and memory, whose gains are no time; threads, whose gain
-# is elapsed and no processor time; operator_loop, table and tensor_text, whose bounds are too low, because
-# the fix also saves Python around the operators; programs on a simulated GPU; jobs of several ranks.
+# without a device; recompilation of torch.compile and memory, whose gains are no time; threads and
+# sent_singly, whose gains are elapsed and no processor time; operator_loop, table and tensor_text, whose
+# bounds are too low, because the fix also saves Python around the operators; programs on a simulated GPU;
+# jobs of several ranks.
 @pytest.mark.gains
 @pytest.mark.parametrize(
     ("name", "analyzer"),

@@ -60,6 +60,8 @@ def _operators(profile: Profile, told: Sequence[Finding]) -> list[Finding]:
     # A program that loads a model again and again has that as its fault (`host_work`).
     loading = source_locations.nodes_named(profile, FrameKind.PYTHON, {"Module.load_state_dict"})
     by_hand &= ~profile.tree.below(loading.mask())
+    # A copy that each step keeps is `memory`'s to tell.
+    by_hand &= ~profile.tree.at_or_above(kept(profile, ""))
     copies = Query(profile, copies.mask() & by_hand)
     least = _LEAST_SHARE * total(profile, metric)
     layers = [
