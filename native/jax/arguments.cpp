@@ -1,6 +1,7 @@
 #include "jax/arguments.h"
 
 #include "core/metric_registry.h"
+#include "jax/repeated_arguments.h"
 
 namespace deepcontext::jax {
 
@@ -11,6 +12,12 @@ namespace {
 constexpr int kMaxSignatureDepth = 32;
 constexpr uint64_t kNumberBytes = 16;
 constexpr Py_ssize_t kMostEntries = 8; // of a container: batches are small, parameters are not
+
+/// Bytes of host arrays.
+struct HostBytes {
+  uint64_t copied = 0;
+  uint64_t repeated = 0; // part of it that an earlier call copied, too
+};
 
 /// Holds a reference to an entry of a container while its attributes are read, because that may run
 /// code of the program, here or on another thread, which removes the entry.
@@ -116,16 +123,23 @@ uint64_t hostBytes(PyObject *object) {
   return bytes > kNumberBytes ? bytes : 0;
 }
 
-/// Size of an argument, or of the entries of a small container.
-uint64_t hostBytesIn(PyObject *argument) {
-  uint64_t bytes = 0;
+void addHostBytes(PyObject *object, HostBytes *sum) {
+  uint64_t bytes = hostBytes(object);
+  sum->copied += bytes;
+  if (bytes > 0 && wasCopiedBefore(object, bytes)) {
+    sum->repeated += bytes;
+  }
+}
+
+/// Add the size of an argument, or of the entries of a small container.
+void addHostBytesIn(PyObject *argument, HostBytes *sum) {
   if (PyTuple_CheckExact(argument) || PyList_CheckExact(argument)) {
     Py_ssize_t size = PySequence_Fast_GET_SIZE(argument);
     for (Py_ssize_t i = 0; size <= kMostEntries && i < PySequence_Fast_GET_SIZE(argument); ++i) {
       Held entry(PySequence_Fast_GET_ITEM(argument, i));
-      bytes += hostBytes(entry.get());
+      addHostBytes(entry.get(), sum);
     }
-    return bytes;
+    return;
   }
   if (PyDict_CheckExact(argument)) {
     Py_ssize_t position = 0;
@@ -133,11 +147,11 @@ uint64_t hostBytesIn(PyObject *argument) {
     while (PyDict_GET_SIZE(argument) <= kMostEntries &&
            PyDict_Next(argument, &position, &key, &value)) {
       Held entry(value);
-      bytes += hostBytes(entry.get());
+      addHostBytes(entry.get(), sum);
     }
-    return bytes;
+    return;
   }
-  return hostBytes(argument);
+  addHostBytes(argument, sum);
 }
 
 } // namespace
@@ -160,17 +174,24 @@ uint64_t signatureOf(PyObject *const *arguments, size_t count, PyObject *keyword
 void watchHostArrays(PyObject *type, PyObject *other) {
   g_host_array_types = {reinterpret_cast<PyTypeObject *>(type),
                         reinterpret_cast<PyTypeObject *>(other)};
+  if (!type) {
+    forgetRepeatedArguments();
+  }
 }
 
 void noteHostArgumentsSlow(Recorder &recorder, Node *node, PyObject *const *arguments,
                            size_t count) {
-  uint64_t bytes = 0;
+  HostBytes sum;
   for (size_t i = 0; i < count; ++i) {
-    bytes += hostBytesIn(arguments[i]);
+    addHostBytesIn(arguments[i], &sum);
   }
-  if (bytes > 0) {
+  if (sum.copied > 0) {
     static const uint16_t metric = MetricRegistry::instance().id("transfer_bytes");
-    recorder.tree.metric(node, metric).add(bytes);
+    recorder.tree.metric(node, metric).add(sum.copied);
+  }
+  if (sum.repeated > 0) {
+    static const uint16_t metric = MetricRegistry::instance().id("repeated_transfer_bytes");
+    recorder.tree.metric(node, metric).add(sum.repeated);
   }
 }
 

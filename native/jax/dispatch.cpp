@@ -10,6 +10,7 @@
 #include "jax/collectives.h"
 #include "jax/function_table.h"
 #include "jax/live_arrays.h"
+#include "jax/repeated_arguments.h"
 #include "python/frame_walk.h"
 
 namespace deepcontext::jax {
@@ -222,6 +223,7 @@ PyObject *onCall(PyObject *callable, PyObject *const *arguments, size_t flags_an
       guarded([&] {
         noteMade(result, recorder->index(), call.node->id);
         noteHostArguments(*recorder, call.node, arguments, call.argument_count);
+        noteSameArguments(*recorder, call.node, arguments, call.argument_count);
       });
     }
   }

@@ -112,6 +112,9 @@ CASES = [
     ("jax_retrace", "recompilation", "pad"),
     ("jax_waits", "synchronisation", "only once in many steps"),
     ("jax_callback", "synchronisation", "scan stacks them"),
+    ("jax_lists", "host_work", "a NumPy array instead of lists"),
+    ("jax_host_table", "copies", "jax.device_put"),
+    ("jax_twice", "model_calls", "jax.value_and_grad"),
     ("jax_layout", "jax_fusion", "layout"),
     ("jax_carry", "jax_fusion", "loop state"),
     ("jax_eager", "kernel_fusion", "@jax.jit"),
@@ -383,6 +386,9 @@ _TIMES = {"single_samples": 10, "sample_losses": 20, "padding": 10}
         ("jax_eager", "kernel_fusion"),
         ("jax_loop", "kernel_fusion"),
         ("jax_roofline", "jax_fusion"),
+        ("jax_lists", "host_work"),
+        ("jax_host_table", "copies"),
+        ("jax_twice", "model_calls"),
     ],
 )
 def test_the_fix_saves_what_the_finding_expects(

@@ -9,6 +9,7 @@ from deepcontext.analyzers.finding import Finding, Severity
 from deepcontext.analyzers.shared import source_locations
 from deepcontext.analyzers.shared.converting_layers import ConvertingLayer, converting_layers
 from deepcontext.analyzers.shared.kept_each_step import kept
+from deepcontext.analyzers.shared.jax_host_arrays import repeated_host_arrays
 from deepcontext.analyzers.shared.one_hots import one_hots
 from deepcontext.analyzers.shared.operator_names import COPIES, DEVICE_OR_TYPE, JOINS
 from deepcontext.analyzers.shared.rebuilt_tables import rebuilt_tables
@@ -44,6 +45,7 @@ def _find(profile: Profile) -> list[Finding]:
             *_joins(profile),
             *weight_casts(profile),
             *reordered_caches(profile),
+            *repeated_host_arrays(profile),
         ]
     return []
 

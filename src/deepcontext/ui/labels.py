@@ -36,6 +36,7 @@ _KNOWN: Final = {
     "copy_bytes": "bytes copied",
     "growth_bytes": "memory growth",
     "transfer_bytes": "bytes transferred",
+    "repeated_transfer_bytes": "bytes transferred again",
 }
 # "gpu_own_peak_bytes", "peak_activation_bytes": whose memory, and which part of it.
 _PEAK: Final = re.compile(r"(gpu_|jax_)?(own_)?peak(?:_(\w+))?_bytes")

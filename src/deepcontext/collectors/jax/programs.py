@@ -45,6 +45,9 @@ _SECTION_VERSION = 1
 _FIGURES = "all jitted calls"
 _JOINING = (("/jax/_src/distributed.py", ""), ("/jax/_src/xla_bridge.py", "_init_backend"))
 _JOINING_MARKER = "jax: join the other processes"
+# `jnp.array` and `jnp.asarray`: converting Python's numbers takes long, and only its time shows it.
+_MAKING = "/jax/_src/numpy/array_constructors.py"
+_MAKING_MARKER = "jax: make an array"
 
 BYTES_MOVED = MetricDescriptor(
     "bytes_moved",
@@ -54,6 +57,18 @@ BYTES_MOVED = MetricDescriptor(
 )
 TRANSFER_BYTES = MetricDescriptor(
     "transfer_bytes", "bytes", Aggregation.SUM, "bytes copied between host and device"
+)
+REPEATED_TRANSFER_BYTES = MetricDescriptor(
+    "repeated_transfer_bytes",
+    "bytes",
+    Aggregation.SUM,
+    "bytes of NumPy arrays that a call copied although an earlier call had copied the same ones",
+)
+SAME_ARGUMENTS = MetricDescriptor(
+    "same_arguments_count",
+    "count",
+    Aggregation.SUM,
+    "calls with the same arguments as a call of another line shortly before",
 )
 
 
@@ -72,6 +87,8 @@ class JaxPrograms:
         FLOPS,
         BYTES_MOVED,
         TRANSFER_BYTES,
+        REPEATED_TRANSFER_BYTES,
+        SAME_ARGUMENTS,
         *jax_buffers.METRICS,
     )
 
@@ -258,6 +275,7 @@ def _hide_frames() -> None:
     """
     for joining, function in _JOINING:
         _native.add_code_rule("suffix", joining, function, "folded", _JOINING_MARKER)
+    _native.add_code_rule("suffix", _MAKING, "array", "folded", _MAKING_MARKER)
     for module in ("jax", "jaxlib"):
         file = getattr(sys.modules.get(module), "__file__", None)
         if file:
