@@ -223,7 +223,9 @@ PyObject *onCall(PyObject *callable, PyObject *const *arguments, size_t flags_an
       guarded([&] {
         noteMade(result, recorder->index(), call.node->id);
         noteHostArguments(*recorder, call.node, arguments, call.argument_count);
-        noteSameArguments(*recorder, call.node, arguments, call.argument_count);
+        if (!FunctionTable::instance().at(function).is_of_jax) {
+          noteSameArguments(*recorder, call.node, arguments, call.argument_count);
+        }
       });
     }
   }

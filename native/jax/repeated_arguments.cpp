@@ -18,6 +18,7 @@ constexpr size_t kWords = 64; // of an array; each may be a miss of all caches
 constexpr size_t kRecentCalls = 8;
 constexpr int kMostDepth = 8;
 constexpr size_t kMostLeaves = 256;
+constexpr size_t kWatched = 4;      // of the leaves
 constexpr size_t kFewestLeaves = 2; // what is called with one array is often called with the same
 
 struct GivenArray {
@@ -28,6 +29,13 @@ struct GivenArray {
 struct Call {
   const Node *node = nullptr; // only compared: its tree may be gone
   uint64_t arguments = 0;
+  std::array<PyObject *, kWatched> references{}; // weak, to some of the arguments
+};
+
+/// The objects that arguments consist of.
+struct Leaves {
+  std::array<PyObject *, kMostLeaves> objects; // the first `count`
+  size_t count = 0;
 };
 
 std::array<GivenArray, kArrays> g_given;
@@ -64,27 +72,28 @@ std::optional<uint64_t> sampleOf(PyObject *array) {
   return hash;
 }
 
-bool isReferenceTo(PyObject *reference, PyObject *array) {
+/// The object of a weak reference while it lives, for comparison only; null otherwise.
+PyObject *objectOf(PyObject *reference) {
   if (!reference) {
-    return false;
+    return nullptr;
   }
 #if PY_VERSION_HEX >= 0x030D0000
   PyObject *object = nullptr;
   if (PyWeakref_GetRef(reference, &object) < 0) {
     PyErr_Clear();
   }
-  bool is_same = object == array;
   Py_XDECREF(object);
-  return is_same;
+  return object;
 #else
-  return PyWeakref_GetObject(reference) == array;
+  PyObject *object = PyWeakref_GetObject(reference);
+  return object == Py_None ? nullptr : object;
 #endif
 }
 
 /// A hash of which objects an argument consists of; reads no attribute and runs no code of the
 /// program. NumPy arrays are often changed in place, so that their contents count, too.
-uint64_t mixIdentity(uint64_t hash, PyObject *argument, int depth, size_t *leaves) {
-  if (depth > kMostDepth || *leaves > kMostLeaves) {
+uint64_t mixIdentity(uint64_t hash, PyObject *argument, int depth, Leaves *leaves) {
+  if (depth > kMostDepth || leaves->count == kMostLeaves) {
     return mix(hash, addressOf(argument));
   }
   if (PyTuple_Check(argument) || PyList_Check(argument)) {
@@ -103,13 +112,43 @@ uint64_t mixIdentity(uint64_t hash, PyObject *argument, int depth, size_t *leave
     }
     return hash;
   }
-  ++*leaves;
+  leaves->objects[leaves->count++] = argument;
   hash = mix(hash, addressOf(argument));
   if (Py_TYPE(argument) == g_host_array_types[0]) {
     std::optional<uint64_t> sample = sampleOf(argument);
     hash = mix(hash, sample ? *sample : ++g_unknown);
   }
   return hash;
+}
+
+/// Replace a call by another one that refers to some of its arguments, spread over all of them.
+void remember(Call *call, const Node *node, uint64_t arguments, const Leaves &leaves) {
+  call->node = node;
+  call->arguments = arguments;
+  for (size_t i = 0; i < kWatched; ++i) {
+    PyObject *leaf = leaves.objects[(leaves.count - 1) * i / (kWatched - 1)];
+    PyObject *reference = nullptr;
+    if (PyType_SUPPORTS_WEAKREFS(Py_TYPE(leaf))) {
+      reference = PyWeakref_NewRef(leaf, nullptr);
+      PyErr_Clear();
+    }
+    Py_XSETREF(call->references[i], reference);
+  }
+}
+
+/// Whether a call had these arguments. An address alone may belong to another object by now.
+bool hadArguments(const Call &call, uint64_t arguments) {
+  if (call.arguments != arguments) {
+    return false;
+  }
+  size_t living = 0;
+  for (PyObject *reference : call.references) {
+    if (reference && !objectOf(reference)) {
+      return false;
+    }
+    living += reference != nullptr;
+  }
+  return living > 0;
 }
 
 } // namespace
@@ -124,7 +163,7 @@ bool wasCopiedBefore(PyObject *array, uint64_t bytes) {
   }
   uint64_t address = addressOf(array) >> 4;
   GivenArray &given = g_given[(address ^ (address >> 8)) % kArrays];
-  bool is_known = isReferenceTo(given.reference, array);
+  bool is_known = objectOf(given.reference) == array;
   if (is_known && given.sample == *sample) {
     return true;
   }
@@ -139,21 +178,21 @@ bool wasCopiedBefore(PyObject *array, uint64_t bytes) {
 
 void noteSameArguments(Recorder &recorder, Node *node, PyObject *const *arguments, size_t count) {
   uint64_t hash = 1;
-  size_t leaves = 0;
+  Leaves leaves;
   for (size_t i = 0; i < count; ++i) {
     hash = mixIdentity(hash, arguments[i], 0, &leaves);
   }
-  if (leaves < kFewestLeaves) {
+  if (leaves.count < kFewestLeaves) {
     return;
   }
   bool is_repeated = std::any_of(g_recent.begin(), g_recent.end(), [&](const Call &call) {
-    return call.arguments == hash && call.node && call.node != node;
+    return call.node != node && hadArguments(call, hash);
   });
   if (is_repeated) {
     static const uint16_t metric = MetricRegistry::instance().id("same_arguments_count");
     recorder.tree.metric(node, metric).add(1);
   }
-  g_recent[g_next_recent] = {node, hash};
+  remember(&g_recent[g_next_recent], node, hash, leaves);
   g_next_recent = (g_next_recent + 1) % kRecentCalls;
 }
 
@@ -161,7 +200,12 @@ void forgetRepeatedArguments() {
   for (GivenArray &given : g_given) {
     Py_CLEAR(given.reference);
   }
-  g_recent = {};
+  for (Call &call : g_recent) {
+    for (PyObject *&reference : call.references) {
+      Py_CLEAR(reference);
+    }
+    call = {};
+  }
 }
 
 } // namespace deepcontext::jax

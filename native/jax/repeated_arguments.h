@@ -14,8 +14,8 @@ namespace deepcontext::jax {
 /// its words tells. Remembers large arrays only, by weak references. GIL held.
 bool wasCopiedBefore(PyObject *array, uint64_t bytes);
 
-/// Count the call at its node if another node's call had the same arguments shortly before. GIL
-/// held.
+/// Count the call at its node if another node's call had the same arguments shortly before. Of
+/// calls of the program's functions; JAX's own operations would fill the memory of calls. GIL held.
 void noteSameArguments(Recorder &recorder, Node *node, PyObject *const *arguments, size_t count);
 
 /// Forget the arguments of all calls. GIL held.
