@@ -271,7 +271,8 @@ class _Parts:
 def _hide_frames() -> None:
     """Leave out jax's Python frames, because its operators belong to the line that calls them.
 
-    Except where a process waits for the others of its job to begin, which is not what the line does.
+    Except where a process waits for the others of its job to begin, which is not what the line does, and
+    where an array is made, because converting lists may take longer than all operators of the line.
     """
     for joining, function in _JOINING:
         _native.add_code_rule("suffix", joining, function, "folded", _JOINING_MARKER)
