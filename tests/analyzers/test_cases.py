@@ -51,6 +51,7 @@ CASES = [
     ("layout", "copies", "channels_last"),
     ("cast", "copies", "convert once"),
     ("growing", "copies", "preallocated"),
+    ("written_parts", "copies", "torch.stack"),
     ("weight_cast", "copies", "one torch.autocast around"),
     ("one_hot", "copies", "functional.embedding"),
     ("recompilation", "recompilation", "TORCH_LOGS"),

@@ -85,3 +85,31 @@ def test_float64_that_holds_integers_is_not_told(make_profile: MakeProfile) -> N
     for kind, is_told in (("i64", False), ("bool", False), ("u8", True), ("f32", True)):
         profile = made(make_profile, ["bf16"], product, f"aten::_to_copy({kind}[64, 64])")
         assert bool(run_analyzers(profile, only=["precision"])) is is_told
+
+
+@pytest.mark.parametrize(
+    ("factor", "calls", "is_told"),
+    [
+        pytest.param("aten::linalg_cholesky_ex(f64[64, 64])", 20, False, id="in each step"),
+        pytest.param("aten::linalg_cholesky_ex(f64[64, 64])", 1, True, id="once"),
+        pytest.param("aten::linalg_cholesky_ex(f32[64, 64])", 20, True, id="float32"),
+        pytest.param("aten::exp(f64[64, 64])", 20, True, id="no factorisation"),
+    ],
+)
+def test_float64_of_factorisations_is_not_told(
+    make_profile: MakeProfile, factor: str, calls: int, *, is_told: bool
+) -> None:
+    product = "aten::mm(f64[64, 64], f64[64, 64])"
+    profile = make_profile(
+        [0, 0, 1, 2, 1, 4],
+        [
+            *PATH,
+            Frame(FrameKind.OPERATOR, product),
+            Frame(FrameKind.PYTHON, "step", "/home/me/train.py", 13),
+            Frame(FrameKind.OPERATOR, factor),
+        ],
+        host_time_ns={3: 1600 * MS, 5: 20 * MS},
+        call_samples_ns={3: [80 * MS] * 20, 5: [MS] * calls},
+        run=RunInfo(cwd="/home/me", wall_ns=2000 * MS),
+    )
+    assert bool(run_analyzers(profile, only=["precision"])) is is_told

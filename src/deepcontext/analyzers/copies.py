@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Severity
 from deepcontext.analyzers.shared import source_locations
 from deepcontext.analyzers.shared.converting_layers import ConvertingLayer, converting_layers
-from deepcontext.analyzers.shared.kept_each_step import kept
 from deepcontext.analyzers.shared.jax_host_arrays import repeated_host_arrays
+from deepcontext.analyzers.shared.kept_each_step import kept
 from deepcontext.analyzers.shared.one_hots import one_hots
 from deepcontext.analyzers.shared.operator_names import COPIES, DEVICE_OR_TYPE, JOINS
 from deepcontext.analyzers.shared.rebuilt_tables import rebuilt_tables
@@ -137,25 +139,40 @@ _WRAPPERS: Final = frozenset({"aten::reshape", "aten::flatten", "aten::float", "
 
 def _operator_finding(profile: Profile, location: source_locations.Location) -> Finding:
     names = {source_locations.base_name(profile.frame(node).name) for node in location.nodes}
-    converts = not names.isdisjoint(DEVICE_OR_TYPE)
+    what, advice = _what(profile, location)
     share = location.value / total(profile, HOST_TIME_NS.name)
     return Finding(
         id="copies",
         severity=Severity.of_share(share),
         title=(
             f"{', '.join(sorted(names))} at {source_locations.location_text(profile, location.frame)} "
-            f"{'converts or moves' if converts else 'copies'} tensors, {share:.0%} of the time"
+            f"{what}, {share:.0%} of the time"
         ),
         nodes=location.nodes[:8],
         evidence={"copy_ns": location.value, "copy_share": share, "calls_count": location.count},
         gain=source_locations.bound_of_copies(profile, HOST_TIME_NS.name, location.value),
-        advice=_CONVERSION_ADVICE if converts else _LAYOUT_ADVICE,
+        advice=advice,
         misleads=(
             "the next operator is so much faster on the copy that the copy pays off; most of the "
             "bound is cache effects, which do not apply to tensors larger than the caches; types are "
             "not recorded, so changes of type and of device look alike"
         ),
     )
+
+
+def _what(profile: Profile, location: source_locations.Location) -> tuple[str, str]:
+    """Return what most of the time of a line's copies does, and what to do."""
+    nodes = np.array(location.nodes)
+    spent = profile.inclusive(HOST_TIME_NS.name)
+    # The backward of a write into a part of a tensor.
+    slices = source_locations.operators(profile, {_WRITTEN_PART}).phase("backward").nodes()
+    is_write = np.isin(nodes, profile.tree.parent[slices])
+    converts = source_locations.operators(profile, DEVICE_OR_TYPE).mask()[nodes]
+    if 2 * spent[nodes[is_write]].sum() > spent[nodes].sum():
+        return "writes parts into a tensor of the graph", _WRITES_ADVICE
+    if 2 * spent[nodes[converts]].sum() >= spent[nodes].sum():
+        return "converts or moves tensors", _CONVERSION_ADVICE
+    return "copies tensors", _LAYOUT_ADVICE
 
 
 def _layer_finding(profile: Profile, layer: ConvertingLayer) -> Finding:
@@ -198,6 +215,11 @@ def _layer_finding(profile: Profile, layer: ConvertingLayer) -> Finding:
 
 _CONVERSION_ADVICE: Final = (
     "convert once, outside the step, or create the tensor with the needed type on the needed device"
+)
+_WRITTEN_PART: Final = "torch::autograd::CopySlices"
+_WRITES_ADVICE: Final = (
+    "keep the parts in a list and join them once after the loop (torch.stack, torch.cat): the backward "
+    "of each write into a part copies the gradient of the whole tensor"
 )
 _LAYOUT_ADVICE: Final = (
     "leave out the copy: views (transpose, expand, slicing) need no contiguous() before "

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from deepcontext.analyzers.shared import source_locations
+from deepcontext.analyzers.shared.operator_names import FACTORISATIONS
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.metric import (
     BFLOAT16_INPUTS,
@@ -24,6 +25,7 @@ from deepcontext.profiler.format.metric import (
 from deepcontext.profiler.model.metric_values import counts_or_zeros
 from deepcontext.profiler.model.operator_inputs import split_name
 from deepcontext.profiler.model.query import Query
+from deepcontext.profiler.model.tree import NO_NODE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,6 +50,8 @@ _COUNTED: Final = {
 }
 # Of the time in operators.
 LEAST_SHARE: Final = 0.20
+# What runs once or twice is setup (whitening data), not what the computation is about.
+_LEAST_CALLS: Final = 3
 # Of the calls with floating-point inputs, at and below an operator.
 _MOST_OF: Final = 0.8
 
@@ -83,7 +87,7 @@ def costly(profile: Profile, kind: str) -> list[tuple[tuple[int, ...], int]]:
         return []
     operators = operators_with(profile, kind).mask()
     if kind == _DOUBLE and operators.any():
-        operators = operators & ~exact_integers(profile)
+        operators = operators & ~exact_integers(profile) & ~of_factorisations(profile)
     nodes = np.flatnonzero(operators)
     spent = profile.inclusive(HOST_TIME_NS.name)[nodes]
     if not len(nodes) or spent.sum() < LEAST_SHARE * whole:
@@ -119,6 +123,31 @@ def exact_integers(profile: Profile) -> Mask:
         pairs = zip(each.shapes, each.types, strict=True)
         found[frame] = any(kind == _DOUBLE and shape in converted for shape, kind in pairs)
     return np.asarray(found[profile.tree.frame])
+
+
+def of_factorisations(profile: Profile) -> Mask:
+    """Return which nodes belong to functions of user code that factorise matrices again and again.
+
+    Such functions need float64. Of a module's body, only the line that factorises counts.
+
+    Returns:
+        functions and all that they call, shape (nodes,).
+    """
+    tree, frames = profile.tree, profile.frames
+    found = source_locations.operators(profile, FACTORISATIONS).mask()
+    if FLOAT_INPUTS.name in profile.metrics:
+        is_narrow = counts_or_zeros(profile, FLOAT_INPUTS.name) > 0
+        found &= ~(is_narrow & (counts_or_zeros(profile, FLOAT64_INPUTS.name) == 0))
+    else:
+        found &= _nodes(profile, lambda kinds: _DOUBLE in kinds)
+    found &= counts_or_zeros(profile, CALL_DURATION_NS.name) >= _LEAST_CALLS
+    owner = source_locations.nearest_user(profile)[found]
+    owner = owner[owner != NO_NODE]
+    is_body = np.array([name == "<module>" for name in frames.strings], np.bool_)[frames.name]
+    function = (frames.file.astype(np.int64) << 32) | frames.name
+    place = np.where(is_body, -1 - frames.source_line().astype(np.int64), function)
+    is_factorising = np.isin(place, place[tree.frame[owner]]) & frames.is_user_code()
+    return tree.at_or_below(is_factorising[tree.frame])
 
 
 def most_widened(profile: Profile) -> source_locations.Location | None:

@@ -38,7 +38,7 @@ class Unrolled:
         module: the compiler's name of the program.
         source: the line.
         repeated: how often the program has the most frequent operation of the line, at most.
-        products: how often it has the most frequent product of one line.
+        products: how often it has the most frequent product of one line, a backward's two as one.
         compile_ns: time of compiling the function.
     """
 
@@ -69,13 +69,16 @@ def unrolled_programs(profile: Profile) -> list[Unrolled]:
         for (_, _, source), count in counter.most_common(1):
             if count >= _LEAST_REPEATED:
                 spent = int(compiling[function_of(program)]["compile_ns"])
-                most = max(products.values(), default=0)
+                most = max(map(_of_forward, products.items()), default=0)
                 found.append(Unrolled(program, source, count, most, spent))
     return sorted(found, key=lambda each: -each.compile_ns)
 
 
 # Source: jax/_src/prng.py. A draw of random numbers is made of dozens of operations.
 _DRAWS: Final = frozenset({"iota_2x32_shape", "threefry2x32", "random_bits", "rng_bit_generator"})
+
+# What `for part in array` and `a, b = array` are made of: they compute nothing.
+_UNPACKING: Final = frozenset({"slice", "dynamic_slice", "squeeze", "reshape", "broadcast_in_dim"})
 
 _Lines: TypeAlias = Counter[tuple[str, str, jax_programs.Source]]
 
@@ -98,14 +101,20 @@ def _lines(profile: Profile, functions: set[str]) -> dict[str, tuple[_Lines, _Li
         )
         if operation.is_dense and is_user_file(operation.source.file):
             products["product", operation.phase, operation.source] += 1
-    return {
-        program: (_without_draws(lines), products) for program, (lines, products) in found.items()
-    }
+    return {program: (_of_loops(lines), products) for program, (lines, products) in found.items()}
 
 
-def _without_draws(lines: _Lines) -> _Lines:
+def _of_loops(lines: _Lines) -> _Lines:
+    """Return the lines that may be a loop's body: neither draws nor lines that only unpack an array."""
     draws = {source for primitive, _, source in lines if primitive in _DRAWS}
-    return Counter({key: count for key, count in lines.items() if key[2] not in draws})
+    computing = {source for primitive, _, source in lines if primitive not in _UNPACKING}
+    return Counter({key: count for key, count in lines.items() if key[2] in computing - draws})
+
+
+def _of_forward(product: tuple[tuple[str, str, jax_programs.Source], int]) -> int:
+    """Return how many passes need a product: the backward has one for the input and one for the weights."""
+    (_, phase, _), count = product
+    return -(-count // 2) if phase == "backward" else count
 
 
 def unrolled_loops(profile: Profile) -> list[Finding]:

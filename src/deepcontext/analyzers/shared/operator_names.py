@@ -211,6 +211,26 @@ DRAWS: Final = frozenset({"aten::multinomial", "aten::bernoulli", "aten::normal"
 COPIES: Final = frozenset(
     f"aten::{name}" for name in ["to", "_to_copy", "contiguous", "clone", "copy_", "pin_memory"]
 )
+# Factorise matrices, or solve with them: rounding in float32 fails them or spoils their results.
+FACTORISATIONS: Final = frozenset(
+    f"aten::{name}"
+    for name in (
+        "linalg_cholesky_ex",
+        "cholesky_solve",
+        "linalg_solve_triangular",
+        "triangular_solve",
+        "linalg_lu_factor_ex",
+        "linalg_ldl_factor_ex",
+        "_linalg_solve_ex",
+        "_linalg_eigh",
+        "linalg_eig",
+        "_linalg_svd",
+        "linalg_qr",
+        "linalg_inv_ex",
+        "linalg_lstsq",
+        "_linalg_slogdet",
+    )
+)
 # Make a new tensor of all elements of other tensors.
 JOINS: Final = frozenset({"aten::cat", "aten::concat", "aten::stack"})
 # Hand out the parts of a tensor one after the other.
