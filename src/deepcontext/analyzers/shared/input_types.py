@@ -26,6 +26,7 @@ from deepcontext.profiler.model.metric_values import counts_or_zeros
 from deepcontext.profiler.model.operator_inputs import split_name
 from deepcontext.profiler.model.query import Query
 from deepcontext.profiler.model.tree import NO_NODE
+from deepcontext.profiler.summaries.lines import nearest_user
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -141,7 +142,7 @@ def of_factorisations(profile: Profile) -> Mask:
     else:
         found &= _nodes(profile, lambda kinds: _DOUBLE in kinds)
     found &= counts_or_zeros(profile, CALL_DURATION_NS.name) >= _LEAST_CALLS
-    owner = source_locations.nearest_user(profile)[found]
+    owner = nearest_user(profile)[found]
     owner = owner[owner != NO_NODE]
     is_body = np.array([name == "<module>" for name in frames.strings], np.bool_)[frames.name]
     function = (frames.file.astype(np.int64) << 32) | frames.name
