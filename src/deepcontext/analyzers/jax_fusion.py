@@ -16,6 +16,7 @@ from deepcontext.analyzers.shared.jax_launches import in_small_launches
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.model.grouping import sums
 from deepcontext.profiler.model.metric_values import exclusive_or_zeros, total
+from deepcontext.profiler.model.package import Origin, package_of
 from deepcontext.profiler.model.query import Query
 from deepcontext.profiler.model.source import is_user_file
 from deepcontext.profiler.model.tree import NO_NODE
@@ -95,8 +96,8 @@ def _is_avoidable(profile: Profile, moves: Query) -> bool:
     """Return whether enough of the moves have a cause that the program can change.
 
     XLA also inserts copies for first values of loops and for layouts that its products prefer, which no
-    program avoids. Avoidable are moves that the program writes, moves in each pass of a loop, and copies
-    that are most of a program.
+    program avoids. Avoidable are moves that the program writes, moves in each pass of a loop that no package
+    has inside (a sampler), and copies that are most of a program.
     """
     tree, nodes = profile.tree, moves.nodes()
     launches = exclusive_or_zeros(profile, source_locations.JAX_LAUNCHES)
@@ -111,9 +112,20 @@ def _is_avoidable(profile: Profile, moves: Query) -> bool:
     moved = sums(of_program, spent, int(of_program.max()) + 1)[of_program]
     markers = source_locations.nodes_named(profile, FrameKind.MARKER, {jax_programs.INSERTED})
     is_written = ~tree.at_or_below(markers.mask())[nodes]
-    avoidable = is_written | (runs > _RUNS_IN_LOOP * launched) | (moved > _MOSTLY_MOVES * whole)
+    in_loop = (runs > _RUNS_IN_LOOP * launched) & ~_of_packages(profile)[nodes]
+    avoidable = is_written | in_loop | (moved > _MOSTLY_MOVES * whole)
     value = int(spent[avoidable & (launched >= _LEAST_LAUNCHES)].sum())
     return value >= _LEAST_MOVED * total(profile, source_locations.DEVICE_TIME)
+
+
+def _of_packages(profile: Profile) -> source_locations.Mask:
+    """Return which nodes lie right below code of a package other than a framework, shape (nodes,)."""
+    frames, tree = profile.frames, profile.tree
+    origins = [package_of(file).origin if file else Origin.FRAMEWORK for file in frames.strings]
+    is_package = np.array([each is Origin.INSTALLED for each in origins], np.bool_)[frames.file]
+    is_python = frames.kind == FrameKind.PYTHON
+    nearest = tree.nearest((is_python & (is_package | frames.is_user_code()))[tree.frame])
+    return np.asarray((nearest != NO_NODE) & is_package[tree.frame[nearest]])
 
 
 def _moves(profile: Profile) -> Query:
