@@ -175,7 +175,7 @@ void watchHostArrays(PyObject *type, PyObject *other) {
   g_host_array_types = {reinterpret_cast<PyTypeObject *>(type),
                         reinterpret_cast<PyTypeObject *>(other)};
   if (!type) {
-    forgetRepeatedArguments();
+    forgetCopiedArrays();
   }
 }
 

@@ -10,7 +10,6 @@
 #include "jax/collectives.h"
 #include "jax/function_table.h"
 #include "jax/live_arrays.h"
-#include "jax/repeated_arguments.h"
 #include "python/frame_walk.h"
 
 namespace deepcontext::jax {
@@ -223,9 +222,6 @@ PyObject *onCall(PyObject *callable, PyObject *const *arguments, size_t flags_an
       guarded([&] {
         noteMade(result, recorder->index(), call.node->id);
         noteHostArguments(*recorder, call.node, arguments, call.argument_count);
-        if (!FunctionTable::instance().at(function).is_of_jax) {
-          noteSameArguments(*recorder, call.node, arguments, call.argument_count);
-        }
       });
     }
   }

@@ -33,7 +33,6 @@ const Function &FunctionTable::add(const std::string &name, const std::string &q
     function.qualified_name = qualified_name;
     function.file = file;
     function.first_line = first_line;
-    function.is_of_jax = file.find("/jax/_src/") != std::string::npos;
     frame_names_.push_back(function.frame_name);
   }
   return functions_[place->second];

@@ -24,7 +24,6 @@ struct Function {
   std::string qualified_name; // of the Python function; "" where unknown
   std::string file;
   int first_line = 0;
-  bool is_of_jax = false; // an operation that runs outside of the program's jitted functions
   /// Programs compiled in a call of it. With more than one, the hook distinguishes calls by their
   /// arguments.
   std::atomic<uint32_t> program_count{0};

@@ -5,9 +5,6 @@
 #include <cstring>
 #include <optional>
 
-#include "core/metric_registry.h"
-#include "jax/arguments.h"
-
 namespace deepcontext::jax {
 
 namespace {
@@ -15,33 +12,13 @@ namespace {
 constexpr uint64_t kLargeBytes = 1 << 20; // copying less takes no longer than the call itself
 constexpr size_t kArrays = 256;
 constexpr size_t kWords = 64; // of an array; each may be a miss of all caches
-constexpr size_t kRecentCalls = 8;
-constexpr int kMostDepth = 8;
-constexpr size_t kMostLeaves = 256;
-constexpr size_t kWatched = 4;      // of the leaves
-constexpr size_t kFewestLeaves = 2; // what is called with one array is often called with the same
 
 struct GivenArray {
   PyObject *reference = nullptr; // weak
   uint64_t sample = 0;
 };
 
-struct Call {
-  const Node *node = nullptr; // only compared: its tree may be gone
-  uint64_t arguments = 0;
-  std::array<PyObject *, kWatched> references{}; // weak, to some of the arguments
-};
-
-/// The objects that arguments consist of.
-struct Leaves {
-  std::array<PyObject *, kMostLeaves> objects; // the first `count`
-  size_t count = 0;
-};
-
 std::array<GivenArray, kArrays> g_given;
-std::array<Call, kRecentCalls> g_recent;
-size_t g_next_recent = 0;
-uint64_t g_unknown = 0;
 
 uint64_t mix(uint64_t hash, uint64_t value) {
   hash ^= value + 0x9E3779B97F4A7C15u + (hash << 6) + (hash >> 2);
@@ -90,67 +67,6 @@ PyObject *objectOf(PyObject *reference) {
 #endif
 }
 
-/// A hash of which objects an argument consists of; reads no attribute and runs no code of the
-/// program. NumPy arrays are often changed in place, so that their contents count, too.
-uint64_t mixIdentity(uint64_t hash, PyObject *argument, int depth, Leaves *leaves) {
-  if (depth > kMostDepth || leaves->count == kMostLeaves) {
-    return mix(hash, addressOf(argument));
-  }
-  if (PyTuple_Check(argument) || PyList_Check(argument)) {
-    Py_ssize_t size = PySequence_Fast_GET_SIZE(argument);
-    hash = mix(hash, static_cast<uint64_t>(size));
-    for (Py_ssize_t i = 0; i < size; ++i) {
-      hash = mixIdentity(hash, PySequence_Fast_GET_ITEM(argument, i), depth + 1, leaves);
-    }
-    return hash;
-  }
-  if (PyDict_Check(argument)) {
-    Py_ssize_t position = 0;
-    PyObject *key, *value;
-    while (PyDict_Next(argument, &position, &key, &value)) {
-      hash = mixIdentity(mix(hash, addressOf(key)), value, depth + 1, leaves);
-    }
-    return hash;
-  }
-  leaves->objects[leaves->count++] = argument;
-  hash = mix(hash, addressOf(argument));
-  if (Py_TYPE(argument) == g_host_array_types[0]) {
-    std::optional<uint64_t> sample = sampleOf(argument);
-    hash = mix(hash, sample ? *sample : ++g_unknown);
-  }
-  return hash;
-}
-
-/// Replace a call by another one that refers to some of its arguments, spread over all of them.
-void remember(Call *call, const Node *node, uint64_t arguments, const Leaves &leaves) {
-  call->node = node;
-  call->arguments = arguments;
-  for (size_t i = 0; i < kWatched; ++i) {
-    PyObject *leaf = leaves.objects[(leaves.count - 1) * i / (kWatched - 1)];
-    PyObject *reference = nullptr;
-    if (PyType_SUPPORTS_WEAKREFS(Py_TYPE(leaf))) {
-      reference = PyWeakref_NewRef(leaf, nullptr);
-      PyErr_Clear();
-    }
-    Py_XSETREF(call->references[i], reference);
-  }
-}
-
-/// Whether a call had these arguments. An address alone may belong to another object by now.
-bool hadArguments(const Call &call, uint64_t arguments) {
-  if (call.arguments != arguments) {
-    return false;
-  }
-  size_t living = 0;
-  for (PyObject *reference : call.references) {
-    if (reference && !objectOf(reference)) {
-      return false;
-    }
-    living += reference != nullptr;
-  }
-  return living > 0;
-}
-
 } // namespace
 
 bool wasCopiedBefore(PyObject *array, uint64_t bytes) {
@@ -176,35 +92,9 @@ bool wasCopiedBefore(PyObject *array, uint64_t bytes) {
   return false;
 }
 
-void noteSameArguments(Recorder &recorder, Node *node, PyObject *const *arguments, size_t count) {
-  uint64_t hash = 1;
-  Leaves leaves;
-  for (size_t i = 0; i < count; ++i) {
-    hash = mixIdentity(hash, arguments[i], 0, &leaves);
-  }
-  if (leaves.count < kFewestLeaves) {
-    return;
-  }
-  bool is_repeated = std::any_of(g_recent.begin(), g_recent.end(), [&](const Call &call) {
-    return call.node != node && hadArguments(call, hash);
-  });
-  if (is_repeated) {
-    static const uint16_t metric = MetricRegistry::instance().id("same_arguments_count");
-    recorder.tree.metric(node, metric).add(1);
-  }
-  remember(&g_recent[g_next_recent], node, hash, leaves);
-  g_next_recent = (g_next_recent + 1) % kRecentCalls;
-}
-
-void forgetRepeatedArguments() {
+void forgetCopiedArrays() {
   for (GivenArray &given : g_given) {
     Py_CLEAR(given.reference);
-  }
-  for (Call &call : g_recent) {
-    for (PyObject *&reference : call.references) {
-      Py_CLEAR(reference);
-    }
-    call = {};
   }
 }
 

@@ -115,7 +115,6 @@ CASES = [
     ("jax_callback", "synchronisation", "scan stacks them"),
     ("jax_lists", "host_work", "a NumPy array instead of lists"),
     ("jax_host_table", "copies", "jax.device_put"),
-    ("jax_twice", "model_calls", "jax.value_and_grad"),
     ("jax_layout", "jax_fusion", "layout"),
     ("jax_carry", "jax_fusion", "loop state"),
     ("jax_eager", "kernel_fusion", "@jax.jit"),
@@ -389,7 +388,6 @@ _TIMES = {"single_samples": 10, "sample_losses": 20, "padding": 10}
         ("jax_roofline", "jax_fusion"),
         ("jax_lists", "host_work"),
         ("jax_host_table", "copies"),
-        ("jax_twice", "model_calls"),
     ],
 )
 def test_the_fix_saves_what_the_finding_expects(

@@ -1,7 +1,6 @@
 """Model calls: a model that runs on one sample or token at a time, or that computes earlier results again.
 
-Earlier results are the prefix of a text, for each new token, all values so far (`shared/growing_work.py`), or
-in JAX a loss beside its gradient (`shared/jax_run_twice.py`).
+Earlier results are the prefix of a text, for each new token, or all values so far (`shared/growing_work.py`).
 Judges modules that the program calls outside of other modules (`shared/model_runs.py`). Shapes are not
 needed: a prefix shows in what linear layers allocate, which grows by the same amount from call to call.
 """
@@ -16,7 +15,6 @@ from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Severity
 from deepcontext.analyzers.shared import source_locations
 from deepcontext.analyzers.shared.growing_work import growing_work
-from deepcontext.analyzers.shared.jax_run_twice import forwards_run_twice
 from deepcontext.analyzers.shared.model_runs import (
     LEAST_SHARE,
     PICKS,
@@ -68,7 +66,7 @@ def _find(profile: Profile) -> list[Finding]:
             found.append(_sample_finding(profile, functions, model, whole))
         elif _reads_prompt_by_token(profile, functions, model, whole):
             found.append(_prompt_finding(profile, model, whole))
-    return [*found, *growing_work(profile), *forwards_run_twice(profile)]
+    return [*found, *growing_work(profile)]
 
 
 def _computes_prefix_again(profile: Profile, functions: Functions, model: Model) -> bool:

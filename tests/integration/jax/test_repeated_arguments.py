@@ -1,4 +1,4 @@
-"""Arguments that come again: NumPy arrays copied in several calls, and two lines with the same arguments."""
+"""NumPy arrays that are copied in several calls, and arrays made of lists."""
 
 from __future__ import annotations
 
@@ -23,16 +23,6 @@ SIZE = 600_000  # numbers of 4 bytes: more than 1 MiB
 @jax.jit
 def summed(table: jax.Array) -> jax.Array:
     return table.sum()
-
-
-@jax.jit
-def scored(weights: dict[str, jax.Array], rows: jax.Array) -> jax.Array:
-    return rows @ weights["first"]
-
-
-@jax.jit
-def scored_again(weights: dict[str, jax.Array], rows: jax.Array) -> jax.Array:
-    return 2 * (rows @ weights["first"])
 
 
 def _total(recording: Recording, metric: str) -> int:
@@ -63,40 +53,6 @@ def test_new_contents_and_small_arrays_do_not_come_again(record: Record) -> None
             summed(small).block_until_ready()
 
     assert _total(record(work), "repeated_transfer_bytes") == 0
-
-
-def test_calls_of_two_lines_with_the_same_arguments(record: Record) -> None:
-    def work() -> None:
-        weights, rows = {"first": jnp.ones((4, 4))}, np.ones((8, 4), np.float32)
-        for _ in range(6):
-            scored(weights, rows)
-            scored_again(dict(weights), rows)  # other containers, the same arrays
-            weights = {"first": weights["first"] + 1}
-            scored(weights, rows)
-
-    recording = record(work)
-    assert _total(recording, "same_arguments_count") == 6 + 5
-    by_name = {
-        name: sum(
-            int(exclusive_or_zeros(recording.profile, "same_arguments_count")[node])
-            for node in recording.nodes(FrameKind.OPERATOR, f"jit({name})")
-        )
-        for name in ("scored", "scored_again")
-    }
-    # The last weights of a pass are the first ones of the next.
-    assert by_name == {"scored": 5, "scored_again": 6}
-
-
-def test_a_numpy_array_changed_in_place_is_another_argument(record: Record) -> None:
-    def work() -> None:
-        weights, rows = {"first": jnp.ones((4, 4))}, np.ones((8, 4), np.float32)
-        for _ in range(6):
-            scored(weights, rows)
-            rows += 1
-            scored_again(weights, rows)
-            rows += 1
-
-    assert _total(record(work), "same_arguments_count") == 0
 
 
 def test_arrays_are_made_below_a_frame_of_their_own(record: Record) -> None:

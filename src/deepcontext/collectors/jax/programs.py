@@ -64,12 +64,6 @@ REPEATED_TRANSFER_BYTES = MetricDescriptor(
     Aggregation.SUM,
     "bytes of NumPy arrays that a call copied although an earlier call had copied the same ones",
 )
-SAME_ARGUMENTS = MetricDescriptor(
-    "same_arguments_count",
-    "count",
-    Aggregation.SUM,
-    "calls with the same arguments as a call of another line shortly before",
-)
 
 
 class JaxPrograms:
@@ -88,7 +82,6 @@ class JaxPrograms:
         BYTES_MOVED,
         TRANSFER_BYTES,
         REPEATED_TRANSFER_BYTES,
-        SAME_ARGUMENTS,
         *jax_buffers.METRICS,
     )
 
