@@ -175,7 +175,7 @@ private:
   std::vector<RoleBytes> frozen_roles_;
   uint32_t steps_ = 0;
   bool has_marks_ = false; // of the program
-  uint32_t turn_ = 0; // rises with each allocation of a backward
+  uint32_t turn_ = 0;      // rises with each allocation of a backward
 };
 
 } // namespace deepcontext
