@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "core/recorder.h"
+#include "core/thread_label.h"
 #include "tests/check.h"
 
 using namespace deepcontext;
@@ -152,11 +153,19 @@ TEST(thread_churn_needs_no_more_recorders_than_live_at_once) {
 
 TEST(threads_whose_names_differ_in_numbers_share_one_recorder) {
   RecorderRegistry::instance().begin(kNodes);
-  uint32_t first = indexOnThread("Thread-1 (f2)");
-  CHECK_EQ(RecorderRegistry::instance().at(first)->label, "Thread-N (fN)");
+  uint32_t first = indexOnThread("pool-1 (f2)");
+  CHECK_EQ(RecorderRegistry::instance().at(first)->label, "pool-N (fN)");
   for (int i = 2; i < 100; ++i) {
-    CHECK_EQ(indexOnThread(("Thread-" + std::to_string(i) + " (f2)").c_str()), first);
+    CHECK_EQ(indexOnThread(("pool-" + std::to_string(i) + " (f2)").c_str()), first);
   }
+}
+
+TEST(threads_that_python_names_share_one_label) {
+  // The kernel keeps 15 characters.
+  CHECK_EQ(threadLabel("Thread-1 (work)", "python"), "Thread");
+  CHECK_EQ(threadLabel("Thread-10 (work", "python"), "Thread");
+  CHECK_EQ(threadLabel("python", "python"), "Thread");
+  CHECK_EQ(threadLabel("Thread-safe 2", "python"), "Thread-safe N");
 }
 
 TEST(threads_of_ever_new_names_are_joined_past_a_ceiling) {
