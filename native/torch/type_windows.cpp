@@ -10,7 +10,7 @@ namespace deepcontext::torch {
 
 namespace {
 
-// One operator in a window costs some 100 ns more. Of 100,000 operators a second, one in 50 is in a
+// One operator in a window costs some 250 ns more. Of 100,000 operators a second, one in 50 is in a
 // window; of operators that take milliseconds, one in four.
 constexpr uint64_t kBetweenNs = 250'000'000;
 constexpr uint64_t kLongestNs = 60'000'000;
