@@ -87,11 +87,12 @@ void TypeWindows::open(uint64_t now) {
   if (threads > 1) {
     endLocked();
   } else {
-    openLocked(now);
+    openLocked(now, RecorderRegistry::currentOrNull());
   }
 }
 
-void TypeWindows::openLocked(uint64_t now) {
+void TypeWindows::openLocked(uint64_t now, const Recorder *opener) {
+  opener_.store(opener, std::memory_order_relaxed);
   next_.store(kNever, std::memory_order_relaxed);
   operators_left_.store(kMostOperators, std::memory_order_relaxed);
   closes_.store(now + toTicks(kLongestNs), std::memory_order_relaxed);
@@ -120,12 +121,16 @@ void TypeWindows::closeLocked(uint64_t now) {
 void TypeWindows::note(const void *record_function) {
   uint64_t now = ticks();
   bool is_recording = RecorderRegistry::isRecording(); // not in a forked child
+  Recorder *recorder = is_recording ? RecorderRegistry::currentOrNull() : nullptr;
+  if (recorder && recorder != opener_.load(std::memory_order_relaxed)) {
+    end();
+    return;
+  }
   bool is_last = operators_left_.fetch_sub(1, std::memory_order_relaxed) <= 1 ||
                  now >= closes_.load(std::memory_order_relaxed);
   if (is_last || !is_recording) {
     close(now);
   }
-  Recorder *recorder = is_recording ? RecorderRegistry::currentOrNull() : nullptr;
   const Level *level = recorder ? recorder->innermost() : nullptr;
   // A tree that is full has no node for the operator.
   if (!level || level->owner != record_function || level->kind != LevelKind::kOperator ||

@@ -6,6 +6,7 @@
 
 #include "core/clock.h"
 #include "core/mutex.h"
+#include "core/recorder.h"
 
 namespace deepcontext::torch {
 
@@ -45,7 +46,7 @@ private:
   enum Metric { kFloat, kFloat64, kFloat16, kBFloat16, kWidened, kInteger, kMetrics };
 
   void open(uint64_t now);
-  void openLocked(uint64_t now);
+  void openLocked(uint64_t now, const Recorder *opener);
   /// No window opens again in this session.
   void endLocked();
   void close(uint64_t now);
@@ -61,7 +62,8 @@ private:
   std::array<uint16_t, kMetrics> metrics_{};
   int inputs_offset_ = -1;
   bool is_on_ = false;
-  uint64_t handle_ = 0; // of the observer; 0: no window is open
+  uint64_t handle_ = 0;                           // of the observer; 0: no window is open
+  std::atomic<const Recorder *> opener_{nullptr}; // of the thread that opened the window
   std::atomic<int64_t> operators_left_{0};
   std::atomic<uint64_t> closes_{0}; // ticks
 };

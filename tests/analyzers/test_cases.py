@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import linecache
 import statistics
+import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -78,7 +80,7 @@ CASES = [
     ("logged_errors", "memory", ".detach()"),
     ("kept_outputs", "memory", ".detach()"),
     ("kept_view", "memory", ".clone()"),
-    ("feature_history", "memory", "bound what keeps them"),
+    ("feature_history", "memory", "keeps the tensors of past steps"),
     ("widened", "memory", "convert and scale each batch"),
     ("summed_losses", "memory", "backward for the loss of each part"),
     ("shapes_doubles", "precision", "numpy.float32"),
@@ -144,6 +146,9 @@ IDS = [f"{name}-{analyzer}" for name, analyzer, _ in CASES]
 def test_fires_on_the_problem_at_its_line(
     judge: Judge, name: str, analyzer: str, advice: str
 ) -> None:
+    if name == "shapes_integers" and not _multiplies_integers_slowly():
+        pytest.skip("this processor multiplies int64 at half the rate of float64 or more")
+
     def fires(profile: Profile) -> None:
         findings = run_analyzers(profile, only=[analyzer])
         assert any(advice in finding.advice for finding in findings)
@@ -304,7 +309,7 @@ def test_a_model_that_is_read_again_is_one_finding(judge: Judge) -> None:
 def test_what_holds_the_tensors_is_named(judge: Judge) -> None:
     def is_named(profile: Profile) -> None:
         (finding,) = run_analyzers(profile, only=["memory"])
-        assert finding.title.startswith("list Trainer.logged holds 200 tensors, 200 with a graph")
+        assert "list Trainer.logged holds 200 tensors, 200 with a graph" in finding.title
         assert finding.evidence["held_bytes"] == 200 * 512 * 256 * 4
 
     judge("kept_outputs_problem", is_named)
@@ -415,6 +420,18 @@ def test_the_fix_saves_what_the_finding_expects(
             assert low - _NOISE <= saved <= high + _NOISE
 
     judge(f"{name}_problem", holds)
+
+
+def _multiplies_integers_slowly() -> bool:
+    """Whether products of int64 take more than twice as long as those of float64; AVX-512 has both."""
+    torch = pytest.importorskip("torch")
+
+    def shortest(kind: Any) -> float:
+        matrix = torch.ones(320, 320, dtype=kind)
+        begun = [time.perf_counter() for _ in range(20) if torch.mm(matrix, matrix) is not None]
+        return min(later - earlier for earlier, later in itertools.pairwise(begun))
+
+    return shortest(torch.int64) > 2 * shortest(torch.float64)
 
 
 def _is_silent(profile: Profile, analyzer: str) -> None:

@@ -14,7 +14,6 @@ from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Gain, Severity
 from deepcontext.analyzers.shared import held_tensors, source_locations
 from deepcontext.analyzers.shared.jax_calls import function_of
-from deepcontext.analyzers.shared.kept_each_step import kept_each_step
 from deepcontext.analyzers.shared.kept_results import kept_results
 from deepcontext.analyzers.shared.kept_views import kept_views
 from deepcontext.analyzers.shared.summed_losses import summed_losses
@@ -65,10 +64,8 @@ def _find(profile: Profile) -> list[Finding]:
         found += kept
         if peak >= _LEAST_PEAK:
             if not leaks and not graphs and not kept:
-                graphs = kept_results(profile, prefix, peak) or kept_each_step(
-                    profile, prefix, peak
-                )
-            # A graph, a view or a cache is why lines hold memory.
+                graphs = kept_results(profile, prefix, peak)
+            # A graph, or a view, is why lines hold memory.
             found += (
                 [held_tensors.with_holder(profile, each) for each in graphs]
                 or kept_views(profile, prefix, peak)
