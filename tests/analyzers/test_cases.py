@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import linecache
 import statistics
-import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,6 +13,7 @@ from deepcontext.analyzers import ALL, Severity, run_analyzers
 from deepcontext.analyzers.shared import source_locations
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.summaries.jax.programs import INSERTED
+from deepcontext.profiler.summaries.operator_work import operator_work
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -146,10 +145,9 @@ IDS = [f"{name}-{analyzer}" for name, analyzer, _ in CASES]
 def test_fires_on_the_problem_at_its_line(
     judge: Judge, name: str, analyzer: str, advice: str
 ) -> None:
-    if name == "shapes_integers" and not _multiplies_integers_slowly():
-        pytest.skip("this processor multiplies int64 at half the rate of float64 or more")
-
     def fires(profile: Profile) -> None:
+        if name == "shapes_integers" and not _multiplies_integers_slowly(profile):
+            pytest.skip("this processor multiplies int64 at half the rate of float64 or more")
         findings = run_analyzers(profile, only=[analyzer])
         assert any(advice in finding.advice for finding in findings)
         lines = {line for finding in findings for line in _lines(profile, finding)}
@@ -422,16 +420,13 @@ def test_the_fix_saves_what_the_finding_expects(
     judge(f"{name}_problem", holds)
 
 
-def _multiplies_integers_slowly() -> bool:
-    """Whether products of int64 take more than twice as long as those of float64; AVX-512 has both."""
-    torch = pytest.importorskip("torch")
-
-    def shortest(kind: Any) -> float:
-        matrix = torch.ones(320, 320, dtype=kind)
-        begun = [time.perf_counter() for _ in range(20) if torch.mm(matrix, matrix) is not None]
-        return min(later - earlier for earlier, later in itertools.pairwise(begun))
-
-    return shortest(torch.int64) > 2 * shortest(torch.float64)
+def _multiplies_integers_slowly(profile: Profile) -> bool:
+    """Whether products of int64 have less than half the measured rate of float64; not so with AVX-512."""
+    work = operator_work(profile)
+    assert work is not None
+    assert work.roof is not None
+    rates = work.roof.peaks.flops_per_second
+    return rates["i64"] < rates["f64"] / 2
 
 
 def _is_silent(profile: Profile, analyzer: str) -> None:
