@@ -366,3 +366,27 @@ def test_a_fault_of_the_profiler_while_torch_is_imported_does_not_reach_the_prog
     (collector,) = (c for c in script.recording().profile.trust.collectors if c.name == "torch")
     assert collector.status == "unavailable"
     assert "cannot be observed: AttributeError: " in collector.reason
+
+
+def test_a_child_with_a_session_of_its_own_does_not_record_its_calibration(script: Any) -> None:
+    script.run(
+        """
+        import os
+        import deepcontext
+        import torch
+
+        deepcontext.start("parent.dcprof", cpu_rate=0)
+        torch.ones(4).exp()
+        child = os.fork()
+        if child == 0:
+            deepcontext.start("out.dcprof", cpu_rate=0)
+            torch.ones(4).exp()
+            deepcontext.stop()
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        deepcontext.stop()
+        """
+    )
+    recording = script.recording()
+    assert recording.calls("aten::exp") == 1
+    assert not recording.operators("aten::mul"), "an operator of the calibration"

@@ -149,6 +149,8 @@ class TorchOperators:
 
     def _attach(self) -> None:
         """Start the observer in a process that has just loaded torch."""
+        # A forked child has its parent's observer, which would record the calibration.
+        _native.torch_stop()
         self._version = _version()
         self._collectives.start()
         self._refusal = _unverified()
