@@ -58,12 +58,14 @@ void TypeWindows::begin(int inputs_offset) {
   constexpr const char *kNames[kMetrics] = {"float_input_count",   "float64_input_count",
                                             "float16_input_count", "bfloat16_input_count",
                                             "widened_input_count", "integer_input_count"};
-  for (int i = 0; i < kMetrics; ++i) {
-    metrics_[i] = MetricRegistry::instance().id(kNames[i]);
+  if (inputs_offset_ != inputs_offset) { // once: a late call of an earlier window may read these
+    for (int i = 0; i < kMetrics; ++i) {
+      metrics_[i] = MetricRegistry::instance().id(kNames[i]);
+    }
+    inputs_offset_ = inputs_offset;
   }
   std::lock_guard<Mutex> lock(mutex_);
   closeLocked(ticks()); // a forked child has its parent's window
-  inputs_offset_ = inputs_offset;
   is_on_ = true;
   next_.store(ticks() + toTicks(kFirstNs), std::memory_order_relaxed);
 }
