@@ -184,7 +184,7 @@ nb::tuple addWindow(nb::capsule notes, nb::bytes xspace) {
     TraceWindow window;
     is_whole = readTraceWindow(viewOf(xspace), &window);
     if (is_whole) {
-      attribution.addWindow(without_gil, window, std::move(launches));
+      attribution.addWindow(without_gil, std::move(window), std::move(launches));
     } else {
       attribution.addDamagedWindow(without_gil);
     }
@@ -244,6 +244,7 @@ nb::dict programCounts() {
   nb::dict out;
   out["programs"] = counts.programs;
   out["programs_without_operations"] = counts.without_operations;
+  out["programs_with_loops"] = counts.with_loops;
   out["program_bytes"] = counts.bytes;
   return out;
 }
@@ -254,6 +255,7 @@ nb::tuple writeTree() {
   out["launches"] = counts.launches;
   out["unsampled_launches"] = counts.unsampled_launches;
   out["borrowed_launches"] = counts.borrowed_launches;
+  out["launches_by_parts"] = counts.launches_by_parts;
   out["device_ns"] = static_cast<uint64_t>(counts.device_ns);
   nb::list operations;
   for (const auto &[place, time] : counts.operations) {

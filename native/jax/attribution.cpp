@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/clock.h"
+#include "jax/device_waits.h"
 #include "jax/function_table.h"
 
 namespace deepcontext::jax {
@@ -79,6 +81,9 @@ void Attribution::credit(const TraceWindow &window, const Executed &launch, uint
   ++totals.launches;
   if (!run || !run->is_complete) {
     ++counts_.cut_at_end;
+    if (run && whole_runs_[program] < kEnoughRuns) {
+      parts_.add(*programs_[program].program, *run, window, /*is_launched_inside=*/true);
+    }
     return;
   }
   bool is_first = whole_runs_[program] == 0;
@@ -87,8 +92,14 @@ void Attribution::credit(const TraceWindow &window, const Executed &launch, uint
   ++counts_.joined;
   collectives_.join(program, run->run_id, launch.launch->number, launch.launch->node.recorder,
                     launch.launch->node.node);
+  countWhole(program);
+}
+
+void Attribution::countWhole(uint32_t program) {
   ++last_whole_runs_[program];
-  ++whole_runs_[program];
+  if (++whole_runs_[program] == kEnoughRuns) {
+    parts_.drop(program);
+  }
 }
 
 /// Runs on the launching thread, inside the call.
@@ -184,10 +195,18 @@ void Attribution::join(const TraceWindow &window, std::vector<Executed> &execute
   }
   collectives_.read(window, programs, orders);
   last_.runs = last_whole_runs_[longest(window, programs)];
-  std::set<uint32_t> seen(programs.begin(), programs.end());
-  for (uint32_t program : seen) {
-    last_.waiting += whole_runs_[program] == 0;
-    last_.scarce += whole_runs_[program] < kEnoughRuns;
+  std::map<uint32_t, uint64_t> longest_ns;
+  for (size_t i = 0; i < window.runs.size(); ++i) {
+    const Run &run = window.runs[i];
+    uint64_t &known_ns = longest_ns[programs[i]];
+    known_ns = std::max(known_ns, run.end_ns > run.start_ns ? run.end_ns - run.start_ns : 0);
+  }
+  for (const auto &[program, run_ns] : longest_ns) {
+    bool is_scarce = whole_runs_[program] < kEnoughRuns;
+    // Short runs that were seen whole say nothing of one that fills the window.
+    bool fills = last_whole_runs_[program] == 0 && 2 * run_ns > window.end_ns - window.start_ns;
+    last_.waiting += whole_runs_[program] == 0 || (is_scarce && fills);
+    last_.scarce += is_scarce;
   }
 }
 
@@ -208,10 +227,12 @@ void Attribution::creditRest(const TraceWindow &window, const std::vector<uint32
         window_totals_[NodeRef::unknown()][program].add(*programs_[program].program, run,
                                                         weightOf(run, window));
         ++counts_.without_launch;
-        ++last_whole_runs_[program];
-        ++whole_runs_[program];
+        countWhole(program);
       } else {
         ++counts_.cut_at_start;
+        if (whole_runs_[program] < kEnoughRuns) {
+          parts_.add(*programs_[program].program, run, window, /*is_launched_inside=*/false);
+        }
       }
     }
     if (run.is_complete) {
@@ -271,8 +292,13 @@ Attribution::threadsOfLines(const TraceWindow &window,
   return threads;
 }
 
-void Attribution::addWindow(WithoutGil, const TraceWindow &window, std::vector<Launch> launches) {
+void Attribution::addWindow(WithoutGil, TraceWindow window, std::vector<Launch> launches) {
   std::lock_guard<Mutex> lock(mutex_);
+  reports_ends_ |= window.reports_ends;
+  for (Run &run : window.runs) { // a window inside one long run sees no end at all
+    run.is_complete &= window.reports_ends || !reports_ends_;
+  }
+  parts_.beginWindow(window);
   std::sort(launches.begin(), launches.end(),
             [](const Launch &left, const Launch &right) { return left.start_ns < right.start_ns; });
   std::unordered_map<int64_t, std::vector<Launch *>> by_thread;
@@ -309,6 +335,11 @@ void Attribution::addWindow(WithoutGil, const TraceWindow &window, std::vector<L
   last_.launches = executed.size();
   last_.events = window.events;
   join(window, executed);
+  parts_.endWindow(window, DeviceWaits::instance());
+}
+
+std::map<uint32_t, RunParts::Sum> Attribution::parts() const {
+  return parts_.sums(clockNs(CLOCK_REALTIME), DeviceWaits::instance());
 }
 
 ProgramCounts Attribution::programCounts(WithoutGil) const {
@@ -341,6 +372,8 @@ void Attribution::clear(WithoutGil) {
   votes_.clear();
   totals_.clear();
   first_runs_.clear();
+  parts_ = {};
+  reports_ends_ = false;
   whole_runs_.clear();
   last_whole_runs_.clear();
   window_totals_.clear();

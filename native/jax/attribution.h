@@ -12,6 +12,7 @@
 #include "core/without_gil.h"
 #include "jax/collective_runs.h"
 #include "jax/program_table.h"
+#include "jax/run_parts.h"
 #include "jax/run_totals.h"
 #include "jax/xspace.h"
 
@@ -74,7 +75,7 @@ public:
   /// Empty where there is none.
   LabelledProgram program(WithoutGil, uint32_t uid) const;
   ProgramCounts programCounts(WithoutGil) const;
-  void addWindow(WithoutGil, const TraceWindow &window, std::vector<Launch> launches);
+  void addWindow(WithoutGil, TraceWindow window, std::vector<Launch> launches);
   void addDamagedWindow(WithoutGil);
   /// Call `use` with an operation, found by the program's number in this process, otherwise by the
   /// name of the module, with the lock held. Null when there is none.
@@ -91,8 +92,8 @@ public:
   struct LastWindow {
     uint64_t runs = 0;
     uint64_t launches = 0;
-    uint64_t waiting = 0;
-    uint64_t scarce = 0; // programs that ran, with fewer than `kEnoughRuns` whole runs so far
+    uint64_t waiting = 0; // programs with a run that does not fit into the window
+    uint64_t scarce = 0;  // programs that ran, with fewer than `kEnoughRuns` whole runs so far
     uint64_t events = 0;
   };
   LastWindow lastWindow(WithoutGil) const;
@@ -111,6 +112,8 @@ public:
   /// were cold.
   const std::map<NodeRef, std::map<uint32_t, RunTotals>> &firstRuns() const { return first_runs_; }
   const ProgramTable &programs() const { return programs_; }
+  /// Estimates for programs without a whole run, over all their launches.
+  std::map<uint32_t, RunParts::Sum> parts() const;
 
 private:
   struct Executed;
@@ -124,6 +127,7 @@ private:
   void joinInOrder(const TraceWindow &window, const std::vector<uint32_t> &programs,
                    std::vector<Executed> &executed, std::vector<bool> &is_taken);
   void credit(const TraceWindow &window, const Executed &launch, uint32_t program, const Run *run);
+  void countWhole(uint32_t program);
   void addUp(const std::vector<Executed> &executed);
   void creditRest(const TraceWindow &window, const std::vector<uint32_t> &programs,
                   const std::vector<bool> &is_taken);
@@ -137,6 +141,8 @@ private:
   std::map<NodeRef, std::map<uint32_t, RunTotals>> window_totals_; // of the last window
   std::map<NodeRef, uint64_t> calls_before_; // of each node, at the last window that measured it
   std::map<NodeRef, std::map<uint32_t, RunTotals>> first_runs_;
+  RunParts parts_;            // of programs without enough whole runs
+  bool reports_ends_ = false; // the runtime tells the ends of runs
   WindowCounts counts_;
   std::vector<uint64_t> whole_runs_; // by program
   LastWindow last_;

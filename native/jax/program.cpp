@@ -77,6 +77,9 @@ public:
     program_.aliased_outputs = module_.aliased_outputs;
     for (const HloComputation &computation : module_.computations) {
       program_.instructions += computation.instructions.size();
+      program_.has_loops |= std::any_of(
+          computation.instructions.begin(), computation.instructions.end(),
+          [](const HloInstruction &instruction) { return instruction.opcode == "while"; });
     }
     const HloComputation *entry = module_.find(module_.entry);
     for (const HloInstruction &instruction : entry->instructions) {

@@ -74,6 +74,7 @@ struct Program {
   uint64_t argument_bytes = 0;
   uint64_t output_bytes = 0;
   uint64_t aliased_outputs = 0;
+  bool has_loops = false;     // how many operations a run has is not known
   bool has_operations = true; // false: compiled after programs had reached their limit
 
   /// Approximate memory of the description.

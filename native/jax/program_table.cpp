@@ -36,6 +36,7 @@ uint32_t ProgramTable::add(Program program, const std::vector<uint32_t> &functio
   resolved_.erase({program.hlo_id, program.module});
   ++counts_.programs;
   counts_.without_operations += !program.has_operations;
+  counts_.with_loops += program.has_loops;
   uint32_t uid = append(std::move(program), std::move(label));
   for (uint32_t function : functions) {
     by_function_[function].push_back({uid, signature});

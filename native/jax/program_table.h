@@ -23,6 +23,7 @@ struct LabelledProgram {
 struct ProgramCounts {
   uint64_t programs = 0;
   uint64_t without_operations = 0; // compiled after the limit was reached
+  uint64_t with_loops = 0;         // how many operations a run of these has is not known
   uint64_t bytes = 0;
 };
 

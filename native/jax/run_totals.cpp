@@ -54,6 +54,14 @@ void RunTotals::add(const Program &program, const Run &run, double run_weight) {
   }
 }
 
+double RunTotals::totalNs() const {
+  double sum_ns = 0;
+  for (const OperationTotals &operation : operations) {
+    sum_ns += operation.total_ns;
+  }
+  return sum_ns;
+}
+
 void RunTotals::add(const RunTotals &other, double factor) {
   launches += other.launches;
   runs += other.runs;

@@ -27,6 +27,8 @@ struct RunTotals {
   void add(const Program &program, const Run &run, double weight);
   /// Add another's runs, as if there had been `factor` times as many.
   void add(const RunTotals &other, double factor = 1);
+  /// Sum over the operations, weighted as they are.
+  double totalNs() const;
 };
 
 /// The number of runs that a whole run stands for: 1 / (1 - length / window), because the edges of

@@ -2,6 +2,7 @@
 
 #include "core/metric_registry.h"
 #include "jax/collectives.h"
+#include "jax/device_waits.h"
 #include "jax/dispatch.h"
 #include "jax/live_arrays.h"
 #include "python/frame_walk.h"
@@ -22,6 +23,11 @@ void addLeaf(Recorder &recorder, Node *parent, const std::string &marker, uint64
   if (Level *level = recorder.innermost()) {
     level->nested_ticks += spent_ticks;
   }
+}
+
+uint64_t nsOf(uint64_t spent_ticks) {
+  return static_cast<uint64_t>(static_cast<double>(spent_ticks) *
+                               RecorderRegistry::instance().clock().nsPerTick());
 }
 
 } // namespace
@@ -51,6 +57,7 @@ void addWait(const std::string &marker, uint64_t start_ticks, uint64_t end_ticks
   Recorder &recorder = RecorderRegistry::current();
   Node *parent = pythonContext(recorder, currentFrame(recorder), recorder.innermost());
   addLeaf(recorder, parent, marker, recorder.ticksSince(start_ticks, end_ticks));
+  DeviceWaits::instance().addEnded(nsOf(end_ticks - start_ticks));
 }
 
 uint64_t enterSpan(FrameKind kind, const std::string &name) {
@@ -80,6 +87,9 @@ void leaveSpan(uint64_t token, uint64_t bytes) {
     return;
   }
   const Level *level = recorder->innermost();
+  if (level && level->owner == scopeOwner(token) && now > level->start_ticks) {
+    DeviceWaits::instance().addEnded(nsOf(now - level->start_ticks));
+  }
   if (bytes > 0 && level && level->owner == scopeOwner(token)) {
     static const uint16_t metric = MetricRegistry::instance().id("transfer_bytes");
     recorder->tree.metric(level->node, metric).add(bytes);

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <utility>
+#include <vector>
 
 #include "core/metric_registry.h"
 #include "core/recorder.h"
@@ -13,6 +16,8 @@
 namespace deepcontext::jax {
 
 namespace {
+
+constexpr double kMuchLonger = 2; // time of the parts of runs, by the time of whole ones
 
 /// A dispatch node and how often it launched.
 struct LaunchCount {
@@ -75,24 +80,53 @@ public:
         }
       }
     }
+    parts_ = attribution.parts();
+    for (auto &[program, sum] : parts_) {
+      sum.totals.weight = 0; // becomes the number of launches
+    }
   }
 
   WrittenCounts run() {
+    std::vector<std::pair<LaunchCount, Shares>> launched;
     for (const LaunchCount &count : countLaunches()) {
-      write(count);
+      launched.emplace_back(count, split(count));
+      for (const auto &[program, share] : launched.back().second) {
+        auto parts = parts_.find(program);
+        if (parts != parts_.end()) {
+          parts->second.totals.weight += static_cast<double>(share);
+        }
+      }
+    }
+    dropUnneeded();
+    for (const auto &[count, shares] : launched) {
+      write(count, shares);
     }
     return counts_;
   }
 
 private:
-  void write(const LaunchCount &count) {
+  using Shares = std::map<uint32_t, uint64_t>; // launches by program
+
+  /// Parts are rough, so they count only where runs that were seen whole cannot stand for the rest:
+  /// a part was longer than they are, and all parts together than they all.
+  void dropUnneeded() {
+    for (auto parts = parts_.begin(); parts != parts_.end();) {
+      const RunTotals &whole = whole_[parts->first];
+      const RunParts::Sum &sum = parts->second;
+      double mean_ns = whole.runs > 0 ? whole.totalNs() / whole.weight : 0;
+      bool is_needed = sum.longest_ns > kMuchLonger * mean_ns &&
+                       sum.totals.totalNs() > kMuchLonger * mean_ns * sum.totals.weight;
+      parts = is_needed ? std::next(parts) : parts_.erase(parts);
+    }
+  }
+
+  void write(const LaunchCount &count, const Shares &shares) {
     counts_.launches += count.launches;
     Node *node = tree_.child(tree_.root(), FrameKind::kLink, count.node.recorder, count.node.node);
     MetricValues launches;
     launches.count = launches.total = count.launches;
     launches.minimum = launches.maximum = 1;
     tree_.metric(node, launch_count_).assign(launches);
-    std::map<uint32_t, uint64_t> shares = split(count);
     for (auto [program, share] : shares) {
       Node *parent = node;
       if (shares.size() > 1) {
@@ -108,8 +142,8 @@ private:
 
   /// Divide a node's launches among programs, as the windows saw them at this node; without such
   /// windows, as they saw the programs that the node may have run.
-  std::map<uint32_t, uint64_t> split(const LaunchCount &count) {
-    std::map<uint32_t, uint64_t> shares;
+  Shares split(const LaunchCount &count) {
+    Shares shares;
     auto sampled = attribution_.totals().find(count.node);
     uint64_t seen = 0;
     if (sampled != attribution_.totals().end()) {
@@ -117,7 +151,7 @@ private:
         seen += totals.launches;
       }
     }
-    std::map<uint32_t, uint64_t> weights;
+    Shares weights;
     if (seen > 0) {
       for (const auto &[program, totals] : sampled->second) {
         weights[program] = totals.launches;
@@ -128,6 +162,8 @@ private:
         auto whole = whole_.find(program);
         if (whole != whole_.end() && whole->second.runs > 0) {
           weights[program] = whole->second.runs;
+        } else if (parts_.count(program)) {
+          weights[program] = 1;
         }
       }
     }
@@ -139,8 +175,7 @@ private:
   }
 
   /// Divide `launches` by weight; the rounding rest goes to the heaviest.
-  static void share(uint64_t launches, const std::map<uint32_t, uint64_t> &weights,
-                    std::map<uint32_t, uint64_t> *shares) {
+  static void share(uint64_t launches, const Shares &weights, Shares *shares) {
     uint64_t sum = 0;
     for (const auto &[program, weight] : weights) {
       sum += weight;
@@ -183,6 +218,12 @@ private:
   /// measured. Runs of the same node are used if there are any, otherwise runs of the whole
   /// program.
   void writeProgram(Node *parent, NodeRef launcher, uint32_t program, uint64_t launches) {
+    auto parts = parts_.find(program);
+    if (parts != parts_.end()) {
+      counts_.launches_by_parts += launches;
+      writeTotals(parent, program, parts->second.totals, launches);
+      return;
+    }
     const RunTotals *first = measured(attribution_.firstRuns(), launcher, program);
     const RunTotals *others = measured(attribution_.totals(), launcher, program);
     uint64_t first_runs = first ? std::min(first->runs, launches) : 0;
@@ -254,7 +295,8 @@ private:
 
   ThreadTree &tree_;
   const Attribution &attribution_;
-  std::map<uint32_t, RunTotals> whole_; // by program, over all nodes
+  std::map<uint32_t, RunTotals> whole_;     // by program, over all nodes
+  std::map<uint32_t, RunParts::Sum> parts_; // of programs without enough whole runs
   uint16_t device_time_, launch_count_, flops_, bytes_;
   WrittenCounts counts_;
 };

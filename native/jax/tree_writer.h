@@ -18,6 +18,7 @@ struct OperationTime {
 struct WrittenCounts {
   uint64_t launches = 0;           // of all jitted functions, exact
   uint64_t unsampled_launches = 0; // of programs that never ran in a window
+  uint64_t launches_by_parts = 0;  // of programs that no window saw whole
   uint64_t borrowed_launches = 0;  // estimated from the program's runs from other call paths
   double device_ns = 0;
   /// By program and operation, over all call sites: two programs may share nodes of the tree.

@@ -286,6 +286,7 @@ private:
       run.end_ns = std::max(run.end_ns, operation.end_ps / 1000);
       run.operations[textOf(operation.operation)].add(operation.start_ps, operation.end_ps);
     }
+    window_.reports_ends = !run_ends_.empty();
     for (Run &run : window_.runs) {
       auto end = run_ends_.find(run.run_id);
       run.is_complete = end != run_ends_.end();

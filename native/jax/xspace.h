@@ -57,6 +57,7 @@ struct TraceWindow {
   uint64_t end_ns = 0;
   uint64_t events = 0;
   uint64_t operation_events = 0;
+  bool reports_ends = false; // of runs; false in a window without any, and of older runtimes
 };
 
 /// Read a serialised XSpace. False when the bytes are not one; what was read until then is kept.

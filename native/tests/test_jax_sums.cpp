@@ -2,6 +2,8 @@
 #include <random>
 
 #include "jax/array_growth.h"
+#include "jax/device_waits.h"
+#include "jax/run_parts.h"
 #include "jax/run_totals.h"
 #include "tests/check.h"
 
@@ -136,4 +138,79 @@ TEST(a_window_may_stand_for_more_runs_than_it_saw) {
   CHECK_CLOSE(whole.operations[0].total_ns / whole.weight, 0.05 * 200 + 0.95 * 100, 1e-9);
   CHECK_CLOSE(whole.operations[0].minimum_ns, 100.0, 1e-9);
   CHECK_CLOSE(whole.operations[0].maximum_ns, 200.0, 1e-9);
+}
+
+namespace {
+
+/// A part of a run that takes all of the time.
+Run part(int64_t run_id, uint64_t start_ns, uint64_t end_ns, bool is_complete) {
+  Run run = runOf(start_ns, end_ns - start_ns);
+  run.run_id = run_id;
+  run.is_complete = is_complete;
+  return run;
+}
+
+double totalOf(const RunParts &parts, uint64_t now_ns, const DeviceWaits &waits = DeviceWaits()) {
+  auto sums = parts.sums(now_ns, waits);
+  return sums[0].totals.totalNs();
+}
+
+void addWindow(RunParts *parts, const TraceWindow &seen, const Run &run, bool is_launched_inside,
+               const DeviceWaits &waits = DeviceWaits()) {
+  parts->beginWindow(seen);
+  parts->add(oneOperation(), run, seen, is_launched_inside);
+  parts->endWindow(seen, waits);
+}
+
+} // namespace
+
+TEST(parts_of_one_run_stand_for_the_time_between_them) {
+  RunParts parts;
+  addWindow(&parts, window(0, 100), part(7, 60, 100, false), true);
+  addWindow(&parts, window(300, 310), part(7, 300, 310, false), false);
+  addWindow(&parts, window(510, 520), part(7, 510, 515, true), false);
+  CHECK_CLOSE(totalOf(parts, 1000), 515 - 60, 1e-9);
+  CHECK_CLOSE(parts.sums(1000, DeviceWaits())[0].longest_ns, 40.0, 1e-9);
+}
+
+TEST(a_run_whose_end_nobody_saw_lasted_as_long_as_the_program_waited) {
+  RunParts cut;
+  addWindow(&cut, window(0, 100), part(7, 60, 100, false), true);
+  CHECK_CLOSE(totalOf(cut, 300), 40 + 100, 1e-9); // nothing is known: half of the time
+  DeviceWaits waits;
+  waits.add(61, 150);
+  waits.add(160, 170); // for a run that no window saw
+  CHECK_CLOSE(totalOf(cut, 300, waits), 40 + 50 + 10, 1e-9);
+  RunParts ended = cut;
+  TraceWindow empty = window(300, 310);
+  ended.beginWindow(empty);
+  ended.endWindow(empty, waits);
+  CHECK_CLOSE(totalOf(ended, 1000, waits), 40 + 50 + 10, 1e-9);
+}
+
+TEST(runs_of_a_program_that_follow_each_other_fill_the_time) {
+  RunParts parts;
+  DeviceWaits waits;
+  waits.add(0, 150); // of the first run, which another one follows at once
+  addWindow(&parts, window(0, 100), part(7, 0, 100, false), true, waits);
+  addWindow(&parts, window(300, 400), part(8, 300, 400, false), false, waits);
+  CHECK_CLOSE(totalOf(parts, 400), 400.0, 1e-9);
+}
+
+TEST(a_program_that_was_seen_whole_needs_no_parts) {
+  RunParts parts;
+  addWindow(&parts, window(0, 100), part(7, 60, 100, false), true);
+  TraceWindow next = window(200, 300);
+  parts.beginWindow(next);
+  parts.drop(0);
+  parts.endWindow(next, DeviceWaits());
+  CHECK_EQ(totalOf(parts, 1000), 0.0);
+}
+
+TEST(waits_of_several_threads_are_no_longer_than_the_time) {
+  DeviceWaits waits;
+  waits.add(0, 90);
+  waits.add(10, 95);
+  CHECK_EQ(waits.between(50, 100), 50u);
+  CHECK_EQ(waits.between(95, 100), 0u);
 }

@@ -319,7 +319,7 @@ def test_a_window_is_as_long_as_runs_of_its_main_program_need(
 
 @pytest.mark.parametrize(
     ("runs", "events", "factor"),
-    [(2, 900, 2), (9, 900, 2), (20, 900, 1), (41, 900, 0.5), (5, 50_000, 1), (1, 50_000, 2)],
+    [(2, 900, 2), (9, 900, 2), (20, 900, 1), (41, 900, 0.5), (5, 24_000, 1), (1, 24_000, 2), (1, 50_000, 1)],
 )
 def test_windows_have_ten_runs_or_more_unless_runs_have_very_many_events(
     monkeypatch: pytest.MonkeyPatch, runs: int, events: int, factor: float
@@ -408,3 +408,48 @@ def test_the_first_second_which_is_sampled_whole_counts_for_no_more_than_the_res
     profile = record(work, exact=False).profile
     asked = max(o.executions for o in jax_operations.operations(profile) if "turning" in o.program)
     assert asked < 2 * turned
+
+
+@jax.jit
+def endless(x: Any, turns: Any) -> Any:
+    """A loop of which no window can see a whole run: a million events a second."""
+    return jax.lax.while_loop(
+        lambda state: state[0] < turns,
+        lambda state: (state[0] + 1, jnp.sort(jnp.linalg.qr(state[1] + 1)[0] @ state[1], axis=0)),
+        (0, x),
+    )[1]
+
+
+def test_a_long_loop_of_tiny_operations_is_seen_in_short_parts(
+    record: Record, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To trace it whole would double the program's processor time."""
+    lengths: list[float] = []
+    read = jax_sampling.Sampler._read
+
+    def noted(sampler: Any, notes: Any, xspace: bytes, open_s: float) -> None:
+        read(sampler, notes, xspace, open_s)
+        if sampler._look_s:
+            lengths.append(open_s)
+
+    monkeypatch.setattr(jax_sampling.Sampler, "_read", noted)
+    waited = 0.0
+
+    def work() -> None:
+        nonlocal waited
+        x = jnp.ones((16, 16))
+        endless(x, 10).block_until_ready()
+        start = time.monotonic()
+        for _ in range(2):
+            endless(x, 100_000).block_until_ready()
+        waited = time.monotonic() - start
+
+    monkeypatch.setattr(jax_sampling, "_MOST_EVENTS", 5_000)
+    recording = record(work, exact=False)
+    assert sum(lengths) < waited / 2
+    assert recording.launches("endless") == 3
+    profile = recording.profile
+    turns = max(o.executions for o in jax_operations.operations(profile) if "endless" in o.program)
+    assert turns > 20_000  # of 200,010; the one run that was seen whole had 10
+    assert 0.1 * waited < recording.device_ns("endless") / 1e9 < 2 * waited
+    assert recording.detail("launches_by_parts") == 3

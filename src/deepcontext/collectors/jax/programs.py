@@ -163,6 +163,12 @@ class JaxPrograms:
                 f"{unsampled} launches belong to programs that never ran completely while sampled: "
                 "counted, not timed"
             )
+        by_parts = self._written.get("launches_by_parts", 0)
+        if by_parts:
+            reasons.append(
+                f"{by_parts} launches belong to programs that never ran completely while sampled: "
+                "their times are estimated from parts of runs"
+            )
         late = lateness(self._hook, _FIGURES)
         if late:
             reasons.insert(0, late)

@@ -32,11 +32,17 @@ _LONGEST_S: Final = 10.0
 # few runs is biased to quick runs; for runs with very many events a smaller number has to suffice.
 _FEW_RUNS, _FEW_LARGE_RUNS = 10, 2
 _LARGE_WINDOW: Final = 20_000  # events
+# No window is lengthened to more events: to close one costs 4 us an event, and a loop of tiny
+# operations has a million a second. What does not fit is seen in parts, by windows of the shortest length.
+_MOST_EVENTS: Final = 50_000
+_LONGEST_UNKNOWN_S: Final = 2.0  # while programs without loops are compiled one after another
 _POLL_S: Final = 0.1
 _TURN_S: Final = 0.05  # until the next check when the allowance is used up
 _IDLE_S: Final = 0.3  # between two windows when nothing is launched
 _EXACT_S: Final = 1.0  # length of one window when they follow each other without a gap
-_GRANT_S: Final = 1.0  # sampled at once when the first program is compiled
+_GRANT_S: Final = (
+    1.0  # sampled at once when the first program is compiled; the most that is left unused
+)
 # Part of the windows' allowance that one event uses. A busy training step has 50,000 events a
 # second, so 5 % of its time may be sampled; a loop of small calls has a million.
 _EVENT_S: Final = 20e-6
@@ -81,6 +87,11 @@ class Sampler:
         self._paused_since = 0.0
         self._turns = CollectiveTurns()
         self._is_scarce = True  # some program was not measured often enough
+        self._loops = 0  # programs in which the number of operations is not known
+        self._peak_rate = 0.0  # most events a second of a window
+        self._look_s = 0.0  # from one look at a long run to the next; 0: no run is waited for
+        self._is_look = False  # the open window is one, of the shortest length
+        self._closed = 0.0
         self._is_over = False
         self._make_session: Callable[[], Any] | None = None
         self._stop_session: Callable[[Any], bytes] = _no_session
@@ -131,7 +142,12 @@ class Sampler:
                 )
             self._last_program = time.monotonic()
             self._start()
-            self._granted_s += _USUAL_S  # its first run is worth a window
+            loops = _native.jax_program_counts()["programs_with_loops"]
+            if loops > self._loops and not self._exact:
+                self._length_s = min(self._length_s, _USUAL_S)
+            self._loops = loops
+            unused_s = self._allowance_s(self._last_program) - self.state.charged_s
+            self._granted_s += min(_USUAL_S, max(0.0, _GRANT_S - unused_s))  # for its first run
             if self._session is None and self._allowed(self._last_program, further_s=0.0):
                 self._open()
         self._wake.set()
@@ -202,8 +218,11 @@ class Sampler:
             if self._session is not None and now >= self._closing_time():
                 self._close(keep=True, reopen=self._exact)
             is_due = self._session is None and now >= self._idle_until
-            if is_due and self._allowed(now, further_s=self._window_s()):
+            is_allowed = self._allowed(now, further_s=self._window_s())
+            is_look = not is_allowed and not self._is_blocked() and self._look_due_s(now) <= 0
+            if is_due and (is_allowed or is_look):
                 if self._is_scarce or self._turns.is_now(now, self._gap_s()):
+                    self._is_look = is_look
                     self._open()
             else:
                 self._turns.forget()
@@ -218,6 +237,7 @@ class Sampler:
                 return 0.5
             lacking_s = self.state.charged_s + self._window_s() - self._allowance_s(now)
             due_s = max(_TURN_S, lacking_s / self._duty) if lacking_s > 0 else 0.0
+            due_s = min(due_s, self._look_due_s(now))
             least_s = _LOOK_S if self._turns.is_waiting else 0.001
             return max(least_s, due_s, self._idle_until - now)
 
@@ -254,8 +274,22 @@ class Sampler:
 
     def _closing_time(self) -> float:
         """Return when to close the window: after a new program's first run had time to end."""
+        if self._is_look:
+            return self._opened + self._shortest_s
         quiet = max(self._opened, self._last_program) + self._length_s
-        return min(quiet, self._opened + max(2.0, self._length_s))
+        longest_s = _LONGEST_UNKNOWN_S
+        if self._loops and not self._exact:
+            longest_s = 0.0  # a loop that has just been compiled may have any number of events
+        return min(quiet, self._opened + max(longest_s, self._length_s))
+
+    def _look_due_s(self, now: float) -> float:
+        """Seconds until the next look at a program of which no run was seen whole.
+
+        Each is twice as far from the one before, whatever the allowance: without looks, nothing would
+        be known of a loop that has used up the allowance. After some seconds the allowance permits
+        windows more often.
+        """
+        return self._closed + self._look_s - now if self._look_s else math.inf
 
     def _is_blocked(self) -> bool:
         return self._is_over or bool(self._paused_since) or bool(self.state.refusals)
@@ -301,7 +335,8 @@ class Sampler:
         if self._session is None:
             return
         session, self._session = self._session, None
-        open_s = time.monotonic() - self._opened
+        self._closed = time.monotonic()
+        open_s = self._closed - self._opened
         self.state.open_s += open_s
         self.state.charged_s += open_s
         try:
@@ -321,16 +356,42 @@ class Sampler:
         self.state.charged_s += events * _EVENT_S - open_s
         if events:
             self._charge_rate = min(1.0, events * _EVENT_S / open_s)
+            self._peak_rate = max(self._peak_rate, events / open_s)
             self._is_scarce = scarce > 0
             if not scarce:
                 self._drop_excess()
         else:
             self._idle_until = time.monotonic() + _IDLE_S
-        few = _FEW_RUNS if events < _LARGE_WINDOW else _FEW_LARGE_RUNS
-        if waiting or (events and launches + runs and runs < few):
+        is_short = bool(waiting or (events and launches + runs and runs < _few(events)))
+        if not self._is_look:  # a look says nothing about the length of windows
+            self._set_length(
+                is_short=is_short,
+                is_long=runs > 4 * _few(events),
+                waiting=waiting,
+                rate=events / open_s,
+            )
+        self._is_look = False
+        if not waiting:
+            self._look_s = 0.0
+        elif events:
+            self._look_s = 2 * self._look_s or _USUAL_S
+
+    def _set_length(self, *, is_short: bool, is_long: bool, waiting: int, rate: float) -> None:
+        """Set the length of the next window, from the last one and its events a second."""
+        rate = self._peak_rate if self._loops else rate
+        is_full = 2 * self._length_s * rate > _MOST_EVENTS and not self._exact
+        if waiting and is_full:
+            self._length_s = self._shortest_s
+            self._drop_excess()
+        elif is_short and not is_full:
             self._length_s = min(_LONGEST_S, self._length_s * 2)
-        elif runs > 4 * few:
+        elif is_long:
             self._length_s = max(self._shortest_s, self._length_s / 2)
+
+
+def _few(events: int) -> int:
+    """Complete runs below which a window of so many events is too short."""
+    return _FEW_RUNS if events < _LARGE_WINDOW else _FEW_LARGE_RUNS
 
 
 class CollectiveTurns:
