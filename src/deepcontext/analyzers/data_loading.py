@@ -14,8 +14,9 @@ from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Severity
 from deepcontext.analyzers.shared import handed_over, loading_lines, source_locations
 from deepcontext.analyzers.shared.samplers import busy_sampler
+from deepcontext.analyzers.shared.worker_waits import LEAST_SHARE_WITH_WORKERS
 from deepcontext.profiler.format.frame import FrameKind
-from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS
+from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS, SAMPLED_READY_TIME_NS
 from deepcontext.profiler.model.elapsed import ELAPSED_TIME_NS
 from deepcontext.profiler.model.metric_values import counts_or_zeros, exclusive_or_zeros, total
 from deepcontext.profiler.summaries.loader_workers import iterators_with_workers
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 
 # A loader in the same process computes, which may be most of a small model's work.
 _LEAST_SHARE: Final = 0.25
-# With workers the wait should vanish, so a smaller wait is already worth reporting.
-_LEAST_SHARE_WITH_WORKERS: Final = 0.15
 # Rows of tensors that are in memory already: slicing a batch costs next to nothing.
 _LEAST_SHARE_IN_MEMORY: Final = 0.10
 # Reads of single elements for each batch, from which on a batch is made of rows.
@@ -50,10 +49,12 @@ def _find(profile: Profile) -> list[Finding]:
     # The loop waits for what the sampler takes; one cause is one finding.
     sampled = sum(int(each.evidence["sampler_ns"]) for each in sampling)
     once = _start_up_ns(profile, scopes) + _shut_down_ns(profile, scopes)
-    share = (value - once - sampled) / whole
+    # A loop that lacks a processor waits for other programs, whatever its loader does.
+    lacking = _lacking_ns(profile, scopes) if workers else 0
+    share = (value - once - sampled - lacking) / whole
     in_memory = not workers and _rows_a_batch(profile, scopes) >= _LEAST_ROWS
     least = (
-        _LEAST_SHARE_WITH_WORKERS
+        LEAST_SHARE_WITH_WORKERS
         if workers
         else _LEAST_SHARE_IN_MEMORY
         if in_memory
@@ -67,10 +68,18 @@ def _find(profile: Profile) -> list[Finding]:
     if handed:
         findings.append(handed)
     elif share >= least and not (workers and crowded):
-        findings.append(_waiting(profile, scopes, value, workers, in_memory=in_memory))
+        # Workers start once, in a long run as in a short one.
+        waited = value - once - sampled if workers else value
+        findings.append(_waiting(profile, scopes, waited, workers, in_memory=in_memory))
     if workers > profile.run.cpu_count > 0 and (share >= least or crowded):
         findings.append(_oversubscribed(profile, scopes, value + crowded, workers))
     return [*findings, *sampling]
+
+
+def _lacking_ns(profile: Profile, scopes: Query) -> int:
+    """Return the time in which the loop could have taken a batch, but had no processor, ns."""
+    ready = exclusive_or_zeros(profile, SAMPLED_READY_TIME_NS.name)
+    return int(ready[profile.tree.at_or_below(scopes.mask())].sum())
 
 
 def _start_up_ns(profile: Profile, scopes: Query) -> int:

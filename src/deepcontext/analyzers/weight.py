@@ -26,7 +26,7 @@ _ELAPSED: Final = frozenset({"elapsed time", "elapsed GPU time"})
 TIMES: Final = _ELAPSED | {each.name for each in (HOST_TIME_NS, DEVICE_TIME_NS, GPU_TIME_NS)}
 # First calls of operators, filling caches and growing heaps take tenths of a second in any program, so
 # shares of a run that worked for less than this do not show that the program is worth changing.
-_LEAST_WORK_NS: Final = 1_000_000_000
+LEAST_WORK_NS: Final = 1_000_000_000
 
 
 def weighing(profile: Profile) -> Callable[[Finding], Finding]:
@@ -44,13 +44,13 @@ def weighing(profile: Profile) -> Callable[[Finding], Finding]:
         worked_ns = _worked_ns(time, is_elapsed=gain is not None and gain.metric in _ELAPSED)
         # Without samples, the elapsed time is an upper bound of the time worked.
         most_ns = wall_ns if worked_ns is None else worked_ns
-        if wall_ns > 0 and most_ns < _LEAST_WORK_NS * processes:
+        if wall_ns > 0 and most_ns < LEAST_WORK_NS * processes:
             finding = _lowered(finding, Severity.WARNING)
         if gain is None or wall_ns <= 0 or gain.metric not in TIMES:
             return finding
         if worked_ns:
             # A share of almost nothing is nothing: shares of a shorter run refer to this much work.
-            judged_ns = max(worked_ns, _LEAST_WORK_NS * processes)
+            judged_ns = max(worked_ns, LEAST_WORK_NS * processes)
             finding = _lowered(finding, Severity.of_share(gain.upper_bound / judged_ns))
         share = min(1.0, gain.upper_bound / wall_ns)
         return dataclasses.replace(finding, gain=dataclasses.replace(gain, run_share=share))

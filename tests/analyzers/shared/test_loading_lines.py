@@ -6,6 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pytest
 
 from deepcontext.analyzers import run_analyzers, with_worker_lines
 from deepcontext.profiler.format.frame import Frame, FrameKind
@@ -120,15 +121,23 @@ def test_the_seed_of_a_sampler_that_shuffles_is_no_iterator(make_profile: MakePr
 def test_a_worker_kept_from_a_processor_does_not_sleep(make_profile: MakeProfile) -> None:
     loop = _loop(make_profile)
     found = run_analyzers(loop, only=["data_loading"])
-    rows = _worker(make_profile, {6: 0.5, 7: 1.5}).metrics[SAMPLED_CPU_TIME_NS.name]
+    times = {
+        SAMPLED_READY_TIME_NS: {6: 0.3, 7: 0.9},
+        SAMPLED_WAIT_TIME_NS: {6: 0.3, 7: 0.9},
+        SAMPLED_CPU_TIME_NS: {6: 0.2, 7: 0.6},
+    }
     metrics = {
-        each.name: dataclasses.replace(rows, descriptor=each)
-        for each in (SAMPLED_READY_TIME_NS, SAMPLED_WAIT_TIME_NS)
+        each.name: dataclasses.replace(
+            _worker(make_profile, seconds).metrics[SAMPLED_CPU_TIME_NS.name], descriptor=each
+        )
+        for each, seconds in times.items()
     }
     crowded = dataclasses.replace(_worker(make_profile, {}), metrics=MetricTable(metrics))
     (waits,) = with_worker_lines(found, loop, [loop, crowded])
     assert "its workers spend 75% of their time at data.py:7 (tokenize)" in waits.title
     assert waits.advice.startswith("make data.py:7 (tokenize) cheaper")
+    # What the line takes while it has a processor.
+    assert waits.evidence["saved_ns"] == pytest.approx(0.6 * SECOND_NS)
 
 
 def test_a_loop_that_waits_names_the_line_of_its_workers(make_profile: MakeProfile) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from deepcontext.analyzers.finding import Finding, Gain, Severity
-from deepcontext.analyzers.shared import handed_over, source_locations
+from deepcontext.analyzers.shared import handed_over, source_locations, worker_waits
 from deepcontext.profiler.format.frame import Frame, FrameKind
 from deepcontext.profiler.format.metric import SAMPLED_CPU_TIME_NS, SAMPLED_READY_TIME_NS
 from deepcontext.profiler.model.elapsed import ELAPSED_TIME_NS, is_sampled
@@ -37,10 +37,8 @@ _LEAST_SHARE_OF_WORKERS: Final = 0.15
 _LEAST_NS: Final = 100_000_000
 # Of the function's time: a loop and its body, or a chain of calls, are one cause.
 _LEAST_OF_FUNCTION: Final = 0.25
-# Workers that made all batches in less than this part of the loop's wait do not hold up the loop.
-_IDLE: Final = 0.25
-# Of the time in which batches are made: workers that sleep so long leave the processors to others.
-_ASLEEP: Final = 0.5
+# Of a function's time in workers, from which on it consists of operators.
+_OPERATORS: Final = 0.5
 # Of a worker's processor time: a worker that makes batches all the time may hold up the loop.
 _LEAST_BUSY: Final = 0.5
 
@@ -143,34 +141,43 @@ def with_workers(profile: Profile, finding: Finding, times: LoaderTime) -> Findi
         return handed_over.with_workers(profile, finding, times)
     if not finding.evidence.get("worker_count") or not times.lines:
         return finding
+    wait = worker_waits.wait_of(profile, times, int(finding.evidence["wait_ns"]))
+    if wait.is_idle:
+        finding = dataclasses.replace(finding, advice=_IDLE_ADVICE)
+        return worker_waits.judged(profile, finding, wait, wait.saved_without_workers())
     of_function: dict[tuple[str, str], Counter[Frame]] = {}
     for frame, value in times.lines:
         of_function.setdefault((frame.file, frame.name), Counter())[frame] = value
     lines = max(of_function.values(), key=Counter.total)
-    if times.making_ns < _IDLE * int(finding.evidence.get("wait_ns", 0)):
-        return dataclasses.replace(
-            finding,
-            evidence={**finding.evidence, "making_ns": times.making_ns},
-            advice=_IDLE_ADVICE,
-        )
     value = lines.total()
     share = value / times.making_ns
-    if share < _LEAST_SHARE_OF_WORKERS or value < _LEAST_NS:
-        return finding
-    where = _places(profile, lines)
-    sleep = times.waiting_ns >= _ASLEEP * times.making_ns
-    verb = "wait" if sleep else "spend"
-    return dataclasses.replace(
-        finding,
-        title=f"{finding.title}; its workers {verb} {share:.0%} of their time at {where}",
-        evidence={**finding.evidence, "line_ns": value, "line_share": share},
-        advice=f"{_MORE_WORKERS if sleep else _cheaper(where)}; or {finding.advice}",
-    )
+    is_known = share >= _LEAST_SHARE_OF_WORKERS and value >= _LEAST_NS
+    operators = sum(time for frame, time in times.in_operators if frame in lines)
+    # Operators work on whole tensors already; Python and calls for each sample can be avoided.
+    if is_known and not wait.is_asleep and operators < _OPERATORS * value:
+        advice, saved = _cheaper(_places(profile, lines)), wait.saved_by_line(share)
+    else:
+        saved = wait.saved_by_more_workers()
+        advice = _MORE_WORKERS if wait.is_asleep else _MORE_PROCESSORS if saved else ""
+    if is_known:
+        verb = "wait" if wait.is_asleep else "spend"
+        finding = dataclasses.replace(
+            finding,
+            title=f"{finding.title}; its workers {verb} {share:.0%} of their time at "
+            f"{_places(profile, lines)}",
+            evidence={**finding.evidence, "line_ns": value, "line_share": share},
+        )
+    if advice:
+        finding = dataclasses.replace(finding, advice=f"{advice}; or {finding.advice}")
+    return worker_waits.judged(profile, finding, wait, saved)
 
 
 _MORE_WORKERS: Final = (
     "start more workers, also more than cores: they wait for a disk, a network or a lock, and use no "
     "processor meanwhile"
+)
+_MORE_PROCESSORS: Final = (
+    "start more workers: they make batches all the time, and processors are idle meanwhile"
 )
 _IDLE_ADVICE: Final = (
     "load without workers (num_workers=0): they make all batches in a fraction of the time in which the "

@@ -15,10 +15,11 @@ import numpy as np
 from deepcontext.profiler.format.frame import Frame, FrameKind
 from deepcontext.profiler.format.metric import (
     CALL_DURATION_NS,
+    SAMPLED_CPU_TIME_NS,
     SAMPLED_READY_TIME_NS,
     SAMPLED_WAIT_TIME_NS,
 )
-from deepcontext.profiler.model.elapsed import ELAPSED_TIME_NS
+from deepcontext.profiler.model.elapsed import ELAPSED_TIME_NS, in_operators
 from deepcontext.profiler.model.metric_values import counts_or_zeros, exclusive_or_zeros
 from deepcontext.profiler.model.tree import NO_NODE
 from deepcontext.profiler.summaries.roles import Role
@@ -59,6 +60,12 @@ class LoaderTime:
             the user's code, otherwise the line where the loader calls a library.
         waiting_ns: the part of `making_ns` in which the workers slept, for a disk, a network or a lock.
         joining: lines of the user's `collate_fn`, and the elapsed time of each with its calls, most first.
+        in_operators: the part of `lines` in operators of the framework, most first.
+        making_ready_ns: the part of `making_ns` in which a worker could run and had no processor.
+        ready_ns: the same of all threads of the workers, whatever they did.
+        loop_ready_ns: the part of `wait_ns` in which the loop could run and had no processor.
+        loop_running_ns: the part of `wait_ns` in which the loop ran, to take the batches over.
+        running_ns: time in which the threads of the workers ran between operators.
     """
 
     pid: int
@@ -71,6 +78,12 @@ class LoaderTime:
     lines: tuple[tuple[Frame, int], ...]
     waiting_ns: int = 0
     joining: tuple[tuple[Frame, int], ...] = ()
+    in_operators: tuple[tuple[Frame, int], ...] = ()
+    making_ready_ns: int = 0
+    ready_ns: int = 0
+    loop_ready_ns: int = 0
+    loop_running_ns: int = 0
+    running_ns: int = 0
 
     @property
     def batch_ns(self) -> int:
@@ -112,8 +125,10 @@ def _loader_time(parent: Profile, workers: Sequence[Profile]) -> LoaderTime | No
     loops = _by_line(parent, waiting, parent.is_user_code()[parent.tree.frame])
     lines: Counter[Frame] = Counter()
     joining: Counter[Frame] = Counter()
+    operators: Counter[Frame] = Counter()
     for worker in workers:
-        lines.update(_making(worker))
+        lines.update(_making(worker, exclusive_or_zeros(worker, ELAPSED_TIME_NS.name)))
+        operators.update(_making(worker, in_operators(worker.frames, worker.tree, worker.metrics)))
         joining.update(_joining(worker))
     return LoaderTime(
         pid=parent.run.pid,
@@ -126,6 +141,12 @@ def _loader_time(parent: Profile, workers: Sequence[Profile]) -> LoaderTime | No
         lines=tuple(lines.most_common(_MOST_LINES)),
         waiting_ns=sum(_waiting_ns(worker) for worker in workers),
         joining=tuple(joining.most_common(_MOST_LINES)),
+        in_operators=tuple(operators.most_common(_MOST_LINES)),
+        making_ready_ns=sum(_ready_ns(worker) for worker in workers),
+        ready_ns=sum(_sampled_ns(each, SAMPLED_READY_TIME_NS.name) for each in workers),
+        loop_ready_ns=_sampled_ns(parent, SAMPLED_READY_TIME_NS.name, waits),
+        loop_running_ns=_sampled_ns(parent, SAMPLED_CPU_TIME_NS.name, waits),
+        running_ns=sum(_sampled_ns(each, SAMPLED_CPU_TIME_NS.name) for each in workers),
     )
 
 
@@ -139,12 +160,18 @@ def iterators_with_workers(parent: Profile) -> int:
     return int(counts_or_zeros(parent, CALL_DURATION_NS.name)[seeds].sum())
 
 
-def _making(worker: Profile) -> Counter[Frame]:
-    """Return the elapsed time in which a worker made batches, by line."""
+def _sampled_ns(profile: Profile, metric: str, places: Mask | None = None) -> int:
+    """Return the sum of a sampled time, of all nodes or at and below `places`, ns."""
+    values = exclusive_or_zeros(profile, metric)
+    return int(values.sum() if places is None else values[profile.tree.at_or_below(places)].sum())
+
+
+def _making(worker: Profile, time: npt.NDArray[np.int64]) -> Counter[Frame]:
+    """Return a time of a worker while it made batches, by line."""
     tree = worker.tree
     fetch = _nodes(worker, lambda frame: frame.name.endswith(_FETCH))
     inside = tree.at_or_below(fetch)
-    values = np.where(inside, exclusive_or_zeros(worker, ELAPSED_TIME_NS.name), 0)
+    values = np.where(inside, time, 0)
     # A forked worker has lines of its parent above.
     user = worker.is_user_code()[tree.frame] & inside
     library = inside & _nodes(
@@ -169,13 +196,17 @@ def _joining(worker: Profile) -> Counter[Frame]:
     return _by_line(worker, exclusive_or_zeros(worker, ELAPSED_TIME_NS.name), joins)
 
 
+def _ready_ns(worker: Profile) -> int:
+    """Return the time in which a worker lacked a processor while it made batches, ns."""
+    fetch = _nodes(worker, lambda frame: frame.name.endswith(_FETCH))
+    return _sampled_ns(worker, SAMPLED_READY_TIME_NS.name, fetch)
+
+
 def _waiting_ns(worker: Profile) -> int:
     """Return the time in which a worker slept while it made batches, ns."""
     fetch = _nodes(worker, lambda frame: frame.name.endswith(_FETCH))
     # A thread that other processes keep from a processor does not sleep.
-    ready = exclusive_or_zeros(worker, SAMPLED_READY_TIME_NS.name)
-    slept = exclusive_or_zeros(worker, SAMPLED_WAIT_TIME_NS.name) - ready
-    return int(slept[worker.tree.at_or_below(fetch)].sum())
+    return _sampled_ns(worker, SAMPLED_WAIT_TIME_NS.name, fetch) - _ready_ns(worker)
 
 
 def _by_line(profile: Profile, values: npt.NDArray[np.int64], places: Mask) -> Counter[Frame]:

@@ -1,0 +1,145 @@
+"""What a change of a DataLoader can save of the time that a loop waits for its workers.
+
+A loop waits for workers also if they are as fast as they can be: because its own work is the smaller half,
+or because other programs use the processors. Compares what the workers and the loop do with the processors
+that they can get. Does not search for the lines (`loading_lines.py`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from deepcontext.analyzers.finding import Finding, Severity
+from deepcontext.analyzers.shared import source_locations
+from deepcontext.analyzers.weight import LEAST_WORK_NS
+from deepcontext.profiler.format.metric import HOST_TIME_NS
+from deepcontext.profiler.model.metric_values import total
+from deepcontext.profiler.summaries.loader_workers import iterators_with_workers
+
+if TYPE_CHECKING:
+    from deepcontext.profiler.model.profile import Profile
+    from deepcontext.profiler.summaries.loader_workers import LoaderTime
+
+# With workers the wait should vanish: the share from which a loop that waits is reported.
+LEAST_SHARE_WITH_WORKERS: Final = 0.15
+# Workers that make all batches in less than this part of the wait do not hold up the loop.
+_IDLE: Final = 0.25
+# Of the time in which batches are made: workers that sleep so long leave the processors to others.
+_ASLEEP: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerWait:
+    """A loop and its workers, without what other programs took; times in ns.
+
+    Attributes:
+        wait_ns: the loop's wait, without the start of the workers.
+        loop_ns: the loop's own work, with taking the batches over.
+        taking_ns: the part of `loop_ns` in which the loop takes batches over.
+        making_ns: time in which batches are made, the sum over the workers, if they have processors.
+        batch_ns: the same for one batch.
+        epochs: iterators that were made: each has to wait for its first batch.
+        at_once: workers that run at the same time.
+        others_ns: the part of the wait in which the loop or a worker could run and had no processor.
+        processors: how many the program gets while others run.
+        is_asleep: whether the workers use no processor for most of the time.
+        host_ns: the loop's work and wait together, without `others_ns`.
+    """
+
+    wait_ns: int
+    loop_ns: int
+    taking_ns: int
+    making_ns: int
+    batch_ns: int
+    epochs: int
+    at_once: int
+    others_ns: int
+    processors: float
+    is_asleep: bool
+    host_ns: int
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether the workers make all batches in a small part of the loop's wait."""
+        return self.making_ns < _IDLE * self.wait_ns
+
+    def saved_without_workers(self) -> int:
+        """Return what the loop saves by making the batches itself."""
+        # What the loop computes to take batches over is no wait for a processor.
+        handing_ns = max(self.wait_ns - self.others_ns, self.taking_ns)
+        return max(handing_ns - self.making_ns, 0)
+
+    def saved_by_line(self, share: float) -> int:
+        """Return what the loop saves if a line with this share of `making_ns` costs nothing."""
+        return min(int(share * self.making_ns) // self.at_once, self.wait_ns)
+
+    def saved_by_more_workers(self) -> int:
+        """Return what the loop saves with as many workers as the processors can run.
+
+        Workers that sleep use no processor, so that any number of them can run.
+        """
+        # Until the first batch of an epoch is made, the loop has nothing to do.
+        first = self.epochs * self.batch_ns
+        if self.is_asleep:
+            least = float(self.loop_ns)
+        else:
+            least = max(self.loop_ns, (self.loop_ns + self.making_ns) / self.processors)
+        now = self.making_ns / self.at_once
+        return max(min(int(now - least) - first, self.wait_ns), 0)
+
+
+def wait_of(profile: Profile, times: LoaderTime, wait_ns: int) -> WorkerWait:
+    """Return what the profiles of a loop and of its workers tell about the loop's wait."""
+    whole = total(profile, HOST_TIME_NS.name)
+    making = times.making_ns - times.making_ready_ns
+    others = min(times.loop_ready_ns + times.ready_ns // times.at_once, wait_ns)
+    running = times.running_ns + times.loop_running_ns + sum(ns for _, ns in times.in_operators)
+    lacking = times.ready_ns + times.loop_ready_ns
+    part = running / (running + lacking) if running else 1.0
+    return WorkerWait(
+        wait_ns=wait_ns,
+        loop_ns=max(whole - times.wait_ns, 0) + times.loop_running_ns,
+        taking_ns=min(times.loop_running_ns, wait_ns),
+        making_ns=making,
+        batch_ns=making // times.batch_count,
+        epochs=iterators_with_workers(profile),
+        at_once=times.at_once,
+        others_ns=others,
+        processors=max(profile.run.cpu_count * part, 1.0),
+        is_asleep=times.waiting_ns >= _ASLEEP * times.making_ns,
+        host_ns=whole - others,
+    )
+
+
+def judged(profile: Profile, finding: Finding, wait: WorkerWait, saved_ns: int) -> Finding:
+    """Return a finding with what its advice saves; it is no warning if this is little."""
+    share = saved_ns / max(wait.host_ns, LEAST_WORK_NS)
+    most = Severity.of_share(share) if share >= LEAST_SHARE_WITH_WORKERS else Severity.INFO
+    before = finding.gain
+    gain = source_locations.bound(
+        profile,
+        HOST_TIME_NS.name,
+        saved_ns,
+        "the loop and its workers get the processors they need",
+    )
+    if before and before.run_share is not None and before.upper_bound:
+        part = gain.upper_bound / before.upper_bound
+        gain = dataclasses.replace(
+            gain,
+            run_share=before.run_share * part,
+            low=None if before.low is None else int(before.low * part),
+            high=None if before.high is None else int(before.high * part),
+        )
+    return dataclasses.replace(
+        finding,
+        severity=min(finding.severity, most, key=lambda each: each.rank),
+        gain=gain,
+        evidence={
+            **finding.evidence,
+            "making_ns": wait.making_ns,
+            "others_ns": wait.others_ns,
+            "saved_ns": saved_ns,
+        },
+    )
