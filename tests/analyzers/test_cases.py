@@ -132,6 +132,7 @@ HEALTHY = [
     ("evaluating", "kernel_fusion"),
     ("channels", "model_calls"),
     ("similarity", "copies"),
+    ("sound", "copies"),
     ("shapes_integers", "precision"),
     ("policy", "kernel_fusion"),
     ("ranks_roles", "rank_imbalance"),

@@ -8,7 +8,7 @@ import numpy as np
 
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Severity
-from deepcontext.analyzers.shared import source_locations
+from deepcontext.analyzers.shared import input_types, source_locations
 from deepcontext.analyzers.shared.converting_layers import ConvertingLayer, converting_layers
 from deepcontext.analyzers.shared.jax_host_arrays import repeated_host_arrays
 from deepcontext.analyzers.shared.kept_each_step import kept
@@ -64,6 +64,8 @@ def _operators(profile: Profile, told: Sequence[Finding]) -> list[Finding]:
     # A program that loads a model again and again has that as its fault (`host_work`).
     loading = source_locations.nodes_named(profile, FrameKind.PYTHON, {"Module.load_state_dict"})
     by_hand &= ~profile.tree.below(loading.mask())
+    # Data that is held as bytes has to be converted batch by batch.
+    by_hand &= ~_of_data(profile)
     # A copy that each step keeps is `memory`'s to tell.
     by_hand &= ~profile.tree.at_or_above(kept(profile, ""))
     copies = Query(profile, copies.mask() & by_hand)
@@ -158,6 +160,15 @@ def _operator_finding(profile: Profile, location: source_locations.Location) -> 
             "not recorded, so changes of type and of device look alike"
         ),
     )
+
+
+def _of_data(profile: Profile) -> source_locations.Mask:
+    """Return which conversions make numbers of integers outside of layers, shape (nodes,).
+
+    A layer may hold its weights as bytes, and convert the same weights in each call.
+    """
+    in_layers = profile.tree.below(profile.query().kind(FrameKind.MODULE).mask())
+    return np.asarray(input_types.of_narrow_integers(profile) & ~in_layers)
 
 
 def _what(profile: Profile, location: source_locations.Location) -> tuple[str, str]:

@@ -41,7 +41,10 @@ _FLOATS: Final = frozenset({"f64", "f32", "f16", "bf16"})
 _DOUBLE: Final = "f64"
 # Float32 holds all values of narrower integers.
 _INTEGERS: Final = frozenset({"i32", "i64", "bool"})
+_NARROW: Final = frozenset({"u8", "i8", "i16", "u16"})
 _CONVERTS: Final = "aten::_to_copy"
+_CONVERTED_BY: Final = "aten::to"
+_COPIES: Final = "aten::copy_"
 # Source: torch/csrc/utils/tensor_new.cpp and tensor_numpy.cpp: `torch.tensor`, `torch.from_numpy`.
 _MAKES: Final = "aten::lift_fresh"
 _COUNTED: Final = {
@@ -124,6 +127,29 @@ def exact_integers(profile: Profile) -> Mask:
         pairs = zip(each.shapes, each.types, strict=True)
         found[frame] = any(kind == _DOUBLE and shape in converted for shape, kind in pairs)
     return np.asarray(found[profile.tree.frame])
+
+
+def of_narrow_integers(profile: Profile) -> Mask:
+    """Return which conversions make floating-point numbers of pixels, sound and other integers below 32 bits.
+
+    Without shapes, the narrow types are not counted, so that only the values' copy has a type that is.
+
+    Returns:
+        conversions and the operators that call them, shape (nodes,).
+    """
+    tree = profile.tree
+    conversions = source_locations.operators(profile, {_CONVERTS}).mask()
+    if FLOAT_INPUTS.name in profile.metrics:
+        counted = counts_or_zeros(profile, FLOAT_INPUTS.name)
+        copied = np.where(source_locations.operators(profile, {_COPIES}).mask(), counted, 0)
+        is_float = tree.inclusive(copied) >= _LEAST_CALLS
+        is_wide = (counted > 0) | (counts_or_zeros(profile, INTEGER_INPUTS.name) > 0)
+        found = conversions & is_float & ~is_wide
+    else:
+        names = [split_name(text)[1].type in _NARROW for text in profile.frames.strings]
+        found = conversions & np.array(names, np.bool_)[profile.frames.name[tree.frame]]
+    callers = source_locations.operators(profile, {_CONVERTED_BY}).mask() & tree.at_or_above(found)
+    return np.asarray(found | callers)
 
 
 def of_factorisations(profile: Profile) -> Mask:
