@@ -231,6 +231,17 @@ def test_a_product_that_is_a_fusion_has_no_other_finding(judge: Judge) -> None:
     judge("jax_roofline_healthy", is_silent)
 
 
+def test_one_of_a_chain_of_pointwise_operators_remains(judge: Judge) -> None:
+    def remains(profile: Profile) -> None:
+        findings = run_analyzers(profile, only=["kernel_fusion"])
+        (finding,) = [each for each in findings if "pointwise_ns" in each.evidence]
+        spent, count = (int(finding.evidence[key]) for key in ("pointwise_ns", "operators_count"))
+        assert finding.gain is not None
+        assert finding.gain.upper_bound == spent - spent // count
+
+    judge("eager_problem", remains)
+
+
 def test_every_operation_that_xla_inserted_has_its_name(case: Case) -> None:
     markers = case("jax_carry_problem").query().kind("marker").name(INSERTED)
     assert markers.total("device_time_ns", inclusive=True) > 0

@@ -10,7 +10,7 @@ import pytest
 
 from deepcontext.analyzers import Analyzer, Finding, Gain, Severity, run_analyzers
 from deepcontext.profiler.format.frame import Frame, FrameKind
-from deepcontext.profiler.format.metric import SAMPLED_CPU_TIME_NS
+from deepcontext.profiler.format.metric import SAMPLED_CPU_TIME_NS, SAMPLED_READY_TIME_NS
 from deepcontext.profiler.model.metric_rows import MetricRows
 from deepcontext.profiler.model.run_info import ALL_RANKS, RunInfo
 from deepcontext.ui.finding_texts import gain_text
@@ -115,6 +115,23 @@ def test_a_program_that_did_almost_no_work_has_no_high_finding(
     assert found.severity is Severity.WARNING
     (found,) = _found(_of_work(make_profile, SECOND), gain)
     assert found.severity is Severity.HIGH
+
+
+def test_work_beside_other_programs_is_not_more_work(make_profile: MakeProfile) -> None:
+    profile = _of_work(make_profile, 3 * SECOND)
+    gain = _gain("host_time_ns", SECOND * 9 // 10, 0.9)
+    (found,) = _found(profile, gain)
+    assert found.severity is Severity.HIGH
+    # 3 of 4 parts of the time that it could run, the main thread had no processor.
+    ready = MetricRows(
+        SAMPLED_READY_TIME_NS,
+        np.array([3], np.uint32),
+        np.array([1], np.uint64),
+        np.array([3 * int(profile.exclusive(SAMPLED_CPU_TIME_NS.name).sum())], np.int64),
+    )
+    metrics = {**profile.metrics, SAMPLED_READY_TIME_NS.name: ready}
+    (found,) = _found(dataclasses.replace(profile, metrics=metrics), gain)
+    assert found.severity is Severity.WARNING
 
 
 def test_a_finding_without_a_gain_is_judged_by_the_work_too(make_profile: MakeProfile) -> None:

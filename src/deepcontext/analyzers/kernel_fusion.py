@@ -301,8 +301,9 @@ def _pointwise_finding(
         gain=source_locations.bound(
             profile,
             _HOST,
-            location.value,
-            "these operators and their backward cost nothing; even fused, they read and write once",
+            # What they become reads and writes as one of them does, and is called as often.
+            location.value - location.value // len(names),
+            "these operators and their backward become one",
         ),
         advice=(
             f"{source_locations.decorate('@torch.compile', function)}, which fuses chains of such "

@@ -11,6 +11,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Final
 
 from deepcontext.analyzers.finding import Finding, Severity
+from deepcontext.analyzers.shared.processor_time import processor_share
 from deepcontext.profiler.format.metric import DEVICE_TIME_NS, GPU_TIME_NS, HOST_TIME_NS
 from deepcontext.profiler.model.run_info import ALL_RANKS
 from deepcontext.profiler.summaries.setup_time import setup_time
@@ -38,19 +39,21 @@ def weighing(profile: Profile) -> Callable[[Finding], Finding]:
     time = setup_time(profile)
     wall_ns = profile.run.wall_ns
     processes = max(1, profile.run.ranks) if profile.run.rank == ALL_RANKS else 1
+    # Other programs make a run longer, and not its work.
+    least_ns = LEAST_WORK_NS * processes / processor_share(profile)
 
     def weigh(finding: Finding) -> Finding:
         gain = finding.gain
         worked_ns = _worked_ns(time, is_elapsed=gain is not None and gain.metric in _ELAPSED)
         # Without samples, the elapsed time is an upper bound of the time worked.
         most_ns = wall_ns if worked_ns is None else worked_ns
-        if wall_ns > 0 and most_ns < LEAST_WORK_NS * processes:
+        if wall_ns > 0 and most_ns < least_ns:
             finding = _lowered(finding, Severity.WARNING)
         if gain is None or wall_ns <= 0 or gain.metric not in TIMES:
             return finding
         if worked_ns:
             # A share of almost nothing is nothing: shares of a shorter run refer to this much work.
-            judged_ns = max(worked_ns, LEAST_WORK_NS * processes)
+            judged_ns = max(worked_ns, least_ns)
             finding = _lowered(finding, Severity.of_share(gain.upper_bound / judged_ns))
         share = min(1.0, gain.upper_bound / wall_ns)
         return dataclasses.replace(finding, gain=dataclasses.replace(gain, run_share=share))

@@ -14,6 +14,7 @@ from deepcontext.analyzers.finding import Finding, Severity
 from deepcontext.analyzers.shared import source_locations
 from deepcontext.analyzers.shared.jax_calls import calls_of
 from deepcontext.analyzers.shared.jax_unrolled import unrolled_programs
+from deepcontext.analyzers.shared.processor_time import processor_share
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.metric import HOST_TIME_NS
 from deepcontext.profiler.model.metric_values import total
@@ -145,8 +146,10 @@ def _evidence(
     }
 
 
-def _severity(spent: int, share: float) -> Severity:
-    return Severity.of_share(share) if spent >= _LEAST_LAUNCH_NS else Severity.INFO
+def _severity(profile: Profile, spent: int, share: float) -> Severity:
+    # Beside other programs, a launch takes longer.
+    is_worth = spent * processor_share(profile) >= _LEAST_LAUNCH_NS
+    return Severity.of_share(share) if is_worth else Severity.INFO
 
 
 def _eager_finding(
@@ -161,7 +164,7 @@ def _eager_finding(
     where = source_locations.location_text(profile, location.frame)
     return Finding(
         id="kernel_fusion",
-        severity=_severity(spent, share),
+        severity=_severity(profile, spent, share),
         title=(
             f"{count} launches of {len(names)} small programs around {where}, {share:.0%} of the "
             "host's time without compiling"
@@ -197,7 +200,7 @@ def _loop_finding(
     where = source_locations.location_text(profile, location.frame)
     return Finding(
         id="kernel_fusion",
-        severity=_severity(spent, share),
+        severity=_severity(profile, spent, share),
         title=(
             f"{count} launches of {names[0]}{' and others' * (len(names) > 1)} around {where} take "
             f"longer than they compute, {share:.0%} of the host's time without compiling"
