@@ -16,11 +16,15 @@ struct Form {
   int64_t *sizes = nullptr;
   int32_t type = -1;
 
+  /// Leaves the sizes out: while torch.compile traces a function, asking for them makes dynamic
+  /// sizes static, and the function is compiled again for each size.
+  bool readType(void *tensor) {
+    const Library &library = Library::instance();
+    return library.tensor_dim(tensor, &dimensions) == 0 && library.tensor_type(tensor, &type) == 0;
+  }
   /// False for a tensor without a plain shape: sparse, nested, symbolic.
   bool read(void *tensor) {
-    const Library &library = Library::instance();
-    return library.tensor_dim(tensor, &dimensions) == 0 &&
-           library.tensor_sizes(tensor, &sizes) == 0 && library.tensor_type(tensor, &type) == 0;
+    return readType(tensor) && Library::instance().tensor_sizes(tensor, &sizes) == 0;
   }
 };
 

@@ -142,7 +142,7 @@ void TypeWindows::note(const void *record_function) {
   Types types;
   forEachTensor(record_function, inputs_offset_, [&](void *tensor) {
     Form form;
-    if (form.read(tensor)) {
+    if (form.readType(tensor)) {
       types.add(form);
     }
   });
