@@ -1,4 +1,6 @@
 // Memory that frameworks allocate, as Python sees it (typed in _native.pyi).
+#include <array>
+
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -46,6 +48,8 @@ nb::dict summary() {
   nb::dict values;
   values["pools"] = pools;
   values["steps"] = found.steps;
+  constexpr std::array<const char *, 3> kStepKinds = {"call", "optimizer", "mark"};
+  values["step_kind"] = kStepKinds[static_cast<size_t>(found.step_kind)];
   values["growth_since_step"] = found.growth_since_step;
   values["untracked"] = ledger.counters.untracked.load(std::memory_order_relaxed);
   values["untracked_bytes"] = ledger.counters.untracked_bytes.load(std::memory_order_relaxed);

@@ -43,6 +43,13 @@ MetricValues gauge(uint64_t count, uint64_t total) {
   return values;
 }
 
+bool isInModule(const Node *node) {
+  while (node && node->kind != FrameKind::kModule) {
+    node = node->parent;
+  }
+  return node != nullptr;
+}
+
 /// What the calling thread is doing now.
 Stage currentStage(AllocationLedger::StageOf stage_of) {
   Recorder *recorder = RecorderRegistry::currentOrNull();
@@ -71,7 +78,7 @@ void AllocationLedger::begin(uint64_t session, StageOf stage_of) {
     counter->store(0, std::memory_order_relaxed);
   }
   steps_ = 0;
-  has_marks_ = false;
+  step_kind_ = StepKind::kCall;
   turn_ = 0;
   stage_of_.store(stage_of, std::memory_order_relaxed);
   last_session_ = session;
@@ -129,6 +136,10 @@ void AllocationLedger::allocated(const Recorder &recorder, Node *node, MemoryPoo
   }
   AllocationSite *site =
       is_new ? makeSite(recorder, node, pool, stage) : siteOf(recorder, node, pool);
+  // A path that allocates more often than any before means a new call, or a pass of a loop in one.
+  if (site->is_in_module && step_kind_ == StepKind::kCall && site->allocated.count() > steps_) {
+    passStep(StepKind::kCall);
+  }
   touch(*site);
   site->allocated.add(bytes);
   pool->allocations++;
@@ -193,12 +204,21 @@ void AllocationLedger::noteReserved(MemoryPool *pool, uint64_t bytes) {
 
 void AllocationLedger::markStep() {
   Guard guard(lock_);
-  if (session_.load(std::memory_order_relaxed) == 0) {
+  passStep(StepKind::kMark);
+}
+
+void AllocationLedger::markOptimizerStep() {
+  Guard guard(lock_);
+  passStep(StepKind::kOptimizer);
+}
+
+void AllocationLedger::passStep(StepKind kind) {
+  if (session_.load(std::memory_order_relaxed) == 0 || kind < step_kind_) {
     return;
   }
-  if (!has_marks_) {
-    has_marks_ = true;
-    steps_ = 0; // what was counted were steps of optimizers
+  if (kind > step_kind_) {
+    step_kind_ = kind;
+    steps_ = 0;
     for (AllocationSite &site : sites_) {
       site.growth = Growth();
     }
@@ -206,17 +226,6 @@ void AllocationLedger::markStep() {
       pools_[i].growth = Growth();
     }
   }
-  passStep();
-}
-
-void AllocationLedger::markOptimizerStep() {
-  Guard guard(lock_);
-  if (session_.load(std::memory_order_relaxed) != 0 && !has_marks_) {
-    passStep();
-  }
-}
-
-void AllocationLedger::passStep() {
   ++steps_;
   for (size_t i = 0; i < pool_count_; ++i) {
     MemoryPool &pool = pools_[i];
@@ -274,6 +283,7 @@ AllocationSite *AllocationLedger::makeSite(const Recorder &recorder, Node *node,
   site.node = node->id;
   site.index = static_cast<uint32_t>(sites_.size() - 1);
   site.stage = stage;
+  site.is_in_module = stage == Stage::kForward && isInModule(node);
   site.epoch = pool->epoch;
   site.next_of_node = node->sites;
   node->sites = &site;
@@ -357,7 +367,9 @@ std::vector<ForeignRow> AllocationLedger::rows(uint64_t session) {
     for (size_t role = 1; role < kTensorRoles; ++role) {
       add(metrics.roles[role], gauge(1, roles[site.index][role]));
     }
-    if (site.growth.isUp()) {
+    // What one call gathers and gives back at its end, such as a cache, falls between calls.
+    bool is_kept = step_kind_ != StepKind::kCall || !site.growth.hasFallen();
+    if (site.growth.isUp() && is_kept) {
       auto increase = static_cast<uint64_t>(site.growth.increase());
       add(metrics.growth, gauge(site.growth.grownSteps(), increase));
     }
@@ -381,6 +393,7 @@ AllocationLedger::Summary AllocationLedger::summary() {
     summary.peak_roles.push_back(sum);
   }
   summary.steps = steps_;
+  summary.step_kind = step_kind_;
   summary.growth_since_step = Growth::baseStep(steps_);
   return summary;
 }

@@ -31,6 +31,9 @@ enum class TensorRole : uint8_t {
 constexpr size_t kTensorRoles = 7;
 using RoleBytes = std::array<uint64_t, kTensorRoles>;
 
+/// What counts as a step; a later one takes the place of an earlier one.
+enum class StepKind : uint8_t { kCall, kOptimizer, kMark };
+
 /// The memory of the host, or of one device.
 struct MemoryPool {
   std::string name; // "cpu", "cuda:0"
@@ -59,7 +62,8 @@ struct AllocationSite {
   uint32_t node = 0;
   uint32_t index = 0;
   Stage stage = Stage::kOther;
-  MetricRow allocated; // bytes of each allocation
+  bool is_in_module = false; // in a forward of it
+  MetricRow allocated;       // bytes of each allocation
   uint64_t live_bytes = 0;
   uint64_t blocks = 0; // living allocations
   uint64_t own_peak_bytes = 0;
@@ -108,7 +112,8 @@ public:
   void noteReserved(MemoryPool *pool, uint64_t bytes);
   /// A step of the program's main loop ends. Growth is counted from the first of these marks on.
   void markStep();
-  /// A step of an optimizer begins: the end of a step, in a program that marks none.
+  /// A step of an optimizer begins: the end of a step, in a program that marks none. Without an
+  /// optimizer, each call of the model ends a step.
   void markOptimizerStep();
   /// Say what living allocations are for.
   void setRole(const std::vector<uintptr_t> &addresses, TensorRole role);
@@ -132,6 +137,7 @@ public:
     std::vector<MemoryPool> pools;
     std::vector<RoleBytes> peak_roles; // by pool
     uint32_t steps = 0;
+    StepKind step_kind = StepKind::kCall;
     uint32_t growth_since_step = 0; // growth is counted from the end of this step; 0: too few steps
   };
   Summary summary();
@@ -158,8 +164,8 @@ private:
   void release(Allocation *entry);
   TensorRole roleOf(const Allocation &entry, Stage freed_in) const;
   std::vector<RoleBytes> rolesAtPeak() const;
-  /// Count one more step. The lock is held.
-  void passStep();
+  /// Count one more step, unless steps of a later kind are counted. The lock is held.
+  void passStep(StepKind kind);
 
   SpinLock lock_;
   std::atomic<uint64_t> session_{0}; // 0: nothing is recorded
@@ -174,8 +180,8 @@ private:
   // by site, of the allocations that lived when the ledger was frozen
   std::vector<RoleBytes> frozen_roles_;
   uint32_t steps_ = 0;
-  bool has_marks_ = false; // of the program
-  uint32_t turn_ = 0;      // rises with each allocation of a backward
+  StepKind step_kind_ = StepKind::kCall;
+  uint32_t turn_ = 0; // rises with each allocation of a backward
 };
 
 } // namespace deepcontext

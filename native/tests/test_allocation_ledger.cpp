@@ -35,8 +35,14 @@ public:
                                static_cast<uint64_t>(stage));
   }
   void allocate(uint64_t a, uintptr_t address, uint64_t bytes, Stage stage = Stage::kOther) {
-    ledger.allocated(RecorderRegistry::current(), context(a, stage), ledger.pool(0, kHost),
-                     at(address), bytes);
+    allocate(context(a, stage), address, bytes);
+  }
+  /// In a forward of a module.
+  void allocateInModel(uint64_t a, uintptr_t address, uint64_t bytes) {
+    ThreadTree &tree = RecorderRegistry::current().tree;
+    Node *module = tree.child(tree.root(), FrameKind::kModule, 1, 0);
+    allocate(tree.child(module, FrameKind::kOperator, a, static_cast<uint64_t>(Stage::kForward)),
+             address, bytes);
   }
   void free(uintptr_t address) { ledger.freed(at(address)); }
   /// Total of a metric at context `a` of the calling thread; 0 where it has no row.
@@ -54,6 +60,9 @@ public:
   AllocationLedger ledger;
 
 private:
+  void allocate(Node *node, uintptr_t address, uint64_t bytes) {
+    ledger.allocated(RecorderRegistry::current(), node, ledger.pool(0, kHost), at(address), bytes);
+  }
   MetricValues find(const char *metric, uint32_t node) {
     uint32_t recorder = RecorderRegistry::current().index();
     for (const ForeignRow &row : ledger.rows(RecorderRegistry::generation())) {
@@ -259,6 +268,52 @@ TEST(marks_of_the_program_take_the_place_of_optimizers) {
   CHECK_EQ(program.ledger.summary().steps, 40u);
   CHECK_EQ(program.value("growth_bytes", 2), 240u);
   CHECK_EQ(program.count("growth_bytes", 2), 24u);
+}
+
+TEST(without_steps_each_call_of_a_model_ends_one) {
+  Program program;
+  for (uintptr_t call = 1; call <= 41; ++call) {
+    program.allocateInModel(1, 1000 + call, 100);
+    program.allocateInModel(2, 2000 + call, 100);
+    program.allocate(3, 3000 + call, 10);                  // is kept
+    program.allocate(4, 4000 + call, 10, Stage::kForward); // outside of modules
+    program.free(1000 + call);
+    program.free(2000 + call);
+    program.free(4000 + call);
+  }
+  AllocationLedger::Summary summary = program.ledger.summary();
+  CHECK_EQ(summary.steps, 40u);
+  CHECK(summary.step_kind == StepKind::kCall);
+  CHECK_EQ(program.value("growth_bytes", 3), 240u);
+  CHECK_EQ(program.count("growth_bytes", 3), 24u);
+  CHECK_EQ(program.sum("growth_bytes"), 240u);
+}
+
+TEST(what_a_request_gathers_and_gives_back_does_not_grow_over_calls) {
+  Program program;
+  for (uintptr_t call = 1; call <= 45; ++call) {
+    program.allocateInModel(1, 1000, 100);
+    program.free(1000);
+    for (uintptr_t token = call - 8; call % 8 == 1 && token < call; ++token) {
+      program.free(3000 + token);
+    }
+    program.allocate(3, 3000 + call, 10);
+  }
+  CHECK_EQ(program.sum("growth_bytes"), 0u);
+}
+
+TEST(steps_of_an_optimizer_take_the_place_of_calls) {
+  Program program;
+  for (uintptr_t step = 1; step <= 40; ++step) {
+    program.allocateInModel(1, 1000, 100);
+    program.free(1000);
+    program.allocate(2, 100 + step, 10);
+    program.ledger.markOptimizerStep();
+  }
+  AllocationLedger::Summary summary = program.ledger.summary();
+  CHECK_EQ(summary.steps, 40u);
+  CHECK(summary.step_kind == StepKind::kOptimizer);
+  CHECK_EQ(program.value("growth_bytes", 2), 240u);
 }
 
 TEST(roles_follow_from_who_made_and_who_outlived) {

@@ -303,6 +303,7 @@ class MemorySummary(TypedDict):
 
     pools: list[MemoryPool]
     steps: int
+    step_kind: str
     growth_since_step: int
     untracked: int
     untracked_bytes: int

@@ -81,6 +81,7 @@ CASES = [
     ("kept_view", "memory", ".clone()"),
     ("feature_history", "memory", "keeps the tensors of past steps"),
     ("widened", "memory", "convert and scale each batch"),
+    ("past_answers", "memory", "keep only what is needed of each call"),
     ("summed_losses", "memory", "backward for the loss of each part"),
     ("shapes_doubles", "precision", "numpy.float32"),
     ("doubles", "precision", "numpy.float32"),

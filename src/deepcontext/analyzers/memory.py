@@ -14,6 +14,7 @@ from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Gain, Severity
 from deepcontext.analyzers.shared import held_tensors, source_locations
 from deepcontext.analyzers.shared.jax_calls import function_of
+from deepcontext.analyzers.shared.kept_by_calls import kept_by_calls
 from deepcontext.analyzers.shared.kept_results import kept_results
 from deepcontext.analyzers.shared.kept_views import kept_views
 from deepcontext.analyzers.shared.summed_losses import summed_losses
@@ -70,6 +71,7 @@ def _find(profile: Profile) -> list[Finding]:
                 [held_tensors.with_holder(profile, each) for each in graphs]
                 or kept_views(profile, prefix, peak)
                 or summed_losses(profile, prefix, peak)
+                or ([] if kept else kept_by_calls(profile, prefix, peak))
                 or _owner(profile, prefix, peak)
             )
             found += _churn(profile, prefix, peak)
@@ -84,7 +86,9 @@ def _find(profile: Profile) -> list[Finding]:
 def _leaks(profile: Profile, prefix: str, peak: int) -> list[Finding]:
     """Report the lines under which memory grows: one finding for those of one holder, and for the rest."""
     metric = f"{prefix}growth_bytes"
-    if metric not in profile.metrics:
+    use = memory_summary.memory_use(profile)
+    # Without steps, most programs that collect the results of calls do so on purpose.
+    if metric not in profile.metrics or use is None or use.step_kind == "call":
         return []
     lines = memory_summary.grown_lines(profile, prefix)
     suspects = {

@@ -176,6 +176,7 @@ class TorchMemory:
         content = {
             "version": _LAYOUT,
             "steps": summary["steps"],
+            "step_kind": summary["step_kind"],
             "growth_since_step": summary["growth_since_step"],
             "untracked_bytes": summary["untracked_bytes"],
             "pools": [_pool(pool) for pool in summary["pools"]],

@@ -75,13 +75,15 @@ class MemoryUse:
     """What the profiled program allocated.
 
     Attributes:
-        steps: number of marked steps; for JAX, steps at whose end arrays were inspected.
+        steps: number of steps; for JAX, steps at whose end arrays were inspected.
+        step_kind: "mark" of the program, step of an "optimizer", or "call" of a model.
         growth_since_step: the step from whose end growth is counted; 0 if growth is not counted.
         untracked_bytes: bytes allocated while too many allocations were alive to track more.
         pools: the memories, the host's first; empty for JAX.
     """
 
     steps: int
+    step_kind: str
     growth_since_step: int
     untracked_bytes: int
     pools: tuple[Pool, ...]
@@ -189,7 +191,7 @@ def arrays_use(profile: Profile) -> MemoryUse | None:
     counts = (section(profile) or {}).get("buffers", {})
     if not counts.get("step_looks"):  # an older profile has none
         return None
-    return MemoryUse(counts["step_looks"], counts["growth_since_look"], 0, ())
+    return MemoryUse(counts["step_looks"], "mark", counts["growth_since_look"], 0, ())
 
 
 def _read(content: Mapping[str, Any]) -> MemoryUse:
@@ -198,6 +200,7 @@ def _read(content: Mapping[str, Any]) -> MemoryUse:
     ]
     return MemoryUse(
         int(content["steps"]),
+        content.get("step_kind", "mark"),  # an older profile has none, and no calls
         int(content["growth_since_step"]),
         int(content["untracked_bytes"]),
         tuple(sorted(pools, key=lambda pool: (pool.is_device, pool.name))),

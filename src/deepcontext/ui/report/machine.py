@@ -269,6 +269,7 @@ def _memory(profile: Profile, limit: int) -> object:
         return None
     return {
         "steps": use.steps,
+        "step_kind": use.step_kind,
         "growth_since_step": use.growth_since_step,
         "untracked_bytes": use.untracked_bytes,
         "pools": [_plain(pool) for pool in use.pools],

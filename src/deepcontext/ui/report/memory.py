@@ -75,7 +75,7 @@ def _print_pool(layout: TextLayout, pool: Pool, use: MemoryUse) -> None:
 
 def _pool_text(pool: Pool, use: MemoryUse) -> str:
     when = f"after {format_ns(pool.peak_after_ns)}"
-    if use.steps:
+    if use.steps and use.step_kind != "call":
         when = f"in step {min(pool.peak_step + 1, use.steps)} of {format_count(use.steps)}, {when}"
     facts = [
         f"{format_bytes(pool.peak_bytes)} at most ({when})",
