@@ -1,6 +1,7 @@
 """Model calls: a model that runs on one sample or token at a time, or that computes earlier results again.
 
 Earlier results are the prefix of a text, for each new token, or all values so far (`shared/growing_work.py`).
+Weights that each forward builds (`shared/built_weights.py`) are judged here, too.
 Judges modules that the program calls outside of other modules (`shared/model_runs.py`). Shapes are not
 needed: a prefix shows in what linear layers allocate, which grows by the same amount from call to call.
 """
@@ -14,6 +15,7 @@ import numpy as np
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Severity
 from deepcontext.analyzers.shared import source_locations
+from deepcontext.analyzers.shared.built_weights import built_weights
 from deepcontext.analyzers.shared.growing_work import growing_work
 from deepcontext.analyzers.shared.model_runs import (
     LEAST_SHARE,
@@ -66,7 +68,7 @@ def _find(profile: Profile) -> list[Finding]:
             found.append(_sample_finding(profile, functions, model, whole))
         elif _reads_prompt_by_token(profile, functions, model, whole):
             found.append(_prompt_finding(profile, model, whole))
-    return [*found, *growing_work(profile)]
+    return [*found, *growing_work(profile), *built_weights(profile)]
 
 
 def _computes_prefix_again(profile: Profile, functions: Functions, model: Model) -> bool:
