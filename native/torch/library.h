@@ -19,6 +19,9 @@ struct Library {
   int32_t (*tensor_dim)(void *, int64_t *) = nullptr;
   int32_t (*tensor_sizes)(void *, int64_t **) = nullptr;
   int32_t (*tensor_type)(void *, int32_t *) = nullptr;
+  int32_t (*tensor_strides)(void *, int64_t **) = nullptr;
+  int32_t (*tensor_device)(void *, int32_t *) = nullptr;
+  int32_t (*tensor_data)(void *, void **) = nullptr;
   bool keeps_errors = false;
 
   static const Library &instance();

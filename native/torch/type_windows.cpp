@@ -3,6 +3,7 @@
 #include "core/guard.h"
 #include "core/metric_registry.h"
 #include "core/recorder.h"
+#include "torch/ignored_targets.h"
 #include "torch/inputs.h"
 #include "torch/library.h"
 
@@ -55,9 +56,9 @@ struct Types {
 } // namespace
 
 void TypeWindows::begin(int inputs_offset) {
-  constexpr const char *kNames[kMetrics] = {"float_input_count",   "float64_input_count",
-                                            "float16_input_count", "bfloat16_input_count",
-                                            "widened_input_count", "integer_input_count"};
+  constexpr const char *kNames[kMetrics] = {
+      "float_input_count",   "float64_input_count", "float16_input_count", "bfloat16_input_count",
+      "widened_input_count", "integer_input_count", "loss_target_count",   "ignored_target_count"};
   if (inputs_offset_ != inputs_offset) { // once: a late call of an earlier window may read these
     for (int i = 0; i < kMetrics; ++i) {
       metrics_[i] = MetricRegistry::instance().id(kNames[i]);
@@ -146,15 +147,19 @@ void TypeWindows::note(const void *record_function) {
       types.add(form);
     }
   });
-  const bool counted[kMetrics] = {types.isFloat(),
-                                  types.has_double,
-                                  types.has_half,
-                                  types.has_bfloat,
-                                  types.has_double && types.isNarrow(),
-                                  types.has_integers && !types.isFloat()};
+  IgnoredTargets labels;
+  labels.read(Library::instance().name(record_function), record_function, inputs_offset_);
+  const uint64_t counted[kMetrics] = {types.isFloat(),
+                                      types.has_double,
+                                      types.has_half,
+                                      types.has_bfloat,
+                                      types.has_double && types.isNarrow(),
+                                      types.has_integers && !types.isFloat(),
+                                      labels.targets,
+                                      labels.ignored};
   for (int i = 0; i < kMetrics; ++i) {
-    if (counted[i]) {
-      recorder->tree.metric(level->node, metrics_[i]).add(1);
+    if (counted[i] > 0) {
+      recorder->tree.metric(level->node, metrics_[i]).add(counted[i]);
     }
   }
 }

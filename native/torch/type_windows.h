@@ -43,7 +43,17 @@ public:
 private:
   static constexpr uint64_t kNever = UINT64_MAX;
   /// What is counted: see FLOAT_INPUTS and the following in deepcontext/profiler/format/metric.py.
-  enum Metric { kFloat, kFloat64, kFloat16, kBFloat16, kWidened, kInteger, kMetrics };
+  enum Metric {
+    kFloat,
+    kFloat64,
+    kFloat16,
+    kBFloat16,
+    kWidened,
+    kInteger,
+    kTargets,
+    kIgnored,
+    kMetrics
+  };
 
   void open(uint64_t now);
   void openLocked(uint64_t now, const Recorder *opener);

@@ -2,7 +2,7 @@
 
 A function that makes a buffer and copies the samples of a batch into it shows how full the buffer is: by
 the bytes of the samples, which the same function makes, and the bytes of the buffer. Silent where the
-samples come from elsewhere, because their size is then unknown.
+samples come from elsewhere, because their size is then unknown. What a loss ignores is judged here, too.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from deepcontext.analyzers.shared.called_operators import (
     called_modules,
     module_calls,
 )
+from deepcontext.analyzers.shared.ignored_targets import ignored_targets
 from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS
 from deepcontext.profiler.model.metric_values import counts_or_zeros
 from deepcontext.profiler.model.tree import NO_NODE
@@ -73,7 +74,7 @@ def _find(profile: Profile) -> list[Finding]:
         if is_batch.any():
             finding = _finding(profile, buffers, spent, whole)
             found += [finding] if finding.severity is not Severity.INFO else []
-    return found
+    return [*found, *ignored_targets(profile)]
 
 
 def _buffers(profile: Profile) -> list[_Buffers]:
@@ -146,4 +147,4 @@ def _finding(profile: Profile, buffers: _Buffers, spent: int, whole: int) -> Fin
     )
 
 
-ANALYZER = Analyzer("padding", "is most of each batch padding?", _find)
+ANALYZER = Analyzer("padding", "is most of each batch padding, or ignored by the loss?", _find)

@@ -54,6 +54,51 @@ def test_types_of_the_inputs_are_counted(record: Any) -> None:
     assert counts(recording, "aten::view") == {"integer": 2}
 
 
+def targets(recording: Any) -> dict[str, list[int]]:
+    names = ("loss_target_count", "ignored_target_count")
+    rows = {name: recording.profile.metrics.get(name) for name in names}
+    return {name: row.total.tolist() for name, row in rows.items() if row}
+
+
+def test_ignored_targets_of_losses_are_counted(record: Any) -> None:
+    scores, labels = torch.zeros(6, 3), torch.tensor([0, -7, 2, -7, -7, 1])
+    strided = torch.stack([labels, torch.full_like(labels, -7)], 1)[:, 0]
+    loss_of = torch.nn.functional.cross_entropy
+
+    def work() -> None:
+        open_window()
+        for _ in range(2):
+            loss_of(scores, strided, ignore_index=-7)
+
+    assert targets(record(work)) == {"loss_target_count": [12], "ignored_target_count": [6]}
+
+
+def test_a_part_of_many_targets_is_looked_at(record: Any) -> None:
+    scores, labels = torch.zeros(40_000, 2), torch.ones(40_000, dtype=torch.int64)
+    labels[30_000:] = -100
+
+    def work() -> None:
+        open_window()
+        torch.nn.functional.cross_entropy(scores, labels)
+
+    found = targets(record(work))
+    looks = found["loss_target_count"][0]
+    assert 4096 <= looks <= 8192
+    assert found["ignored_target_count"][0] == pytest.approx(looks / 4, rel=0.01)
+
+
+def test_other_targets_are_not_looked_at(record: Any) -> None:
+    scores = torch.zeros(2, 3, 4, 4)
+
+    def work() -> None:
+        open_window()
+        loss_of = torch.nn.functional.cross_entropy
+        loss_of(scores, torch.zeros(2, 4, 4, dtype=torch.int64))  # of pictures
+        loss_of(scores[0, :, 0].T, torch.ones(4, 3) / 3)  # shares of classes
+
+    assert targets(record(work)) == {}
+
+
 def test_backward_operators_are_counted(record: Any) -> None:
     weight = torch.ones(4, 4, dtype=torch.float64, requires_grad=True)
 

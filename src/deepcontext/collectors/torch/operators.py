@@ -22,7 +22,9 @@ from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.metric import (
     BUILT_GRAPH,
     GC_TIME_NS,
+    IGNORED_TARGETS,
     INPUT_TYPES,
+    LOSS_TARGETS,
     Aggregation,
     MetricDescriptor,
 )
@@ -119,6 +121,8 @@ class TorchOperators:
         BUILT_GRAPH,
         GC_TIME_NS,
         *INPUT_TYPES,
+        LOSS_TARGETS,
+        IGNORED_TARGETS,
     )
 
     def __init__(self) -> None:

@@ -136,6 +136,18 @@ INPUT_TYPES = (
     WIDENED_INPUTS,
     INTEGER_INPUTS,
 )
+LOSS_TARGETS = MetricDescriptor(
+    "loss_target_count",
+    "count",
+    Aggregation.PROPERTY,
+    "targets of a loss on the host that were looked at, in short windows of a recording without shapes",
+)
+IGNORED_TARGETS = MetricDescriptor(
+    "ignored_target_count",
+    "count",
+    Aggregation.PROPERTY,
+    "of the targets that were looked at, those equal to the loss's ignore_index",
+)
 FLOPS = MetricDescriptor(
     "flops", "flop", Aggregation.SUM, "floating point operations, from the shapes of the operations"
 )
