@@ -114,6 +114,7 @@ CASES = [
     ("gpu_stall", "stall_reasons", "constant cache"),
     # JAX
     ("jax_recompute", "jax_fusion", "dots_saveable"),
+    ("jax_value_twice", "jax_fusion", "jax.value_and_grad"),
     ("jax_retrace", "recompilation", "pad"),
     ("jax_waits", "synchronisation", "only once in many steps"),
     ("jax_callback", "synchronisation", "scan stacks them"),
@@ -401,6 +402,7 @@ _TIMES = {"single_samples": 10, "sample_losses": 20, "padding": 10}
         ("shapes_integers", "far_from_peak"),
         ("jax_recompute", "jax_fusion"),
         ("jax_retrace", "recompilation"),
+        ("jax_value_twice", "jax_fusion"),
         ("jax_layout", "jax_fusion"),
         ("jax_carry", "jax_fusion"),
         ("jax_eager", "kernel_fusion"),

@@ -12,6 +12,7 @@ import numpy as np
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Gain, Severity
 from deepcontext.analyzers.shared import source_locations
+from deepcontext.analyzers.shared.jax_forward_twice import forward_twice
 from deepcontext.analyzers.shared.jax_launches import in_small_launches
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.metric import BYTES_MOVED
@@ -62,7 +63,12 @@ def _find(profile: Profile) -> list[Finding]:
     busy = source_locations.judged_total(profile, source_locations.DEVICE_TIME)
     if not busy or busy < _LEAST_BUSY * profile.run.wall_ns:
         return []
-    return [*_moved(profile), *_recomputed(profile), *_memory_bound(profile)]
+    return [
+        *_moved(profile),
+        *_recomputed(profile),
+        *forward_twice(profile),
+        *_memory_bound(profile),
+    ]
 
 
 def _moved(profile: Profile) -> list[Finding]:
