@@ -135,6 +135,7 @@ HEALTHY = [
     ("scoring", "kernel_fusion"),
     ("evaluating", "kernel_fusion"),
     ("channels", "model_calls"),
+    ("collected_arrays", "memory"),
     ("similarity", "copies"),
     ("sound", "copies"),
     ("shapes_integers", "precision"),

@@ -1,7 +1,7 @@
 """Tensors of past calls of a model that a program without steps keeps: in lists, closures, exceptions.
 
 Counted is what grew from call to call and never fell, in many pieces. Does not judge results that one
-operator joins afterwards, because a program collects those on purpose.
+operator joins afterwards, or that become arrays of NumPy, because a program collects those on purpose.
 """
 
 from __future__ import annotations
@@ -12,7 +12,10 @@ import numpy as np
 
 from deepcontext.analyzers.finding import Finding, Gain, Severity
 from deepcontext.analyzers.shared import held_tensors, source_locations
+from deepcontext.analyzers.shared.called_operators import called_by_user
 from deepcontext.analyzers.shared.operator_names import JOINS
+from deepcontext.profiler.format.metric import CALL_DURATION_NS
+from deepcontext.profiler.model.metric_values import counts_or_zeros
 from deepcontext.profiler.model.query import Query
 from deepcontext.profiler.summaries import memory as memory_summary
 
@@ -23,6 +26,9 @@ _FEWEST_CALLS: Final = 16
 # Of all memory at the peak. Growth is counted over half to three quarters of the calls.
 _LEAST_SHARE: Final = 0.25
 _LEAST_JOINED: Final = 0.5
+# Called by Tensor.numpy(). Source: tensor_to_numpy, torch/csrc/utils/tensor_numpy.cpp.
+_TO_NUMPY: Final = frozenset({"aten::resolve_neg"})
+_LEAST_ARRAYS: Final = 0.5
 
 
 def kept_by_calls(profile: Profile, prefix: str, peak: int) -> list[Finding]:
@@ -52,6 +58,8 @@ def kept_by_calls(profile: Profile, prefix: str, peak: int) -> list[Finding]:
     size = sum(each.value for each in lines)
     if size < _LEAST_SHARE * peak or _is_joined(profile, f"{prefix}alloc_bytes", size):
         return []
+    if _arrays(profile) >= _LEAST_ARRAYS * _pieces(profile, f"{prefix}peak_bytes", lines[0]):
+        return []
     return [_finding(profile, prefix, lines, (size, peak))]
 
 
@@ -59,6 +67,12 @@ def _pieces(profile: Profile, metric: str, line: source_locations.Location) -> i
     """Return how many tensors of a line were held at the peak: one that grows is a cache."""
     pieces = profile.tree.inclusive(profile.counts(metric))
     return int(pieces[list(line.nodes)].sum())
+
+
+def _arrays(profile: Profile) -> int:
+    """Return how many tensors the user's code made arrays of NumPy of: they share memory."""
+    made = source_locations.operators(profile, _TO_NUMPY).mask() & called_by_user(profile)
+    return int(counts_or_zeros(profile, CALL_DURATION_NS.name)[made].sum())
 
 
 def _is_joined(profile: Profile, metric: str, size_bytes: int) -> bool:
