@@ -7,6 +7,7 @@
 #include "abi/torch.h"
 #include "torch/element_types.h"
 #include "torch/library.h"
+#include "torch/tensor_keys.h"
 
 namespace deepcontext::torch {
 
@@ -16,15 +17,15 @@ struct Form {
   int64_t *sizes = nullptr;
   int32_t type = -1;
 
-  /// Leaves the sizes out: while torch.compile traces a function, asking for them makes dynamic
-  /// sizes static, and the function is compiled again for each size.
+  /// Of any tensor: unlike the sizes, the question changes nothing.
   bool readType(void *tensor) {
     const Library &library = Library::instance();
     return library.tensor_dim(tensor, &dimensions) == 0 && library.tensor_type(tensor, &type) == 0;
   }
-  /// False for a tensor without a plain shape: sparse, nested, symbolic.
+  /// False for a tensor that stands for another, and without a plain shape: sparse, nested.
   bool read(void *tensor) {
-    return readType(tensor) && Library::instance().tensor_sizes(tensor, &sizes) == 0;
+    return TensorKeys::instance().isPlain(tensor) && readType(tensor) &&
+           Library::instance().tensor_sizes(tensor, &sizes) == 0;
   }
 };
 

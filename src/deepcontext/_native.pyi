@@ -274,6 +274,9 @@ def torch_load() -> str:
     """Return "" or the reason why this process's libtorch cannot be observed."""
 
 def torch_has_shapes() -> bool: ...
+def torch_find_tensor_keys(known: Sequence[tuple[int, int]], avoided: int) -> str:
+    """Return "" or why tensors are not asked for sizes; `known` are addresses and keys of tensors."""
+
 def torch_begin_calibration() -> str: ...
 def torch_finish_calibration() -> str:
     """Return "" or why the observer cannot start; keep the layout that `torch_start` uses."""

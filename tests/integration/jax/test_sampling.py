@@ -319,7 +319,15 @@ def test_a_window_is_as_long_as_runs_of_its_main_program_need(
 
 @pytest.mark.parametrize(
     ("runs", "events", "factor"),
-    [(2, 900, 2), (9, 900, 2), (20, 900, 1), (41, 900, 0.5), (5, 24_000, 1), (1, 24_000, 2), (1, 50_000, 1)],
+    [
+        (2, 900, 2),
+        (9, 900, 2),
+        (20, 900, 1),
+        (41, 900, 0.5),
+        (5, 24_000, 1),
+        (1, 24_000, 2),
+        (1, 50_000, 1),
+    ],
 )
 def test_windows_have_ten_runs_or_more_unless_runs_have_very_many_events(
     monkeypatch: pytest.MonkeyPatch, runs: int, events: int, factor: float

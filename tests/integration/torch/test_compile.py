@@ -115,32 +115,6 @@ def test_a_compiled_training_step(script: Any, tmp_path: Path) -> None:
     _check_views(recording, {hidden, result})
 
 
-DYNAMIC = """
-    import torch, deepcontext
-
-    class Net(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.layers = torch.nn.Sequential(*(torch.nn.Linear(8, 8) for _ in range(4)))
-        def forward(self, batch):
-            return torch.sigmoid(self.layers(batch)).sum(1)
-
-    deepcontext.start("out.dcprof")
-    compiled = torch.compile(Net(), backend="aot_eager", dynamic=True)
-    with torch.inference_mode():
-        for length in range(10, 80, 10):
-            compiled(torch.randn(2, length, 8))
-    deepcontext.stop()
-"""
-
-
-def test_types_are_read_without_making_dynamic_sizes_static(script: Any) -> None:
-    script.run(DYNAMIC)
-    recording = script.recording()
-    assert recording.calls("Torch-Compiled Region: 0/0") == 7
-    assert not recording.operators("Torch-Compiled Region: 0/1")
-
-
 def _check_views(recording: Any, lines: set[str]) -> None:
     """Report, page and JSON name the lines fused into each kernel, and what the kernel took."""
     profile = recording.profile

@@ -17,6 +17,7 @@ from deepcontext.collectors.shared.internal_thread import run_in_internal_thread
 from deepcontext.collectors.torch import machine_peaks, torch_settings
 from deepcontext.collectors.torch.collectives import Collectives
 from deepcontext.collectors.torch.modules import ModuleNames
+from deepcontext.collectors.torch.tensor_keys import find_tensor_keys
 from deepcontext.profiler.format import peaks
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.metric import (
@@ -169,16 +170,19 @@ class TorchOperators:
         for beginning in _NATIVE_PLUMBING:
             _native.native_add_plumbing(beginning)
         self._modules.start()
-        has_shapes = self._options.shapes and _native.torch_has_shapes()
-        if self._options.shapes and not has_shapes:
+        can_read = _native.torch_has_shapes()
+        unknown = find_tensor_keys() if can_read else ""
+        has_shapes = self._options.shapes and can_read and not unknown
+        if self._options.shapes and not can_read:
             self._shapes_refusal = (
                 f"torch {self._version} prints errors when shapes are requested, so operators are "
                 "recorded without shapes; torch 2.13 prints no errors"
             )
+        elif self._options.shapes and unknown:
+            self._shapes_refusal = f"operators are recorded without shapes: {unknown}"
         # A program sees this list, so it stays as it is where there is no torch.
         gc.callbacks.append(_native.note_gc)
-        can_see_types = not has_shapes and _native.torch_has_shapes()
-        _native.torch_start(has_shapes, can_see_types)
+        _native.torch_start(has_shapes, can_read and not has_shapes)
         self._collectives.begin()
 
     def _refuse(self, error: str) -> None:
