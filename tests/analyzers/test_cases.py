@@ -108,6 +108,7 @@ CASES = [
     ("gpu_starvation", "device_starvation", "out of the step"),
     ("gpu_precision", "precision", "TF32"),
     ("gpu_launch", "launch_configuration", "more blocks"),
+    ("gpu_batch", "launch_configuration", "raise the batch"),
     ("gpu_fusion", "kernel_fusion", "CUDA graph"),
     ("gpu_copies", "copies", "pin_memory"),
     ("gpu_synchronisation", "synchronisation", "on the device"),

@@ -23,7 +23,12 @@ _LEAST_SHARE: Final = 0.05
 # Used if the profile does not record the GPU's multiprocessors: too few for any GPU, so the finding is
 # right, but has no bound.
 _FEW_BLOCKS: Final = 16
+_SHOWN: Final = 8  # kernels that the finding leads to
 _WARP: Final = {"nvidia": 32, "amd": 64}
+# Kernels of many kinds with small grids have one cause. Those of collectives have few blocks on purpose.
+_LEAST_KINDS: Final = 3
+_MOST_OF_TIME: Final = 0.5
+_OF_COLLECTIVES: Final = ("nccl", "rccl")
 
 
 def _find(profile: Profile) -> list[Finding]:
@@ -35,14 +40,27 @@ def _find(profile: Profile) -> list[Finding]:
     share = profile.exclusive(source_locations.GPU_TIME)[kernels] / whole
     grid, block = _mean(profile, _GRID, kernels), _mean(profile, _BLOCK, kernels)
     processors = _multiprocessors(profile)
-    found = []
+    is_small = (
+        (grid > 0) & (grid < (processors or _FEW_BLOCKS)) & ~_of_collectives(profile, kernels)
+    )
+    small = np.flatnonzero(is_small)
+    kinds = {profile.frame(int(kernels[i])).name for i in small.tolist()}
+    is_batch = bool(
+        processors and len(kinds) >= _LEAST_KINDS and share[small].sum() >= _MOST_OF_TIME
+    )
+    found = [_small_batch(profile, kernels[small], grid[small], processors)] if is_batch else []
     for location in np.flatnonzero(share >= _LEAST_SHARE).tolist():
         node = int(kernels[location])
-        if 0 < grid[location] < (processors or _FEW_BLOCKS):
+        if is_small[location] and not is_batch:
             found.append(_small_grid(profile, node, float(grid[location]), processors))
         if 0 < block[location] < warp or block[location] % warp:
             found.append(_odd_block(profile, node, float(block[location]), warp))
     return found
+
+
+def _of_collectives(profile: Profile, kernels: source_locations.Ints) -> source_locations.Mask:
+    names = [profile.frame(int(node)).name.lower() for node in kernels.tolist()]
+    return np.array([name.startswith(_OF_COLLECTIVES) for name in names], dtype=np.bool_)
 
 
 def _multiprocessors(profile: Profile) -> int:
@@ -92,6 +110,49 @@ def _small_grid(profile: Profile, node: int, blocks: float, processors: int) -> 
         advice="work on larger batches or split the reduction, so that there are more blocks",
         misleads=(
             "the kernel runs beside kernels of another stream; the blocks are large and few on purpose"
+        ),
+    )
+
+
+def _small_batch(
+    profile: Profile,
+    kernels: source_locations.Ints,
+    blocks: source_locations.Floats,
+    processors: int,
+) -> Finding:
+    time_ns = profile.exclusive(source_locations.GPU_TIME)[kernels]
+    whole = total(profile, source_locations.GPU_TIME)
+    order = np.argsort(-time_ns)
+    costliest = tuple(int(kernels[i]) for i in order[:_SHOWN])
+    mean = float(np.average(blocks, weights=time_ns))
+    share = float(time_ns.sum()) / whole
+    return Finding(
+        id="launch_configuration",
+        severity=Severity.of_share(share * (1 - mean / processors)),
+        title=(
+            f"the batch is too small for the GPU: kernels that take {share:.0%} of its time run in "
+            f"{mean:.0f} blocks on average, on {processors} multiprocessors; most of it from "
+            f"{_where(profile, costliest[0])}"
+        ),
+        nodes=costliest,
+        evidence={
+            "kernels_share": share,
+            "kernels": len({profile.frame(int(node)).name for node in kernels.tolist()}),
+            "grid_blocks_count": round(mean, 1),
+            "multiprocessors": processors,
+        },
+        gain=source_locations.bound(
+            profile,
+            source_locations.GPU_TIME,
+            round(float((time_ns * (1 - blocks / processors)).sum())),
+            f"a batch that fills all {processors} multiprocessors takes no longer",
+        ),
+        advice=(
+            "raise the batch until a step takes noticeably longer; in inference, gather requests that "
+            "arrive together; where the batch is fixed, run independent parts on several streams"
+        ),
+        misleads=(
+            "a single request has to be answered at once; other work shares the GPU; memory is full"
         ),
     )
 
