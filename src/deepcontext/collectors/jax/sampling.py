@@ -35,7 +35,7 @@ _LARGE_WINDOW: Final = 20_000  # events
 # No window is lengthened to more events: to close one costs 4 us an event, and a loop of tiny
 # operations has a million a second. What does not fit is seen in parts, by windows of the shortest length.
 _MOST_EVENTS: Final = 50_000
-_LONGEST_UNKNOWN_S: Final = 2.0  # while programs without loops are compiled one after another
+_LONGEST_SERIES_S: Final = 2.0  # of a window while programs are compiled one after another
 _POLL_S: Final = 0.1
 _TURN_S: Final = 0.05  # until the next check when the allowance is used up
 _IDLE_S: Final = 0.3  # between two windows when nothing is launched
@@ -144,11 +144,13 @@ class Sampler:
             self._start()
             loops = _native.jax_program_counts()["programs_with_loops"]
             if loops > self._loops and not self._exact:
+                # How many events its first run has is not known.
                 self._length_s = min(self._length_s, _USUAL_S)
             self._loops = loops
             unused_s = self._allowance_s(self._last_program) - self.state.charged_s
             self._granted_s += min(_USUAL_S, max(0.0, _GRANT_S - unused_s))  # for its first run
-            if self._session is None and self._allowed(self._last_program, further_s=0.0):
+            # Without its first runs, a program that runs for a short time only is not timed at all.
+            if self._session is None and self._allowed(self._last_program, further_s=-_GRANT_S):
                 self._open()
         self._wake.set()
 
@@ -277,10 +279,7 @@ class Sampler:
         if self._is_look:
             return self._opened + self._shortest_s
         quiet = max(self._opened, self._last_program) + self._length_s
-        longest_s = _LONGEST_UNKNOWN_S
-        if self._loops and not self._exact:
-            longest_s = 0.0  # a loop that has just been compiled may have any number of events
-        return min(quiet, self._opened + max(longest_s, self._length_s))
+        return min(quiet, self._opened + max(_LONGEST_SERIES_S, self._length_s))
 
     def _look_due_s(self, now: float) -> float:
         """Seconds until the next look at a program of which no run was seen whole.
