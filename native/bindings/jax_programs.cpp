@@ -90,8 +90,10 @@ nb::dict toDict(const Program &program) {
   out["module"] = program.module;
   out["hlo_id"] = program.hlo_id;
   out["instructions"] = program.instructions;
+  out["arguments"] = program.arguments;
   out["argument_bytes"] = program.argument_bytes;
   out["output_bytes"] = program.output_bytes;
+  out["constant_bytes"] = program.constant_bytes;
   out["aliased_outputs"] = program.aliased_outputs;
   out["has_operations"] = program.has_operations;
   nb::list operations;

@@ -71,8 +71,10 @@ struct Program {
   std::vector<Operation> operations;
   std::unordered_map<std::string, uint32_t> by_name;
   uint64_t instructions = 0;
+  uint64_t arguments = 0; // arrays that a call passes: the leaves of all arguments
   uint64_t argument_bytes = 0;
   uint64_t output_bytes = 0;
+  uint64_t constant_bytes = 0; // of values that are a part of the program
   uint64_t aliased_outputs = 0;
   bool has_loops = false;     // how many operations a run has is not known
   bool has_operations = true; // false: compiled after programs had reached their limit

@@ -126,6 +126,8 @@ CASES = [
     ("jax_eager", "kernel_fusion", "@jax.jit"),
     ("jax_growing", "memory", "a list of tensors"),
     ("jax_loop", "kernel_fusion", "jax.lax.scan"),
+    ("jax_leaves", "kernel_fusion", "stacked in a few arrays"),
+    ("jax_passed_on", "jax_fusion", "unroll=2"),
     ("jax_unrolled", "kernel_fusion", "write the loop as jax.lax.scan"),
     ("jax_roofline", "jax_fusion", "fold the fusion into the product"),
 ]
@@ -142,6 +144,9 @@ HEALTHY = [
     ("shapes_integers", "precision"),
     ("policy", "kernel_fusion"),
     ("ranks_roles", "rank_imbalance"),
+    # See the test of programs whose finding is no warning.
+    ("jax_stencil", "kernel_fusion"),
+    ("jax_stream", "jax_fusion"),
 ]
 # Share by which the gain of a fix may differ between two short runs.
 _NOISE = 0.1
@@ -200,6 +205,19 @@ def test_waits_of_a_jax_program_without_a_device_are_no_warning(judge: Judge) ->
         assert finding.severity is Severity.INFO
 
     judge("jax_waits_problem", is_info)
+
+
+@pytest.mark.parametrize(
+    ("name", "analyzer"), [("jax_stencil", "jax_fusion"), ("jax_stream", "kernel_fusion")]
+)
+def test_costs_that_a_jax_program_can_hardly_avoid_are_no_warning(
+    judge: Judge, name: str, analyzer: str
+) -> None:
+    def is_info(profile: Profile) -> None:
+        findings = run_analyzers(profile, only=[analyzer])
+        assert {finding.severity for finding in findings} <= {Severity.INFO}
+
+    judge(f"{name}_healthy", is_info)
 
 
 @pytest.mark.parametrize("name", ["serving_healthy", "variance_problem"])
@@ -409,6 +427,8 @@ _TIMES = {"single_samples": 10, "sample_losses": 20, "padding": 10}
         ("jax_carry", "jax_fusion"),
         ("jax_eager", "kernel_fusion"),
         ("jax_loop", "kernel_fusion"),
+        ("jax_leaves", "kernel_fusion"),
+        ("jax_passed_on", "jax_fusion"),
         ("jax_roofline", "jax_fusion"),
         ("jax_lists", "host_work"),
         ("jax_host_table", "copies"),

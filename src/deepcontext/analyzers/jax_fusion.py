@@ -12,6 +12,7 @@ import numpy as np
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Gain, Severity
 from deepcontext.analyzers.shared import source_locations
+from deepcontext.analyzers.shared.jax_calls import function_of
 from deepcontext.analyzers.shared.jax_forward_twice import forward_twice
 from deepcontext.analyzers.shared.jax_launches import in_small_launches
 from deepcontext.profiler.format.frame import FrameKind, Phase
@@ -24,6 +25,7 @@ from deepcontext.profiler.model.source import is_user_file
 from deepcontext.profiler.model.tree import NO_NODE
 from deepcontext.profiler.summaries.jax import operations as jax_operations
 from deepcontext.profiler.summaries.jax import programs as jax_programs
+from deepcontext.profiler.summaries.jax.memory import plain_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -93,7 +95,8 @@ def _moved(profile: Profile) -> list[Finding]:
             "give the result the layout of its use: keep one order of dimensions (NHWC for "
             "convolutions on a CPU, batch dimensions first for products), so that nothing is "
             "transposed around this line; read the old value of loop state before it is "
-            "overwritten, and donate arguments that are overwritten (donate_argnums)"
+            "overwritten, and donate arguments that are overwritten (donate_argnums); where a loop hands one "
+            "state on as another (before, now = now, following), unroll two passes (unroll=2)"
         ),
         source_locations.bound_of_copies(profile, source_locations.DEVICE_TIME, value),
     )
@@ -106,8 +109,10 @@ def _is_avoidable(profile: Profile, moves: Query) -> bool:
     """Return whether enough of the moves have a cause that the program can change.
 
     XLA also inserts copies for first values of loops and for layouts that its products prefer, which no
-    program avoids. Avoidable are moves that the program writes, moves in each pass of a loop that no package
-    has inside (a sampler), unless these are tiny, and copies that are most of a program.
+    program avoids. Avoidable are moves that the program writes, copies in each pass of a loop that changes a
+    part of the copied array, unless these are tiny or the loop is a package's (a sampler), and copies that
+    are most of a program. A loop that computes all of its state anew needs the old state until then, and
+    XLA copies one to the other.
     """
     tree, nodes = profile.tree, moves.nodes()
     launches = exclusive_or_zeros(profile, source_locations.JAX_LAUNCHES)
@@ -119,14 +124,39 @@ def _is_avoidable(profile: Profile, moves: Query) -> bool:
     spent = profile.exclusive(source_locations.DEVICE_TIME)[nodes]
     whole = profile.inclusive(source_locations.DEVICE_TIME)[program]
     _, of_program = np.unique(program, return_inverse=True)
-    moved = sums(of_program, spent, int(of_program.max()) + 1)[of_program]
+    is_in_loop = runs > _RUNS_IN_LOOP * launched
+    moved = sums(of_program, spent * ~is_in_loop, int(of_program.max()) + 1)[of_program]
     markers = source_locations.nodes_named(profile, FrameKind.MARKER, {jax_programs.INSERTED})
     is_written = ~tree.at_or_below(markers.mask())[nodes]
-    in_loop = (runs > _RUNS_IN_LOOP * launched) & ~_of_packages(profile)[nodes]
-    in_loop &= ~_are_tiny(profile)[nodes]
-    avoidable = is_written | in_loop | (moved > _MOSTLY_MOVES * whole)
+    in_loop = is_in_loop & ~_of_packages(profile)[nodes] & ~_are_tiny(profile)[nodes]
+    in_loop[in_loop] = _are_of_updated(profile, nodes[in_loop], program[in_loop])
+    avoidable = is_written | in_loop | (~is_in_loop & (moved > _MOSTLY_MOVES * whole))
     value = int(spent[avoidable & (launched >= _LEAST_LAUNCHES)].sum())
     return value >= _LEAST_MOVED * total(profile, source_locations.DEVICE_TIME)
+
+
+def _are_of_updated(
+    profile: Profile, nodes: source_locations.Ints, program: source_locations.Ints
+) -> source_locations.Mask:
+    """Return which copies have the shape of an array of which their program changes a part, shape (nodes,).
+
+    Args:
+        profile: the profile.
+        nodes: the copies.
+        program: the nodes of their programs' calls, shape (nodes,).
+    """
+    shapes: dict[tuple[str, str], str] = {}
+    updated: set[tuple[str, str]] = set()
+    for each in jax_operations.operations(profile):
+        function = function_of(each.program)
+        shapes[function, each.name] = each.shape
+        if each.updates_in_place:
+            updated.add((function, each.shape))
+    found = []
+    for node, call in zip(nodes.tolist(), program.tolist(), strict=True):
+        function = plain_name(profile.frame(call).name)
+        found.append((function, shapes.get((function, profile.frame(node).name), "")) in updated)
+    return np.array(found, np.bool_)
 
 
 def _are_tiny(profile: Profile) -> source_locations.Mask:

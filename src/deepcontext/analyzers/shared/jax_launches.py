@@ -1,7 +1,8 @@
 """JAX programs so small that launching takes longer than computing.
 
-Two forms: a function outside of `jit` that launches a program for each operation, and a Python loop
-that launches one program repeatedly. Without sampled device time, neither form is found.
+Three forms: a function outside of `jit` that launches a program for each operation, a Python loop
+that launches one program repeatedly, and a program that passes many small arrays (`jax_arguments.py`).
+Without sampled device time, the first two are not found.
 """
 
 from __future__ import annotations
@@ -12,20 +13,28 @@ import numpy as np
 
 from deepcontext.analyzers.finding import Finding, Severity
 from deepcontext.analyzers.shared import source_locations
-from deepcontext.analyzers.shared.jax_calls import calls_of
+from deepcontext.analyzers.shared.jax_arguments import many_arguments
+from deepcontext.analyzers.shared.jax_calls import calls_of, function_of
 from deepcontext.analyzers.shared.jax_unrolled import unrolled_programs
 from deepcontext.analyzers.shared.processor_time import processor_share
 from deepcontext.profiler.format.frame import FrameKind
-from deepcontext.profiler.format.metric import HOST_TIME_NS
-from deepcontext.profiler.model.metric_values import total
+from deepcontext.profiler.format.metric import (
+    HOST_TIME_NS,
+    SAMPLED_CPU_TIME_NS,
+    SAMPLED_READY_TIME_NS,
+)
+from deepcontext.profiler.model.metric_values import counts_or_zeros, exclusive_or_zeros, total
 from deepcontext.profiler.model.query import Query
 from deepcontext.profiler.model.tree import NO_NODE
+from deepcontext.profiler.summaries.jax.memory import plain_name, program_memory
 from deepcontext.profiler.summaries.lines import nearest_user
+from deepcontext.profiler.summaries.setup_time import importing
 
 if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
 
 _HOST: Final = HOST_TIME_NS.name
+_TRANSFERRED: Final = "transfer_bytes"
 _LEAST_SHARE: Final = 0.15
 _LEAST_PROGRAMS: Final = 5
 # Launches of one program; code that prepares arrays before the loop runs once.
@@ -38,6 +47,10 @@ _LEAST_LOOPS: Final = 1000
 # Of the time of the launches. On a processor a launch may compute its program before it returns, so that a
 # program which computes for longer is not small.
 _MOST_COMPUTED: Final = 0.5
+# Of the launches: with NumPy arrays among the arguments, and with a result of an earlier launch.
+_MOSTLY: Final = 0.9
+# Python's time in the loop by that of the launches. Taking a row from an array is much less.
+_LEAST_PYTHON: Final = 0.25
 _JAX_COMPILING: Final = frozenset({"jax: tracing", "jax: lowering", "jax: compiling"})
 
 
@@ -69,7 +82,8 @@ def _small_launches(profile: Profile) -> list[Finding]:
     programs = Query(profile, launches >= _LEAST_LAUNCHES).kind(FrameKind.OPERATOR)
     # Programs of many operations are not small, however long their launch takes.
     large = {node for each in unrolled_programs(profile) for node in calls_of(profile, each.module)}
-    found, eager = [], []
+    found, eager = many_arguments(profile), []
+    large |= {node for finding in found for node in finding.nodes}
     for location in source_locations.by_function(programs, _HOST):
         nodes = np.array(location.nodes)
         if location.nodes[0] in large:
@@ -198,9 +212,10 @@ def _loop_finding(
 ) -> Finding:
     count = int(profile.exclusive(source_locations.JAX_LAUNCHES)[list(location.nodes)].sum())
     where = source_locations.location_text(profile, location.frame)
+    is_fed = _is_fed_from_outside(profile, location, spent)
     return Finding(
         id="kernel_fusion",
-        severity=_severity(profile, spent, share),
+        severity=Severity.INFO if is_fed else _severity(profile, spent, share),
         title=(
             f"{count} launches of {names[0]}{' and others' * (len(names) > 1)} around {where} take "
             f"longer than they compute, {share:.0%} of the host's time without compiling"
@@ -214,7 +229,10 @@ def _loop_finding(
             "the loop is one launch that costs nothing; computing takes as long as before",
         ),
         advice=(
-            "put the loop under jit: jax.lax.scan or fori_loop if a step needs the previous step, "
+            "make the arrays of many steps at once, stack them, and let one launch take these steps "
+            "(jax.lax.scan)"
+            if is_fed
+            else "put the loop under jit: jax.lax.scan or fori_loop if a step needs the previous step, "
             "otherwise jax.vmap"
         ),
         misleads=(
@@ -222,3 +240,36 @@ def _loop_finding(
             "cannot be compiled"
         ),
     )
+
+
+def _is_fed_from_outside(profile: Profile, location: source_locations.Location, spent: int) -> bool:
+    """Return whether the loop is one of steps that each take new data, which Python makes between them.
+
+    Such a loop (of training, or of an environment) cannot be compiled as it is. Samples that do not
+    depend on one another can be one batch, however they are made.
+    """
+    nodes = np.array(location.nodes)
+    launches = exclusive_or_zeros(profile, source_locations.JAX_LAUNCHES)[nodes]
+    with_arrays = counts_or_zeros(profile, _TRANSFERRED)[nodes]
+    if with_arrays[int(launches.argmax())] < _MOSTLY * launches.max():
+        return False
+    name = plain_name(profile.frame(int(nodes[launches.argmax()])).name)
+    fed_back = {function_of(each.program): each.fed_back_share for each in program_memory(profile)}
+    if fed_back.get(name, 0.0) < _MOSTLY:
+        return False
+    return _python_around(profile, int(nodes[0])) >= _LEAST_PYTHON * spent
+
+
+def _python_around(profile: Profile, node: int) -> int:
+    """Return the time between operators in the function that launches a program, ns."""
+    tree, frames = profile.tree, profile.frames
+    owner = int(nearest_user(profile)[node])
+    if owner == NO_NODE:
+        return 0
+    frame = tree.frame[owner]
+    is_same = (frames.name == frames.name[frame]) & (frames.file == frames.file[frame])
+    inside = tree.at_or_below(is_same[tree.frame]) & ~importing(profile)
+    inside &= ~tree.at_or_below(source_locations.compiling(profile).mask())
+    # A thread that has no processor works, too: on a quieter machine it would run.
+    metrics = (SAMPLED_CPU_TIME_NS.name, SAMPLED_READY_TIME_NS.name)
+    return sum(int(exclusive_or_zeros(profile, each)[inside].sum()) for each in metrics)

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _LEAST_REPEATED: Final = 64
 _LEAST_LAYERS: Final = 2
+# Arguments by operations of the line: the compiler may make two of one pass.
+_LEAST_OF_ARGUMENTS: Final = 0.5
 _LEAST_SHARE: Final = 0.15
 _LEAST_COMPILING_NS: Final = 200_000_000
 # A function that is compiled more often has that as its fault.
@@ -40,6 +42,8 @@ class Unrolled:
         repeated: how often the program has the most frequent operation of the line, at most.
         products: how often it has the most frequent product of one line, a backward's two as one.
         compile_ns: time of compiling the function.
+        operations: how many of its operations have that most frequent operation among their members.
+        arguments: how many arrays a call passes; 0 where that was not recorded.
     """
 
     module: str
@@ -47,11 +51,19 @@ class Unrolled:
     repeated: int
     products: int
     compile_ns: int
+    operations: int
+    arguments: int
 
     @property
     def is_net(self) -> bool:
         """Whether the passes may be layers, each with products of its own weights."""
         return _LEAST_LAYERS <= self.products < _LEAST_REPEATED
+
+    @property
+    def is_of_arguments(self) -> bool:
+        """Whether each pass may work on an argument of its own, such as one of many weights."""
+        least = max(_LEAST_REPEATED, _LEAST_OF_ARGUMENTS * self.operations)
+        return self.arguments >= least
 
 
 def unrolled_programs(profile: Profile) -> list[Unrolled]:
@@ -64,13 +76,25 @@ def unrolled_programs(profile: Profile) -> list[Unrolled]:
     }
     if not compiling:
         return []
+    arguments = {each.program: each.count for each in jax_operations.arguments(profile)}
     found = []
     for program, (counter, products) in _lines(profile, set(compiling)).items():
-        for (_, _, source), count in counter.most_common(1):
+        for most_frequent, count in counter.most_common(1):
+            source = most_frequent[2]
             if count >= _LEAST_REPEATED:
                 spent = int(compiling[function_of(program)]["compile_ns"])
                 most = max(map(_of_forward, products.items()), default=0)
-                found.append(Unrolled(program, source, count, most, spent))
+                found.append(
+                    Unrolled(
+                        program,
+                        source,
+                        count,
+                        most,
+                        spent,
+                        _operations_with(profile, program, most_frequent),
+                        arguments.get(program, 0),
+                    )
+                )
     return sorted(found, key=lambda each: -each.compile_ns)
 
 
@@ -104,6 +128,17 @@ def _lines(profile: Profile, functions: set[str]) -> dict[str, tuple[_Lines, _Li
     return {program: (_of_loops(lines), products) for program, (lines, products) in found.items()}
 
 
+def _operations_with(
+    profile: Profile, program: str, member: tuple[str, str, jax_programs.Source]
+) -> int:
+    """Return how many operations of a program have a member of a primitive, phase and line."""
+    return sum(
+        any((each.primitive, each.phase, each.source) == member for each in operation.members)
+        for operation in jax_operations.operations(profile)
+        if operation.program == program
+    )
+
+
 def _of_loops(lines: _Lines) -> _Lines:
     """Return the lines that may be a loop's body: neither draws nor lines that only unpack an array."""
     draws = {source for primitive, _, source in lines if primitive in _DRAWS}
@@ -132,8 +167,11 @@ def _finding(profile: Profile, program: Unrolled, share: float) -> Finding:
     frame = Frame(FrameKind.PYTHON, at.function, at.file, at.line)
     return Finding(
         id="kernel_fusion",
-        # Layers have to compute one after the other, and compile once.
-        severity=Severity.INFO if program.is_net else Severity.of_share(share),
+        # Layers have to compute one after the other, and compile once. Other reports say what many
+        # arguments cost in each call.
+        severity=Severity.INFO
+        if program.is_net or program.is_of_arguments
+        else Severity.of_share(share),
         title=(
             f"{program.module} repeats {source_locations.location_text(profile, frame)} up to "
             f"{program.repeated} times: a Python loop under jit is unrolled, and compiling it took "
@@ -144,11 +182,15 @@ def _finding(profile: Profile, program: Unrolled, share: float) -> Finding:
             "compile_ns": program.compile_ns,
             "compile_share": share,
             "repeated_count": program.repeated,
+            **({"arguments_count": program.arguments} if program.arguments else {}),
         },
         gain=Gain("elapsed time", program.compile_ns, min(share, 1.0), "nothing is compiled"),
         advice=(
-            "write the loop as jax.lax.scan, or jax.lax.fori_loop: the program then has the body once, which "
-            "compiles as fast for any number of passes"
+            "keep values of one shape stacked in one array instead of in an argument each: the program then "
+            "computes on all of them at once, or in a jax.lax.scan"
+            if program.is_of_arguments
+            else "write the loop as jax.lax.scan, or jax.lax.fori_loop: the program then has the body once, "
+            "which compiles as fast for any number of passes"
         ),
         misleads=(
             "the program runs for so long that compiling it once does not matter; a scan with a small body "

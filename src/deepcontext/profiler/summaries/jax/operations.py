@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 _NOWHERE = Source("", "", 0)
 # Matrix products and convolutions, by JAX's names and the compiler's.
 _DENSE = frozenset({"dot_general", "conv_general_dilated", "dot", "convolution"})
+# By either's names, with hyphens.
+_UPDATES = ("dynamic-update-slice", "scatter")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,8 @@ class Operation:
         executions: number of executions.
         flops: per execution, from the shapes; 0 where they are unknown (custom calls).
         bytes: bytes moved per execution: operands and result.
-        type: element type of the result, of the first part of a tuple; "" where not known.
+        shape: of the result, "f32[8,4]"; "" where not known.
+        op_name: JAX's name with the transformations around it, "jit(f)/vmap(jvp())/mul".
     """
 
     program: str
@@ -62,7 +65,19 @@ class Operation:
     executions: int
     flops: int
     bytes: int
-    type: str = ""
+    shape: str = ""
+    op_name: str = ""
+
+    @property
+    def type(self) -> str:
+        """Element type of the result, of the first part of a tuple; "" where not known."""
+        return self.shape.lstrip("(").partition("[")[0]
+
+    @property
+    def updates_in_place(self) -> bool:
+        """Whether the operation changes a part of an array and keeps the rest."""
+        names = {self.opcode, *(each.primitive for each in self.members)}
+        return any(name.replace("_", "-").startswith(_UPDATES) for name in names)
 
     @property
     def is_dense(self) -> bool:
@@ -88,6 +103,21 @@ class Operation:
         return amount * self.executions / self.device_ns * 1e9 if self.device_ns else 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """What a call of a compiled program passes.
+
+    Attributes:
+        program: name of the compiled module, as for `Operation`.
+        count: number of arrays, of all arguments.
+        size_bytes: their size together.
+    """
+
+    program: str
+    count: int
+    size_bytes: int
+
+
 def operations(profile: Profile) -> tuple[Operation, ...]:
     """List the executed operations, slowest first."""
     content = section(profile) or {}
@@ -107,6 +137,21 @@ def operations(profile: Profile) -> tuple[Operation, ...]:
             if (program["uid"], index) in time_of
         ]
     return tuple(sorted(found, key=lambda operation: -operation.device_ns))
+
+
+def arguments(profile: Profile) -> tuple[Arguments, ...]:
+    """List what a call of each program passes; empty for profiles from before this was recorded."""
+    programs = (section(profile) or {}).get("programs", ())
+    namesakes = Counter(program["module"] for program in programs)
+    return tuple(
+        Arguments(
+            label(program, is_only=namesakes[program["module"]] == 1),
+            program["arguments"],
+            program["argument_bytes"],
+        )
+        for program in programs
+        if "arguments" in program
+    )
 
 
 def fusions(profile: Profile, *, several_lines: bool = False) -> tuple[Operation, ...]:
@@ -150,5 +195,6 @@ def _operation(
         executions=time[0],
         flops=content["flops"],
         bytes=content["bytes"],
-        type=str(content.get("shape", "")).lstrip("(").partition("[")[0],
+        shape=str(content.get("shape", "")),
+        op_name=str(content.get("op_name", "")),
     )
