@@ -1,4 +1,4 @@
-"""Recompilation: torch.compile or JAX compiles the same function again, or in pieces."""
+"""Recompilation: torch.compile or JAX compiles the same function again, in pieces, or with its data."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Gain, Severity
 from deepcontext.analyzers.shared import source_locations
+from deepcontext.analyzers.shared.jax_constants import captured_arrays
 from deepcontext.profiler.format.frame import Frame, FrameKind
 from deepcontext.profiler.format.metric import HOST_TIME_NS
 from deepcontext.profiler.model.query import Query
@@ -152,7 +153,7 @@ def _jax(profile: Profile) -> list[Finding]:
         is_set_up = not rows[0].is_of_user and again < _LEAST_OF_LIBRARY
         if share >= _LEAST_JAX_SHARE and not is_set_up:
             found.append(_jax_finding(profile, rows, spent, share))
-    return found
+    return [*found, *captured_arrays(profile)]
 
 
 def _jax_finding(
