@@ -116,6 +116,7 @@ CASES = [
     # JAX
     ("jax_recompute", "jax_fusion", "dots_saveable"),
     ("jax_value_twice", "jax_fusion", "jax.value_and_grad"),
+    ("jax_hessian", "jax_fusion", "without the matrix"),
     ("jax_retrace", "recompilation", "pad"),
     ("jax_captured", "recompilation", "as arguments"),
     ("jax_waits", "synchronisation", "only once in many steps"),
@@ -425,6 +426,7 @@ _TIMES = {"single_samples": 10, "sample_losses": 20, "padding": 10}
         ("jax_retrace", "recompilation"),
         ("jax_captured", "recompilation"),
         ("jax_value_twice", "jax_fusion"),
+        ("jax_hessian", "jax_fusion"),
         ("jax_layout", "jax_fusion"),
         ("jax_carry", "jax_fusion"),
         ("jax_eager", "kernel_fusion"),

@@ -1,4 +1,4 @@
-"""JAX fusion and layout: copies and transposes, work done twice, memory-bound fusions."""
+"""JAX fusion and layout: copies and transposes, work done twice or in vain, memory-bound fusions."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from deepcontext.analyzers.finding import Finding, Gain, Severity
 from deepcontext.analyzers.shared import source_locations
 from deepcontext.analyzers.shared.jax_calls import function_of
 from deepcontext.analyzers.shared.jax_forward_twice import forward_twice
+from deepcontext.analyzers.shared.jax_hessians import hessians_for_products
 from deepcontext.analyzers.shared.jax_launches import in_small_launches
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.metric import BYTES_MOVED
@@ -69,6 +70,7 @@ def _find(profile: Profile) -> list[Finding]:
         *_moved(profile),
         *_recomputed(profile),
         *forward_twice(profile),
+        *hessians_for_products(profile),
         *_memory_bound(profile),
     ]
 

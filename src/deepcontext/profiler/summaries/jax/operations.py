@@ -154,6 +154,16 @@ def arguments(profile: Profile) -> tuple[Arguments, ...]:
     )
 
 
+def result_sizes(profile: Profile) -> dict[str, int]:
+    """Return the bytes of the results of each program, by its name."""
+    programs = (section(profile) or {}).get("programs", ())
+    namesakes = Counter(program["module"] for program in programs)
+    return {
+        label(program, is_only=namesakes[program["module"]] == 1): program["output_bytes"]
+        for program in programs
+    }
+
+
 def fusions(profile: Profile, *, several_lines: bool = False) -> tuple[Operation, ...]:
     """List the executed fusions, slowest first; `several_lines`: only fusions of several lines."""
     return tuple(
