@@ -32,6 +32,7 @@ CASES = [
     ("attention", "kernel_fusion", "scaled_dot_product_attention"),
     ("recurrent", "kernel_fusion", "torch.nn.LSTM"),
     ("operator_loop", "kernel_fusion", "torch.vmap"),
+    ("element_reads", "kernel_fusion", "torch.where in place of 'if'"),
     ("own_optimizer", "kernel_fusion", "torch._foreach_"),
     ("clipping", "kernel_fusion", "torch._foreach_norm"),
     ("label_smoothing", "kernel_fusion", "torch.compile"),
@@ -375,8 +376,8 @@ _TIMES = {"single_samples": 10, "sample_losses": 20, "padding": 10}
 # Left out: attention, whose fused form saves memory and no time on a CPU; variance, requests,
 # loading_line and workers, whose healthy programs do other work; synchronisation, which costs nothing
 # without a device; recompilation of torch.compile and memory, whose gains are no time; threads and
-# sent_singly, whose gains are elapsed and no processor time; operator_loop, table and tensor_text, whose
-# bounds are too low, because the fix also saves Python around the operators; programs on a simulated GPU;
+# sent_singly, whose gains are elapsed and no processor time; operator_loop, element_reads, table and
+# tensor_text, whose bounds are too low, because the fix also saves Python around the operators; programs on a simulated GPU;
 # jobs of several ranks.
 @pytest.mark.gains
 @pytest.mark.parametrize(

@@ -21,7 +21,12 @@ from deepcontext.analyzers.shared.called_operators import (
     model_calls,
     module_calls,
 )
-from deepcontext.analyzers.shared.operator_names import POINTWISE, READS_VALUE, REDUCTIONS
+from deepcontext.analyzers.shared.operator_names import (
+    POINTWISE,
+    READS_ELEMENT,
+    READS_VALUE,
+    REDUCTIONS,
+)
 from deepcontext.analyzers.shared.repeated_work import dependent_runs, steps_or_passes
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS, SAMPLED_STEP
@@ -50,6 +55,8 @@ _MOST_OF_SHORTEST: Final = 3
 _UPDATING: Final = 0.5
 # Layers that are looked at, when a loop may be the layers of a model.
 _MOST_LAYERS: Final = 1000
+_TAKES_ELEMENT: Final = frozenset({"aten::select"})
+_OF_ELEMENTS: Final = _TAKES_ELEMENT | READS_ELEMENT | POINTWISE | {"aten::copy_", "aten::to"}
 _SCALES: Final = frozenset({"aten::mul_", "aten::div_", "aten::clamp_"})
 
 
@@ -67,6 +74,7 @@ class OperatorLoop:
         updates: whether most operators change a tensor in place, as an optimizer does.
         reduces: whether the operators only reduce tensors, read the results and scale in place.
         is_setup: whether the loop ended before the first step.
+        reads_elements: whether each pass takes elements of tensors and reads their values.
     """
 
     frame: Frame
@@ -78,6 +86,7 @@ class OperatorLoop:
     updates: bool
     reduces: bool
     is_setup: bool
+    reads_elements: bool
 
 
 def operator_loops(profile: Profile, is_user: source_locations.Mask) -> list[OperatorLoop]:
@@ -105,7 +114,10 @@ def operator_loops(profile: Profile, is_user: source_locations.Mask) -> list[Ope
         passes = int(np.sort(calls[nodes])[len(nodes) // 2])
         value = _time_of_lines(profile, is_user, nodes)
         reduces = _only_reduces(profile, nodes)
-        is_dependent = 2 * depends.get((frame.file, frame.name), 0) >= passes and not reduces
+        reads_elements = _reads_elements(profile, nodes, calls)
+        # If a pass needs the one before, elements are still slower than Python's numbers.
+        may_depend = not (reduces or reads_elements)
+        is_dependent = may_depend and 2 * depends.get((frame.file, frame.name), 0) >= passes
         if value < _LEAST_SHARE * whole or is_dependent or _runs_layers(profile, is_user, location):
             continue
         found.append(
@@ -119,6 +131,7 @@ def operator_loops(profile: Profile, is_user: source_locations.Mask) -> list[Ope
                 updates=_share_in_place(profile, nodes, calls) >= _UPDATING,
                 reduces=reduces,
                 is_setup=_is_before_steps(profile, is_user, nodes),
+                reads_elements=reads_elements,
             )
         )
     return sorted(_joined(profile, is_user, found), key=lambda loop: -loop.value)
@@ -214,6 +227,24 @@ def _only_reduces(profile: Profile, nodes: source_locations.Ints) -> bool:
     return not names.isdisjoint(REDUCTIONS) and names <= REDUCTIONS | READS_VALUE | _SCALES
 
 
+def _reads_elements(
+    profile: Profile, nodes: source_locations.Ints, calls: source_locations.Ints
+) -> bool:
+    """Return whether the operators take parts of tensors, compute on them and read the results.
+
+    A value can be read of one element only, and nothing here reduces a larger part to one. What is drawn
+    or computed by a model is therefore not among the work of a pass.
+    """
+    names = [source_locations.base_name(profile.frame(int(node)).name) for node in nodes]
+    if not _OF_ELEMENTS.issuperset(names):
+        return False
+    taken, read = (
+        int(calls[nodes][[name in wanted for name in names]].sum())
+        for wanted in (_TAKES_ELEMENT, READS_ELEMENT)
+    )
+    return 0 < read <= taken
+
+
 def _runs_layers(
     profile: Profile, is_user: source_locations.Mask, location: source_locations.Location
 ) -> bool:
@@ -289,12 +320,20 @@ def loop_finding(profile: Profile, loop: OperatorLoop) -> Finding:
                 "the loop costs nothing; one operator over everything still reads and writes once"
             ),
         ),
-        advice=_REDUCE_ADVICE if loop.reduces else _UPDATE_ADVICE if loop.updates else _ADVICE,
+        advice=_advice(loop),
         misleads=(
             "a pass needs the result of the pass before it; the tensors differ in shape, so that they "
             "cannot be stacked"
         ),
     )
+
+
+def _advice(loop: OperatorLoop) -> str:
+    if loop.reduces:
+        return _REDUCE_ADVICE
+    if loop.reads_elements:
+        return _ELEMENT_ADVICE
+    return _UPDATE_ADVICE if loop.updates else _ADVICE
 
 
 _ADVICE: Final = (
@@ -305,6 +344,12 @@ _ADVICE: Final = (
 _UPDATE_ADVICE: Final = (
     "update all tensors at once: torch._foreach_mul_, _foreach_add_ and the like take lists of tensors; "
     "or use an optimizer of torch.optim with fused=True, in place of a loop over parameters"
+)
+_ELEMENT_ADVICE: Final = (
+    "compute all elements at once, without reading them: torch.where in place of 'if', gather and "
+    "scatter (or an index tensor) for the chosen elements; if a pass needs the pass before, take the "
+    "numbers out once before the loop (.tolist() or .numpy()), because each operator on one element takes "
+    "microseconds"
 )
 _REDUCE_ADVICE: Final = (
     "reduce all tensors at once: torch._foreach_norm, nn.utils.get_total_norm and clip_grad_norm_ "

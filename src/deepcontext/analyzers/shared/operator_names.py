@@ -186,6 +186,8 @@ REDUCTIONS: Final = frozenset(
         "count_nonzero",
     ]
 )
+# Read the value of a tensor with one element.
+READS_ELEMENT: Final = frozenset({"aten::item", "aten::is_nonzero", "aten::_local_scalar_dense"})
 # The host reads a value that is on the device: it must wait for all work queued before.
 READS_VALUE: Final = frozenset(
     f"aten::{name}"
