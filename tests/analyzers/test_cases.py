@@ -94,6 +94,7 @@ CASES = [
     ("beam_cache", "copies", "reorder only what differs"),
     ("collecting", "host_work", "gc.freeze()"),
     ("requests", "host_work", "before the loop"),
+    ("polling", "host_work", "wait instead of asking"),
     ("drawing", "host_work", "torch.multinomial"),
     ("threads", "settings", "torch.set_num_threads"),
     ("ranks", "straggler", "unequal batches or shards"),
@@ -377,8 +378,8 @@ _TIMES = {"single_samples": 10, "sample_losses": 20, "padding": 10}
 # loading_line and workers, whose healthy programs do other work; synchronisation, which costs nothing
 # without a device; recompilation of torch.compile and memory, whose gains are no time; threads and
 # sent_singly, whose gains are elapsed and no processor time; operator_loop, element_reads, table and
-# tensor_text, whose bounds are too low, because the fix also saves Python around the operators; programs on a simulated GPU;
-# jobs of several ranks.
+# tensor_text, whose bounds are too low, because the fix also saves Python around the operators; programs on
+# a simulated GPU; jobs of several ranks.
 @pytest.mark.gains
 @pytest.mark.parametrize(
     ("name", "analyzer"),
@@ -407,6 +408,7 @@ _TIMES = {"single_samples": 10, "sample_losses": 20, "padding": 10}
         ("listing", "host_work"),
         ("saving", "host_work"),
         ("collecting", "host_work"),
+        ("polling", "host_work"),
         ("drawing", "host_work"),
         ("anomaly", "settings"),
         ("zero_grad", "settings"),

@@ -20,6 +20,7 @@ from deepcontext.analyzers.shared.garbage import collections
 from deepcontext.analyzers.shared.jax_launches import in_small_launches
 from deepcontext.analyzers.shared.jax_lists import arrays_of_lists
 from deepcontext.analyzers.shared.operator_names import READS_VALUE
+from deepcontext.analyzers.shared.polling import polling
 from deepcontext.analyzers.shared.repeated_lines import has_operator_clock, has_steps, repeated
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.metric import (
@@ -101,16 +102,22 @@ def _find(profile: Profile) -> list[Finding]:
         return []
     whole = setup.working_ns
     collected = collections(profile, whole)
-    lists = arrays_of_lists(profile)
+    asking = polling(profile, whole)
+    always = [*collected, *arrays_of_lists(profile), *asking]
     if not has_steps(profile) and not _loops_over_operators(profile, whole):
-        return [*collected, *lists]
+        return always
     steps = step_count(profile) if has_steps(profile) else 0
     # Where collections have a finding of their own, their time is no other line's.
     counted = np.zeros(len(profile.tree), np.int64)
     if collected:
         counted = exclusive_or_zeros(profile, GC_TIME_NS.name)
-    work = _work(profile, max(_LEAST_SHARE * whole, _LEAST_NS), counted)
-    return [*collected, *lists, *(_finding(profile, each, whole, steps) for each in work)]
+    told = source_locations.of_same_functions(profile, asking)
+    work = [
+        each
+        for each in _work(profile, max(_LEAST_SHARE * whole, _LEAST_NS), counted)
+        if not told[each.nodes[0]]
+    ]
+    return [*always, *(_finding(profile, each, whole, steps) for each in work)]
 
 
 def _loops_over_operators(profile: Profile, whole: int) -> bool:
