@@ -65,6 +65,17 @@ def test_operators_in_workers_ask_for_more_workers(make_profile: MakeProfile) ->
     assert many.evidence["saved_ns"] == pytest.approx(7 * SECOND_NS)
 
 
+def test_libraries_that_pass_over_a_batch_a_few_times_are_as_cheap_as_operators(
+    make_profile: MakeProfile,
+) -> None:
+    """Drawing a number for each element; if it takes long, elements are made that no batch has."""
+    in_libraries = dataclasses.replace(BUSY, in_libraries=((LINE, 8 * SECOND_NS),))
+    few = _told(make_profile, dataclasses.replace(in_libraries, copying_ns=SECOND_NS))
+    assert few.advice.startswith("start more workers: they make batches all the time")
+    many = _told(make_profile, dataclasses.replace(in_libraries, copying_ns=SECOND_NS // 10))
+    assert many.advice.startswith("make data.py:20 (Sounds.__getitem__) cheaper")
+
+
 def test_without_idle_processors_a_slow_loader_is_no_warning(make_profile: MakeProfile) -> None:
     crowded = dataclasses.replace(IN_OPERATORS, ready_ns=9 * SECOND_NS)
     one_each = dataclasses.replace(

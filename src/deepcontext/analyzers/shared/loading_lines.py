@@ -37,8 +37,11 @@ _LEAST_SHARE_OF_WORKERS: Final = 0.15
 _LEAST_NS: Final = 100_000_000
 # Of the function's time: a loop and its body, or a chain of calls, are one cause.
 _LEAST_OF_FUNCTION: Final = 0.25
-# Of a function's time in workers, from which on it consists of operators.
+# Of a function's time in workers, from which on it consists of operators and of libraries' own code.
 _OPERATORS: Final = 0.5
+# Time of a line, as a multiple of that of copying the samples into batches. Drawing one random number for
+# each element and adding it took nine times as long as copying the elements.
+_MOST_PASSES: Final = 15
 # Of a worker's processor time: a worker that makes batches all the time may hold up the loop.
 _LEAST_BUSY: Final = 0.5
 
@@ -152,9 +155,9 @@ def with_workers(profile: Profile, finding: Finding, times: LoaderTime) -> Findi
     value = lines.total()
     share = value / times.making_ns
     is_known = share >= _LEAST_SHARE_OF_WORKERS and value >= _LEAST_NS
-    operators = sum(time for frame, time in times.in_operators if frame in lines)
     # Operators work on whole tensors already; Python and calls for each sample can be avoided.
-    if is_known and not wait.is_asleep and operators < _OPERATORS * value:
+    is_whole = _works_on_whole_arrays(times, lines)
+    if is_known and not wait.is_asleep and not is_whole:
         advice, saved = _cheaper(_places(profile, lines)), wait.saved_by_line(share)
     else:
         saved = wait.saved_by_more_workers()
@@ -170,6 +173,23 @@ def with_workers(profile: Profile, finding: Finding, times: LoaderTime) -> Findi
     if advice:
         finding = dataclasses.replace(finding, advice=f"{advice}; or {finding.advice}")
     return worker_waits.judged(profile, finding, wait, saved)
+
+
+def _works_on_whole_arrays(times: LoaderTime, lines: Counter[Frame]) -> bool:
+    """Return whether the lines of a function mostly compute on whole arrays, which leaves little to save.
+
+    These are operators, and libraries that need no lock of Python's, if their time is that of a few passes
+    over the batch. A library that takes longer does more than the batch shows, for example on a larger
+    picture.
+    """
+    value = lines.total()
+    in_operators, in_libraries = (
+        sum(time for frame, time in rows if frame in lines)
+        for rows in (times.in_operators, times.in_libraries)
+    )
+    if value > _MOST_PASSES * times.copying_ns:
+        in_libraries = 0
+    return in_operators + in_libraries >= _OPERATORS * value
 
 
 _MORE_WORKERS: Final = (

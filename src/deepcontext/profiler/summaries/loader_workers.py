@@ -16,6 +16,7 @@ from deepcontext.profiler.format.frame import Frame, FrameKind
 from deepcontext.profiler.format.metric import (
     CALL_DURATION_NS,
     SAMPLED_CPU_TIME_NS,
+    SAMPLED_GIL_TIME_NS,
     SAMPLED_READY_TIME_NS,
     SAMPLED_WAIT_TIME_NS,
 )
@@ -40,6 +41,7 @@ _NEXT_INDEX: Final = "_BaseDataLoaderIter._next_index"
 _FETCH: Final = "DatasetFetcher.fetch"
 # Functions of a dataset; what else the loader calls joins its samples.
 _OF_DATASET: Final = frozenset({"__getitem__", "__getitems__", "__iter__", "__next__"})
+_JOINS: Final = frozenset({"aten::stack", "aten::cat"})
 _LOADER_FOLDER: Final = "torch/utils/data/"
 _MOST_LINES: Final = 5
 
@@ -61,6 +63,8 @@ class LoaderTime:
         waiting_ns: the part of `making_ns` in which the workers slept, for a disk, a network or a lock.
         joining: lines of the user's `collate_fn`, and the elapsed time of each with its calls, most first.
         in_operators: the part of `lines` in operators of the framework, most first.
+        in_libraries: the part of `lines` between operators without Python's lock, most first.
+        copying_ns: the part of `making_ns` in operators that copy samples into batches.
         making_ready_ns: the part of `making_ns` in which a worker could run and had no processor.
         ready_ns: the same of all threads of the workers, whatever they did.
         loop_ready_ns: the part of `wait_ns` in which the loop could run and had no processor.
@@ -79,6 +83,8 @@ class LoaderTime:
     waiting_ns: int = 0
     joining: tuple[tuple[Frame, int], ...] = ()
     in_operators: tuple[tuple[Frame, int], ...] = ()
+    in_libraries: tuple[tuple[Frame, int], ...] = ()
+    copying_ns: int = 0
     making_ready_ns: int = 0
     ready_ns: int = 0
     loop_ready_ns: int = 0
@@ -126,9 +132,11 @@ def _loader_time(parent: Profile, workers: Sequence[Profile]) -> LoaderTime | No
     lines: Counter[Frame] = Counter()
     joining: Counter[Frame] = Counter()
     operators: Counter[Frame] = Counter()
+    unlocked: Counter[Frame] = Counter()
     for worker in workers:
         lines.update(_making(worker, exclusive_or_zeros(worker, ELAPSED_TIME_NS.name)))
         operators.update(_making(worker, in_operators(worker.frames, worker.tree, worker.metrics)))
+        unlocked.update(_making(worker, _without_lock(worker)))
         joining.update(_joining(worker))
     return LoaderTime(
         pid=parent.run.pid,
@@ -142,6 +150,8 @@ def _loader_time(parent: Profile, workers: Sequence[Profile]) -> LoaderTime | No
         waiting_ns=sum(_waiting_ns(worker) for worker in workers),
         joining=tuple(joining.most_common(_MOST_LINES)),
         in_operators=tuple(operators.most_common(_MOST_LINES)),
+        in_libraries=tuple(unlocked.most_common(_MOST_LINES)),
+        copying_ns=sum(_copying_ns(worker) for worker in workers),
         making_ready_ns=sum(_ready_ns(worker) for worker in workers),
         ready_ns=sum(_sampled_ns(each, SAMPLED_READY_TIME_NS.name) for each in workers),
         loop_ready_ns=_sampled_ns(parent, SAMPLED_READY_TIME_NS.name, waits),
@@ -194,6 +204,27 @@ def _joining(worker: Profile) -> Counter[Frame]:
     called = user & ~tree.below(user)
     joins = called & _nodes(worker, lambda frame: frame.name.rpartition(".")[2] not in _OF_DATASET)
     return _by_line(worker, exclusive_or_zeros(worker, ELAPSED_TIME_NS.name), joins)
+
+
+def _without_lock(worker: Profile) -> npt.NDArray[np.int64]:
+    """Return the time of each node between operators without Python's lock, ns.
+
+    A thread that has no processor counts by what it does when it has one.
+    """
+    running, locked, ready = (
+        exclusive_or_zeros(worker, each.name)
+        for each in (SAMPLED_CPU_TIME_NS, SAMPLED_GIL_TIME_NS, SAMPLED_READY_TIME_NS)
+    )
+    unlocked = np.maximum(running - locked, 0)
+    return np.asarray((running + ready) * (unlocked / np.maximum(running, 1)), np.int64)
+
+
+def _copying_ns(worker: Profile) -> int:
+    """Return the time in which a worker copied samples into batches, ns."""
+    fetch = _nodes(worker, lambda frame: frame.name.endswith(_FETCH))
+    copies = _nodes(worker, lambda frame: frame.name in _JOINS) & worker.tree.below(fetch)
+    elapsed = exclusive_or_zeros(worker, ELAPSED_TIME_NS.name)
+    return int(elapsed[worker.tree.at_or_below(copies)].sum())
 
 
 def _ready_ns(worker: Profile) -> int:
