@@ -106,17 +106,15 @@ def _finding(profile: Profile, nodes: tuple[int, ...], value: int, *, is_double:
 
 def _doubles(profile: Profile) -> list[Finding]:
     """Report operators of a processor that compute in float64."""
-    entries = [
-        (text, location)
-        for text, location in (
-            ("it is made of other data", input_types.most_made(profile)),
-            ("it meets a narrower type", input_types.most_widened(profile)),
-        )
-        if location is not None
-    ]
+    entries = {
+        "it is made of other data": input_types.most_made(profile),
+        "it meets a narrower type": input_types.most_widened(profile),
+    }
     where = "".join(
-        f"; {text} at {source_locations.location_text(profile, location.frame)}"
-        for text, location in entries
+        f"; {text} at "
+        + " and ".join(source_locations.location_text(profile, each.frame) for each in lines)
+        for text, lines in entries.items()
+        if lines
     )
     findings = [
         _cpu_finding(
@@ -131,7 +129,7 @@ def _doubles(profile: Profile) -> list[Finding]:
         )
         for nodes, value in input_types.costly(profile, _DOUBLE_INPUT)
     ]
-    also = tuple(location.nodes[0] for _, location in entries)
+    also = tuple(each.nodes[0] for lines in entries.values() for each in lines)
     return [dataclasses.replace(each, nodes=each.nodes[:6] + also) for each in findings]
 
 

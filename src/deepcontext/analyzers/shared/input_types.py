@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 
 _FLOATS: Final = frozenset({"f64", "f32", "f16", "bf16"})
 _DOUBLE: Final = "f64"
+# Lines that are named together: as many calls as this part of the most.
+_NEARLY: Final = 0.5
+_MOST_LINES: Final = 2
 # Float32 holds all values of narrower integers.
 _INTEGERS: Final = frozenset({"i32", "i64", "bool"})
 _NARROW: Final = frozenset({"u8", "i8", "i16", "u16"})
@@ -177,35 +180,42 @@ def of_factorisations(profile: Profile) -> Mask:
     return tree.at_or_below(is_factorising[tree.frame])
 
 
-def most_widened(profile: Profile) -> source_locations.Location | None:
-    """Return the line with most calls of operators with a float64 and a narrower input."""
+def most_widened(profile: Profile) -> list[source_locations.Location]:
+    """Return the lines with most calls of operators with a float64 and a narrower input, at most two.
+
+    Windows see some steps only, so that either of two lines with nearly as many may have most.
+    """
     if FLOAT_INPUTS.name in profile.metrics:
-        return _line_with_most(profile, counts_or_zeros(profile, WIDENED_INPUTS.name))
+        return _lines_with_most(profile, counts_or_zeros(profile, WIDENED_INPUTS.name))
     widened = _nodes(profile, lambda kinds: _DOUBLE in kinds and len(kinds) > 1)
     calls = counts_or_zeros(profile, CALL_DURATION_NS.name)
-    return _line_with_most(profile, np.where(widened, calls, 0))
+    return _lines_with_most(profile, np.where(widened, calls, 0))
 
 
-def most_made(profile: Profile) -> source_locations.Location | None:
-    """Return the line that makes most float64 tensors of arrays, or of other data of Python."""
+def most_made(profile: Profile) -> list[source_locations.Location]:
+    """Return the lines that make most float64 tensors of arrays, or of other data of Python."""
     if FLOAT_INPUTS.name in profile.metrics:
         calls = counts_or_zeros(profile, FLOAT64_INPUTS.name)
     else:
         doubles = _nodes(profile, lambda kinds: _DOUBLE in kinds)
         calls = np.where(doubles, counts_or_zeros(profile, CALL_DURATION_NS.name), 0)
     made = source_locations.operators(profile, {_MAKES}).mask()
-    return _line_with_most(profile, np.where(made, calls, 0))
+    return _lines_with_most(profile, np.where(made, calls, 0))[:1]
 
 
-def _line_with_most(
+def _lines_with_most(
     profile: Profile, calls: npt.NDArray[np.int64]
-) -> source_locations.Location | None:
-    if not calls.any():
-        return None
-    most = np.zeros(len(profile.tree), np.bool_)
-    most[int(np.argmax(calls))] = True
-    lines = source_locations.by_line(Query(profile, most), "host_time_ns")
-    return lines[0] if lines else None
+) -> list[source_locations.Location]:
+    found: list[source_locations.Location] = []
+    for node in np.argsort(-calls, kind="stable").tolist():
+        if not calls[node] or calls[node] < _NEARLY * int(calls.max()) or len(found) == _MOST_LINES:
+            break
+        one = np.zeros(len(profile.tree), np.bool_)
+        one[node] = True
+        lines = source_locations.by_line(Query(profile, one), "host_time_ns")
+        if lines and all(lines[0].frame != known.frame for known in found):
+            found.append(lines[0])
+    return found
 
 
 def _nodes(profile: Profile, accepts: Callable[[frozenset[str]], bool]) -> Mask:
