@@ -21,7 +21,7 @@ int onGetBuffer(PyObject *array, Py_buffer *view, int flags) {
   int result = g_original(array, view, flags);
   Collectives::instance().setWaiting(false);
   if (result == 0) {
-    guarded([&] { addWait(kWait, start, ticks()); });
+    guarded([&] { addWait(kWait, start, ticks(), static_cast<uint64_t>(view->len)); });
   }
   return result;
 }

@@ -15,7 +15,7 @@ namespace {
 constexpr char kCopyToDevice[] = "jax: copy to device";
 
 /// Charge finished time to a separate node instead of the level around it.
-void addLeaf(Recorder &recorder, Node *parent, const std::string &marker, uint64_t spent_ticks) {
+Node *addLeaf(Recorder &recorder, Node *parent, const std::string &marker, uint64_t spent_ticks) {
   Node *node =
       recorder.tree.child(parent, FrameKind::kMarker, Interner::instance().intern(marker), 0);
   node->duration.add(spent_ticks);
@@ -23,6 +23,7 @@ void addLeaf(Recorder &recorder, Node *parent, const std::string &marker, uint64
   if (Level *level = recorder.innermost()) {
     level->nested_ticks += spent_ticks;
   }
+  return node;
 }
 
 uint64_t nsOf(uint64_t spent_ticks) {
@@ -50,13 +51,16 @@ void addPhaseTime(const std::string &marker, uint64_t ns) {
   addLeaf(recorder, parent, marker, spent);
 }
 
-void addWait(const std::string &marker, uint64_t start_ticks, uint64_t end_ticks) {
+void addWait(const std::string &marker, uint64_t start_ticks, uint64_t end_ticks,
+             uint64_t read_bytes) {
   if (!RecorderRegistry::isRecording() || innermostCall()) {
     return; // inside a call, jax itself waits
   }
   Recorder &recorder = RecorderRegistry::current();
   Node *parent = pythonContext(recorder, currentFrame(recorder), recorder.innermost());
-  addLeaf(recorder, parent, marker, recorder.ticksSince(start_ticks, end_ticks));
+  Node *node = addLeaf(recorder, parent, marker, recorder.ticksSince(start_ticks, end_ticks));
+  static const uint16_t metric = MetricRegistry::instance().id("read_bytes");
+  recorder.tree.metric(node, metric).add(read_bytes);
   DeviceWaits::instance().addEnded(nsOf(end_ticks - start_ticks));
 }
 

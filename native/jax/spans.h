@@ -14,9 +14,10 @@ namespace deepcontext::jax {
 /// below the Python path when no call is open.
 void addPhaseTime(const std::string &marker, uint64_t ns);
 
-/// Charge a finished wait to a node below the Python path, unless a call of a jitted function is
-/// open.
-void addWait(const std::string &marker, uint64_t start_ticks, uint64_t end_ticks);
+/// Charge a finished wait, for an array of `read_bytes` that the host reads where it lies, to a
+/// node below the Python path, unless a call of a jitted function is open.
+void addWait(const std::string &marker, uint64_t start_ticks, uint64_t end_ticks,
+             uint64_t read_bytes);
 
 /// A span of the profiler's Python code around a function of jax: a copy, a wait. Nests with
 /// operators.

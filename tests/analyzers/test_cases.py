@@ -129,6 +129,7 @@ CASES = [
     ("jax_carry", "jax_fusion", "loop state"),
     ("jax_eager", "kernel_fusion", "@jax.jit"),
     ("jax_growing", "memory", "a list of tensors"),
+    ("jax_history", "memory", "what is needed of each state"),
     ("jax_loop", "kernel_fusion", "jax.lax.scan"),
     ("jax_leaves", "kernel_fusion", "stacked in a few arrays"),
     ("jax_passed_on", "jax_fusion", "unroll=2"),

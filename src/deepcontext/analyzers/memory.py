@@ -14,6 +14,7 @@ from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Gain, Severity
 from deepcontext.analyzers.shared import held_tensors, source_locations
 from deepcontext.analyzers.shared.jax_calls import function_of
+from deepcontext.analyzers.shared.jax_histories import unused_histories
 from deepcontext.analyzers.shared.kept_by_calls import kept_by_calls
 from deepcontext.analyzers.shared.kept_results import kept_results
 from deepcontext.analyzers.shared.kept_views import kept_views
@@ -80,7 +81,7 @@ def _find(profile: Profile) -> list[Finding]:
         if program.run_bytes >= _LEAST_PEAK:
             found += _not_donated(profile, program)
             found += _temporary(profile, program)
-    return found
+    return found + (unused_histories(profile) if programs else [])
 
 
 def _leaks(profile: Profile, prefix: str, peak: int) -> list[Finding]:

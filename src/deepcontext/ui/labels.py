@@ -37,6 +37,7 @@ _KNOWN: Final = {
     "growth_bytes": "memory growth",
     "transfer_bytes": "bytes transferred",
     "repeated_transfer_bytes": "bytes transferred again",
+    "read_bytes": "bytes read in place",
 }
 # "gpu_own_peak_bytes", "peak_activation_bytes": whose memory, and which part of it.
 _PEAK: Final = re.compile(r"(gpu_|jax_)?(own_)?peak(?:_(\w+))?_bytes")

@@ -67,3 +67,12 @@ def test_arrays_are_made_below_a_frame_of_their_own(record: Record) -> None:
     copied = exclusive_or_zeros(recording.profile, "transfer_bytes")[inside].sum()
     assert launched == 5
     assert copied == 5 * 6 * 4
+
+
+def test_arrays_that_numpy_reads_in_place_have_their_bytes(record: Record) -> None:
+    made = jax.block_until_ready(jnp.ones((300, 100)))
+
+    def work() -> None:
+        np.asarray(made).sum()
+
+    assert _total(record(work), "read_bytes") == made.nbytes

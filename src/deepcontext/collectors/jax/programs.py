@@ -64,6 +64,12 @@ REPEATED_TRANSFER_BYTES = MetricDescriptor(
     Aggregation.SUM,
     "bytes of NumPy arrays that a call copied although an earlier call had copied the same ones",
 )
+READ_BYTES = MetricDescriptor(
+    "read_bytes",
+    "bytes",
+    Aggregation.SUM,
+    "bytes of arrays in host memory that NumPy read without a copy",
+)
 
 
 class JaxPrograms:
@@ -82,6 +88,7 @@ class JaxPrograms:
         BYTES_MOVED,
         TRANSFER_BYTES,
         REPEATED_TRANSFER_BYTES,
+        READ_BYTES,
         *jax_buffers.METRICS,
     )
 
