@@ -14,21 +14,18 @@ import numpy as np
 from deepcontext.analyzers.finding import Finding, Severity
 from deepcontext.analyzers.shared import source_locations
 from deepcontext.analyzers.shared.jax_arguments import many_arguments
-from deepcontext.analyzers.shared.jax_calls import calls_of, function_of
+from deepcontext.analyzers.shared.jax_calls import calls_of
 from deepcontext.analyzers.shared.jax_unrolled import unrolled_programs
 from deepcontext.analyzers.shared.processor_time import processor_share
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.metric import (
     HOST_TIME_NS,
-    SAMPLED_CPU_TIME_NS,
-    SAMPLED_READY_TIME_NS,
 )
 from deepcontext.profiler.model.metric_values import counts_or_zeros, exclusive_or_zeros, total
 from deepcontext.profiler.model.query import Query
 from deepcontext.profiler.model.tree import NO_NODE
-from deepcontext.profiler.summaries.jax.memory import plain_name, program_memory
+from deepcontext.profiler.summaries.jax.memory import fed_back_shares, plain_name
 from deepcontext.profiler.summaries.lines import nearest_user
-from deepcontext.profiler.summaries.setup_time import importing
 
 if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
@@ -49,8 +46,6 @@ _LEAST_LOOPS: Final = 1000
 _MOST_COMPUTED: Final = 0.5
 # Of the launches: with NumPy arrays among the arguments, and with a result of an earlier launch.
 _MOSTLY: Final = 0.9
-# Python's time in the loop by that of the launches. Taking a row from an array is much less.
-_LEAST_PYTHON: Final = 0.25
 _JAX_COMPILING: Final = frozenset({"jax: tracing", "jax: lowering", "jax: compiling"})
 
 
@@ -212,7 +207,7 @@ def _loop_finding(
 ) -> Finding:
     count = int(profile.exclusive(source_locations.JAX_LAUNCHES)[list(location.nodes)].sum())
     where = source_locations.location_text(profile, location.frame)
-    is_fed = _is_fed_from_outside(profile, location, spent)
+    is_fed = _is_fed_from_outside(profile, location)
     return Finding(
         id="kernel_fusion",
         severity=Severity.INFO if is_fed else _severity(profile, spent, share),
@@ -242,8 +237,8 @@ def _loop_finding(
     )
 
 
-def _is_fed_from_outside(profile: Profile, location: source_locations.Location, spent: int) -> bool:
-    """Return whether the loop is one of steps that each take new data, which Python makes between them.
+def _is_fed_from_outside(profile: Profile, location: source_locations.Location) -> bool:
+    """Return whether the loop is one of steps that each take data from NumPy and an earlier result.
 
     Such a loop (of training, or of an environment) cannot be compiled as it is. Samples that do not
     depend on one another can be one batch, however they are made.
@@ -254,22 +249,4 @@ def _is_fed_from_outside(profile: Profile, location: source_locations.Location, 
     if with_arrays[int(launches.argmax())] < _MOSTLY * launches.max():
         return False
     name = plain_name(profile.frame(int(nodes[launches.argmax()])).name)
-    fed_back = {function_of(each.program): each.fed_back_share for each in program_memory(profile)}
-    if fed_back.get(name, 0.0) < _MOSTLY:
-        return False
-    return _python_around(profile, int(nodes[0])) >= _LEAST_PYTHON * spent
-
-
-def _python_around(profile: Profile, node: int) -> int:
-    """Return the time between operators in the function that launches a program, ns."""
-    tree, frames = profile.tree, profile.frames
-    owner = int(nearest_user(profile)[node])
-    if owner == NO_NODE:
-        return 0
-    frame = tree.frame[owner]
-    is_same = (frames.name == frames.name[frame]) & (frames.file == frames.file[frame])
-    inside = tree.at_or_below(is_same[tree.frame]) & ~importing(profile)
-    inside &= ~tree.at_or_below(source_locations.compiling(profile).mask())
-    # A thread that has no processor works, too: on a quieter machine it would run.
-    metrics = (SAMPLED_CPU_TIME_NS.name, SAMPLED_READY_TIME_NS.name)
-    return sum(int(exclusive_or_zeros(profile, each)[inside].sum()) for each in metrics)
+    return fed_back_shares(profile).get(name, 0.0) >= _MOSTLY

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from deepcontext.profiler.summaries.jax import operations as jax_operations
 from deepcontext.profiler.summaries.jax.programs import section
@@ -97,7 +97,7 @@ def program_memory(profile: Profile) -> tuple[ProgramMemory, ...]:
     """List compiled programs with statistics from the compiler, largest memory first."""
     content = section(profile) or {}
     programs = content.get("programs", ())
-    fed_back = _fed_back_shares(content)
+    fed_back = fed_back_shares(profile)
     namesakes = Counter(program["module"] for program in programs)
     listed = [
         ProgramMemory(
@@ -116,8 +116,9 @@ def plain_name(name: str) -> str:
     return re.sub(r"[\W_]", "", name)
 
 
-def _fed_back_shares(content: Mapping[str, Any]) -> dict[str, float]:
+def fed_back_shares(profile: Profile) -> dict[str, float]:
     """Return the share of launches with a fed-back result, by plain name of the function."""
+    content = section(profile) or {}
     counts: dict[str, list[int]] = {}
     for function, launches, fed_back in content.get("fed_back", ()):
         sums = counts.setdefault(plain_name(f"jit({function})"), [0, 0])
