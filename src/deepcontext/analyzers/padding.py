@@ -2,7 +2,8 @@
 
 A function that makes a buffer and copies the samples of a batch into it shows how full the buffer is: by
 the bytes of the samples, which the same function makes, and the bytes of the buffer. Silent where the
-samples come from elsewhere, because their size is then unknown. What a loss ignores is judged here, too.
+samples come from elsewhere, because their size is then unknown. What a loss ignores, and matrices of
+zeros, are judged here, too.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from deepcontext.analyzers.shared.called_operators import (
     module_calls,
 )
 from deepcontext.analyzers.shared.ignored_targets import ignored_targets
+from deepcontext.analyzers.shared.work_on_zeros import work_on_zeros
 from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS
 from deepcontext.profiler.model.metric_values import counts_or_zeros
 from deepcontext.profiler.model.tree import NO_NODE
@@ -74,7 +76,7 @@ def _find(profile: Profile) -> list[Finding]:
         if is_batch.any():
             finding = _finding(profile, buffers, spent, whole)
             found += [finding] if finding.severity is not Severity.INFO else []
-    return [*found, *ignored_targets(profile)]
+    return [*found, *ignored_targets(profile), *work_on_zeros(profile)]
 
 
 def _buffers(profile: Profile) -> list[_Buffers]:

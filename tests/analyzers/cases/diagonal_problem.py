@@ -1,0 +1,30 @@
+"""Factorises a covariance matrix for each sample, although the sensors are independent."""
+
+import torch
+from torch import nn
+from torch.distributions import MultivariateNormal
+
+
+class Sensors(nn.Module):
+    """Predicts what sixteen sensors will show, and how sure it is of each."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.hidden = nn.Sequential(nn.Linear(32, 64), nn.ReLU())
+        self.mean, self.spread = nn.Linear(64, 16), nn.Linear(64, 16)
+
+    def forward(self, past: torch.Tensor) -> MultivariateNormal:
+        hidden = self.hidden(past)
+        spread = nn.functional.softplus(self.spread(hidden)) + 0.01
+        return MultivariateNormal(self.mean(hidden), torch.diag_embed(spread))  # the problem
+
+
+torch.manual_seed(0)
+net = Sensors()
+optimizer = torch.optim.SGD(net.parameters(), lr=0.001)
+past, future = torch.randn(512, 32), torch.randn(512, 16)
+for _ in range(40):
+    loss = -net(past).log_prob(future).mean()
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
