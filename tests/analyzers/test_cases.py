@@ -84,6 +84,7 @@ CASES = [
     ("logged_errors", "memory", ".detach()"),
     ("kept_outputs", "memory", ".detach()"),
     ("kept_view", "memory", ".clone()"),
+    ("held_file", "memory", "mmap=True"),
     ("feature_history", "memory", "keeps the tensors of past steps"),
     ("widened", "memory", "convert and scale each batch"),
     ("past_answers", "memory", "keep only what is needed of each call"),
