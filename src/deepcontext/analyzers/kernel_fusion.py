@@ -30,6 +30,7 @@ from deepcontext.analyzers.shared.operator_names import (
     POINTWISE,
     SOFTMAX,
 )
+from deepcontext.analyzers.shared.pair_differences import pair_differences
 from deepcontext.analyzers.shared.rebuilt_tables import rebuilt_tables
 from deepcontext.analyzers.shared.recurrent_cells import cell_finding, recurrent_cells
 from deepcontext.profiler.format.frame import FrameKind, Phase
@@ -88,7 +89,11 @@ def _find(profile: Profile) -> list[Finding]:
         ]
         found += [loop_finding(profile, loop) for loop in loops]
         others[[node for loop in loops for node in loop.nodes]] = False
-        again = [*rebuilt_tables(profile, is_user), *masks_of_classes(profile)]
+        again = [
+            *rebuilt_tables(profile, is_user),
+            *masks_of_classes(profile),
+            *pair_differences(profile),
+        ]
         found += again
         others[source_locations.of_same_functions(profile, again)] = False
         # `precision` reports them, and in a narrower type they cost less.

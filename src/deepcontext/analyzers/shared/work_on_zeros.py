@@ -75,7 +75,7 @@ class _Calls:
     Attributes:
         function: number of the user's function around each node.
         called: which nodes the user's code calls.
-        bytes_a_call: what an operator allocates in a call, with all below it.
+        bytes_a_call: what an operator allocates in a call, with all below it but the backward.
     """
 
     function: source_locations.Ints
@@ -88,7 +88,7 @@ class _Calls:
         return cls(
             functions_of_nodes(profile),
             called_by_user(profile) & profile.is_kind(FrameKind.OPERATOR),
-            inclusive_or_zeros(profile, _ALLOCATED) / calls,
+            source_locations.forward_inclusive(profile, _ALLOCATED) / calls,
         )
 
 
