@@ -86,6 +86,7 @@ CASES = [
     ("kept_outputs", "memory", ".detach()"),
     ("kept_view", "memory", ".clone()"),
     ("held_file", "memory", "mmap=True"),
+    ("retained", "memory", "no retain_graph=True"),
     ("feature_history", "memory", "keeps the tensors of past steps"),
     ("widened", "memory", "convert and scale each batch"),
     ("past_answers", "memory", "keep only what is needed of each call"),

@@ -19,6 +19,7 @@ from deepcontext.analyzers.shared.kept_by_calls import kept_by_calls
 from deepcontext.analyzers.shared.kept_results import kept_results
 from deepcontext.analyzers.shared.kept_views import kept_views
 from deepcontext.analyzers.shared.loaded_files import loaded_files
+from deepcontext.analyzers.shared.retained_graphs import retained_graphs
 from deepcontext.analyzers.shared.summed_losses import summed_losses
 from deepcontext.analyzers.shared.unused_graphs import unused_graphs
 from deepcontext.analyzers.shared.widened_data import widened_data
@@ -73,6 +74,7 @@ def _find(profile: Profile) -> list[Finding]:
                 [held_tensors.with_holder(profile, each) for each in graphs]
                 or kept_views(profile, prefix, peak)
                 or loaded_files(profile, prefix, peak)
+                or retained_graphs(profile, prefix, peak)
                 or summed_losses(profile, prefix, peak)
                 or ([] if kept else kept_by_calls(profile, prefix, peak))
                 or _owner(profile, prefix, peak)
