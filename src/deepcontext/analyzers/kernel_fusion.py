@@ -1,11 +1,11 @@
 """Kernel fusion: many small operators where one operator would suffice.
 
-Recognises an optimizer that walks over parameters one by one, hand-written attention, a recurrent cell
-(`recurrent_cells.py`), a loop over small operators (`operator_loops.py`), a table that each call builds
-again (`rebuilt_tables.py`), a loop that reads whole tensors for each class (`masks_of_classes.py`), and
-chains of pointwise operators in one function. With a GPU, short kernels
-below one function; with JAX, functions outside of `jit` that launch a program for each operation, and Python
-loops under `jit` that become a program of many operations (`jax_unrolled.py`).
+Recognises an optimizer that walks over parameters one by one (`stepwise_optimizers.py`), hand-written
+attention, a recurrent cell (`recurrent_cells.py`), a loop over small operators (`operator_loops.py`), a table
+that each call builds again (`rebuilt_tables.py`), a loop that reads whole tensors for each class
+(`masks_of_classes.py`), and chains of pointwise operators in one function. With a GPU, short kernels below
+one function; with JAX, functions outside of `jit` that launch a program for each operation, and Python loops
+under `jit` that become a program of many operations (`jax_unrolled.py`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from deepcontext.analyzers.shared.masks_of_classes import masks_of_classes
 from deepcontext.analyzers.shared.model_runs import functions_with_single_samples
 from deepcontext.analyzers.shared.operator_loops import loop_finding, operator_loops
 from deepcontext.analyzers.shared.operator_names import (
-    ACCUMULATE_GRAD,
     FUSED_ATTENTION,
     MATRIX_PRODUCTS,
     NATIVE_ATTENTION,
@@ -33,12 +32,12 @@ from deepcontext.analyzers.shared.operator_names import (
 from deepcontext.analyzers.shared.pair_differences import pair_differences
 from deepcontext.analyzers.shared.rebuilt_tables import rebuilt_tables
 from deepcontext.analyzers.shared.recurrent_cells import cell_finding, recurrent_cells
+from deepcontext.analyzers.shared.stepwise_optimizers import stepwise_optimizers
 from deepcontext.profiler.format.frame import FrameKind, Phase
-from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS
-from deepcontext.profiler.model.metric_values import counts_or_zeros, total
+from deepcontext.profiler.format.metric import HOST_TIME_NS
+from deepcontext.profiler.model.metric_values import total
 from deepcontext.profiler.model.query import Query
 from deepcontext.profiler.model.tree import NO_NODE
-from deepcontext.profiler.summaries.steps import STEP_SCOPE
 
 if TYPE_CHECKING:
     from deepcontext.profiler.format.frame import Frame
@@ -48,16 +47,6 @@ _HOST: Final = HOST_TIME_NS.name
 _LEAST_SHARE: Final = 0.15
 _LEAST_ATTENTION_SHARE: Final = 0.05
 _LEAST_OPERATORS: Final = 5
-# A step of a foreach or fused optimizer calls a dozen operators for any number of parameters; Adam
-# calls about ten for each parameter, so this limit is a model of ten parameters.
-_LEAST_CALLS_A_STEP: Final = 100
-# Source: https://docs.pytorch.org/docs/2.13/optim.html#algorithms
-_WITH_FUSED: Final = frozenset({"Adagrad", "Adam", "AdamW", "SGD"})
-# Longer operators mostly compute. Fusing them saves passes over memory: with parameters of 512 x 512 and
-# 1000 x 1000 on a processor, Adam and AdamW were 2.5 to 4.8 times as fast, and SGD with momentum 1.4 times.
-_MOST_SMALL_NS: Final = 30_000
-_SAVED_OF_LARGE: Final = {"Adam": 0.6, "AdamW": 0.6, "Adagrad": 0.3, "SGD": 0.3}
-_WITHOUT_FOREACH: Final = frozenset({"LBFGS", "SparseAdam"})
 _PRODUCTS_OF_ATTENTION: Final = 2
 # Source: launching a kernel takes 5 to 10 us (NVIDIA, "Getting Started with CUDA Graphs", 2019).
 _SHORT_KERNEL_NS: Final = 10_000
@@ -69,7 +58,7 @@ def _find(profile: Profile) -> list[Finding]:
         profile, source_locations.DEVICE_TIME
     ):
         is_user = profile.is_user_code()
-        found += _optimizers(profile)
+        found += stepwise_optimizers(profile)
         attention = _attention(profile, is_user)
         reported = {profile.frame(finding.nodes[0]) for finding in attention}
         found += attention
@@ -112,100 +101,6 @@ def _find(profile: Profile) -> list[Finding]:
 
 def _function(frame: Frame | None) -> tuple[str, str] | None:
     return None if frame is None else (frame.file, frame.name)
-
-
-def _optimizers(profile: Profile) -> list[Finding]:
-    scopes = source_locations.scopes(profile, STEP_SCOPE)
-    whole = total(profile, _HOST)
-    found = []
-    for scope in scopes:
-        # A closure passed to the step is no part of the optimizer.
-        inside = Query(profile, _subtree(profile, scope.id)).phase("optimizer")
-        value = round(_share_of_gradients(profile) * inside.total(_HOST))
-        calls = _calls(profile, scope.id)
-        if value / whole < _LEAST_SHARE or not calls:  # most programs, at little cost
-            continue
-        below = source_locations.outermost(inside.kind(FrameKind.OPERATOR))
-        names = {
-            source_locations.base_name(profile.frame(node).name) for node in below.nodes().tolist()
-        }
-        a_step = int(profile.counts(CALL_DURATION_NS.name)[below.nodes()].sum()) / calls
-        is_fused = any(name.startswith(("aten::_foreach_", "aten::_fused_")) for name in names)
-        if is_fused or a_step < _LEAST_CALLS_A_STEP:
-            continue
-        name = _optimizer_name(profile, scope.id)
-        is_large = value > _MOST_SMALL_NS * a_step * calls
-        saved = round(value * _SAVED_OF_LARGE.get(name, 0.0)) if is_large else value
-        if saved / whole >= _LEAST_SHARE:
-            found.append(_optimizer_finding(profile, scope.id, saved, a_step, is_large=is_large))
-    return found
-
-
-def _share_of_gradients(profile: Profile) -> float:
-    """Return which share of the gradients that were filled with zeros got a gradient afterwards, 0 to 1.
-
-    The others are updated for nothing; `settings` says so. 1 where gradients are dropped.
-    """
-    zeros = source_locations.scopes(profile, source_locations.ZERO_GRAD_SCOPE)
-    filled = source_locations.operators(profile, {"aten::zero_"}).under(zeros).nodes()
-    added = source_locations.operators(profile, {ACCUMULATE_GRAD}).nodes()
-    calls = counts_or_zeros(profile, CALL_DURATION_NS.name)
-    of_zeros, of_gradients = int(calls[filled].sum()), int(calls[added].sum())
-    return min(1.0, of_gradients / of_zeros) if of_zeros else 1.0
-
-
-def _optimizer_name(profile: Profile, node: int) -> str:
-    return profile.frame(node).name.removeprefix(STEP_SCOPE).removesuffix(".step")
-
-
-def _optimizer_finding(
-    profile: Profile, node: int, value: int, a_step: float, *, is_large: bool
-) -> Finding:
-    name = _optimizer_name(profile, node)
-    share = value / total(profile, _HOST)
-    small = (
-        "operators a step, whose passes over memory cost" if is_large else "small operators a step,"
-    )
-    return Finding(
-        id="kernel_fusion",
-        severity=Severity.of_share(share),
-        title=f"{name} calls {a_step:.0f} {small} {share:.0%} of the time in operators",
-        nodes=(node,),
-        evidence={
-            "optimizer_ns": value,
-            "optimizer_share": share,
-            "operators_per_step": round(a_step, 1),
-            "steps_count": _calls(profile, node),
-        },
-        gain=source_locations.bound(
-            profile,
-            _HOST,
-            value,
-            "each tensor is read and written once" if is_large else "the optimizer costs nothing",
-        ),
-        advice=_optimizer_advice(name),
-        misleads=(
-            "the parameters are large and on a GPU, so that the host is ahead of it; foreach=True needs "
-            "more memory for its temporaries"
-        ),
-    )
-
-
-def _optimizer_advice(name: str) -> str:
-    if name in _WITHOUT_FOREACH:
-        return (
-            f"torch has no form of {name} that updates all parameters at once: use another "
-            "optimizer, or reduce its work in a step (LBFGS: max_iter, history_size)"
-        )
-    if name in _WITH_FUSED:
-        return (
-            f"use torch.optim.{name}(..., fused=True), which updates all parameters in a few "
-            "operators, on CPUs too"
-        )
-    return (
-        f"give {name} the argument foreach=True, which updates all parameters in a few operators; "
-        "an optimizer from another package may have a fused form under another name"
-    )
 
 
 def _attention(profile: Profile, is_user: source_locations.Mask) -> list[Finding]:
@@ -400,16 +295,6 @@ def _short_kernels(profile: Profile) -> list[Finding]:
 
 def _mostly(profile: Profile, nodes: source_locations.Ints, phase: Phase) -> bool:
     return bool((profile.tree.phase[nodes] == phase).mean() > 0.5)  # noqa: PLR2004  the majority
-
-
-def _subtree(profile: Profile, node: int) -> source_locations.Mask:
-    mask = np.zeros(len(profile.tree), np.bool_)
-    mask[node : int(profile.tree.subtree_end[node])] = True
-    return mask
-
-
-def _calls(profile: Profile, node: int) -> int:
-    return int(counts_or_zeros(profile, CALL_DURATION_NS.name)[node])
 
 
 ANALYZER = Analyzer("kernel_fusion", "could one operator replace many small ones?", _find)

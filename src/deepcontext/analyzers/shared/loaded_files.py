@@ -83,7 +83,7 @@ def _reads(profile: Profile) -> Query:
     frames = profile.frames
     of_torch = np.array(
         [
-            frames.strings[file].replace("\\", "/").endswith(_SAVING)
+            frames.strings[int(file)].replace("\\", "/").endswith(_SAVING)
             for file in frames.file.tolist()
         ],
         np.bool_,

@@ -93,7 +93,7 @@ def _asking(profile: Profile) -> Query:
 def _files_and_names(profile: Profile) -> list[tuple[str, str]]:
     frames = profile.frames
     return [
-        (frames.strings[file], frames.strings[name])
+        (frames.strings[int(file)], frames.strings[int(name)])
         for file, name in zip(frames.file.tolist(), frames.name.tolist(), strict=True)
     ]
 
