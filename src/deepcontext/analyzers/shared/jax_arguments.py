@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from deepcontext.analyzers.finding import Finding, Gain, Severity
+from deepcontext.analyzers.finding import Finding, Severity
 from deepcontext.analyzers.shared import source_locations
 from deepcontext.analyzers.shared.jax_calls import function_of
 from deepcontext.profiler.format.frame import FrameKind
@@ -76,7 +76,8 @@ def _finding(
             "mean_launch_ns": spent // count,
             "arguments_count": arguments.count,
         },
-        gain=Gain("elapsed time", spent, min(share, 1.0), "launches with few arrays cost nothing"),
+        # No bound: the program of few arrays also compiles and computes less (measured: 90 % where launches
+        # took 63 %).
         advice=(
             "keep the values stacked in a few arrays between the calls (jnp.stack, "
             "jax.flatten_util.ravel_pytree): each launch checks and wraps every leaf of a pytree, and the "
