@@ -50,7 +50,8 @@ private:
     std::atomic<uint64_t> end_ns{0};
   };
   static constexpr uint64_t kLeastNs = 5'000'000;
-  static constexpr size_t kKept = 256; // more than come in the longest time between two windows
+  // Programs that wait more often between two windows have short runs, which windows see whole.
+  static constexpr size_t kKept = 256;
 
   std::array<Wait, kKept> waits_;
   size_t next_ = 0; // GIL held

@@ -160,6 +160,7 @@ def test_hidden_columns_are_named(training_folder: Path) -> None:
     assert "not shown at this width" not in _text(profile, width=160)
     narrow = _text(profile, width=60)
     assert re.search(r"not shown at this width: .*range", narrow)
+    assert ", ;" not in narrow
 
 
 def test_warnings_come_before_the_numbers(training_folder: Path) -> None:

@@ -16,12 +16,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from deepcontext import _native
+from deepcontext.collectors.jax.user_sessions import UserSessions
 from deepcontext.collectors.shared.internal_thread import NO_THREAD, InternalThread
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from deepcontext.collectors.jax.names import Found, Names
+    from deepcontext.collectors.jax.names import Names
 
 DUTY: Final = 0.05  # part of the time in which programs are sampled
 _USUAL_S: Final = 0.05
@@ -51,7 +52,6 @@ _EVENT_S: Final = 20e-6
 _LOOK_S: Final = 0.01
 _LEAST_OF_ELAPSED: Final = 0.2
 _LONGEST_WAIT: Final = 2
-_ENDING: Final = ("stop", "stop_and_export", "stop_and_get_profile_data")
 
 
 @dataclass(slots=True)
@@ -95,7 +95,7 @@ class Sampler:
         self._is_over = False
         self._make_session: Callable[[], Any] | None = None
         self._stop_session: Callable[[Any], bytes] = _no_session
-        self._guard: _UserSessions | None = None
+        self._guard: UserSessions | None = None
         self._find_programs: Callable[[], None] | None = None
         self.state = SamplingState()
 
@@ -118,7 +118,7 @@ class Sampler:
 
         self._make_session = make
         self._stop_session = make_session.stop  # before the guard is in its place
-        self._guard = _UserSessions(session, self.pause, self.resume)
+        self._guard = UserSessions(session, self.pause, self.resume)
         self._guard.install()
 
     def uninstall(self) -> None:
@@ -431,62 +431,3 @@ class CollectiveTurns:
 
 def _no_session(_session: Any) -> bytes:
     return b""
-
-
-class _UserSessions:
-    """Calls back when the program starts and ends profiler sessions."""
-
-    def __init__(
-        self, session: Found, pause: Callable[[], None], resume: Callable[[], None]
-    ) -> None:
-        self._found = session
-        self._pause = pause
-        self._resume = resume
-        self._originals: dict[str, Any] = {}
-        self._server: Any = None
-        self._stand_in: Any = None
-
-    def install(self) -> None:
-        original, pause = self._found.value, self._pause
-
-        class Maker(type):
-            """The class of sessions as the program sees it; calling it makes a genuine session."""
-
-            def __call__(cls, *arguments: Any, **keywords: Any) -> Any:
-                pause()
-                return original(*arguments, **keywords)
-
-            def __instancecheck__(cls, instance: Any) -> bool:
-                return isinstance(instance, original)
-
-        self._stand_in = Maker("ProfilerSession", (), {"__doc__": original.__doc__})
-        self._found.replace(self._stand_in)
-        for name in _ENDING:
-            method = getattr(original, name, None)
-            if method is not None:
-                self._originals[name] = method
-                setattr(original, name, self._ending(method))
-        self._server = getattr(self._found.owner, "start_server", None)
-        if self._server is not None:
-            self._found.owner.start_server = self._serve
-
-    def uninstall(self) -> None:
-        self._found.restore(self._stand_in)
-        for name, method in self._originals.items():
-            setattr(self._found.value, name, method)
-        if self._server is not None:
-            self._found.owner.start_server = self._server
-
-    def _ending(self, method: Any) -> Any:
-        def stop(session: Any, *arguments: Any, **keywords: Any) -> Any:
-            try:
-                return method(session, *arguments, **keywords)
-            finally:
-                self._resume()
-
-        return stop
-
-    def _serve(self, *arguments: Any, **keywords: Any) -> Any:
-        """No windows from now on, because a server may start a session at any moment."""
-        self._pause()
-        return self._server(*arguments, **keywords)

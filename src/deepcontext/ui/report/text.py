@@ -144,8 +144,8 @@ def _print_next(layout: TextLayout, path: str) -> None:
 
 
 def _print_closing(layout: TextLayout, *, is_full: bool) -> None:
-    if layout.hidden_columns:
-        columns = ", ".join(layout.hidden_columns)
+    columns = ", ".join(filter(None, layout.hidden_columns))  # those of pictures have no name
+    if columns:
         layout.prose(
             f"not shown at this width: {columns}; a wider terminal or --json has them",
             "dim",
