@@ -22,12 +22,18 @@ struct Library {
   int32_t (*tensor_strides)(void *, int64_t **) = nullptr;
   int32_t (*tensor_device)(void *, int32_t *) = nullptr;
   int32_t (*tensor_data)(void *, void **) = nullptr;
+  int32_t (*tensor_storage_size)(void *, int64_t *) = nullptr; // bytes
+  int32_t (*tensor_storage_offset)(void *, int64_t *) = nullptr;
   bool keeps_errors = false;
 
   static const Library &instance();
   /// Find the entry points. False with a reason when torch is not loaded or lacks one.
   static bool load(std::string *reason);
   bool hasShapes() const { return tensor_dim && tensor_sizes && tensor_type && keeps_errors; }
+  bool hasData() const {
+    return hasShapes() && tensor_strides && tensor_device && tensor_data && tensor_storage_size &&
+           tensor_storage_offset;
+  }
 };
 
 } // namespace deepcontext::torch

@@ -3,6 +3,7 @@
 #include "core/guard.h"
 #include "core/metric_registry.h"
 #include "core/recorder.h"
+#include "torch/convolution_taps.h"
 #include "torch/ignored_targets.h"
 #include "torch/inputs.h"
 #include "torch/library.h"
@@ -57,8 +58,10 @@ struct Types {
 
 void TypeWindows::begin(int inputs_offset) {
   constexpr const char *kNames[kMetrics] = {
-      "float_input_count",   "float64_input_count", "float16_input_count", "bfloat16_input_count",
-      "widened_input_count", "integer_input_count", "loss_target_count",   "ignored_target_count"};
+      "float_input_count",    "float64_input_count",   "float16_input_count",
+      "bfloat16_input_count", "widened_input_count",   "integer_input_count",
+      "loss_target_count",    "ignored_target_count",  "comparison_window_count",
+      "repeated_input_count", "convolution_taps_count"};
   if (inputs_offset_ != inputs_offset) { // once: a late call of an earlier window may read these
     for (int i = 0; i < kMetrics; ++i) {
       metrics_[i] = MetricRegistry::instance().id(kNames[i]);
@@ -67,6 +70,7 @@ void TypeWindows::begin(int inputs_offset) {
   }
   std::lock_guard<Mutex> lock(mutex_);
   closeLocked(ticks()); // a forked child has its parent's window
+  repeated_.forget();
   is_on_ = true;
   next_.store(ticks() + toTicks(kFirstNs), std::memory_order_relaxed);
 }
@@ -96,6 +100,7 @@ void TypeWindows::open(uint64_t now) {
 
 void TypeWindows::openLocked(uint64_t now, const Recorder *opener) {
   opener_.store(opener, std::memory_order_relaxed);
+  window_.fetch_add(1, std::memory_order_relaxed);
   next_.store(kNever, std::memory_order_relaxed);
   operators_left_.store(kMostOperators, std::memory_order_relaxed);
   closes_.store(now + toTicks(kLongestNs), std::memory_order_relaxed);
@@ -147,8 +152,12 @@ void TypeWindows::note(const void *record_function) {
       types.add(form);
     }
   });
+  const char *name = Library::instance().name(record_function);
   IgnoredTargets labels;
-  labels.read(Library::instance().name(record_function), record_function, inputs_offset_);
+  labels.read(name, record_function, inputs_offset_);
+  using Answer = RepeatedInputs::Answer;
+  Answer answer = repeated_.compare(level->node, name, record_function, inputs_offset_);
+  uint64_t window = window_.load(std::memory_order_relaxed);
   const uint64_t counted[kMetrics] = {types.isFloat(),
                                       types.has_double,
                                       types.has_half,
@@ -156,7 +165,10 @@ void TypeWindows::note(const void *record_function) {
                                       types.has_double && types.isNarrow(),
                                       types.has_integers && !types.isFloat(),
                                       labels.targets,
-                                      labels.ignored};
+                                      labels.ignored,
+                                      answer != Answer::kUnknown ? window : 0,
+                                      answer == Answer::kSame,
+                                      convolutionTaps(name, record_function, inputs_offset_)};
   for (int i = 0; i < kMetrics; ++i) {
     if (counted[i] > 0) {
       recorder->tree.metric(level->node, metrics_[i]).add(counted[i]);

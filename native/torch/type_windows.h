@@ -1,5 +1,5 @@
 #pragma once
-// Element types of operators' inputs without shapes: a second observer for short windows.
+// What operators' inputs are, without shapes: a second observer for short windows.
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -7,6 +7,7 @@
 #include "core/clock.h"
 #include "core/mutex.h"
 #include "core/recorder.h"
+#include "torch/repeated_inputs.h"
 
 namespace deepcontext::torch {
 
@@ -14,7 +15,9 @@ namespace deepcontext::torch {
 ///
 /// Inputs cost time at each operator, and PyTorch's own sampling costs more than that
 /// (docs/decisions/0091, 0097). In a window every operator counts the types of its inputs at its
-/// node. Windows begin at the end of an operator and close themselves at the beginning of one.
+/// node; see also `ignored_targets.h`, `repeated_inputs.h` and
+/// `convolution_taps.h`. Windows begin at the end of an operator and close themselves at the
+/// beginning of one.
 ///
 /// Invariant: no window opens once two threads have run operators. After each change of the list of
 /// observers every thread that runs operators takes PyTorch's lock of this list once, and a child
@@ -52,6 +55,9 @@ private:
     kInteger,
     kTargets,
     kIgnored,
+    kCompared,
+    kRepeated,
+    kTaps,
     kMetrics
   };
 
@@ -70,11 +76,13 @@ private:
   Mutex mutex_; // never held at a fork, nor is torch's own lock of its observers, then
   TickClock clock_;
   std::array<uint16_t, kMetrics> metrics_{};
+  RepeatedInputs repeated_;
   int inputs_offset_ = -1;
   bool is_on_ = false;
   uint64_t handle_ = 0;                           // of the observer; 0: no window is open
   std::atomic<const Recorder *> opener_{nullptr}; // of the thread that opened the window
   std::atomic<int64_t> operators_left_{0};
+  std::atomic<uint64_t> window_{0}; // number of the last window, from 1
   std::atomic<uint64_t> closes_{0}; // ticks
 };
 

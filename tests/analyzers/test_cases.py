@@ -99,6 +99,11 @@ CASES = [
     ("beam_cache", "copies", "reorder only what differs"),
     ("collecting", "host_work", "gc.freeze()"),
     ("requests", "host_work", "before the loop"),
+    ("watched", "host_work", "once in many steps"),
+    ("label_texts", "model_calls", "once before the loop"),
+    ("directions", "cheaper_operator", "torch.svd_lowrank"),
+    ("inverse", "cheaper_operator", "cholesky_solve"),
+    ("smoothing", "cheaper_operator", "torch.fft.rfft"),
     ("polling", "host_work", "wait instead of asking"),
     ("drawing", "host_work", "torch.multinomial"),
     ("threads", "settings", "torch.set_num_threads"),
@@ -124,6 +129,7 @@ CASES = [
     ("jax_recompute", "jax_fusion", "dots_saveable"),
     ("jax_value_twice", "jax_fusion", "jax.value_and_grad"),
     ("jax_hessian", "jax_fusion", "without the matrix"),
+    ("jax_branches", "jax_fusion", "jax.lax.map"),
     ("jax_retrace", "recompilation", "pad"),
     ("jax_captured", "recompilation", "as arguments"),
     ("jax_waits", "synchronisation", "only once in many steps"),
@@ -417,6 +423,11 @@ _TIMES = {"single_samples": 10, "sample_losses": 20, "padding": 10}
         ("collecting", "host_work"),
         ("polling", "host_work"),
         ("drawing", "host_work"),
+        ("watched", "host_work"),
+        ("label_texts", "model_calls"),
+        ("directions", "cheaper_operator"),
+        ("inverse", "cheaper_operator"),
+        ("smoothing", "cheaper_operator"),
         ("anomaly", "settings"),
         ("zero_grad", "settings"),
         ("dropout", "settings"),
@@ -438,6 +449,7 @@ _TIMES = {"single_samples": 10, "sample_losses": 20, "padding": 10}
         ("jax_retrace", "recompilation"),
         ("jax_value_twice", "jax_fusion"),
         ("jax_hessian", "jax_fusion"),
+        ("jax_branches", "jax_fusion"),
         ("jax_layout", "jax_fusion"),
         ("jax_carry", "jax_fusion"),
         ("jax_eager", "kernel_fusion"),
@@ -452,6 +464,8 @@ def test_the_fix_saves_what_the_finding_expects(
     judge: Judge, seconds: Seconds, name: str, analyzer: str
 ) -> None:
     def holds(profile: Profile) -> None:
+        if name == "shapes_integers" and not _multiplies_integers_slowly(profile):
+            pytest.skip("this processor multiplies int64 at half the rate of float64 or more")
         problem, healthy = seconds([f"{name}_problem", f"{name}_healthy"])
         times = _TIMES.get(name, 1)
         saved = statistics.median(

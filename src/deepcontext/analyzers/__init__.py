@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from deepcontext.analyzers import (
+    cheaper_operator,
     copies,
     data_loading,
     device_starvation,
@@ -71,6 +72,7 @@ ALL: tuple[Analyzer, ...] = (
     settings.ANALYZER,
     model_calls.ANALYZER,
     padding.ANALYZER,
+    cheaper_operator.ANALYZER,
     precision.ANALYZER,
     far_from_peak.ANALYZER,
     variance.ANALYZER,

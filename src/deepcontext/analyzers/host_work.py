@@ -22,6 +22,7 @@ from deepcontext.analyzers.shared.jax_lists import arrays_of_lists
 from deepcontext.analyzers.shared.operator_names import READS_VALUE
 from deepcontext.analyzers.shared.polling import polling
 from deepcontext.analyzers.shared.repeated_lines import has_operator_clock, has_steps, repeated
+from deepcontext.analyzers.shared.watched_values import watched_values
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.metric import (
     CALL_DURATION_NS,
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     Ints = npt.NDArray[np.int64]
     Mask = npt.NDArray[np.bool_]
 
+_GC: Final = GC_TIME_NS.name
 _LEAST_SHARE: Final = 0.15
 # Fewer than ten samples at the usual rate say little about a share.
 _LEAST_NS: Final = 100_000_000
@@ -55,6 +57,10 @@ _LEAST_NS: Final = 100_000_000
 _LEAST_OPERATORS: Final = 0.2
 # What a program calls a model for again and again is what it is about, however little the model takes.
 _FEWEST_MODEL_CALLS: Final = 32
+# Of the collections, for a function that makes the objects.
+_MOST: Final = 0.8
+# The work of such a function against the collections in it: a call of gc.collect() has no such work.
+_MUCH_MORE: Final = 2
 # Calling an operator takes Python and PyTorch a few microseconds; work takes much longer.
 _MOST_CALLING_NS: Final = 50_000
 # Parts of PyTorch's own files that do what the program asks for, by the end of their path.
@@ -103,21 +109,32 @@ def _find(profile: Profile) -> list[Finding]:
     whole = setup.working_ns
     collected = collections(profile, whole)
     asking = polling(profile, whole)
-    always = [*collected, *arrays_of_lists(profile), *asking]
+    always = [*arrays_of_lists(profile), *asking, *watched_values(profile)]
     if not has_steps(profile) and not _loops_over_operators(profile, whole):
-        return always
+        return [*collected, *always]
     steps = step_count(profile) if has_steps(profile) else 0
+    least = max(_LEAST_SHARE * whole, _LEAST_NS)
     # Where collections have a finding of their own, their time is no other line's.
-    counted = np.zeros(len(profile.tree), np.int64)
-    if collected:
-        counted = exclusive_or_zeros(profile, GC_TIME_NS.name)
+    nothing = np.zeros(len(profile.tree), np.int64)
+    work = _work(profile, least, exclusive_or_zeros(profile, _GC) if collected else nothing)
+    if collected and _is_cause(profile, work, collected[0]):
+        collected = []
+        work = _work(profile, least, nothing)
     told = source_locations.of_same_functions(profile, asking)
-    work = [
-        each
-        for each in _work(profile, max(_LEAST_SHARE * whole, _LEAST_NS), counted)
-        if not told[each.nodes[0]]
-    ]
-    return [*always, *(_finding(profile, each, whole, steps) for each in work)]
+    work = [each for each in work if not told[each.nodes[0]]]
+    return [*collected, *always, *(_finding(profile, each, whole, steps) for each in work)]
+
+
+def _is_cause(profile: Profile, work: list[_Work], collected: Finding) -> bool:
+    """Return whether the work of one function makes the objects that are collected."""
+    pauses = exclusive_or_zeros(profile, _GC)
+    spent = int(pauses.sum())
+    for each in work:
+        own = pauses[source_locations.in_functions_of(profile, np.array(each.nodes[:1]))].sum()
+        is_maker = own >= _MOST * spent and each.value >= _MUCH_MORE * own
+        if is_maker and set(collected.nodes) & set(each.nodes):
+            return True
+    return False
 
 
 def _loops_over_operators(profile: Profile, whole: int) -> bool:

@@ -12,6 +12,7 @@ import numpy as np
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Gain, Severity
 from deepcontext.analyzers.shared import source_locations
+from deepcontext.analyzers.shared.jax_branches import branches_under_vmap
 from deepcontext.analyzers.shared.jax_calls import function_of
 from deepcontext.analyzers.shared.jax_forward_twice import forward_twice
 from deepcontext.analyzers.shared.jax_hessians import hessians_for_products
@@ -71,6 +72,7 @@ def _find(profile: Profile) -> list[Finding]:
         *_recomputed(profile),
         *forward_twice(profile),
         *hessians_for_products(profile),
+        *branches_under_vmap(profile),
         *_memory_bound(profile),
     ]
 

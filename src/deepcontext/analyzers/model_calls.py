@@ -1,7 +1,8 @@
 """Model calls: a model that runs on one sample or token at a time, or that computes earlier results again.
 
 Earlier results are the prefix of a text, for each new token, or all values so far (`shared/growing_work.py`).
-Weights that each forward builds (`shared/built_weights.py`) are judged here, too.
+Weights that each forward builds (`shared/built_weights.py`), and parts that compute the same in each call
+(`shared/repeated_inputs.py`), are judged here, too.
 Judges modules that the program calls outside of other modules (`shared/model_runs.py`). Shapes are not
 needed: a prefix shows in what linear layers allocate, which grows by the same amount from call to call.
 """
@@ -27,6 +28,7 @@ from deepcontext.analyzers.shared.model_runs import (
     takes_single_samples,
 )
 from deepcontext.analyzers.shared.operator_names import JOINS
+from deepcontext.analyzers.shared.repeated_inputs import repeated_inputs
 from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS
 from deepcontext.profiler.model.tree import NO_NODE
 
@@ -68,7 +70,10 @@ def _find(profile: Profile) -> list[Finding]:
             found.append(_sample_finding(profile, functions, model, whole))
         elif _reads_prompt_by_token(profile, functions, model, whole):
             found.append(_prompt_finding(profile, model, whole))
-    return [*found, *growing_work(profile), *built_weights(profile)]
+    built = built_weights(profile)
+    of_built = source_locations.of_same_functions(profile, built)
+    repeated = [each for each in repeated_inputs(profile) if not of_built[each.nodes[0]]]
+    return [*found, *growing_work(profile), *built, *repeated]
 
 
 def _computes_prefix_again(profile: Profile, functions: Functions, model: Model) -> bool:

@@ -22,10 +22,13 @@ from deepcontext.profiler.format import peaks
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.metric import (
     BUILT_GRAPH,
+    COMPARISON_WINDOW,
+    CONVOLUTION_TAPS,
     GC_TIME_NS,
     IGNORED_TARGETS,
     INPUT_TYPES,
     LOSS_TARGETS,
+    REPEATED_INPUTS,
     Aggregation,
     MetricDescriptor,
 )
@@ -124,6 +127,9 @@ class TorchOperators:
         *INPUT_TYPES,
         LOSS_TARGETS,
         IGNORED_TARGETS,
+        COMPARISON_WINDOW,
+        REPEATED_INPUTS,
+        CONVOLUTION_TAPS,
     )
 
     def __init__(self) -> None:

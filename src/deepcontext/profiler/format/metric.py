@@ -148,6 +148,25 @@ IGNORED_TARGETS = MetricDescriptor(
     Aggregation.PROPERTY,
     "of the targets that were looked at, those equal to the loss's ignore_index",
 )
+COMPARISON_WINDOW = MetricDescriptor(
+    "comparison_window_count",
+    "count",
+    Aggregation.PROPERTY,
+    "one value for each call whose inputs were compared with those of earlier calls on the same path, by a "
+    "few elements on the host: the number of short windows that had begun then",
+)
+REPEATED_INPUTS = MetricDescriptor(
+    "repeated_input_count",
+    "count",
+    Aggregation.PROPERTY,
+    "of the calls whose inputs were compared, those that had the inputs of an earlier call",
+)
+CONVOLUTION_TAPS = MetricDescriptor(
+    "convolution_taps_count",
+    "count",
+    Aggregation.PROPERTY,
+    "length of the kernel of convolutions over one dimension, one value for each call in a short window",
+)
 FLOPS = MetricDescriptor(
     "flops", "flop", Aggregation.SUM, "floating point operations, from the shapes of the operations"
 )
