@@ -76,7 +76,5 @@ def test_an_encoder_that_repeats_itself_beside_a_decoder_is_told(make_profile: M
     ],
     ids=["all repeat", "half repeat", "one after the other", "one window", "nothing else"],
 )
-def test_other_repetitions_are_not_told(
-    make_profile: MakeProfile, changed: dict[str, Any]
-) -> None:
+def test_other_repetitions_are_not_told(make_profile: MakeProfile, changed: dict[str, Any]) -> None:
     assert not repeated_inputs(_profile(make_profile, **changed))
