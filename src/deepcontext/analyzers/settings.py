@@ -1,9 +1,9 @@
 """Settings: a mode that is meant for another part of a program, or for a search for errors, costs time.
 
 Recognises the detection of anomalies, gradients that are filled with zeros, gradients that no optimizer uses,
-dropout and parametrizations in modules that no backward follows, more threads than processors, and attention
-without its fused kernel. Invariant: each is told by operators or functions that run only in that mode, or by
-a setting that was read.
+outputs that no loss uses, dropout and parametrizations in modules that no backward follows, more threads than
+processors, and attention without its fused kernel. Invariant: each is told by operators or functions that run
+only in that mode, or by a setting that was read.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from deepcontext.analyzers.shared.math_attention import math_attention
 from deepcontext.analyzers.shared.parametrizations import recomputed_weights
 from deepcontext.analyzers.shared.thread_counts import threads
 from deepcontext.analyzers.shared.unused_gradients import unused_gradients
+from deepcontext.analyzers.shared.unused_outputs import unused_outputs
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS
 from deepcontext.profiler.model.metric_values import counts_or_zeros, total
@@ -44,6 +45,7 @@ def _find(profile: Profile) -> list[Finding]:
         *_anomalies(profile),
         *_zeros(profile),
         *unused_gradients(profile),
+        *unused_outputs(profile),
         *_dropout(profile),
         *recomputed_weights(profile),
         *threads(profile),
