@@ -35,7 +35,7 @@ private:
   void count(void *tensor, int64_t ignore_index) {
     const Library &library = Library::instance();
     Form form;
-    void *data = nullptr;
+    const void *data = nullptr;
     int64_t *strides = nullptr;
     int32_t device = -1;
     if (!library.tensor_data || !library.tensor_strides || !library.tensor_device ||

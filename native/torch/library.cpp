@@ -39,7 +39,7 @@ bool Library::load(std::string *reason) {
   find(handle, "aoti_torch_get_dtype", &library.tensor_type);
   find(handle, "aoti_torch_get_strides", &library.tensor_strides);
   find(handle, "aoti_torch_get_device_type", &library.tensor_device);
-  find(handle, "aoti_torch_get_data_ptr", &library.tensor_data);
+  find(handle, "torch_get_const_data_ptr", &library.tensor_data);
   find(handle, "aoti_torch_get_storage_size", &library.tensor_storage_size);
   find(handle, "aoti_torch_get_storage_offset", &library.tensor_storage_offset);
   // A torch with this symbol keeps errors of the interface for the caller; older ones print a line

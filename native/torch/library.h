@@ -21,7 +21,8 @@ struct Library {
   int32_t (*tensor_type)(void *, int32_t *) = nullptr;
   int32_t (*tensor_strides)(void *, int64_t **) = nullptr;
   int32_t (*tensor_device)(void *, int32_t *) = nullptr;
-  int32_t (*tensor_data)(void *, void **) = nullptr;
+  // Unlike `aoti_torch_get_data_ptr`, does not copy a tensor that shares its memory copy-on-write.
+  int32_t (*tensor_data)(void *, const void **) = nullptr;
   int32_t (*tensor_storage_size)(void *, int64_t *) = nullptr; // bytes
   int32_t (*tensor_storage_offset)(void *, int64_t *) = nullptr;
   bool keeps_errors = false;

@@ -43,7 +43,7 @@ struct Inputs {
   void add(void *tensor) {
     const Library &library = Library::instance();
     Form form;
-    void *data = nullptr;
+    const void *data = nullptr;
     int64_t *strides = nullptr;
     int64_t storage_bytes = 0, storage_offset = 0;
     int32_t device = -1;

@@ -136,6 +136,19 @@ def test_tensors_that_are_no_plain_memory_are_not_read(record: Any, kind: str) -
     assert compared(recording) == (0, 0)
 
 
+def test_a_tensor_that_shares_its_memory_until_it_is_written_is_not_copied(record: Any) -> None:
+    matrix = torch.randn(8, 8)
+    lazy = torch._lazy_clone(matrix)
+
+    def work() -> None:
+        open_window()
+        for _ in range(3):
+            lazy.mm(matrix)
+
+    assert compared(recorded(record, work, "aten::mm", 3)) == (2, 2)
+    assert torch._C._is_cow_tensor(lazy)
+
+
 def test_operators_of_models_are_compared(record: Any) -> None:
     linear, convolution = torch.nn.Linear(30, 20), torch.nn.Conv1d(4, 4, 5)
     rows, signals = torch.randn(10, 30), torch.randn(2, 4, 50)
