@@ -21,7 +21,12 @@ from deepcontext.analyzers.shared.jax_launches import in_small_launches
 from deepcontext.analyzers.shared.jax_lists import arrays_of_lists
 from deepcontext.analyzers.shared.operator_names import READS_VALUE
 from deepcontext.analyzers.shared.polling import polling
-from deepcontext.analyzers.shared.repeated_lines import has_operator_clock, has_steps, repeated
+from deepcontext.analyzers.shared.repeated_lines import (
+    grows,
+    has_operator_clock,
+    has_steps,
+    repeated,
+)
 from deepcontext.analyzers.shared.watched_values import watched_values
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.metric import (
@@ -65,6 +70,8 @@ _MUCH_MORE: Final = 2
 _MOST_CALLING_NS: Final = 50_000
 # Parts of PyTorch's own files that do what the program asks for, by the end of their path.
 _SAVING: Final = "torch/serialization.py"
+# A framework whose functions do what their caller asks for.
+_ARRAYS: Final = "numpy"
 # Methods of tensors that make texts: dozens of small operators and Python between them.
 _PRINTING: Final = frozenset({"Tensor.__format__", "Tensor.__repr__"})
 _LOGGING: Final = ("torch/utils/tensorboard/", "/tensorboardX/", "/wandb/", "/mlflow/", "/logging/")
@@ -89,6 +96,7 @@ class _Work:
         operators: operators that the line itself calls, as `torch.tensor(list)` does.
         reads: those among them that read values, as `tensor.tolist()` does.
         launches: launches of JAX's programs by the line.
+        grows: whether it takes more time from step to step.
     """
 
     frame: Frame
@@ -100,6 +108,7 @@ class _Work:
     operators: int
     reads: int
     launches: int
+    grows: bool
 
 
 def _find(profile: Profile) -> list[Finding]:
@@ -197,6 +206,7 @@ def _work(profile: Profile, least: float, counted: Ints) -> list[_Work]:
                 operators=int(calls[is_line].sum()),
                 reads=int(reads[is_line].sum()),
                 launches=_launches(profile, source_line == source_line[costliest[0]]),
+                grows=grows(profile, costliest),
             )
         )
     return sorted(found, key=lambda work: -work.value)
@@ -244,7 +254,9 @@ def _is_framework(profile: Profile, frame: int) -> bool:
     if _prints(profile, frame):
         return False
     does_as_asked = file.endswith(_SAVING) or any(part in file for part in _LOGGING)
-    return not does_as_asked and package_of(file).origin in {Origin.FRAMEWORK, Origin.GENERATED}
+    package = package_of(file)
+    does_as_asked |= package.name == _ARRAYS
+    return not does_as_asked and package.origin in {Origin.FRAMEWORK, Origin.GENERATED}
 
 
 def _prints(profile: Profile, frame: int) -> bool:
@@ -310,10 +322,11 @@ def _finding(profile: Profile, work: _Work, whole: int, steps: int) -> Finding:
     share = min(work.value / whole, 1.0)
     where = source_locations.location_text(profile, work.frame)
     what, advice = _advice(work)
+    growing = ", and more from step to step" if work.grows else ""
     return Finding(
         id="host_work",
         severity=Severity.of_share(share),
-        title=f"{what} at {where} takes {share:.0%} of the time, between operators",
+        title=f"{what} at {where} takes {share:.0%} of the time, between operators{growing}",
         nodes=work.nodes[:8],
         evidence={
             "host_work_ns": work.value,
@@ -333,8 +346,8 @@ def _finding(profile: Profile, work: _Work, whole: int, steps: int) -> Finding:
 
 
 def _advice(work: _Work) -> tuple[str, str]:
-    if work.library.endswith(_SAVING):
-        return _file_advice(work)
+    if work.library.endswith(_SAVING) or work.grows:
+        return _growing_advice(work) if work.grows else _file_advice(work)
     if work.prints:
         return "making texts of tensors", (
             "do not print or format tensors in each step: logging takes them as arguments "
@@ -368,6 +381,15 @@ def _own_advice(work: _Work) -> tuple[str, str]:
     return "Python", (
         "prepare it before the loop or in the workers of a DataLoader (num_workers), which run beside "
         "the step; or compute on whole arrays (NumPy, torch) instead of element by element"
+    )
+
+
+def _growing_advice(work: _Work) -> tuple[str, str]:
+    """Return what a line does that works on all values so far, and what to do."""
+    package = package_of(work.library).name if work.library else ""
+    return f"work of '{package}'" if package else "Python", (
+        "it works on more values in each step: keep running values (sum and count, largest value, a dict by "
+        "key) in place of computing over all past values, or compute once in many steps"
     )
 
 

@@ -20,6 +20,7 @@ from deepcontext.analyzers.shared.kept_results import kept_results
 from deepcontext.analyzers.shared.kept_views import kept_views
 from deepcontext.analyzers.shared.loaded_files import loaded_files
 from deepcontext.analyzers.shared.retained_graphs import retained_graphs
+from deepcontext.analyzers.shared.second_graphs import unused_second_graphs
 from deepcontext.analyzers.shared.summed_losses import summed_losses
 from deepcontext.analyzers.shared.unused_graphs import unused_graphs
 from deepcontext.analyzers.shared.widened_data import widened_data
@@ -72,6 +73,7 @@ def _find(profile: Profile) -> list[Finding]:
             # A graph, or a view, is why lines hold memory.
             found += (
                 [held_tensors.with_holder(profile, each) for each in graphs]
+                or unused_second_graphs(profile, prefix, peak)
                 or kept_views(profile, prefix, peak)
                 or loaded_files(profile, prefix, peak)
                 or retained_graphs(profile, prefix, peak)

@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 _LEAST_SPAN: Final = 0.5
 _MEAN_WITHIN: Final = (0.25, 0.75)
 _FEWEST_SAMPLES: Final = 5
+# The mean of 50 samples of even work lies within 0.04 of the middle.
+_FEWEST_TO_GROW: Final = 50
+_GROWING_MEAN: Final = 0.62
+_EARLY: Final = 0.25
 # Fewer steps do not tell the loop from what comes before it; nor do fewer operators.
 _FEWEST_STEPS: Final = 5
 _FEWEST_OPERATORS: Final = 1000
@@ -90,6 +94,22 @@ def repeated(profile: Profile, is_user: Mask) -> Mask:
         & (mean <= high)
     )
     return np.isin(line, lines[is_repeated])
+
+
+def grows(profile: Profile, nodes: Ints) -> bool:
+    """Return whether nodes take more time from step to step, as work on all values so far does.
+
+    Work that stays the same has the mean of its samples at half of the steps, work that grows evenly at two
+    thirds.
+    """
+    rows = profile.metrics.get(SAMPLED_STEP.name)
+    if rows is None or rows.minimum is None or not has_steps(profile):
+        return False
+    chosen = np.isin(rows.node, nodes)
+    count, steps = int(rows.count[chosen].sum()), last_step(profile)
+    if count < _FEWEST_TO_GROW or int(rows.minimum[chosen].min()) > _EARLY * steps:
+        return False
+    return bool(rows.total[chosen].sum() >= _GROWING_MEAN * steps * count)
 
 
 def before_steps(profile: Profile, is_user: Mask) -> Mask:
