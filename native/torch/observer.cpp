@@ -356,7 +356,7 @@ void startObserver(const ObserverOptions &options) {
   CollectiveGroups::instance().clear();
   add(options.with_shapes);
   if (options.with_type_windows) {
-    TypeWindows::instance().begin(options.layout.inputs);
+    TypeWindows::instance().begin(options.layout);
   }
 }
 

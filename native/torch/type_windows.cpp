@@ -3,9 +3,9 @@
 #include "core/guard.h"
 #include "core/metric_registry.h"
 #include "core/recorder.h"
-#include "torch/convolution_taps.h"
 #include "torch/ignored_targets.h"
 #include "torch/inputs.h"
+#include "torch/kernel_elements.h"
 #include "torch/library.h"
 
 namespace deepcontext::torch {
@@ -54,19 +54,31 @@ struct Types {
   bool isFloat() const { return has_double || isNarrow(); }
 };
 
+/// Whether an operator runs inside a node of a backward. PyTorch switches gradients off there, and
+/// shows no number of the next autograd node, unless the backward itself is to be differentiated.
+bool isInBackward(const Node *node) {
+  for (node = node->parent; node && node->kind == FrameKind::kOperator; node = node->parent) {
+    if (node->hasFlag(kFlagBackward)) {
+      return true;
+    }
+  }
+  return false;
+}
+
 } // namespace
 
-void TypeWindows::begin(int inputs_offset) {
+void TypeWindows::begin(const abi::RecordFunctionLayout &layout) {
   constexpr const char *kNames[kMetrics] = {
       "float_input_count",    "float64_input_count",   "float16_input_count",
       "bfloat16_input_count", "widened_input_count",   "integer_input_count",
       "loss_target_count",    "ignored_target_count",  "comparison_window_count",
-      "repeated_input_count", "convolution_taps_count"};
-  if (inputs_offset_ != inputs_offset) { // once: a late call of an earlier window may read these
+      "repeated_input_count", "kernel_elements_count", "second_graph_count"};
+  if (inputs_offset_ != layout.inputs) { // once: a late call of an earlier window may read these
     for (int i = 0; i < kMetrics; ++i) {
       metrics_[i] = MetricRegistry::instance().id(kNames[i]);
     }
-    inputs_offset_ = inputs_offset;
+    inputs_offset_ = layout.inputs;
+    sequence_offset_ = layout.sequence;
   }
   std::lock_guard<Mutex> lock(mutex_);
   closeLocked(ticks()); // a forked child has its parent's window
@@ -158,6 +170,7 @@ void TypeWindows::note(const void *record_function) {
   using Answer = RepeatedInputs::Answer;
   Answer answer = repeated_.compare(level->node, name, record_function, inputs_offset_);
   uint64_t window = window_.load(std::memory_order_relaxed);
+  auto sequence = abi::readAt<int64_t>(record_function, sequence_offset_);
   const uint64_t counted[kMetrics] = {types.isFloat(),
                                       types.has_double,
                                       types.has_half,
@@ -168,7 +181,8 @@ void TypeWindows::note(const void *record_function) {
                                       labels.ignored,
                                       answer != Answer::kUnknown ? window : 0,
                                       answer == Answer::kSame,
-                                      convolutionTaps(name, record_function, inputs_offset_)};
+                                      kernelElements(name, record_function, inputs_offset_),
+                                      isInBackward(level->node) && sequence >= 0};
   for (int i = 0; i < kMetrics; ++i) {
     if (counted[i] > 0) {
       recorder->tree.metric(level->node, metrics_[i]).add(counted[i]);

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "abi/torch.h"
 #include "core/clock.h"
 #include "core/mutex.h"
 #include "core/recorder.h"
@@ -16,7 +17,7 @@ namespace deepcontext::torch {
 /// Inputs cost time at each operator, and PyTorch's own sampling costs more than that
 /// (docs/decisions/0091, 0097). In a window every operator counts the types of its inputs at its
 /// node; see also `ignored_targets.h`, `repeated_inputs.h` and
-/// `convolution_taps.h`. Windows begin at the end of an operator and close themselves at the
+/// `kernel_elements.h`. Windows begin at the end of an operator and close themselves at the
 /// beginning of one.
 ///
 /// Invariant: no window opens once two threads have run operators. After each change of the list of
@@ -29,8 +30,8 @@ public:
     return *windows;
   }
 
-  /// Open the first window soon. `inputs_offset`: of the inputs in at::RecordFunction.
-  void begin(int inputs_offset);
+  /// Open the first window soon. `layout`: of at::RecordFunction.
+  void begin(const abi::RecordFunctionLayout &layout);
   /// Close the window; no other opens.
   void end();
   /// Called at the end of each operator. Any thread.
@@ -57,7 +58,8 @@ private:
     kIgnored,
     kCompared,
     kRepeated,
-    kTaps,
+    kKernel,
+    kSecondGraph,
     kMetrics
   };
 
@@ -78,6 +80,7 @@ private:
   std::array<uint16_t, kMetrics> metrics_{};
   RepeatedInputs repeated_;
   int inputs_offset_ = -1;
+  int sequence_offset_ = -1;
   bool is_on_ = false;
   uint64_t handle_ = 0;                           // of the observer; 0: no window is open
   std::atomic<const Recorder *> opener_{nullptr}; // of the thread that opened the window

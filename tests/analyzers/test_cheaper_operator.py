@@ -11,7 +11,7 @@ import pytest
 from deepcontext.analyzers import run_analyzers
 from deepcontext.collectors.shared.memory_metrics import METRICS
 from deepcontext.profiler.format.frame import Frame, FrameKind
-from deepcontext.profiler.format.metric import CALL_DURATION_NS, CONVOLUTION_TAPS
+from deepcontext.profiler.format.metric import CALL_DURATION_NS, KERNEL_ELEMENTS
 from deepcontext.profiler.model.metric_rows import MetricRows
 from deepcontext.profiler.model.run_info import RunInfo
 
@@ -55,7 +55,7 @@ def _profile(
     ]
     if taps:
         length = np.array([taps])
-        rows.append(MetricRows(CONVOLUTION_TAPS, nodes[:1], count[:1], length, length, length))
+        rows.append(MetricRows(KERNEL_ELEMENTS, nodes[:1], count[:1], length, length, length))
     return dataclasses.replace(
         made, metrics={**made.metrics, **{each.descriptor.name: each for each in rows}}
     )

@@ -48,6 +48,9 @@ _LEAST_SHARE: Final = 0.15
 _LEAST_ATTENTION_SHARE: Final = 0.05
 _LEAST_OPERATORS: Final = 5
 _PRODUCTS_OF_ATTENTION: Final = 2
+_ALLOCATED: Final = "alloc_bytes"
+# A complex128, or a number with what a library allocates around it.
+_MOST_BYTES_OF_NUMBERS: Final = 64
 # Source: launching a kernel takes 5 to 10 us (NVIDIA, "Getting Started with CUDA Graphs", 2019).
 _SHORT_KERNEL_NS: Final = 10_000
 
@@ -201,6 +204,7 @@ def _pointwise_finding(
 ) -> Finding:
     share = location.value / total(profile, _HOST)
     function = location.frame.name if location.frame else ""
+    numbers = _are_single_numbers(profile, location)
     where = source_locations.location_text(profile, location.frame)
     caller = _caller_text(profile, location)
     shown = ", ".join(list(dict.fromkeys(names))[:6])
@@ -209,7 +213,7 @@ def _pointwise_finding(
         severity=Severity.of_share(share),
         title=(
             f"{len(names)} pointwise operators of one function, most at {where}{caller}, take "
-            f"{share:.0%} of the time in operators"
+            f"{share:.0%} of the time in operators{', for single numbers' if numbers else ''}"
         ),
         nodes=location.nodes[:8],
         evidence={
@@ -228,7 +232,11 @@ def _pointwise_finding(
             "these operators and their backward become one",
         ),
         advice=(
-            f"{source_locations.decorate('@torch.compile', function)}, which fuses chains of such "
+            "compute single numbers in Python (float, math), whose operations take a hundredth of an "
+            "operator's call, and make a tensor of the result; or compute many of them at once, as with many "
+            "environments of a simulation"
+            if numbers
+            else f"{source_locations.decorate('@torch.compile', function)}, which fuses chains of such "
             "operators into one kernel, or use torch's operator for the computation (layer_norm, "
             "rms_norm, gelu, cross_entropy with label_smoothing)"
         ),
@@ -237,6 +245,19 @@ def _pointwise_finding(
             "do not follow one another, as in a function that only calls other functions"
         ),
     )
+
+
+def _are_single_numbers(profile: Profile, location: source_locations.Location) -> bool:
+    """Return whether operators without a backward make nothing but tensors of a few bytes."""
+    rows = profile.metrics.get(_ALLOCATED)
+    if rows is None or rows.maximum is None:
+        return False
+    tree = profile.tree
+    inside = tree.at_or_below(np.isin(np.arange(len(tree)), location.nodes))
+    if (tree.phase[inside] == Phase.BACKWARD).any():
+        return False
+    sizes = rows.maximum[inside[rows.node]]
+    return bool(len(sizes)) and int(sizes.max()) <= _MOST_BYTES_OF_NUMBERS
 
 
 def _caller_text(profile: Profile, location: source_locations.Location) -> str:

@@ -1,6 +1,7 @@
 """Graphs that a backward builds for derivatives of its gradients (`create_graph=True`), and nobody uses.
 
-A second backward runs operators named after those of the first. Invariant: silent in a profile that has one,
+Operators of such a backward run with gradients enabled, as short windows show. A second backward runs
+operators named after those of the first. Invariant: silent in a profile that has one,
 and where backwards are not linked to their forwards (`unused_graphs.py`).
 """
 
@@ -15,7 +16,7 @@ from deepcontext.analyzers.shared import source_locations
 from deepcontext.analyzers.shared.backward_passes import backward_line
 from deepcontext.analyzers.shared.unused_graphs import links_backwards
 from deepcontext.profiler.format.frame import FrameKind, Phase
-from deepcontext.profiler.format.metric import BUILT_GRAPH
+from deepcontext.profiler.format.metric import SECOND_GRAPH
 from deepcontext.profiler.model.metric_values import counts_or_zeros, exclusive_or_zeros
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def unused_second_graphs(profile: Profile, prefix: str, peak: int) -> list[Findi
     """Return at most one finding; see `unused_graphs` for the arguments."""
     tree = profile.tree
     is_backward = tree.phase == Phase.BACKWARD
-    builds = (counts_or_zeros(profile, BUILT_GRAPH.name) > 0) & is_backward
+    builds = counts_or_zeros(profile, SECOND_GRAPH.name) > 0
     held = int(exclusive_or_zeros(profile, f"{prefix}peak_bytes")[is_backward].sum())
     if not builds.any() or held < max(_LEAST_BYTES, _LEAST_SHARE * peak):
         return []

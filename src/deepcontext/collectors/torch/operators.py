@@ -23,12 +23,13 @@ from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.metric import (
     BUILT_GRAPH,
     COMPARISON_WINDOW,
-    CONVOLUTION_TAPS,
     GC_TIME_NS,
     IGNORED_TARGETS,
     INPUT_TYPES,
+    KERNEL_ELEMENTS,
     LOSS_TARGETS,
     REPEATED_INPUTS,
+    SECOND_GRAPH,
     Aggregation,
     MetricDescriptor,
 )
@@ -129,7 +130,8 @@ class TorchOperators:
         IGNORED_TARGETS,
         COMPARISON_WINDOW,
         REPEATED_INPUTS,
-        CONVOLUTION_TAPS,
+        SECOND_GRAPH,
+        KERNEL_ELEMENTS,
     )
 
     def __init__(self) -> None:
