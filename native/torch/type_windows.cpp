@@ -1,5 +1,7 @@
 #include "torch/type_windows.h"
 
+#include <algorithm>
+
 #include "core/guard.h"
 #include "core/metric_registry.h"
 #include "core/recorder.h"
@@ -12,9 +14,11 @@ namespace deepcontext::torch {
 
 namespace {
 
-// One operator in a window costs some 250 ns more. Of 100,000 operators a second, one in 50 is in a
-// window; of operators that take milliseconds, one in four.
-constexpr uint64_t kBetweenNs = 250'000'000;
+// One operator in a window costs some 250 ns more, a costly one 2 us. The time between windows is
+// proportional to the operators that were in the last one: of 100,000 operators a second, one in 50
+// is in a window; of operators that take milliseconds, most.
+constexpr uint64_t kBetweenNsAnOperator = 500'000;
+constexpr uint64_t kLeastBetweenNs = 10'000'000;
 constexpr uint64_t kLongestNs = 60'000'000;
 constexpr int64_t kMostOperators = 500;
 // Until then, other threads that run operators have been seen.
@@ -135,7 +139,10 @@ void TypeWindows::closeLocked(uint64_t now) {
     Library::instance().remove_callback(handle_);
     handle_ = 0;
   }
-  next_.store(is_on_ ? now + toTicks(kBetweenNs) : kNever, std::memory_order_relaxed);
+  int64_t left = std::max<int64_t>(operators_left_.load(std::memory_order_relaxed), 0);
+  auto used = static_cast<uint64_t>(kMostOperators - left);
+  uint64_t between = std::max(used * kBetweenNsAnOperator, kLeastBetweenNs);
+  next_.store(is_on_ ? now + toTicks(between) : kNever, std::memory_order_relaxed);
 }
 
 void TypeWindows::note(const void *record_function) {

@@ -346,8 +346,8 @@ def _finding(profile: Profile, work: _Work, whole: int, steps: int) -> Finding:
 
 
 def _advice(work: _Work) -> tuple[str, str]:
-    if work.library.endswith(_SAVING) or work.grows:
-        return _growing_advice(work) if work.grows else _file_advice(work)
+    if work.library.endswith(_SAVING):
+        return _file_advice(work)
     if work.prints:
         return "making texts of tensors", (
             "do not print or format tensors in each step: logging takes them as arguments "
@@ -366,11 +366,8 @@ def _advice(work: _Work) -> tuple[str, str]:
             "(nnx.split, equinox.partition) and give the jitted function their arrays, or put several "
             "steps into one call (jax.lax.scan)"
         )
-    if package:
-        return f"work of '{package}'", (
-            "prepare its results before the loop, or in the workers of a DataLoader (num_workers), "
-            "which run beside the step"
-        )
+    if package or work.grows:
+        return _advice_on_repeated_work(work, package)
     return _own_advice(work)
 
 
@@ -384,12 +381,17 @@ def _own_advice(work: _Work) -> tuple[str, str]:
     )
 
 
-def _growing_advice(work: _Work) -> tuple[str, str]:
-    """Return what a line does that works on all values so far, and what to do."""
-    package = package_of(work.library).name if work.library else ""
-    return f"work of '{package}'" if package else "Python", (
-        "it works on more values in each step: keep running values (sum and count, largest value, a dict by "
-        "key) in place of computing over all past values, or compute once in many steps"
+def _advice_on_repeated_work(work: _Work, package: str) -> tuple[str, str]:
+    """Return what a line does with a library, or with all values so far, and what to do."""
+    what = f"work of '{package}'" if package else "Python"
+    if work.grows:
+        return what, (
+            "it works on more values in each step: keep running values (sum and count, largest value, a dict "
+            "by key) in place of computing over all past values, or compute once in many steps"
+        )
+    return what, (
+        "prepare its results before the loop, or in the workers of a DataLoader (num_workers), which run "
+        "beside the step"
     )
 
 
