@@ -1,7 +1,8 @@
 """Data loading: the step waits for its batch, or its sampler, or there are more workers than cores.
 
 Names the line of the dataset, transform or collate function that takes most of the time, in the loop's
-own process and in the profile of a worker (`shared/loading_lines.py`).
+own process and in the profile of a worker (`shared/loading_lines.py`), or datasets that wrap each other
+(`shared/nested_datasets.py`).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Severity
 from deepcontext.analyzers.shared import handed_over, loading_lines, source_locations
+from deepcontext.analyzers.shared.nested_datasets import nested_datasets
 from deepcontext.analyzers.shared.samplers import busy_sampler
 from deepcontext.analyzers.shared.worker_waits import LEAST_SHARE_WITH_WORKERS
 from deepcontext.profiler.format.frame import FrameKind
@@ -128,6 +130,53 @@ def _waiting(
     share = value / total(profile, HOST_TIME_NS.name)
     where = source_locations.location_text(profile, location.frame)
     cores = profile.run.cpu_count
+    nested = None if workers else nested_datasets(profile, scopes.mask())
+    line = None if workers or nested else loading_lines.costliest(profile, scopes.mask())
+    cause = line or nested
+    return Finding(
+        id="data_loading",
+        severity=Severity.of_share(share),
+        title=f"{share:.0%} of the time the program waits for data at {where}"
+        + (f", {loading_lines.text(line)}" if line else "")
+        + (
+            f", {nested.share:.0%} of it to pass through {nested.levels} levels of {nested.name}"
+            if nested
+            else ""
+        ),
+        nodes=(*(cause.nodes if cause else ()), *scopes.nodes().tolist())[:8],
+        evidence={
+            "wait_ns": value,
+            "wait_share": share,
+            "batches_count": int(
+                counts_or_zeros(profile, CALL_DURATION_NS.name)[scopes.nodes()].sum()
+            ),
+            "worker_count": workers,
+            "core_count": cores,
+            **({"line_ns": line.value, "line_share": line.share} if line else {}),
+            **({"levels_ns": nested.value, "levels_count": nested.levels} if nested else {}),
+        },
+        gain=source_locations.bound(
+            profile, HOST_TIME_NS.name, value, "every batch is ready when it is needed"
+        ),
+        advice=_FLATTEN if nested else _advice(line, cores, workers, in_memory=in_memory),
+        misleads=(
+            "the program does little else, as in a benchmark of the loader or a very short run; the "
+            "model already keeps the cores busy, so workers would take cores from it"
+        ),
+    )
+
+
+_FLATTEN: Final = (
+    "the datasets wrap each other, and each sample passes through all levels: keep the parts in a flat list "
+    "and make one dataset of it again after each change (ConcatDataset(parts), a Subset of the innermost "
+    "dataset, or one wrapper that holds all changes)"
+)
+
+
+def _advice(
+    line: loading_lines.LoadingLine | None, cores: int, workers: int, *, in_memory: bool
+) -> str:
+    """Return what to do about a loader, and about the line that stands out."""
     if workers:
         advice = (
             f"{_number(workers)} not keep up: make the samples cheaper (decode and augment less, "
@@ -146,34 +195,9 @@ def _waiting(
             "are cheap, fetch whole batches at once (__getitems__, or slices of one tensor) instead "
             "of collating samples"
         )
-    line = None if workers else loading_lines.costliest(profile, scopes.mask())
     if line:
         advice = f"{loading_lines.advice(line)}; or {advice}"
-    return Finding(
-        id="data_loading",
-        severity=Severity.of_share(share),
-        title=f"{share:.0%} of the time the program waits for data at {where}"
-        + (f", {loading_lines.text(line)}" if line else ""),
-        nodes=(*(line.nodes if line else ()), *scopes.nodes().tolist())[:8],
-        evidence={
-            "wait_ns": value,
-            "wait_share": share,
-            "batches_count": int(
-                counts_or_zeros(profile, CALL_DURATION_NS.name)[scopes.nodes()].sum()
-            ),
-            "worker_count": workers,
-            "core_count": cores,
-            **({"line_ns": line.value, "line_share": line.share} if line else {}),
-        },
-        gain=source_locations.bound(
-            profile, HOST_TIME_NS.name, value, "every batch is ready when it is needed"
-        ),
-        advice=f"{advice}; with a GPU also pin_memory=True and .to(device, non_blocking=True)",
-        misleads=(
-            "the program does little else, as in a benchmark of the loader or a very short run; the "
-            "model already keeps the cores busy, so workers would take cores from it"
-        ),
-    )
+    return f"{advice}; with a GPU also pin_memory=True and .to(device, non_blocking=True)"
 
 
 def _number(workers: int) -> str:
