@@ -14,7 +14,7 @@ import numpy as np
 
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Gain, Severity
-from deepcontext.analyzers.shared import source_locations
+from deepcontext.analyzers.shared import naive_einsum, source_locations
 from deepcontext.analyzers.shared.called_operators import functions_of_nodes, model_calls
 from deepcontext.analyzers.shared.garbage import collections
 from deepcontext.analyzers.shared.jax_launches import in_small_launches
@@ -97,6 +97,7 @@ class _Work:
         reads: those among them that read values, as `tensor.tolist()` does.
         launches: launches of JAX's programs by the line.
         grows: whether it takes more time from step to step.
+        is_einsum: whether most of the time is in calls of NumPy's einsum without a path.
     """
 
     frame: Frame
@@ -109,6 +110,7 @@ class _Work:
     reads: int
     launches: int
     grows: bool
+    is_einsum: bool
 
 
 def _find(profile: Profile) -> list[Finding]:
@@ -207,6 +209,7 @@ def _work(profile: Profile, least: float, counted: Ints) -> list[_Work]:
                 reads=int(reads[is_line].sum()),
                 launches=_launches(profile, source_line == source_line[costliest[0]]),
                 grows=grows(profile, costliest),
+                is_einsum=naive_einsum.is_naive_einsum(profile, ids),
             )
         )
     return sorted(found, key=lambda work: -work.value)
@@ -341,7 +344,11 @@ def _finding(profile: Profile, work: _Work, whole: int, steps: int) -> Finding:
             assumption="the work is done elsewhere, once, or not at all",
         ),
         advice=advice,
-        misleads="the work is needed in each step and cannot be prepared",
+        misleads=(
+            naive_einsum.MISLEADS
+            if work.is_einsum
+            else "the work is needed in each step and cannot be prepared"
+        ),
     )
 
 
@@ -367,22 +374,14 @@ def _advice(work: _Work) -> tuple[str, str]:
             "steps into one call (jax.lax.scan)"
         )
     if package or work.grows:
-        return _advice_on_repeated_work(work, package)
+        return _library_advice(work, package)
     return _own_advice(work)
 
 
-def _own_advice(work: _Work) -> tuple[str, str]:
-    """Return what the program's own Python does, and what to do."""
-    if work.operators:
-        return _advice_on_operators(work)
-    return "Python", (
-        "prepare it before the loop or in the workers of a DataLoader (num_workers), which run beside "
-        "the step; or compute on whole arrays (NumPy, torch) instead of element by element"
-    )
-
-
-def _advice_on_repeated_work(work: _Work, package: str) -> tuple[str, str]:
+def _library_advice(work: _Work, package: str) -> tuple[str, str]:
     """Return what a line does with a library, or with all values so far, and what to do."""
+    if work.is_einsum:
+        return "einsum of 'numpy' without a path", naive_einsum.ADVICE
     what = f"work of '{package}'" if package else "Python"
     if work.grows:
         return what, (
@@ -392,6 +391,16 @@ def _advice_on_repeated_work(work: _Work, package: str) -> tuple[str, str]:
     return what, (
         "prepare its results before the loop, or in the workers of a DataLoader (num_workers), which run "
         "beside the step"
+    )
+
+
+def _own_advice(work: _Work) -> tuple[str, str]:
+    """Return what the program's own Python does, and what to do."""
+    if work.operators:
+        return _advice_on_operators(work)
+    return "Python", (
+        "prepare it before the loop or in the workers of a DataLoader (num_workers), which run beside "
+        "the step; or compute on whole arrays (NumPy, torch) instead of element by element"
     )
 
 

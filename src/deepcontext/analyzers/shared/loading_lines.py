@@ -14,7 +14,12 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from deepcontext.analyzers.finding import Finding, Gain, Severity
-from deepcontext.analyzers.shared import handed_over, source_locations, worker_waits
+from deepcontext.analyzers.shared import (
+    handed_over,
+    naive_einsum,
+    source_locations,
+    worker_waits,
+)
 from deepcontext.profiler.format.frame import Frame, FrameKind
 from deepcontext.profiler.format.metric import SAMPLED_CPU_TIME_NS, SAMPLED_READY_TIME_NS
 from deepcontext.profiler.model.elapsed import ELAPSED_TIME_NS, is_sampled
@@ -57,6 +62,7 @@ class LoadingLine:
         value: time in the function and in the libraries that it calls, ns.
         share: the same as a share of the time in which batches are made, 0 to 1.
         making_ns: all of that time.
+        is_einsum: whether most of it is in calls of NumPy's einsum without a path.
     """
 
     frame: Frame
@@ -65,6 +71,7 @@ class LoadingLine:
     value: int
     share: float
     making_ns: int
+    is_einsum: bool
 
 
 def costliest(profile: Profile, loading: source_locations.Mask) -> LoadingLine | None:
@@ -102,6 +109,7 @@ def costliest(profile: Profile, loading: source_locations.Mask) -> LoadingLine |
         value,
         value / whole,
         whole,
+        naive_einsum.is_naive_einsum(profile, tuple(members.tolist())),
     )
 
 
@@ -213,6 +221,8 @@ def text(line: LoadingLine) -> str:
 
 def advice(line: LoadingLine) -> str:
     """Return what to do about the line."""
+    if line.is_einsum:
+        return f"make {line.places} cheaper: {naive_einsum.ADVICE}"
     return _cheaper(line.places)
 
 
