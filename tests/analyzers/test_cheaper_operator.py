@@ -101,3 +101,43 @@ def test_long_kernels_are_convolved_by_fft(
     operators = {"aten::conv1d": (500, 80_000)}
     advice = _advice(_profile(make_profile, operators, taps=taps))
     assert ["torch.fft" in each for each in advice] == ([True] if is_told else [])
+
+
+MADE: dict[str, tuple[int, int]] = {"aten::full_like": (300, 8000), "aten::scatter_": (1, 0)}
+
+
+@pytest.mark.parametrize(
+    "operators",
+    [
+        {**MADE, "aten::kl_div": (500, 8000)},
+        {**MADE, "aten::log_softmax": (100, 8000), "aten::mul": (200, 8000)},
+        {
+            "aten::clone": (50, 8000),
+            "aten::fill_": (50, 0),
+            "aten::scatter_": (1, 0),
+            "aten::kl_div": (500, 8000),
+        },
+    ],
+)
+def test_a_loss_over_a_dense_target_made_of_classes_takes_classes(
+    make_profile: MakeProfile, operators: dict[str, tuple[int, int]]
+) -> None:
+    (advice,) = _advice(_profile(make_profile, operators))
+    assert "label_smoothing" in advice
+
+
+@pytest.mark.parametrize(
+    "operators",
+    [
+        {"aten::full_like": (300, 8000), "aten::kl_div": (500, 8000)},
+        {**MADE, "aten::kl_div": (500, 4000)},
+        {**MADE, "aten::kl_div": (500, 8000), "aten::softmax": (100, 8000)},
+        {**MADE, "aten::mul": (500, 8000)},
+        {**MADE, "aten::kl_div": (500, 8000), "aten::mm": (9000, 80)},
+        {"aten::clone": (9, 8000), "aten::scatter_": (1, 0), "aten::kl_div": (500, 8000)},
+    ],
+)
+def test_other_losses_beside_a_scatter_are_no_finding(
+    make_profile: MakeProfile, operators: dict[str, tuple[int, int]]
+) -> None:
+    assert _advice(_profile(make_profile, operators)) == []

@@ -17,6 +17,7 @@ import numpy as np
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Severity
 from deepcontext.analyzers.shared import input_types, source_locations
+from deepcontext.analyzers.shared.dense_targets import dense_targets
 from deepcontext.analyzers.shared.jax_launches import small_launches
 from deepcontext.analyzers.shared.jax_unrolled import unrolled_loops
 from deepcontext.analyzers.shared.masks_of_classes import masks_of_classes
@@ -87,7 +88,9 @@ def _find(profile: Profile) -> list[Finding]:
             *pair_differences(profile),
         ]
         found += again
-        others[source_locations.of_same_functions(profile, again)] = False
+        # Losses over dense targets are `cheaper_operator`'s.
+        told = [*again, *dense_targets(profile)]
+        others[source_locations.of_same_functions(profile, told)] = False
         # `precision` reports them, and in a narrower type they cost less.
         doubles = np.zeros(len(others), np.bool_)
         doubles[[node for nodes, _ in input_types.costly(profile, "f64") for node in nodes]] = True
