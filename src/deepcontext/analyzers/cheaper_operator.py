@@ -1,9 +1,10 @@
 """Cheaper operators: a line computes more than what is used of its result, or by a formula that costs more.
 
 Recognises decompositions and sorts of which the function keeps a few columns, inverses that are only
-multiplied, products with diagonals and of integers, complex transforms of real signals, and convolutions
-(`shared/convolution_forms.py`). Invariant: the profile shows the use (what the same function calls and
-allocates afterwards) or the size, not only the operator.
+multiplied, products with diagonals and of integers, complex transforms of real signals, convolutions
+(`shared/convolution_forms.py`), losses over dense targets (`shared/dense_targets.py`), and linear layers on
+gathered rows (`shared/gathered_linear.py`). Invariant: the profile shows the use (what the same function calls
+and allocates afterwards) or the size, not only the operator.
 """
 
 from __future__ import annotations
@@ -13,14 +14,15 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from deepcontext.analyzers.base import Analyzer
-from deepcontext.analyzers.shared import source_locations
+from deepcontext.analyzers.shared import allocations, source_locations
 from deepcontext.analyzers.shared.cheaper_forms import (
     Calls,
     Cheaper,
     findings,
-    largest_allocation,
 )
 from deepcontext.analyzers.shared.convolution_forms import after_enlarging, large_kernels
+from deepcontext.analyzers.shared.dense_targets import dense_targets
+from deepcontext.analyzers.shared.gathered_linear import gathered_linear
 from deepcontext.analyzers.shared.operator_names import MATRIX_PRODUCTS
 from deepcontext.profiler.format.metric import (
     CALL_DURATION_NS,
@@ -38,7 +40,6 @@ if TYPE_CHECKING:
     Ints = source_locations.Ints
     Mask = source_locations.Mask
 
-_ALLOCATED: Final = "alloc_bytes"
 # The result by the largest tensor that the function makes of it.
 _LEAST_CUT: Final = 8
 _TAKES_PART: Final = frozenset({"aten::slice", "aten::narrow"})
@@ -114,12 +115,12 @@ def _find(profile: Profile) -> list[Finding]:
         *_complex_transforms(profile, calls),
         *_integers(profile),
     ]
-    if _ALLOCATED in profile.metrics:
-        largest = largest_allocation(profile)
+    if allocations.ALLOCATED in profile.metrics:
+        largest = allocations.largest_made(profile)
         found += _cut_results(profile, calls, largest)
         found += after_enlarging(profile, calls, largest)
         found += _diagonals(profile, calls, largest)
-    return found
+    return [*found, *dense_targets(profile), *gathered_linear(profile)]
 
 
 def _cut_results(profile: Profile, calls: Calls, largest: Ints) -> list[Finding]:

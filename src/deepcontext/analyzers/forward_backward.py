@@ -23,6 +23,7 @@ from deepcontext.analyzers.finding import Finding, Severity
 from deepcontext.analyzers.shared import source_locations
 from deepcontext.analyzers.shared.attached_steps import attached_steps
 from deepcontext.analyzers.shared.first_calls import first_calls
+from deepcontext.analyzers.shared.gathered_linear import gathered_linear
 from deepcontext.analyzers.shared.operator_names import (
     EMBEDDING,
     EMBEDDING_BY_INDEX,
@@ -85,10 +86,13 @@ def _find(profile: Profile) -> list[Finding]:
     parents = _parents(backwards)
     least = _LEAST_INDEX_SHARE * total(profile, metric)
     filled = _filled(profile, metric)
+    # What is gathered changes with the layer that `cheaper_operator` moves before the gather.
+    told = source_locations.of_same_functions(profile, gathered_linear(profile))
     locations = [
         (kind, location)
         for kind, query in _kinds(parents, filled, metric)
         for location in source_locations.by_line(query, metric, least)
+        if kind is not _Kind.INDEX or not told[location.nodes[0]]
     ]
     if not locations:
         return []

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     Ints = source_locations.Ints
     Mask = source_locations.Mask
 
-_ALLOCATED: Final = "alloc_bytes"
 _LEAST_SHARE: Final = 0.1
 _LEAST_NS: Final = 50_000_000
 
@@ -71,16 +70,6 @@ class Calls:
         """Return the functions that call some of them."""
         found: list[int] = np.unique(self.function[which]).tolist()
         return [each for each in found if each != NO_FUNCTION]
-
-
-def largest_allocation(profile: Profile) -> Ints:
-    """Return the largest allocation of each node with all below it but the backward, bytes."""
-    rows = profile.metrics[_ALLOCATED]
-    largest = np.zeros(len(profile.tree), np.int64)
-    if rows.maximum is not None:
-        largest[rows.node] = rows.maximum
-    largest[profile.tree.phase == Phase.BACKWARD] = 0
-    return profile.tree.inclusive_maximum(largest)
 
 
 def findings(profile: Profile, chosen: Mask, cheaper: Cheaper) -> list[Finding]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from deepcontext.analyzers.shared import source_locations
+from deepcontext.analyzers.shared import allocations, source_locations
 from deepcontext.analyzers.shared.cheaper_forms import Calls, Cheaper, findings
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.metric import KERNEL_ELEMENTS
@@ -112,7 +112,4 @@ def after_enlarging(profile: Profile, calls: Calls, largest: Ints) -> list[Findi
 
 def _takes(profile: Profile, layer: int, size: int) -> bool:
     """Return whether a layer's input has this size, bytes: its backward makes a gradient of the same size."""
-    rows = profile.metrics["alloc_bytes"]
-    inside = (rows.node >= layer) & (rows.node < profile.tree.subtree_end[layer])
-    inside &= profile.tree.phase[rows.node] == Phase.BACKWARD
-    return rows.maximum is not None and size == int(rows.maximum[inside].max(initial=0))
+    return size == int(allocations.largest_gradient(profile)[layer])
