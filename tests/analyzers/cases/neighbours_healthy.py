@@ -10,9 +10,9 @@ class Surroundings(nn.Module):
         self.layer = nn.Linear(width, outputs)
 
     def forward(self, points: torch.Tensor, nearest: torch.Tensor) -> torch.Tensor:
-        features = torch.relu(self.layer(points))
-        seen = torch.index_select(features, 0, nearest)
-        return seen.unflatten(0, (-1, 16)).mean(1)
+        seen = torch.index_select(self.layer(points), 0, nearest)
+        features = torch.relu(seen)
+        return features.unflatten(0, (-1, 16)).mean(1)
 
 
 torch.manual_seed(0)

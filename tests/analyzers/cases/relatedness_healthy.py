@@ -12,7 +12,7 @@ def relatedness(genomes: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 torch.manual_seed(0)
-model = nn.Sequential(nn.Linear(128, 64), nn.ReLU(), nn.Linear(64, 1))
+model = nn.Sequential(nn.Linear(128, 1024), nn.ReLU(), nn.Linear(1024, 1))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 genomes = rng.integers(0, 3, (128, 500)).astype(np.float32)
 for _ in range(80):
