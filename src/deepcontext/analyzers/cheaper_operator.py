@@ -3,8 +3,8 @@
 Recognises decompositions and sorts of which the function keeps a few columns, inverses that are only
 multiplied, products with diagonals and of integers, complex transforms of real signals, convolutions
 (`shared/convolution_forms.py`), losses over dense targets (`shared/dense_targets.py`), and linear layers on
-gathered rows (`shared/gathered_linear.py`). Invariant: the profile shows the use (what the same function calls
-and allocates afterwards) or the size, not only the operator.
+gathered rows (`shared/gathered_linear.py`). Invariant: the profile shows the use (what the same function
+calls and allocates afterwards) or the size, not only the operator.
 """
 
 from __future__ import annotations
