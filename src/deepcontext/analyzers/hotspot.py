@@ -16,6 +16,7 @@ from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Severity
 from deepcontext.analyzers.shared import source_locations
 from deepcontext.analyzers.shared.first_calls import first_calls
+from deepcontext.analyzers.shared.jax_permutations import at_permutations
 from deepcontext.analyzers.shared.operator_names import DENSE, DRAWS
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS
@@ -187,6 +188,8 @@ def _costly_or_waiting(profile: Profile, metric: str) -> Query:
         products |= source_locations.nodes_named(
             profile, FrameKind.HLO, _dense_fusions(profile)
         ).mask()
+        # `jax_fusion` reports them.
+        products |= at_permutations(profile)
         carrying = Query(profile, profile.exclusive(metric) > 0)
         return source_locations.without(carrying, Query(profile, products))
     others = source_locations.operators(profile, lambda name: name not in DENSE)

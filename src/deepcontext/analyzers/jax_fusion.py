@@ -17,6 +17,7 @@ from deepcontext.analyzers.shared.jax_calls import function_of
 from deepcontext.analyzers.shared.jax_forward_twice import forward_twice
 from deepcontext.analyzers.shared.jax_hessians import hessians_for_products
 from deepcontext.analyzers.shared.jax_launches import in_small_launches
+from deepcontext.analyzers.shared.jax_permutations import permutations_for_few_rows
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.metric import BYTES_MOVED
 from deepcontext.profiler.model.grouping import sums
@@ -73,6 +74,7 @@ def _find(profile: Profile) -> list[Finding]:
         *forward_twice(profile),
         *hessians_for_products(profile),
         *branches_under_vmap(profile),
+        *permutations_for_few_rows(profile),
         *_memory_bound(profile),
     ]
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from deepcontext.analyzers.finding import Finding, Severity
 from deepcontext.analyzers.shared import source_locations
+from deepcontext.analyzers.shared.jax_calls import at_line
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.metric import DEVICE_TIME_NS, PROGRAM_LAUNCH_COUNT
 from deepcontext.profiler.model.metric_values import exclusive_or_zeros
@@ -43,7 +44,7 @@ def branches_under_vmap(profile: Profile) -> list[Finding]:
     found = []
     for file, line in sorted(_selections(profile)):
         text = line_text(file, line, profile.run.start_unix_ns or None)
-        selection = _at_line(profile, file, line)
+        selection = at_line(profile, file, line)
         branches = _branches(profile, selection)
         fewest = 1 if text else _FEWEST_BRANCHES
         if len(branches) < fewest or (text and not any(each in text for each in _CALLS)):
@@ -98,15 +99,6 @@ def _selections(profile: Profile) -> set[tuple[str, int]]:
                 if member.primitive == _SELECT
             )
     return {each for each in found if each[0]}
-
-
-def _at_line(profile: Profile, file: str, line: int) -> Mask:
-    frames = profile.frames
-    is_line = np.array([
-        frames.strings[int(each)] == file and int(number) == line
-        for each, number in zip(frames.file, frames.line, strict=True)
-    ])
-    return np.asarray(profile.is_kind(FrameKind.PYTHON) & is_line[profile.tree.frame])
 
 
 def _branches(profile: Profile, selection: Mask) -> dict[str, tuple[int, int]]:

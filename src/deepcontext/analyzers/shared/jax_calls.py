@@ -1,4 +1,4 @@
-"""The calls of a compiled JAX program in the tree, found by the compiler's name of the program.
+"""The calls of a compiled JAX program in the tree, by the compiler's name, and the lines of its source.
 
 Functions of the same name are not told apart.
 """
@@ -16,6 +16,8 @@ from deepcontext.profiler.model.query import Query
 from deepcontext.profiler.summaries.jax.memory import plain_name
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from deepcontext.profiler.model.profile import Profile
 
 
@@ -44,3 +46,13 @@ def calls_of(profile: Profile, program: str) -> list[int]:
     cost = inclusive_or_zeros(profile, HOST_TIME_NS.name)[found]
     cost = cost + inclusive_or_zeros(profile, DEVICE_TIME_NS.name)[found]
     return [int(each) for each in found[np.argsort(-cost, kind="stable")]]
+
+
+def at_line(profile: Profile, file: str, line: int) -> npt.NDArray[np.bool_]:
+    """Return which nodes are Python frames at a line, shape (nodes,)."""
+    frames = profile.frames
+    is_line = np.array([
+        frames.strings[int(each)] == file and int(number) == line
+        for each, number in zip(frames.file, frames.line, strict=True)
+    ])
+    return np.asarray(profile.is_kind(FrameKind.PYTHON) & is_line[profile.tree.frame])
