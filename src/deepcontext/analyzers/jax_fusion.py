@@ -14,6 +14,7 @@ from deepcontext.analyzers.finding import Finding, Gain, Severity
 from deepcontext.analyzers.shared import source_locations
 from deepcontext.analyzers.shared.jax_branches import branches_under_vmap
 from deepcontext.analyzers.shared.jax_calls import function_of
+from deepcontext.analyzers.shared.jax_diagonals import products_with_diagonals
 from deepcontext.analyzers.shared.jax_forward_twice import forward_twice
 from deepcontext.analyzers.shared.jax_hessians import hessians_for_products
 from deepcontext.analyzers.shared.jax_launches import in_small_launches
@@ -75,6 +76,7 @@ def _find(profile: Profile) -> list[Finding]:
         *hessians_for_products(profile),
         *branches_under_vmap(profile),
         *permutations_for_few_rows(profile),
+        *products_with_diagonals(profile),
         *_memory_bound(profile),
     ]
 

@@ -1,0 +1,25 @@
+"""Whitens features with weights of each feature, which scale rows and columns."""
+
+import jax
+import jax.numpy as jnp
+
+
+def whitened(covariance: jax.Array, weights: jax.Array) -> jax.Array:
+    scaling = jnp.exp(weights)
+    return scaling[:, None] * covariance * scaling
+
+
+@jax.jit
+def step(weights: jax.Array, features: jax.Array) -> jax.Array:
+    def spread(now: jax.Array) -> jax.Array:
+        covariance = features.T @ features / len(features)
+        return jnp.sum((whitened(covariance, now) - jnp.eye(features.shape[1])) ** 2)
+
+    return weights - 1e-4 * jax.grad(spread)(weights)
+
+
+features = jax.random.normal(jax.random.key(0), (100, 600))
+weights = jnp.zeros(600)
+for _ in range(20):
+    weights = step(weights, features)
+weights.block_until_ready()
