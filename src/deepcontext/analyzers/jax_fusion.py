@@ -19,6 +19,7 @@ from deepcontext.analyzers.shared.jax_forward_twice import forward_twice
 from deepcontext.analyzers.shared.jax_hessians import hessians_for_products
 from deepcontext.analyzers.shared.jax_launches import in_small_launches
 from deepcontext.analyzers.shared.jax_permutations import permutations_for_few_rows
+from deepcontext.analyzers.shared.jax_transforms import complex_transforms
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.metric import BYTES_MOVED
 from deepcontext.profiler.model.grouping import sums
@@ -77,6 +78,7 @@ def _find(profile: Profile) -> list[Finding]:
         *branches_under_vmap(profile),
         *permutations_for_few_rows(profile),
         *products_with_diagonals(profile),
+        *complex_transforms(profile),
         *_memory_bound(profile),
     ]
 
