@@ -261,9 +261,15 @@ def _memory_bound(profile: Profile) -> list[Finding]:
     operations = jax_operations.operations(profile)
     roof = _Roof.of(operations, whole)
     found = []
+    told = {
+        (profile.frame(finding.nodes[0]).file, profile.frame(finding.nodes[0]).name)
+        for finding in complex_transforms(profile)
+    }
     for fusion in jax_operations.fusions(profile):
         if fusion.device_ns / whole < _LEAST_FUSION:
             break
+        if (fusion.source.file, fusion.source.function) in told:
+            continue
         is_move = not fusion.flops and any(each in fusion.name for each in _MOVES)
         if fusion.bytes and fusion.intensity < _MEMORY_BOUND and not is_move:
             finding = _fusion_finding(profile, fusion, roof)
