@@ -96,6 +96,7 @@ CASES = [
     ("shapes_doubles", "precision", "numpy.float32"),
     ("doubles", "precision", "numpy.float32"),
     ("math_attention", "settings", "fused backend"),
+    ("jax_checks", "settings", "JAX_DEBUG_INFS=1"),
     ("prompt", "model_calls", "whole prompt"),
     ("class_masks", "kernel_fusion", "bincount"),
     ("beam_cache", "copies", "reorder only what differs"),
@@ -229,6 +230,16 @@ def test_reads_of_a_program_without_a_gpu_are_one_finding(judge: Judge) -> None:
         assert "and 2 more lines read values from tensors 3 times a step" in finding.title
 
     judge("synchronisation_problem", is_one)
+
+
+def test_checks_of_launches_are_one_finding(judge: Judge) -> None:
+    def is_one(profile: Profile) -> None:
+        assert not run_analyzers(profile, only=["kernel_fusion"])
+        (finding,) = run_analyzers(profile, only=["settings"])
+        assert finding.severity is not Severity.INFO
+        assert finding.title.startswith("jax_debug_infs is on")
+
+    judge("jax_checks_problem", is_one)
 
 
 def test_waits_of_a_jax_program_without_a_device_are_no_warning(judge: Judge) -> None:
@@ -481,6 +492,7 @@ _TIMES = {"single_samples": 10, "sample_losses": 20, "padding": 10}
         ("jax_permutation", "jax_fusion"),
         ("jax_diagonal", "jax_fusion"),
         ("jax_transform", "jax_fusion"),
+        ("jax_checks", "settings"),
         ("jax_layout", "jax_fusion"),
         ("jax_carry", "jax_fusion"),
         ("jax_eager", "kernel_fusion"),

@@ -18,6 +18,7 @@ from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Severity
 from deepcontext.analyzers.shared import input_types, source_locations
 from deepcontext.analyzers.shared.dense_targets import dense_targets
+from deepcontext.analyzers.shared.jax_checks import checks_left_on
 from deepcontext.analyzers.shared.jax_launches import small_launches
 from deepcontext.analyzers.shared.jax_unrolled import unrolled_loops
 from deepcontext.analyzers.shared.masks_of_classes import masks_of_classes
@@ -99,7 +100,9 @@ def _find(profile: Profile) -> list[Finding]:
     if source_locations.judged_total(profile, _HOST) and total(
         profile, source_locations.JAX_LAUNCHES
     ):
-        found += [*unrolled_loops(profile), *small_launches(profile)]
+        found += unrolled_loops(profile)
+        # Checks of each launch are its cost; `settings` reports them.
+        found += [] if checks_left_on(profile) else small_launches(profile)
     if source_locations.judged_total(profile, source_locations.GPU_TIME):
         found += _short_kernels(profile)
     return found

@@ -2,8 +2,8 @@
 
 Recognises the detection of anomalies, gradients that are filled with zeros, gradients that no optimizer uses,
 outputs that no loss uses, dropout and parametrizations in modules that no backward follows, more threads than
-processors, and attention without its fused kernel. Invariant: each is told by operators or functions that run
-only in that mode, or by a setting that was read.
+processors, attention without its fused kernel, and JAX's checks for NaN. Invariant: each is told by operators
+or functions that run only in that mode, or by a setting that was read.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Severity
 from deepcontext.analyzers.shared import source_locations
 from deepcontext.analyzers.shared.backward_passes import backward_line
+from deepcontext.analyzers.shared.jax_checks import checks_left_on
 from deepcontext.analyzers.shared.math_attention import math_attention
 from deepcontext.analyzers.shared.parametrizations import recomputed_weights
 from deepcontext.analyzers.shared.thread_counts import threads
@@ -50,6 +51,7 @@ def _find(profile: Profile) -> list[Finding]:
         *recomputed_weights(profile),
         *threads(profile),
         *math_attention(profile),
+        *checks_left_on(profile),
     ]
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from deepcontext import _native
 from deepcontext.collectors.jax import buffers as jax_buffers
-from deepcontext.collectors.jax import collectives
+from deepcontext.collectors.jax import checks, collectives
 from deepcontext.collectors.jax.compilation import CompileHook
 from deepcontext.collectors.jax.dispatch import DispatchHook
 from deepcontext.collectors.jax.names import Names, jax_version
@@ -191,6 +191,7 @@ class JaxPrograms:
             "jax": jax_version(),
             "degraded": self._parts.reasons(),
             "sampling": {**self._parts.details(), **self._written},
+            "checks": checks.checks_on(),
             "buffers": asdict(self._parts.buffers.counts),
             "fed_back": _native.jax_fed_back(),  # function, launches looked at, number fed back
             "times": self._times,  # of program, operation: executions, device ns

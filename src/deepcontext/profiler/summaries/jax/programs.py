@@ -159,6 +159,14 @@ def section(profile: Profile) -> dict[str, Any] | None:
     return dict(content)
 
 
+def checks(profile: Profile) -> tuple[str, ...]:
+    """Return JAX's names of the modes for the search for errors that were on at the end of the run.
+
+    Empty for profiles from before this was recorded.
+    """
+    return tuple(map(str, (section(profile) or {}).get("checks", ())))
+
+
 def device_metric(profile: Profile) -> str:
     """Return the metric of time inside compiled programs: GPU time where they ran on a GPU."""
     has_kernels = GPU_TIME_NS.name in profile.metrics and any(
