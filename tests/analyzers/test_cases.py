@@ -415,10 +415,10 @@ _TIMES = {"single_samples": 10, "sample_losses": 20, "padding": 10}
 
 # Left out: attention, whose fused form saves memory and no time on a CPU; variance, requests,
 # loading_line and workers, whose healthy programs do other work; synchronisation, which costs nothing
-# without a device; recompilation of torch.compile and memory, whose gains are no time; threads and
-# sent_singly, whose gains are elapsed and no processor time; operator_loop, element_reads, table and
-# tensor_text, whose bounds are too low, because the fix also saves Python around the operators; programs on
-# a simulated GPU; jobs of several ranks.
+# without a device; recompilation of torch.compile and memory, whose gains are no time; threads,
+# sent_singly and jax_checks, whose gains are elapsed and no processor time; operator_loop, element_reads,
+# table and tensor_text, whose bounds are too low, because the fix also saves Python around the operators;
+# programs on a simulated GPU; jobs of several ranks.
 @pytest.mark.gains
 @pytest.mark.parametrize(
     ("name", "analyzer"),
@@ -492,7 +492,6 @@ _TIMES = {"single_samples": 10, "sample_losses": 20, "padding": 10}
         ("jax_permutation", "jax_fusion"),
         ("jax_diagonal", "jax_fusion"),
         ("jax_transform", "jax_fusion"),
-        ("jax_checks", "settings"),
         ("jax_layout", "jax_fusion"),
         ("jax_carry", "jax_fusion"),
         ("jax_eager", "kernel_fusion"),

@@ -10,16 +10,16 @@ def whitened(covariance: jax.Array, weights: jax.Array) -> jax.Array:
 
 
 @jax.jit
-def step(weights: jax.Array, features: jax.Array) -> jax.Array:
+def step(weights: jax.Array, covariance: jax.Array) -> jax.Array:
     def spread(now: jax.Array) -> jax.Array:
-        covariance = features.T @ features / len(features)
-        return jnp.sum((whitened(covariance, now) - jnp.eye(features.shape[1])) ** 2)
+        return jnp.sum((whitened(covariance, now) - jnp.eye(len(now))) ** 2)
 
     return weights - 1e-4 * jax.grad(spread)(weights)
 
 
 features = jax.random.normal(jax.random.key(0), (100, 600))
+covariance = features.T @ features / len(features)
 weights = jnp.zeros(600)
-for _ in range(20):
-    weights = step(weights, features)
+for _ in range(40):
+    weights = step(weights, covariance)
 weights.block_until_ready()

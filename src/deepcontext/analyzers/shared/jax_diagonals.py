@@ -58,16 +58,18 @@ def products_with_diagonals(profile: Profile) -> list[Finding]:
     operations = jax_operations.operations(profile)
     dense = [each for each in operations if each.is_dense and each.source.file]
     found: dict[Source, list[Operation]] = {}
+    written: dict[Source, set[Source]] = {}
     for built in filter(_is_diagonal, operations):
         for each in dense:
             is_same = (each.program, each.source.file) == (built.program, built.source.file)
             products = found.setdefault(each.source, [])
             if is_same and each not in products and _multiplies(profile, each.source, built.source):
                 products.append(each)
+                written.setdefault(each.source, set()).add(built.source)
     return [
         finding
         for source, products in found.items()
-        for finding in _at(profile, source, products, whole)
+        for finding in _at(profile, source, products, written.get(source, set()))
     ]
 
 
@@ -143,9 +145,10 @@ def _name_of(function: ast.expr) -> str:
 
 
 def _at(
-    profile: Profile, source: Source, products: Sequence[Operation], whole: int
+    profile: Profile, source: Source, products: Sequence[Operation], written: set[Source]
 ) -> list[Finding]:
-    """Return the finding about products of one line, if they take much."""
+    """Return the finding about products of one line with matrices of others, if they take much."""
+    whole = source_locations.judged_total(profile, DEVICE_TIME_NS.name)
     spent = sum(each.device_ns for each in products)
     nodes = np.flatnonzero(at_line(profile, source.file, source.line))
     if not len(nodes) or spent < _LEAST_SHARE * whole:
@@ -156,6 +159,9 @@ def _at(
         return []
     nodes = nodes[np.argsort(-inclusive_or_zeros(profile, DEVICE_TIME_NS.name)[nodes])]
     where = source_locations.location_text(profile, profile.frame(int(nodes[0])))
+    # Writing the matrix and the gradient of its zeros, too.
+    lines = {source, *written}
+    saved = sum(e.device_ns for e in jax_operations.operations(profile) if e.source in lines)
     return [
         Finding(
             id="jax_fusion",
@@ -171,7 +177,7 @@ def _at(
                 "products_count": len(products),
             },
             gain=source_locations.bound(
-                profile, DEVICE_TIME_NS.name, spent, "scaling by the diagonal costs nothing"
+                profile, DEVICE_TIME_NS.name, saved, "scaling by the diagonal costs nothing"
             ),
             advice=(
                 "scale by broadcasting: v[:, None] * a for jnp.diag(v) @ a (rows), a * v for "

@@ -70,6 +70,7 @@ def _of_function(profile: Profile, computed: Sequence[Operation], whole: int) ->
     forward = [each for each in transforms if each.phase != _BACKWARD]
     signals = [each for each in computed if _is_of_real(each)]
     spent = sum(each.device_ns for each in computed)
+    converting = sum(each.device_ns for each in signals)
     # Those that are not of real signals transform back.
     if not signals or len(forward) <= len(signals) or spent < _LEAST_SHARE * whole:
         return []
@@ -98,8 +99,8 @@ def _of_function(profile: Profile, computed: Sequence[Operation], whole: int) ->
             gain=source_locations.bound(
                 profile,
                 DEVICE_TIME_NS.name,
-                round(_SAVED * spent),
-                "half the complex numbers are computed",
+                converting + round(_SAVED * (spent - converting)),
+                "nothing is converted, and half the complex numbers are computed",
             ),
             advice=(
                 "use jnp.fft.rfft and jnp.fft.irfft(..., n) (rfft2, rfftn), which keep half of the "
