@@ -44,6 +44,8 @@ _MODES: Final = {
 
 def checks_left_on(profile: Profile) -> list[Finding]:
     """Return a finding if such modes are on in a program that launches many programs."""
+    if not source_locations.has_jax(profile):
+        return []
     modes = {each: _MODES[each] for each in jax_programs.checks(profile) if each in _MODES}
     launches = exclusive_or_zeros(profile, source_locations.JAX_LAUNCHES)
     if not modes or launches.sum() < _LEAST_LAUNCHES:

@@ -53,7 +53,7 @@ _PRODUCTS: Final = frozenset({"matmul", "dot", "einsum", "tensordot", "multi_dot
 def products_with_diagonals(profile: Profile) -> list[Finding]:
     """Return a finding for each line whose products with a diagonal matrix take much time."""
     whole = source_locations.judged_total(profile, DEVICE_TIME_NS.name)
-    if not whole:
+    if not whole or not source_locations.has_jax(profile):
         return []
     operations = jax_operations.operations(profile)
     dense = [each for each in operations if each.is_dense and each.source.file]

@@ -41,7 +41,7 @@ _LEAST_LAUNCHES: Final = 5
 def complex_transforms(profile: Profile) -> list[Finding]:
     """Return a finding for each function with complex transforms of real signals that take much time."""
     whole = source_locations.judged_total(profile, DEVICE_TIME_NS.name)
-    if not whole:
+    if not whole or not source_locations.has_jax(profile):
         return []
     functions: dict[tuple[str, str, str], list[Operation]] = defaultdict(list)
     operations = jax_operations.operations(profile)
