@@ -70,7 +70,7 @@ _MUCH_MORE: Final = 2
 _MOST_CALLING_NS: Final = 50_000
 # Parts of PyTorch's own files that do what the program asks for, by the end of their path.
 _SAVING: Final = "torch/serialization.py"
-# A framework whose functions do what their caller asks for.
+# A framework whose functions do what their caller asks for: told where this can be cheaper.
 _ARRAYS: Final = "numpy"
 # Methods of tensors that make texts: dozens of small operators and Python between them.
 _PRINTING: Final = frozenset({"Tensor.__format__", "Tensor.__repr__"})
@@ -112,6 +112,11 @@ class _Work:
     grows: bool
     is_einsum: bool
 
+    @property
+    def has_advice(self) -> bool:
+        """Whether there is more to say than that the program computes with arrays."""
+        return package_of(self.library).name != _ARRAYS or self.grows or self.is_einsum
+
 
 def _find(profile: Profile) -> list[Finding]:
     setup = setup_time(profile)
@@ -132,7 +137,7 @@ def _find(profile: Profile) -> list[Finding]:
         collected = []
         work = _work(profile, least, nothing)
     told = source_locations.of_same_functions(profile, asking)
-    work = [each for each in work if not told[each.nodes[0]]]
+    work = [each for each in work if not told[each.nodes[0]] and each.has_advice]
     return [*collected, *always, *(_finding(profile, each, whole, steps) for each in work)]
 
 
