@@ -23,12 +23,12 @@ ALLOCATED: Final = "alloc_bytes"
 
 def largest_made(profile: Profile) -> Ints:
     """Return the largest allocation of each node with all below it but the backward, bytes."""
-    return _largest(profile, backward=False)
+    return profile.once(largest_made, lambda: _largest(profile, backward=False))
 
 
 def largest_gradient(profile: Profile) -> Ints:
     """Return the largest allocation of the backward at and below each node, bytes."""
-    return _largest(profile, backward=True)
+    return profile.once(largest_gradient, lambda: _largest(profile, backward=True))
 
 
 def _largest(profile: Profile, *, backward: bool) -> Ints:

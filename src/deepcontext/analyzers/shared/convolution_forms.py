@@ -14,6 +14,7 @@ from deepcontext.analyzers.shared import allocations, source_locations
 from deepcontext.analyzers.shared.cheaper_forms import Calls, Cheaper, findings
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.metric import KERNEL_ELEMENTS
+from deepcontext.profiler.model.tree import NO_NODE
 
 if TYPE_CHECKING:
     from deepcontext.analyzers.finding import Finding
@@ -57,17 +58,17 @@ class _Kernels:
     """Convolutions that user code runs, and the elements of their kernels, shape (nodes,)."""
 
     def __init__(self, profile: Profile) -> None:
-        tree = profile.tree
-        rows = profile.metrics.get(KERNEL_ELEMENTS.name)
-        self.elements = np.zeros(len(tree), np.int64)
-        if rows is not None and rows.maximum is not None:
-            self.elements[rows.node] = rows.maximum
+        tree, rows = profile.tree, profile.metrics[KERNEL_ELEMENTS.name]
         forward = tree.phase != Phase.BACKWARD
-        self.elements = tree.inclusive_maximum(np.where(forward, self.elements, 0))
         convolutions = source_locations.operators(
             profile, lambda name: name.startswith("aten::conv")
         )
         self.outermost = source_locations.outermost(convolutions).mask() & forward
+        self.elements = np.zeros(len(tree), np.int64)
+        outermost = tree.nearest(self.outermost)[rows.node]
+        known = (outermost != NO_NODE) & forward[rows.node]
+        if rows.maximum is not None:
+            np.maximum.at(self.elements, outermost[known], rows.maximum[known])
 
     def at_least(self, elements: int) -> Mask:
         return np.asarray(self.outermost & (self.elements >= elements))
@@ -75,6 +76,8 @@ class _Kernels:
 
 def large_kernels(profile: Profile) -> list[Finding]:
     """Report convolutions with long kernels, and large ones over two dimensions that are not learned."""
+    if KERNEL_ELEMENTS.name not in profile.metrics:
+        return []
     kernels = _Kernels(profile)
     over_one = source_locations.operators(profile, {"aten::conv1d"}).mask()
     over_two = source_locations.operators(profile, {"aten::conv2d"}).mask()
@@ -95,6 +98,8 @@ def large_kernels(profile: Profile) -> list[Finding]:
 
 def after_enlarging(profile: Profile, calls: Calls, largest: Ints) -> list[Finding]:
     """Report functions that enlarge pictures, and compute fewer channels by a kernel of one element."""
+    if KERNEL_ELEMENTS.name not in profile.metrics:
+        return []
     kernels = _Kernels(profile)
     # `interpolate` calls them.
     enlarges = source_locations.operators(profile, lambda name: name.startswith(_ENLARGES)).mask()

@@ -55,6 +55,8 @@ def _gathered_linear(profile: Profile) -> list[Finding]:
     metric = HOST_TIME_NS.name
     if not {allocations.ALLOCATED, metric, CALL_DURATION_NS.name} <= set(profile.metrics):
         return []
+    if not all(source_locations.operators(profile, each).count() for each in (_GATHERS, _LINEAR)):
+        return []
     rows = _Rows(profile)
     if not len(rows.gathers):
         return []

@@ -51,8 +51,7 @@ def calls_of(profile: Profile, program: str) -> list[int]:
 def at_line(profile: Profile, file: str, line: int) -> npt.NDArray[np.bool_]:
     """Return which nodes are Python frames at a line, shape (nodes,)."""
     frames = profile.frames
-    is_line = np.array([
-        frames.strings[int(each)] == file and int(number) == line
-        for each, number in zip(frames.file, frames.line, strict=True)
-    ])
+    is_line = np.asarray(frames.line == line)
+    for frame in np.flatnonzero(is_line).tolist():
+        is_line[frame] = frames.strings[int(frames.file[frame])] == file
     return np.asarray(profile.is_kind(FrameKind.PYTHON) & is_line[profile.tree.frame])

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
 
 # `numpy/_core/` since NumPy 2, `numpy/core/` before.
+_NAME: Final = "einsum"
 _FILE: Final = "core/einsumfunc.py"
 _MOST: Final = 0.5
 ADVICE: Final = (
@@ -68,12 +69,11 @@ def _naive_einsums(profile: Profile) -> source_locations.Mask:
 def _einsum(profile: Profile) -> source_locations.Mask:
     """Return which nodes are the function itself, shape (nodes,)."""
     frames = profile.frames
-    is_einsum = np.array(
-        [
-            frames.strings[int(name)] == "einsum"
-            and frames.strings[int(file)].replace("\\", "/").endswith(_FILE)
-            for name, file in zip(frames.name, frames.file, strict=True)
-        ],
-        np.bool_,
-    )
+    names = [
+        number for number in np.unique(frames.name).tolist() if frames.strings[number] == _NAME
+    ]
+    is_einsum = np.isin(frames.name, names)
+    for frame in np.flatnonzero(is_einsum).tolist():
+        file = frames.strings[int(frames.file[frame])]
+        is_einsum[frame] = file.replace("\\", "/").endswith(_FILE)
     return np.asarray(is_einsum[profile.tree.frame] & profile.is_kind(FrameKind.PYTHON))

@@ -145,15 +145,20 @@ class Tree:
         starts = np.arange(len(self))
         size = self.subtree_end - starts
         # frexp(size) = (m, e) with size = m * 2**e and 0.5 <= m < 1, so e - 1 = floor(log2(size)).
-        exponent = np.frexp(size.astype(np.float64))[1] - 1
+        exponent = (np.frexp(size.astype(np.float64))[1] - 1).astype(np.uint8)
         result = np.empty(len(self), np.int64)
-        window = exclusive
-        for power in range(int(exponent.max()) + 1):
-            nodes = np.flatnonzero(exponent == power)
-            last = self.subtree_end[nodes] - (1 << power)
-            result[nodes] = np.maximum(window[nodes], window[last])
+        # Sorting bytes is fast; new memory for each power would cost more than the comparisons.
+        order = np.argsort(exponent, kind="stable")
+        ends = np.cumsum(np.bincount(exponent))
+        window, other = exclusive, np.empty(len(self), np.int64)
+        spare = np.empty(len(self), np.int64)
+        for power, (begin, end) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):
             step = 1 << power
-            window = np.maximum(window[:-step], window[step:])
+            nodes = order[begin:end]
+            result[nodes] = np.maximum(window[nodes], window[self.subtree_end[nodes] - step])
+            length = max(len(window) - step, 0)
+            np.maximum(window[:length], window[step : step + length], out=other[:length])
+            window, other, spare = other[:length], spare, other
         return result
 
     def outermost(self, mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.intp]:
