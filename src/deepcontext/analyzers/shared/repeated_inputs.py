@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     Ints = source_locations.Ints
     Mask = source_locations.Mask
 
-_LEAST_SHARE: Final = 0.1
+_LEAST_SHARE: Final = 0.2
 # Of one operator, with earlier calls; and of all in one part.
 _LEAST_COMPARED: Final = 3
 _LEAST_IN_PART: Final = 8
