@@ -142,6 +142,10 @@ void TypeWindows::closeLocked(uint64_t now) {
   int64_t left = std::max<int64_t>(operators_left_.load(std::memory_order_relaxed), 0);
   auto used = static_cast<uint64_t>(kMostOperators - left);
   uint64_t between = std::max(used * kBetweenNsAnOperator, kLeastBetweenNs);
+  // Uneven, so that windows and the steps of a program do not keep the same distance. Source of the
+  // constants: Knuth's generator MMIX.
+  random_ = random_ * 6364136223846793005U + 1442695040888963407U;
+  between = between / 2 + (random_ >> 33) % between;
   next_.store(is_on_ ? now + toTicks(between) : kNever, std::memory_order_relaxed);
 }
 

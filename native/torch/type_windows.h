@@ -82,6 +82,7 @@ private:
   int inputs_offset_ = -1;
   int sequence_offset_ = -1;
   bool is_on_ = false;
+  uint64_t random_ = 1;
   uint64_t handle_ = 0;                           // of the observer; 0: no window is open
   std::atomic<const Recorder *> opener_{nullptr}; // of the thread that opened the window
   std::atomic<int64_t> operators_left_{0};

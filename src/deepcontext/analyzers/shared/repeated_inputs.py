@@ -32,8 +32,8 @@ _LEAST_SHARE: Final = 0.2
 # Of one operator, with earlier calls; and of all in one part.
 _LEAST_COMPARED: Final = 3
 _LEAST_IN_PART: Final = 8
-# The first call with a new input differs, as in an encoder that runs for each step of a decoder.
-_LEAST_SAME: Final = 0.75
+# The first calls with a new input differ, as in an encoder that runs for each step of a decoder.
+_LEAST_SAME: Final = 0.4
 _MOST_SAME_OF_VARYING: Final = 0.25
 # Of the time of a part's compared operators; the others are too seldom in a window.
 _LEAST_OF_PART: Final = 0.9
@@ -101,7 +101,7 @@ class _Compared:
         self._is_known = self.outermost & (self.count >= _LEAST_COMPARED)
 
     def same(self) -> Mask:
-        """Return which operators nearly always had the inputs of an earlier call."""
+        """Return which operators often had the inputs of an earlier call."""
         return self._is_known & (self._repeated >= _LEAST_SAME * self.count)
 
     def varying(self) -> Mask:
@@ -121,7 +121,7 @@ def _finding(profile: Profile, parts: Mask, location: source_locations.Location)
         id="model_calls",
         severity=Severity.of_share(share),
         title=(
-            f"{where} computes the same in each call{_modules(profile, inside)}: {repeated} of {compared} "
+            f"{where} computes the same again and again{_modules(profile, inside)}: {repeated} of {compared} "
             f"compared operators had the inputs of an earlier call, {share:.0%} of the time in operators"
         ),
         nodes=location.nodes[:8],
