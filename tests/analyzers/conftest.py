@@ -56,11 +56,11 @@ class _Recorder:
             text=True,
         )
 
-    def record(self, name: str) -> Path:
-        """Return the profile of a case."""
+    def record(self, name: str, *, warm: bool = False) -> Path:
+        """Return the profile of a case; `warm`: of its second run in this process."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(f"{name}\n")
+        self._process.stdin.write(f"{name} warm\n" if warm else f"{name}\n")
         self._process.stdin.flush()
         # The output of the case comes first; a process that has failed sends nothing.
         if f"recorded {name}\n" not in iter(self._process.stdout.readline, ""):
@@ -213,6 +213,25 @@ def judge(
                 return Profile.load(record_gpu([name]) / f"{name}.dcprof")
             recorder = fresh_recorder(_framework(name))
             profile = recorder.record(name)
+            recorder.stop()
+            return Profile.load(profile)
+
+        settle(profile_of, verdict)
+
+    return judged
+
+
+@pytest.fixture
+def judge_warm(
+    fresh_recorder: Callable[[str], _Recorder],
+    settle: Callable[[Callable[[int], Profile], Verdict], None],
+) -> Callable[[str, Verdict], None]:
+    """Return a function like `judge`, for profiles without what only a first run has to load."""
+
+    def judged(name: str, verdict: Verdict) -> None:
+        def profile_of(_: int) -> Profile:
+            recorder = fresh_recorder(_framework(name))
+            profile = recorder.record(name, warm=True)
             recorder.stop()
             return Profile.load(profile)
 

@@ -1,13 +1,14 @@
 """Run the programs of `cases/`: profile those named on standard input, or time some without a profiler.
 
-usage: record_cases.py FOLDER profile torch|jax     (then a NAME a line)
+usage: record_cases.py FOLDER profile torch|jax     (then a NAME a line, or "NAME warm")
        record_cases.py FOLDER time torch|jax NAME...
 
 Profiling writes NAME.dcprof and then prints "recorded NAME"; a case "ranks_..." is a job of two processes,
 a case "shapes_..." is recorded with shapes, and with the peaks of this machine; those of `_WITH_HOLDERS` are
-recorded with holders. Timed programs take turns, so that a disturbance affects them all; each line printed is
-"seconds", NAME and the processor seconds of its runs, in order. One process runs all cases of a framework,
-because the import takes longer than any case.
+recorded with holders; a warm one has run before, as timed ones have.
+Timed programs take turns, so that a disturbance affects them all; each line printed is "seconds", NAME and
+the processor seconds of its runs, in order. One process runs all cases of a framework, because the import
+takes longer than any case.
 Timed programs of JAX come compiled from a cache in FOLDER, except for those of `_COMPILING`.
 """
 
@@ -46,7 +47,9 @@ def run(name: str) -> float:
 
 def profile_each(folder: Path) -> None:
     for line in sys.stdin:
-        name = line.strip()
+        name, *is_warm = line.split()
+        if is_warm:
+            run(name)  # loads what it needs
         if "torch" in sys.modules:
             sys.modules["torch"].set_num_threads(1)  # a case may have set another number
         if name.startswith("ranks_"):

@@ -27,6 +27,7 @@ from deepcontext.analyzers.shared.repeated_lines import (
     has_steps,
     repeated,
 )
+from deepcontext.analyzers.shared.saved_views import saved_views
 from deepcontext.analyzers.shared.watched_values import watched_values
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.format.metric import (
@@ -125,7 +126,8 @@ def _find(profile: Profile) -> list[Finding]:
     whole = setup.working_ns
     collected = collections(profile, whole)
     asking = polling(profile, whole)
-    always = [*arrays_of_lists(profile), *asking, *watched_values(profile)]
+    saving = saved_views(profile, whole)
+    always = [*arrays_of_lists(profile), *asking, *watched_values(profile), *saving]
     if not has_steps(profile) and not _loops_over_operators(profile, whole):
         return [*collected, *always]
     steps = step_count(profile) if has_steps(profile) else 0
@@ -136,7 +138,7 @@ def _find(profile: Profile) -> list[Finding]:
     if collected and _is_cause(profile, work, collected[0]):
         collected = []
         work = _work(profile, least, nothing)
-    told = source_locations.of_same_functions(profile, asking)
+    told = source_locations.of_same_functions(profile, [*asking, *saving])
     work = [each for each in work if not told[each.nodes[0]] and each.has_advice]
     return [*collected, *always, *(_finding(profile, each, whole, steps) for each in work)]
 

@@ -16,6 +16,8 @@ from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Severity
 from deepcontext.analyzers.shared import source_locations
 from deepcontext.analyzers.shared.first_calls import first_calls
+from deepcontext.analyzers.shared.jax_factorisations import repeated_factorisations
+from deepcontext.analyzers.shared.jax_jacobians import tall_jacobians
 from deepcontext.analyzers.shared.jax_permutations import at_permutations
 from deepcontext.analyzers.shared.operator_names import DENSE, DRAWS
 from deepcontext.profiler.format.frame import FrameKind
@@ -190,6 +192,8 @@ def _costly_or_waiting(profile: Profile, metric: str) -> Query:
         ).mask()
         # `jax_fusion` reports them.
         products |= at_permutations(profile)
+        told = [*tall_jacobians(profile), *repeated_factorisations(profile)]
+        products |= source_locations.below_findings(profile, told)
         carrying = Query(profile, profile.exclusive(metric) > 0)
         return source_locations.without(carrying, Query(profile, products))
     others = source_locations.operators(profile, lambda name: name not in DENSE)

@@ -15,8 +15,10 @@ from deepcontext.analyzers.shared import source_locations
 from deepcontext.analyzers.shared.jax_branches import branches_under_vmap
 from deepcontext.analyzers.shared.jax_calls import function_of
 from deepcontext.analyzers.shared.jax_diagonals import products_with_diagonals
+from deepcontext.analyzers.shared.jax_factorisations import repeated_factorisations
 from deepcontext.analyzers.shared.jax_forward_twice import forward_twice
 from deepcontext.analyzers.shared.jax_hessians import hessians_for_products
+from deepcontext.analyzers.shared.jax_jacobians import tall_jacobians
 from deepcontext.analyzers.shared.jax_launches import in_small_launches
 from deepcontext.analyzers.shared.jax_permutations import permutations_for_few_rows
 from deepcontext.analyzers.shared.jax_transforms import complex_transforms
@@ -75,6 +77,8 @@ def _find(profile: Profile) -> list[Finding]:
         *_recomputed(profile),
         *forward_twice(profile),
         *hessians_for_products(profile),
+        *tall_jacobians(profile),
+        *repeated_factorisations(profile),
         *branches_under_vmap(profile),
         *permutations_for_few_rows(profile),
         *products_with_diagonals(profile),
@@ -86,7 +90,10 @@ def _find(profile: Profile) -> list[Finding]:
 def _moved(profile: Profile) -> list[Finding]:
     """Report operations that only move values, whether written by the user or inserted by XLA."""
     moves = _moves(profile)
-    moves = Query(profile, moves.mask() & ~in_small_launches(profile))
+    # What a factorisation moves is a part of it.
+    factorised = source_locations.below_findings(profile, repeated_factorisations(profile))
+    left_out = in_small_launches(profile) | factorised
+    moves = Query(profile, moves.mask() & ~left_out)
     value = moves.total(source_locations.DEVICE_TIME)
     share = value / total(profile, source_locations.DEVICE_TIME)
     if share < _LEAST_MOVED:
@@ -265,10 +272,12 @@ def _memory_bound(profile: Profile) -> list[Finding]:
         (profile.frame(finding.nodes[0]).file, profile.frame(finding.nodes[0]).name)
         for finding in complex_transforms(profile)
     }
+    differentiated = source_locations.below_findings(profile, tall_jacobians(profile))
+    names = {profile.frame(node).name for node in np.flatnonzero(differentiated).tolist()}
     for fusion in jax_operations.fusions(profile):
         if fusion.device_ns / whole < _LEAST_FUSION:
             break
-        if (fusion.source.file, fusion.source.function) in told:
+        if (fusion.source.file, fusion.source.function) in told or fusion.name in names:
             continue
         is_move = not fusion.flops and any(each in fusion.name for each in _MOVES)
         if fusion.bytes and fusion.intensity < _MEMORY_BOUND and not is_move:

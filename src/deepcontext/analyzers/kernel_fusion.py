@@ -42,6 +42,9 @@ from deepcontext.profiler.model.query import Query
 from deepcontext.profiler.model.tree import NO_NODE
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from deepcontext.analyzers.finding import Gain
     from deepcontext.profiler.format.frame import Frame
     from deepcontext.profiler.model.profile import Profile
 
@@ -210,7 +213,7 @@ def _pointwise_finding(
 ) -> Finding:
     share = location.value / total(profile, _HOST)
     function = location.frame.name if location.frame else ""
-    numbers = _are_single_numbers(profile, location)
+    numbers = _are_single_numbers(profile, np.array(location.nodes))
     where = source_locations.location_text(profile, location.frame)
     caller = _caller_text(profile, location)
     shown = ", ".join(list(dict.fromkeys(names))[:6])
@@ -230,7 +233,9 @@ def _pointwise_finding(
             "mean_call_ns": location.value // max(location.count, 1),
             "operators": shown,
         },
-        gain=source_locations.bound(
+        gain=_gain_of_numbers(profile, location)
+        if numbers
+        else source_locations.bound(
             profile,
             _HOST,
             # What they become reads and writes as one of them does, and is called as often.
@@ -253,13 +258,26 @@ def _pointwise_finding(
     )
 
 
-def _are_single_numbers(profile: Profile, location: source_locations.Location) -> bool:
+def _gain_of_numbers(profile: Profile, location: source_locations.Location) -> Gain:
+    """Return what it saves to compute single numbers in Python, with all that the function does with them."""
+    operators = source_locations.outermost(
+        Query(profile, profile.is_kind(FrameKind.OPERATOR))
+    ).mask()
+    inside = source_locations.in_functions_of(profile, np.array(location.nodes[:1]))
+    nodes = np.flatnonzero(operators & inside)
+    value = location.value
+    if _are_single_numbers(profile, nodes):
+        value = max(value, int(profile.inclusive(_HOST)[nodes].sum()))
+    return source_locations.bound(profile, _HOST, value, "Python's own arithmetic costs nothing")
+
+
+def _are_single_numbers(profile: Profile, nodes: npt.NDArray[np.int64]) -> bool:
     """Return whether operators without a backward make nothing but tensors of a few bytes."""
     rows = profile.metrics.get(_ALLOCATED)
     if rows is None or rows.maximum is None:
         return False
     tree = profile.tree
-    inside = tree.at_or_below(np.isin(np.arange(len(tree)), location.nodes))
+    inside = tree.at_or_below(np.isin(np.arange(len(tree)), nodes))
     if (tree.phase[inside] == Phase.BACKWARD).any():
         return False
     sizes = rows.maximum[inside[rows.node]]

@@ -30,4 +30,4 @@ def walk(model: Model, length: int) -> int:
 
 
 torch.manual_seed(0)
-walk(Model().eval(), 100)
+walk(Model().eval(), 200)

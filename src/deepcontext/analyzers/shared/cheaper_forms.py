@@ -72,9 +72,19 @@ class Calls:
         return [each for each in found if each != NO_FUNCTION]
 
 
-def findings(profile: Profile, chosen: Mask, cheaper: Cheaper) -> list[Finding]:
-    """Return a finding for each line whose chosen operators take much of the time."""
+def findings(
+    profile: Profile, chosen: Mask, cheaper: Cheaper, also: Mask | None = None
+) -> list[Finding]:
+    """Return a finding for each line whose chosen operators take much of the time.
+
+    Args:
+        profile: the profile.
+        chosen: the operators, shape (nodes,).
+        cheaper: what to say.
+        also: operators that cost less, too, where a finding is in their function, shape (nodes,).
+    """
     metric = HOST_TIME_NS.name
+    function = functions_of_nodes(profile)
     whole = total(profile, metric)
     found = []
     for location in source_locations.by_line(Query(profile, chosen), metric):
@@ -82,6 +92,10 @@ def findings(profile: Profile, chosen: Mask, cheaper: Cheaper) -> list[Finding]:
         if share < _LEAST_SHARE or location.value < _LEAST_NS:
             continue
         where = source_locations.location_text(profile, location.frame)
+        spent = location.value
+        if also is not None:
+            inside = also & (function == function[location.nodes[0]])
+            spent += int(profile.inclusive(metric)[inside].sum())
         found.append(
             Finding(
                 id="cheaper_operator",
@@ -94,7 +108,7 @@ def findings(profile: Profile, chosen: Mask, cheaper: Cheaper) -> list[Finding]:
                     "calls_count": location.count,
                 },
                 gain=source_locations.bound(
-                    profile, metric, location.value, "the cheaper operator costs nothing"
+                    profile, metric, spent, "the cheaper operator costs nothing"
                 ),
                 advice=cheaper.advice,
                 misleads=cheaper.misleads,

@@ -105,14 +105,15 @@ def after_enlarging(profile: Profile, calls: Calls, largest: Ints) -> list[Findi
     enlarges = source_locations.operators(profile, lambda name: name.startswith(_ENLARGES)).mask()
     enlarges &= profile.tree.phase != Phase.BACKWARD
     reduces = kernels.outermost & (kernels.elements == 1)
-    chosen = np.zeros(len(profile.tree), np.bool_)
+    chosen, layers = np.zeros((2, len(profile.tree)), np.bool_)
     for function in calls.functions(enlarges):
         own = calls.function == function
         size = int(largest[own & enlarges].max())
         fewer = own & reduces & (largest * _LEAST_FEWER <= size)
         if size and any(_takes(profile, each, size) for each in np.flatnonzero(fewer).tolist()):
             chosen |= own & enlarges
-    return findings(profile, chosen, _BEFORE_ENLARGING)
+            layers |= fewer
+    return findings(profile, chosen, _BEFORE_ENLARGING, layers)
 
 
 def _takes(profile: Profile, layer: int, size: int) -> bool:

@@ -30,9 +30,13 @@ if TYPE_CHECKING:
 _LEAST_SPAN: Final = 0.5
 _MEAN_WITHIN: Final = (0.25, 0.75)
 _FEWEST_SAMPLES: Final = 5
-# The mean of 50 samples of even work lies within 0.04 of the middle.
 _FEWEST_TO_GROW: Final = 50
-_GROWING_MEAN: Final = 0.62
+# Of the steps: where the mean of the samples of growing work lies at least, and how far behind other work.
+_GROWING_MEAN: Final = 0.57
+_LATER: Final = 0.06
+# Source: a uniform distribution from 0 to 1 has this deviation; a difference of this many is no chance.
+_DEVIATION: Final = 12**-0.5
+_SURELY: Final = 2.5
 _EARLY: Final = 0.25
 # Fewer steps do not tell the loop from what comes before it; nor do fewer operators.
 _FEWEST_STEPS: Final = 5
@@ -100,16 +104,22 @@ def grows(profile: Profile, nodes: Ints) -> bool:
     """Return whether nodes take more time from step to step, as work on all values so far does.
 
     Work that stays the same has the mean of its samples at half of the steps, work that grows evenly at two
-    thirds.
+    thirds. The other samples of the steps are the reference, because a busy machine slows all of them.
     """
     rows = profile.metrics.get(SAMPLED_STEP.name)
     if rows is None or rows.minimum is None or not has_steps(profile):
         return False
+    steps = last_step(profile)
     chosen = np.isin(rows.node, nodes)
-    count, steps = int(rows.count[chosen].sum()), last_step(profile)
+    others = ~chosen & (rows.minimum < steps)  # what comes after the last step is no work of steps
+    count, reference = (int(rows.count[which].sum()) for which in (chosen, others))
     if count < _FEWEST_TO_GROW or int(rows.minimum[chosen].min()) > _EARLY * steps:
         return False
-    return bool(rows.total[chosen].sum() >= _GROWING_MEAN * steps * count)
+    mean = rows.total[chosen].sum() / (steps * count)
+    if mean < _GROWING_MEAN or not reference:
+        return False
+    chance = _SURELY * _DEVIATION * np.sqrt(1 / count + 1 / reference)
+    return bool(mean - rows.total[others].sum() / (steps * reference) >= max(_LATER, chance))
 
 
 def before_steps(profile: Profile, is_user: Mask) -> Mask:

@@ -377,6 +377,13 @@ def in_functions_of(profile: Profile, nodes: Ints) -> Mask:
     return np.isin(of_node, of_node[nodes])
 
 
+def below_findings(profile: Profile, findings: Sequence[Finding]) -> Mask:
+    """Return which nodes are those of findings, or below them, shape (nodes,)."""
+    mask = np.zeros(len(profile.tree), np.bool_)
+    mask[[node for each in findings for node in each.nodes]] = True
+    return profile.tree.at_or_below(mask)
+
+
 def location_text(profile: Profile, frame: Frame | None) -> str:
     """Return ``train.py:31 (train_step)``, the file relative to the run's folder."""
     if frame is None:
