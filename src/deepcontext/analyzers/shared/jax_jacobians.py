@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 # Source: jax/_src/interpreters: names of transformations around an operation, the outermost first.
 _BACKWARD: Final = re.compile(r"/vmap\(transpose\(jvp\((?!.*(?:transpose|jvp)\()")
 _FORWARD: Final = re.compile(r"/jvp\((?!.*(?:transpose|jvp)\()")
+_FORWARD_OF_SAMPLES: Final = re.compile(r"/vmap\(jvp\(")
 _REDUCES: Final = frozenset({"reduce_sum", "dot_general"})
 _SHAPE: Final = re.compile(r"\w+\[([\d,]+)\]")
 _LEAST_SHARE: Final = 0.15
@@ -62,8 +63,9 @@ def _of_program(
     spent = sum(each.device_ns for each in backward)
     if spent < _LEAST_SHARE * whole or max(each.executions for each in backward) < _LEAST_RUNS:
         return []
-    # Under `vmap`, the forward of a gradient for each sample is, too.
-    if not any(_FORWARD.search(each.op_name) for each in operations):
+    names = [each.op_name for each in operations]
+    is_once = any(map(_FORWARD.search, names)) and not any(map(_FORWARD_OF_SAMPLES.search, names))
+    if not is_once:
         return []
     sizes = [(_sizes(each), each) for each in backward]
     outputs = _commonest([(shape[0], each.device_ns) for shape, each in sizes if shape])
@@ -76,8 +78,9 @@ def _of_program(
     inputs = max(size for size, _ in rows if size <= most)
     below = np.zeros(len(profile.tree), np.bool_)
     below[calls_of(profile, program)] = True
-    names = {each.name for each in backward}
-    named = source_locations.nodes_named(profile, FrameKind.HLO, names).mask()
+    named = source_locations.nodes_named(
+        profile, FrameKind.HLO, {each.name for each in backward}
+    ).mask()
     nodes = Query(profile, named & profile.tree.below(below)).nodes()
     if not len(nodes):
         return []
