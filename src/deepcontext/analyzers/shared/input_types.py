@@ -149,8 +149,13 @@ def of_narrow_integers(profile: Profile) -> Mask:
         is_wide = (counted > 0) | (counts_or_zeros(profile, INTEGER_INPUTS.name) > 0)
         found = conversions & is_float & ~is_wide
     else:
-        names = [split_name(text)[1].type in _NARROW for text in profile.frames.strings]
-        found = conversions & np.array(names, np.bool_)[profile.frames.name[tree.frame]]
+        frames = profile.frames
+        of_narrow = [
+            frame
+            for frame in np.unique(tree.frame[conversions]).tolist()
+            if split_name(frames.strings[int(frames.name[frame])])[1].type in _NARROW
+        ]
+        found = conversions & np.isin(tree.frame, of_narrow)
     callers = source_locations.operators(profile, {_CONVERTED_BY}).mask() & tree.at_or_above(found)
     return np.asarray(found | callers)
 
@@ -207,8 +212,9 @@ def _lines_with_most(
     profile: Profile, calls: npt.NDArray[np.int64]
 ) -> list[source_locations.Location]:
     found: list[source_locations.Location] = []
-    for node in np.argsort(-calls, kind="stable").tolist():
-        if not calls[node] or calls[node] < _NEARLY * int(calls.max()) or len(found) == _MOST_LINES:
+    nodes = np.flatnonzero((calls > 0) & (calls >= _NEARLY * calls.max(initial=0)))
+    for node in nodes[np.argsort(-calls[nodes], kind="stable")].tolist():
+        if len(found) == _MOST_LINES:
             break
         one = np.zeros(len(profile.tree), np.bool_)
         one[node] = True
