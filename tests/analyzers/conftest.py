@@ -226,12 +226,17 @@ def judge_warm(
     fresh_recorder: Callable[[str], _Recorder],
     settle: Callable[[Callable[[int], Profile], Verdict], None],
 ) -> Callable[[str, Verdict], None]:
-    """Return a function like `judge`, for profiles without what only a first run has to load."""
+    """Return a function like `judge`, for profiles without what a first run of PyTorch has to load.
+
+    The shares of JAX's findings are of the device's time, in which nothing is loaded.
+    """
 
     def judged(name: str, verdict: Verdict) -> None:
+        framework = _framework(name)
+
         def profile_of(_: int) -> Profile:
-            recorder = fresh_recorder(_framework(name))
-            profile = recorder.record(name, warm=True)
+            recorder = fresh_recorder(framework)
+            profile = recorder.record(name, warm=framework == "torch")
             recorder.stop()
             return Profile.load(profile)
 
