@@ -129,8 +129,9 @@ def _is_at(finding: dict[str, Any], profile: Profile, program: Path, lines: set[
 
 
 def _words(finding: dict[str, Any]) -> str:
-    """Return title and advice without places, because the files are named after their faults."""
-    return re.sub(r"\S+\.py:\d+( \([^)]*\))?", "", f"{finding['title']} {finding['advice']}")
+    """Return title and advice without places and names, which the programs chose after their faults."""
+    text = f"{finding['title']} {finding['advice']}"
+    return re.sub(r"\S+\.py:\d+( \([^)]*\))?|'\w[\w.]*'", "", text)
 
 
 def telling(case: Case, problem: list[dict[str, Any]], profile: Profile) -> list[dict[str, Any]]:

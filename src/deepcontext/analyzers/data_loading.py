@@ -33,6 +33,8 @@ _LEAST_SHARE: Final = 0.25
 _LEAST_SHARE_IN_MEMORY: Final = 0.10
 # Reads of single elements for each batch, from which on a batch is made of rows.
 _LEAST_ROWS: Final = 8
+# Starting a worker takes tenths of a second.
+_LEAST_TO_START_NS: Final = 250_000_000
 _WORKERS: Final = "_MultiProcessingDataLoaderIter"
 
 
@@ -133,9 +135,10 @@ def _waiting(
     nested = None if workers else nested_datasets(profile, scopes.mask())
     line = None if workers or nested else loading_lines.costliest(profile, scopes.mask())
     cause = line or nested
+    pays = workers or cause or in_memory or value >= _LEAST_TO_START_NS
     return Finding(
         id="data_loading",
-        severity=Severity.of_share(share),
+        severity=Severity.of_share(share) if pays else Severity.INFO,
         title=f"{share:.0%} of the time the program waits for data at {where}"
         + (f", {loading_lines.text(line)}" if line else "")
         + (

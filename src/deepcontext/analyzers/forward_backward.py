@@ -72,6 +72,12 @@ _AVOIDABLE: Final = frozenset(
 _LEAST_AVOIDABLE: Final = 0.5
 # Of the backward of an embedding: more goes into the zeros of its gradient than into the rows that were read.
 _LEAST_FILLED: Final = 0.5
+# Without many zeros, its backward sorts the indices and adds up rows: no other form is as fast (measured).
+_BAG: Final = "aten::_embedding_bag"
+_DENSE_GRADIENTS: Final = frozenset({
+    "aten::embedding_dense_backward",
+    "aten::_embedding_bag_dense_backward",
+})
 _FILLS: Final = frozenset({"aten::zeros", "aten::zero_", "aten::fill_"})
 
 
@@ -150,7 +156,7 @@ def _avoidable(profile: Profile, metric: str) -> source_locations.Ints:
 def _filled(profile: Profile, metric: str) -> source_locations.Ints:
     """Return the cost of filling gradients of embeddings with zeros, with descendants, shape (nodes,)."""
     tree = profile.tree
-    dense = source_locations.operators(profile, {"aten::embedding_dense_backward"})
+    dense = source_locations.operators(profile, _DENSE_GRADIENTS)
     if not dense.count():
         return np.zeros(len(tree), np.int64)
     fills = source_locations.operators(profile, _FILLS).mask() & tree.below(dense.mask())
@@ -184,7 +190,7 @@ def _kinds(
     """
     profile, mask = parents.profile, parents.mask()
     is_index = source_locations.operators(profile, {EMBEDDING_BY_INDEX}).mask()
-    is_filled = source_locations.operators(profile, {EMBEDDING}).mask() & (
+    is_filled = source_locations.operators(profile, {EMBEDDING, _BAG}).mask() & (
         (filled > 0) & (filled >= _LEAST_FILLED * profile.inclusive(metric))
     )
     return (
@@ -225,9 +231,13 @@ def _judge(
     least_ratio = _LEAST_INDEX_RATIO if is_index else _LEAST_RATIO
     if share < least_share or ratio < least_ratio or name in _NO_CHEAPER:
         return None
+    if name == _BAG and not is_filled:
+        return None
     where = source_locations.location_text(profile, location.frame)
     spent = backward + cost.forward
-    is_known = is_index or name == EMBEDDING or cost.avoidable >= _LEAST_AVOIDABLE * backward
+    is_known = (
+        is_index or is_filled or name == EMBEDDING or cost.avoidable >= _LEAST_AVOIDABLE * backward
+    )
     if is_index:
         advice, misleads = _advice(profile)
     elif is_filled:
@@ -276,7 +286,7 @@ _MISLEADS: Final = (
 
 _FILLED_ADVICE: Final = (
     "the gradient is as large as the table, and a step reads few of its rows: torch.nn.Embedding(..., "
-    "sparse=True) with SGD, Adagrad or SparseAdam keeps and updates the rows that were read"
+    "sparse=True), or EmbeddingBag, with SGD, Adagrad or SparseAdam keeps and updates the rows that were read"
 )
 _FILLED_MISLEADS: Final = (
     "the optimizer has no sparse form (weight decay, momentum of all rows); a larger batch reads most "
