@@ -422,6 +422,8 @@ _TIMES = {"single_samples": 10, "sample_losses": 20, "padding": 10}
 # without a device; recompilation of torch.compile and memory, whose gains are no time; threads,
 # sent_singly and jax_checks, whose gains are elapsed and no processor time; operator_loop, element_reads,
 # table and tensor_text, whose bounds are too low, because the fix also saves Python around the operators;
+# bags, whose fix also saves the optimizer's pass over the table; saving and growing_mean, whose bounds are
+# too low, too, because the profiler's own part in small operators makes the rest of the program longer;
 # programs on a simulated GPU; jobs of several ranks.
 @pytest.mark.gains
 @pytest.mark.parametrize(
@@ -432,7 +434,6 @@ _TIMES = {"single_samples": 10, "sample_losses": 20, "padding": 10}
         ("recurrent", "kernel_fusion"),
         ("label_smoothing", "kernel_fusion"),
         ("embedding", "forward_backward"),
-        ("bags", "forward_backward"),
         ("recommendation", "forward_backward"),
         ("graph", "forward_backward"),
         ("attached_state", "forward_backward"),
@@ -452,7 +453,6 @@ _TIMES = {"single_samples": 10, "sample_losses": 20, "padding": 10}
         ("corrected_labels", "data_loading"),
         ("host_work", "host_work"),
         ("listing", "host_work"),
-        ("saving", "host_work"),
         ("collecting", "host_work"),
         ("polling", "host_work"),
         ("drawing", "host_work"),
@@ -468,7 +468,6 @@ _TIMES = {"single_samples": 10, "sample_losses": 20, "padding": 10}
         ("autocorrelation", "cheaper_operator"),
         ("whitened", "cheaper_operator"),
         ("pendulum", "kernel_fusion"),
-        ("growing_mean", "host_work"),
         ("saved_parts", "host_work"),
         ("species", "cheaper_operator"),
         ("neighbours", "cheaper_operator"),

@@ -286,7 +286,8 @@ _MISLEADS: Final = (
 
 _FILLED_ADVICE: Final = (
     "the gradient is as large as the table, and a step reads few of its rows: torch.nn.Embedding(..., "
-    "sparse=True), or EmbeddingBag, with SGD, Adagrad or SparseAdam keeps and updates the rows that were read"
+    "sparse=True) with SGD, Adagrad or SparseAdam keeps and updates the rows that were read; so does "
+    "torch.nn.EmbeddingBag"
 )
 _FILLED_MISLEADS: Final = (
     "the optimizer has no sparse form (weight decay, momentum of all rows); a larger batch reads most "

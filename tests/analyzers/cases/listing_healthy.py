@@ -14,7 +14,7 @@ torch.manual_seed(0)
 net = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 64))
 optimizer = torch.optim.SGD(net.parameters(), lr=0.001)
 batch = torch.randn(64, 64)
-for _ in range(120):
+for _ in range(240):
     loss = weighted(net(batch))
     optimizer.zero_grad()
     loss.backward()

@@ -17,7 +17,7 @@ net = nn.Sequential(*(nn.Linear(512, 512) for _ in range(6)))
 optimizer = torch.optim.SGD(net.parameters(), lr=0.001, momentum=0.9)
 batch = torch.randn(16, 512)
 with tempfile.TemporaryDirectory() as folder:
-    for _ in range(40):
+    for _ in range(100):
         loss = nn.functional.mse_loss(net(batch), batch)
         optimizer.zero_grad()
         loss.backward()

@@ -12,7 +12,7 @@ warnings.simplefilter("ignore")  # torch warns of this itself; other loaders do 
 
 class Slices(Dataset[torch.Tensor]):
     def __len__(self) -> int:
-        return 128
+        return 320
 
     def __getitem__(self, index: int) -> torch.Tensor:
         wave = torch.arange(4096.0) * (index + 1)

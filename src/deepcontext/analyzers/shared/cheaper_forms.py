@@ -95,7 +95,8 @@ def findings(
         spent = location.value
         if also is not None:
             inside = also & (function == function[location.nodes[0]])
-            spent += int(profile.inclusive(metric)[inside].sum())
+            inside[list(location.nodes)] = True
+            spent = int(profile.inclusive(metric)[inside].sum())
         found.append(
             Finding(
                 id="cheaper_operator",

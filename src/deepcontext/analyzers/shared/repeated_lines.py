@@ -34,7 +34,8 @@ _FEWEST_TO_GROW: Final = 50
 # Of the steps: where the mean of the samples of growing work lies at least, and how far behind other work.
 _GROWING_MEAN: Final = 0.57
 _LATER: Final = 0.06
-# Source: a uniform distribution from 0 to 1 has this deviation; a difference of this many is no chance.
+# Source: a uniform distribution from 0 to 1 has this mean and deviation; so many deviations are no chance.
+_EVEN_MEAN: Final = 0.5
 _DEVIATION: Final = 12**-0.5
 _SURELY: Final = 2.5
 _EARLY: Final = 0.25
@@ -116,10 +117,10 @@ def grows(profile: Profile, nodes: Ints) -> bool:
     if count < _FEWEST_TO_GROW or int(rows.minimum[chosen].min()) > _EARLY * steps:
         return False
     mean = rows.total[chosen].sum() / (steps * count)
-    if mean < _GROWING_MEAN or not reference:
+    by_chance = _EVEN_MEAN + _SURELY * _DEVIATION / np.sqrt(count)
+    if mean < max(_GROWING_MEAN, by_chance) or not reference:
         return False
-    chance = _SURELY * _DEVIATION * np.sqrt(1 / count + 1 / reference)
-    return bool(mean - rows.total[others].sum() / (steps * reference) >= max(_LATER, chance))
+    return bool(mean - rows.total[others].sum() / (steps * reference) >= _LATER)
 
 
 def before_steps(profile: Profile, is_user: Mask) -> Mask:
