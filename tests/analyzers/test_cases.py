@@ -548,7 +548,11 @@ def _multiplies_integers_slowly(profile: Profile) -> bool:
 
 
 def _is_silent(profile: Profile, analyzer: str) -> None:
-    assert run_analyzers(profile, only=[analyzer]) == ()
+    found = run_analyzers(profile, only=[analyzer])
+    if analyzer == "jax_fusion":
+        # Fusions that move memory are questions, asked where enough launches were sampled to have a share.
+        found = tuple(each for each in found if each.severity is not Severity.INFO)
+    assert found == ()
 
 
 def _lines(profile: Profile, finding: Finding) -> list[str]:
