@@ -60,12 +60,9 @@ def repeated_factorisations(profile: Profile) -> list[Finding]:
     whole = source_locations.judged_total(profile, DEVICE_TIME_NS.name)
     if not whole or not source_locations.has_jax(profile):
         return []
-    programs: dict[str, list[Operation]] = {}
-    for each in jax_operations.operations(profile):
-        programs.setdefault(each.program, []).append(each)
     return [
         finding
-        for operations in programs.values()
+        for operations in jax_operations.by_program(profile).values()
         for kernel in operations
         if _is_repeated(kernel, operations)
         for finding in _finding(profile, kernel, operations, whole)

@@ -50,13 +50,10 @@ class _Product:
 
 def hessians_for_products(profile: Profile) -> list[Finding]:
     """Return a finding for each program that needs a Hessian's product only, and takes much of the time."""
-    programs: dict[str, list[jax_operations.Operation]] = {}
-    for operation in jax_operations.operations(profile):
-        programs.setdefault(operation.program, []).append(operation)
     least = _LEAST_SHARE * total(profile, DEVICE_TIME_NS.name)
     results = jax_operations.result_sizes(profile)
     found = []
-    for program, operations in programs.items():
+    for program, operations in jax_operations.by_program(profile).items():
         derivatives = [each for each in operations if _OF_DIRECTIONS.search(each.op_name)]
         spent = sum(each.device_ns for each in derivatives)
         if not spent or spent < least:

@@ -46,12 +46,9 @@ def tall_jacobians(profile: Profile) -> list[Finding]:
     whole = source_locations.judged_total(profile, DEVICE_TIME_NS.name)
     if not whole or not source_locations.has_jax(profile):
         return []
-    programs: dict[str, list[Operation]] = {}
-    for each in jax_operations.operations(profile):
-        programs.setdefault(each.program, []).append(each)
     return [
         finding
-        for program, operations in programs.items()
+        for program, operations in jax_operations.by_program(profile).items()
         for finding in _of_program(profile, program, operations, whole)
     ]
 

@@ -139,6 +139,14 @@ def operations(profile: Profile) -> tuple[Operation, ...]:
     return tuple(sorted(found, key=lambda operation: -operation.device_ns))
 
 
+def by_program(profile: Profile) -> dict[str, list[Operation]]:
+    """Return the executed operations of each program, slowest first."""
+    found: dict[str, list[Operation]] = {}
+    for each in operations(profile):
+        found.setdefault(each.program, []).append(each)
+    return found
+
+
 def arguments(profile: Profile) -> tuple[Arguments, ...]:
     """List what a call of each program passes; empty for profiles from before this was recorded."""
     programs = (section(profile) or {}).get("programs", ())
