@@ -42,6 +42,7 @@ enum ActivityKind : uint32_t {
 enum CallbackDomain : uint32_t { kDomainDriver = 1, kDomainResource = 3 };
 enum CallbackSite : uint32_t { kSiteEnter = 0, kSiteExit = 1 };
 enum ResourceCallback : uint32_t {
+  kResourceContextCreated = 1,
   kResourceContextDestroy = 2,
   kResourceModuleLoaded = 6,
   kResourceModuleUnload = 7,
@@ -174,6 +175,13 @@ struct GraphData {
 struct GraphLaunchParameters {
   void *executable;
   void *stream;
+};
+/// Parameters of the functions that copy one row (cuMemcpyHtoD_v2, ...) or set one (cuMemsetD8_v2,
+/// ...), in the same file.
+struct SizedParameters {
+  uint64_t target;
+  uint64_t source; // an address, or a value of one to four bytes and padding
+  size_t count;    // bytes, or values
 };
 struct ModuleData {
   uint32_t module;

@@ -1,6 +1,7 @@
 // Collectors against the fake vendor libraries, with threads: what ThreadSanitizer and
 // AddressSanitizer are to see. The scenarios themselves are tests/collectors/gpu's.
 #include <atomic>
+#include <cstdlib>
 #include <dlfcn.h>
 #include <thread>
 #include <vector>
@@ -258,6 +259,7 @@ void graphsOnThreads(const Vendor &vendor) {
 void stallsWhileThreadsLaunch(const Vendor &vendor) {
   gpu::CollectorOptions options;
   options.with_stalls = true;
+  setenv("DEEPCONTEXT_GPU_STALLS", "may-hang", 1);
   Running run(vendor, options);
   std::atomic<bool> is_over{false};
   std::vector<std::thread> threads;
@@ -314,6 +316,7 @@ bool hasRisen(gpu::Collector &collector, const char *figure, uint64_t seen) {
 void forksWhileStallsHang(const Vendor &vendor) {
   gpu::CollectorOptions options;
   options.with_stalls = true;
+  setenv("DEEPCONTEXT_GPU_STALLS", "may-hang", 1);
   Running run(vendor, options);
   run.fake.launch("k", 0, 10);
   CHECK_EQ(hasRisen(run.collector, "stall_windows", 0), true);

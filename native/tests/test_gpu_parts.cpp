@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <malloc.h>
+#include <map>
 #include <random>
 #include <thread>
 
@@ -10,7 +11,9 @@
 #include "gpu/answered_launches.h"
 #include "gpu/buffer_queue.h"
 #include "gpu/correlation.h"
+#include "gpu/cupti/call_gate.h"
 #include "gpu/cupti/calls.h"
+#include "gpu/cupti/moved_nodes.h"
 #include "gpu/deadline.h"
 #include "gpu/hip/calls.h"
 #include "gpu/hip/runtime.h"
@@ -364,6 +367,90 @@ TEST(a_buffer_of_an_earlier_session_is_not_handed_out_as_a_larger_one) {
   CHECK(malloc_usable_size(fresh) >= queue.bufferBytes());
   queue.discard({fresh, queue.bufferBytes(), 0});
   queue.stop();
+}
+
+TEST(nodes_that_stay_behind_a_destroyed_graph_are_asked_again) {
+  using cupti::MovedNodes;
+  MovedNodes nodes;
+  int graph, other, handles[3];
+  std::map<void *, uint64_t> ids{{&handles[0], 70}, {&handles[1], 8}, {&handles[2], 90}};
+  nodes.cloned(&graph, &handles[0], 7);
+  nodes.cloned(&graph, &handles[1], 8);
+  nodes.cloned(&graph, &handles[2], 9);
+  nodes.nodeDestroyed(&graph, &handles[2]); // its handle is not to be asked
+  nodes.nodeDestroyed(&other, &handles[0]);
+  std::vector<std::pair<uint64_t, uint64_t>> moved;
+  auto destroy = [&](void *gone) {
+    nodes.graphDestroyed(
+        gone, [&](void *node) { return ids.at(node); },
+        [&](uint64_t from, uint64_t to) { moved.emplace_back(from, to); });
+  };
+  destroy(&other);
+  CHECK(moved.empty());
+  destroy(&graph);
+  CHECK_EQ(moved.size(), 1u);
+  CHECK(moved[0] == std::make_pair(uint64_t{7}, uint64_t{70}));
+  destroy(&graph); // is not known any more
+  CHECK_EQ(moved.size(), 1u);
+}
+
+TEST(functions_that_say_how_much_they_copy) {
+  for (const char *name : {"cuMemcpyHtoDAsync_v2", "cuMemcpyDtoH_v2_ptds", "cuMemcpyAsync_ptsz",
+                           "cuMemcpy", "cuMemsetD8Async", "cuMemsetD32_v2"}) {
+    CHECK(cupti::classify(name).is_sized);
+  }
+  for (const char *name :
+       {"cuMemcpyHtoD", "cuMemcpy2DAsync_v2", "cuMemcpyHtoA_v2", "cuMemsetD2D8_v2",
+        "cuMemcpyPeerAsync", "cuMemsetD8", "cuLaunchKernel"}) {
+    CHECK(!cupti::classify(name).is_sized);
+  }
+}
+
+TEST(a_gate_is_passed_by_calls_or_closed) {
+  cupti::CallGate gate;
+  gate.reset();
+  std::atomic<int> inside{0}, overlaps{0};
+  std::atomic<bool> is_over{false};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i) {
+    threads.emplace_back([&] {
+      while (!is_over.load()) {
+        gate.enter();
+        gate.enter(); // a call inside a call
+        inside.fetch_add(1);
+        inside.fetch_sub(1);
+        gate.leave();
+        gate.leave();
+      }
+    });
+  }
+  int closed = 0;
+  for (int i = 0; i < 200; ++i) {
+    if (gate.close(std::chrono::milliseconds(2000))) {
+      ++closed;
+      for (int j = 0; j < 100; ++j) {
+        overlaps += inside.load() != 0;
+      }
+      gate.open();
+    }
+  }
+  is_over = true;
+  for (std::thread &thread : threads) {
+    thread.join();
+  }
+  CHECK(closed > 0);
+  CHECK_EQ(overlaps.load(), 0);
+}
+
+TEST(a_gate_with_a_thread_inside_stays_open_and_forgets_it_in_the_next_session) {
+  cupti::CallGate gate;
+  gate.reset();
+  gate.enter();
+  CHECK(!gate.close(std::chrono::milliseconds(20)));
+  gate.reset();
+  gate.leave(); // of a call that began in the session before
+  CHECK(gate.close(std::chrono::milliseconds(20)));
+  gate.open();
 }
 
 TEST(a_call_that_hangs_is_left_behind) {

@@ -337,14 +337,20 @@ def test_parameters_are_not_reported_as_an_owner() -> None:
     assert found(profile_of([([step(1)], model), rest]), "memory") == ()
 
 
-def test_each_device_has_its_own_owner() -> None:
+@pytest.mark.parametrize(
+    ("memory_bytes", "severity"),
+    [(1500 * MIB, Severity.WARNING), (80_000 * MIB, Severity.INFO), (0, Severity.INFO)],
+)
+def test_each_device_has_its_own_owner(memory_bytes: int, severity: Severity) -> None:
+    """A peak that is a small part of the device's memory needs no change."""
     rows: list[Row] = [
         ([step(n)], {"gpu_peak_bytes": (1, held), "gpu_alloc_bytes": (5, 5 * held)})
         for n, held in ((1, 900 * MIB), (2, 100 * MIB))
     ]
-    (finding,) = found(profile_of(rows), "memory")
+    devices = {"gpu_nvidia": {"devices": [{"device": 0, "memory_bytes": memory_bytes}]}}
+    (finding,) = found(profile_of(rows, devices), "memory")
     assert "device memory" in finding.title
-    assert finding.severity is Severity.WARNING
+    assert finding.severity is severity
 
 
 def test_repeated_allocation() -> None:

@@ -61,6 +61,9 @@ void fake_graph_destroy(uint32_t graph);
 /// A graph that a library makes node by node, without a capture: fake_graph_add puts a kernel into it.
 uint32_t fake_graph_create();
 void fake_graph_add(uint32_t graph, const char *kernel, uint64_t ns);
+/// Clone a graph into a node of another one. Instantiating the other one moves the clone's nodes into
+/// the executable graph, where they have other ids.
+void fake_graph_add_child(uint32_t graph, uint32_t child);
 /// Give an executable graph the kernels of a graph (cudaGraphExecUpdate); 0 where their shapes differ,
 /// which changes nothing.
 int fake_graph_update(uint32_t executable, uint32_t graph);

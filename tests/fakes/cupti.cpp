@@ -256,7 +256,10 @@ FAKE_API int cuptiGetDeviceId(void *context, uint32_t *device) {
 
 FAKE_API int cuptiGetGraphNodeId(void *node, uint64_t *id) {
   FAIL_IF_ASKED("cuptiGetGraphNodeId");
-  *id = reinterpret_cast<uintptr_t>(node);
+  std::lock_guard<std::mutex> lock(state().mutex);
+  uint64_t handle = reinterpret_cast<uintptr_t>(node);
+  auto moved = state().renumbered.find(handle);
+  *id = moved == state().renumbered.end() ? handle : moved->second;
   return abi::kSuccess;
 }
 

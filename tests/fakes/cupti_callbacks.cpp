@@ -62,6 +62,7 @@ std::shared_ptr<Subscription> listener(uint32_t domain, uint32_t id) {
 Call::Call(uint32_t id, const void *parameters)
     : id(id), correlation(state().next_correlation.fetch_add(1)), parameters(parameters) {
   tell(abi::kSiteEnter);
+  ++state().calls_inside;
 }
 
 void Call::tell(uint32_t site) {

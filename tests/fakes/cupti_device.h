@@ -69,7 +69,9 @@ struct State {
   abi::BufferCompletedV2 completed_v2 = nullptr;
   std::map<std::thread::id, Buffer> buffers; // one a delivering thread
   std::atomic<uint32_t> next_correlation{1};
+  std::atomic<uint32_t> calls_inside{0}; // of the driver, on any thread, once the client knows of them
   std::map<uint32_t, uint32_t> capturing; // stream -> graph
+  std::map<uint64_t, uint64_t> renumbered; // node's handle -> its id, since it was moved
   std::map<uint32_t, uint32_t> bodies;    // stream that captures a conditional node's body -> body
   std::atomic<uint64_t> broken_captures{0}; // the context was waited for meanwhile
   std::atomic<uint64_t> buffers_out{0};
@@ -117,7 +119,10 @@ struct Call {
   const void *parameters;
 
   explicit Call(uint32_t id, const void *parameters = nullptr);
-  ~Call() { tell(abi::kSiteExit); }
+  ~Call() {
+    --state().calls_inside;
+    tell(abi::kSiteExit);
+  }
   void tell(uint32_t site);
 };
 

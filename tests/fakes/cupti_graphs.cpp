@@ -100,6 +100,59 @@ FAKE_API uint32_t fake_capture_end(uint32_t stream) {
   return graph;
 }
 
+namespace {
+
+/// Tell of a clone of a child graph, in a node of `graph`.
+uint32_t tellChild(uint32_t graph, uint64_t holder, const std::vector<uint64_t> &nodes,
+                   const std::vector<uint64_t> &sources) {
+  tellGraphNode(abi::kResourceGraphNodeCreateStarting, graph, holder, 0, abi::kNodeChildGraph);
+  uint32_t clone = createGraph();
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    tellNewNode(clone, nodes[i], abi::kNodeKernel);
+    tellGraphNode(abi::kResourceGraphNodeCloned, clone, nodes[i], sources[i]);
+  }
+  tellGraphNode(abi::kResourceGraphNodeCreated, graph, holder, 0);
+  return clone;
+}
+
+/// As CUDA 13.0 does: the child graphs are cloned, then their nodes are moved into the executable graph
+/// and the clones destroyed, of which nothing but the end of the graphs is told.
+void moveChildren(uint32_t id, fake::Graph &executable) {
+  State &s = state();
+  std::vector<std::pair<uint64_t, uint32_t>> clones; // holder, clone
+  for (uint32_t child = 1; child <= executable.children.size(); ++child) {
+    std::vector<uint64_t> nodes, sources;
+    for (size_t i = 0; i < executable.nodes.size(); ++i) {
+      if (executable.works[i].child == child) {
+        nodes.push_back(executable.nodes[i]);
+        sources.push_back(executable.sources[i]);
+      }
+    }
+    uint64_t holder = 0;
+    {
+      std::lock_guard<std::mutex> lock(s.mutex);
+      holder = s.device.next_node++;
+    }
+    clones.emplace_back(holder, tellChild(id, holder, nodes, sources));
+  }
+  {
+    std::lock_guard<std::mutex> lock(s.mutex);
+    executable.handles = executable.nodes;
+    for (size_t i = 0; i < executable.nodes.size(); ++i) {
+      if (executable.works[i].child > 0) {
+        executable.nodes[i] = s.renumbered[executable.handles[i]] = s.device.next_node++;
+      }
+    }
+    s.device.graphs[id] = executable;
+  }
+  for (auto [holder, clone] : clones) {
+    tellGraphNode(abi::kResourceGraphNodeDestroy, id, holder, 0);
+    tellGraph(abi::kResourceGraphDestroy, clone);
+  }
+}
+
+} // namespace
+
 FAKE_API uint32_t fake_graph_instantiate(uint32_t graph) {
   State &s = state();
   fake::Graph executable;
@@ -122,6 +175,9 @@ FAKE_API uint32_t fake_graph_instantiate(uint32_t graph) {
     s.device.graphs[id] = executable;
   }
   for (size_t i = 0; i < executable.nodes.size(); ++i) {
+    if (executable.works[i].child > 0) {
+      continue;
+    }
     // CUPTI tells of a clone's node twice: as of any new one, and as of a clone.
     uint32_t told = executable.works[i].is_of_body ? bodies : id;
     tellNewNode(told, executable.nodes[i], abi::kNodeKernel);
@@ -130,6 +186,9 @@ FAKE_API uint32_t fake_graph_instantiate(uint32_t graph) {
   for (size_t i = 0; i < executable.silent.size(); ++i) {
     tellNewNode(id, executable.silent[i].id, executable.silent[i].type);
     tellGraphNode(abi::kResourceGraphNodeCloned, id, executable.silent[i].id, silent_sources[i].id);
+  }
+  if (!executable.children.empty()) {
+    moveChildren(id, executable);
   }
   tellGraph(abi::kResourceGraphExecCreated, graph, id);
   return id;
@@ -169,7 +228,7 @@ FAKE_API void fake_graph_destroy(uint32_t graph) {
     tellGraph(abi::kResourceGraphExecDestroy, 0, graph);
   }
   tellGraph(abi::kResourceGraphDestroy, graph);
-  for (uint64_t node : gone.nodes) {
+  for (uint64_t node : gone.handles.empty() ? gone.nodes : gone.handles) {
     tellGraphNode(abi::kResourceGraphNodeDestroy, graph, node, 0);
   }
   for (const fake::SilentNode &node : gone.silent) {
@@ -192,6 +251,26 @@ FAKE_API void fake_graph_add(uint32_t graph, const char *kernel, uint64_t ns) {
     node = addNode(s.device.graphs[graph], work, ns);
   }
   tellNewNode(graph, node, abi::kNodeKernel);
+}
+
+FAKE_API void fake_graph_add_child(uint32_t graph, uint32_t child) {
+  State &s = state();
+  std::vector<uint64_t> nodes, sources;
+  uint64_t holder = 0;
+  {
+    std::lock_guard<std::mutex> lock(s.mutex);
+    fake::Graph &target = s.device.graphs[graph];
+    const fake::Graph source = s.device.graphs[child];
+    holder = s.device.next_node++;
+    target.children.push_back(holder);
+    for (size_t i = 0; i < source.works.size(); ++i) {
+      Work work = source.works[i];
+      work.child = static_cast<uint32_t>(target.children.size());
+      nodes.push_back(addNode(target, work, work.end_ns));
+      sources.push_back(source.nodes[i]);
+    }
+  }
+  tellChild(graph, holder, nodes, sources);
 }
 
 FAKE_API int fake_graph_update(uint32_t executable, uint32_t graph) {

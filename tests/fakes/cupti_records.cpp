@@ -95,14 +95,22 @@ template <typename Record> void fillTransfer(Record *record, const Work &work) {
   record->graph = work.graph_exec;
 }
 
+/// Records of kernels are of the kind that the client has enabled: those that overlap, or those that
+/// run one after the other.
+uint32_t kernelKind() {
+  std::lock_guard<std::mutex> lock(state().mutex);
+  return state().kinds.count(abi::kKindKernel) ? abi::kKindKernel : abi::kKindConcurrentKernel;
+}
+
 std::vector<uint8_t> encode(const Work &work) {
-  uint32_t kind = work.what == What::kKernel   ? uint32_t{abi::kKindConcurrentKernel}
+  uint32_t kind = work.what == What::kKernel   ? kernelKind()
                   : work.what == What::kMemset ? uint32_t{abi::kKindMemset}
                   : copyKind(work.name) == 10  ? uint32_t{abi::kKindMemcpyPeer}
                                                : uint32_t{abi::kKindMemcpy};
   std::vector<uint8_t> bytes(sizeOf(kind));
   std::memcpy(bytes.data(), &kind, sizeof kind);
   switch (kind) {
+  case abi::kKindKernel:
   case abi::kKindConcurrentKernel: {
     auto *record = reinterpret_cast<abi::Kernel *>(bytes.data());
     record->start = timestampOf(work.start_ns);

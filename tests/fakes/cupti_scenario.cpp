@@ -68,6 +68,7 @@ FAKE_API void fake_reset() {
   s.buffers_out = 0;
   s.capturing.clear();
   s.bodies.clear();
+  s.renumbered.clear();
   s.broken_captures = 0;
   s.device_pool_limit = kDevicePoolLimit;
   s.next_correlation = 1;
@@ -151,8 +152,12 @@ FAKE_API void fake_copy(const char *direction, uint64_t bytes, uint64_t ns, int 
   uint32_t id = copyKind(direction) == 10  ? 319
                 : copyKind(direction) == 2 ? (is_blocking ? 278 : 279)
                                            : (is_blocking ? 276 : 277);
-  Call call(id);
+  abi::SizedParameters parameters{0, 0, bytes};
+  Call call(id, &parameters);
   if (state().device.has_faults && (call.result = state().device.fault("cuMemcpy")) != 0) {
+    return;
+  }
+  if (bytes == 0) { // leaves no record (seen with CUDA 13.0)
     return;
   }
   work.correlation = call.correlation;

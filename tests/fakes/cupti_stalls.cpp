@@ -11,9 +11,11 @@
 
 #include "abi/cupti.h"
 #include "control.h"
-#include "device.h"
+#include "cupti_device.h"
 
 namespace abi = deepcontext::abi::cupti;
+
+#undef FAIL_IF_ASKED // here it asks the device for the fault by its own name
 
 namespace {
 
@@ -72,6 +74,14 @@ uint32_t indexOf(const std::string &name, bool is_not_issued) {
     index += 3;
   }
   return 0;
+}
+
+/// What hangs on hardware, or samples nothing: a call while the program is inside the driver, and
+/// records of kernels that overlap.
+bool isAlone() {
+  std::lock_guard<std::mutex> lock(fake::cupti::state().mutex);
+  return fake::cupti::state().kinds.count(abi::kKindConcurrentKernel) == 0 &&
+         fake::cupti::state().calls_inside == 0;
 }
 
 int misuse() {
@@ -164,7 +174,9 @@ FAKE_API int cuptiPCSamplingEnable(abi::PcContextParameters *parameters) {
 
 FAKE_API int cuptiPCSamplingDisable(abi::PcContextParameters *parameters) {
   FAIL_IF_ASKED("cuptiPCSamplingDisable");
+  bool is_alone = isAlone();
   std::lock_guard<std::mutex> lock(stalls().mutex);
+  stalls().misuses += !is_alone;
   auto found = stalls().contexts.find(parameters->context);
   if (found == stalls().contexts.end()) {
     return misuse();
@@ -225,7 +237,9 @@ FAKE_API int cuptiPCSamplingSetConfigurationAttribute(abi::PcConfigurationParame
 
 FAKE_API int cuptiPCSamplingStart(abi::PcContextParameters *parameters) {
   FAIL_IF_ASKED("cuptiPCSamplingStart");
+  bool is_alone = isAlone();
   std::lock_guard<std::mutex> lock(stalls().mutex);
+  stalls().misuses += !is_alone;
   auto found = stalls().contexts.find(parameters->context);
   if (found == stalls().contexts.end() || !found->second.has_control || found->second.is_open ||
       !found->second.ready.empty()) {
@@ -237,7 +251,9 @@ FAKE_API int cuptiPCSamplingStart(abi::PcContextParameters *parameters) {
 
 FAKE_API int cuptiPCSamplingStop(abi::PcContextParameters *parameters) {
   FAIL_IF_ASKED("cuptiPCSamplingStop");
+  bool is_alone = isAlone();
   std::lock_guard<std::mutex> lock(stalls().mutex);
+  stalls().misuses += !is_alone;
   auto found = stalls().contexts.find(parameters->context);
   if (found == stalls().contexts.end() || !found->second.is_open) {
     return misuse();
@@ -245,12 +261,17 @@ FAKE_API int cuptiPCSamplingStop(abi::PcContextParameters *parameters) {
   found->second.is_open = false;
   found->second.ready = std::move(stalls().pending);
   stalls().pending.clear();
+  if (found->second.data) { // as on hardware: what fits is in the client's buffer, which reading overwrites
+    handOver(found->second, found->second.data);
+  }
   return 0;
 }
 
 FAKE_API int cuptiPCSamplingGetData(abi::PcGetDataParameters *parameters) {
   FAIL_IF_ASKED("cuptiPCSamplingGetData");
+  bool is_alone = isAlone();
   std::lock_guard<std::mutex> lock(stalls().mutex);
+  stalls().misuses += !is_alone;
   auto found = stalls().contexts.find(parameters->context);
   if (found == stalls().contexts.end()) {
     return misuse();

@@ -50,6 +50,7 @@ struct Work {
   uint32_t grid = t_grid;
   uint32_t block = t_block;
   bool is_of_body = false;    // of a conditional node
+  uint32_t child = 0;         // number of the child graph, from 1
 };
 
 /// The result of a function that $FAKE_FAULTS ("cuInit=100,cuptiSubscribe=15") asks for, for programs
@@ -78,6 +79,8 @@ struct Graph {
   std::vector<uint64_t> nodes;
   std::vector<uint64_t> sources;
   std::vector<SilentNode> silent;
+  std::vector<uint64_t> children; // nodes that hold child graphs
+  std::vector<uint64_t> handles;  // of an executable graph's nodes, where they are not the ids
   bool is_executable = false;
   uint32_t iterations = 1; // of the bodies of conditional nodes, in a replay
 

@@ -289,6 +289,10 @@ class FakeGpu:
         """Put a kernel into a graph."""
         self._library.fake_graph_add(graph, kernel.encode(), ctypes.c_uint64(int(us * _US)))
 
+    def add_child(self, graph: int, child: int) -> None:
+        """Put a clone of a graph into a graph, as a node."""
+        self._library.fake_graph_add_child(graph, child)
+
     def update(self, executable: int, graph: int) -> bool:
         """Give an executable graph the kernels of a graph; False where their shapes differ."""
         return bool(self._library.fake_graph_update(executable, graph))

@@ -80,6 +80,7 @@ def share_on_lines(
     file: str,
     phase: Phase | None = None,
     kind: FrameKind | None = None,
+    operator: str = "",
 ) -> float:
     """Return the share of the device's time that is under a line of a file.
 
@@ -88,14 +89,18 @@ def share_on_lines(
         file: end of the file's path.
         phase: look at this phase alone.
         kind: a frame of this kind must be above the kernel, too.
+        operator: look only below operators whose name begins so.
     """
     times = profile.exclusive("gpu_time_ns")
     found = whole = 0
     for node in times.nonzero()[0].tolist():
         if phase is not None and int(profile.tree.phase[node]) != phase:
             continue
-        whole += int(times[node])
         path = [profile.frame(at) for at in profile.tree.path(node)]
+        operators = [f.name for f in path if f.kind is FrameKind.OPERATOR]
+        if operator and not any(name.startswith(operator) for name in operators):
+            continue
+        whole += int(times[node])
         is_below = any(f.kind is FrameKind.PYTHON and f.file.endswith(file) for f in path)
         if is_below and (kind is None or any(f.kind is kind for f in path)):
             found += int(times[node])

@@ -100,8 +100,10 @@ def test_a_training_step_of_jax_is_below_operations_and_lines(bench: Bench) -> N
         environment={"XLA_PYTHON_CLIENT_PREALLOCATE": "false"},
     )
     assert outcome.profile is not None
-    share = share_on_lines(outcome.profile, "program.py", kind=FrameKind.HLO)
+    # While it compiles, XLA tries kernels on threads of its own, which no line has asked for.
+    share = share_on_lines(outcome.profile, "program.py", kind=FrameKind.HLO, operator="jit(train)")
     bench.row("JAX step: time below an HLO instruction and a line", f"{share:.2%}", "97 %")
+    assert outcome.figure("graph_launched") == 0
     assert outcome.counters["gpu_records_unmatched"] == 0
     assert share >= 0.97
 

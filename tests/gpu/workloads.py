@@ -49,12 +49,12 @@ class Block(nn.Module):  # type: ignore[misc]
 
 
 class Gpt2(nn.Module):  # type: ignore[misc]
-    """GPT-2 small: 12 blocks of width 768, 50,257 tokens."""
+    """GPT-2 small: 12 blocks of width 768, 50,257 tokens where not said otherwise."""
 
-    def __init__(self, *, is_small: bool, cache_length: int = 0) -> None:
+    def __init__(self, *, is_small: bool, cache_length: int = 0, tokens: int = 50257) -> None:
         super().__init__()
         width, heads = (64, 4) if is_small else (768, 12)
-        self.tokens, blocks = (500, 2) if is_small else (50257, 12)
+        self.tokens, blocks = (500, 2) if is_small else (tokens, 12)
         self.embedding = nn.Embedding(self.tokens, width)
         self.blocks = nn.ModuleList([Block(width, heads, cache_length) for _ in range(blocks)])
         self.norm = nn.LayerNorm(width)

@@ -20,6 +20,12 @@ bool hasFailed(const abi::cupti::CallbackData &call) {
   return call.return_value && *static_cast<const int *>(call.return_value) != 0;
 }
 
+/// Whether the copy or memset is of no bytes, which leaves no record.
+bool isEmpty(const abi::cupti::CallbackData &call) {
+  return call.parameters &&
+         static_cast<const abi::cupti::SizedParameters *>(call.parameters)->count == 0;
+}
+
 } // namespace
 
 void CuptiCollector::onCallback(void *user, uint32_t domain, uint32_t id, const void *data) {
@@ -36,6 +42,11 @@ void CuptiCollector::onCallback(void *user, uint32_t domain, uint32_t id, const 
 
 void CuptiCollector::onDriverCall(uint32_t id, const abi::cupti::CallbackData &call) {
   const CallClass &known = driver_calls_.of(id);
+  bool is_gated = __builtin_expect(stalls_.isRunning(), 0) &&
+                  (known.is_launch || !known.is_waiting) && !isInternalThread();
+  if (is_gated && call.site == abi::cupti::kSiteEnter) {
+    stalls_.gate().enter();
+  }
   if (__builtin_expect(known.captures != 0, 0)) {
     onCapture(known.captures, call);
   }
@@ -61,6 +72,9 @@ void CuptiCollector::onDriverCall(uint32_t id, const abi::cupti::CallbackData &c
     if ((known.is_waiting || isTiming()) && !isInternalThread() && *call.correlation_data != 0) {
       noteEnd(known, call);
     }
+    if (is_gated) {
+      stalls_.gate().leave();
+    }
   }
 }
 
@@ -81,7 +95,8 @@ void CuptiCollector::noteLaunch(const CallClass &known, const abi::cupti::Callba
                      captures_.load(std::memory_order_relaxed) > 0;
   // That such work has no records is said already.
   bool is_refused = (refused_kinds_.load(std::memory_order_relaxed) >> known.record_kind & 1) != 0;
-  if (__builtin_expect(is_captured || is_refused || silent_graph != 0, 0)) {
+  bool is_empty = known.is_sized && isEmpty(call);
+  if (__builtin_expect(is_captured || is_refused || is_empty || silent_graph != 0, 0)) {
     calls_.beginUncountedLaunch(call.correlation, silent_graph);
   } else {
     calls_.beginLaunch(call.correlation);
@@ -139,6 +154,10 @@ void CuptiCollector::onResource(uint32_t id, const abi::cupti::ResourceData &res
     contexts_age_.fetch_add(1, std::memory_order_relaxed);
     if (stalls_.isRunning()) {
       stalls_.dropContext(resource.context);
+    }
+  } else if (id == abi::cupti::kResourceContextCreated) {
+    if (stalls_.isRunning()) {
+      stalls_.contextCreated(resource.context);
     }
   } else if (id == abi::cupti::kResourceModuleLoaded) {
     if (resource.descriptor && stalls_.isRunning()) {

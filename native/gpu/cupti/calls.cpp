@@ -17,10 +17,31 @@ std::string_view plainName(std::string_view function) {
   return function;
 }
 
+/// Copies of one row and memsets of one, in today's binary versions.
+bool isSized(std::string_view function) {
+  std::string_view plain = plainName(function);
+  bool is_old = plain == function && !endsWith(function, "Async");
+  if (plain == "cuMemcpy" || plain == "cuMemcpyAsync") {
+    return true;
+  }
+  for (std::string_view begin : {"cuMemsetD8", "cuMemsetD16", "cuMemsetD32"}) {
+    if (startsWith(function, begin)) {
+      return !is_old;
+    }
+  }
+  for (std::string_view begin : {"cuMemcpyHtoD", "cuMemcpyDtoH", "cuMemcpyDtoD"}) {
+    if (startsWith(function, begin)) {
+      return contains(function, "_v2");
+    }
+  }
+  return false;
+}
+
 } // namespace
 
 CallClass classify(std::string_view function) {
   CallClass call;
+  call.is_sized = isSized(function);
   if (startsWith(function, "cuLaunch")) {
     call.is_launch = function != "cuLaunchHostFunc" && !startsWith(function, "cuLaunchHostFunc_");
   } else if (startsWith(function, "cuGraphLaunch")) {
@@ -47,6 +68,7 @@ CallClass classify(std::string_view function) {
 
 void CallTable::build(const Library &library) {
   ids_.clear();
+  other_ids_.clear();
   for (uint32_t id = 1; id < kMost; ++id) {
     const char *name = nullptr;
     if (library.GetCallbackName(abi::cupti::kDomainDriver, id, &name) != abi::cupti::kSuccess ||
@@ -58,6 +80,9 @@ void CallTable::build(const Library &library) {
       call.name = Interner::instance().intern(plainName(name));
       classes_[id] = call;
       ids_.push_back(id);
+    } else if (!contains(name, "Synchronize") && !contains(name, "Query") &&
+               !contains(name, "Get")) {
+      other_ids_.push_back(id);
     }
   }
 }

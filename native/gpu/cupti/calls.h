@@ -13,6 +13,7 @@ struct CallClass {
   bool is_replay = false;  // launches a graph
   bool is_waiting = false; // returns when the device has finished
   uint8_t record_kind = 0; // of a copy's or memset's record, as CUPTI numbers kinds; 0: another
+  bool is_sized = false;   // says the number of bytes, or of values, as its third parameter
   int8_t captures = 0;     // +1: a stream begins to capture a graph; -1: ends
   uint32_t name = 0;       // interned; of waiting calls
 };
@@ -27,10 +28,12 @@ public:
   const CallClass &of(uint32_t id) const { return id < kMost ? classes_[id] : classes_[0]; }
   /// Ids worth a callback.
   const std::vector<uint32_t> &ids() const { return ids_; }
+  /// Ids of the other functions that may take the driver's locks.
+  const std::vector<uint32_t> &otherIds() const { return other_ids_; }
 
 private:
   std::vector<CallClass> classes_ = std::vector<CallClass>(kMost);
-  std::vector<uint32_t> ids_;
+  std::vector<uint32_t> ids_, other_ids_;
 };
 
 CallClass classify(std::string_view function);

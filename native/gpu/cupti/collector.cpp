@@ -65,6 +65,7 @@ std::string CuptiCollector::start(const Libraries &libraries, const CollectorOpt
   }
   launches_before_ = answered_before_ = buffers_before_ = overdue_before_ = 0;
   beginAttribution();
+  moved_nodes_.clear();
   buffers_.configure(options.buffer_bytes, options.pool_bytes,
                      [this](const FilledBuffer &buffer) { read(buffer); });
   reason = subscribe();
@@ -162,9 +163,11 @@ std::string CuptiCollector::enable(Result *result) {
   if (!is_second_family_) { // which has no attributes of its own
     device_pool_.bound(library_);
   }
-  *result = enableKind(abi::cupti::kKindConcurrentKernel);
+  // PC sampling is not compatible with records of kernels that overlap: sampling then never ends.
+  *result = enableKind(options_.with_stalls ? abi::cupti::kKindKernel
+                                            : abi::cupti::kKindConcurrentKernel);
   if (*result != abi::cupti::kSuccess) {
-    return explain("cuptiActivityEnable(CONCURRENT_KERNEL)", *result);
+    return explain("cuptiActivityEnable(KERNEL)", *result);
   }
   const std::pair<uint32_t, const char *> optional[] = {
       {abi::cupti::kKindMemcpy, "copies"},
@@ -208,6 +211,11 @@ void CuptiCollector::startStalls() {
   // For source lines; kernels of modules that were loaded earlier have none.
   library_.EnableCallback(1, subscriber_, abi::cupti::kDomainResource,
                           abi::cupti::kResourceModuleLoaded);
+  library_.EnableCallback(1, subscriber_, abi::cupti::kDomainResource,
+                          abi::cupti::kResourceContextCreated);
+  for (uint32_t id : driver_calls_.otherIds()) {
+    library_.EnableCallback(1, subscriber_, abi::cupti::kDomainDriver, id);
+  }
   std::string problem = stalls_.start();
   if (!problem.empty()) {
     note(problem);

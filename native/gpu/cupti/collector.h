@@ -11,6 +11,7 @@
 #include "gpu/cupti/device_pool.h"
 #include "gpu/cupti/early_flush.h"
 #include "gpu/cupti/library.h"
+#include "gpu/cupti/moved_nodes.h"
 #include "gpu/cupti/stall_sampler.h"
 #include "gpu/kernel_names.h"
 
@@ -85,6 +86,7 @@ private:
   void onResource(uint32_t id, const abi::cupti::ResourceData &resource);
   void onGraph(uint32_t id, const abi::cupti::GraphData &graph);
   void onGraphNode(uint32_t id, const abi::cupti::GraphData &graph);
+  void followMovedNodes(const void *graph);
   void seeContext(void *context);
   void countDropped(void *context, uint32_t stream);
   void askForDropped(void *context, uint32_t stream);
@@ -102,6 +104,7 @@ private:
   DevicePool device_pool_;
   EarlyFlush early_flush_;
   KernelNames names_;
+  MovedNodes moved_nodes_;
   StallSampler stalls_{library_, attribution_.stalls};
   std::vector<uint32_t> kinds_; // enabled
   abi::cupti::Subscriber subscriber_ = nullptr;

@@ -1,7 +1,8 @@
 // What CUPTI tells of CUDA graphs while they are made, on the thread that makes them. Instantiating
 // a graph clones it, which is told as any new graph: each node as announced, created and cloned.
-// The driver then makes a second copy whose nodes are only announced. A node's type is told when it
-// is announced, and at no other time (seen with CUDA 13.0).
+// The driver then makes a second copy whose nodes are only announced, and moves the nodes of child
+// graphs (moved_nodes.h). A node's type is told when it is announced, and at no other time (seen
+// with CUDA 13.0).
 #include "gpu/cupti/collector.h"
 
 namespace deepcontext::gpu::cupti {
@@ -42,6 +43,7 @@ void CuptiCollector::onGraph(uint32_t id, const abi::cupti::GraphData &graph) {
     break;
   case abi::cupti::kResourceGraphDestroy:
     silent.graphDestroyed(graph.graph);
+    followMovedNodes(graph.graph);
     break;
   case abi::cupti::kResourceGraphNodeCreateStarting:
     silent.nodeAnnounced(graph.graph, leavesRecord(graph.node_type));
@@ -55,6 +57,17 @@ void CuptiCollector::onGraph(uint32_t id, const abi::cupti::GraphData &graph) {
   default:
     onGraphNode(id, graph);
   }
+}
+
+void CuptiCollector::followMovedNodes(const void *graph) {
+  auto ask = [this](void *node) {
+    uint64_t id = 0;
+    return library_.GetGraphNodeId(node, &id) == abi::cupti::kSuccess ? id : 0;
+  };
+  moved_nodes_.graphDestroyed(graph, ask, [this](uint64_t from, uint64_t to) {
+    attribution_.graphs.cloned(to, from);
+    attribution_.graphs.destroyed(from);
+  });
 }
 
 void CuptiCollector::onGraphNode(uint32_t id, const abi::cupti::GraphData &graph) {
@@ -75,10 +88,12 @@ void CuptiCollector::onGraphNode(uint32_t id, const abi::cupti::GraphData &graph
     uint64_t original = 0;
     if (library_.GetGraphNodeId(graph.original_node, &original) == abi::cupti::kSuccess) {
       attribution_.graphs.cloned(node, original);
+      moved_nodes_.cloned(graph.graph, graph.node, node);
     }
     break;
   }
   case abi::cupti::kResourceGraphNodeDestroy:
+    moved_nodes_.nodeDestroyed(graph.graph, graph.node);
     attribution_.graphs.destroyed(node);
     break;
   }

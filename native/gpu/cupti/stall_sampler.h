@@ -12,14 +12,15 @@
 #include <unordered_set>
 #include <vector>
 
+#include "gpu/cupti/call_gate.h"
 #include "gpu/cupti/library.h"
 #include "gpu/stalls.h"
 
 namespace deepcontext::gpu::cupti {
 
-/// CUPTI's PC sampling in continuous mode, which lets kernels overlap, controlled by a thread: on
-/// for one window, off for ten. Only on request, because it needs privileges that ordinary users
-/// often lack, and device memory.
+/// CUPTI's PC sampling in continuous mode, controlled by a thread: on for one window, off for ten.
+/// Only on request, because it needs privileges that ordinary users often lack, device memory, and
+/// records of kernels that run one after the other.
 ///
 /// The mutex is never held while CUPTI is called.
 class StallSampler {
@@ -32,8 +33,14 @@ public:
   void stop();
   bool isRunning() const { return is_running_.load(std::memory_order_acquire); }
 
+  /// To be passed by each call of the driver while this runs.
+  CallGate &gate() { return gate_; }
+
   // -- on the program's threads
   void addContext(void *context);
+  /// A context is new: enable sampling before it has modules, because CUPTI takes what runs in
+  /// modules that were loaded earlier for none of the program's kernels.
+  void contextCreated(void *context);
   /// The context is about to be destroyed: waits until the sampler no longer uses it, one second at
   /// most.
   void dropContext(void *context);
@@ -48,6 +55,8 @@ public:
   uint64_t samples() const { return samples_.load(std::memory_order_relaxed); }
   uint64_t dropped() const { return dropped_.load(std::memory_order_relaxed); }
   uint64_t windows() const { return windows_.load(std::memory_order_relaxed); }
+  /// Windows that did not begin, because a thread was inside a call of the driver all the time.
+  uint64_t missedWindows() const { return missed_windows_.load(std::memory_order_relaxed); }
 
 private:
   static constexpr size_t kPcs = 4096; // of one reading
@@ -61,6 +70,7 @@ private:
     std::vector<abi::cupti::PcStall> stalls;
     abi::cupti::PcSamplingData data{};
     bool is_enabled = false;
+    bool is_begun = false; // a window
   };
   struct Line {
     uint32_t file; // interned; 0 for unknown
@@ -71,11 +81,15 @@ private:
   void startThread();
   bool endThread(std::unique_lock<std::mutex> &lock, double seconds);
   void forgetGone();
+  void takeOver();
   bool enable(void *context, Sampled &sampled);
   bool readReasons(void *context, Sampled &sampled);
   bool configure(void *context, Sampled &sampled);
   void window(void *context, Sampled &sampled);
+  bool begin(void *context, Sampled &sampled);
+  void end(void *context, Sampled &sampled);
   void disable(void *context, Sampled &sampled);
+  template <typename Call> bool apart(Call call);
   bool isAlone(void *context, const std::set<void *> &contexts) const;
   bool readAll(void *context, Sampled &sampled);
   bool take(Sampled &sampled);
@@ -84,6 +98,7 @@ private:
 
   const Library &library_;
   StallTable &table_;
+  CallGate gate_;
 
   mutable std::mutex mutex_;
   std::condition_variable wake_, changed_;
@@ -97,13 +112,15 @@ private:
   size_t cubin_bytes_ = 0;
   std::string refusal_;
 
+  std::map<void *, Sampled> fresh_; // new contexts, until the sampling thread takes them over
+
   // -- the sampling thread only
   std::map<void *, Sampled> sampled_;
   std::map<std::tuple<uint64_t, uint32_t, uint64_t>, Line> lines_; // cubin, function, offset
   std::unordered_set<const char *> names_; // CUPTI shares them between records: never freed
 
   std::atomic<bool> is_running_{false};
-  std::atomic<uint64_t> samples_{0}, dropped_{0}, windows_{0};
+  std::atomic<uint64_t> samples_{0}, dropped_{0}, windows_{0}, missed_windows_{0};
 };
 
 /// "smsp__pcsamp_warps_issue_stalled_long_scoreboard" becomes "long_scoreboard". "" for counters

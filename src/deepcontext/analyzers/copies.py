@@ -272,11 +272,17 @@ def _layout_kernels(profile: Profile) -> list[Finding]:
 
 def _device_copies(profile: Profile) -> list[Finding]:
     copies = Query(profile).kind(FrameKind.COPY)
+    # The device takes no part in a copy from host to host. A model is moved to the device once.
+    on_host = source_locations.nodes_named(profile, FrameKind.COPY, lambda name: "HtoH" in name)
+    moved = source_locations.nodes_named(profile, FrameKind.PYTHON, {"Module._apply"})
+    copies = Query(profile, source_locations.without(copies, moved).mask() & ~on_host.mask())
     found = []
     for location in source_locations.by_line(copies, source_locations.GPU_TIME):
         share = location.value / total(profile, source_locations.GPU_TIME)
         if share < _LEAST_SHARE:
             break
+        if location.frame is None:
+            continue  # a library's own threads: XLA tries kernels while it compiles
         names = {profile.frame(node).name for node in location.nodes}
         is_host = any("HtoD" in name or "DtoH" in name for name in names)
         advice = (

@@ -1,7 +1,8 @@
 """Far from the peak: operators that take much time, far below what this machine can do, for a known reason.
 
 Needs shapes and types (``--shapes``) and the machine's peaks (`summaries/roof.py`). Silent where shapes do
-not tell a reason: a rate alone does not say what to change.
+not tell a reason: a rate alone does not say what to change. Kernels' names tell one without shapes
+(`unaligned_products`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Severity
 from deepcontext.analyzers.shared import source_locations
+from deepcontext.analyzers.shared.unaligned_products import unaligned_products
 from deepcontext.profiler.format.metric import CALL_DURATION_NS
 from deepcontext.profiler.model.metric_values import total
 from deepcontext.profiler.model.operator_inputs import split_name
@@ -87,7 +89,7 @@ def _find(profile: Profile) -> list[Finding]:
     work = operator_work(profile)
     metric = source_locations.cost_metric(profile)
     if work is None or work.roof is None or not metric:
-        return []
+        return unaligned_products(profile)
     fastest_ns = _fastest(profile, work)
     by_reason: dict[_Reason, list[tuple[int, float]]] = {}
     calls = np.maximum(work.calls, 1)
@@ -99,11 +101,12 @@ def _find(profile: Profile) -> list[Finding]:
             saved_ns = float(work.time_ns[index]) - least_ns
             by_reason.setdefault(reason, []).append((index, saved_ns))
     least_ns = _LEAST_SHARE * total(profile, metric)
-    return [
+    findings = [
         _finding(profile, work, metric, reason, dict(rows))
         for reason, rows in by_reason.items()
         if sum(int(work.time_ns[index]) for index, _ in rows) >= least_ns
     ]
+    return findings or unaligned_products(profile)
 
 
 def _fastest(profile: Profile, work: OperatorWork) -> Floats:

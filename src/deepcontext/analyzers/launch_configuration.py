@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -39,7 +38,7 @@ def _find(profile: Profile) -> list[Finding]:
     kernels = profile.query().kind(FrameKind.KERNEL).nodes()
     share = profile.exclusive(source_locations.GPU_TIME)[kernels] / whole
     grid, block = _mean(profile, _GRID, kernels), _mean(profile, _BLOCK, kernels)
-    processors = _multiprocessors(profile)
+    processors = source_locations.least_of_devices(profile, "multiprocessor_count")
     is_small = (
         (grid > 0) & (grid < (processors or _FEW_BLOCKS)) & ~_of_collectives(profile, kernels)
     )
@@ -63,18 +62,6 @@ def _of_collectives(profile: Profile, kernels: source_locations.Ints) -> source_
     return np.array([name.startswith(_OF_COLLECTIVES) for name in names], dtype=np.bool_)
 
 
-def _multiprocessors(profile: Profile) -> int:
-    """Return the smallest number of multiprocessors of the recorded GPUs, 0 where unknown."""
-    counts: list[int] = []
-    for vendor in source_locations.vendors(profile):
-        try:
-            devices = json.loads(profile.sections[f"gpu_{vendor}"])["devices"]
-            counts += [int(device["multiprocessor_count"]) for device in devices]
-        except (ValueError, KeyError, TypeError):
-            return 0
-    return min(counts, default=0)
-
-
 def _mean(profile: Profile, metric: str, nodes: source_locations.Ints) -> source_locations.Floats:
     return np.asarray(
         profile.exclusive(metric)[nodes] / np.maximum(profile.counts(metric)[nodes], 1)
@@ -85,6 +72,7 @@ def _small_grid(profile: Profile, node: int, blocks: float, processors: int) -> 
     value = int(profile.exclusive(source_locations.GPU_TIME)[node])
     share = value / total(profile, source_locations.GPU_TIME)
     where = _where(profile, node)
+    name = source_locations.kernel_name(profile.frame(node).name)
     gain = None
     if processors:
         gain = source_locations.bound(
@@ -97,7 +85,7 @@ def _small_grid(profile: Profile, node: int, blocks: float, processors: int) -> 
         id="launch_configuration",
         severity=Severity.of_share(share),
         title=(
-            f"'{profile.frame(node).name}' from {where} runs in {blocks:.0f} blocks, too few for "
+            f"'{name}' from {where} runs in {blocks:.0f} blocks, too few for "
             + (f"{processors} multiprocessors" if processors else "a GPU")
         ),
         nodes=(node,),
@@ -165,6 +153,7 @@ def _where(profile: Profile, node: int) -> str:
 
 
 def _odd_block(profile: Profile, node: int, threads: float, warp: int) -> Finding:
+    name = source_locations.kernel_name(profile.frame(node).name)
     value = int(profile.exclusive(source_locations.GPU_TIME)[node])
     # Share of idle threads in the last warp of a block.
     idle = 1 - threads / (-(-threads // warp) * warp)
@@ -172,7 +161,7 @@ def _odd_block(profile: Profile, node: int, threads: float, warp: int) -> Findin
         id="launch_configuration",
         severity=Severity.of_share(idle * value / total(profile, source_locations.GPU_TIME)),
         title=(
-            f"'{profile.frame(node).name}' from {_where(profile, node)} has blocks of {threads:.0f} "
+            f"'{name}' from {_where(profile, node)} has blocks of {threads:.0f} "
             f"threads, not a multiple of the {warp} threads that this GPU runs together"
         ),
         nodes=(node,),

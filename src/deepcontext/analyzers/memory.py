@@ -42,6 +42,8 @@ _LEAST_PEAK: Final = 64 * _MIB
 # Smaller activations fit into every device used for training.
 _LEAST_ACTIVATIONS: Final = 1024 * _MIB
 _LEAST_SHARE: Final = 0.50
+# Of a device's memory: below, a smaller peak changes nothing.
+_SCARCE: Final = 0.5
 # Bytes allocated in the run divided by bytes held at once, and allocations at one line.
 _LEAST_CHURN: Final = 100.0
 _LEAST_ALLOCATIONS: Final = 1000
@@ -181,7 +183,7 @@ def _owner(profile: Profile, prefix: str, peak: int) -> list[Finding]:
     return [
         Finding(
             id="memory",
-            severity=Severity.WARNING if prefix else Severity.INFO,
+            severity=Severity.WARNING if _is_scarce(profile, prefix, peak) else Severity.INFO,
             title=f"{share:.0%} of the {_memory(prefix)} in use at the peak was allocated at {where}",
             nodes=holders[0].nodes[:8],
             evidence={metric: holders[0].value, "peak_share": share},
@@ -193,6 +195,12 @@ def _owner(profile: Profile, prefix: str, peak: int) -> list[Finding]:
             misleads="the program needs all of it at once, so only a smaller batch helps",
         )
     ]
+
+
+def _is_scarce(profile: Profile, prefix: str, peak: int) -> bool:
+    """Return whether the peak is much of what the smallest recorded device has."""
+    smallest = source_locations.least_of_devices(profile, "memory_bytes") if prefix else 0
+    return 0 < _SCARCE * smallest <= peak
 
 
 def _is_mostly(profile: Profile, prefix: str, role: str, location: Location) -> bool:

@@ -102,7 +102,9 @@ def _graph_breaks(profile: Profile) -> list[Finding]:
     if not all_nodes:
         return []
     query = _query(profile, all_nodes)
-    inner = Query(profile, query.mask() & profile.tree.below(query.mask()))
+    # The path on which a CUDA graph was captured is repeated below its replay.
+    replayed = profile.tree.below(profile.query().kind(FrameKind.GRAPH).mask())
+    inner = Query(profile, query.mask() & profile.tree.below(query.mask()) & ~replayed)
     # Each piece is below the previous piece, so lines are collected for each node separately.
     lines: dict[tuple[str, int], list[int]] = {}
     owners = source_locations.climb(profile, inner.nodes(), profile.is_user_code())

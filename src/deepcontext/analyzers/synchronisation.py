@@ -15,6 +15,7 @@ from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Gain, Severity
 from deepcontext.analyzers.shared import source_locations
 from deepcontext.analyzers.shared.jax_callbacks import jax_callbacks
+from deepcontext.analyzers.shared.repeated_idle import IDLE, repeated_idle
 from deepcontext.analyzers.shared.value_reads import value_reads
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.metric import CALL_DURATION_NS, HOST_TIME_NS
@@ -33,7 +34,7 @@ _MOST_READS_A_STEP: Final = 2.0
 _LEAST_PART: Final = 0.1
 _LEAST_STEPS: Final = 5
 _LEAST_WAIT_SHARE: Final = 0.05
-_NO_WAIT: Final = "this line never waits, and the device has other work meanwhile"
+_NO_WAIT: Final = "this line never waits, and the device has work all the time"
 _ADVICE: Final = (
     "keep the value on the device: add it up in a tensor and read it only once in many steps, use "
     "torch.where or masks instead of 'if' and nonzero, print from a copy made with "
@@ -75,9 +76,12 @@ def _jax_waits(profile: Profile) -> list[Finding]:
 def _waits(profile: Profile, query: Query, metric: str) -> list[Finding]:
     """Report lines by the time that the host waited, as a share of the run's elapsed time."""
     elapsed = profile.run.wall_ns
+    # Without a wait, a device that works all the time has no more work to take.
+    most = int(repeated_idle(profile).sum()) if IDLE in profile.metrics else elapsed
     found = []
     for location in source_locations.by_line(query, metric):
-        share = location.value / elapsed if elapsed else 0.0
+        saved = min(location.value, most)
+        share = saved / elapsed if elapsed else 0.0
         if share < _LEAST_WAIT_SHARE:
             continue
         calls = int(profile.counts(metric)[list(location.nodes)].sum())
@@ -88,11 +92,15 @@ def _waits(profile: Profile, query: Query, metric: str) -> list[Finding]:
                 title=(
                     "the host waits for the device at "
                     f"{source_locations.location_text(profile, location.frame)}, "
-                    f"{share:.0%} of the elapsed time"
+                    f"{location.value / elapsed:.0%} of the elapsed time"
                 ),
                 nodes=location.nodes[:8],
-                evidence={"wait_ns": location.value, "wait_share": share, "waits_count": calls},
-                gain=Gain("elapsed time", location.value, min(share, 1.0), _NO_WAIT),
+                evidence={
+                    "wait_ns": location.value,
+                    "wait_share": location.value / elapsed,
+                    "waits_count": calls,
+                },
+                gain=Gain("elapsed time", saved, min(share, 1.0), _NO_WAIT),
                 advice=_JAX_ADVICE if metric == HOST_TIME_NS.name else _ADVICE,
                 misleads=(
                     "the device is busy all the time, so the wait only moves elsewhere; a single wait "

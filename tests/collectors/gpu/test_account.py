@@ -140,6 +140,17 @@ def test_a_launch_that_failed_leaves_no_record(record: Record, nvidia: FakeGpu) 
     assert_conserved(recording, nvidia)
 
 
+def test_a_copy_of_no_bytes_leaves_no_record(record: Record, nvidia: FakeGpu) -> None:
+    def work() -> None:
+        nvidia.copy("HtoD", 0)
+        nvidia.copy("HtoD", 16)
+        nvidia.deliver()
+
+    recording = record(work)
+    assert recording.figure("launches") == 1
+    assert_conserved(recording, nvidia)
+
+
 def test_a_buffer_that_is_read_in_part_is_a_loss(record: Record, nvidia: FakeGpu) -> None:
     def work() -> None:
         nvidia.launch("k", us=1, count=100)

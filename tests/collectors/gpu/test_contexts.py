@@ -10,6 +10,7 @@ from tests.collectors.gpu.test_scenarios import assert_conserved
 from tests.collectors.gpu.test_stalls import wait_for
 
 if TYPE_CHECKING:
+    import pytest
     from kit import FakeGpu
 
     from tests.collectors.gpu.test_scenarios import Record
@@ -36,7 +37,10 @@ def test_green_contexts_share_a_device_and_are_waited_for(record: Record, nvidia
     assert_conserved(recording, nvidia)
 
 
-def test_what_a_partition_refuses_is_named(record: Record, nvidia: FakeGpu) -> None:
+def test_what_a_partition_refuses_is_named(
+    record: Record, nvidia: FakeGpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DEEPCONTEXT_GPU_STALLS", "may-hang")
     nvidia.fail("cuptiPCSamplingEnable", 43)
 
     def is_refused() -> bool:

@@ -147,3 +147,48 @@ def test_destroyed_graphs_are_forgotten(record: Record, gpu_with_graph_nodes: Fa
     recording = record(work)
     assert recording.figure("graph_nodes_known") == 0
     assert_conserved(recording, gpu)
+
+
+def test_kernels_of_child_graphs_go_to_the_code_that_captured_them(
+    record: Record, nvidia: FakeGpu
+) -> None:
+    """Instantiating moves their nodes into the executable graph, which gives them other ids."""
+    gpu = nvidia
+
+    def product() -> int:
+        gpu.capture_begin()
+        gpu.launch("gemm", us=10)
+        return gpu.capture_end()
+
+    def norm() -> int:
+        gpu.capture_begin()
+        gpu.launch("norm", us=2)
+        gpu.launch("scale", us=1)
+        return gpu.capture_end()
+
+    def build() -> int:
+        graph = gpu.graph()
+        gpu.add_child(graph, product())
+        gpu.add_node(graph, "fusion", us=3)
+        gpu.add_child(graph, norm())
+        return gpu.instantiate(graph)
+
+    def work() -> None:
+        for _ in range(2):
+            executable = build()
+            for _ in range(5):
+                gpu.replay(executable)
+            gpu.deliver(shuffle=4)
+            gpu.destroy(executable)
+
+    recording = record(work)
+    kernels = recording.kernels()
+    assert sum(kernels.values()) == 40
+    places = {"gemm": "product", "norm": "norm", "scale": "norm", "fusion": "build"}
+    for path in kernels:
+        after = path[path.index("graph replay") :]
+        assert places[path[-1]] in after
+        assert "build" in after
+    assert recording.figure("graph_captured") == 40
+    assert recording.figure("graph_launched") == 0
+    assert_conserved(recording, gpu)

@@ -20,6 +20,31 @@ if TYPE_CHECKING:
     from tests.collectors.gpu.test_scenarios import Record
 
 PATIENCE_S = 20
+CONSENT = "DEEPCONTEXT_GPU_STALLS"
+
+
+@pytest.fixture(autouse=True)
+def _consent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(CONSENT, "may-hang")
+
+
+def test_without_consent_nothing_is_sampled(
+    record: Record, nvidia: FakeGpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sampling hung programs on hardware."""
+    monkeypatch.delenv(CONSENT)
+
+    def work() -> None:
+        nvidia.launch("k", us=1, count=3)
+        nvidia.stall("k", "wait", 5)
+        time.sleep(0.5)
+        nvidia.deliver()
+
+    recording = record(work, stalls=True)
+    assert recording.report.status == "degraded"
+    assert f"{CONSENT}=may-hang" in recording.report.reason
+    assert recording.counters["gpu_records_matched"] == 3
+    assert recording.figure("stall_windows") == 0
 
 
 def wait_for(is_true: Callable[[], bool]) -> None:

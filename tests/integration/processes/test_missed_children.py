@@ -26,6 +26,8 @@ def start(*words, **options):
 
 elsewhere = {{**os.environ, "DEEPCONTEXT_LAUNCH": "other", "PYTHONPATH": ""}}
 children = [start(), start("-BI"), start("-S"), start(env={{}}), start(env=elsewhere)]
+worker = os.path.abspath("torch/_inductor/compile_worker/wait.py")
+children.append(start(worker, env={{}}))
 ready, to_fork = os.pipe()
 fork = os.fork()
 if fork == 0:
@@ -45,6 +47,9 @@ print([child.communicate()[0] or child.returncode for child in children])
 @pytest.mark.processes
 def test_children_without_a_profile_are_told_with_the_reason(tmp_path: Path) -> None:
     (tmp_path / "job.py").write_text(PROGRAM, encoding="utf-8")
+    worker = tmp_path / "torch" / "_inductor" / "compile_worker" / "wait.py"
+    worker.parent.mkdir(parents=True)
+    worker.write_text("import sys\nexec(sys.argv[2])\n", encoding="utf-8")
     command = [sys.executable, "-m", "deepcontext", "profile", "-q", "--children", "frameworks"]
     done = subprocess.run(
         [*command, "job.py"],
@@ -54,7 +59,7 @@ def test_children_without_a_profile_are_told_with_the_reason(tmp_path: Path) -> 
         check=False,
         timeout=300,
     )
-    assert (done.stdout, done.stderr, done.returncode) == (f"{[0] * 5}\n", "", 0)
+    assert (done.stdout, done.stderr, done.returncode) == (f"{[0] * 6}\n", "", 0)
     found = [Profile.load(path) for path in run_directory.profiles(tmp_path / "job.dcrun")]
     program, recorded = sorted(found, key=lambda profile: profile.run.start_unix_ns)
     assert recorded.run.parent_pid == program.run.pid
@@ -65,6 +70,7 @@ def test_children_without_a_profile_are_told_with_the_reason(tmp_path: Path) -> 
     assert "runs under python -I" in notes
     assert "runs under python -S" in notes
     assert notes.count("was started without the PYTHONPATH of its parent") == 1
+    assert notes.count("1 processes in which torch.compile compiles kernels") == 1
     assert notes.count("was forked without a Process of multiprocessing") == 1
     report = subprocess.run(
         [sys.executable, "-m", "deepcontext", "report", "job.dcrun"],

@@ -6,6 +6,7 @@ compared without the shapes that `--shapes` appends.
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 GPU_TIME: Final = GPU_TIME_NS.name
 DEVICE_TIME: Final = DEVICE_TIME_NS.name
 JAX_LAUNCHES: Final = PROGRAM_LAUNCH_COUNT.name
+_CUTLASS: Final = re.compile(r"cutlass::Kernel2?<(\w+)")
 COMPILING: Final = "torch.compile: compiling"
 # A smaller total was set-up time, whose shares say nothing about the program.
 LEAST_TOTAL_NS: Final = 10_000_000
@@ -151,6 +153,18 @@ def vendors(profile: Profile) -> tuple[str, ...]:
     return tuple(name for name in ("nvidia", "amd") if f"gpu_{name}" in profile.sections)
 
 
+def least_of_devices(profile: Profile, figure: str) -> int:
+    """Return the smallest of a figure of the recorded GPUs, for example "memory_bytes"; 0 for unknown."""
+    counts: list[int] = []
+    for vendor in vendors(profile):
+        try:
+            devices = json.loads(profile.sections[f"gpu_{vendor}"])["devices"]
+            counts += [int(device[figure]) for device in devices]
+        except (ValueError, KeyError, TypeError):
+            return 0
+    return min(counts, default=0)
+
+
 def has_device(profile: Profile) -> bool:
     """Return whether anything on a GPU or another device than the CPUs was recorded."""
     return bool(vendors(profile)) or any(name.startswith("gpu_") for name in profile.metrics)
@@ -159,6 +173,24 @@ def has_device(profile: Profile) -> bool:
 def base_name(name: str) -> str:
     """Return an operator's name without its inputs: ``aten::mm`` of ``aten::mm(f32[2, 3], f32[3, 4])``."""
     return without_inputs(name)
+
+
+def kernel_name(name: str) -> str:
+    """Return a kernel's name for a title: without its types and parameters, the last two parts.
+
+    ``native::vectorized_elementwise_kernel`` of ``void at::native::vectorized_elementwise_kernel<4, ...>``;
+    of CUTLASS's kernels, which are all called ``Kernel2``, the name that they have as their type.
+    """
+    plain = name.removeprefix("void ").replace("(anonymous namespace)::", "")
+    if known := _CUTLASS.match(plain):
+        return known[1]
+    depth, shown = 0, []
+    for letter in plain:
+        if letter == "(" and not depth:
+            break
+        depth += (letter == "<") - (letter == ">")
+        shown.append(letter if not depth and letter != ">" else "")
+    return "::".join("".join(shown).split("::")[-2:]) or name
 
 
 def nodes_named(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from deepcontext import _native
 from deepcontext.collectors.gpu.account import error_of, losses
-from deepcontext.collectors.gpu.properties import device_name, multiprocessors
+from deepcontext.collectors.gpu.properties import device_name, memory_bytes, multiprocessors
 from deepcontext.profiler.format.status import Outcome, Status
 from deepcontext.profiler.recording.import_hook import ImportHook
 
@@ -224,6 +224,7 @@ class GpuCollection:
         driver = self._interface.driver if self._interface else ""
         return {
             "name": device_name(self._native_name(), driver, device),
+            "memory_bytes": memory_bytes(self._native_name(), driver, device),
             "multiprocessor_count": multiprocessors(self._native_name(), driver, device),
         }
 

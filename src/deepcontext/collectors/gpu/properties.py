@@ -1,4 +1,4 @@
-"""Properties of a GPU that a reader needs: its name, and its number of multiprocessors.
+"""Properties of a GPU that a reader needs: its name, its memory, and its number of multiprocessors.
 
 Asks libraries that the program has loaded and initialised, and starts none. Invariant: a figure that
 they do not know is 0, a name "", not a guess.
@@ -25,6 +25,12 @@ def multiprocessors(interface: str, driver: str, device: int) -> int:
     return (_of_cuda(driver, device) if interface == "cupti" else 0) or _of_torch(device)
 
 
+def memory_bytes(interface: str, driver: str, device: int) -> int:
+    """Return the size of a device's memory, 0 where it is not known; arguments as of `multiprocessors`."""
+    found = _memory_of_cuda(driver, device) if interface == "cupti" else 0
+    return found or int(getattr(_torch_properties(device), "total_memory", 0))
+
+
 def device_name(interface: str, driver: str, device: int) -> str:
     """Return the name of a device, "NVIDIA H100 80GB HBM3"; arguments as of `multiprocessors`."""
     found = _name_of_cuda(driver, device) if interface == "cupti" else ""
@@ -44,6 +50,21 @@ def _name_of_cuda(driver: str, device: int) -> str:
     except (OSError, AttributeError):
         return ""
     return text.value.decode("utf-8", "replace")
+
+
+def _memory_of_cuda(driver: str, device: int) -> int:
+    import ctypes  # noqa: PLC0415  only in programs that used a GPU
+
+    size, handle = ctypes.c_size_t(0), ctypes.c_int(0)
+    try:
+        cuda = ctypes.CDLL(driver)
+        if cuda.cuDeviceGet(ctypes.byref(handle), device):
+            return 0
+        if cuda.cuDeviceTotalMem_v2(ctypes.byref(size), handle):
+            return 0
+    except (OSError, AttributeError):
+        return 0
+    return size.value
 
 
 def _of_cuda(driver: str, device: int) -> int:

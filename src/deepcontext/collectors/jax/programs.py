@@ -20,7 +20,7 @@ from deepcontext.collectors.jax.compilation import CompileHook
 from deepcontext.collectors.jax.dispatch import DispatchHook
 from deepcontext.collectors.jax.names import Names, jax_version
 from deepcontext.collectors.jax.ranges import DeviceRanges
-from deepcontext.collectors.jax.sampling import DUTY, Sampler
+from deepcontext.collectors.jax.sampling import DUTY, OWN_TRACER, Sampler
 from deepcontext.collectors.jax.transfers import TransferHooks
 from deepcontext.collectors.shared.import_outcome import lateness, not_started
 from deepcontext.profiler.format.frame import FrameKind, Phase
@@ -165,7 +165,7 @@ class JaxPrograms:
         }
         reasons = self._parts.reasons()
         unsampled = self._written.get("unsampled_launches", 0)
-        if unsampled:
+        if unsampled and not self._parts.ranges.has_times():
             reasons.append(
                 f"{unsampled} launches belong to programs that never ran completely while sampled: "
                 "counted, not timed"
@@ -262,8 +262,12 @@ class _Parts:
         reasons = list(self.names.missing.values())
         if self.dispatch.way != "vectorcall":
             reasons.append(f"calls of jitted functions are observed through: {self.dispatch.way}")
+        # On a GPU, XLA's tracer is not used: the GPU's collector times what programs do.
+        is_timed = self.ranges.has_times()
         reasons += [
-            f"no time inside compiled programs: {why}" for why in self.sampler.state.refusals
+            f"no time inside compiled programs: {why}"
+            for why in self.sampler.state.refusals
+            if not (is_timed and why.endswith(OWN_TRACER))
         ]
         if self.sampler.state.pauses:
             reasons.append(

@@ -15,6 +15,8 @@ from deepcontext import _native
 from deepcontext.collectors.gpu.libraries import has_nvidia_driver
 
 VARIABLE: Final = "NVTX_INJECTION64_PATH"
+# Of the marked operations; a training step on an H100 had 8 % and 15 %, all of them tried by the compiler.
+_MOST_UNKNOWN: Final = 0.5
 
 
 class DeviceRanges:
@@ -51,10 +53,15 @@ class DeviceRanges:
         marked, known = _native.jax_device_ranges()
         return {"device_operations": marked, "device_operations_known": known} if marked else {}
 
+    def has_times(self) -> bool:
+        """Return whether the GPU's collector times the operations of programs."""
+        return _native.jax_device_ranges()[1] > 0
+
     def reasons(self) -> list[str]:
         """Say why kernels are not shown by operation; empty if they are."""
         marked, known = _native.jax_device_ranges()
-        if marked > known:
+        # While it compiles, XLA tries kernels in programs of its own.
+        if marked - known > _MOST_UNKNOWN * marked:
             return [
                 f"{marked - known} of {marked} operations on the GPU belong to unknown programs"
             ]

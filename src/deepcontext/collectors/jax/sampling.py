@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from deepcontext.collectors.jax.names import Names
 
 DUTY: Final = 0.05  # part of the time in which programs are sampled
+OWN_TRACER: Final = "XLA's tracer would start its own tracer there"
 _USUAL_S: Final = 0.05
 _SHORTEST_S: Final = 0.005
 _LONGEST_S: Final = 10.0
@@ -137,9 +138,7 @@ class Sampler:
             return  # in a forked child the lock may never be released
         with self._lock:
             if platform != "cpu":
-                self._refuse(
-                    f"programs run on '{platform}': XLA's tracer would start its own tracer there"
-                )
+                self._refuse(f"programs run on '{platform}': {OWN_TRACER}")
             self._last_program = time.monotonic()
             self._start()
             loops = _native.jax_program_counts()["programs_with_loops"]
@@ -323,7 +322,7 @@ class Sampler:
         others = [name for name in dict(backends.value) if name != "cpu"] if backends else ["?"]
         for name in others:
             self._refuse(
-                f"backend '{name}' is loaded: XLA's tracer would start its own tracer there"
+                f"backend '{name}' is loaded: {OWN_TRACER}"
                 if name != "?"
                 else "it is not known whether an accelerator is in use"
             )

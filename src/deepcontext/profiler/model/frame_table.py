@@ -6,7 +6,7 @@ Does not know where in the tree a frame occurs (`tree.py`).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     import numpy.typing as npt
+
+
+# The file of `python -c`, and of functions that a library has generated (Triton's launchers, dataclasses).
+_GENERATED: Final = "<string>"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,8 +59,18 @@ class FrameTable:
         """Return whether each frame is a Python frame of the user's code, shape (frames,)."""
         is_python = self.kind == FrameKind.PYTHON
         files = np.unique(self.file[is_python])
-        user_files = [file for file in map(int, files) if is_user_file(self.strings[file])]
+        user_files = [
+            file
+            for file in map(int, files)
+            if is_user_file(self.strings[file])
+            and (self.strings[file] != _GENERATED or self._has_module(file))
+        ]
         return np.asarray(is_python & np.isin(self.file, user_files))
+
+    def _has_module(self, file: int) -> bool:
+        """Return whether a file's own code ran, not only functions that were defined in it."""
+        names = np.unique(self.name[(self.kind == FrameKind.PYTHON) & (self.file == file)])
+        return any(self.strings[name] == "<module>" for name in map(int, names))
 
     def source_line(self) -> npt.NDArray[np.int64]:
         """Return a number for the file and line of each frame, shape (frames,), int64."""

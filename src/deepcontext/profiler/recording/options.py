@@ -79,7 +79,7 @@ class SessionOptions:
     stalls: bool = _option(
         default=False,
         meaning="sample why the instructions of GPU kernels wait, during a tenth of the time (NVIDIA); "
-        "often needs administrator rights, takes 80 MB of the device's memory",
+        "hung programs on hardware, so that it needs DEEPCONTEXT_GPU_STALLS=may-hang",
         collectors=("nvidia",),
     )
     nccl: bool = _option(

@@ -26,6 +26,8 @@ _MOST_SHOWN: Final = 5
 _LONGEST_COMMAND: Final = 60
 # Files that only the frameworks map.
 _LIBRARIES: Final = (b"/libtorch_python.so", b"/jaxlib/")
+# Source: torch/_inductor/compile_worker/subproc_pool.py: the script of the processes that compile kernels.
+_COMPILE_WORKER: Final = b"/torch/_inductor/compile_worker/"
 # Flags of the interpreter that turn off PYTHONPATH or the module `site`.
 _FLAGS: Final = ("I", "E", "S")
 
@@ -41,6 +43,7 @@ class MissedChildren:
         self._environment = _read("/proc/self/environ").split(b"\0")
         self._decided: set[tuple[int, int]] = set()  # process number and start
         self._missed: dict[tuple[int, int], str] = {}
+        self._compile_workers = 0
         self._recorded: set[int] = set()
         self._to_look = 0
 
@@ -52,16 +55,20 @@ class MissedChildren:
 
     @property
     def count(self) -> int:
-        """Number of missed children."""
+        """Number of missed children, without the processes in which torch.compile compiles."""
         return len(self._missed)
 
     def notes(self) -> list[str]:
-        """Return a text for each missed child; one text for all beyond the first five."""
+        """Return a text for each missed child; one for all beyond the first five, one for compilers."""
         texts = list(self._missed.values())
         told = [f"not recorded: {text}" for text in texts[:_MOST_SHOWN]]
         if len(texts) > _MOST_SHOWN:
             told.append(
                 f"not recorded: {len(texts) - _MOST_SHOWN} more children that use a framework"
+            )
+        if self._compile_workers:
+            told.append(
+                f"not recorded: {self._compile_workers} processes in which torch.compile compiles kernels"
             )
         return told
 
@@ -94,7 +101,9 @@ class MissedChildren:
             return  # `deepcontext profile` of its own
         command = _read(f"/proc/{pid}/cmdline")
         reason = self._reason(command, environment)
-        if reason:
+        if reason and _COMPILE_WORKER in command:
+            self._compile_workers += 1
+        elif reason:
             self._missed[key] = f"process {pid}, '{_shown(command)}', {reason}"
 
     def _reason(self, command: bytes, environment: list[bytes]) -> str:
