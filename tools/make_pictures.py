@@ -1,10 +1,11 @@
 """Make the pictures of the documentation from real runs of the tutorial's program.
 
-usage: python tools/make_pictures.py [--only README|tutorial] [--out FOLDER]
+usage: python tools/make_pictures.py [--only README|tutorial|GPU] [--out FOLDER]
 
 Records both versions of the program in docs/tutorials/find-a-bottleneck.md, serves the page as
 `deepcontext view` does, and drives it in Debian's Chromium. Writes the moving picture of the README
-(page.webp) and the two pictures of the tutorial. Needs playwright and chromium
+(page.webp), the two pictures of the tutorial, and one of a profile from a GPU that a visit brought home
+(`benchmarks/visits`). Needs playwright and chromium
 (tools/setup_browser.sh) and Pillow (`pip install pillow`). The figures in the pictures are those of
 the machine that the script runs on: run it where nothing else does.
 """
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[1]
 IMAGES = ROOT / "docs" / "images"
+VISIT = ROOT / "benchmarks" / "visits" / "2026-11-26-h100"
 TUTORIAL = ROOT / "docs" / "tutorials" / "find-a-bottleneck.md"
 PROGRAM = re.compile(r"^```python\n(# recommend\.py\n.*?)^```$", re.MULTILINE | re.DOTALL)
 MOST_BYTES = 1_000_000
@@ -160,6 +162,17 @@ def tutorial_pictures(browser: Browser, profiles: list[Path], out: Path) -> None
             print(out / name)
 
 
+def gpu_picture(browser: Browser, out: Path) -> None:
+    """Take the picture of a training step of GPT-2 on a GPU, by the time of its kernels."""
+    with opened(
+        browser, [VISIT / "gpt2.dcprof"], (1280, 640), "view=flame&metric=gpu_time_ns&color=phase"
+    ) as page:
+        page.wait_for_selector("canvas")
+        page.wait_for_timeout(500)
+        page.screenshot(path=out / "gpu.png")
+        print(out / "gpu.png")
+
+
 @contextlib.contextmanager
 def opened(
     browser: Browser, profiles: list[Path], size: tuple[int, int], place: str = ""
@@ -196,16 +209,18 @@ def record(folder: Path) -> list[Path]:
 def main() -> None:
     """Make the pictures."""
     parser = argparse.ArgumentParser(description="Make the pictures of the documentation.")
-    parser.add_argument("--only", choices=["README", "tutorial"], help="make only these")
+    parser.add_argument("--only", choices=["README", "tutorial", "GPU"], help="make only these")
     parser.add_argument("--out", type=Path, default=IMAGES, help="folder to write to")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as play:
         profiles = record(Path(folder))
         browser = play.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        if options.only != "tutorial":
+        if options.only in {None, "GPU"}:
+            gpu_picture(browser, options.out)
+        if options.only in {None, "README"}:
             with opened(browser, profiles, FILM_SIZE) as page:
                 film(page, options.out / "page.webp")
-        if options.only != "README":
+        if options.only in {None, "tutorial"}:
             tutorial_pictures(browser, profiles, options.out)
         browser.close()
 

@@ -59,6 +59,24 @@ def test_modules_are_omitted_where_several_lines_share_the_time(make_profile: Ma
     assert "modules by class" not in _summary(_trained(make_profile, 6 * SECOND))
 
 
+def test_operators_of_several_threads_are_no_share_of_the_elapsed_time(
+    make_profile: MakeProfile,
+) -> None:
+    """They take longer than the run; a share of 136 % would say nothing."""
+    profile = make_profile(
+        [0, 0, 1, 2],
+        [*BASE, LINE, Frame(FrameKind.OPERATOR, "aten::x")],
+        host_time_ns={3: 8 * SECOND},
+        call_samples_ns={3: [4 * SECOND, 4 * SECOND]},
+        run=RunInfo(wall_ns=6 * SECOND),
+    )
+    text = " ".join(_summary(profile).split())
+    assert "6.00 s, 8.00 s in 2 operator calls on several threads" in text
+    file = io.StringIO()
+    render_report(profile, console=Console(file=file, width=100))
+    assert "8.00 s in them, on several threads" in " ".join(file.getvalue().split())
+
+
 def test_importing_and_compiling_are_in_the_first_line(make_profile: MakeProfile) -> None:
     imported = Frame(FrameKind.PYTHON, "<module>", LIBRARY, 1)
     compiling = Frame(FrameKind.MARKER, "torch.compile: compiling")

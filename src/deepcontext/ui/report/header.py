@@ -136,9 +136,12 @@ def print_trust(layout: TextLayout, trust: TrustReport) -> None:
 
 
 def wall_share(profile: Profile) -> str:
-    """Return operators' share of the elapsed time, or "" when the elapsed time is unknown."""
-    wall_ns = profile.run.wall_ns
-    return format_share(operator_time(profile) / wall_ns) if wall_ns > 0 else ""
+    """Return operators' share of the elapsed time.
+
+    "" where the elapsed time is unknown, or where the operators of several threads took longer.
+    """
+    wall_ns, spent_ns = profile.run.wall_ns, operator_time(profile)
+    return format_share(spent_ns / wall_ns) if spent_ns <= wall_ns and wall_ns > 0 else ""
 
 
 def set_up_shares(profile: Profile) -> str:
@@ -215,7 +218,7 @@ def _operators(profile: Profile) -> str:
     text = f"{format_count(calls)} calls, {format_ns(operator_time(profile))} in them"
     share = wall_share(profile)
     if not share:
-        return text
+        return f"{text}, on several threads" if profile.run.wall_ns > 0 else text
     return f"{text}, {share} of the elapsed time (the rest is Python code and waiting)"
 
 

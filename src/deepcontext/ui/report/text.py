@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from deepcontext.profiler.model.run_info import ALL_RANKS
 from deepcontext.profiler.summaries import time_between_operators
 from deepcontext.profiler.summaries.measures import default_metric
+from deepcontext.profiler.summaries.operators import operator_time
 from deepcontext.profiler.summaries.phases import by_phase
 from deepcontext.ui.format import format_count, format_ns, format_share
 from deepcontext.ui.report import (
@@ -115,8 +116,11 @@ def _operator_calls(profile: Profile) -> int:
 
 
 def _in_operators(profile: Profile, calls: int) -> str:
-    share = header.wall_share(profile) or "some"
-    return f", of which {share} in {format_count(calls)} operator calls"
+    share = header.wall_share(profile)
+    if not share and profile.run.wall_ns > 0:
+        spent = format_ns(operator_time(profile))
+        return f", {spent} in {format_count(calls)} operator calls on several threads"
+    return f", of which {share or 'some'} in {format_count(calls)} operator calls"
 
 
 def _without_operators(profile: Profile) -> str:
