@@ -118,6 +118,8 @@ def _finding(
     nodes = np.flatnonzero(at_line(profile, source.file, source.line))
     if spent < _LEAST_SHARE * whole or not len(nodes):
         return []
+    # A product with the inverse replaces the solves, too, and the loop that makes pivots a permutation.
+    line = sum(each.device_ns for each in operations if each.source == source)
     nodes = nodes[np.argsort(-inclusive_or_zeros(profile, DEVICE_TIME_NS.name)[nodes])]
     where = source_locations.location_text(profile, profile.frame(int(nodes[0])))
     factor = _FACTORS[_primitive(kernel)]
@@ -137,7 +139,7 @@ def _finding(
                 "runs_count": kernel.executions,
             },
             gain=source_locations.bound(
-                profile, DEVICE_TIME_NS.name, spent, "the matrix is factorised once"
+                profile, DEVICE_TIME_NS.name, line, "the matrix is inverted once"
             ),
             advice=(
                 f"factorise the matrix once, before the loop (jax.scipy.linalg.{factor}), pass the result "
