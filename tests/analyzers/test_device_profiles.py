@@ -17,6 +17,7 @@ from deepcontext.collectors.gpu.metrics import GPU_METRICS
 from deepcontext.collectors.shared.memory_metrics import METRICS as MEMORY_METRICS
 from deepcontext.profiler.format.frame import Frame, FrameKind, Phase
 from deepcontext.profiler.format.metric import (
+    CALL_DURATION_NS,
     DEVICE_TIME_NS,
     HOST_TIME_NS,
     Aggregation,
@@ -41,6 +42,7 @@ METRICS = {
         *MEMORY_METRICS,
         DEVICE_TIME_NS,
         HOST_TIME_NS,
+        CALL_DURATION_NS,
         MetricDescriptor("program_launch_count", "count", Aggregation.SUM, "launches"),
     )
 }
@@ -213,6 +215,11 @@ def test_copies_from_the_host() -> None:
     ("name", "fires"),
     [
         ("ampere_sgemm_128x64_tn", True),
+        (
+            "sm80_xmma_gemm_f32f32_f32f32_f32_nn_n_tilesize256x128x8_stage3_ffma_aligna4_cublas",
+            True,
+        ),
+        ("sm90_xmma_gemm_f32f32_tf32f32_f32_nn_n_tilesize128x128x32_execute_kernel_cublas", False),
         ("void cutlass::Kernel2<cutlass_80_simt_sgemm_128x64_8x5_nn_align1>", True),
         ("Cijk_Ailk_Bljk_SB_MT64x64x16", True),
         ("cutlass_80_tensorop_s1688gemm_128x128_32x3_tn_align4", False),
@@ -278,6 +285,31 @@ def test_idle_device_is_blamed_on_the_line_of_the_host() -> None:
     assert "train.py:2" in finding.title
     assert "workers" in finding.advice
     assert found(idle(5), "device_starvation") == ()
+
+
+def casts(count: int, ms: int, above: Frame | None = None) -> Profile:
+    """Return a step whose line 4 converts for so long, and multiplies for 60 ms."""
+    cast = [step(4), *([above] if above else []), operator("aten::to")]
+    called: Row = (cast, {"call_duration_ns": (count, count * MS)})
+    copied = [*cast, operator("aten::copy_"), kernel("at::native::direct_copy_kernel_cuda")]
+    return gpu(
+        (copied, count, ms),
+        ([step(5), operator("aten::mm"), kernel("gemm")], 10, 60),
+        rows=[called],
+    )
+
+
+def test_conversions_take_the_time_of_a_gpu() -> None:
+    (finding,) = found(casts(20, 40), "copies")
+    assert "train.py:4" in finding.title
+    assert "40% of the GPU's time" in finding.title
+    assert finding.gain is not None
+    assert finding.gain.upper_bound_share == pytest.approx(0.4)
+    assert found(casts(20, 3), "copies") == ()
+    assert found(casts(2, 40), "copies") == ()  # before the first step
+    assert found(casts(20, 40, operator("aten::linear")), "copies") == ()  # part of the product
+    moving = Frame(FrameKind.PYTHON, "Module._apply", "/usr/lib/site-packages/torch/module.py", 1)
+    assert found(casts(20, 40, moving), "copies") == ()
 
 
 def waits(ms: int) -> Profile:

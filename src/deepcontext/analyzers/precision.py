@@ -34,8 +34,10 @@ _NEEDED: Final = "the computation needs float64, as solvers and Gaussian process
 _DOUBLE_INPUT: Final = "f64"
 # Source: cuBLAS and CUTLASS name kernels by type: sgemm and simt are float32 without tensor cores,
 # dgemm is float64. rocBLAS (Tensile) writes the types after the layout: _SB_ is float32, _DB_ double.
-_SINGLE: Final = ("sgemm", "simt_s", "_sb_", "s884gemm_fp32")
-_DOUBLE: Final = ("dgemm", "simt_d", "_db_", "d884")
+# On an H100, CUDA 13.0 ran float32 as sm80_xmma_gemm_f32f32_f32f32_f32_..._ffma_..., and with TF32 as
+# sm90_xmma_gemm_f32f32_tf32f32_f32_...
+_SINGLE: Final = ("sgemm", "simt_s", "_sb_", "s884gemm_fp32", "gemm_f32f32_f32f32_f32")
+_DOUBLE: Final = ("dgemm", "simt_d", "_db_", "d884", "gemm_f64f64_f64f64_f64")
 _TENSOR_CORE: Final = ("tf32", "s1688", "bf16", "f16", "fp16", "h884", "h1688", "16816", "s161616")
 
 
