@@ -96,7 +96,10 @@ def pytest_runtest_makereport(
     report = yield
     is_late = report.skipped and _NO_TIME in report.longreprtext
     if (report.when == "call" or not report.passed) and not is_late:
-        why = (report.longreprtext.strip().splitlines() or [""])[-1]
+        # Of a skipped test, the file's path, the line and the reason.
+        skipped = report.longrepr if isinstance(report.longrepr, tuple) else None
+        text = skipped[2] if skipped else report.longreprtext
+        why = (text.strip().splitlines() or [""])[-1]
         seconds = call.duration
         _results(item.config).end_test(item.name, report.outcome, seconds, why)
     return report

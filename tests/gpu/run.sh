@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Build the profiler with a Python of this machine, and run the tests that need a GPU.
 #
-#   tests/gpu/run.sh [PYTHON [torch|jax|overhead|amd|fakes|all [pytest arguments ...]]]
+#   tests/gpu/run.sh [PYTHON [visit|torch|jax|overhead|amd|fakes|all [pytest arguments ...]]]
 #
-# One visit to a machine is three commands, of at most eight minutes each on 16 cores: `torch` (correctness of
-# PyTorch), `jax` (correctness of JAX and Triton), `overhead`. Each writes table-PART.md line by line and
+# One visit to a machine is two commands: `visit`, in three minutes on 16 cores (correctness of PyTorch, JAX and
+# Triton, ten tests at a time, then the tests that compare times), and `overhead`, in at most eight. Where there are
+# fewer cores, `torch` and `jax` run the tests of `visit` one after the other. Each writes table-PART.md line by line and
 # summary-PART.json (figures, versions, driver, what was not reached) to the folder $OUT, else to build/gpu.
 # `fakes` shows the way without a GPU.
 #
@@ -21,6 +22,10 @@ shift || true
 part=${1:-all}
 shift || true
 case $part in
+visit)
+  tests=(test_nvidia_attribution.py test_nvidia_turns.py test_nvidia_lifecycle.py test_nvidia_jax.py)
+  alone=(test_nvidia_accuracy.py test_nvidia_kernels.py)
+  ;;
 torch)
   tests=(test_nvidia_attribution.py test_nvidia_kernels.py test_nvidia_turns.py test_nvidia_accuracy.py)
   tests+=(test_nvidia_lifecycle.py)
@@ -31,7 +36,7 @@ amd) tests=(test_amd.py) ;;
 fakes) tests=(test_set_up.py) ;;
 all) tests=(.) ;;
 *)
-  echo "no part '$part': torch, jax, overhead, amd, fakes or all" >&2
+  echo "no part '$part': visit, torch, jax, overhead, amd, fakes or all" >&2
   exit 1
   ;;
 esac
@@ -73,5 +78,11 @@ fi
 
 "$python" -m deepcontext doctor || true # an answer of the machine, not of a test
 export DEEPCONTEXT_GPU_SET_UP_S=$SECONDS DEEPCONTEXT_GPU_PART=$part
+if [ "$part" = visit ]; then
+  has_failed=0
+  "$python" tests/gpu/side_by_side.py visit 10 150 "${tests[@]}" || has_failed=1
+  "$python" tests/gpu/side_by_side.py times 1 150 "${alone[@]}" || has_failed=1
+  exit $has_failed
+fi
 "$python" -m pytest -q -c tests/gpu/pytest.ini --rootdir tests/gpu --confcutdir tests/gpu \
   "${tests[@]/#/tests/gpu/}" "$@"

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import json
+import os
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,3 +39,40 @@ def test_the_tables_of_a_visit_name_machine_and_date(
     assert "| gpt2: deepcontext | 1.02 x plain / more | for information |" in text
     assert "1 passed, 1 not reached" in text
     assert "Not reached: test_b." in text
+
+
+def test_tests_that_run_beside_each_other_are_joined(tmp_path: Path, fakes: Path) -> None:
+    """One that hangs is ended, with its programs, and told."""
+    for name in ("side_by_side.py", "conftest.py", "harness.py", "results.py", "pytest.ini"):
+        shutil.copy(ROOT / "tests" / "gpu" / name, tmp_path)
+    (tmp_path / "test_three.py").write_text(
+        "import subprocess, sys, pytest\n"
+        "pytestmark = pytest.mark.gpu\n"
+        "def test_good(bench):\n    bench.row('a check', '1', '2')\n"
+        "def test_bad():\n    assert 1 == 2\n"
+        "def test_without_end():\n    subprocess.run(['sleep', '600'])\n",
+        encoding="utf-8",
+    )
+    environment = {
+        **os.environ,
+        "OUT": str(tmp_path / "out"),
+        "DEEPCONTEXT_LIBCUDA": str(fakes / "libcuda.so.1"),
+        "DEEPCONTEXT_GPU_SET_UP_S": "0",
+    }
+    done = subprocess.run(
+        [sys.executable, "side_by_side.py", "three", "3", "10", "test_three.py"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 1, done.stderr
+    summary = json.loads((tmp_path / "out" / "summary-three.json").read_text(encoding="utf-8"))
+    outcomes = {name: each["outcome"] for name, each in summary["tests"].items()}
+    assert outcomes == {"test_good": "passed", "test_bad": "failed", "test_without_end": "hung"}
+    assert summary["outcomes"] == {"failed": 1, "hung": 1, "passed": 1}
+    table = (tmp_path / "out" / "table-three.md").read_text(encoding="utf-8")
+    assert "| a check | 1 | 2 |" in table
+    assert not list((tmp_path / "out").glob("summary-all*"))
