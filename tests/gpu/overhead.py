@@ -1,4 +1,4 @@
-"""What a profiler costs a workload: one process for each measurement, ways to run it in turn.
+"""What a profiler costs a workload: one fork for each measurement, ways to run it in turn.
 
 Knows no test. A way that cannot run is a line with its reason, because other tools have their own faults.
 """
@@ -6,7 +6,6 @@ Knows no test. A way that cannot run is a line with its reason, because other to
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import statistics
 import subprocess
@@ -30,12 +29,12 @@ TORCH_WAYS: Final = (
 )
 JAX_WAYS: Final = ("plain", "deepcontext", "jax.profiler")
 _TOOLS: Final = {
+    "deepcontext": "deepcontext",
     "torch.profiler": "torch",
     "torch.profiler with_stack": "torch-stack",
     "Proton": "proton",
     "jax.profiler": "jax",
 }
-_TIMEOUT_S: Final = 300
 _MOST_ROUNDS: Final = 5
 
 
@@ -60,52 +59,62 @@ class Measurement:
     failure: str = ""
 
 
-def measure(workload: str, way: str, device: str, steps: int) -> Measurement:
-    """Run a workload once."""
-    folder = Path(tempfile.mkdtemp(prefix="overhead"))
-    try:
-        return _measure(workload, way, (device, str(steps)), folder)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+class Server:
+    """A process with a framework's imports, whose forks measure."""
 
+    def __init__(self, framework: str) -> None:
+        """Start it; the first measurement waits for the imports."""
+        command = [sys.executable, str(PROGRAM), "serve", framework]
+        self._process = subprocess.Popen(
+            command,
+            cwd=PROGRAM.parent,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
 
-def _measure(workload: str, way: str, size: tuple[str, str], folder: Path) -> Measurement:
-    written = folder / "written"
-    written.mkdir()
-    profiler = ("-m", "deepcontext", "profile", "-q", "-o", str(written / "run.dcprof"))
-    command = [sys.executable, *(profiler if way == "deepcontext" else ()), str(PROGRAM)]
-    command += [workload, _TOOLS.get(way, "none"), *size, str(written)]
-    with (folder / "out").open("w+") as out, (folder / "err").open("w+") as err:
-        process = subprocess.Popen(command, stdout=out, stderr=err, cwd=folder)
-        host_bytes = _wait(process)
-        ended = time.time()
-        lines = [each for each in (folder / "out").read_text().splitlines() if each[:1] == "{"]
-        if process.returncode or not lines:
+    def measure(self, workload: str, way: str, device: str, steps: int) -> Measurement:
+        """Run a workload once, in a fork."""
+        folder = Path(tempfile.mkdtemp(prefix="overhead"))
+        written = folder / "written"
+        written.mkdir()
+        try:
+            words = [workload, _TOOLS.get(way, "none"), device, str(steps), str(written)]
+            return self._measure(words, folder)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def close(self) -> None:
+        """End it."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+
+    def _measure(self, words: list[str], folder: Path) -> Measurement:
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None
+        assert stdout is not None
+        stdin.write(json.dumps(words) + "\n")
+        stdin.flush()
+        line = stdout.readline()
+        if not line:
+            return Measurement(failure="the process with the imports has ended")
+        answer = json.loads(line)
+        out = (folder / "out").read_text() if (folder / "out").exists() else ""
+        lines = [each for each in out.splitlines() if each[:1] == "{"]
+        if answer["code"] or not lines:
             last = (folder / "err").read_text().strip().splitlines()[-1:]
-            return Measurement(failure=" ".join(last) or f"it ended with {process.returncode}")
-    values = json.loads(lines[-1])
-    files = [each for each in written.rglob("*") if each.is_file()]
-    return Measurement(
-        statistics.median(values["step_ms"]),
-        ended - values["work_ended"],
-        host_bytes,
-        values["device_bytes"],
-        sum(each.stat().st_size for each in files),
-    )
-
-
-def _wait(process: subprocess.Popen[bytes]) -> int:
-    """Wait for the end; return the most memory that the process used."""
-    deadline = time.monotonic() + _TIMEOUT_S
-    while time.monotonic() < deadline:
-        found, status, usage = os.wait4(process.pid, os.WNOHANG)
-        if found:
-            process.returncode = os.waitstatus_to_exitcode(status)
-            return usage.ru_maxrss << 10
-        time.sleep(0.01)
-    process.kill()
-    process.wait()
-    return 0
+            return Measurement(failure=" ".join(last) or f"it ended with {answer['code']}")
+        values = json.loads(lines[-1])
+        files = [each for each in (folder / "written").rglob("*") if each.is_file()]
+        return Measurement(
+            statistics.median(values["step_ms"]),
+            answer["ended"] - values["work_ended"],
+            answer["host_bytes"],
+            values["device_bytes"],
+            sum(each.stat().st_size for each in files),
+        )
 
 
 def in_turn(
@@ -116,13 +125,17 @@ def in_turn(
     Another of at most five rounds begins while `limit_s` is not over.
     """
     found: dict[str, list[Measurement]] = {way: [] for way in ways}
-    end = time.monotonic() + limit_s
-    for place in range(_MOST_ROUNDS):
-        if place > 0 and time.monotonic() > end:
-            break
-        for way in ways:
-            if not any(each.failure for each in found[way]):
-                found[way].append(measure(workload, way, device, steps))
+    server = Server("jax" if workload.startswith("jax") else "torch")
+    try:
+        end = time.monotonic() + limit_s
+        for place in range(_MOST_ROUNDS):
+            if place > 0 and time.monotonic() > end:
+                break
+            for way in ways:
+                if not any(each.failure for each in found[way]):
+                    found[way].append(server.measure(workload, way, device, steps))
+    finally:
+        server.close()
     return found
 
 

@@ -1,19 +1,26 @@
 """Run a step of a workload many times, plain or below another tool, and print what the steps took.
 
     overhead_program.py WORKLOAD TOOL DEVICE STEPS FOLDER
+    overhead_program.py serve torch|jax
 
-DEVICE is "cuda", or "cpu" for a small model. TOOL is "none" (also below `deepcontext profile`),
-"torch", "torch-stack", "proton" or "jax"; what it writes lies in FOLDER. The last line printed is JSON:
-ms of a step in each of ten blocks, the bytes of the device in use, and when the work ended.
+DEVICE is "cuda", or "cpu" for a small model. TOOL is "none", "deepcontext" (a session from before the first
+use of the device), "torch", "torch-stack", "proton" or "jax"; what it writes lies in FOLDER. The last line
+printed is JSON: ms of a step in each of ten blocks, the bytes of the device in use, and when the work ended.
+
+`serve` imports the framework once, and makes each measurement in a fork: for a line with the words above it
+answers with a line of JSON. Imports take longer than most measurements, and time on a GPU is short.
 """
 
 from __future__ import annotations
 
 import importlib
 import json
+import os
+import signal
 import subprocess
 import sys
 import time
+import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +29,7 @@ if TYPE_CHECKING:
 
 _BLOCKS = 10
 _WARM_UP_STEPS = 10
+_MOST_S = 300
 
 
 def begin(tool: str, folder: Path) -> Callable[[], object]:
@@ -41,6 +49,11 @@ def begin(tool: str, folder: Path) -> Callable[[], object]:
         proton: Any = importlib.import_module("triton.profiler")
         proton.start(str(folder / "proton"), context="python")
         return lambda: proton.finalize()
+    if tool == "deepcontext":
+        import deepcontext
+
+        deepcontext.start(str(folder / "run.dcprof"))
+        return lambda: deepcontext.stop()
     if tool == "jax":
         import jax
 
@@ -76,12 +89,58 @@ def device_bytes() -> int:
 
 def main() -> None:
     """Measure, and print."""
-    workload, tool, device, steps, folder = sys.argv[1:]
+    if sys.argv[1] == "serve":
+        serve(sys.argv[2])
+    else:
+        run(sys.argv[1:])
+
+
+def serve(framework: str) -> None:
+    """Answer each line of standard input with what a fork did: its status and its most memory."""
+    # Asking the runtime for devices would initialise CUDA here, and forks could not use it.
+    os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"
+    importlib.import_module("workload_jax" if framework == "jax" else "workloads")
+    if framework == "torch":
+        importlib.import_module("torch._dynamo")  # which optimizers import
+    for line in sys.stdin:
+        words = json.loads(line)
+        child = os.fork()
+        if child == 0:
+            os._exit(_forked(words))
+        _, status, usage = os.wait4(child, 0)
+        answer = {
+            "code": os.waitstatus_to_exitcode(status),
+            "host_bytes": usage.ru_maxrss << 10,
+            "ended": time.time(),
+        }
+        print(json.dumps(answer), flush=True)
+
+
+def _forked(words: list[str]) -> int:
+    """Measure with output in the folder's parent; return the exit status."""
+    folder = Path(words[-1]).parent
+    for number, name in ((1, "out"), (2, "err")):
+        os.dup2(os.open(folder / name, os.O_WRONLY | os.O_CREAT, 0o600), number)
+    signal.alarm(_MOST_S)
+    try:
+        run(words)
+    except BaseException:  # noqa: BLE001  the fork must not go on as the server
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+def run(words: list[str]) -> None:
+    """Measure, and print."""
+    workload, tool, device, steps, folder = words
+    is_early = tool == "deepcontext"
+    end = begin(tool, Path(folder)) if is_early else lambda: None
     step, wait = make(workload, device)
     for _ in range(_WARM_UP_STEPS):
         step()
     wait()
-    end = begin(tool, Path(folder))
+    if not is_early:
+        end = begin(tool, Path(folder))
     times = []
     each = max(1, int(steps) // _BLOCKS)
     for _ in range(_BLOCKS):

@@ -1,4 +1,4 @@
-"""What each profiler costs on steps of models, through the command line, with snapshots."""
+"""What each profiler costs on steps of models; sessions of deepcontext write snapshots."""
 
 from __future__ import annotations
 
