@@ -28,6 +28,7 @@ def main() -> None:
     device = kit.FakeGpu(Path(fakes), vendor)
     device.use()
     os.environ["DEEPCONTEXT_SIMULATED_GPU"] = str(Path(fakes) / vendor.profiler)
+    os.environ["DEEPCONTEXT_GPU_STALLS"] = "may-hang"  # the fake does not
     for name in names:
         device.reset()
         output = Path(folder) / f"{name}.dcprof"
