@@ -81,6 +81,9 @@ constexpr uint32_t kAttributeDevicePoolLimit = 2;
 
 /// First CUPTI whose request for a buffer may be declined (CUDA 12.9).
 constexpr uint32_t kVersionDeclinedBuffers = 27;
+/// First CUPTI that was seen to tell of a graph's end before that of its nodes, whose handles are
+/// valid until then.
+constexpr uint32_t kVersionEndOfGraphFirst = 130000;
 /// First CUPTI whose records name the graph node that was captured.
 constexpr uint32_t kVersionSourceGraphNode = 130400;
 /// First CUPTI whose second API family shares the device between subscribers.

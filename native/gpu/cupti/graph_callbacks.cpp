@@ -88,7 +88,10 @@ void CuptiCollector::onGraphNode(uint32_t id, const abi::cupti::GraphData &graph
     uint64_t original = 0;
     if (library_.GetGraphNodeId(graph.original_node, &original) == abi::cupti::kSuccess) {
       attribution_.graphs.cloned(node, original);
-      moved_nodes_.cloned(graph.graph, graph.node, node);
+      // Of older releases it is not known whether the handle is valid when the graph's end is told.
+      if (library_.version >= abi::cupti::kVersionEndOfGraphFirst) {
+        moved_nodes_.cloned(graph.graph, graph.node, node);
+      }
     }
     break;
   }
