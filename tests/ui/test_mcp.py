@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from mcp import Client, StdioServerParameters
 
-from deepcontext.analyzers import run_analyzers
+from deepcontext.analyzers import Finding, Severity, encode_section, run_analyzers
+from deepcontext.analyzers.finding import SECTION
 from deepcontext.profiler.format.frame import Frame, FrameKind, Phase
 from deepcontext.profiler.model.profile import Profile
 from deepcontext.profiler.model.run_info import RunInfo
@@ -123,11 +124,23 @@ def test_a_wrong_question_is_answered_by_what_is_wrong(folder: Path) -> None:
 
 
 def test_a_profile_that_is_written_again_is_read_again(folder: Path) -> None:
-    answers = Answers(Profile.load)
+    answers = Answers(Profile.load, lambda file: [Profile.load(file)])
     file = str(folder / "before.dcprof")
     assert answers.summary(file)["total"] == 1000 * MS
     (folder / "after.dcprof").replace(file)
     assert answers.summary(file)["total"] == 600 * MS
+
+
+def test_findings_are_those_that_every_view_shows(folder: Path) -> None:
+    file = folder / "before.dcprof"
+    profile = Profile.load(file)
+    stored = Finding(id="mine", severity=Severity.WARNING, title="stored", nodes=(1,))
+    profile.with_section(SECTION, encode_section([stored], profile)).save(file)
+    (answer,) = Answers(Profile.load, lambda file: [Profile.load(file)]).findings(str(file))[
+        "findings"
+    ]
+    assert answer["title"] == "stored"
+    assert Answers(Profile.load, lambda _: []).summary(str(file))["findings"] == ["stored"]
 
 
 def test_without_the_package_the_error_names_it(

@@ -67,6 +67,15 @@ def test_omitted_tables_are_named(make_profile: Any) -> None:
     assert "modules" in left_out
 
 
+@pytest.mark.parametrize("warnings", [20, 30, 40, 50, 60])
+def test_room_is_filled_with_what_fits_before_a_section_is_omitted(
+    make_profile: Any, warnings: int
+) -> None:
+    lines = _text(_large(make_profile, warnings)).splitlines()
+    smallest = 5  # a blank line, a title, and three rows
+    assert 80 - smallest - 2 <= len(lines) <= 80 or not any("left out" in each for each in lines)
+
+
 def test_warnings_and_findings_are_never_omitted(make_profile: Any) -> None:
     text = _text(_large(make_profile, warnings=200))
     assert all(f"! warning {number}\n" in text for number in range(200))

@@ -41,7 +41,7 @@ from deepcontext.profiler.summaries.loader_workers import loader_times
 from deepcontext.profiler.summaries.processes import processes_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from deepcontext.profiler.model.profile import Profile
 
@@ -112,18 +112,19 @@ def run_analyzers(
 
 
 def with_worker_lines(
-    findings: Sequence[Finding], profile: Profile, processes: Sequence[Profile]
+    findings: Sequence[Finding], profile: Profile, processes: Callable[[], Sequence[Profile]]
 ) -> tuple[Finding, ...]:
     """Add to findings about a loop that waits for its loader where the loader's workers spend time.
 
     Args:
         findings: findings of `profile`.
         profile: the process of the loop.
-        processes: the profiles of all processes of the run.
+        processes: returns the profiles of all processes of the run; called if there is such a finding.
     """
     if not any(each.id == data_loading.ANALYZER.id for each in findings):
         return tuple(findings)
-    rows = loader_times(processes_of(processes)) if len(processes) > 1 else []
+    all_processes = processes()
+    rows = loader_times(processes_of(all_processes)) if len(all_processes) > 1 else []
     row = next((each for each in rows if each.pid == profile.run.pid), None)
     return tuple(
         loading_lines.with_workers(profile, each, row)
@@ -133,11 +134,17 @@ def with_worker_lines(
     )
 
 
-def known_findings(profile: Profile) -> Findings:
+def known_findings(
+    profile: Profile, processes: Callable[[], Sequence[Profile]] = tuple
+) -> Findings:
     """Return the findings stored in a profile, or run all analyzers if none are stored.
+
+    Args:
+        profile: the profile.
+        processes: returns the profiles of all processes of the run, if it had several.
 
     Raises:
         QueryError: the stored findings cannot be read.
         UserError: an analyzer failed; the message names the analyzer.
     """
-    return stored_or(profile, run_analyzers)
+    return stored_or(profile, lambda each: with_worker_lines(run_analyzers(each), each, processes))

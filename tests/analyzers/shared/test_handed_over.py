@@ -110,11 +110,11 @@ def test_the_line_that_joins_samples_is_named(make_profile: MakeProfile) -> None
     run = RunInfo(pid=2, parent_pid=1, wall_ns=4 * SECOND_NS, cpu_count=2)
     worker = make_profile([-1, 0, 1, 2, 3, 4, 3, 6], frames, run=run)
     joins = _sampled(worker, {5: 0.2, 7: 0.1})
-    (told,) = with_worker_lines(found, loop, [loop, joins])
+    (told,) = with_worker_lines(found, loop, lambda: [loop, joins])
     assert told.title.endswith("they are made at data.py:30 (collate)")
     assert "in the collate_fn at data.py:30 (collate)" in told.advice
     # Without a function of the user's that joins samples, the samples are what is handed over.
-    (told,) = with_worker_lines(found, loop, [loop, _sampled(worker, {5: 0.2})])
+    (told,) = with_worker_lines(found, loop, lambda: [loop, _sampled(worker, {5: 0.2})])
     assert told.title.endswith("they are made at data.py:20 (Boxes.__getitem__)")
     assert "of a field in a collate_fn (torch.cat" in told.advice
 

@@ -133,7 +133,7 @@ def test_a_worker_kept_from_a_processor_does_not_sleep(make_profile: MakeProfile
         for each, seconds in times.items()
     }
     crowded = dataclasses.replace(_worker(make_profile, {}), metrics=MetricTable(metrics))
-    (waits,) = with_worker_lines(found, loop, [loop, crowded])
+    (waits,) = with_worker_lines(found, loop, lambda: [loop, crowded])
     assert "its workers spend 75% of their time at data.py:7 (tokenize)" in waits.title
     assert waits.advice.startswith("make data.py:7 (tokenize) cheaper")
     # What the line takes while it has a processor.
@@ -146,17 +146,17 @@ def test_a_loop_that_waits_names_the_line_of_its_workers(make_profile: MakeProfi
     assert found
     assert all("tokenize" not in each.title for each in found)
     worker = _worker(make_profile, {6: 0.5, 7: 1.5})
-    waits = with_worker_lines(found, loop, [loop, worker])[0]
+    waits = with_worker_lines(found, loop, lambda: [loop, worker])[0]
     assert "its workers spend 75% of their time at data.py:7 (tokenize)" in waits.title
     slept = dataclasses.replace(
         worker.metrics["sampled_cpu_time_ns"], descriptor=SAMPLED_WAIT_TIME_NS
     )
     asleep = dataclasses.replace(worker, metrics=MetricTable({SAMPLED_WAIT_TIME_NS.name: slept}))
-    waits = with_worker_lines(found, loop, [loop, asleep])[0]
+    waits = with_worker_lines(found, loop, lambda: [loop, asleep])[0]
     assert "its workers wait 75% of their time at data.py:7 (tokenize)" in waits.title
     assert waits.advice.startswith("start more workers, also more than cores")
     idle = _worker(make_profile, {6: 0.1, 7: 0.2})
-    waits = with_worker_lines(found, loop, [loop, idle])[0]
+    waits = with_worker_lines(found, loop, lambda: [loop, idle])[0]
     assert "its workers" not in waits.title
     assert waits.advice.startswith("load without workers (num_workers=0)")
 
@@ -173,5 +173,5 @@ def test_the_function_whose_lines_take_most_is_named(make_profile: MakeProfile) 
     worker = make_profile([-1, 0, 1, 2, 3, 4, 5, 5, 5], frames, run=run)
     values = {6: 0.9, 7: 0.8, 8: 0.7}
     worker = _sampled(worker, {node: int(value * SECOND_NS) for node, value in values.items()})
-    (waits,) = with_worker_lines(found, loop, [loop, worker])
+    (waits,) = with_worker_lines(found, loop, lambda: [loop, worker])
     assert waits.title.endswith("spend 62% of their time at data.py:7 (tokenize) and data.py:8")

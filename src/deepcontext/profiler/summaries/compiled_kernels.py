@@ -9,9 +9,8 @@ Invariant: a node counts for at most one launch.
 
 from __future__ import annotations
 
-import weakref
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -60,10 +59,6 @@ class _Kernels:
 
     launches: tuple[KernelLaunch, ...]
     of_node: Mapping[int, int]
-
-
-# Kept as long as the profile lives, because the page asks for one node at a time.
-_KERNELS: Final[weakref.WeakKeyDictionary[Profile, _Kernels]] = weakref.WeakKeyDictionary()
 
 
 def compiled_kernels(profile: Profile) -> tuple[CompiledKernel, ...]:
@@ -124,11 +119,12 @@ def _kernel(launch: KernelLaunch, time_ns: int, calls: int) -> CompiledKernel:
 
 
 def _kernels(profile: Profile) -> _Kernels:
-    if profile not in _KERNELS:
+    def compute() -> _Kernels:
         section = CompiledKernels.from_sections(profile.sections)
         launches = tuple(each for each in section.launches if each.is_generated)
-        _KERNELS[profile] = _Kernels(launches, _launch_of_node(profile, launches))
-    return _KERNELS[profile]
+        return _Kernels(launches, _launch_of_node(profile, launches))
+
+    return profile.once(_kernels, compute)  # the page asks for one node at a time
 
 
 def _launch_of_node(profile: Profile, launches: Sequence[KernelLaunch]) -> dict[int, int]:

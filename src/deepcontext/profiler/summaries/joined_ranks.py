@@ -9,7 +9,6 @@ from __future__ import annotations
 import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -41,9 +40,6 @@ SUMMARY: Final[dict[str, Callable[[Sequence[int]], float]]] = {
 # Up to this number, ranks can be read one by one.
 _FEWEST_BINNED: Final = 65
 _BINS: Final = 24
-# A report asks several times; a section of thousands of ranks takes 0.1 s to unpack.
-_ROWS: WeakKeyDictionary[Profile, tuple[RankRow, ...]] = WeakKeyDictionary()
-_LINES: WeakKeyDictionary[Profile, LineTable] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,9 +87,8 @@ def rows(profile: Profile) -> tuple[RankRow, ...]:
     """Return what is known about each rank, ascending; empty for a profile without joined ranks."""
     if not sections.is_job(profile):
         return ()
-    if profile not in _ROWS:
-        _ROWS[profile] = sections.rows_of(profile)
-    return _ROWS[profile]
+    # A report asks several times; a section of thousands of ranks takes 0.1 s to unpack.
+    return profile.once(rows, lambda: sections.rows_of(profile))
 
 
 def working_ns(row: RankRow) -> int:
@@ -137,9 +132,7 @@ def kept_values(profile: Profile) -> KeptValues:
 
 def line_table(profile: Profile) -> LineTable:
     """Return the lines of the user's code among the largest paths, by rank."""
-    if profile not in _LINES:
-        _LINES[profile] = _line_table(profile)
-    return _LINES[profile]
+    return profile.once(line_table, lambda: _line_table(profile))
 
 
 def _held(profile: Profile) -> NodeColumns:

@@ -125,7 +125,7 @@ def run(arguments: argparse.Namespace) -> int:
     profile = with_known_peaks(profile, arguments.peaks)
     plugins = [each for file in arguments.plugin for each in load_plugin(Path(file))]
     findings = run_analyzers(profile, only=arguments.only, plugins=plugins)
-    findings = with_worker_lines(findings, profile, others)
+    findings = with_worker_lines(findings, profile, lambda: others)
     if arguments.verify:
         return run_verification(
             (profile, promising(findings, arguments.min_gain)),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from deepcontext.errors import EnvironmentProblem
 from deepcontext.ui.cli.command import Parser
-from deepcontext.ui.cli.inputs import load_one
+from deepcontext.ui.cli.inputs import load_all, load_one
 
 if TYPE_CHECKING:
     import argparse
@@ -46,5 +46,5 @@ def run(_: argparse.Namespace) -> int:
         ) from error
     from deepcontext import __version__  # noqa: PLC0415  the native core knows it
 
-    make_server(load_one, __version__).run("stdio")
+    make_server(load_one, load_all, __version__).run("stdio")
     return 0

@@ -104,5 +104,6 @@ def run(arguments: argparse.Namespace) -> int:
             limit=arguments.limit,
             metric=arguments.metric,
             full=arguments.full,
+            processes=processes,
         )
     return 0

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from deepcontext.analyzers import run_analyzers
+from deepcontext.analyzers import known_findings
 from deepcontext.errors import UserError
 from deepcontext.profiler.format import run_directory
 from deepcontext.profiler.format.frame import FrameKind
@@ -20,12 +20,14 @@ from deepcontext.profiler.summaries.lines import by_python_line
 from deepcontext.profiler.summaries.measures import default_metric
 from deepcontext.profiler.summaries.steps import step_count
 from deepcontext.profiler.summaries.tables import TABLES
+from deepcontext.ui.known_peaks import with_known_peaks
 from deepcontext.ui.report.difference import difference_to_dict
 from deepcontext.ui.report.machine import report_to_dict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from deepcontext.analyzers import Finding
     from deepcontext.profiler.model.profile import Profile
     from deepcontext.profiler.summaries.groups import Group
 
@@ -44,13 +46,17 @@ _REPORT: Final = ("operator_time_ns", "operator_calls", "set_up", "steps", "phas
 class Answers:
     """Reads profiles and answers questions about them. One thread at a time."""
 
-    def __init__(self, load: Callable[[str], Profile]) -> None:
+    def __init__(
+        self, load: Callable[[str], Profile], load_all: Callable[[str], Sequence[Profile]]
+    ) -> None:
         """Keep the profiles that were requested last.
 
         Args:
             load: returns the profile of a file, or the profile to show of a run directory.
+            load_all: returns the profile of a file, or all profiles of a run directory.
         """
         self._load = load
+        self._load_all = load_all
         self._kept: OrderedDict[str, tuple[object, Profile]] = OrderedDict()
 
     def summary(self, file: str) -> Answer:
@@ -68,7 +74,7 @@ class Answers:
             "total": report["total"],
             **{name: report[name] for name in _REPORT},
             "metrics": sorted(profile.metrics),
-            "findings": [finding.title for finding in run_analyzers(profile)],
+            "findings": [finding.title for finding in self._findings(file)],
             "warnings": report["trust"]["warnings"],
         }
 
@@ -129,7 +135,7 @@ class Answers:
             DeepContextError: the profile cannot be read.
         """
         profile = self._profile(file)
-        return {"findings": [each.to_dict(profile) for each in run_analyzers(profile)]}
+        return {"findings": [each.to_dict(profile) for each in self._findings(file)]}
 
     def source(
         self, file: str, source_file: str, first: int, last: int | None, metric: str | None
@@ -182,11 +188,14 @@ class Answers:
         comparison = compare(*profiles, None, steps if all(steps) else None)
         return difference_to_dict(comparison, _rows(limit))
 
+    def _findings(self, file: str) -> Sequence[Finding]:
+        return known_findings(self._profile(file), lambda: self._load_all(file)).found
+
     def _profile(self, file: str) -> Profile:
         identity = _identity(file)
         kept = self._kept.pop(file, None)
         if kept is None or kept[0] != identity:
-            kept = (identity, self._load(file))
+            kept = (identity, with_known_peaks(self._load(file), None))
         self._kept[file] = kept
         while len(self._kept) > _MOST_KEPT:
             self._kept.popitem(last=False)

@@ -14,7 +14,7 @@ from deepcontext.errors import DeepContextError
 from deepcontext.ui.mcp.answers import Answers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from deepcontext.profiler.model.profile import Profile
 
@@ -26,17 +26,20 @@ and `top`; `source` shows what lines cost, `diff` what changed between two profi
 is the most that a change can save, not what it will save: measure again after each change."""
 
 
-def make_server(load: Callable[[str], Profile], version: str) -> MCPServer[Any]:
+def make_server(
+    load: Callable[[str], Profile], load_all: Callable[[str], Sequence[Profile]], version: str
+) -> MCPServer[Any]:
     """Return the server.
 
     Args:
         load: returns the profile of a file, or the profile to show of a run directory.
+        load_all: returns the profile of a file, or all profiles of a run directory.
         version: version of deepcontext.
     """
     server: MCPServer[Any] = MCPServer(
         "deepcontext", version=version, instructions=_INSTRUCTIONS, log_level="ERROR"
     )
-    answers = Answers(load)
+    answers = Answers(load, load_all)
 
     @server.tool()
     def summary(file: str) -> dict[str, Any]:

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 _STYLES = {Severity.HIGH: "red", Severity.WARNING: "yellow", Severity.INFO: "dim"}
 
 
-def print_summary(layout: TextLayout, profile: Profile) -> None:
+def print_summary(layout: TextLayout, profile: Profile, processes: Sequence[Profile] = ()) -> None:
     """Print the titles of a profile's findings, one line each; nothing without findings."""
     try:
-        findings = known_findings(profile).found
+        findings = known_findings(profile, lambda: processes).found
     except UserError as error:  # a failed third-party analyzer must not prevent the report
         layout.title("Findings")
         layout.prose(f"unknown: {error}", "yellow")

@@ -30,7 +30,7 @@ def print_full(layout: TextLayout, view: View, warnings: Sequence[str]) -> None:
     """Print all sections of a profile, with `view.limit` rows in each table."""
     header.print_header(layout, view.profile, view.metric)
     header.print_all_warnings(layout, warnings)
-    findings.print_summary(layout, view.profile)
+    findings.print_summary(layout, view.profile, view.processes)
     for name, (print_short, _) in SECTIONS.items():
         for print_section in _IN_FULL.get(name, (print_short,)):
             print_section(layout, view)

@@ -34,22 +34,20 @@ if TYPE_CHECKING:
 _GIGA: Final = 1e9
 _FUSIONS_IN_FULL: Final = 5  # with every member; --json has all
 _SUMMARY_ROWS: Final = 8
+_CHANGES_SHOWN: Final = 3
 
 
-def print_jax(layout: TextLayout, view: View) -> None:
-    """Print everything about JAX, or nothing for a profile without JAX."""
-    if jax_programs.section(view.profile) is None:
-        return
-    _print_functions(layout, view)
+def print_device_lines(layout: TextLayout, view: View) -> None:
+    """Print phases and source lines by device time, unless the report shows these tables already."""
     device = replace(view, metric=jax_programs.device_metric(view.profile))
-    if has_device_time(view):
-        if view.metric != device.metric:  # otherwise the report shows these tables already
-            sections.print_phases(layout, device, "Phases of the device time", with_calls=False)
-            sections.print_lines(layout, device, "Source lines by device time")
-        _print_operations(layout, view)
-        _print_fusions(layout, view)
-    _print_recompilations(layout, view)
-    _print_transfers(layout, view)
+    if has_device_time(view) and view.metric != device.metric:
+        sections.print_phases(layout, device, "Phases of the device time", with_calls=False)
+        sections.print_lines(layout, device, "Source lines by device time")
+
+
+def print_device_paths(layout: TextLayout, view: View) -> None:
+    """Print the call paths by device time, unless the report shows them already."""
+    device = replace(view, metric=jax_programs.device_metric(view.profile))
     if has_device_time(view) and view.metric != device.metric:
         path_view.print_total_paths(layout, device, "Call paths by device time")
 
@@ -88,7 +86,8 @@ def _accounting(view: View) -> str:
     return f"{text} ({inserted} inserted by the compiler, shown with the operation they serve)"
 
 
-def _print_functions(layout: TextLayout, view: View) -> None:
+def print_functions(layout: TextLayout, view: View) -> None:
+    """Print the jitted functions, or nothing for a profile without any."""
     functions = jax_programs.jitted_functions(view.profile)
     if not functions:
         return
@@ -125,9 +124,10 @@ def _print_functions(layout: TextLayout, view: View) -> None:
         layout.prose(f"device time: {_accounting(view)}", "dim")
 
 
-def _print_operations(layout: TextLayout, view: View) -> None:
+def print_operations(layout: TextLayout, view: View) -> None:
+    """Print the costliest operations of compiled programs, and the fusions of several source lines."""
     operations = jax_operations.operations(view.profile)
-    if not operations:
+    if not operations or not has_device_time(view):
         return
     note = "flop/byte: arithmetic intensity, from the shapes; GFLOP/s and GB/s: attained"
     if any(is_collective(each.opcode, each.name) for each in operations[: view.limit]):
@@ -145,6 +145,7 @@ def _print_operations(layout: TextLayout, view: View) -> None:
         Column("line", Elide.START),
     )
     layout.table(columns, [_operation_row(view, each) for each in operations[: view.limit]])
+    _print_fusions(layout, view)
 
 
 def _operation_row(view: View, operation: Operation) -> tuple[str, ...]:
@@ -194,7 +195,8 @@ def _short(source: Source) -> str:
     return f"{PurePath(source.file).name}:{source.line}" if source.file else "without a line:"
 
 
-def _print_recompilations(layout: TextLayout, view: View) -> None:
+def print_recompilations(layout: TextLayout, view: View) -> None:
+    """Print what was compiled again, and why."""
     rows = jax_programs.recompilations(view.profile)
     if not rows:
         return
@@ -208,11 +210,14 @@ def _print_recompilations(layout: TextLayout, view: View) -> None:
 
 def _recompilation(view: View, row: Recompilation) -> str:
     where = _place(view, row.path[-1]) if row.path else "no line of your code"
-    why = "; ".join(row.changes) or "the reason is unknown"
+    why = "; ".join(row.changes[:_CHANGES_SHOWN]) or "the reason is unknown"
+    if len(row.changes) > _CHANGES_SHOWN:
+        why += f"; and {format_count(len(row.changes) - _CHANGES_SHOWN)} more changes, see --json"
     return f"{format_count(row.count)}x, {format_ns(row.spent_ns)}, needed at {where}: {why}"
 
 
-def _print_transfers(layout: TextLayout, view: View) -> None:
+def print_transfers(layout: TextLayout, view: View) -> None:
+    """Print waits for the device, and copies between device and host."""
     rows = jax_programs.transfers(view.profile)
     if not rows:
         return

@@ -40,10 +40,17 @@ MOST_LINES: Final = 80
 _CLOSING_LINES: Final = 6
 # Numbers of rows per table, tried in this order until all sections fit.
 _ROWS: Final = (8, 7, 6, 5)
+# Numbers of rows that are then tried for a section that does not fit.
+_FEWER_ROWS: Final = (4, 3)
 _FEWEST_ROWS: Final = 3
 # The sections below the findings, each with a number of rows to add to the tried number.
 SECTIONS: Final[dict[str, tuple[Printer, int]]] = {
-    "JAX": (jax_sections.print_jax, -1),
+    "jitted functions": (jax_sections.print_functions, -1),
+    "device time of JAX": (jax_sections.print_device_lines, -1),
+    "operations of JAX": (jax_sections.print_operations, -1),
+    "recompilations": (jax_sections.print_recompilations, -1),
+    "waits and copies of JAX": (jax_sections.print_transfers, -1),
+    "call paths by device time": (jax_sections.print_device_paths, -1),
     "GPU": (gpu_sections.print_gpu, 0),
     "NCCL": (nccl.print_nccl, -2),
     "torch.compile": (compiled_sections.print_compiled, -4),
@@ -60,24 +67,29 @@ SECTIONS: Final[dict[str, tuple[Printer, int]]] = {
     "memory": (memory.print_memory, -2),
     "memory of JAX": (jax_memory_sections.print_jax_memory, -2),
 }
-# If even the fewest rows do not fit, sections are left out in this order.
-_DISPENSABLE: Final = (
-    "counters",
-    "NCCL",
-    "time between operators",
-    "phases",
-    "memory of JAX",
-    "modules",
-    "memory",
-    "call paths",
-    "operators",
-    "ranks",
-    "floating-point operations",
-    "torch.compile",
-    "GPU",
-    "packages",
-    "JAX",
+# If all sections do not fit, they get room in this order.
+_BY_IMPORTANCE: Final = (
     "source lines",
+    "jitted functions",
+    "device time of JAX",
+    "packages",
+    "recompilations",
+    "waits and copies of JAX",
+    "operations of JAX",
+    "GPU",
+    "torch.compile",
+    "floating-point operations",
+    "ranks",
+    "operators",
+    "call paths",
+    "memory",
+    "modules",
+    "memory of JAX",
+    "call paths by device time",
+    "phases",
+    "time between operators",
+    "NCCL",
+    "counters",
 )
 
 
@@ -90,13 +102,14 @@ def print_overview(layout: TextLayout, view: View, warnings: Sequence[str]) -> N
     for rows in _ROWS:
         layout.hidden_columns.clear()
         parts = {name: _section(layout, view, name, rows) for name in SECTIONS}
-        if _length(parts) <= room:
+        if sum(map(len, parts.values())) <= room:
             break
-    left_out = [name for name in _too_many(parts, room) if parts.pop(name)]
+    kept = _fitting(layout, view, parts, room)
+    left_out = [name for name, part in parts.items() if part and not kept[name]]
     whole = _printed(layout, lambda: header.print_trust(layout, view.profile.trust))
-    if _length(parts) + len(whole) <= room + len(trust):
+    if sum(map(len, kept.values())) + len(whole) <= room + len(trust):
         trust = whole
-    for part in (top, *parts.values(), trust):
+    for part in (top, *kept.values(), trust):
         layout.console.file.write("".join(part))
     layout.line()
     if left_out:
@@ -106,7 +119,7 @@ def print_overview(layout: TextLayout, view: View, warnings: Sequence[str]) -> N
 def _print_top(layout: TextLayout, view: View, warnings: Sequence[str]) -> None:
     header.print_short_header(layout, view.profile, view.metric)
     header.print_all_warnings(layout, warnings)
-    findings.print_summary(layout, view.profile)
+    findings.print_summary(layout, view.profile, view.processes)
 
 
 def _section(layout: TextLayout, view: View, name: str, rows: int) -> list[str]:
@@ -123,16 +136,17 @@ def _printed(layout: TextLayout, print_part: Callable[[], None]) -> list[str]:
     return captured.get().splitlines(keepends=True)
 
 
-def _length(parts: Mapping[str, Sequence[str]]) -> int:
-    return sum(map(len, parts.values()))
-
-
-def _too_many(parts: Mapping[str, Sequence[str]], room: int) -> list[str]:
-    """Return the names of sections to leave out, so that the others fit."""
-    length, names = _length(parts), []
-    for name in _DISPENSABLE:
-        if length <= room:
-            break
-        names.append(name)
-        length -= len(parts[name])
-    return names
+def _fitting(
+    layout: TextLayout, view: View, parts: Mapping[str, list[str]], room: int
+) -> dict[str, list[str]]:
+    """Return the sections in as many rows as fit, the most important first; [] for what does not fit."""
+    kept: dict[str, list[str]] = {}
+    for name in _BY_IMPORTANCE:
+        part = parts[name]
+        for rows in _FEWER_ROWS:
+            if len(part) <= room:
+                break
+            part = _section(layout, view, name, rows)
+        kept[name] = part if len(part) <= room else []
+        room -= len(kept[name])
+    return {name: kept[name] for name in SECTIONS}

@@ -58,11 +58,15 @@ _LEAST_CLASSES: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What a report shows: a profile by one metric, with at most `limit` rows in a table."""
+    """What a report shows: a profile by one metric, with at most `limit` rows in a table.
+
+    `processes` are the profiles of all processes of the run, if it had several.
+    """
 
     profile: Profile
     metric: str
     limit: int
+    processes: Sequence[Profile] = ()
 
     @property
     def unit(self) -> str:

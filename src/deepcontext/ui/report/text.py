@@ -45,6 +45,7 @@ def render_report(
     limit: int | None = None,
     metric: str | None = None,
     full: bool = False,
+    processes: Sequence[Profile] = (),
 ) -> None:
     """Print the report of a profile, largest values first.
 
@@ -55,12 +56,13 @@ def render_report(
             fit on 80 lines.
         metric: the metric the tables are ordered by; None for `default_metric`.
         full: print every section, with every table.
+        processes: the profiles of all processes of the run, if it had several.
 
     Raises:
         QueryError: the profile has no such metric; the message lists its metrics.
     """
     layout = TextLayout(console)
-    view = View(profile, metric or default_metric(profile), limit or _FULL_ROWS)
+    view = View(profile, metric or default_metric(profile), limit or _FULL_ROWS, processes)
     notes = () if _operator_calls(profile) else no_operators.notes(profile)
     warnings = (*profile.trust.warnings, *notes)
     if full or limit is not None:

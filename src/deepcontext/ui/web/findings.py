@@ -24,8 +24,18 @@ def findings(profiles: OpenProfiles, file: int) -> FindingsAnswer:
     """
     opened = profiles.get(file)
     profile = with_known_peaks(opened.profile, profiles.peaks)
-    known = profiles.keep(("findings", opened.version), lambda: known_findings(profile))
+    known = profiles.keep(
+        ("findings", opened.version),
+        lambda: known_findings(profile, lambda: _processes(profiles, file)),
+    )
     return FindingsAnswer(known.is_stored, [_row(profile, each) for each in known.found])
+
+
+def _processes(profiles: OpenProfiles, file: int) -> list[Profile]:
+    """Return the profiles of all processes of the job that a profile is of."""
+    jobs = [[row.file for row in job.processes if row.file >= 0] for job in profiles.jobs]
+    files = next((each for each in jobs if file in each), [])
+    return [profiles.get(each).profile for each in files]
 
 
 def _row(profile: Profile, finding: Finding) -> FindingRow:
