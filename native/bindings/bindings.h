@@ -21,6 +21,7 @@ void bindPython(nanobind::module_ &module);
 void bindGpu(nanobind::module_ &module);
 void bindNativeFrames(nanobind::module_ &module);
 void bindSampling(nanobind::module_ &module);
+void bindSystem(nanobind::module_ &module);
 void bindTorch(nanobind::module_ &module);
 void bindCollectives(nanobind::module_ &module);
 void bindNccl(nanobind::module_ &module);

@@ -17,6 +17,7 @@ NB_MODULE(_native, module) {
   deepcontext::bindPython(module);
   deepcontext::bindNativeFrames(module);
   deepcontext::bindSampling(module);
+  deepcontext::bindSystem(module);
   deepcontext::bindTorch(module);
   deepcontext::bindCollectives(module);
   deepcontext::bindNccl(module);

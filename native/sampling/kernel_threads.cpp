@@ -25,15 +25,15 @@ namespace {
 // Source: linux/close_range.h, kernel 5.9.
 constexpr unsigned kCloseRangeUnshare = 2;
 
-/// Close all descriptors of the copied table one by one, for kernels before 5.9.
-void closeAll() {
+/// Close the descriptors of the copied table one by one, for kernels before 5.9.
+void closeFrom(int first) {
   DIR *folder = opendir("/proc/thread-self/fd");
   if (!folder) {
     return;
   }
   std::vector<int> open_files;
   while (const dirent *file = readdir(folder)) {
-    if (file->d_name[0] != '.') {
+    if (file->d_name[0] != '.' && std::atoi(file->d_name) >= first) {
       open_files.push_back(std::atoi(file->d_name));
     }
   }
@@ -45,12 +45,12 @@ void closeAll() {
 
 } // namespace
 
-bool separateDescriptors(std::string *reason) {
-  if (systemCall(SYS_close_range, 0u, ~0u, kCloseRangeUnshare) == 0) {
+bool separateDescriptors(std::string *reason, unsigned first_closed) {
+  if (systemCall(SYS_close_range, first_closed, ~0u, kCloseRangeUnshare) == 0) {
     return true;
   }
   if (unshare(CLONE_FILES) == 0) {
-    closeAll();
+    closeFrom(static_cast<int>(first_closed));
     return true;
   }
   *reason = std::string("the kernel gives a thread no separate descriptors (close_range and "

@@ -15,10 +15,10 @@ struct ThreadState {
   uint64_t argument = 0;    // the call's first argument; of a futex its address
 };
 
-/// Give the calling thread its own, empty table of descriptors. Files it opens then do not use
-/// numbers of the program, and files that the program closes are not kept open. False, with the
-/// reason, where the kernel does not allow it.
-bool separateDescriptors(std::string *reason);
+/// Give the calling thread its own table of descriptors, with those below `first_closed`. Files it
+/// opens then do not use numbers of the program, and files that the program closes are not kept
+/// open. False, with the reason, where the kernel does not allow it.
+bool separateDescriptors(std::string *reason, unsigned first_closed = 0);
 
 /// Reads /proc/self/task. Used by the one thread that has called `separateDescriptors`.
 class KernelThreads {

@@ -1,3 +1,4 @@
+import re
 import sys
 import tomllib
 from pathlib import Path
@@ -75,3 +76,17 @@ def test_no_file_names_a_machine_or_a_registry() -> None:
         if word in path.read_text(encoding="utf-8", errors="replace")
     ]
     assert not found
+
+
+def test_beside_the_program_no_clock_is_read_that_it_can_replace() -> None:
+    read = re.compile(r"\btime\.(time|monotonic|perf_counter|process_time|thread_time)(_ns)?\(")
+    own_process = {"peak_program.py", "sitecustomize.py"}  # or before the program's first line
+    package = ROOT / "src" / "deepcontext"
+    files = [
+        *(package / "collectors").rglob("*.py"),
+        *(package / "profiler/recording").rglob("*.py"),
+    ]
+    assert len(files) > 50
+    assert not [
+        path for path in files if path.name not in own_process and read.search(path.read_text())
+    ]

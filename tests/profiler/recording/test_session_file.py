@@ -117,6 +117,6 @@ def test_the_launcher_says_where_the_profile_is(tmp_path: Path) -> None:
     )
     assert (tmp_path / "out.dcprof").read_text(encoding="utf-8") == "mine"
     assert Profile.load(tmp_path / "out.2.dcprof").run.exit_reason == "exit"
-    assert "a file that is not a profile appeared at 'out.dcprof'" in done.stderr
+    assert "'out.dcprof' was not replaced: the file exists and is not a profile" in done.stderr
     assert "profile written to 'out.2.dcprof'" in done.stderr
     assert "next: deepcontext report out.2.dcprof" in done.stderr

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import atexit
 import threading
-import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,6 +18,7 @@ from deepcontext import _native
 from deepcontext.collectors.shared.internal_thread import NO_THREAD, InternalThread
 from deepcontext.collectors.shared.memory_metrics import GROWTH
 from deepcontext.profiler.format.metric import Aggregation, MetricDescriptor
+from deepcontext.profiler.recording import clock
 
 if TYPE_CHECKING:
     from deepcontext.collectors.jax.names import Names
@@ -99,7 +99,7 @@ class Buffers:
         if self.failure:
             return
         self._is_watching = True
-        self._begun = time.monotonic()
+        self._begun = clock.monotonic_s()
         # Runs before jax's handler, which removes the backends: handlers run last registered first.
         atexit.register(self.look_last)
         if not self._thread.start():
@@ -116,7 +116,7 @@ class Buffers:
 
     def on_step(self) -> None:
         """A step has ended: check the arrays, unless checks have cost too much so far."""
-        allowed_ns = _FREE_NS + _MOST_COST * 1e9 * (time.monotonic() - self._begun)
+        allowed_ns = _FREE_NS + _MOST_COST * 1e9 * (clock.monotonic_s() - self._begun)
         if self.counts.look_ns < allowed_ns and not self.failure:
             self.look(is_step_end=True)
 
@@ -125,13 +125,13 @@ class Buffers:
         if not self._is_watching or not _native.is_recording():
             return
         with self._lock:
-            begun = time.thread_time_ns()
+            begun = clock.thread_cpu_ns()
             try:
                 self._look(is_step_end=is_step_end)
             except Exception as error:  # noqa: BLE001  an odd backend is a reason, never a crash
                 self.failure = f"{type(error).__name__}: {error}"
-            self.counts.look_ns += time.thread_time_ns() - begun
-            self._last_look = time.monotonic()
+            self.counts.look_ns += clock.thread_cpu_ns() - begun
+            self._last_look = clock.monotonic_s()
 
     def look_last(self) -> None:
         """Find out what is alive now, and what the devices say."""
@@ -143,7 +143,7 @@ class Buffers:
         wait_s = _EVERY_S
         while not self._wake.wait(wait_s) and not self.failure:
             before = self.counts.look_ns
-            if time.monotonic() - self._last_look >= _EVERY_S:  # no step has ended since
+            if clock.monotonic_s() - self._last_look >= _EVERY_S:  # no step has ended since
                 self.look()
             wait_s = max(_EVERY_S, (self.counts.look_ns - before) / 1e9 / _MOST_COST)
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 import sys
 import threading
-import time
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from deepcontext import _native
 from deepcontext.collectors.jax.reasons import EarlierCompilations, waiting_call
+from deepcontext.profiler.recording import clock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -187,9 +187,9 @@ class CompileHook:
     def _wrapper(self, compile_or_load: Callable[..., Any]) -> Callable[..., Any]:
         def compile_or_get_cached(*arguments: Any, **keywords: Any) -> Any:
             self._pending.is_hit = False
-            begun = time.perf_counter_ns()
+            begun = clock.monotonic_ns()
             executable = compile_or_load(*arguments, **keywords)
-            compile_ns = time.perf_counter_ns() - begun
+            compile_ns = clock.monotonic_ns() - begun
             if not _native.is_recording():
                 return executable  # a forked child
             try:

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import math
 import threading
-import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from deepcontext import _native
 from deepcontext.collectors.jax.user_sessions import UserSessions
 from deepcontext.collectors.shared.internal_thread import NO_THREAD, InternalThread
+from deepcontext.profiler.recording import clock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -139,7 +139,7 @@ class Sampler:
         with self._lock:
             if platform != "cpu":
                 self._refuse(f"programs run on '{platform}': {OWN_TRACER}")
-            self._last_program = time.monotonic()
+            self._last_program = clock.monotonic_s()
             self._start()
             loops = _native.jax_program_counts()["programs_with_loops"]
             if loops > self._loops and not self._exact:
@@ -174,7 +174,7 @@ class Sampler:
         with self._lock:
             self._close(keep=True)
             if not self._paused_since:
-                self._paused_since = time.monotonic()
+                self._paused_since = clock.monotonic_s()
                 self.state.pauses += 1
 
     def resume(self) -> None:
@@ -183,7 +183,7 @@ class Sampler:
             return
         with self._lock:
             if self._paused_since:
-                self.state.paused_s += time.monotonic() - self._paused_since
+                self.state.paused_s += clock.monotonic_s() - self._paused_since
             self._paused_since = 0.0
         self._wake.set()
 
@@ -196,7 +196,7 @@ class Sampler:
 
     def _start(self) -> None:
         if not self._begun:
-            self._begun, self._begun_cpu = time.monotonic(), time.process_time()
+            self._begun, self._begun_cpu = clock.monotonic_s(), clock.process_cpu_s()
             if not self._thread.start():
                 self._refuse(NO_THREAD)
 
@@ -215,7 +215,7 @@ class Sampler:
         with self._lock:
             if self._is_over:
                 return
-            now = time.monotonic()
+            now = clock.monotonic_s()
             if self._session is not None and now >= self._closing_time():
                 self._close(keep=True, reopen=self._exact)
             is_due = self._session is None and now >= self._idle_until
@@ -230,7 +230,7 @@ class Sampler:
 
     def _until_next(self) -> float:
         """Seconds until there is something to do."""
-        now = time.monotonic()
+        now = clock.monotonic_s()
         with self._lock:
             if self._session is not None:
                 return max(0.001, self._closing_time() - now)
@@ -250,7 +250,7 @@ class Sampler:
         that waits for others in collectives has little of it; it may have a part of the elapsed time.
         """
         elapsed_s = now - self._begun
-        spent_s = min(elapsed_s, time.process_time() - self._begun_cpu)
+        spent_s = min(elapsed_s, clock.process_cpu_s() - self._begun_cpu)
         if _native.jax_collective_launches():
             spent_s = max(spent_s, _LEAST_OF_ELAPSED * elapsed_s)
         return self._granted_s + self._duty * spent_s
@@ -262,7 +262,7 @@ class Sampler:
         step of few events would be traced continuously for the first five seconds, and take 5 %
         longer.
         """
-        excess_s = self._allowance_s(time.monotonic()) - self.state.charged_s
+        excess_s = self._allowance_s(clock.monotonic_s()) - self.state.charged_s
         self._granted_s -= max(0.0, excess_s)
 
     def _window_s(self) -> float:
@@ -314,7 +314,7 @@ class Sampler:
             _native.jax_close_window()
             self._refuse(f"XLA's tracer did not start: {error}")
             return
-        self._opened = time.monotonic()
+        self._opened = clock.monotonic_s()
 
     def _has_accelerator(self) -> bool:
         """Return whether a GPU backend is loaded, even if no program was compiled for it yet."""
@@ -333,7 +333,7 @@ class Sampler:
         if self._session is None:
             return
         session, self._session = self._session, None
-        self._closed = time.monotonic()
+        self._closed = clock.monotonic_s()
         open_s = self._closed - self._opened
         self.state.open_s += open_s
         self.state.charged_s += open_s
@@ -359,7 +359,7 @@ class Sampler:
             if not scarce:
                 self._drop_excess()
         else:
-            self._idle_until = time.monotonic() + _IDLE_S
+            self._idle_until = clock.monotonic_s() + _IDLE_S
         is_short = bool(waiting or (events and launches + runs and runs < _few(events)))
         if not self._is_look:  # a look says nothing about the length of windows
             self._set_length(

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from deepcontext import _native
 from deepcontext.collectors.torch.holder_names import HolderNames
+from deepcontext.profiler.recording import clock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -96,11 +96,11 @@ class Holders:
         is_too_much = self._spent_s > _ALLOWANCE_S + _MOST_SHARE * age_s
         if sys.is_finalizing() or (is_too_much and not is_last) or not _holds_memory():
             return
-        begun = time.perf_counter()
+        begun = clock.monotonic_s()
         try:
             self._look()
         finally:
-            self._spent_s += time.perf_counter() - begun
+            self._spent_s += clock.monotonic_s() - begun
             self._looks += 1
             self._looked_s = age_s
 

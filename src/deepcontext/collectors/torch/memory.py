@@ -21,6 +21,7 @@ from deepcontext.collectors.shared.internal_thread import run_in_internal_thread
 from deepcontext.collectors.torch.holders import Holders
 from deepcontext.errors import EnvironmentProblem
 from deepcontext.profiler.format.status import Outcome, Status
+from deepcontext.profiler.recording import clock
 from deepcontext.profiler.recording.collector import Availability, PhaseRule
 from deepcontext.profiler.recording.import_hook import ImportHook
 
@@ -71,7 +72,7 @@ class TorchMemory:
         """Track allocations from the moment torch is loaded."""
         self._is_on = options.memory
         if self._is_on:
-            self._begun_s = time.monotonic()
+            self._begun_s = clock.monotonic_s()
             self._holders = Holders(_addresses) if options.holders else None
             _native.memory_start()
             self._hook.install()
@@ -123,7 +124,7 @@ class TorchMemory:
             return
         try:
             with sys.modules["torch"]._C.DisableTorchFunction():  # noqa: SLF001  as above
-                self._holders.look(time.monotonic() - self._begun_s, is_last=is_last)
+                self._holders.look(clock.monotonic_s() - self._begun_s, is_last=is_last)
         except Exception as error:  # noqa: BLE001  an odd object costs the names, never the profile
             self._holders_failure = f"{type(error).__name__}: {error}"
 
@@ -272,8 +273,8 @@ def _gradient_addresses(parameters: list[Any]) -> list[int] | None:
 
 def _wait_for_backward() -> None:
     """Wait a short time for a moment between two backward passes."""
-    end = time.monotonic() + _LONGEST_WAIT_S
-    while _gradient_addresses([]) is None and time.monotonic() < end:
+    end = clock.monotonic_s() + _LONGEST_WAIT_S
+    while _gradient_addresses([]) is None and clock.monotonic_s() < end:
         time.sleep(_BETWEEN_LOOKS_S)
 
 

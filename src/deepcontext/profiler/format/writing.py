@@ -44,7 +44,15 @@ _numbers = itertools.count(1)
 
 
 class ForeignFileError(UserError):
-    """The file that exists at a path may not be replaced."""
+    """The file that exists at a path may not be replaced.
+
+    Attributes:
+        reason: why: "the file exists and is not a profile"; "" for what is no regular file.
+    """
+
+    def __init__(self, message: str, reason: str = "") -> None:
+        super().__init__(message)
+        self.reason = reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +180,8 @@ def _judged(
     if reason is not None:
         raise ForeignFileError(
             f"cannot write '{name}': {reason}, so it is not replaced; choose another name, or add "
-            "--force (in Python, force=True)"
+            "--force (in Python, force=True)",
+            reason,
         )
     return status
 

@@ -10,15 +10,16 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-import time
 from typing import TYPE_CHECKING
 
 from deepcontext import _native
 from deepcontext.errors import DeepContextError, SessionError
 from deepcontext.profiler.format.metric import KNOWN_METRICS
 from deepcontext.profiler.format.status import Outcome, Status
+from deepcontext.profiler.recording import clock
 from deepcontext.profiler.recording.capture import Capture
 from deepcontext.profiler.recording.collector import ImportWaiter, RankSource, StepObserver
+from deepcontext.profiler.recording.descriptors import with_descriptors
 from deepcontext.profiler.recording.rank import current_rank
 from deepcontext.profiler.recording.scope import Scope
 from deepcontext.profiler.recording.step_durations import StepDurations
@@ -64,7 +65,7 @@ class Session:
         self._forked_children = 0
         self.recorded_children = 0  # upper bound of the forked children that have profiles
         self.own_children: OwnChildren | None = None  # set where children are recorded
-        self._begun_s = 0.0  # of time.monotonic()
+        self._begun_ns = 0  # of clock.monotonic_ns()
         self._failed_snapshots = 0
         self._last_failure = ""
         self._lock = threading.Lock()  # one reader of the tree at a time
@@ -92,7 +93,7 @@ class Session:
         for collector in self._collectors:
             self._start_collector(collector)
         self._usage = ProcessUsage()
-        self._begun_s = time.monotonic()
+        self._begun_ns = clock.monotonic_ns()
         if self._writes_snapshots:
             interval = self._options.snapshot_interval
             self._write("snapshot")
@@ -152,7 +153,7 @@ class Session:
 
         A step takes the time between two marks; the time before the first mark is warm-up.
         """
-        now = time.perf_counter_ns()
+        now = clock.monotonic_ns()
         if self._step_start_ns:
             self._step_durations.add(now - self._step_start_ns)
         self._step_start_ns = now
@@ -195,9 +196,10 @@ class Session:
         """Write what was recorded so far to the session's file, if it has one."""
         if self._file is None:
             return self._capture(reason)
-        self._file.make_way()  # before the capture, whose notes tell about a changed name
+        file = self._file
+        with_descriptors(file.make_way)  # before the capture, whose notes tell about a changed name
         capture = self._capture(reason)
-        self._file.write(capture.encode())
+        with_descriptors(lambda: file.write(capture.encode()))
         return capture
 
     def _on_watcher(self) -> None:
@@ -206,15 +208,15 @@ class Session:
         The profile of a killed program lacks the time since the last snapshot. Early in a run the
         interval is the age of the run, so at most half of the run is lost.
         """
-        begun = time.thread_time()
+        begun_ns = clock.thread_cpu_ns()
         try:
             self._write("snapshot")
         except Exception as error:  # noqa: BLE001  a fault of the profiler is a note, not a traceback
             is_explained = isinstance(error, OSError | DeepContextError)
             self._failed_snapshots += 1
             self._last_failure = str(error) if is_explained else f"{type(error).__name__}: {error}"
-        cost = time.thread_time() - begun
-        age = time.monotonic() - self._begun_s
+        cost = (clock.thread_cpu_ns() - begun_ns) / 1e9
+        age = (clock.monotonic_ns() - self._begun_ns) / 1e9
         wanted = min(self._options.snapshot_interval, age)
         _native.set_watcher_interval(max(wanted, cost / _SNAPSHOT_BUDGET))
 

@@ -39,6 +39,7 @@ class SessionFile:
         self.path = Path(path).absolute()
         self._wanted = self.path
         self._force = force
+        self._reason = ""  # why the profile is not in the requested file
         # On a device snapshots would follow one another, so only the last profile is written.
         self.takes_snapshots = not self.path.exists() or self.path.is_file()
 
@@ -48,8 +49,8 @@ class SessionFile:
         if self.path == self._wanted:
             return ()
         note = (
-            f"a file that is not a profile appeared at '{self._wanted.name}' while the program ran, and "
-            f"was not replaced; the profile was written to '{self.path.name}' in the same folder"
+            f"'{self._wanted.name}' was not replaced: {self._reason}; the profile was written "
+            f"to '{self.path.name}' in the same folder"
         )
         return (note,)
 
@@ -57,7 +58,8 @@ class SessionFile:
         """Choose another name if the file at the current path may not be replaced."""
         try:
             check(self.path, force=self._force)
-        except writing.ForeignFileError:
+        except writing.ForeignFileError as error:
+            self._reason = error.reason or str(error)
             self.path = next(path for path in self._others() if not os.path.lexists(path))
 
     def write(self, content: bytes) -> None:

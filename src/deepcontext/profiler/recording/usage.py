@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-import time
 from dataclasses import dataclass
+
+from deepcontext.profiler.recording import clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +32,11 @@ class ProcessUsage:
     """Measures from its construction to `freeze`, or to each `read` until then."""
 
     def __init__(self) -> None:
-        self._start_unix_ns = time.time_ns()
-        self._start_ns = time.perf_counter_ns()
+        self._start_unix_ns = clock.unix_ns()
+        self._start_ns = clock.monotonic_ns()
         self._start_times = os.times()
-        self._start_cpu_ns = time.process_time_ns()
+        self._start_cpu_ns = clock.process_cpu_ns()
+        self._peak_rss_bytes = 0
         self._frozen: Usage | None = None
 
     def freeze(self) -> None:
@@ -44,15 +47,17 @@ class ProcessUsage:
         """Return what was used so far, or until `freeze`."""
         if self._frozen is not None:
             return self._frozen
+        with contextlib.suppress(OSError):  # no descriptor is free: the last known peak
+            self._peak_rss_bytes = _peak_rss_bytes()
         system_ns = round((os.times().system - self._start_times.system) * 1e9)
-        cpu_ns = time.process_time_ns() - self._start_cpu_ns
+        cpu_ns = clock.process_cpu_ns() - self._start_cpu_ns
         return Usage(
             start_unix_ns=self._start_unix_ns,
-            wall_ns=time.perf_counter_ns() - self._start_ns,
+            wall_ns=clock.monotonic_ns() - self._start_ns,
             # The kernel tells the two apart in steps of 10 ms; their sum is exact.
             cpu_user_ns=max(cpu_ns - system_ns, 0),
             cpu_system_ns=min(system_ns, cpu_ns),
-            peak_rss_bytes=_peak_rss_bytes(),
+            peak_rss_bytes=self._peak_rss_bytes,
         )
 
 

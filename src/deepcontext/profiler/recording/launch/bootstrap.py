@@ -13,7 +13,6 @@ import json
 import os
 import shlex
 import sys
-import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -21,6 +20,8 @@ from typing import TYPE_CHECKING, Final
 from deepcontext import _native
 from deepcontext.errors import DeepContextError, EnvironmentProblem
 from deepcontext.profiler.format import run_directory, writing
+from deepcontext.profiler.recording import clock
+from deepcontext.profiler.recording.descriptors import with_descriptors
 from deepcontext.profiler.recording.launch.options import LaunchOptions
 from deepcontext.profiler.recording.launch.shadowing import hide_shadowed
 from deepcontext.profiler.recording.launch.short_report import print_short_report
@@ -73,7 +74,7 @@ def begin(
         options: how the session is set up.
         known_modules: names that were in `sys.modules` before the profiler loaded anything.
         package_root: folder that holds the package `deepcontext`.
-        begun_ns: when the profiler's start began, by `time.perf_counter_ns`.
+        begun_ns: when the profiler's start began, by `clock.monotonic_ns`.
     """
     launch = _Launch(recorder, options, package_root)
     # Registered before the session starts, so that `finish` runs after handlers registered later.
@@ -110,7 +111,7 @@ class _Launch:
         if self._options.strict:
             _native.set_exit_status(0)  # registers its handler first, so that it runs last
         self._session = self._recorder.start(self._options)
-        self._start_ns = time.perf_counter_ns() - begun_ns
+        self._start_ns = clock.monotonic_ns() - begun_ns
 
     def follow_children(self) -> None:
         """Record children that `multiprocessing` forks; others find the run directory themselves."""
@@ -157,14 +158,14 @@ class _Launch:
         return f"'{label}' ends with the last snapshot, because the rest could not be written: {reason}"
 
     def _finish(self) -> None:
-        begun_ns = time.perf_counter_ns()
+        begun_ns = clock.monotonic_ns()
         errors = self._recorder.stop(_exit_reason()).errors
         if errors:
             self.fail()
         if self._options.timings:
-            timings = {"start_ns": self._start_ns, "stop_ns": time.perf_counter_ns() - begun_ns}
+            timings = {"start_ns": self._start_ns, "stop_ns": clock.monotonic_ns() - begun_ns}
             writing.write(json.dumps(timings).encode(), self._options.timings, _TIMINGS)
-        what, output, label = self._settle()
+        what, output, label = with_descriptors(self._settle)
         said = (*errors, *(self._session.file_notes if self._session else ()))
         if said or not self._options.quiet:
             _flush_stdout()

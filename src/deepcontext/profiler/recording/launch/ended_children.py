@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from typing import TYPE_CHECKING, Any, Final
 
 from deepcontext.profiler.format import run_directory
 from deepcontext.profiler.format.child_ends import SECTION, ChildEnds, SeenEnd
+from deepcontext.profiler.recording import clock
 from deepcontext.profiler.recording.launch.own_children import MOST_WATCHED
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class EndedChildren:
             forked: attributes of the Popen objects of children that were forked since the last check.
         """
         recorded = run_directory.process_numbers(self._run)
-        self._seen_unix_ns = time.time_ns()
+        self._seen_unix_ns = clock.unix_ns()
         for attributes in (*forked, *_popens()):
             if isinstance(attributes.get("pid"), int) and len(self._watched) < MOST_WATCHED:
                 self._watched.setdefault(attributes["pid"], attributes)

@@ -14,7 +14,7 @@ import time
 
 
 def _begin(known_modules: frozenset[str], note: str) -> None:
-    begun_ns = time.perf_counter_ns()
+    begun_ns = time.perf_counter_ns()  # the program has not begun
     import json  # noqa: PLC0415  counted among what the profiler loaded, see bootstrap.py
 
     fields = json.loads(note)
