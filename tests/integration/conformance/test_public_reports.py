@@ -23,12 +23,36 @@ time.sleep(0.5)
 CLOCKS_REPLACED = """\
 import time, unittest.mock
 wait = time.sleep
-names = [n for n in dir(time) if n.startswith(("time", "monotonic", "perf_counter", "process_time", "thread_time"))]
+kinds = "time", "monotonic", "perf_counter", "process_time", "thread_time"
+names = [name for name in dir(time) if name.startswith(kinds)]
 for value in (0, 10**19):
     for name in names:
         setattr(time, name, unittest.mock.Mock(return_value=value))
     wait(0.5)
 print(len(names) >= 10)
+"""
+# What is called from elsewhere than this program fails, and is printed.
+FILES_REPLACED = """\
+import builtins, io, os, sys, time
+wait, own, strangers = time.sleep, __file__, []
+wait(0.2)
+
+def broken(name):
+    def call(*arguments, **keywords):
+        strangers.append(name)
+        raise OSError(5, name)
+    return call
+
+kept = {"fspath", "fsdecode", "fsencode"}
+real = [(os, name, getattr(os, name)) for name in dir(os) if name[0] != "_" and name not in kept]
+real += [(builtins, "open", open), (io, "open", open), (os.path, "realpath", os.path.realpath)]
+real = [entry for entry in real if callable(entry[2]) and not isinstance(entry[2], type)]
+for place, name, function in real:
+    setattr(place, name, broken(name))
+wait(0.8)
+for place, name, function in real:
+    setattr(place, name, function)
+print(strangers)
 """
 
 
@@ -44,6 +68,7 @@ def is_complete(profile: Profile) -> None:
     [
         pytest.param(NO_DESCRIPTOR, id="no descriptor is free at the end"),
         pytest.param(CLOCKS_REPLACED, id="the functions of time are replaced"),
+        pytest.param(FILES_REPLACED, id="open and the functions of os are replaced"),
     ],
 )
 def test_program_is_unharmed_and_its_profile_complete(same_as_python: Any, source: str) -> None:

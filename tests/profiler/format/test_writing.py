@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from deepcontext.errors import EnvironmentProblem, UserError
-from deepcontext.profiler.format import writing
+from deepcontext.profiler.format import own_os, writing
 from deepcontext.profiler.format.writing import PROFILE, FileKind, ForeignFileError
 
 LETTER = FileKind.beginning_with("a letter", b"Dear ")
@@ -91,7 +91,7 @@ def test_a_file_that_appears_during_the_write_is_kept(
         path.write_bytes(b"mine")
         sync(descriptor)
 
-    monkeypatch.setattr(os, "fsync", another_process_is_faster)
+    monkeypatch.setattr(own_os.os, "fsync", another_process_is_faster)
     with pytest.raises(ForeignFileError):
         writing.write(NEW, path, LETTER)
     assert path.read_bytes() == b"mine"
@@ -107,7 +107,7 @@ def test_a_failed_write_keeps_the_old_file_and_leaves_no_other(
     def no_space(_: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(os, "fsync", no_space)
+    monkeypatch.setattr(own_os.os, "fsync", no_space)
     with pytest.raises(EnvironmentProblem, match=r"letter': No space left on device"):
         writing.write(NEW, path, LETTER)
     assert path.read_bytes() == OLD
@@ -284,11 +284,11 @@ def test_a_file_never_takes_the_descriptor_of_a_closed_standard_stream(tmp_path:
     """Otherwise, what a library prints to the descriptor would end up in the file."""
     code = """
 import os
-from deepcontext.profiler.format import writing
+from deepcontext.profiler.format import own_os, writing
 
 numbers = []
-sync = os.fsync
-os.fsync = lambda number: (numbers.append(number), sync(number))
+sync = own_os.os.fsync
+own_os.os.fsync = lambda number: (numbers.append(number), sync(number))
 for number in range(3):
     os.close(number)
 writing.write(b"text", "file.txt", writing.FileKind.beginning_with("a text", b"text"))

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import importlib.machinery
 import importlib.util
-import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from deepcontext import _native
+from deepcontext.profiler.format.own_os import os
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -51,20 +51,20 @@ class Library:
 def has_nvidia_driver() -> bool:
     """Return whether a driver is installed; loads nothing."""
     return CUDA_DRIVER_VARIABLE in os.environ or any(
-        Path(sign).exists() for sign in _NVIDIA_DRIVER_SIGNS
+        os.path.exists(sign) for sign in _NVIDIA_DRIVER_SIGNS
     )
 
 
 def has_amd_driver() -> bool:
     """Return whether the kernel driver of AMD GPUs is there; loads nothing."""
-    return HIP_VARIABLE in os.environ or any(Path(sign).exists() for sign in _AMD_DRIVER_SIGNS)
+    return HIP_VARIABLE in os.environ or any(os.path.exists(sign) for sign in _AMD_DRIVER_SIGNS)
 
 
 def missing_nvidia_nodes() -> list[str]:
     """Return the device nodes that loading the driver's library would make; loads nothing."""
-    if CUDA_DRIVER_VARIABLE in os.environ or Path(_WINDOWS_NODE).exists():
+    if CUDA_DRIVER_VARIABLE in os.environ or os.path.exists(_WINDOWS_NODE):
         return []
-    return [node for node in _NVIDIA_NODES if not Path(node).exists()]
+    return [node for node in _NVIDIA_NODES if not os.path.exists(node)]
 
 
 def cuda_driver() -> str:

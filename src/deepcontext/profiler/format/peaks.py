@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from deepcontext.errors import UserError
+from deepcontext.profiler.format import own_os
 from deepcontext.profiler.format.writing import FileKind, write
 
 if TYPE_CHECKING:
@@ -61,16 +62,15 @@ class DevicePeaks:
 
 def this_cpu() -> tuple[str, int]:
     """Return the model of the processor, and the number of processors this process may use."""
-    return cpu_model(), len(os.sched_getaffinity(0))
+    return cpu_model(), len(own_os.os.sched_getaffinity(0))
 
 
 def cpu_model() -> str:
     """Return the model name of the processor, or its architecture where Linux does not name it."""
     try:
-        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as info:  # noqa: PTH123
-            for line in info:
-                if line.startswith("model name"):
-                    return line.partition(":")[2].strip()
+        for line in own_os.read_file("/proc/cpuinfo").decode(errors="replace").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
     except OSError:
         pass
     return platform.machine()

@@ -11,14 +11,13 @@ from __future__ import annotations
 import contextlib
 import errno
 import itertools
-import os
 import stat
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from deepcontext.errors import EnvironmentProblem, UserError
-from deepcontext.profiler.format import schema
+from deepcontext.profiler.format import own_os, schema
+from deepcontext.profiler.format.own_os import os
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -88,13 +87,13 @@ def check(path: str | os.PathLike[str], kind: FileKind, *, force: bool = False) 
     with _explained(path):
         if descriptor_of(path) is not None:
             return
-        target = Path(os.path.realpath(path))
+        target = os.path.realpath(os.fsdecode(path))
         if _is_stream(_judged(path, target, kind, force=force)):
             return
         # Only trying finds missing permissions, read-only mounts and file systems such as /proc.
-        descriptor, temporary = _new_file(target.parent)
+        descriptor, temporary = _new_file(os.path.dirname(target))
         os.close(descriptor)
-        temporary.unlink()
+        os.unlink(temporary)
 
 
 def write(
@@ -118,23 +117,23 @@ def write(
                 copy = os.dup(descriptor)
             _write_to(copy, content)
             return
-        target = Path(os.path.realpath(path))
+        target = os.path.realpath(os.fsdecode(path))
         if _is_stream(_judged(path, target, kind, force=force)):
             with _standard_streams_left_alone():
                 descriptor = os.open(target, os.O_WRONLY | os.O_CLOEXEC | os.O_NOCTTY)
             _write_to(descriptor, content)
             return
-        descriptor, temporary = _new_file(target.parent)
+        descriptor, temporary = _new_file(os.path.dirname(target))
         try:
             _write_to(descriptor, content, is_file=True)
             # Check again, because writing takes a while.
             replaced = _judged(path, target, kind, force=force)
             if replaced is not None:
                 _take_over(temporary, replaced)
-            temporary.replace(target)
+            os.replace(temporary, target)
         except BaseException:
             with contextlib.suppress(OSError):
-                temporary.unlink()
+                os.unlink(temporary)
             raise
 
 
@@ -144,32 +143,32 @@ def descriptor_of(path: str | os.PathLike[str]) -> int | None:
     Opening such a path again would begin at the start of a file that this process shares with
     others, and renaming over it would replace that file.
     """
-    here = Path(os.fsdecode(path))
+    here = os.fsdecode(path)
     descriptors = f"/proc/{os.getpid()}/fd"
     # `check` and `write` report all other errors in a path.
     with contextlib.suppress(OSError, ValueError):
         for _ in range(_MOST_LINKS):
-            here = Path(os.path.realpath(here.parent), here.name)
-            if str(here.parent) == descriptors and here.name.isdecimal():
-                return int(here.name)
-            if not here.is_symlink():
-                return None
-            here = here.parent / here.readlink()
+            folder, name = os.path.split(here)
+            folder = os.path.realpath(folder or ".")
+            if folder == descriptors and name.isdecimal():
+                return int(name)
+            here = os.path.join(folder, os.readlink(os.path.join(folder, name)))
     return None
 
 
 def _judged(
-    path: str | os.PathLike[str], target: Path, kind: FileKind, *, force: bool
+    path: str | os.PathLike[str], target: str, kind: FileKind, *, force: bool
 ) -> os.stat_result | None:
     """Return the status of the file at `target`, which may be written to; None for no file."""
     name = os.fsdecode(path)
     try:
-        status = target.stat()
+        status = os.stat(target)
     except FileNotFoundError:
-        if target.parent.is_dir():
+        folder = os.path.dirname(target)
+        if os.path.isdir(folder):
             return None
         raise UserError(
-            f"cannot write '{name}': the folder '{target.parent}' does not exist; create it first"
+            f"cannot write '{name}': the folder '{folder}' does not exist; create it first"
         ) from None
     mode = status.st_mode
     if stat.S_ISDIR(mode):
@@ -186,18 +185,20 @@ def _judged(
     return status
 
 
-def _reason_to_keep(target: Path, status: os.stat_result, kind: FileKind) -> str | None:
+def _reason_to_keep(target: str, status: os.stat_result, kind: FileKind) -> str | None:
     """Say why an existing file must not be replaced, None where it may be."""
     if not status.st_size:
         return None  # as mktemp leaves it
     try:
         # Does not block if the file has become a pipe meanwhile.
         descriptor = os.open(target, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        with os.fdopen(descriptor, "rb") as file:
-            head = file.read(HEAD_BYTES)
+        try:
+            head = own_os.read(descriptor, HEAD_BYTES)
+        finally:
+            os.close(descriptor)
     except OSError as error:
         return f"the file exists and cannot be read to see what it is ({error.strerror})"
-    if not kind.matches(head, target.name):
+    if not kind.matches(head, os.path.basename(target)):
         return f"the file exists and is not {kind.name}"
     # Root may write to every file; the permission bits tell what the owner wants.
     if not status.st_mode & 0o222 or not os.access(target, os.W_OK):
@@ -209,10 +210,10 @@ def _is_stream(status: os.stat_result | None) -> bool:
     return status is not None and not stat.S_ISREG(status.st_mode)
 
 
-def _new_file(folder: Path) -> tuple[int, Path]:
+def _new_file(folder: str) -> tuple[int, str]:
     """Make an empty file in `folder`; return its descriptor and its path."""
     while True:
-        path = folder / f".deepcontext.{os.getpid()}.{next(_numbers)}.tmp"
+        path = os.path.join(folder, f".deepcontext.{os.getpid()}.{next(_numbers)}.tmp")
         try:
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
             with _standard_streams_left_alone():
@@ -240,20 +241,23 @@ def _standard_streams_left_alone() -> Iterator[None]:
 
 
 def _write_to(descriptor: int, content: bytes, *, is_file: bool = False) -> None:
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-        file.flush()
+    try:
+        left = memoryview(content)
+        while left:
+            left = left[os.write(descriptor, left) :]
         if is_file:
-            os.fsync(file.fileno())
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
-def _take_over(temporary: Path, replaced: os.stat_result) -> None:
+def _take_over(temporary: str, replaced: os.stat_result) -> None:
     """Give the new file the permissions of the old one, and its owner where that is allowed."""
-    made = temporary.stat()
+    made = os.stat(temporary)
     if (made.st_uid, made.st_gid) != (replaced.st_uid, replaced.st_gid):
         with contextlib.suppress(OSError):
             os.chown(temporary, replaced.st_uid, replaced.st_gid)
-    temporary.chmod(replaced.st_mode & 0o777)
+    os.chmod(temporary, replaced.st_mode & 0o777)
 
 
 @contextlib.contextmanager

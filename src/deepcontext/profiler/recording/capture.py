@@ -7,7 +7,6 @@ Runs inside the program under test, hence the standard library only. Does not re
 from __future__ import annotations
 
 import array
-import os
 import platform
 import struct
 import sys
@@ -15,6 +14,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from deepcontext.profiler.format import metric, schema, wire
+from deepcontext.profiler.format.own_os import os
 from deepcontext.profiler.format.peaks import cpu_model
 from deepcontext.profiler.format.pid_space import pid_space
 from deepcontext.profiler.format.status import ERROR_MARK

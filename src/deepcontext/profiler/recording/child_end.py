@@ -8,9 +8,10 @@ Does not import `multiprocessing`: a process that has not imported it is not one
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import TYPE_CHECKING, Final
+
+from deepcontext.profiler.format.own_os import os
 
 if TYPE_CHECKING:
     from collections.abc import Callable

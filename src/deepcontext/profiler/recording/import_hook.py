@@ -8,11 +8,12 @@ again. The module gets its genuine spec and loader, and the loader runs unchange
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 import threading
 from importlib import _bootstrap
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+
+from deepcontext.profiler.format.own_os import os
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -8,13 +8,13 @@ so.
 from __future__ import annotations
 
 import contextlib
-import os
 import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from deepcontext.errors import UserError
 from deepcontext.profiler.format import writing
+from deepcontext.profiler.format.own_os import os
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -111,6 +111,6 @@ def check(path: str | os.PathLike[str], *, force: bool = False) -> None:
 
 def _is_pipe(name: str) -> bool:
     try:
-        return stat.S_ISFIFO(os.stat(name).st_mode)  # noqa: PTH116
+        return stat.S_ISFIFO(os.stat(name).st_mode)
     except (OSError, ValueError):
         return False  # `writing.check` reports all other errors

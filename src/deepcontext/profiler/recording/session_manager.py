@@ -7,12 +7,12 @@ does not inherit its parent's session.
 from __future__ import annotations
 
 import atexit
-import os
 import threading
 from typing import TYPE_CHECKING
 
 from deepcontext import _native
 from deepcontext.errors import SessionError
+from deepcontext.profiler.format.own_os import os
 from deepcontext.profiler.recording.child_end import ChildEnd
 from deepcontext.profiler.recording.session import Session
 from deepcontext.profiler.recording.session_file import SessionFile

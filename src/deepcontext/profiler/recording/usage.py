@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from dataclasses import dataclass
 
+from deepcontext.profiler.format.own_os import os, read_file
 from deepcontext.profiler.recording import clock
 
 
@@ -63,8 +63,7 @@ class ProcessUsage:
 
 def _peak_rss_bytes() -> int:
     # Not resource.getrusage: its maximum is inherited through exec from the shell's child.
-    with open("/proc/self/status", encoding="ascii", errors="replace") as status:  # noqa: PTH123
-        for line in status:
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) * 1024
+    for line in read_file("/proc/self/status").splitlines():
+        if line.startswith(b"VmHWM:"):
+            return int(line.split()[1]) * 1024
     return 0

@@ -10,7 +10,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import json
-import os
 import shlex
 import sys
 from dataclasses import asdict, dataclass
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 from deepcontext import _native
 from deepcontext.errors import DeepContextError, EnvironmentProblem
 from deepcontext.profiler.format import run_directory, writing
+from deepcontext.profiler.format.own_os import os
 from deepcontext.profiler.recording import clock
 from deepcontext.profiler.recording.descriptors import with_descriptors
 from deepcontext.profiler.recording.launch.options import LaunchOptions
@@ -263,7 +263,7 @@ def _exit_reason() -> str:
 
 def _identity_of(file: str) -> tuple[int, int] | None:
     try:
-        status = os.stat(file)  # noqa: PTH116  no more is imported than must be
+        status = os.stat(file)
     except OSError:
         return None
     return status.st_ino, status.st_mtime_ns

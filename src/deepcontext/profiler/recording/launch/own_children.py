@@ -6,10 +6,10 @@ Invariant: no child is reaped; the program alone waits for its children.
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any, Final
 
 from deepcontext.profiler.format import run_directory
+from deepcontext.profiler.format.own_os import os
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,10 +6,11 @@ read by nobody, the launcher's lines are lost and nothing else.
 
 from __future__ import annotations
 
-import os
 import select
 import signal
 from typing import Final
+
+from deepcontext.profiler.format.own_os import os
 
 _DESCRIPTOR: Final = 2
 # A reader that reads nothing for this time may be waiting for the program to end.
