@@ -1,6 +1,6 @@
-// Clocks and descriptors of the process, as Python sees them (typed in _native.pyi). Not taken from
-// Python's modules, because programs replace functions of `time` (freezegun, unittest.mock), and
-// use up the numbers of descriptors.
+// Clocks, descriptors and tracing of the process, as Python sees them (typed in _native.pyi). Not
+// taken from Python's modules, because programs replace functions of `time` (freezegun,
+// unittest.mock), and use up the numbers of descriptors.
 #include <nanobind/nanobind.h>
 
 #include <cerrno>
@@ -54,6 +54,19 @@ bool runWithOwnDescriptors(nb::callable work) {
   return has_run;
 }
 
+/// Calls of the program's tracer and profiler functions are held back on this thread while this
+/// exists.
+class TracingPause {
+public:
+  TracingPause() { PyThreadState_EnterTracing(state_); }
+  ~TracingPause() { PyThreadState_LeaveTracing(state_); }
+  TracingPause(const TracingPause &) = delete;
+  TracingPause &operator=(const TracingPause &) = delete;
+
+private:
+  PyThreadState *state_ = PyThreadState_Get();
+};
+
 } // namespace
 
 void bindSystem(nb::module_ &module) {
@@ -61,6 +74,10 @@ void bindSystem(nb::module_ &module) {
   module.def("monotonic_ns", monotonicNs);
   module.def("process_cpu_ns", [] { return clockNs(CLOCK_PROCESS_CPUTIME_ID); });
   module.def("thread_cpu_ns", [] { return clockNs(CLOCK_THREAD_CPUTIME_ID); });
+  module.def("without_tracing", [](nb::callable work) {
+    TracingPause pause;
+    return work();
+  });
   module.def("has_free_descriptor", hasFreeDescriptor);
   module.def("run_with_own_descriptors", runWithOwnDescriptors);
 }

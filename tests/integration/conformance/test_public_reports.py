@@ -56,6 +56,25 @@ print(strangers)
 """
 
 
+# The import hook's own calls look like those of the import system, or are a few.
+TRACED = """\
+import sys, threading
+
+def note(frame, event, argument):
+    if "/deepcontext/" in frame.f_code.co_filename:
+        seen.add(frame.f_code.co_filename.rpartition("/")[2])
+    return note
+
+seen = set()
+for install in (threading.setprofile, threading.settrace, sys.setprofile, sys.settrace):
+    install(note)
+import torch
+sys.settrace(None)
+sys.setprofile(None)
+print(seen - {"import_hook.py"})
+"""
+
+
 def is_complete(profile: Profile) -> None:
     assert profile.run.exit_reason == "exit"
     assert 0.5e9 < profile.run.wall_ns < 600e9
@@ -74,3 +93,7 @@ def is_complete(profile: Profile) -> None:
 def test_program_is_unharmed_and_its_profile_complete(same_as_python: Any, source: str) -> None:
     is_complete(same_as_python(source))
     assert not list(same_as_python.profile_path.parent.glob("out.2*"))
+
+
+def test_tracer_of_the_program_does_not_see_the_profiler_start(same_as_python: Any) -> None:
+    same_as_python(TRACED, files={"torch.py": "__version__ = '0'\n"})

@@ -13,6 +13,7 @@ import threading
 from importlib import _bootstrap
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
+from deepcontext import _native
 from deepcontext.profiler.format.own_os import os
 
 if TYPE_CHECKING:
@@ -150,7 +151,7 @@ class ImportHook:
             # module on another thread waits for this thread.
             _mark_loaded(sys.modules[self.module])
             try:
-                self._on_import()
+                _native.without_tracing(self._on_import)  # by debuggers and coverage
             except Exception as error:  # noqa: BLE001  a fault of the profiler must not reach the program
                 self._on_failure(f"{type(error).__name__}: {error}")
             return True

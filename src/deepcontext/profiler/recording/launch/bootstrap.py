@@ -78,12 +78,12 @@ def begin(
     """
     launch = _Launch(recorder, options, package_root)
     # Registered before the session starts, so that `finish` runs after handlers registered later.
-    atexit.register(launch.finish)
+    atexit.register(_native.without_tracing, launch.finish)
     try:
         launch.start(begun_ns)
         launch.follow_children()
     except BaseException:
-        atexit.unregister(launch.finish)
+        atexit.unregister(_native.without_tracing)
         launch.fail()
         raise
     finally:
