@@ -81,6 +81,8 @@ nb::dict toDict(const Operation &operation) {
     nested.append(index);
   }
   out["nested"] = nested;
+  out["processes"] = operation.processes;
+  out["is_exchange_of_unknown"] = operation.is_exchange_of_unknown;
   return out;
 }
 

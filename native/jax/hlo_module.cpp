@@ -20,7 +20,7 @@ constexpr uint32_t kInstructions = 2, kId = 5, kRoot = 6;
 namespace instruction_field {
 constexpr uint32_t kName = 1, kOpcode = 2, kShape = 3, kMetadata = 7, kFusionKind = 11,
                    kConvolution = 16, kCustomCall = 28, kDot = 30, kId = 35, kOperands = 36,
-                   kCalled = 38, kReplicaGroups = 49, kDeviceList = 87;
+                   kCalled = 38, kReplicaGroups = 49, kDeviceList = 87, kIota = 92, kMesh = 93;
 }
 constexpr uint32_t kMaxTupleDepth = 32; // a damaged file must not exhaust the stack
 
@@ -86,27 +86,6 @@ void readMetadata(std::string_view bytes, HloInstruction *instruction) {
   });
 }
 
-/// ReplicaGroup.
-void readGroup(std::string_view bytes, HloInstruction *instruction) {
-  std::vector<int64_t> &group = instruction->replica_groups.emplace_back();
-  forEachField(bytes, [&](const WireField &field) {
-    if (field.id == 1) {
-      appendNumbers(field, &group);
-    }
-  });
-}
-
-/// CollectiveDeviceListProto: a list of groups, or the shape of one.
-void readDeviceList(std::string_view bytes, HloInstruction *instruction) {
-  forEachField(bytes, [&](const WireField &field) {
-    if (field.id == 1) {
-      readGroup(field.bytes, instruction);
-    } else {
-      instruction->has_other_groups = true;
-    }
-  });
-}
-
 HloInstruction readInstruction(std::string_view bytes) {
   namespace id = instruction_field;
   HloInstruction instruction;
@@ -151,10 +130,16 @@ HloInstruction readInstruction(std::string_view bytes) {
       instruction.id = static_cast<int64_t>(field.number);
       break;
     case id::kReplicaGroups:
-      readGroup(field.bytes, &instruction);
+      instruction.groups.readList(field.bytes);
       break;
     case id::kDeviceList:
-      readDeviceList(field.bytes, &instruction);
+      instruction.groups.readLists(field.bytes);
+      break;
+    case id::kIota:
+      instruction.groups.readIota(field.bytes);
+      break;
+    case id::kMesh:
+      instruction.groups.readMesh(field.bytes);
       break;
     case id::kOperands:
       appendNumbers(field, &instruction.operands);

@@ -6,6 +6,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "jax/device_groups.h"
+
 namespace deepcontext::jax {
 
 /// Type and size of a value; a tuple has parts instead of dimensions.
@@ -36,9 +38,7 @@ struct HloInstruction {
   // dot: lhs dimensions summed over; convolution: the kernel's output feature dimension
   std::vector<int64_t> lhs_contracting;
   int64_t kernel_output_feature = -1;
-  // of a collective: devices by their place in the program's assignment; empty for all together
-  std::vector<std::vector<int64_t>> replica_groups;
-  bool has_other_groups = false; // in a form that this build does not read
+  DeviceGroups groups; // of a collective
 };
 
 struct HloComputation {

@@ -1,7 +1,7 @@
 #include "jax/program.h"
 
 #include <algorithm>
-#include <numeric>
+#include <optional>
 
 #include "core/interner.h"
 #include "core/text.h"
@@ -172,28 +172,20 @@ private:
         Collectives::operationOf(instruction.opcode) == Collectives::kOperations.size()) {
       return;
     }
-    std::vector<std::vector<int64_t>> groups = instruction.replica_groups;
-    if (groups.empty()) {
-      std::iota(groups.emplace_back(processes.size()).begin(), groups[0].end(), 0);
-    }
+    std::optional<DeviceGroups::Lists> groups = instruction.groups.of(processes.size());
     std::set<std::set<uint32_t>> found;
     uint64_t devices = 1;
-    for (const std::vector<int64_t> &group : groups) {
+    for (const std::vector<int64_t> &group : groups.value_or(DeviceGroups::Lists())) {
       std::set<uint32_t> of_group;
       for (int64_t device : group) {
-        bool is_valid = device >= 0 && static_cast<size_t>(device) < processes.size();
-        operation->is_exchange_of_unknown = operation->is_exchange_of_unknown || !is_valid;
-        if (is_valid) {
-          of_group.insert(processes[static_cast<size_t>(device)]);
-        }
+        of_group.insert(processes[static_cast<size_t>(device)]);
       }
       if (of_group.count(placement_.own) > 0) {
         found.insert(of_group);
         devices = group.size();
       }
     }
-    operation->is_exchange_of_unknown =
-        operation->is_exchange_of_unknown || instruction.has_other_groups || found.size() > 1;
+    operation->is_exchange_of_unknown = !groups || found.size() > 1;
     if (!operation->is_exchange_of_unknown && found.size() == 1) {
       operation->processes.assign(found.begin()->begin(), found.begin()->end());
       bool is_scattered = instruction.opcode == "reduce-scatter";

@@ -24,16 +24,17 @@ class Instruction:
     dimensions: tuple[int, ...] = (8,)
     operands: tuple[int, ...] = ()
     op_name: str = ""
+    more: bytes = b""  # further fields
 
 
 def module(name: str, instructions: Sequence[Instruction]) -> bytes:
     """Return a module whose one computation has these instructions; the last is its root."""
     body = b"".join(
-        _field(2, _instruction(position, instruction))
+        field(2, _instruction(position, instruction))
         for position, instruction in enumerate(instructions)
     )
-    computation = body + _field(5, 1) + _field(6, len(instructions))
-    return _field(1, name) + _field(3, computation) + _field(5, 1) + _field(6, 1)
+    computation = body + field(5, 1) + field(6, len(instructions))
+    return field(1, name) + field(3, computation) + field(5, 1) + field(6, 1)
 
 
 def adding(name: str, operations: int) -> bytes:
@@ -46,17 +47,23 @@ def adding(name: str, operations: int) -> bytes:
 
 
 def _instruction(position: int, instruction: Instruction) -> bytes:
-    dimensions = b"".join(_varint(size) for size in instruction.dimensions)
-    shape = _field(2, instruction.element_type) + _field(3, dimensions)
-    parts = [_field(1, instruction.name), _field(2, instruction.opcode), _field(3, shape)]
+    dimensions = numbers(*instruction.dimensions)
+    shape = field(2, instruction.element_type) + field(3, dimensions)
+    parts = [field(1, instruction.name), field(2, instruction.opcode), field(3, shape)]
     if instruction.op_name:
-        parts.append(_field(7, _field(2, instruction.op_name)))
-    parts.append(_field(35, position + 1))
-    parts += [_field(36, operand + 1) for operand in instruction.operands]
-    return b"".join(parts)
+        parts.append(field(7, field(2, instruction.op_name)))
+    parts.append(field(35, position + 1))
+    parts += [field(36, operand + 1) for operand in instruction.operands]
+    return b"".join([*parts, instruction.more])
 
 
-def _field(number: int, value: int | str | bytes) -> bytes:
+def numbers(*values: int) -> bytes:
+    """Return the content of a packed field."""
+    return b"".join(_varint(value) for value in values)
+
+
+def field(number: int, value: int | str | bytes) -> bytes:
+    """Return a field of a message: a number, a text, or the bytes of a message."""
     if isinstance(value, int):
         return _varint(number << 3) + _varint(value)
     content = value.encode() if isinstance(value, str) else value

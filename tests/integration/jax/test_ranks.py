@@ -184,3 +184,34 @@ def test_without_a_late_rank_none_is_above_an_even_share(tmp_path: Path) -> None
         if shares[-1] <= 0.05:
             return
     raise AssertionError(shares)
+
+
+# XLA writes the groups of sums over shards as a mesh, or as an iota.
+SHARDED = """
+    import sys
+    import jax
+    import numpy as np
+    from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+    address, number = sys.argv[1:]
+    jax.distributed.initialize(address, num_processes=2, process_id=int(number))
+    mesh = Mesh(np.array(jax.devices()), ("data",))
+    x = np.ones((64, 64), np.float32)
+    x = jax.make_array_from_process_local_data(NamedSharding(mesh, PartitionSpec("data")), x)
+    sums = jax.jit(lambda x: (x.T @ x).sum() + x.sum())
+    for _ in range(40):
+        total = sums(x).block_until_ready()
+    assert total == 64 * 128 * 64 + 64 * 128, total
+    jax.distributed.shutdown()
+"""
+
+
+def test_collectives_of_a_program_partitioned_by_the_compiler_are_compared(tmp_path: Path) -> None:
+    ranks = run_two(tmp_path, SHARDED, "--jax-exact")
+    found = by_lateness(merge({str(number): profile for number, profile in enumerate(ranks)}))
+    assert found is not None
+    assert (found.reason, found.groups, found.groups_left_out) == ("", 1, 0)
+    assert found.collectives > 0
+    assert found.collectives % 40 == 0
+    assert found.compared > 0
+    assert [row.rank for row in found.rows] == [0, 1]
