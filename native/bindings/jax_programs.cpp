@@ -238,6 +238,7 @@ nb::dict windowCounts() {
   out["cut_at_end"] = counts.cut_at_end;
   out["unmatched"] = counts.unmatched;
   out["unknown_operations"] = counts.unknown_operations;
+  out["untimed_operations"] = counts.untimed_operations;
   out["damaged_windows"] = counts.damaged_windows;
   return out;
 }

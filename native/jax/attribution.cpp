@@ -356,6 +356,7 @@ WindowCounts Attribution::counts(WithoutGil) const {
   std::lock_guard<Mutex> lock(mutex_);
   WindowCounts counts = counts_;
   counts.unknown_operations = programs_.unknownOperations();
+  counts.untimed_operations = programs_.untimedOperations();
   return counts;
 }
 

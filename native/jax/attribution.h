@@ -60,6 +60,7 @@ struct WindowCounts {
   uint64_t cut_at_end = 0;                // launches whose run did not end in the window
   uint64_t unmatched = 0;                 // launches of an unknown program
   uint64_t unknown_operations = 0;        // operation events of unknown programs
+  uint64_t untimed_operations = 0;        // of these, those of programs past the limit
   uint64_t damaged_windows = 0;
 };
 

@@ -83,6 +83,18 @@ const Program &ProgramTable::placeholder(const Run &run) {
   return *programs_[append(std::move(program), {})].program;
 }
 
+/// Stands for all programs past the limit. Without operations, so that none of them is timed.
+const Program &ProgramTable::others() {
+  if (!others_) {
+    Program program;
+    program.module = "(other programs)";
+    program.hlo_id = -1;
+    program.has_operations = false;
+    others_ = append(std::move(program), {});
+  }
+  return *programs_[*others_].program;
+}
+
 /// The latest program with the run's number, otherwise the latest with its operations, otherwise
 /// null.
 const Program *ProgramTable::known(const Run &run) const {
@@ -112,11 +124,16 @@ const Program &ProgramTable::ofRun(const Run &run) {
   }
   const Program *found = known(run);
   if (!found) {
+    uint64_t events = 0;
     for (const auto &[name, times] : run.operations) {
-      unknown_operations_ += times.count;
+      events += times.count;
     }
-    // past kMostPlaceholders, runs are counted under one placeholder program, without operations
-    found = placeholders_ < kMostPlaceholders ? &placeholder(run) : programs_.back().program.get();
+    unknown_operations_ += events;
+    if (placeholders_ == kMostPlaceholders) { // not remembered: there is no end of such programs
+      untimed_operations_ += events;
+      return others();
+    }
+    found = &placeholder(run);
   }
   resolved_.emplace(std::move(key), found->uid);
   return *found;

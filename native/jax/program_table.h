@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -34,7 +35,8 @@ public:
   uint32_t add(Program program, const std::vector<uint32_t> &functions, uint64_t signature,
                std::string label);
   /// The program of a run: by its number, or by name and operations for a program that came from
-  /// the persistent cache with another number. An unknown program gets a placeholder.
+  /// the persistent cache with another number. An unknown program gets a placeholder; past
+  /// a limit, all have one.
   const Program &ofRun(const Run &run);
   /// Programs that a call of the function may run.
   std::vector<uint32_t> candidates(uint32_t function, uint64_t signature) const;
@@ -47,6 +49,8 @@ public:
   const ProgramCounts &counts() const { return counts_; }
   /// Operation events of unknown programs.
   uint64_t unknownOperations() const { return unknown_operations_; }
+  /// Those of them that are counted only, because too many programs are unknown.
+  uint64_t untimedOperations() const { return untimed_operations_; }
 
 private:
   struct Binding {
@@ -57,6 +61,7 @@ private:
   uint32_t append(Program program, std::string label);
   const Program *known(const Run &run) const;
   const Program &placeholder(const Run &run);
+  const Program &others();
 
   std::vector<LabelledProgram> programs_;
   std::unordered_map<std::string, std::vector<uint32_t>> by_module_; // plain name
@@ -64,7 +69,8 @@ private:
   std::map<std::pair<int64_t, std::string>, uint32_t> resolved_; // (program_id, module) of runs
   ProgramCounts counts_;
   uint64_t placeholders_ = 0;
-  uint64_t unknown_operations_ = 0;
+  std::optional<uint32_t> others_;
+  uint64_t unknown_operations_ = 0, untimed_operations_ = 0;
 };
 
 } // namespace deepcontext::jax

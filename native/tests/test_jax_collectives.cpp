@@ -204,3 +204,39 @@ TEST(programs_of_one_process_are_not_watched) {
   CHECK_EQ(Collectives::instance().launched(kFunction, 1).of_function, LaunchNumber::kNone);
   static_assert(sizeof(Collectives) + sizeof(Stretch) < 64 * 1024);
 }
+
+TEST(functions_past_the_limit_are_left_out) {
+  Collectives::instance().clear();
+  CollectiveRuns runs;
+  constexpr uint32_t kFunctions = Collectives::kMostFunctions + 2;
+  std::vector<Program> programs;
+  for (uint32_t function = 0; function < kFunctions; ++function) {
+    programs.push_back(programOf(function, {work("dot"), exchange("psum", {0, 1})}));
+  }
+  for (uint32_t function = 0; function < kFunctions; ++function) {
+    runs.add(programs[function], function);
+    LaunchNumber number = Collectives::instance().launched(function, 1);
+    CHECK_EQ(number.of_function == LaunchNumber::kNone, function >= Collectives::kMostFunctions);
+    runs.join(function, kRandom, number, 0, 0);
+  }
+  CHECK_EQ(runs.summary().groups.size(), size_t{Collectives::kMostFunctions});
+  CHECK_EQ(runs.summary().left_out, uint64_t{2});
+  runs.read(windowOf({kRandom, kRandom + 1}), {kFunctions - 1, kFunctions - 1}, {});
+  CHECK(rows().empty());
+}
+
+TEST(a_program_of_more_groups_than_the_limit_is_left_out) {
+  Collectives::instance().clear();
+  CollectiveRuns runs;
+  std::vector<Operation> operations = {work("dot")};
+  for (uint32_t other = 1; other <= 33; ++other) { // kMostGroups and one
+    operations.push_back(exchange("psum", {0, other}));
+  }
+  Program program = programOf(0, operations);
+  runs.add(program, kFunction);
+  CHECK_EQ(runs.summary().groups.size(), size_t{32});
+  CHECK_EQ(runs.summary().left_out, uint64_t{1});
+  runs.join(0, kRandom, {0, 0}, 0, 0);
+  runs.read(windowOf({kRandom, kRandom + 1}), {0, 0}, {});
+  CHECK(rows().empty());
+}

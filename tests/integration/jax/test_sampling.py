@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import queue
 import time
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
@@ -166,6 +167,33 @@ def test_a_session_object_of_the_program_works(record: Record) -> None:
         assert isinstance(session, _profiler.ProfilerSession)
 
     assert record(work).launches("step") == 6
+
+
+@pytest.mark.parametrize(
+    ("part", "reason"),
+    [("_set_length", "a window was not read"), ("_closing_time", "the thread that samples ended")],
+)
+def test_an_error_in_sampling_leaves_no_window_open(
+    record: Record, monkeypatch: pytest.MonkeyPatch, part: str, reason: str
+) -> None:
+    failed: queue.SimpleQueue[Any] = queue.SimpleQueue()
+
+    def fail(sampler: Any, **_: Any) -> None:
+        failed.put(sampler)
+        raise MemoryError("planted")
+
+    def work() -> None:
+        monkeypatch.setattr(jax_sampling.Sampler, part, fail)
+        _train()
+        sampler = failed.get(timeout=60)
+        while not sampler.state.refusals:
+            time.sleep(0.01)
+        with sampler._lock:
+            assert sampler._session is None
+
+    recording = record(work)
+    assert f"{reason}: MemoryError: planted" in recording.collector.reason
+    assert recording.launches("step") == 60
 
 
 def test_sampled_times_are_scaled_to_the_exact_number_of_launches(record: Record) -> None:

@@ -176,6 +176,12 @@ class JaxPrograms:
                 f"{by_parts} launches belong to programs that never ran completely while sampled: "
                 "their times are estimated from parts of runs"
             )
+        untimed = int(details["untimed_operations"])
+        if untimed:
+            reasons.append(
+                f"{untimed} operations belong to programs whose compilation was not seen, beyond the first "
+                "1,000 such programs: counted, not timed"
+            )
         late = lateness(self._hook, _FIGURES)
         if late:
             reasons.insert(0, late)

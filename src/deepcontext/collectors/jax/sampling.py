@@ -201,12 +201,21 @@ class Sampler:
                 self._refuse(NO_THREAD)
 
     def _run(self) -> None:
-        while not self._is_over:
-            self._wake.wait(min(self._until_next(), self._poll_s()))
-            self._wake.clear()
-            if self._find_programs is not None and not self._is_over:
-                self._find_programs()
-            self._turn()
+        try:
+            while not self._is_over:
+                self._wake.wait(min(self._until_next(), self._poll_s()))
+                self._wake.clear()
+                if self._find_programs is not None and not self._is_over:
+                    self._find_programs()
+                self._turn()
+        except Exception as error:  # noqa: BLE001  the thread ends, and no window may stay open
+            self._fail("the thread that samples ended", error)
+
+    def _fail(self, what: str, error: Exception) -> None:
+        """Open no further windows, and drop the open one."""
+        with self._lock:
+            self.state.refusals.append(f"{what}: {type(error).__name__}: {error}")
+            self._close(keep=False)
 
     def _poll_s(self) -> float:
         return _LONGEST_S if self._find_programs is None else _POLL_S
@@ -347,7 +356,10 @@ class Sampler:
         if reopen:
             self._open()
         if keep:
-            self._read(notes, xspace, open_s)
+            try:
+                self._read(notes, xspace, open_s)
+            except Exception as error:  # noqa: BLE001  the program may be the caller
+                self._fail("a window was not read", error)
 
     def _read(self, notes: object, xspace: bytes, open_s: float) -> None:
         _, runs, launches, waiting, scarce, events = _native.jax_add_window(notes, xspace)
