@@ -8,7 +8,7 @@ namespace deepcontext::jax {
 
 namespace {
 
-constexpr int kMaxFusionDepth = 16; // a damaged module may call itself
+constexpr int kMaxFusionDepth = 16; // a damaged module must not exhaust the stack
 
 /// One operation for each element. Transcendental functions, which XLA counts separately, also
 /// count as one. Source: xla/service/hlo_cost_analysis.cc, HandleElementwiseOp.
@@ -88,7 +88,7 @@ uint64_t convolutionFlops(const HloComputation &computation, const HloInstructio
 }
 
 uint64_t flopsOf(const HloModule &module, const HloComputation &computation,
-                 const HloInstruction &instruction, int depth) {
+                 const HloInstruction &instruction, FusedFlops *known, int depth) {
   const std::string &opcode = instruction.opcode;
   if (opcode == "dot") {
     return dotFlops(computation, instruction);
@@ -103,11 +103,15 @@ uint64_t flopsOf(const HloModule &module, const HloComputation &computation,
   if (opcode == "fusion" && depth < kMaxFusionDepth) {
     uint64_t flops = 0;
     for (int64_t called : instruction.called) {
-      if (const HloComputation *body = module.find(called)) {
+      const HloComputation *body = module.find(called);
+      if (body && known->emplace(called, 0).second) { // a damaged module may call itself
+        uint64_t of_body = 0;
         for (const HloInstruction &member : body->instructions) {
-          flops += flopsOf(module, *body, member, depth + 1);
+          of_body += flopsOf(module, *body, member, known, depth + 1);
         }
+        (*known)[called] = of_body;
       }
+      flops += body ? (*known)[called] : 0;
     }
     return flops;
   }
@@ -117,13 +121,13 @@ uint64_t flopsOf(const HloModule &module, const HloComputation &computation,
 } // namespace
 
 HloCost costOf(const HloModule &module, const HloComputation &computation,
-               const HloInstruction &instruction) {
+               const HloInstruction &instruction, FusedFlops *known) {
   const std::string &opcode = instruction.opcode;
   if (opcode == "while" || opcode == "call" || opcode == "conditional") {
     return {};
   }
   HloCost cost;
-  cost.flops = flopsOf(module, computation, instruction, 0);
+  cost.flops = flopsOf(module, computation, instruction, known, 0);
   cost.bytes = instruction.shape.sizeBytes();
   for (size_t i = 0; i < instruction.operands.size(); ++i) {
     if (const HloShape *shape = operandShape(computation, instruction, i)) {

@@ -15,6 +15,7 @@ namespace {
 constexpr int kMaxFrames = 512; // jax keeps 100
 constexpr int kMaxSearch = 16;  // producers or consumers looked through for a line
 constexpr size_t kMaxMembers = 64;
+constexpr int kMaxNesting = 256; // a damaged module must not exhaust the stack
 
 bool runsOthers(const HloInstruction &instruction) {
   const std::string &opcode = instruction.opcode;
@@ -98,16 +99,16 @@ public:
     }
     program_.has_operations = with_operations;
     if (with_operations) {
-      addComputation(*entry);
+      addComputation(*entry, 0);
     }
   }
 
 private:
   /// Add the operations of a computation and of all computations they run. Returns the indices of
   /// the former.
-  std::vector<uint32_t> addComputation(const HloComputation &computation) {
+  std::vector<uint32_t> addComputation(const HloComputation &computation, int depth) {
     std::vector<uint32_t> indices;
-    if (!visited_.insert(computation.id).second) {
+    if (depth == kMaxNesting || !visited_.insert(computation.id).second) {
       return indices;
     }
     users_.clear(); // of the computation being added; recomputed after a nested one
@@ -127,7 +128,7 @@ private:
       std::vector<uint32_t> nested;
       for (int64_t called : instruction.called) {
         if (const HloComputation *body = module_.find(called)) {
-          std::vector<uint32_t> inner = addComputation(*body);
+          std::vector<uint32_t> inner = addComputation(*body, depth + 1);
           nested.insert(nested.end(), inner.begin(), inner.end());
         }
       }
@@ -143,7 +144,7 @@ private:
     operation.detail = sharedText(instruction.fusion_kind.empty() ? instruction.custom_call_target
                                                                   : instruction.fusion_kind);
     operation.shape = sharedText(instruction.shape.text());
-    HloCost cost = costOf(module_, computation, instruction);
+    HloCost cost = costOf(module_, computation, instruction, &fused_flops_);
     operation.flops = cost.flops;
     operation.bytes = cost.bytes;
     if (instruction.opcode == "fusion") {
@@ -332,13 +333,16 @@ private:
     return first;
   }
 
-  std::vector<Member> membersOf(const HloInstruction &fusion) const {
+  std::vector<Member> membersOf(const HloInstruction &fusion) {
     std::vector<Member> members;
     for (int64_t called : fusion.called) {
       const HloComputation *body = module_.find(called);
       for (size_t i = 0; body && i < body->instructions.size(); ++i) {
         const HloInstruction &instruction = body->instructions[i];
-        if (members.size() >= kMaxMembers || isBookkeeping(instruction.opcode)) {
+        if (members.size() >= kMaxMembers) {
+          return members;
+        }
+        if (isBookkeeping(instruction.opcode)) {
           continue;
         }
         Member member;
@@ -346,7 +350,7 @@ private:
         member.primitive =
             sharedText(hasOpName(instruction) ? primitiveOf(op_name) : instruction.opcode);
         member.phase = phaseOfOpName(op_name);
-        member.flops = costOf(module_, *body, instruction).flops;
+        member.flops = costOf(module_, *body, instruction, &fused_flops_).flops;
         std::vector<SourceLine> lines = linesOf(instruction.stack_frame);
         if (!lines.empty()) {
           member.source = lines.back();
@@ -362,6 +366,7 @@ private:
   const Placement &placement_;
   Program &program_;
   const uint32_t no_text_ = Interner::instance().intern("");
+  FusedFlops fused_flops_;
   std::set<int64_t> visited_;
   const HloComputation *users_of_ = nullptr;
   std::unordered_multimap<int64_t, const HloInstruction *> users_;

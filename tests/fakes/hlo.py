@@ -27,14 +27,24 @@ class Instruction:
     more: bytes = b""  # further fields
 
 
-def module(name: str, instructions: Sequence[Instruction]) -> bytes:
-    """Return a module whose one computation has these instructions; the last is its root."""
+def module(name: str, *computations: Sequence[Instruction], more: bytes = b"") -> bytes:
+    """Return a module of computations, numbered from 1; the first is the entry.
+
+    The last instruction of a computation is its root. `more`: further fields of the module.
+    """
+    parts = [
+        field(3, _computation(number, instructions))
+        for number, instructions in enumerate(computations, 1)
+    ]
+    return field(1, name) + b"".join(parts) + field(5, 1) + field(6, 1) + more
+
+
+def _computation(number: int, instructions: Sequence[Instruction]) -> bytes:
     body = b"".join(
         field(2, _instruction(position, instruction))
         for position, instruction in enumerate(instructions)
     )
-    computation = body + field(5, 1) + field(6, len(instructions))
-    return field(1, name) + field(3, computation) + field(5, 1) + field(6, 1)
+    return body + field(5, number) + field(6, len(instructions))
 
 
 def adding(name: str, operations: int) -> bytes:
