@@ -111,11 +111,11 @@ bool CallFrameProgram::executeDefinition(uint8_t code, DwarfReader &reader) {
   }
   case 0x12: { // def_cfa_sf
     uint64_t column = reader.unsignedLeb();
-    defineCfa(column, reader.signedLeb() * common_.data_factor);
+    defineCfa(column, offsetOf(reader.signedLeb()));
     return true;
   }
   case 0x13: // def_cfa_offset_sf
-    row_.cfa_offset = reader.signedLeb() * common_.data_factor;
+    row_.cfa_offset = offsetOf(reader.signedLeb());
     return true;
   case 0x14: // val_offset, val_offset_sf: a number each
   case 0x15:
@@ -180,8 +180,14 @@ void CallFrameProgram::save(uint64_t column, SavedRegister saved) {
   }
 }
 
+/// Unsigned, because in a damaged table the product may not fit.
+int64_t CallFrameProgram::offsetOf(int64_t factored) const {
+  return static_cast<int64_t>(static_cast<uint64_t>(factored) *
+                              static_cast<uint64_t>(common_.data_factor));
+}
+
 void CallFrameProgram::saveAt(uint64_t column, int64_t factored) {
-  save(column, {Saved::kAtOffset, factored * common_.data_factor});
+  save(column, {Saved::kAtOffset, offsetOf(factored)});
 }
 
 void CallFrameProgram::restore(uint64_t column) {

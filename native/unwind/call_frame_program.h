@@ -73,6 +73,7 @@ private:
   bool restoreRow();
   void saveByExpression(DwarfReader &reader);
   void save(uint64_t column, SavedRegister saved);
+  int64_t offsetOf(int64_t factored) const;
   void saveAt(uint64_t column, int64_t factored);
   void restore(uint64_t column);
   void defineCfa(uint64_t column, int64_t offset);

@@ -77,7 +77,8 @@ private:
     if (row.frame_pointer.how == Saved::kSame) {
       return true;
     }
-    int64_t distance = row.frame_pointer.offset - row.return_address.offset;
+    auto distance = static_cast<int64_t>(static_cast<uint64_t>(row.frame_pointer.offset) -
+                                         static_cast<uint64_t>(row.return_address.offset));
     rule->frame_pointer_word = static_cast<int8_t>(distance / 8);
     return row.frame_pointer.how == Saved::kAtOffset && distance != 0 &&
            rule->frame_pointer_word * int64_t{8} == distance;
