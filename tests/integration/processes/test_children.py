@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import pytest
 
 from deepcontext.profiler.format import run_directory
 from deepcontext.profiler.model.profile import Profile
+from deepcontext.profiler.summaries.processes import processes_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -303,11 +305,15 @@ def test_a_child_that_cannot_record_runs_on(tmp_path: Path) -> None:
     program = (
         "import pathlib, subprocess, sys\n"
         "pathlib.Path('job.dcrun/.launch/options.json').write_text('{')\n"
-        f"subprocess.run([sys.executable, '-c', {child!r}], check=True)\n"
+        "log = open('log', 'w')\n"
+        f"subprocess.run([sys.executable, '-c', {child!r}], check=True, stderr=log)\n"
     )
     done, _ = run(tmp_path, program)
     assert (done.returncode, done.stdout) == (0, "2.0\n")
-    assert "runs unprofiled: JSONDecodeError" in done.stderr
+    assert (tmp_path / "log").read_text(encoding="utf-8") == ""
+    assert re.fullmatch(
+        r"\[deepcontext\] not recorded: process \d+: JSONDecodeError: .*\n", done.stderr
+    )
 
 
 @pytest.mark.parametrize("kind", ["file", "folder"])
@@ -410,13 +416,103 @@ def test_children_all_records_plain_interpreters_and_bare_forks(tmp_path: Path) 
     assert {"fork exit", "fork _exit"} <= scopes(run_).keys()
 
 
-def test_a_child_that_outlives_the_program_runs_on_in_silence(tmp_path: Path) -> None:
-    waits = "import os, time\nwhile os.path.exists('job.dcrun'): time.sleep(0.01)\n"
-    child = f"{waits}import torch\nprint('done')"
-    program = f"import subprocess, sys\nsubprocess.Popen([sys.executable, '-c', {child!r}])\n"
-    done, run_ = run(tmp_path, program)  # waits for the child, which holds standard output
-    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
-    assert not run_.exists()
+# Each starts a daemon, which becomes a Python program after the job's program has ended.
+WAITS = 'read ended < ended; exec "$0" -c "import torch"'
+DAEMONS = {
+    "setsid": "subprocess.Popen(['setsid', 'nohup', *words], stdout=log, stderr=log)",
+    "shell": "subprocess.run(['sh', '-c', '\"$@\" &', 'sh', *words], stdout=log, stderr=log)",
+    "double fork": (
+        "if os.fork() == 0:\n"
+        "    os.setsid()\n"
+        "    if os.fork() == 0:\n"
+        "        os.dup2(log.fileno(), 1)\n"
+        "        os.dup2(log.fileno(), 2)\n"
+        "        os.execvp(words[0], words)\n"
+        "    os._exit(0)\n"
+        "os.wait()"
+    ),
+}
+
+
+@pytest.mark.parametrize("command", [(), ("sh", "-c", '"$0" job.py', sys.executable)], ids=len)
+@pytest.mark.parametrize("daemon", DAEMONS.values(), ids=DAEMONS)
+def test_a_daemon_joins_its_job_when_it_begins_to_record(
+    tmp_path: Path, daemon: str, command: tuple[str, ...]
+) -> None:
+    os.mkfifo(tmp_path / "ended")
+    (tmp_path / "torch.py").touch()  # a framework is known by the name of its module
+    words = ["sh", "-c", WAITS, sys.executable]
+    program = f"import os, subprocess\nwords = {words}\nlog = open('log', 'w')\n{daemon}\n"
+    (tmp_path / "job.py").write_text(program, encoding="utf-8")
+    done = subprocess.run(
+        [*PROFILE[:-1], "-o", "job.dcprof", "--no-report", *(command or ["job.py"])],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+    )
+    assert (
+        "1 process of this job still runs; the profile of this process is added to" in done.stderr
+    )
+    run_ = tmp_path / "job.dcrun"
+    own = run_directory.profiles(run_)
+    assert [path.name for path in own] == ([] if command else ["job.dcprof"])
+    (tmp_path / "ended").write_text("\n", encoding="utf-8")
+    children: list[Profile] = []
+    while [each.run.exit_reason for each in children] != ["exit"]:
+        found = [path for path in run_directory.profiles(run_) if path not in own]
+        children = [Profile.load(path) for path in found]
+    if own:
+        assert children[0].run.parent_pid == Profile.load(own[0]).run.pid
+    assert (tmp_path / "log").read_text(encoding="utf-8") == ""
+
+
+def test_a_child_whose_run_directory_is_removed_runs_on_in_silence(tmp_path: Path) -> None:
+    child = (
+        "import shutil, deepcontext\n"
+        "shutil.rmtree('job.dcrun')\n"
+        "deepcontext._MANAGER.session.snapshot()\n"
+        "print('done')\n"
+    )
+    program = (
+        f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {child!r}], check=True)\n"
+    )
+    done, run_ = run(tmp_path, program, "--children", "all", "--snapshot-interval", "600")
+    assert (done.returncode, done.stdout, run_.exists()) == (0, "done\n", False)
+    told = [line for line in done.stderr.splitlines() if "'job.dcrun' is incomplete" not in line]
+    assert told == []
+
+
+RECORDED = "import torch"
+MIDDLE = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {RECORDED!r}], check=True)"
+
+
+def test_a_grandchild_is_below_the_nearest_process_with_a_profile(tmp_path: Path) -> None:
+    (tmp_path / "torch.py").touch()
+    program = (
+        "import subprocess, sys\n"
+        f"subprocess.run(['sh', '-c', '\"$0\" -c \"$1\"; true', sys.executable, {MIDDLE!r}], check=True)\n"
+    )
+    done, run_ = run(tmp_path, program)
+    assert (done.returncode, done.stderr) == (0, "")
+    told = processes_of([Profile.load(path) for path in run_directory.profiles(run_)])
+    assert [(each.role.value, each.depth) for each in told] == [("program", 0), ("child", 1)]
+
+
+def test_a_profile_is_named_by_the_rank_or_role_of_its_process(tmp_path: Path) -> None:
+    (tmp_path / "torch.py").touch()
+    program = (
+        "import os, subprocess, sys\n"
+        "ranked = {**os.environ, 'RANK': '3', 'WORLD_SIZE': '4'}\n"
+        f"subprocess.run([sys.executable, '-c', {RECORDED + '; ' + MIDDLE!r}], env=ranked, check=True)\n"
+    )
+    done, run_ = run(tmp_path, program)
+    assert (done.returncode, done.stderr) == (0, "")
+    names = [path.name for path in run_directory.profiles(run_)]
+    assert [name.rpartition("-")[0].rstrip("0123456789") for name in names] == [
+        *("program-", "rank00003-", ""),  # a child of the rank has the same variables
+    ]
 
 
 def test_what_children_import_is_no_part_of_the_run_directory(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from deepcontext.profiler.recording.launch.ended_children import EndedChildren
 
 def _leave_a_profile(run: Path, pid: int) -> None:
     own = run_directory.profile_path(run)
-    own.with_name(f"{pid:07}-1.dcprof").touch()
+    own.with_name(own.name.replace(f"{os.getpid():07}-", f"{pid:07}-")).touch()
 
 
 def _state(pid: int) -> str:
@@ -53,6 +53,18 @@ def test_a_child_that_nobody_has_reaped_is_not_reaped(tmp_path: Path) -> None:
     children.look()
     assert decode(children.sections(is_last=False)[SECTION]).ended[pid].status == 7
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+
+
+def test_a_process_that_took_over_a_number_does_not_count_as_running(tmp_path: Path) -> None:
+    """A daemon is no child of this process, so only its start time says which process it is."""
+    own = run_directory.profile_path(tmp_path)
+    own.with_name(f"{os.getppid():07}-1.dcprof").touch()
+    children = EndedChildren(tmp_path)
+    children.look()
+    assert children._running == frozenset()
+    _leave_a_profile(tmp_path, os.getppid())
+    children.look()
+    assert children._running == {os.getppid()}
 
 
 def test_children_without_a_profile_are_not_listed(tmp_path: Path) -> None:

@@ -68,6 +68,16 @@ def test_a_launcher_is_not_the_program(words: tuple[str, ...]) -> None:
         named(processes, "rank7")
 
 
+def test_the_fork_server_is_not_shown_for_its_job() -> None:
+    code = f"from multiprocessing.forkserver import main; main(11, 12, [], sys_path={['/x' * 99]})"
+    server = process(11, 10, command=("/bin/python", "-c", code), cpu_user_ns=9 * 10**9)
+    named_child = process(12, 11, command=server.run.command, process_name="Process-1")
+    processes = processes_of([process(10, cpu_user_ns=5), server, named_child])
+    assert [each.role.value for each in processes] == ["program", "fork server", "child"]
+    assert processes[1].program == "python -c 'from multiprocessing.forkserver import main ...'"
+    assert busiest(processes).profile.run.pid == 12
+
+
 @pytest.mark.parametrize(
     ("name", "role"),
     [

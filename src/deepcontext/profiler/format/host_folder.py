@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 import shutil
 import time
 from dataclasses import dataclass
@@ -26,7 +25,6 @@ from deepcontext.profiler.format import run_directory
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-_WRITER: Final = re.compile(r"(?:rank\d+(?:\.attempt\d+)?-)?(\d+)-([0-9a-f]+)")
 # A process starts before it names its profile, within this tolerance for clock adjustments.
 _CLOCK_TOLERANCE_S: Final = 60.0
 _SILENT_S: Final = 900.0
@@ -167,7 +165,7 @@ def _remove_profiles(folder: Path) -> None:
     (folder / run_directory.STARTED).unlink(missing_ok=True)
     for path in folder.glob("*.dcprof"):
         # The user may keep a profile there under another name.
-        if _WRITER.fullmatch(path.stem):
+        if run_directory.PROFILE_NAME.fullmatch(path.stem):
             path.unlink(missing_ok=True)
 
 
@@ -201,12 +199,12 @@ def _is_any_running(path: Path, writers: list[str]) -> bool:
 
 def is_running(name: str) -> bool:
     """Return whether the process that chose this name for its profile still runs."""
-    parts = _WRITER.fullmatch(name)
+    parts = run_directory.PROFILE_NAME.fullmatch(name)
     if parts is None:
         return False
-    chosen_s = int(parts[2], 16) / 1000
+    chosen_s = int(parts["start"], 16) / 1000
     try:
-        text = Path(f"/proc/{int(parts[1])}/stat").read_text("utf-8", "replace")
+        text = Path(f"/proc/{int(parts['pid'])}/stat").read_text("utf-8", "replace")
     except OSError:
         return False
     # After the name of the program, which may hold spaces: state, parent, ..., start as field 22.

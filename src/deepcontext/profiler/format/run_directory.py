@@ -3,11 +3,13 @@
     train.dcrun/                 private to the user
       job.json                   the program; distinguishes a run directory from other folders; names
                                  the program's own profile while that is beside the directory
-      .launch/                   on PYTHONPATH of the children: options.json
-      HOST/PID-START.dcprof      HOST without characters that are special in a shell or a path
+      .launch/                   on PYTHONPATH of the children: options.json; `failed`, a line for each
+                                 child that could not record
+      HOST/ROLE-PID-START.dcprof HOST without characters that are special in a shell or a path;
+                                 ROLE: rankN, program, pool, loader, or nothing where it is not known
       HOST/started               a byte for each child that began to record, or would have; see `claim`
       job.dcprof                 all ranks together, if `deepcontext merge` wrote it
-      HOST/rankN-PID-START.dcprof, HOST/job      of ranks that were started one by one (`host_folder.py`)
+      HOST/job                   of ranks that were started one by one (`host_folder.py`)
 
 Standard library only, because processes of the job import this module.
 """
@@ -47,7 +49,14 @@ _FORMAT: Final = "deepcontext run"
 _VERSION: Final = 1
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9_.-]")
 _LONGEST_NAME: Final = 64
-_PROFILE_NAME: Final = re.compile(r"(rank(\d+)(\.attempt\d+)?-)?(\d+)-[0-9a-f]+\.dcprof")
+# The name of a profile without its suffix. The next run removes only files with such names.
+PROFILE_NAME: Final = re.compile(
+    r"(?:(?:rank(?P<rank>\d+)(?:\.attempt\d+)?|program|pool|loader)-)?"
+    r"(?P<pid>\d+)-(?P<start>[0-9a-f]+)"
+)
+_MOST_TOLD: Final = 5
+_FAILED: Final = "failed"
+_MOST_FAILURES_BYTES: Final = 1 << 16
 
 
 def is_run(path: str | os.PathLike[str]) -> bool:
@@ -155,12 +164,41 @@ def claim(run: Path) -> bool:
 
 
 def left_out_text(run: Path) -> str:
-    """Return what to say of children beyond `MOST_CHILDREN`, "" if there are none."""
+    """Return what to say of children that have no profile but should, "" if there are none."""
     counts = (path.stat().st_size - MOST_CHILDREN for path in run.glob(f"*/{STARTED}"))
     count = sum(max(count, 0) for count in counts)
-    if not count:
-        return ""
-    return f" ({count} more were not recorded: {MOST_CHILDREN} children of a host are)"
+    told = (
+        f" ({count} more were not recorded: {MOST_CHILDREN} children of a host are)"
+        if count
+        else ""
+    )
+    failed = failures(run)
+    return f"{told} ({len(failed)} could not be recorded: {failed[0]})" if failed else told
+
+
+def note_failure(run: Path, text: str) -> None:
+    """Keep why this process could not record, for its job to tell; its own streams are not used.
+
+    Does nothing if the run directory is gone, because nobody reads it then.
+    """
+    line = f"process {os.getpid()}: {' '.join(text.split())}\n"
+    with contextlib.suppress(OSError):
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+        descriptor = os.open(launch_folder(run) / _FAILED, flags, 0o600)
+        try:
+            os.write(descriptor, line.encode(errors="backslashreplace"))
+        finally:
+            os.close(descriptor)
+
+
+def failures(run: Path) -> list[str]:
+    """Return why processes could not record: ``process 123: ImportError: ...``."""
+    try:
+        with open(launch_folder(run) / _FAILED, "rb") as file:  # noqa: PTH123
+            content = file.read(_MOST_FAILURES_BYTES)
+    except OSError:
+        return []
+    return content.decode(errors="replace").splitlines()
 
 
 def profiles(run: Path) -> list[Path]:
@@ -189,19 +227,38 @@ def is_used(run: Path) -> bool:
     return any(path.is_dir() and path.name != _LAUNCH for path in run.iterdir())
 
 
-def adopt(run: Path, profile: Path, *, is_kept: bool) -> Path:
+def failure_notes(run: Path) -> list[str]:
+    """Return what the job says of processes that could not record, of the first five."""
+    return [f"not recorded: {text}" for text in failures(run)[:_MOST_TOLD]]
+
+
+def named(path: Path, role: str) -> Path:
+    """Return the path of a profile whose process has the role `role`, "" for an unknown one."""
+    parts = PROFILE_NAME.fullmatch(path.stem)
+    if parts is None or not role:
+        return path
+    return path.with_name(f"{role}-{parts['pid']}-{parts['start']}{path.suffix}")
+
+
+def rank_name(number: int, attempt: int = 0) -> str:
+    """Return the beginning of the names of a rank's files."""
+    return f"rank{number:05}" + (f".attempt{attempt}" if attempt else "")
+
+
+def adopt(run: Path, profile: Path, *, role: str, is_kept: bool) -> Path:
     """Move this process's profile into the run directory.
 
     Args:
         run: the run directory.
         profile: the profile that was passed to `create`.
+        role: beginning of its new name.
         is_kept: also leave the profile where it is.
 
     Returns:
         the profile's path in the run directory.
     """
     description = _description(run) or {}
-    target = profile_path(run, description.get("start_unix_ns"))
+    target = named(profile_path(run, description.get("start_unix_ns")), role)
     if not is_kept:
         profile.replace(target)
     else:
@@ -225,8 +282,8 @@ def remove(run: Path) -> None:
 
 def rank_count(run: Path) -> int:
     """Return how many separately started ranks have a profile."""
-    names = (_PROFILE_NAME.fullmatch(path.name) for path in profiles(run))
-    return len({name[2] for name in names if name is not None and name[2] is not None})
+    names = (PROFILE_NAME.fullmatch(path.stem) for path in profiles(run))
+    return len({int(name["rank"]) for name in names if name and name["rank"]})
 
 
 def foreign(path: Path) -> str:
@@ -239,13 +296,15 @@ def foreign(path: Path) -> str:
     )
 
 
-def process_numbers(run: Path) -> set[int]:
-    """Return the processes of this host that have a profile in a run directory."""
+def process_numbers(run: Path) -> dict[int, int]:
+    """Return when the processes of this host that have a profile began to record, ms since 1970."""
     try:
         names = os.listdir(_host_folder(run))  # noqa: PTH208  called at each snapshot
     except OSError:
-        return set()
-    return {int(found[4]) for name in names if (found := _PROFILE_NAME.fullmatch(name))}
+        return {}
+    found = (PROFILE_NAME.fullmatch(name.removesuffix(".dcprof")) for name in names)
+    known = sorted((int(each["start"], 16), int(each["pid"])) for each in found if each)
+    return {pid: start for start, pid in known}  # a number that was used again: the later one
 
 
 def host_name() -> str:
@@ -273,7 +332,7 @@ def _clear(path: Path) -> None:
         raise UserError(foreign(path))
     for profile in path.glob("*/*.dcprof"):
         # The user may keep a profile there under another name, or link a folder of profiles.
-        if _PROFILE_NAME.fullmatch(profile.name) and not profile.parent.is_symlink():
+        if PROFILE_NAME.fullmatch(profile.stem) and not profile.parent.is_symlink():
             profile.unlink()
     _remove_launch_folder(path)
     for name in (_JOB, MERGED):

@@ -5,13 +5,16 @@ Does not collect these facts (the session does) or judge them (`trust.py`).
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, field
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 ALL_RANKS: Final = -1
+_LONGEST_CODE: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +43,8 @@ class RunInfo:
         rank: number of this process in its job, from 0; `ALL_RANKS` in a merged profile, where times
             and memory are sums over the processes.
         ranks: processes of the job, or processes merged; 0 for a program outside a job.
-        parent_pid: process id of the process that started this one.
+        parent_pid: process id of the nearest process above this one in its job that has a profile;
+            without one, of the process that started this one.
         process_name: name that `multiprocessing` gave the process; "" where it did not start it.
         rank_source: source of the rank: a variable of the launcher, ``torch.distributed`` or
             ``jax.distributed``; children of a rank inherit the variable.
@@ -77,3 +81,15 @@ class RunInfo:
     local_rank: int = 0
     local_ranks: int = 0
     pid_space: str = ""
+
+    @property
+    def shown_command(self) -> str:
+        """Return the command without the interpreter's folder, and only the beginning of long code."""
+        words = [PurePath(word).name if not n else word for n, word in enumerate(self.command)]
+        code = [n + 1 for n, word in enumerate(words[:-1]) if word == "-c"][:1]
+        for n in code:
+            # `multiprocessing` passes sys.path and more to its helpers.
+            text = " ".join(words[n].partition("; main(")[0].split())
+            is_whole = len(text) <= _LONGEST_CODE and text == " ".join(words[n].split())
+            words[n] = text if is_whole else f"{text[:_LONGEST_CODE]} ..."
+        return shlex.join(words)

@@ -94,6 +94,7 @@ class Capture:
         script: what the launcher was asked to run; "" when the program started the session itself.
         cwd: working directory at the start.
         rank: which process of a job this is.
+        parent_pid: the nearest process above this one that has a profile, or else the one that started it.
         notes: what a reader must know before trusting the figures.
         metrics: what the rows of the reading mean.
         sections: named payloads of the collectors.
@@ -114,6 +115,7 @@ class Capture:
     cwd: str = ""
     child_counters: Mapping[str, int] = field(default_factory=dict)
     rank: Rank | None = None
+    parent_pid: int = 0
     notes: Sequence[str] = ()
     metrics: Sequence[MetricDescriptor] = metric.KNOWN_METRICS
     sections: Mapping[str, bytes] = field(default_factory=dict)
@@ -178,7 +180,7 @@ class Capture:
             "local_rank": local.number,
             "local_ranks": local.of,
             "pid_space": pid_space(),
-            "parent_pid": os.getppid(),
+            "parent_pid": self.parent_pid,
             "process_name": _process_name(),
             **asdict(self.usage),
         }

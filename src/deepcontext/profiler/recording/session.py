@@ -8,6 +8,7 @@ ends after the first snapshot.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import threading
 from typing import TYPE_CHECKING
@@ -26,7 +27,7 @@ from deepcontext.profiler.recording.step_durations import StepDurations
 from deepcontext.profiler.recording.usage import ProcessUsage
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from deepcontext.profiler.recording.collector import Collector
@@ -62,6 +63,7 @@ class Session:
         self._steps = 0
         self._step_start_ns = 0
         self._step_durations = StepDurations()
+        self.parent_pid: Callable[[], int] = functools.partial(int, os.getppid())
         self._forked_children = 0
         self.recorded_children = 0  # upper bound of the forked children that have profiles
         self.own_children: OwnChildren | None = None  # set where children are recorded
@@ -241,7 +243,8 @@ class Session:
             options=self._options.recorded(),
             script=self._launched_as or "",
             cwd=self._cwd,
-            rank=self._rank(),
+            rank=self.rank(),
+            parent_pid=self.parent_pid(),
         )
 
     def _sections(self, reason: str) -> dict[str, bytes]:
@@ -250,7 +253,7 @@ class Session:
             sections |= self.own_children.sections(is_last=reason != "snapshot")
         return sections
 
-    def _rank(self) -> Rank | None:
+    def rank(self) -> Rank | None:
         """Return what a framework says, because children of a rank inherit the launcher's variables."""
         sources = (c for c in self._started if isinstance(c, RankSource))
         said = (source.rank() for source in sources)

@@ -45,7 +45,7 @@ class SessionManager:
 
     def start(
         self,
-        path: str | os.PathLike[str] | None,
+        path: str | os.PathLike[str] | SessionFile | None,
         options: SessionOptions,
         collectors: Sequence[Callable[[], Collector]],
         *,
@@ -79,7 +79,9 @@ class SessionManager:
                     f"a session is already running and writes to {_target(running.path)}; "
                     "stop it before another is started"
                 )
-            file = None if path is None else SessionFile(path, force=force)
+            file = path
+            if file is not None and not isinstance(file, SessionFile):
+                file = SessionFile(file, force=force)
             session = Session(file, options, [make() for make in collectors], launched_as)
             self._add_process_hooks()
             self._pid = os.getpid()

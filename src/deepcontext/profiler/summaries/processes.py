@@ -6,10 +6,8 @@ Does not read files. Processes are in the order of the tree: a process, then its
 from __future__ import annotations
 
 import re
-import shlex
 from collections import Counter
 from dataclasses import dataclass
-from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
 from deepcontext.errors import UserError
@@ -57,9 +55,7 @@ class Process:
     @property
     def program(self) -> str:
         """Return the name that `multiprocessing` gave the process, or its command."""
-        run = self.profile.run
-        words = [PurePath(word).name if not n else word for n, word in enumerate(run.command)]
-        return run.process_name or shlex.join(words)
+        return self.profile.run.process_name or self.profile.run.shown_command
 
     @property
     def kind(self) -> tuple[str, str]:
@@ -114,8 +110,8 @@ def processes_of(profiles: Sequence[Profile]) -> list[Process]:
 
 
 def busiest(processes: Sequence[Process]) -> Process:
-    """Return the process with the most processor time, launchers excluded, if there is one."""
-    work = [each for each in processes if each.role is not Role.LAUNCHER]
+    """Return the process with the most processor time that does work of its own, if there is one."""
+    work = [each for each in processes if each.role not in {Role.LAUNCHER, Role.FORK_SERVER}]
     return max(work or processes, key=lambda each: each.cpu_ns)
 
 

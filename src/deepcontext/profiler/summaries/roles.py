@@ -31,6 +31,7 @@ class Role(Enum):
 
     PROGRAM = "program"
     LAUNCHER = "launcher"
+    FORK_SERVER = "fork server"
     RANK = "rank"
     LOADER = "DataLoader worker"
     POOL = "pool worker"
@@ -66,11 +67,14 @@ _FUNCTIONS: Final = (
     _Function(Role.POOL, "Worker.main_loop", "ray/_private/worker.py"),
     _Function(Role.ENGINE, "EngineCoreProc.run_engine_core", "vllm/v1/engine/"),
     _Function(Role.WORKER, "WorkerProc.worker_main", "vllm/v1/executor/"),
+    # A child of the fork server that has no name yet.
+    _Function(Role.CHILD, "_serve_one", "multiprocessing/forkserver.py"),
     _Function(Role.SERVER, "run_server", "vllm/entrypoints/"),
     _Function(Role.SERVER, "Server.run", "uvicorn/server.py"),
     _Function(Role.SERVER, "Arbiter.run", "gunicorn/arbiter.py"),
 )
 _MAIN_THREAD: Final = "MainThread"
+_FORK_SERVER: Final = "from multiprocessing.forkserver import main"
 _CHILD_STARTS: Final = "BaseProcess._bootstrap"
 # For a process that ended before a sample: names that `multiprocessing`, vLLM and loky give.
 _PROCESS_NAMES: Final = (
@@ -98,10 +102,12 @@ def roles(profiles: Sequence[Profile]) -> list[Role]:
     def role(index: int, profile: Profile) -> Role:
         run = profile.run
         by_frames = _by_frames(profile)
-        if by_frames is not None:
+        if by_frames not in {None, Role.CHILD}:
             return by_frames
         if is_launcher(run):
             return Role.LAUNCHER
+        if by_frames is None and not run.process_name and _is_fork_server(run):
+            return Role.FORK_SERVER
         if index in ranks:
             return Role.RANK
         if run.process_name or (run.hostname, run.parent_pid) in known:
@@ -119,6 +125,11 @@ def is_launcher(run: RunInfo) -> bool:
     modules = [word for before, word in itertools.pairwise(words) if before == "-m"]
     first = next((word for word in words[1:] if not word.startswith("-")), "")
     return not _LAUNCHERS.isdisjoint((script, first, *modules[:1]))
+
+
+def _is_fork_server(run: RunInfo) -> bool:
+    """Return whether the process is the fork server of `multiprocessing`, or a child without a name."""
+    return any(word.startswith(_FORK_SERVER) for word in run.command)
 
 
 def _by_frames(profile: Profile) -> Role | None:

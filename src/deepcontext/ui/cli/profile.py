@@ -161,10 +161,10 @@ def _run_program(program: Program, options: LaunchOptions, output: str | None) -
     if options.output:
         check_output(options.label, force=options.force)
     if options.run:
-        create_run_directory(options)
+        create_run_directory(options, program=os.getpid())
     if not options.output:
-        own = str(run_directory.profile_path(Path(options.run)))
-        options = replace(options, output=own, label=options.run_label)
+        own = run_directory.named(run_directory.profile_path(Path(options.run)), "program")
+        options = replace(options, output=str(own), label=options.run_label)
     try:
         _become(profiled_command(program, options))
     except DeepContextError:

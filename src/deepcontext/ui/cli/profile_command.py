@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from deepcontext.errors import DeepContextError, EnvironmentProblem, UserError
 from deepcontext.profiler.format import run_directory
-from deepcontext.profiler.recording.launch import waiting
+from deepcontext.profiler.recording.launch import left_running, waiting
 from deepcontext.profiler.recording.launch.command import (
     SHIM_FOLDER,
     children_environment,
@@ -96,16 +96,21 @@ def _remove_unused(options: LaunchOptions) -> None:
 def _say_end(options: LaunchOptions, stderr: StandardError) -> bool:
     """Say what was recorded, and print the short report; return whether anything was recorded."""
     run_, label = Path(options.run), options.run_label
+    left = left_running.told(run_, label)
+    stderr.say(*run_directory.failure_notes(run_))
     if not run_directory.profiles(run_):
-        _remove_unused(options)
+        if not left:
+            _remove_unused(options)
         if not options.quiet:
             what = "ran Python" if options.children == "all" else "imported torch or jax"
             stderr.say(f"no profile written: no process that could be recorded {what}")
+            stderr.say(*left)
         return False
     if options.quiet:
         return True
     stderr.say(f"{run_directory.count_text(run_)} written to '{label}'")
     if options.report and stderr.has_room():
         print_short_report(str(run_), os.environ, sys.executable, str(SHIM_FOLDER.parents[4]))
+    stderr.say(*left)
     stderr.say(f"next: deepcontext report {shlex.quote(label)}")
     return True

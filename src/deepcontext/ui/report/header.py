@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
 from datetime import UTC, datetime
-from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -170,7 +168,9 @@ def steps_text(profile: Profile, layout: TextLayout) -> str:
 def _command(run: RunInfo) -> str:
     if not run.command:
         return run.script or "not known"
-    command = shlex.join([PurePath(run.command[0]).name, *run.command[1:]])
+    command = run.shown_command
+    if run.process_name:
+        command = f"{run.process_name} of {command}"
     if not run.ranks:
         return command
     part = f"{run.ranks} ranks" if run.rank == ALL_RANKS else f"rank {run.rank} of {run.ranks}"

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from deepcontext.profiler.recording.capture import Capture
     from deepcontext.profiler.recording.collector import Collector
+    from deepcontext.profiler.recording.launch.children import ChildFollower
     from deepcontext.profiler.recording.session import Session
 
 __all__ = ["LaunchOptions", "Recorder", "begin"]  # what the shim needs
@@ -105,6 +106,8 @@ class _Launch:
         self._earlier_file = _identity_of(options.output)
         self._start_ns = 0
         self._session: Session | None = None
+        self._follower: ChildFollower | None = None
+        self._role = "program"  # in the name of its profile
 
     def start(self, begun_ns: int) -> None:
         """Start the session."""
@@ -123,10 +126,10 @@ class _Launch:
                 "children": self._options.children,
                 "session": asdict(self._options.session),
             }
-            follower = children.ChildFollower(note, self._recorder.collectors)
-            follower.install()
+            self._follower = children.ChildFollower(note, self._recorder.collectors)
+            self._follower.install()
             if self._session is not None:
-                follower.expect_children(self._session)
+                self._follower.expect_children(self._session)
 
     def finish(self) -> None:
         """Stop the session, write the profile and say where; do nothing in a forked child."""
@@ -159,14 +162,18 @@ class _Launch:
 
     def _finish(self) -> None:
         begun_ns = clock.monotonic_ns()
-        errors = self._recorder.stop(_exit_reason()).errors
+        capture = self._recorder.stop(_exit_reason())
+        errors = capture.errors
         if errors:
             self.fail()
-        if self._options.timings:
-            timings = {"start_ns": self._start_ns, "stop_ns": clock.monotonic_ns() - begun_ns}
-            writing.write(json.dumps(timings).encode(), self._options.timings, _TIMINGS)
-        what, output, label = with_descriptors(self._settle)
-        said = (*errors, *(self._session.file_notes if self._session else ()))
+        if capture.rank is not None:
+            self._role = run_directory.rank_name(capture.rank.number)
+        self._write_timings(clock.monotonic_ns() - begun_ns)
+        left = with_descriptors(self._left_running)
+        run = self._options.run
+        failures = run_directory.failure_notes(Path(run)) if run else ()
+        what, output, label = with_descriptors(lambda: self._settle(is_waited_for=bool(left)))
+        said = (*errors, *(self._session.file_notes if self._session else ()), *failures)
         if said or not self._options.quiet:
             _flush_stdout()
         for text in said:
@@ -176,7 +183,21 @@ class _Launch:
         self._stderr.say(f"{what} written to '{label}'")
         if self._options.report and self._stderr.has_room():
             print_short_report(output, self._environment, self._executable, self._package_root)
+        self._stderr.say(*left)
         self._stderr.say(f"next: deepcontext report {shlex.quote(label)}")
+
+    def _write_timings(self, stop_ns: int) -> None:
+        if self._options.timings:
+            timings = {"start_ns": self._start_ns, "stop_ns": stop_ns}
+            writing.write(json.dumps(timings).encode(), self._options.timings, _TIMINGS)
+
+    def _left_running(self) -> Sequence[str]:
+        """Return what to say of processes that run and may still begin to record."""
+        if self._follower is None or not self._follower.has_seen_child:
+            return ()
+        from deepcontext.profiler.recording.launch import left_running  # noqa: PLC0415  if needed
+
+        return left_running.told(Path(self._options.run), self._options.run_label)
 
     def _will_be_restarted(self) -> bool:
         return (
@@ -185,8 +206,11 @@ class _Launch:
             and may_be_restarted(self._environment)
         )
 
-    def _settle(self) -> tuple[str, str, str]:
+    def _settle(self, *, is_waited_for: bool) -> tuple[str, str, str]:
         """Move the profiles of the job to their final place.
+
+        Args:
+            is_waited_for: whether processes run that may begin to record.
 
         Returns:
             what was written, its absolute path, and the path as the user would type it.
@@ -200,9 +224,12 @@ class _Launch:
         try:
             if run not in Path(output).parents:
                 if not run_directory.is_used(run):
-                    run_directory.remove(run)
+                    if not is_waited_for:
+                        run_directory.remove(run)
                     return "profile", output, label
-                run_directory.adopt(run, Path(output), is_kept=self._options.is_kept)
+                run_directory.adopt(
+                    run, Path(output), role=self._role, is_kept=self._options.is_kept
+                )
             return run_directory.count_text(run), str(run), run_label
         except (OSError, DeepContextError) as error:  # the program may have removed the directory
             self._stderr.say(f"'{run_label}' is incomplete: {type(error).__name__}: {error}")

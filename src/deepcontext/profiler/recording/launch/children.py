@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from deepcontext.profiler.format import run_directory
+from deepcontext.profiler.recording.launch.ancestors import Ancestors
+from deepcontext.profiler.recording.launch.child_file import ChildFile
 from deepcontext.profiler.recording.launch.own_children import OwnChildren
-from deepcontext.profiler.recording.launch.standard_error import StandardError
 from deepcontext.profiler.recording.options import SessionOptions
 
 if TYPE_CHECKING:
@@ -48,8 +49,14 @@ class ChildFollower:
         self._run = Path(note["run"])
         self._options = SessionOptions.of(note["session"])
         self._records_all = note.get("children") == "all"
+        self._program = note.get("program", 0)
         self._forked = 0
         self._own: OwnChildren | None = None
+
+    @property
+    def has_seen_child(self) -> bool:
+        """Whether this process has or had a child."""
+        return self._own is not None and self._own.has_seen_child
 
     def install(self) -> None:
         """Watch the forks of this process from now on."""
@@ -65,8 +72,10 @@ class ChildFollower:
         makers = [
             make for make in self._collectors if not (is_forked and _is_lost_at_fork(make().name))
         ]
-        path = run_directory.profile_path(self._run)
-        session = manager.start(path, self._options, makers, gives_way=True)
+        file = ChildFile(self._run, is_forked=is_forked)
+        session = manager.start(file, self._options, makers, gives_way=True)
+        file.follow(session)
+        session.parent_pid = Ancestors(self._run, self._program).nearest
         self.expect_children(session)
 
     def expect_children(self, session: Session) -> None:
@@ -107,9 +116,7 @@ class ChildFollower:
         try:
             self.start_session(is_forked=True)
         except Exception as error:  # noqa: BLE001  the child's work must not fail
-            StandardError().say(
-                f"process {os.getpid()} runs unprofiled: {type(error).__name__}: {error}"
-            )
+            run_directory.note_failure(self._run, f"{type(error).__name__}: {error}")
         finally:
             if collects:
                 gc.enable()

@@ -79,8 +79,12 @@ def children_environment(options: LaunchOptions) -> dict[str, str]:
     return environment
 
 
-def create_run_directory(options: LaunchOptions) -> None:
+def create_run_directory(options: LaunchOptions, *, program: int = 0) -> None:
     """Make the run directory that the options name.
+
+    Args:
+        options: how the job is recorded.
+        program: number of the process that starts all others, 0 if it is not recorded itself.
 
     Raises:
         UserError: the directory cannot or may not be made.
@@ -89,7 +93,7 @@ def create_run_directory(options: LaunchOptions) -> None:
     run_directory.create(
         Path(options.run),
         program=options.script,
-        options=children_note(options),
+        options={**children_note(options), "program": program},
         profile=Path(options.output) if options.output else None,
     )
 

@@ -17,11 +17,13 @@ from deepcontext.profiler.recording import clock
 from deepcontext.profiler.recording.launch.own_children import MOST_WATCHED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
 _RUNS: Final = "runs"
 _GONE: Final = "gone"
+# A process starts before it names its profile, within this tolerance for clock adjustments.
+_CLOCK_TOLERANCE_S: Final = 60.0
 
 
 class EndedChildren:
@@ -59,14 +61,19 @@ class EndedChildren:
                 del self._watched[pid]
         self._running = frozenset(running)
 
-    def _look_in_proc(self, recorded: set[int]) -> set[int]:
-        """Return the recorded children that run, and note those that have ended."""
+    def _look_in_proc(self, recorded: Mapping[int, int]) -> set[int]:
+        """Return the recorded processes that run, and note children that have ended.
+
+        A process that another child has started, or that no longer has a parent, counts as running, too.
+        """
         running = set()
-        for pid in recorded.intersection((*_children(), *self._watched)):
-            status = _status_of_unreaped(pid)
+        own = {*_children(), *self._watched}
+        for pid, begun_ms in recorded.items():
+            status = _status_of_unreaped(pid, begun_ms)
             if isinstance(status, int):
-                self._note(pid, status)
-            elif status == _RUNS:
+                if pid in own:
+                    self._note(pid, status)
+            elif status == _RUNS and pid != os.getpid():
                 running.add(pid)
         return running
 
@@ -114,12 +121,20 @@ def _children() -> list[int]:
     return found
 
 
-def _status_of_unreaped(pid: int) -> int | str:
-    """Return the exit status of a child that has ended and is not reaped, otherwise whether it runs."""
+def _status_of_unreaped(pid: int, begun_ms: int) -> int | str:
+    """Return the exit status of a child that has ended and is not reaped, otherwise whether it runs.
+
+    Args:
+        pid: its number, which another process may have by now.
+        begun_ms: when it began to record, ms since 1970.
+    """
     try:
         # Source: proc_pid_stat(5), fields 3 and 52; the name in parentheses may hold anything.
         fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
     except OSError:
+        return _GONE
+    started_s = int(fields[19]) / os.sysconf("SC_CLK_TCK") - time.clock_gettime(time.CLOCK_BOOTTIME)
+    if time.time() + started_s > begun_ms / 1000 + _CLOCK_TOLERANCE_S:
         return _GONE
     if fields[0] not in {b"Z", b"X"}:
         return _RUNS

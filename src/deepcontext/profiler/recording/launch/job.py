@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from deepcontext.profiler.format import host_folder
+from deepcontext.profiler.format import host_folder, run_directory
 from deepcontext.profiler.recording.launch.command import children_note
 from deepcontext.profiler.recording.rank import local_rank
 
@@ -45,7 +45,7 @@ def join_run_directory(options: LaunchOptions, rank: Rank) -> Path:
         EnvironmentProblem: the machine fails to make the directory.
     """
     attempt = local_rank().attempt
-    name = f"rank{rank.number:05}" + (f".attempt{attempt}" if attempt else "")
+    name = run_directory.rank_name(rank.number, attempt)
     identity = job_identity(rank, os.environ)
     writer = host_folder.Writer(
         identity,

@@ -15,6 +15,7 @@ from deepcontext.profiler.format import run_directory
 from deepcontext.profiler.recording.launch import python_words
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 # A child needs this time from its start to its first snapshot, on a busy machine.
@@ -44,7 +45,7 @@ class MissedChildren:
         self._decided: set[tuple[int, int]] = set()  # process number and start
         self._missed: dict[tuple[int, int], str] = {}
         self._compile_workers = 0
-        self._recorded: set[int] = set()
+        self._recorded: Mapping[int, int] = {}
         self._to_look = 0
 
     def look(self) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from deepcontext.profiler.format import run_directory
-from deepcontext.profiler.format.own_os import os
+from deepcontext.profiler.format.own_os import os, read_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,6 +30,7 @@ class OwnChildren:
         """Look for children whose profiles are or should be in the run directory `run`."""
         self._run = run
         self._spent_s = _spent_s()
+        self._reaped = _faults_of_reaped()
         self._forked: list[dict[str, Any]] = []  # attributes of `multiprocessing`'s Popen objects
         self._ended: EndedChildren | None = None
         self._missed: MissedChildren | None = None
@@ -46,9 +47,19 @@ class OwnChildren:
         if is_start and len(self._forked) < MOST_WATCHED:
             self._forked.append(frame.f_locals["self"].__dict__)
 
+    @property
+    def has_seen_child(self) -> bool:
+        """Whether this process has or had a child."""
+        return (
+            self._ended is not None
+            or bool(self._forked)
+            or _has_child()
+            or _faults_of_reaped() > self._reaped
+        )
+
     def look(self) -> None:
         """Check the children now, if this process has or had a child."""
-        if self._ended is None and not (self._forked or _has_child() or self._has_spent()):
+        if not self.has_seen_child:
             return
         try:
             self._look()
@@ -87,14 +98,17 @@ class OwnChildren:
         """
         return self._ended.sections(is_last=is_last) if self._ended else {}
 
-    def _has_spent(self) -> bool:
-        return _spent_s() > self._spent_s
-
 
 def _spent_s() -> float:
     """Return the processor time of children that have been waited for, in seconds."""
     times = os.times()
     return times.children_user + times.children_system
+
+
+def _faults_of_reaped() -> int:
+    """Return the page faults of children that have been waited for: every process has some."""
+    # Their processor time is counted in steps of 10 ms. Source: proc_pid_stat(5), field 11.
+    return int(read_file("/proc/self/stat").rpartition(b")")[2].split()[8])
 
 
 def _has_child() -> bool:

@@ -33,14 +33,15 @@ class StandardError:
             self._identity = None  # one wait is enough
         return self._identity is not None
 
-    def say(self, text: str) -> None:
-        """Write one line, marked as the profiler's."""
-        if not self.has_room():
+    def say(self, *texts: str) -> None:
+        """Write lines, each marked as the profiler's."""
+        if not texts or not self.has_room():
             return
         # The signal would end a program that has restored its default action.
         earlier = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGPIPE})
         try:
-            os.write(_DESCRIPTOR, f"[deepcontext] {text}\n".encode(errors="backslashreplace"))
+            lines = "".join(f"[deepcontext] {text}\n" for text in texts)
+            os.write(_DESCRIPTOR, lines.encode(errors="backslashreplace"))
         except BrokenPipeError:
             signal.sigtimedwait({signal.SIGPIPE}, 0)
         except OSError:  # full

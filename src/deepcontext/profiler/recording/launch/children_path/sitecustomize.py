@@ -60,11 +60,15 @@ def _begin(folder: str) -> None:
 
         child_start.begin_in_child(note, ALL, known_modules)
     except Exception as error:  # noqa: BLE001  no failure of the profiler may stop the program
-        text = f"[deepcontext] process {os.getpid()} runs unprofiled: {type(error).__name__}: {error}\n"
+        # `run_directory.note_failure`, which may be what cannot be imported. The streams are the program's.
+        text = f"process {os.getpid()}: {type(error).__name__}: {' '.join(str(error).split())}\n"
         import contextlib  # noqa: PLC0415  only when needed
 
-        with contextlib.suppress(OSError):  # closed or full
-            os.write(2, text.encode(errors="backslashreplace"))
+        with contextlib.suppress(OSError):  # the program has ended, and its run directory is gone
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+            failed = os.open(f"{folder}/failed", flags, 0o600)
+            os.write(failed, text.encode(errors="backslashreplace"))
+            os.close(failed)
 
 
 _own_folder = __file__.rpartition("/")[0]
