@@ -8,13 +8,16 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 from rich.console import Console
 
 from deepcontext.analyzers import run_analyzers
 from deepcontext.profiler.format import rank_collectives
 from deepcontext.profiler.format.frame import Frame, FrameKind
+from deepcontext.profiler.format.metric import SAMPLED_CPU_TIME_NS
 from deepcontext.profiler.model.merging import merge
+from deepcontext.profiler.model.metric_rows import MetricRows
 from deepcontext.profiler.summaries.late_places import late_places
 from deepcontext.ui.report.machine import report_to_dict
 from deepcontext.ui.report.text import render_report
@@ -38,18 +41,30 @@ def job(
     *,
     are_apart: bool = True,
     called: int = 0,
+    importing_ms: int = 0,
 ) -> Profile:
     """Return a job of 10 s; each step has delays by rank, and the others wait in a collective of 1 ms."""
     parts = {}
     for rank in range(RANKS):
         profile = make_profile(
-            [0, 0, 1, 2],
+            [0, 0, 1, 2, 1, 4],
             [
                 Frame(FrameKind.ROOT, ""),
                 Frame(FrameKind.THREAD, "MainThread"),
                 Frame(*STEP),
                 Frame(*LATE),
+                Frame(FrameKind.PYTHON, "<module>", "/home/me/train.py", 1),
+                Frame(FrameKind.PYTHON, "<module>", "/usr/lib/site-packages/torch/__init__.py", 1),
             ],
+        )
+        sampled = MetricRows(
+            SAMPLED_CPU_TIME_NS,
+            np.array([2, 5], np.uint32),
+            np.ones(2, np.uint64),
+            np.array([10_000 - importing_ms, importing_ms], np.int64) * MS,
+        )
+        profile = dataclasses.replace(
+            profile, metrics={**profile.metrics, SAMPLED_CPU_TIME_NS.name: sampled}
         )
         run = dataclasses.replace(profile.run, rank=rank, ranks=RANKS, wall_ns=10_000 * MS)
         rows = [
@@ -111,6 +126,14 @@ def test_a_rank_that_is_rarely_late_is_named(make_profile: MakeProfile) -> None:
     (found,) = findings(job(make_profile, delays))
     assert found.title.startswith("rank 1 comes last to collectives rarely")
     assert found.evidence["longest_ns"] == 400 * MS
+
+
+@pytest.mark.parametrize(("importing_ms", "count"), [(0, 0), (9_000, 1)])
+def test_a_job_that_mostly_imports_is_judged_by_the_rest(
+    make_profile: MakeProfile, importing_ms: int, count: int
+) -> None:
+    profile = job(make_profile, [{2: 20}] * 20, importing_ms=importing_ms)
+    assert len(findings(profile)) == count  # 0.4 of 10 s, 0.4 of 1 s
 
 
 def test_ranks_that_are_late_in_turn_are_told_as_one(make_profile: MakeProfile) -> None:

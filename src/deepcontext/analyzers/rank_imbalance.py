@@ -14,7 +14,7 @@ import numpy as np
 from deepcontext.analyzers.base import Analyzer
 from deepcontext.analyzers.finding import Finding, Gain, Severity
 from deepcontext.analyzers.shared import source_locations
-from deepcontext.analyzers.shared.late_ranks import lateness
+from deepcontext.analyzers.shared.late_ranks import lateness, without_setup
 from deepcontext.profiler.format.frame import Frame, FrameKind, Phase
 from deepcontext.profiler.format.metric import (
     HOST_TIME_NS,
@@ -60,7 +60,7 @@ def _find(profile: Profile) -> list[Finding]:
     elapsed_ns = profile.run.wall_ns // (len(ranks) or 1)
     if not ranks or elapsed_ns < source_locations.LEAST_TOTAL_NS:
         return []
-    least = max(_LEAST_NS, _LEAST_SHARE * elapsed_ns)
+    least = max(_LEAST_NS, _LEAST_SHARE * without_setup(profile, elapsed_ns))
     found = []
     for peers in _peers(profile, ranks):
         lines = rank_summary.uneven_lines(profile, _MOST, _working_ns(profile), peers)

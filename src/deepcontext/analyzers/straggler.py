@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from deepcontext.profiler.summaries.late_places import LatePlace
     from deepcontext.profiler.summaries.late_ranks import LateRanks, RankDelays
 
-# Share of the elapsed time of a rank that all ranks together cost, where no single one stands out.
+# Share of a rank's elapsed time without set-up that all ranks together cost, where no one stands out.
 _LEAST_TOGETHER: Final = 0.10
 # A rank whose longest delay is this share of what it costs is late rarely.
 _RARE: Final = 1 / 20
@@ -47,7 +47,7 @@ def _find(profile: Profile) -> list[Finding]:
             if place is not None or row.rank not in known
         ]
     together_ns = sum(row.caused_ns for row in found.delays.rows)
-    if known or together_ns < max(LEAST_NS, _LEAST_TOGETHER * found.elapsed_ns):
+    if known or together_ns < max(LEAST_NS, _LEAST_TOGETHER * found.working_ns):
         return []
     return [_in_turn(profile, found, together_ns, nodes)]
 

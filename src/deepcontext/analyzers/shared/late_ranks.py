@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Final
 from deepcontext.analyzers.shared import source_locations
 from deepcontext.profiler.summaries.late_places import late_places
 from deepcontext.profiler.summaries.late_ranks import by_lateness
+from deepcontext.profiler.summaries.setup_time import setup_time
 
 if TYPE_CHECKING:
     from deepcontext.profiler.model.profile import Profile
     from deepcontext.profiler.summaries.late_places import LatePlace
     from deepcontext.profiler.summaries.late_ranks import LateRanks, RankDelays
 
-# Share of the elapsed time of a rank that a rank costs the others more than a usual rank does.
+# Share of a rank's elapsed time without set-up that a rank costs the others more than a usual rank does.
 _LEAST_SHARE: Final = 0.05
 LEAST_NS: Final = 100_000_000
 # Where only some collectives were compared, a rank stands out by so many standard errors.
@@ -33,12 +34,14 @@ class Lateness:
     Attributes:
         delays: all ranks.
         elapsed_ns: mean elapsed time of a rank.
+        working_ns: the same without set-up.
         late: the ranks that stand out, each with the line that made it late; None where no line has
             most of it.
     """
 
     delays: LateRanks
     elapsed_ns: int
+    working_ns: int
     late: tuple[tuple[RankDelays, LatePlace | None], ...]
 
     @property
@@ -53,7 +56,8 @@ def lateness(profile: Profile) -> Lateness | None:
     elapsed_ns = profile.run.wall_ns // (profile.run.ranks or 1)
     if delays is None or delays.reason or elapsed_ns < source_locations.LEAST_TOTAL_NS:
         return None
-    least = max(LEAST_NS, _LEAST_SHARE * elapsed_ns)
+    working_ns = without_setup(profile, elapsed_ns)
+    least = max(LEAST_NS, _LEAST_SHARE * working_ns)
     # Not the mean, which several late ranks raise.
     usual = sorted(delays.rows, key=lambda row: row.caused_ns)[(len(delays.rows) - 1) // 2]
     late = [
@@ -61,7 +65,19 @@ def lateness(profile: Profile) -> Lateness | None:
         for row in delays.rows
         if row.caused_ns - usual.caused_ns >= max(least, _ERRORS * (row.error_ns + usual.error_ns))
     ]
-    return Lateness(delays, elapsed_ns, tuple((row, _place(profile, row.rank)) for row in late))
+    placed = tuple((row, _place(profile, row.rank)) for row in late)
+    return Lateness(delays, elapsed_ns, working_ns, placed)
+
+
+def without_setup(profile: Profile, elapsed_ns: int) -> int:
+    """Return the mean elapsed time of a rank without importing and compiling.
+
+    A longer run has more of this time only, so what is worth telling is judged against it.
+    """
+    setup = setup_time(profile)
+    if setup is None or not setup.elapsed_ns:
+        return elapsed_ns
+    return round(elapsed_ns * setup.working_ns / setup.elapsed_ns)
 
 
 def _place(profile: Profile, rank: int) -> LatePlace | None:
