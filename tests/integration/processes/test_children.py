@@ -373,7 +373,7 @@ def test_a_killed_program_is_found_from_the_run_directory(tmp_path: Path) -> Non
         text=True,
         check=True,
     )
-    assert "killed, or ended by os._exit, after the last snapshot" in " ".join(
+    assert "crashed, killed, or ended by os._exit, after the last snapshot" in " ".join(
         report.stdout.split()
     )
     assert (tmp_path / "job.dcprof").exists()

@@ -49,10 +49,10 @@ def test_a_process_that_ended(child: subprocess.Popen[bytes]) -> None:
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
     assert is_running(run) is False  # nobody has reaped it
     child.wait()
-    assert (is_running(run), end_text(run)) == (False, "killed or os._exit")
+    assert (is_running(run), end_text(run)) == (False, "crashed, killed or os._exit")
     profile = dataclasses.replace(random_profile(2, seed=0, depth=2), run=run)
-    assert ends_of([profile])[0].text == "killed or os._exit"
-    assert rank_row(profile, 0, {}, name="", content="").ended == "killed or os._exit"
+    assert ends_of([profile])[0].text == "crashed, killed or os._exit"
+    assert rank_row(profile, 0, {}, name="", content="").ended == "crashed, killed or os._exit"
 
 
 def test_a_later_process_with_the_number(child: subprocess.Popen[bytes]) -> None:

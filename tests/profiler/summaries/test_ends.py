@@ -45,7 +45,7 @@ def parent(
         (parent(p2=(-99, 4)), End("killed by signal 99", -99, 2 * S)),
         (parent(p2=(0, 2)), End("exited 0", 0, 0)),
         (parent(running=(2,)), End("still running", None, 7 * S)),
-        (parent(), End("killed or os._exit", None, 7 * S)),
+        (parent(), End("crashed, killed or os._exit", None, 7 * S)),
         (parent(is_last=False), End("running or killed", None, 7 * S)),
         (parent(is_last=False, p2=(-15, 3)), End("killed by SIGTERM", -15, S)),
     ],

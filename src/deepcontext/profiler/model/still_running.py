@@ -49,6 +49,6 @@ def end_text(run: RunInfo) -> str:
         case True:
             return "still running"
         case False:
-            return "killed or os._exit"
+            return "crashed, killed or os._exit"
         case None:
             return "running or killed"

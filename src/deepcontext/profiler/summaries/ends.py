@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _SNAPSHOT: Final = "snapshot"
 _EXIT: Final = "exit"
 _RUNNING: Final = "still running"
-_GONE: Final = "killed or os._exit"
+_GONE: Final = "crashed, killed or os._exit"
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ LEAST_SHARE_SAID = 0.05
 _END = {"exit": "ran to its end"}
 _SNAPSHOT = {
     True: "still running",
-    False: "killed, or ended by os._exit, after the last snapshot",
+    False: "crashed, killed, or ended by os._exit, after the last snapshot",
     None: "still running when this was written (or killed afterwards)",
 }
 _STATUS_STYLE = {

@@ -6,11 +6,11 @@ and a daemon has lost its parent. Invariant: the answer does not change when a p
 
 from __future__ import annotations
 
-import os
-import time
 from typing import TYPE_CHECKING, Final
 
 from deepcontext.profiler.format import run_directory
+from deepcontext.profiler.format.own_os import os, read_file
+from deepcontext.profiler.recording import clock
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,7 +31,7 @@ class Ancestors:
         self._run = run
         self._program = program
         self._above = _above(program)
-        self._begun_ms = time.time_ns() // 1_000_000
+        self._begun_ms = clock.unix_ns() // 1_000_000
 
     def nearest(self) -> int:
         """Return the nearest process above that was recorded before this one; without one, the parent."""
@@ -45,9 +45,8 @@ def _above(program: int) -> list[int]:
     found = [os.getppid()]
     try:
         while found[-1] not in {program, 1, 0} and len(found) < _MOST:
-            with open(f"/proc/{found[-1]}/stat", "rb") as file:  # noqa: PTH123
-                # Source: proc_pid_stat(5), field 4; the name in parentheses may hold anything.
-                found.append(int(file.read().rpartition(b")")[2].split()[1]))
+            # Source: proc_pid_stat(5), field 4; the name in parentheses may hold anything.
+            found.append(int(read_file(f"/proc/{found[-1]}/stat").rpartition(b")")[2].split()[1]))
     except OSError:  # it has ended
         pass
     return found

@@ -6,12 +6,12 @@ added to a run directory from which the child's profile was removed.
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import TYPE_CHECKING, Final
 
 from deepcontext.errors import DeepContextError
 from deepcontext.profiler.format import run_directory
+from deepcontext.profiler.format.own_os import os, read_file
 from deepcontext.profiler.recording.rank import current_rank, local_rank
 from deepcontext.profiler.recording.session_file import SessionFile
 
@@ -51,14 +51,14 @@ class ChildFile(SessionFile):
             return
         if self._is_written:
             try:
-                self.path.rename(path)
+                os.rename(self.path, path)
             except OSError:  # the next `write` finds that the run directory was removed
                 return
         self.path = self._wanted = path
 
     def write(self, content: bytes) -> None:
         """Write the profile, unless it was removed; the run directory keeps why this failed."""
-        if self._is_written and not self.path.exists():
+        if self._is_written and not os.access(self.path, os.F_OK):
             return
         try:
             super().write(content)
@@ -88,7 +88,6 @@ def _is_of_framework(rank: Rank) -> bool:
 def _has_variable(name: str) -> bool:
     """Return whether the parent has a variable in its environment."""
     try:
-        with open(f"/proc/{os.getppid()}/environ", "rb") as file:  # noqa: PTH123
-            return f"\0{name}=".encode() in b"\0" + file.read()
+        return f"\0{name}=".encode() in b"\0" + read_file(f"/proc/{os.getppid()}/environ")
     except OSError:  # of another user, such as Slurm's
         return False

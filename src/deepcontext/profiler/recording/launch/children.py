@@ -18,8 +18,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from deepcontext.profiler.format import run_directory
-from deepcontext.profiler.recording.launch.ancestors import Ancestors
-from deepcontext.profiler.recording.launch.child_file import ChildFile
 from deepcontext.profiler.recording.launch.own_children import OwnChildren
 from deepcontext.profiler.recording.options import SessionOptions
 
@@ -65,6 +63,10 @@ class ChildFollower:
     def start_session(self, *, is_forked: bool) -> None:
         """Start the session of this process, unless one is running or too many children have one."""
         import deepcontext  # noqa: PLC0415
+        from deepcontext.profiler.recording.launch.ancestors import (  # noqa: PLC0415  only a child needs it
+            Ancestors,
+        )
+        from deepcontext.profiler.recording.launch.child_file import ChildFile  # noqa: PLC0415
 
         manager = deepcontext._MANAGER  # noqa: SLF001  one package
         if manager.session is not None or not run_directory.claim(self._run):

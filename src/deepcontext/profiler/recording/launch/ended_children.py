@@ -133,12 +133,16 @@ def _status_of_unreaped(pid: int, begun_ms: int) -> int | str:
         fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
     except OSError:
         return _GONE
-    started_s = int(fields[19]) / os.sysconf("SC_CLK_TCK") - time.clock_gettime(time.CLOCK_BOOTTIME)
-    if time.time() + started_s > begun_ms / 1000 + _CLOCK_TOLERANCE_S:
+    started_s = int(fields[19]) / os.sysconf("SC_CLK_TCK") - _uptime_s()
+    if clock.unix_ns() / 1e9 + started_s > begun_ms / 1000 + _CLOCK_TOLERANCE_S:
         return _GONE
     if fields[0] not in {b"Z", b"X"}:
         return _RUNS
     return os.waitstatus_to_exitcode(int(fields[49]))
+
+
+def _uptime_s() -> float:
+    return float(_read("/proc/uptime").split()[0])
 
 
 def _exists(pid: int) -> bool:

@@ -6,10 +6,10 @@ directory. Invariant: this module only reads `/proc`.
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Final
 
 from deepcontext.profiler.format import run_directory
+from deepcontext.profiler.format.own_os import os, read_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,13 +32,13 @@ def left_running(run: Path) -> list[int]:
     own = os.getpid()
     begun = _start(own)
     found = []
-    for name in os.listdir("/proc"):  # noqa: PTH208  pathlib's is a wrapper
+    for name in os.listdir("/proc"):
         if not name.isdecimal() or (pid := int(name)) == own or pid in recorded:
             continue
         try:
             # An earlier run with this directory may have left daemons, too: they are not of this job.
-            if mark in _read(f"/proc/{pid}/environ") and _start(pid) >= begun:
-                command = _read(f"/proc/{pid}/cmdline")
+            if mark in read_file(f"/proc/{pid}/environ") and _start(pid) >= begun:
+                command = read_file(f"/proc/{pid}/cmdline")
                 found += [pid] if not any(each in command for each in _HELPERS) else []
         except (OSError, IndexError):  # it has ended, or belongs to another user
             continue
@@ -70,9 +70,4 @@ def told(run: Path, label: str) -> tuple[str, ...]:
 def _start(pid: int) -> int:
     """Return the start of a process in clock ticks since boot."""
     # Source: proc_pid_stat(5), field 22; the name in parentheses may hold anything.
-    return int(_read(f"/proc/{pid}/stat").rpartition(b")")[2].split()[19])
-
-
-def _read(path: str) -> bytes:
-    with open(path, "rb") as file:  # noqa: PTH123  no more is imported than must be
-        return file.read()
+    return int(read_file(f"/proc/{pid}/stat").rpartition(b")")[2].split()[19])
