@@ -115,7 +115,8 @@ TEST(an_offset_that_does_not_fit_is_no_undefined_behaviour) {
   common.data_factor = INT64_MIN;
   // offset_extended_sf, def_cfa_sf and def_cfa_offset_sf of 63 each
   const uint8_t program[] = {0x11, 16, 0x3f, 0x12, 7, 0x3f, 0x13, 0x3f};
-  CallFrameProgram run(common, {6, 7, 16, false}, 0, 100);
+  const DwarfRegisters registers{6, 7, 16, false};
+  CallFrameProgram run(common, registers, 0, 100);
   CHECK(run.run({program, program + sizeof program}));
   CHECK_EQ(run.row().cfa_offset, INT64_MIN); // an odd multiple wraps to it
   CHECK_EQ(run.row().return_address.offset, INT64_MIN);
