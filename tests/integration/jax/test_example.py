@@ -72,7 +72,7 @@ def test_device_time_lies_on_lines_of_the_example(profile: deepcontext.Profile) 
     assert accounting.on_user_line >= 0.97 * accounting.total
     assert accounting.inserted <= 0.10 * accounting.total  # jax 0.8: 5 to 9 %
     accounting = jax_programs.device_accounting(profile)
-    assert accounting.below_call_only + accounting.on_user_line == accounting.total
+    assert accounting.nowhere + accounting.on_user_line == accounting.total
 
 
 def _without_interruptions(profile: deepcontext.Profile) -> deepcontext.Profile:

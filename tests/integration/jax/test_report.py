@@ -15,6 +15,7 @@ from rich.console import Console
 import deepcontext
 from deepcontext.profiler.summaries.jax import operations as jax_operations
 from deepcontext.profiler.summaries.jax import programs as jax_programs
+from deepcontext.profiler.summaries.lines import by_line
 from deepcontext.ui.report import render_report, render_summary, report_to_dict
 
 pytest.importorskip("jax")
@@ -137,6 +138,21 @@ def test_waits_and_copies_by_line(profile: deepcontext.Profile) -> None:
     ):
         (row,) = [line for line in lines if line.endswith(f"{HERE}:{_line(start)}")]
         assert re.search(rf"\s{times}\s+\S.*{what}", row)
+
+
+def test_the_share_on_your_lines_is_what_the_table_of_lines_has() -> None:
+    deepcontext.start(jax_exact=True, cpu_rate=0)
+    for _ in range(3):
+        (jnp.ones((96, 96)) @ jnp.ones((96, 96))).block_until_ready()  # outside of jit
+    profile = deepcontext.stop()
+    accounting = jax_programs.device_accounting(profile)
+    assert (
+        sum(row.exclusive for row in by_line(profile, "device_time_ns", 0).rows)
+        == accounting.on_user_line
+    )
+    assert 0 < accounting.at_call <= accounting.on_user_line == accounting.total
+    text = re.sub(r"\s+", " ", _text(profile))
+    assert re.search(r"100 % of it is on your lines \([\d.]+ % by the call alone", text)
 
 
 @pytest.mark.parametrize("width", [60, 80, 200])

@@ -31,9 +31,9 @@ def jax_callbacks(profile: Profile) -> list[Finding]:
     found = []
     for each in callbacks(profile) if elapsed else ():
         nodes = calls_of(profile, each.module)
-        is_timed = each.device_ns > 0
+        is_timed = each.host_ns > 0
         called = inclusive_or_zeros(profile, HOST_TIME_NS.name)[nodes]
-        value = each.device_ns if is_timed else int(called.sum()) * each.is_in_loop
+        value = each.host_ns if is_timed else int(called.sum()) * each.is_in_loop
         least = _LEAST_SHARE if is_timed else _LEAST_SHARE_UNTIMED
         if value >= least * elapsed:
             found.append(_finding(profile, each, nodes, value))
@@ -45,7 +45,7 @@ def _finding(profile: Profile, callback: Callback, nodes: list[int], value: int)
     frame = Frame(FrameKind.PYTHON, at.function, at.file, at.line) if at.file else None
     share = min(value / profile.run.wall_ns, 1.0)
     often = "each pass of a loop" if callback.is_in_loop else "each launch"
-    what = "these calls take" if callback.device_ns else "the program takes"
+    what = "these calls take" if callback.host_ns else "the program takes"
     return Finding(
         id="synchronisation",
         severity=Severity.of_share(share),
@@ -54,7 +54,7 @@ def _finding(profile: Profile, callback: Callback, nodes: list[int], value: int)
             f"{source_locations.location_text(profile, frame)}, and {what} {share:.0%} of the elapsed time"
         ),
         nodes=tuple(nodes[:8]),
-        evidence={"callback_ns": callback.device_ns, "time_share": share},
+        evidence={"callback_ns": callback.host_ns, "time_share": share},
         gain=Gain("elapsed time", value, share, "the program never calls Python"),
         advice=(
             "return the values from the program (scan stacks them) and look at them after the call, or call "
@@ -63,7 +63,7 @@ def _finding(profile: Profile, callback: Callback, nodes: list[int], value: int)
         ),
         misleads=(
             "the function has no counterpart in JAX, and its result decides what the program computes next"
-            if callback.device_ns
+            if callback.host_ns
             else "each pass computes for so long that the call does not matter: this program was not timed"
         ),
     )

@@ -129,8 +129,9 @@ def _finding(
             # Whether a caller passes the same matrix each time is not known.
             severity=Severity.WARNING,
             title=(
-                f"{where} factorises a matrix in each of {kernel.executions:,} runs, and nothing beside it "
-                f"computes the matrix: {spent / whole:.0%} of the device time"
+                f"{where} factorises a matrix in each of {'about ' * kernel.is_estimated}"
+                f"{kernel.executions:,} runs, and nothing beside it computes the matrix: "
+                f"{spent / whole:.0%} of the device time"
             ),
             nodes=tuple(nodes[:8].tolist()),
             evidence={

@@ -80,10 +80,12 @@ def has_device_time(view: View) -> bool:
 def _accounting(view: View) -> str:
     accounting = jax_programs.device_accounting(view.profile)
     text = f"{format_share(accounting.on_user_line / accounting.total)} of it is on your lines"
-    if not accounting.inserted:
-        return text
-    inserted = format_share(accounting.inserted / accounting.total)
-    return f"{text} ({inserted} inserted by the compiler, shown with the operation they serve)"
+    parts = {
+        "by the call alone": accounting.at_call,
+        "inserted by the compiler, shown with the operation they serve": accounting.inserted,
+    }
+    shares = [f"{format_share(ns / accounting.total)} {what}" for what, ns in parts.items() if ns]
+    return f"{text} ({', '.join(shares)})" if shares else text
 
 
 def print_functions(layout: TextLayout, view: View) -> None:
@@ -129,9 +131,12 @@ def print_operations(layout: TextLayout, view: View) -> None:
     operations = jax_operations.operations(view.profile)
     if not operations or not has_device_time(view):
         return
+    shown = operations[: view.limit]
     note = "flop/byte: arithmetic intensity, from the shapes; GFLOP/s and GB/s: attained"
-    if any(is_collective(each.opcode, each.name) for each in operations[: view.limit]):
+    if any(is_collective(each.opcode, each.name) for each in shown):
         note += "; the time of collectives contains waiting for slower processes"
+    if any(each.is_estimated for each in shown):
+        note += "; ~: estimated, because a loop or branch was seen in some launches only"
     layout.title(f"Operations of compiled programs{_shown(view, operations)}", note)
     columns = (
         Column("device"),
@@ -144,7 +149,7 @@ def print_operations(layout: TextLayout, view: View) -> None:
         Column("operation", Elide.END),
         Column("line", Elide.START),
     )
-    layout.table(columns, [_operation_row(view, each) for each in operations[: view.limit]])
+    layout.table(columns, [_operation_row(view, each) for each in shown])
     _print_fusions(layout, view)
 
 
@@ -152,7 +157,7 @@ def _operation_row(view: View, operation: Operation) -> tuple[str, ...]:
     more = f" +{operation.source_lines - 1}" if operation.source_lines > 1 else ""
     return (
         format_ns(operation.device_ns),
-        format_count(operation.executions),
+        "~" * operation.is_estimated + format_count(operation.executions),
         format_count(operation.flops or None),
         format_bytes(operation.bytes or None),
         f"{operation.intensity:.2f}" if operation.bytes else "-",

@@ -122,6 +122,7 @@ def _operation(row: Operation) -> dict[str, object]:
         "source_lines": row.source_lines,
         "device_time_ns": row.device_ns,
         "executions": row.executions,
+        "executions_are_estimated": row.is_estimated,
         "flops": row.flops,
         "bytes_moved": row.bytes,
         "flops_per_byte": row.intensity,

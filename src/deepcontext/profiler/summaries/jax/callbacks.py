@@ -29,7 +29,7 @@ class Callback:
         primitive: JAX's name of the call: "debug_callback".
         source: innermost line of the user's code; `file` is "" where there is no such line.
         is_in_loop: whether a loop of the program (`scan`, `fori_loop`, `while_loop`) makes the call.
-        device_ns: time over the run; 0 where the program never ran completely while it was sampled.
+        host_ns: time over the run; 0 where the program never ran completely while it was sampled.
         executions: number of timed executions.
     """
 
@@ -37,7 +37,7 @@ class Callback:
     primitive: str
     source: Source
     is_in_loop: bool
-    device_ns: int
+    host_ns: int
     executions: int
 
 
@@ -45,8 +45,12 @@ def callbacks(profile: Profile) -> tuple[Callback, ...]:
     """List the calls of Python in compiled programs, those that took most first."""
     content = section(profile) or {}
     times = {
-        (program, index): (executions, device_ns)
-        for program, index, executions, device_ns in content.get("times", ())
+        (program, index): (executions, spent_ns)
+        # Earlier versions counted the calls as work of the device.
+        for program, index, executions, spent_ns in (
+            *content.get("times", ()),
+            *content.get("callbacks", ()),
+        )
     }
     found = []
     for program in content.get("programs", ()):
@@ -55,15 +59,15 @@ def callbacks(profile: Profile) -> tuple[Callback, ...]:
             if not _TARGET.search(operation.get("detail", "")):
                 continue
             own = [lines[each] for each in operation["lines"] if is_user_file(lines[each].file)]
-            executions, device_ns = times.get((program["uid"], index), (0, 0))
+            executions, host_ns = times.get((program["uid"], index), (0, 0))
             found.append(
                 Callback(
                     program["module"],
                     operation.get("primitive", ""),
                     own[-1] if own else Source("", "", 0),
                     _LOOP in operation.get("op_name", ""),
-                    device_ns,
+                    host_ns,
                     executions,
                 )
             )
-    return tuple(sorted(found, key=lambda each: -each.device_ns))
+    return tuple(sorted(found, key=lambda each: -each.host_ns))

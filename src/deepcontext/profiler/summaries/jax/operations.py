@@ -7,7 +7,7 @@ Reads the section "jax" that the collector wrote; nothing is formatted or printe
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from deepcontext.profiler.model.source import is_user_file
@@ -48,6 +48,7 @@ class Operation:
         source_lines: number of distinct lines of the user's code among the members.
         device_ns: time over the run, without nested operations (a loop's body).
         executions: number of executions.
+        is_estimated: `executions` is an estimate: a loop or branch was seen in some launches only.
         flops: per execution, from the shapes; 0 where they are unknown (custom calls).
         bytes: bytes moved per execution: operands and result.
         shape: of the result, "f32[8,4]"; "" where not known.
@@ -67,6 +68,7 @@ class Operation:
     bytes: int
     shape: str = ""
     op_name: str = ""
+    is_estimated: bool = False
 
     @property
     def type(self) -> str:
@@ -125,6 +127,7 @@ def operations(profile: Profile) -> tuple[Operation, ...]:
         (program, index): (executions, device_ns)
         for program, index, executions, device_ns in content.get("times", ())
     }
+    estimated = {(program, index) for program, index in content.get("estimated", ())}
     programs = content.get("programs", ())
     namesakes = Counter(program["module"] for program in programs)
     found = []
@@ -132,7 +135,10 @@ def operations(profile: Profile) -> tuple[Operation, ...]:
         name = label(program, is_only=namesakes[program["module"]] == 1)
         lines = [Source(*line) for line in program["lines"]]
         found += [
-            _operation(operation, name, lines, time_of[program["uid"], index])
+            replace(
+                _operation(operation, name, lines, time_of[program["uid"], index]),
+                is_estimated=(program["uid"], index) in estimated,
+            )
             for index, operation in enumerate(program["operations"])
             if (program["uid"], index) in time_of
         ]

@@ -27,6 +27,8 @@ from deepcontext.profiler.model.metric_values import (
     inclusive_or_zeros,
 )
 from deepcontext.profiler.model.source import is_user_file
+from deepcontext.profiler.model.tree import NO_NODE
+from deepcontext.profiler.summaries.lines import nearest_user
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -123,17 +125,19 @@ class DeviceAccounting:
 
     Attributes:
         total: whole device time.
-        on_user_line: time under a line of the user's code that was traced into the program.
+        on_user_line: time under a line of the user's code, as in the table of lines.
         inserted: part of `on_user_line` in operations that the compiler inserted, attributed to the
             line of the operation they serve.
-        below_call_only: time under the jitted call, without a line inside the program.
+        at_call: part of `on_user_line` whose only line is that of the jitted call.
+        nowhere: time under no line of the user's code.
         phases: `total` by phase.
     """
 
     total: int = 0
     on_user_line: int = 0
     inserted: int = 0
-    below_call_only: int = 0
+    at_call: int = 0
+    nowhere: int = 0
     phases: dict[Phase, int] = field(default_factory=dict)
 
 
@@ -183,6 +187,7 @@ def device_accounting(profile: Profile) -> DeviceAccounting:
     is_jax = np.zeros(len(profile.tree), np.bool_)
     is_jax[list(_jit_nodes(profile))] = True
     exclusive = np.where(profile.tree.at_or_below(is_jax), profile.exclusive(metric), 0)
+    is_on_line = nearest_user(profile) != NO_NODE
     is_traced = _below_user_line(profile)
     is_inserted = _below(profile, FrameKind.MARKER, INSERTED)
     phases = {
@@ -192,9 +197,10 @@ def device_accounting(profile: Profile) -> DeviceAccounting:
     }
     return DeviceAccounting(
         total=int(exclusive.sum()),
-        on_user_line=int(exclusive[is_traced].sum()),
-        inserted=int(exclusive[is_traced & is_inserted].sum()),
-        below_call_only=int(exclusive[~is_traced].sum()),
+        on_user_line=int(exclusive[is_on_line].sum()),
+        inserted=int(exclusive[is_on_line & is_inserted].sum()),
+        at_call=int(exclusive[is_on_line & ~is_traced].sum()),
+        nowhere=int(exclusive[~is_on_line].sum()),
         phases=phases,
     )
 
