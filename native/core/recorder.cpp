@@ -97,6 +97,37 @@ uint64_t Recorder::closeStep(const void *owner, uint64_t now, uint64_t earlier_t
   return elapsed;
 }
 
+/// The outermost operator around `level` since the last Python that an operator called.
+const Level *Recorder::outermostOperator(const Level *level) const {
+  const Level *outermost = level;
+  while (outermost->is_inside_operator && outermost > levels_.data()) {
+    --outermost;
+  }
+  while (outermost < level && !outermost->isOperator()) {
+    ++outermost; // the operator ended before what it contains
+  }
+  return outermost;
+}
+
+uint64_t Recorder::suspendOperator(uint64_t now) {
+  const Level *level = innermost();
+  if (!level || !(level->is_inside_operator || level->isOperator())) {
+    return 0;
+  }
+  uint64_t began = outermostOperator(level)->start_ticks;
+  operator_ticks_.store(operator_ticks_.load(std::memory_order_relaxed) + ticksSince(began, now),
+                        std::memory_order_relaxed);
+  return began;
+}
+
+/// Take back what the operator's end will add.
+void Recorder::resumeOperator(uint64_t began, uint64_t now) {
+  if (began != 0) {
+    operator_ticks_.store(operator_ticks_.load(std::memory_order_relaxed) - ticksSince(began, now),
+                          std::memory_order_relaxed);
+  }
+}
+
 LevelView Recorder::view(uint64_t now) const {
   uint32_t count = __atomic_load_n(&level_count_, __ATOMIC_ACQUIRE);
   if (count > 0 && levels_[count - 1].start_ticks == 0) {
@@ -111,11 +142,8 @@ LevelView Recorder::view(uint64_t now) const {
   seen.outermost = &levels_[0];
   seen.is_in_operator = seen.innermost->is_inside_operator || seen.innermost->isOperator();
   if (seen.is_in_operator) {
-    const Level *outermost = &levels_[0];
-    while (outermost < seen.innermost && !outermost->isOperator()) {
-      ++outermost;
-    }
-    seen.operator_ticks += now > outermost->start_ticks ? now - outermost->start_ticks : 0;
+    uint64_t began = outermostOperator(seen.innermost)->start_ticks;
+    seen.operator_ticks += now > began ? now - began : 0;
   }
   return seen;
 }

@@ -205,6 +205,10 @@ public:
   /// recorded with the last step and includes the `earlier_ticks` of the others. Returns the ticks
   /// of this step.
   uint64_t closeStep(const void *owner, uint64_t now, uint64_t earlier_ticks, bool is_last);
+  /// Python that an operator calls begins: until `resumeOperator`, time is not the operator's.
+  /// Returns when the operator began; 0 outside operators.
+  uint64_t suspendOperator(uint64_t now);
+  void resumeOperator(uint64_t began, uint64_t now);
   /// The open levels at `now`, for a sample: called from a signal handler on the owner's thread, or
   /// from another thread while the owner does not run. Async-signal-safe.
   LevelView view(uint64_t now) const;
@@ -299,6 +303,7 @@ private:
       levels_[position - 1].nested_ticks += elapsed;
     }
   }
+  const Level *outermostOperator(const Level *level) const;
   uint64_t countStepBack();
   void closeBelowTop(const void *owner, uint64_t now);
   void closeUnderneath(uint32_t position, uint64_t now);

@@ -212,6 +212,31 @@ TEST(a_wrappers_own_time_is_the_wrapped_operators) {
   CHECK_EQ(exclusive(outer), 70u);
 }
 
+TEST(python_that_an_operator_calls_is_no_time_of_the_operator) {
+  Program program;
+  Recorder &recorder = program.recorder();
+  Node *node = program.open(1, 100);
+  CHECK_EQ(recorder.view(150).operator_ticks, 50u);
+  uint64_t began = recorder.suspendOperator(200);
+  CHECK_EQ(began, 100u);
+  Node *called = recorder.tree.child(node, FrameKind::kScope, 2, 0);
+  Level *level = recorder.push(LevelKind::kOperator, called, owner(2));
+  level->start_ticks = 200;
+  level->is_inside_operator = false;
+  CHECK(!recorder.view(260).is_in_operator);
+  CHECK_EQ(recorder.view(260).operator_ticks, 100u);
+  program.open(3, 300);
+  CHECK(recorder.view(320).is_in_operator);
+  CHECK_EQ(recorder.view(320).operator_ticks, 120u);
+  program.close(3, 340);
+  program.close(2, 400);
+  recorder.resumeOperator(began, 400);
+  CHECK_EQ(recorder.view(450).operator_ticks, 190u);
+  program.close(1, 500);
+  CHECK_EQ(recorder.view(500).operator_ticks, 240u);
+  CHECK_EQ(recorder.suspendOperator(600), 0u);
+}
+
 TEST(levels_past_the_deepest_are_refused_and_counted) {
   Program program;
   for (uintptr_t name = 1; name <= Recorder::kMaxLevels; ++name) {
