@@ -20,6 +20,7 @@
 #include "python/location_table.h"
 #include "python/module_table.h"
 #include "python/object_search.h"
+#include "python/operations.h"
 #include "python/watcher.h"
 
 namespace nb = nanobind;
@@ -198,12 +199,40 @@ void bindWatcher(nb::module_ &module) {
   module.def("resume_watcher", [] { ForkPause::instance().resume(); });
 }
 
+void bindOperations(nb::module_ &module) {
+  module.def(
+      "run_operation",
+      [](nb::callable work, bool is_exclusive) {
+        PyObject *result = Operations::instance().run(work.ptr(), is_exclusive);
+        if (!result) {
+          throw nb::python_error();
+        }
+        return nb::steal(result);
+      },
+      nb::arg("work"), nb::arg("is_exclusive") = false);
+  module.def("try_operation", [](nb::callable work) {
+    PyObject *result = Operations::instance().tryHere(work.ptr());
+    if (!result) {
+      throw nb::python_error();
+    }
+    return nb::steal(result);
+  });
+  module.def("is_in_operation", [] { return Operations::instance().isInsideExclusive(); });
+  module.def("waits_for_operation",
+             [](unsigned long thread) { return Operations::instance().isWaiting(thread); });
+  module.def("start_thread_of_program", [](nb::callable work) {
+    Operations::AsCaller as_caller;
+    nb::module_::import_("_thread").attr("start_new_thread")(work, nb::make_tuple());
+  });
+}
+
 } // namespace
 
 void bindPython(nb::module_ &module) {
   bindFrames(module);
   bindHolders(module);
   bindWatcher(module);
+  bindOperations(module);
 }
 
 } // namespace deepcontext

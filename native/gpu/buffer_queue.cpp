@@ -1,9 +1,9 @@
 #include "gpu/buffer_queue.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 
+#include "core/guard.h"
 #include "core/internal_thread.h"
 
 namespace deepcontext::gpu {
@@ -43,7 +43,7 @@ void BufferQueue::put(const FilledBuffer &buffer) {
   std::lock_guard<std::mutex> lock(mutex_);
   filled_.push_back(buffer);
   startThread();
-  wake_.notify_one();
+  wake_.notifyOne();
 }
 
 void BufferQueue::startThread() {
@@ -92,20 +92,18 @@ void BufferQueue::run() {
     filled_.pop_front();
     is_reading_ = true;
     lock.unlock();
-    read_(buffer);
+    guarded([&] { read_(buffer); }); // a buffer that cannot be read must not end the thread
     lock.lock();
     is_reading_ = false;
     recycle(buffer);
-    read_one_.notify_all();
+    read_one_.notifyAll();
   }
 }
 
 bool BufferQueue::waitUntilRead(double seconds) {
   std::unique_lock<std::mutex> lock(mutex_);
   startThread(); // a fork may have ended it
-  auto end = std::chrono::system_clock::now() +
-             std::chrono::milliseconds(static_cast<long>(seconds * 1e3));
-  return read_one_.wait_until(lock, end, [this] { return filled_.empty() && !is_reading_; });
+  return read_one_.waitFor(lock, seconds, [this] { return filled_.empty() && !is_reading_; });
 }
 
 void BufferQueue::endThread(std::unique_lock<std::mutex> &lock) {
@@ -113,7 +111,7 @@ void BufferQueue::endThread(std::unique_lock<std::mutex> &lock) {
     return;
   }
   is_ending_ = true;
-  wake_.notify_all();
+  wake_.notifyAll();
   lock.unlock();
   thread_.join();
   lock.lock();
@@ -128,7 +126,7 @@ void BufferQueue::stop() {
     FilledBuffer buffer = filled_.front();
     filled_.pop_front();
     lock.unlock();
-    read_(buffer);
+    guarded([&] { read_(buffer); });
     lock.lock();
     recycle(buffer);
   }

@@ -1,7 +1,6 @@
 #pragma once
 // Activity buffers between the vendor's thread and the profiler's.
 #include <atomic>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -10,6 +9,8 @@
 #include <thread>
 #include <unordered_map>
 #include <vector>
+
+#include "core/condition.h"
 
 namespace deepcontext::gpu {
 
@@ -58,8 +59,8 @@ private:
   void endThread(std::unique_lock<std::mutex> &lock);
 
   std::mutex mutex_;
-  std::condition_variable wake_;
-  std::condition_variable read_one_;
+  Condition wake_;
+  Condition read_one_;
   std::deque<FilledBuffer> filled_;
   std::vector<uint8_t *> free_;
   Read read_;

@@ -9,19 +9,27 @@ namespace deepcontext::gpu {
 
 namespace {
 
-std::mutex g_made_mutex;
-std::vector<Collector *> g_made;
+/// Never destroyed, because a thread may fork while the process exits.
+struct Made {
+  std::mutex mutex;
+  std::vector<Collector *> collectors;
+};
+
+Made &made() {
+  static Made *const all = new Made();
+  return *all;
+}
 
 std::vector<Collector *> madeCollectors() {
-  std::lock_guard<std::mutex> lock(g_made_mutex);
-  return g_made;
+  std::lock_guard<std::mutex> lock(made().mutex);
+  return made().collectors;
 }
 
 } // namespace
 
 Collector::Collector() : attribution_(calls_.table) {
-  std::lock_guard<std::mutex> lock(g_made_mutex);
-  g_made.push_back(this);
+  std::lock_guard<std::mutex> lock(made().mutex);
+  made().collectors.push_back(this);
 }
 
 std::map<std::string, uint64_t> Collector::figures() {

@@ -22,10 +22,10 @@ constexpr char kTracingMarker[] = "jax: tracing";
 thread_local ActiveCall *t_innermost __attribute__((tls_model("initial-exec"))) = nullptr;
 
 vectorcallfunc g_original = nullptr;
-bool g_are_marks_told = false;         // GIL held
-PyObject *g_is_jit_disabled = nullptr; // GIL held
-uint64_t g_window_start_ns = 0;        // 0 while no window is open; GIL held
-std::vector<Launch> g_launches;        // GIL held
+bool g_are_marks_told = false;                                // GIL held
+PyObject *g_is_jit_disabled = nullptr;                        // GIL held
+uint64_t g_window_start_ns = 0;                               // 0 while no window is open; GIL held
+std::vector<Launch> &g_launches = *new std::vector<Launch>(); // GIL held; never destroyed
 
 /// The clock of XLA's tracer.
 uint64_t realtimeNs() {

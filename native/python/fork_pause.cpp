@@ -61,6 +61,14 @@ void ForkPause::join(std::thread ending) {
   --ending_;
 }
 
+void ForkPause::waitToBegin() {
+  while (isForking()) {
+    GilRelease release;
+    nanosleep(&kBetweenLooks, nullptr);
+  }
+  ++ending_;
+}
+
 void ForkPause::waitForEnding() {
   while (ending_ > 0) {
     GilRelease release;

@@ -36,8 +36,12 @@ public:
   /// Join a thread that may ask for the GIL, which is released meanwhile. A fork in another thread
   /// waits, too.
   void join(std::thread ending);
-  /// Wait for the threads that other threads join, with the GIL released.
+  /// Wait for the threads that other threads join or start, with the GIL released.
   void waitForEnding();
+  /// A thread of the profiler is about to ask for its first thread state. Until `hasBegun`, which
+  /// it calls with the GIL, forks wait; and this waits for forks.
+  void waitToBegin();
+  void hasBegun() { --ending_; }
   /// Whether a thread of the program is about to fork: no thread of the profiler may start.
   bool isForking() const { return forks_ > 0; }
   /// In a forked child. Async-signal-safe.
@@ -51,7 +55,7 @@ private:
   static int resumeWhenForked(void *self);
 
   std::vector<PausableThread *> threads_;
-  int ending_ = 0;              // threads being joined
+  int ending_ = 0;              // threads being joined or started
   int forks_ = 0;               // that have begun and not ended
   PyObject *forking_ = nullptr; // the frame that calls os.fork(), until it has returned
 };

@@ -1,33 +1,16 @@
 #include "python/watcher.h"
 
-#include <cerrno>
 #include <ctime>
+#include <linux/futex.h>
 #include <new>
 #include <utility>
 
 #include "core/internal_thread.h"
+#include "core/system_call.h"
 
 namespace deepcontext {
 
-namespace {
-
-timespec toAbsolute(std::chrono::steady_clock::time_point when) {
-  auto left = when - std::chrono::steady_clock::now();
-  timespec now;
-  clock_gettime(CLOCK_REALTIME, &now);
-  auto total = std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec) + left;
-  auto seconds = std::chrono::duration_cast<std::chrono::seconds>(total);
-  timespec absolute;
-  absolute.tv_sec = static_cast<time_t>(seconds.count());
-  absolute.tv_nsec = static_cast<long>(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(total - seconds).count());
-  return absolute;
-}
-
-} // namespace
-
 Watcher::Watcher() {
-  sem_init(&wake_, 0, 0);
   ForkPause::instance().add(this);
 }
 
@@ -63,7 +46,7 @@ void Watcher::join() {
     return;
   }
   turn_.fetch_add(1);
-  sem_post(&wake_);
+  systemCall(SYS_futex, &turn_, FUTEX_WAKE_PRIVATE, 1 << 20);
   // moved, because other threads may fork or stop while this one waits
   std::thread ending = std::move(thread_);
   if (ending.get_id() == std::this_thread::get_id()) {
@@ -83,7 +66,7 @@ void Watcher::resume() {
   if (!is_started_ || thread_.joinable() || ForkPause::instance().isForking()) {
     return;
   }
-  uint64_t turn = turn_.fetch_add(1) + 1;
+  uint32_t turn = turn_.fetch_add(1) + 1;
   thread_ = startInternalThread([this, turn] { run(turn); });
   threads_refused_ += !thread_.joinable();
 }
@@ -97,17 +80,28 @@ void Watcher::abandonInChild() {
       std::thread();
 }
 
-void Watcher::run(uint64_t turn) {
+void Watcher::run(uint32_t turn) {
   while (turn_.load() == turn) {
-    timespec until = toAbsolute(next_);
-    bool is_due = sem_timedwait(&wake_, &until) != 0 && errno == ETIMEDOUT;
-    if (!is_due || turn_.load() != turn) {
+    sleep(turn);
+    if (turn_.load() != turn || std::chrono::steady_clock::now() < next_) {
       continue;
     }
     call();
     if (turn_.load() == turn) { // the callback may have stopped this thread and started another
       next_ = std::chrono::steady_clock::now() + interval_.load();
     }
+  }
+}
+
+/// Until the next call is due or the turn has changed. The kernel measures the time to wait by its
+/// monotonic clock.
+void Watcher::sleep(uint32_t turn) {
+  auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(
+      next_ - std::chrono::steady_clock::now());
+  if (left.count() > 0) {
+    timespec wait{static_cast<time_t>(left.count() / 1'000'000'000),
+                  static_cast<long>(left.count() % 1'000'000'000)};
+    systemCall(SYS_futex, &turn_, FUTEX_WAIT_PRIVATE, turn, &wait);
   }
 }
 

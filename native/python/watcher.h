@@ -5,7 +5,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <semaphore.h>
 #include <thread>
 
 #include "python/fork_pause.h"
@@ -39,7 +38,8 @@ public:
 
 private:
   Watcher();
-  void run(uint64_t turn);
+  void run(uint32_t turn);
+  void sleep(uint32_t turn);
   void call();
   void join();
 
@@ -49,8 +49,7 @@ private:
   std::thread thread_;
   uint64_t threads_refused_ = 0; // GIL held
   // of the thread that should run; other threads end when they see it
-  std::atomic<uint64_t> turn_{0};
-  sem_t wake_; // never destroyed, because a detached thread may still wait for it
+  std::atomic<uint32_t> turn_{0};
   bool is_started_ = false;
 };
 

@@ -25,6 +25,9 @@ namespace {
 constexpr uint64_t kRoundsBetweenSearches = 25;
 constexpr char kNoThread[] =
     "the process may have no more threads (ulimit -u, or a container's limit)";
+constexpr char kEndedEarly[] = "the sampling thread ran out of memory";
+constexpr char kLate[] = "the sampling thread did not begin in time";
+constexpr double kLongestOpeningS = 10;
 
 uint64_t internalCpuNs() {
   return KernelThreads::cpuNs(kernelThread()).value_or(0);
@@ -33,7 +36,6 @@ uint64_t internalCpuNs() {
 } // namespace
 
 Sampler::Sampler() {
-  sem_init(&opened_, 0, 0);
   ForkPause::instance().add(this);
 }
 
@@ -43,6 +45,7 @@ Sampler &Sampler::instance() {
 }
 
 std::string Sampler::start(double rate_hz) {
+  stop(); // whatever an earlier session left
   if (!CodeTable::instance().isWatching()) {
     return "freed code objects cannot be noticed, so a sample could name the wrong function";
   }
@@ -65,12 +68,15 @@ std::string Sampler::start(double rate_hz) {
   setNextRound();
   gil_.begin();
   is_opening_ = true;
+  opened_.clear();
   resume();
-  while (thread_.joinable() && sem_wait(&opened_) != 0) {
-  }
+  bool is_late = thread_.joinable() && !opened_.waitFor(kLongestOpeningS);
   is_opening_ = false;
+  if (is_late) {
+    join(); // it writes the reason
+  }
   // Before other threads can fork, which starts another thread.
-  std::string reason = was_refused_ ? kNoThread : cannot_open_;
+  std::string reason = was_refused_ ? kNoThread : is_late ? kLate : cannot_open_;
   gil_.finish();
   if (!reason.empty()) {
     stop();
@@ -139,15 +145,18 @@ void Sampler::abandonInChild() {
     returnSampleSignal();
   }
   new (&thread_) std::thread(); // the handle's thread does not exist here
+  new (&opened_) Event();
 }
 
 void Sampler::run(uint32_t turn) {
+  Event::SetAtEnd at_end(opened_);
   bool is_first = is_opening_;
-  cannot_open_.clear();
-  if (separateDescriptors(&cannot_open_)) {
+  cannot_open_ = kEndedEarly; // until the first search has succeeded
+  std::string reason;
+  if (separateDescriptors(&reason)) {
     sample(turn, is_first);
-  } else if (is_first) {
-    sem_post(&opened_);
+  } else {
+    cannot_open_ = reason;
   }
 }
 
@@ -155,14 +164,14 @@ void Sampler::sample(uint32_t turn, bool is_first) {
   Senses senses;
   if (!senses.areUsable()) {
     cannot_open_ = "the kernel does not show this process its own threads and memory under /proc";
+    return;
   }
   if (is_first) {
-    if (cannot_open_.empty()) {
-      gil_.watch(senses.kernel);
-      visits_->beginRound(round_, may_ask_);
-      findThreads(senses);
-    }
-    sem_post(&opened_);
+    gil_.watch(senses.kernel);
+    visits_->beginRound(round_, may_ask_);
+    findThreads(senses);
+    cannot_open_.clear();
+    opened_.set();
   } else {
     // After a pause, during which nothing is counted.
     for (auto &[number, thread] : threads_) {
@@ -170,7 +179,7 @@ void Sampler::sample(uint32_t turn, bool is_first) {
     }
   }
   uint64_t before = internalCpuNs();
-  while (cannot_open_.empty() && turn_.load() == turn) {
+  while (turn_.load() == turn) {
     sleep(turn);
     if (turn_.load() == turn) {
       visitAll(senses);

@@ -3,12 +3,12 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <semaphore.h>
 #include <string>
 #include <thread>
 #include <unordered_map>
 #include <vector>
 
+#include "core/condition.h"
 #include "python/fork_pause.h"
 #include "sampling/counted_threads.h"
 #include "sampling/gil_futex.h"
@@ -70,10 +70,10 @@ private:
   // of the thread that should run; other threads end when they see it
   std::atomic<uint32_t> turn_{0};
   bool is_started_ = false;
-  bool is_opening_ = false; // the next thread is the first of a session
-  sem_t opened_;            // posted once by that thread, when it knows whether it can work
-  std::string cannot_open_; // written before that
-  bool may_ask_ = false;    // the signal was free at the start of the session
+  bool is_opening_ = false;            // the next thread is the first of a session
+  Event opened_;                       // when that thread knows whether it can work
+  std::string cannot_open_;            // written before that
+  bool may_ask_ = false;               // the signal was free at the start of the session
   std::atomic<bool> was_taken_{false}; // the program has used it since
   bool was_refused_ = false;           // the process may have no more threads; GIL held
   GilFutex gil_;

@@ -18,6 +18,7 @@
 #include "python/code_table.h"
 #include "python/fork_pause.h"
 #include "python/module_table.h"
+#include "python/operations.h"
 #include "python/watcher.h"
 #include "sampling/sampler.h"
 #include "sampling/thread_names.h"
@@ -70,6 +71,7 @@ void inForkedChild() {
   Sampler::instance().abandonInChild();
   Watcher::instance().abandonInChild();
   ForkPause::instance().abandonInChild();
+  Operations::instance().abandonInChild();
 }
 
 } // namespace

@@ -17,12 +17,13 @@ can say why it cannot be.
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING
 
 from deepcontext import errors, native_core
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from deepcontext.native_core import EmptyScope
     from deepcontext.profiler.model.profile import Profile
     from deepcontext.profiler.recording.scope import Scope
@@ -46,12 +47,11 @@ __all__ = [
 ]
 
 
-@functools.cache
 def _manager() -> SessionManager:
     native_core.require()
-    from deepcontext.profiler.recording.session_manager import SessionManager  # noqa: PLC0415  the native core
+    from deepcontext.profiler.recording.session_manager import MANAGER  # noqa: PLC0415  the native core
 
-    return SessionManager()
+    return MANAGER
 
 
 def stop(reason: str = "exit") -> Profile:
@@ -60,13 +60,22 @@ def stop(reason: str = "exit") -> Profile:
     Raises:
         SessionError: when no session is running.
     """
-    import dataclasses  # noqa: PLC0415  not needed to import the package
+    return _end(reason)()
 
+
+def _end(reason: str) -> Callable[[], Profile]:
+    """Stop the running session and write its file; return what reads the profile, with numpy."""
     session = _manager().session
     capture = _manager().stop(reason)
-    made = _profile_class().from_bytes(capture.encode())
-    path = session.path if session else None
-    return made if path is None else dataclasses.replace(made, source=str(path))
+
+    def read() -> Profile:
+        import dataclasses  # noqa: PLC0415  not needed to import the package
+
+        made = _profile_class().from_bytes(capture.encode())
+        path = session.path if session else None
+        return made if path is None else dataclasses.replace(made, source=str(path))
+
+    return read
 
 
 def scope(name: str) -> Scope | EmptyScope:

@@ -6,7 +6,9 @@ run inside the program under test.
 
 from collections.abc import Callable, Sequence
 from types import CodeType
-from typing import Any, Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict, TypeVar
+
+_Result = TypeVar("_Result")
 
 VERSION: Final[str]
 
@@ -162,6 +164,21 @@ def set_watcher_interval(seconds: float) -> None: ...
 def stop_watcher() -> None: ...
 def watcher_threads_refused() -> int:
     """Return how often in its last run the watcher got no thread: then it writes nothing."""
+
+def run_operation(work: Callable[[], _Result], *, is_exclusive: bool = False) -> _Result:
+    """Run `work` when all operations called earlier are complete; see `recording/operations.py`."""
+
+def try_operation(work: Callable[[], _Result]) -> _Result | None:
+    """Run `work` on this thread as an exclusive operation; return None if there is another one."""
+
+def is_in_operation() -> bool:
+    """Return whether the calling thread is inside an exclusive operation."""
+
+def waits_for_operation(thread: int) -> bool:
+    """Return whether a thread, by its identifier, waits until an operation is complete."""
+
+def start_thread_of_program(work: Callable[[], None]) -> None:
+    """Start a thread as `_thread` does; from an operation, as its caller would start it."""
 
 def pause_watcher() -> None: ...
 def resume_watcher() -> None: ...

@@ -77,7 +77,7 @@ def profile(path: Any = None, *, force: bool = False, **options: Any) -> Any:
         UserError: when a class is decorated, or a value of an option is not allowed.
     """
     is_bare = _is_function(path)
-    part = ProfiledPart(None if is_bare else path, _starter(options, force=force), deepcontext.stop)
+    part = ProfiledPart(None if is_bare else path, _starter(options, force=force), deepcontext._end)  # noqa: SLF001  part of the facade
     return part(path) if is_bare else part
 
 

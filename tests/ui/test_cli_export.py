@@ -18,7 +18,7 @@ from deepcontext.profiler.format.metric import HOST_TIME_NS
 from deepcontext.profiler.model.profile import Profile
 from deepcontext.ui.cli import app
 from deepcontext.ui.export import FORMATS
-from deepcontext.ui.export.pprof import profile_class
+from deepcontext.ui.export.pprof import PROFILE_CLASS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +31,7 @@ def in_folder(training_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def _pprof(path: Path) -> Any:
-    made: Any = profile_class()()
+    made: Any = PROFILE_CLASS()
     made.ParseFromString(gzip.decompress(path.read_bytes()))
     return made
 

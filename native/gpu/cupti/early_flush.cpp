@@ -1,8 +1,8 @@
 #include "gpu/cupti/early_flush.h"
 
-#include <chrono>
 #include <thread>
 
+#include "core/guard.h"
 #include "core/internal_thread.h"
 #include "gpu/deadline.h"
 
@@ -35,21 +35,17 @@ void EarlyFlush::run() {
     flush = flush_;
   }
   if (flush) {
-    flush();
+    guarded(flush); // whatever happens, `end` must not wait in vain
   }
   std::lock_guard<std::mutex> lock(mutex_);
   is_flushing_ = false;
-  done_.notify_all();
+  done_.notifyAll();
 }
 
 bool EarlyFlush::end(double seconds) {
   std::unique_lock<std::mutex> lock(mutex_);
   flush_ = nullptr;
-  // On the system clock, because ThreadSanitizer does not know the call that waits on the steady
-  // clock.
-  auto end = std::chrono::system_clock::now() +
-             std::chrono::milliseconds(static_cast<long>(seconds * 1e3));
-  return done_.wait_until(lock, end, [this] { return !is_flushing_; });
+  return done_.waitFor(lock, seconds, [this] { return !is_flushing_; });
 }
 
 } // namespace deepcontext::gpu::cupti

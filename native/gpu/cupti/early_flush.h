@@ -1,10 +1,10 @@
 #pragma once
 // Fetches records before their call paths are forgotten.
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <mutex>
 
+#include "core/condition.h"
 #include "gpu/correlation.h"
 
 namespace deepcontext::gpu::cupti {
@@ -37,7 +37,7 @@ private:
 
   std::atomic<uint32_t> last_{0}; // id at which records were last asked for
   std::mutex mutex_;
-  std::condition_variable done_;
+  Condition done_;
   Flush flush_ = nullptr; // null: none begins
   bool is_flushing_ = false;
 };

@@ -1,10 +1,10 @@
 #include "gpu/cupti/stall_sampler.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <string_view>
 
+#include "core/guard.h"
 #include "core/internal_thread.h"
 #include "core/interner.h"
 #include "core/text.h"
@@ -14,9 +14,9 @@ namespace deepcontext::gpu::cupti {
 
 namespace {
 
-constexpr std::chrono::milliseconds kWindow{30};
-constexpr std::chrono::milliseconds kPause{300};
-constexpr std::chrono::seconds kPatience{1};
+constexpr double kWindowS = 0.03;
+constexpr double kPauseS = 0.3;
+constexpr double kPatienceS = 1;
 constexpr std::chrono::milliseconds kGatePatience{200};
 constexpr uint32_t kPeriodExponent = 12; // one sample each 2^12 cycles
 constexpr size_t kScratchBytes = 16u << 20;
@@ -25,12 +25,6 @@ constexpr size_t kMostNames = 1u << 20;
 constexpr int kMostReadings = 256; // after one window
 constexpr char kStalled[] = "issue_stalled_";
 constexpr char kNotIssued[] = "_not_issued";
-
-/// On the system clock, because ThreadSanitizer does not know the call that waits on the steady
-/// clock.
-template <typename Duration> std::chrono::system_clock::time_point after(Duration duration) {
-  return std::chrono::system_clock::now() + duration;
-}
 
 /// PC sampling hung three of seven programs on an H100 with CUDA 13.0 (decision 100): one without
 /// the gate and with it, but with records of overlapping kernels; one, after that, with all that is
@@ -87,9 +81,8 @@ void StallSampler::startThread() {
 /// False when the thread has not ended after `seconds`: it remains inside CUPTI.
 bool StallSampler::endThread(std::unique_lock<std::mutex> &lock, double seconds) {
   is_ending_ = true;
-  wake_.notify_all();
-  auto end = after(std::chrono::milliseconds(static_cast<long>(seconds * 1e3)));
-  if (!changed_.wait_until(lock, end, [this] { return !has_thread_; })) {
+  wake_.notifyAll();
+  if (!changed_.waitFor(lock, seconds, [this] { return !has_thread_; })) {
     return false;
   }
   lock.unlock();
@@ -185,13 +178,13 @@ void StallSampler::dropContext(void *context) {
   std::unique_lock<std::mutex> lock(mutex_);
   contexts_.erase(context);
   gone_.insert(context);
-  wake_.notify_all();
-  changed_.wait_until(lock, after(kPatience), [&] { return in_use_ != context; });
+  wake_.notifyAll();
+  changed_.waitFor(lock, kPatienceS, [&] { return in_use_ != context; });
 }
 
 bool StallSampler::pause() {
   std::unique_lock<std::mutex> lock(mutex_);
-  return !has_thread_ || endThread(lock, std::chrono::duration<double>(kPatience).count());
+  return !has_thread_ || endThread(lock, kPatienceS);
 }
 
 void StallSampler::resume() {
@@ -220,6 +213,16 @@ void StallSampler::refuse(void *context, const char *what, Result result) {
 void StallSampler::run() {
   markInternalThread();
   std::unique_lock<std::mutex> lock(mutex_);
+  guarded([&] { sampleInTurn(lock); });
+  if (!lock.owns_lock()) {
+    lock.lock();
+  }
+  in_use_ = nullptr;
+  has_thread_ = false;
+  changed_.notifyAll();
+}
+
+void StallSampler::sampleInTurn(std::unique_lock<std::mutex> &lock) {
   while (!is_ending_) {
     takeOver();
     forgetGone();
@@ -238,12 +241,10 @@ void StallSampler::run() {
       }
       lock.lock();
       in_use_ = nullptr;
-      changed_.notify_all();
+      changed_.notifyAll();
     }
-    wake_.wait_until(lock, after(kPause), [this] { return is_ending_; });
+    wake_.waitFor(lock, kPauseS, [this] { return is_ending_; });
   }
-  has_thread_ = false;
-  changed_.notify_all();
 }
 
 /// CUPTI keeps pointers into the entries, so that they stay where they are.
@@ -361,7 +362,7 @@ void StallSampler::window(void *context, Sampled &sampled) {
   }
   {
     std::unique_lock<std::mutex> lock(mutex_);
-    wake_.wait_until(lock, after(kWindow), [&] { return is_ending_ || gone_.count(context) > 0; });
+    wake_.waitFor(lock, kWindowS, [&] { return is_ending_ || gone_.count(context) > 0; });
   }
   // A window that cannot be ended now ends with one of the next.
   apart([&] { end(context, sampled); });

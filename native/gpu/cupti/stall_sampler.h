@@ -1,7 +1,6 @@
 #pragma once
 // Reasons for which instructions wait, sampled by the device in short windows.
 #include <atomic>
-#include <condition_variable>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -12,6 +11,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "core/condition.h"
 #include "gpu/cupti/call_gate.h"
 #include "gpu/cupti/library.h"
 #include "gpu/stalls.h"
@@ -78,6 +78,7 @@ private:
   };
 
   void run();
+  void sampleInTurn(std::unique_lock<std::mutex> &lock);
   void startThread();
   bool endThread(std::unique_lock<std::mutex> &lock, double seconds);
   void forgetGone();
@@ -101,7 +102,7 @@ private:
   CallGate gate_;
 
   mutable std::mutex mutex_;
-  std::condition_variable wake_, changed_;
+  Condition wake_, changed_;
   std::thread thread_;
   bool is_ending_ = false;
   bool has_thread_ = false;

@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from deepcontext import _native
+from deepcontext.profiler.recording import operations
 from deepcontext.profiler.recording.import_hook import ImportHook
 
 MODULE = "module_that_is_waited_for"
@@ -107,14 +109,18 @@ def test_a_cancelled_hook_does_not_call_back(tmp_path: Path) -> None:
     assert seen == []
 
 
-def test_calls_back_on_the_importing_thread(tmp_path: Path) -> None:
+def test_calls_back_while_the_importing_thread_waits(tmp_path: Path) -> None:
     write(tmp_path, "")
-    seen: list[int] = []
-    ImportHook(MODULE, lambda: seen.append(threading.get_ident()), pytest.fail).install()
+    seen: list[bool] = []
+
+    def attach() -> None:
+        seen.append(_native.waits_for_operation(thread.ident or 0))
+
+    ImportHook(MODULE, attach, pytest.fail).install()
     thread = threading.Thread(target=lambda: importlib.import_module(MODULE))
     thread.start()
     thread.join()
-    assert seen == [thread.ident]
+    assert seen == [True]
 
 
 def test_other_threads_may_import_the_module_during_the_callback(tmp_path: Path) -> None:
@@ -537,7 +543,7 @@ def test_cancelling_waits_for_a_callback_on_another_thread(tmp_path: Path) -> No
     thread.start()
     begun.wait(20)
     threading.Timer(0.1, go_on.set).start()
-    hook.cancel()
+    operations.run(hook.cancel)
     seen.append("cancelled")
     thread.join()
     assert seen == ["told", "cancelled"]

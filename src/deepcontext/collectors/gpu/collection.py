@@ -106,8 +106,8 @@ class FrameworkWatch:
         if self._is_over or not self._on_load(name):
             return
         self._is_over = True
-        for hook in self._hooks:  # another hook may be calling, and wait for this one
-            hook.cancel(waits=False)
+        for hook in self._hooks:
+            hook.cancel()
 
 
 class GpuCollection:

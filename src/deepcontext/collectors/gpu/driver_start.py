@@ -12,13 +12,13 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from deepcontext import _native
 from deepcontext.collectors.gpu.collection import Interface, deadline_s, settings
 from deepcontext.collectors.gpu.libraries import CUPTI_VARIABLE, cuda_driver
+from deepcontext.profiler.recording import operations
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,7 +49,6 @@ class DriverStart:
         self._begin = begin
         self._interface: Interface | None = None  # what is begun with; None: nothing is waited for
         self._refusal = ""  # why there is no injection
-        self._lock = threading.RLock()
 
     def wait(self, interface: Interface, options: SessionOptions) -> None:
         """Begin in `cuInit`."""
@@ -63,31 +62,32 @@ class DriverStart:
         )
 
     def on_framework(self, interface: Interface, options: SessionOptions) -> None:
-        """Take the libcupti of a framework that was loaded."""
-        with self._lock:
-            if self._refusal:
-                self._begin()
-                return
-            self.look()
-            if self._interface is not None and _native.gpu_armed()[0] == _WAITING:
-                self.wait(interface, options)
-                self._queue_for_torch()
+        """Take the libcupti of a framework that was loaded; called by an operation."""
+        if self._refusal:
+            self._begin()
+            return
+        self.look()
+        if self._interface is not None and _native.gpu_armed()[0] == _WAITING:
+            self.wait(interface, options)
+            self._queue_for_torch()
 
     def look(self) -> None:
         """Take over what was begun in `cuInit`; begin if it was called and nothing was."""
-        with self._lock:
-            interface = self._interface
-            if interface is None or self._collection.has_begun:
-                return
-            is_running = _native.gpu_is_driver_running(cuda_driver())
-            state, reason = _native.gpu_armed()
-            if state > _WAITING:
-                profiler, self.copies = _native.gpu_armed_with()
-                used = Interface("cupti", profiler, interface.driver, interface.warning)
-                self._collection.adopt(used, reason if state == _REFUSED else "")
-            elif is_running:
-                self._collection.note(_MISSED)
-                self._begin()
+        operations.run(self._look)
+
+    def _look(self) -> None:
+        interface = self._interface
+        if interface is None or self._collection.has_begun:
+            return
+        is_running = _native.gpu_is_driver_running(cuda_driver())
+        state, reason = _native.gpu_armed()
+        if state > _WAITING:
+            profiler, self.copies = _native.gpu_armed_with()
+            used = Interface("cupti", profiler, interface.driver, interface.warning)
+            self._collection.adopt(used, reason if state == _REFUSED else "")
+        elif is_running:
+            self._collection.note(_MISSED)
+            self._begin()
 
     def cancel(self) -> None:
         """Begin no more."""

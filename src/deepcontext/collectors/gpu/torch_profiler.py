@@ -11,6 +11,7 @@ import contextlib
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
+from deepcontext.profiler.recording import operations
 from deepcontext.profiler.recording.import_hook import ImportHook
 
 if TYPE_CHECKING:
@@ -80,4 +81,4 @@ class TorchProfilerWatch:
         self._is_told = is_running
         # An exception here would become one of the program.
         with contextlib.suppress(Exception):
-            self._on_change(is_running)
+            operations.run(lambda: self._on_change(is_running))

@@ -10,13 +10,14 @@ statistics.
 from __future__ import annotations
 
 import atexit
-import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from deepcontext import _native
 from deepcontext.collectors.shared.internal_thread import NO_THREAD, InternalThread
 from deepcontext.collectors.shared.memory_metrics import GROWTH
+from deepcontext.collectors.shared.program_lock import ProgramLock
+from deepcontext.collectors.shared.wake import Wake
 from deepcontext.profiler.format.metric import Aggregation, MetricDescriptor
 from deepcontext.profiler.recording import clock
 
@@ -78,8 +79,8 @@ class Buffers:
 
     def __init__(self, names: Names) -> None:
         self._names = names
-        self._lock = threading.Lock()
-        self._wake = threading.Event()
+        self._lock = ProgramLock()
+        self._wake = Wake()
         self._thread = InternalThread(self._run)
         self._is_watching = False
         self._begun = 0.0

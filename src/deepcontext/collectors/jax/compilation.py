@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deepcontext import _native
 from deepcontext.collectors.jax.reasons import EarlierCompilations, waiting_call
+from deepcontext.collectors.shared.program_lock import ProgramLock
 from deepcontext.profiler.recording import clock
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ class CompileHook:
     def __init__(self, names: Names, on_program: Callable[[str], None]) -> None:
         self._names = names
         self._on_program = on_program  # called with the platform
-        self._lock = threading.Lock()
+        self._lock = ProgramLock()
         self._compile: Found | None = None
         self._replacement: object = None
         self._monitoring: Any = None

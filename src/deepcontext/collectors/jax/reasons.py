@@ -5,13 +5,13 @@ Keeps no program and no argument alive. Runs on the thread that compiles.
 
 from __future__ import annotations
 
-import threading
 import weakref
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from deepcontext import _native
 from deepcontext.collectors.jax import arguments as jax_arguments
+from deepcontext.collectors.shared.program_lock import ProgramLock
 
 if TYPE_CHECKING:
     from deepcontext.collectors.jax.arguments import Arguments
@@ -58,7 +58,7 @@ class EarlierCompilations:
     """How often and for which arguments each function was compiled so far."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = ProgramLock()
         self._known: dict[tuple[str, str, int], _Known] = {}
 
     def add(self, call: JittedCall | None, module: str, spent_ns: int) -> tuple[str, list[str]]:

@@ -10,13 +10,14 @@ window would start XLA's GPU tracer.
 from __future__ import annotations
 
 import math
-import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from deepcontext import _native
 from deepcontext.collectors.jax.user_sessions import UserSessions
 from deepcontext.collectors.shared.internal_thread import NO_THREAD, InternalThread
+from deepcontext.collectors.shared.program_lock import ProgramLock
+from deepcontext.collectors.shared.wake import Wake
 from deepcontext.profiler.recording import clock
 
 if TYPE_CHECKING:
@@ -76,8 +77,8 @@ class Sampler:
         self._length_s = _EXACT_S if exact else _USUAL_S
         self._charge_rate = 1.0  # of an open second, as in the last window that saw something
         self._exact = exact
-        self._lock = threading.RLock()
-        self._wake = threading.Event()
+        self._lock = ProgramLock()
+        self._wake = Wake()
         self._thread = InternalThread(self._run)
         self._session: Any = None
         self._opened = 0.0
@@ -204,7 +205,6 @@ class Sampler:
         try:
             while not self._is_over:
                 self._wake.wait(min(self._until_next(), self._poll_s()))
-                self._wake.clear()
                 if self._find_programs is not None and not self._is_over:
                     self._find_programs()
                 self._turn()

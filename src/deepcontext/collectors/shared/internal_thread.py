@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 NO_THREAD: Final = "the process may have no more threads (ulimit -u, or a container's limit)"
+_LONGEST_JOIN_S: Final = 30.0  # a call of a framework, which it may be in, may hang
 Result = TypeVar("Result")
 
 
@@ -33,7 +34,8 @@ def run_in_internal_thread(work: Callable[[], Result]) -> Result:
         finally:
             done.release()
 
-    _thread.start_new_thread(run, ())  # noqa: TID251  threads that torch starts from here inherit no name
+    # Threads that torch starts from here must inherit neither name nor signal mask of the profiler.
+    _native.start_thread_of_program(run)
     done.acquire()
     if errors:
         raise errors[0]
@@ -58,9 +60,9 @@ class InternalThread:
         return True
 
     def join(self) -> None:
-        """Wait for the end of the thread; return at once if it was not started."""
-        with self._ended:
-            pass
+        """Wait for the end of the thread, with a deadline; return at once if it was not started."""
+        if self._ended.acquire(timeout=_LONGEST_JOIN_S):
+            self._ended.release()
 
     def _run(self) -> None:
         try:

@@ -77,6 +77,11 @@ class ImportWaiter(Protocol):
 class RankSource(Protocol):
     """A collector whose framework may know which process of a job this is."""
 
+    @property
+    def name(self) -> str:
+        """Name of the collector."""
+        ...
+
     def rank(self) -> Rank | None:
         """Return the rank; None for a single process. Called for each snapshot, on its thread."""
         ...

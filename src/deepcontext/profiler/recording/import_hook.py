@@ -10,11 +10,13 @@ from __future__ import annotations
 import contextlib
 import sys
 import threading
+import time
 from importlib import _bootstrap
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from deepcontext import _native
 from deepcontext.profiler.format.own_os import os
+from deepcontext.profiler.recording import clock, operations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,8 +25,9 @@ if TYPE_CHECKING:
 
 Method = TypeVar("Method", bound="Callable[..., object]")
 
-# An attach takes a fraction of this. Waiting longer for another thread could hang the program.
+# Of another thread that imports the module: it may wait for what the calling thread does.
 _LONGEST_WAIT_S: Final = 10.0
+_BETWEEN_LOOKS_S: Final = 0.001
 
 
 def _left_out_of_tracebacks(method: Method) -> Method:
@@ -57,7 +60,6 @@ class ImportHook:
         self._on_failure = on_failure
         self._is_waiting = False
         self._pid = os.getpid()
-        self._calling = threading.RLock()  # held while the callback runs
         self._asking: set[int] = set()  # threads inside `find_spec`
         self._loading: set[int] = set()  # threads that load the module
 
@@ -65,24 +67,17 @@ class ImportHook:
         """Wait for the module, or call back now if it is loaded already."""
         self._is_waiting = True
         sys.meta_path.insert(0, self)
-        # Another thread may have asked for the loader already: wait as an import statement would.
-        _bootstrap._lock_unlock_module(self.module)  # type: ignore[attr-defined]  # noqa: SLF001
+        self._wait_for_import()
         loaded = sys.modules.get(self.module)
         if loaded is not None and _is_lazy(loaded):
             self._watch(object.__getattribute__(loaded, "__spec__").loader)
         elif self._is_unnoticed():
             self._call_back()
 
-    def cancel(self, *, waits: bool = True) -> None:
-        """Stop waiting for the module.
-
-        Args:
-            waits: whether to wait for a callback that another thread runs.
-        """
+    def cancel(self) -> None:
+        """Stop waiting for the module. No callback is running, because each is an operation."""
         self.has_missed = self.has_missed or self._is_unnoticed()
         self._stop_waiting()
-        if waits and self._calling.acquire(timeout=_LONGEST_WAIT_S):
-            self._calling.release()
 
     def notice(self) -> None:
         """Call back now if the module was loaded in a way that the hook did not see."""
@@ -141,20 +136,38 @@ class ImportHook:
         if self._waits() and sys.modules.get(self.module) is not None:
             self._call_back()
 
+    def _wait_for_import(self) -> None:
+        """Wait until no other thread imports the module, which may have asked for its loader already."""
+        end = clock.monotonic_s() + _LONGEST_WAIT_S
+        while self._is_imported_elsewhere() and clock.monotonic_s() < end:
+            time.sleep(_BETWEEN_LOOKS_S)
+
+    def _is_imported_elsewhere(self) -> bool:
+        module = sys.modules.get(self.module)
+        if module is not None and (_is_lazy(module) or not _is_being_loaded(module)):
+            return False
+        lock = _bootstrap._module_locks.get(self.module, lambda: None)()  # type: ignore[attr-defined]  # noqa: SLF001
+        owner = getattr(lock, "owner", None)
+        # A thread that waits for this operation cannot go on with its import.
+        is_own = owner == threading.get_ident() or _native.waits_for_operation(owner or 0)
+        return owner is not None and not is_own
+
     def _call_back(self) -> bool:
         """Stop waiting and call, unless another thread has; return whether this call did."""
-        with self._calling:
-            if not self._is_waiting:
-                return False
-            self._stop_waiting()
-            # importlib marks the module only after the loader returns; until then an `import` of the
-            # module on another thread waits for this thread.
-            _mark_loaded(sys.modules[self.module])
-            try:
-                _native.without_tracing(self._on_import)  # by debuggers and coverage
-            except Exception as error:  # noqa: BLE001  a fault of the profiler must not reach the program
-                self._on_failure(f"{type(error).__name__}: {error}")
-            return True
+        # importlib marks the module only after the loader returns; until then an `import` of the module
+        # on another thread waits for this thread.
+        _mark_loaded(sys.modules[self.module])
+        return operations.run(self._call_once)
+
+    def _call_once(self) -> bool:
+        if not self._is_waiting:
+            return False
+        self._stop_waiting()
+        try:
+            _native.without_tracing(self._on_import)  # by debuggers and coverage
+        except Exception as error:  # noqa: BLE001  a fault of the profiler must not reach the program
+            self._on_failure(f"{type(error).__name__}: {error}")
+        return True
 
 
 class _WatchedLoad:

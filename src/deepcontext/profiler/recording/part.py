@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from deepcontext.profiler.recording import operations
 from deepcontext.profiler.recording.covering import cover_calls
 
 if TYPE_CHECKING:
@@ -23,7 +23,10 @@ class ProfiledPart:
     """Profiles a block (``with``) or each call of a function (decorator)."""
 
     def __init__(
-        self, path: Path, start: Callable[[Path], Session], stop: Callable[[str], Profile]
+        self,
+        path: Path,
+        start: Callable[[Path], Session],
+        stop: Callable[[str], Callable[[], Profile]],
     ) -> None:
         """Remember how to start and stop.
 
@@ -31,20 +34,19 @@ class ProfiledPart:
             path: file to write to; None keeps the profile of a block in memory and writes that of a
                 function to ``FUNCTION.dcprof`` in the current folder.
             start: starts the process's session.
-            stop: stops the session; called with the reason why it ends.
+            stop: stops the session; called with the reason why it ends; returns what reads the profile.
         """
         self.result: Profile | None = None
         self._path = path
         self._start = start
         self._stop = stop
         self._calls = 0  # under way
-        self._lock = threading.Lock()
 
     def __enter__(self) -> Session:
         return self._start(self._path)
 
     def __exit__(self, kind: type[BaseException] | None, *exception: object) -> None:
-        self.result = self._stop("exit" if kind is None else f"exception: {kind.__name__}")
+        self.result = self._stop(_reason(kind))()
 
     def __call__(self, function: Function) -> Function:
         """Decorate a function: each call is a session; overlapping calls share one."""
@@ -56,16 +58,27 @@ class ProfiledPart:
         return covered
 
     def _begin_call(self, path: Path) -> None:
-        with self._lock:
+        def begin() -> None:
             if not self._calls:
                 self._start(path)
             self._calls += 1
 
+        operations.run(begin)  # and not under a lock, which a signal handler's call would wait for
+
     def _end_call(self, error: BaseException | None) -> None:
-        with self._lock:
+        def end() -> Callable[[], Profile] | None:
             self._calls -= 1
-            if not self._calls:
-                self.__exit__(None if error is None else type(error))
+            return (
+                None if self._calls else self._stop(_reason(None if error is None else type(error)))
+            )
+
+        read = operations.run(end)
+        if read is not None:
+            self.result = read()
+
+
+def _reason(kind: type[BaseException] | None) -> str:
+    return "exit" if kind is None else f"exception: {kind.__name__}"
 
 
 class _Call:

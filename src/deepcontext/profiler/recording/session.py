@@ -7,17 +7,17 @@ ends after the first snapshot.
 
 from __future__ import annotations
 
-import contextlib
+import dataclasses
 import functools
 import os
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from deepcontext import _native
 from deepcontext.errors import DeepContextError, SessionError
 from deepcontext.profiler.format.metric import KNOWN_METRICS
 from deepcontext.profiler.format.status import Outcome, Status
-from deepcontext.profiler.recording import clock
+from deepcontext.profiler.recording import clock, operations
 from deepcontext.profiler.recording.capture import Capture
 from deepcontext.profiler.recording.collector import ImportWaiter, RankSource, StepObserver
 from deepcontext.profiler.recording.descriptors import with_descriptors
@@ -27,7 +27,7 @@ from deepcontext.profiler.recording.step_durations import StepDurations
 from deepcontext.profiler.recording.usage import ProcessUsage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from deepcontext.profiler.recording.collector import Collector
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from deepcontext.profiler.recording.rank import Rank
     from deepcontext.profiler.recording.session_file import SessionFile
 
+Answer = TypeVar("Answer")
+_CHILDREN: Final = "children"
 _FIRST_SNAPSHOT_S = 0.3
 # A snapshot may take this share of one processor between two snapshots, or they come less often.
 _SNAPSHOT_BUDGET = 0.02
@@ -70,7 +72,8 @@ class Session:
         self._begun_ns = 0  # of clock.monotonic_ns()
         self._failed_snapshots = 0
         self._last_failure = ""
-        self._lock = threading.Lock()  # one reader of the tree at a time
+        self._faults: dict[str, str] = {}  # of collectors: the first of each
+        self._interrupt: BaseException | None = None
         self._is_over = False
 
     @property
@@ -91,60 +94,108 @@ class Session:
     # -- life
 
     def _begin(self) -> None:
-        _native.begin(self._options.node_limit)
-        for collector in self._collectors:
-            self._start_collector(collector)
-        self._usage = ProcessUsage()
-        self._begun_ns = clock.monotonic_ns()
-        if self._writes_snapshots:
-            interval = self._options.snapshot_interval
-            self._write("snapshot")
-            first = min(_FIRST_SNAPSHOT_S, interval)
-            _native.start_watcher(self._on_watcher, first, first)
-
-    def _abandon(self) -> None:
-        """Stop everything that was started, without reading what it recorded."""
-        self._is_over = True
-        with contextlib.ExitStack() as last_first:
-            last_first.callback(_native.end)
-            for collector in self._started:
-                last_first.callback(collector.stop)
-            last_first.callback(_native.stop_watcher)
+        try:
+            _native.begin(self._options.node_limit)
+            for collector in self._collectors:
+                self._start_collector(collector)
+            self._usage = ProcessUsage()
+            self._begun_ns = clock.monotonic_ns()
+            if self._writes_snapshots:
+                interval = self._options.snapshot_interval
+                self._write("snapshot")
+                first = min(_FIRST_SNAPSHOT_S, interval)
+                _native.start_watcher(self._on_watcher, first, first)
+            self._raise_interrupt()
+        except BaseException:
+            self._stop_recording()
+            raise
 
     def _start_collector(self, collector: Collector) -> None:
         try:
             collector.start(self._options)
         except DeepContextError as refusal:
             self._outcomes[collector.name] = Outcome(Status.UNAVAILABLE, str(refusal))
+        except BaseException as error:  # noqa: BLE001  a fault costs one collector, never the program
+            self._note_fault(collector.name, "start", error)
+            fault = self._faults[collector.name]
+            self._outcomes[collector.name] = Outcome(Status.UNAVAILABLE, fault)
+            self._ask(collector.name, "stop", collector.stop, None)
         else:
             self._started.append(collector)
             if isinstance(collector, StepObserver):
                 self._step_observers.append(collector)
 
     def _end(self, reason: str) -> Capture:
-        # Before the lock is taken, because this waits for a running snapshot, which needs the lock.
-        _native.stop_watcher()
-        with self._lock:
-            if self._is_over:
-                raise SessionError("the session was stopped already")
-            self._is_over = True
+        """Stop everything, whatever a collector raises, and write the profile."""
+        if self._is_over:
+            raise SessionError("the session was stopped already")
+        try:
+            _native.stop_watcher()
             self._usage.freeze()
-            for collector in self._started:
-                collector.settle()
-            if self.own_children is not None:
-                self.own_children.look()
-            for collector in reversed(self._started):
-                collector.stop()
-            _native.end()
-            capture = self._save(reason)
-            if self._launched_as is None:  # the launcher prints these notes itself
-                for note in self.file_notes:
-                    _warn(note)
-            return capture
+            self._settle()
+        except BaseException as error:  # noqa: BLE001  raised when nothing is left behind
+            self._interrupt = error
+        self._stop_recording()
+        capture = self._save(reason)
+        self._raise_interrupt()
+        return capture
+
+    def _stop_recording(self) -> None:
+        """Leave nothing behind in the program."""
+        self._is_over = True
+        _native.stop_watcher()
+        for collector in reversed(self._started):
+            self._ask(collector.name, "stop", collector.stop, None)
+        _native.end()
+
+    def _warn_of_notes(self) -> None:
+        if self._launched_as is None:  # the launcher prints these notes itself
+            for note in self.file_notes:
+                _warn(note)
+
+    # -- collectors that fail
+
+    def _ask(self, name: str, what: str, call: Callable[[], Answer], otherwise: Answer) -> Answer:
+        """Ask a collector; a fault costs what it would have answered, and the report says so."""
+        try:
+            return call()
+        except BaseException as error:  # noqa: BLE001  the others must be stopped, and the profile written
+            self._note_fault(name, what, error)
+            return otherwise
+
+    def _note_fault(self, name: str, what: str, error: BaseException) -> None:
+        text = f"a fault of the profiler in '{what}': {type(error).__name__}: {error}"
+        self._faults.setdefault(name, text)
+        # Only where the process may have no more threads: elsewhere no handler runs here.
+        if not isinstance(error, Exception):
+            self._interrupt = error
+
+    def _raise_interrupt(self) -> None:
+        interrupt, self._interrupt = self._interrupt, None
+        if interrupt is not None:
+            raise interrupt
+
+    def _settle(self) -> None:
+        for collector in self._started:
+            self._ask(collector.name, "settle", collector.settle, None)
+        if self.own_children is not None:
+            self._ask(_CHILDREN, "look", self.own_children.look, None)
+
+    def _outcome(self, collector: Collector) -> Outcome:
+        if collector.name in self._outcomes:
+            return self._outcomes[collector.name]
+        unknown = Outcome(Status.UNAVAILABLE)
+        found = self._ask(collector.name, "outcome", collector.outcome, unknown)
+        fault = self._faults.get(collector.name)
+        if fault is None:
+            return found
+        status = Status.UNAVAILABLE if found is unknown else Status.DEGRADED
+        reason = "; ".join(filter(None, (fault, found.reason)))
+        return dataclasses.replace(found, status=status, reason=reason)
 
     def _discard(self) -> None:
         """Stop, and remove the file, because no line of the program ran."""
-        self._abandon()
+        self._stop_recording()
         if self._file is not None:
             self._file.remove()
 
@@ -180,19 +231,16 @@ class Session:
         """
         if self.path is None:
             raise SessionError("this session has no file to write a snapshot to; give it a path")
-        self._write("snapshot")
+        operations.run_exclusively(lambda: self._write("snapshot"))
 
     def _write(self, reason: str) -> None:
-        with self._lock:
-            if self._is_over:
-                return
-            for collector in self._started:
-                if isinstance(collector, ImportWaiter):
-                    collector.notice_import()
-                collector.settle()
-            if self.own_children is not None:
-                self.own_children.look()
-            self._save(reason)
+        if self._is_over:
+            return
+        for collector in self._started:
+            if isinstance(collector, ImportWaiter):
+                self._ask(collector.name, "notice_import", collector.notice_import, None)
+        self._settle()
+        self._save(reason)
 
     def _save(self, reason: str) -> Capture:
         """Write what was recorded so far to the session's file, if it has one."""
@@ -212,7 +260,7 @@ class Session:
         """
         begun_ns = clock.thread_cpu_ns()
         try:
-            self._write("snapshot")
+            _native.try_operation(lambda: self._write("snapshot"))
         except Exception as error:  # noqa: BLE001  a fault of the profiler is a note, not a traceback
             is_explained = isinstance(error, OSError | DeepContextError)
             self._failed_snapshots += 1
@@ -223,12 +271,12 @@ class Session:
         _native.set_watcher_interval(max(wanted, cost / _SNAPSHOT_BUDGET))
 
     def _capture(self, reason: str) -> Capture:
-        outcomes = {c.name: c.outcome() for c in self._started} | self._outcomes
         children = self.own_children
         return Capture(
             reading=_native.read_tree(_thread_names()),
             counters=_native.counters(),
-            outcomes={c.name: outcomes[c.name] for c in self._collectors},
+            sections=self._sections(reason),  # before the outcomes, which tell about its faults
+            outcomes={c.name: self._outcome(c) for c in self._collectors},
             phase_rules=[rule for c in self._collectors for rule in c.phase_rules],
             usage=self._usage.read(),
             exit_reason=reason,
@@ -239,7 +287,6 @@ class Session:
             child_counters=children.counters() if children else {},
             notes=self._all_notes(),
             metrics=(*KNOWN_METRICS, *(m for c in self._collectors for m in c.metrics)),
-            sections=self._sections(reason),
             options=self._options.recorded(),
             script=self._launched_as or "",
             cwd=self._cwd,
@@ -248,7 +295,10 @@ class Session:
         )
 
     def _sections(self, reason: str) -> dict[str, bytes]:
-        sections = {k: v for c in self._started for k, v in c.sections().items()}
+        sections: dict[str, bytes] = {}
+        for collector in self._started:
+            nothing: Mapping[str, bytes] = {}
+            sections |= self._ask(collector.name, "sections", collector.sections, nothing)
         if self.own_children is not None:
             sections |= self.own_children.sections(is_last=reason != "snapshot")
         return sections
@@ -256,13 +306,15 @@ class Session:
     def rank(self) -> Rank | None:
         """Return what a framework says, because children of a rank inherit the launcher's variables."""
         sources = (c for c in self._started if isinstance(c, RankSource))
-        said = (source.rank() for source in sources)
+        said = (self._ask(source.name, "rank", source.rank, None) for source in sources)
         return next((rank for rank in said if rank is not None), None) or current_rank()
 
     def _all_notes(self) -> tuple[str, ...]:
         notes = list(self.file_notes)
         if self.own_children is not None:
             notes += self.own_children.notes()
+        if _CHILDREN in self._faults:
+            notes.append(f"child processes may be missing: {self._faults[_CHILDREN]}")
         if self._failed_snapshots:
             notes.append(
                 f"{self._failed_snapshots} snapshots could not be written, the last one because of: "

@@ -7,12 +7,12 @@ does not inherit its parent's session.
 from __future__ import annotations
 
 import atexit
-import threading
 from typing import TYPE_CHECKING
 
 from deepcontext import _native
 from deepcontext.errors import SessionError
 from deepcontext.profiler.format.own_os import os
+from deepcontext.profiler.recording import operations
 from deepcontext.profiler.recording.child_end import ChildEnd
 from deepcontext.profiler.recording.session import Session
 from deepcontext.profiler.recording.session_file import SessionFile
@@ -30,7 +30,6 @@ class SessionManager:
     """The process's one session. Its methods may be called from any thread."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
         self._session: Session | None = None
         self._pid = self._first_pid = os.getpid()
         self._has_process_hooks = False
@@ -69,32 +68,49 @@ class SessionManager:
             UserError: when the file may not or cannot be written.
             EnvironmentProblem: when the machine fails to write it.
         """
-        with self._lock:
-            running = self.session
-            if running is not None and self._gives_way:
-                self._session = None
-                running._end("the program started its own session")  # noqa: SLF001
-            elif running is not None:
-                raise SessionError(
-                    f"a session is already running and writes to {_target(running.path)}; "
-                    "stop it before another is started"
-                )
+        started: list[Session] = []
+
+        def begin() -> Session:
+            self._refuse_second()
             file = path
             if file is not None and not isinstance(file, SessionFile):
                 file = SessionFile(file, force=force)
             session = Session(file, options, [make() for make in collectors], launched_as)
             self._add_process_hooks()
             self._pid = os.getpid()
-            try:
-                session._begin()  # noqa: SLF001  sessions are only made here
-            except BaseException:
-                session._abandon()  # noqa: SLF001
-                raise
+            session._begin()  # noqa: SLF001  sessions are only made here
             self._stops_at_exit = launched_as is None
             self._gives_way = gives_way
             self._session = session
+            started.append(session)
             self._child_end.wait(is_fork=self._pid != self._first_pid)
             return session
+
+        try:
+            return operations.run_exclusively(begin)
+        except BaseException as error:
+            if started:  # a signal handler raised: the caller gets no session to stop
+                self._end_interrupted(started[0], f"exception: {type(error).__name__}")
+            raise
+
+    def _refuse_second(self) -> None:
+        running = self.session
+        if running is not None and self._gives_way:
+            self._session = None
+            running._end("the program started its own session")  # noqa: SLF001
+        elif running is not None:
+            raise SessionError(
+                f"a session is already running and writes to {_target(running.path)}; "
+                "stop it before another is started"
+            )
+
+    def _end_interrupted(self, session: Session, reason: str) -> None:
+        def end() -> None:
+            if self.session is session:
+                self._session = None
+                session._end(reason)  # noqa: SLF001
+
+        operations.run_exclusively(end)
 
     def _running(self) -> Session:
         session = self.session
@@ -108,10 +124,15 @@ class SessionManager:
         Raises:
             SessionError: when none is running.
         """
-        with self._lock:
+
+        def end() -> tuple[Session, Capture]:
             session = self._running()
             self._session = None
-            return session._end(reason)  # noqa: SLF001
+            return session, session._end(reason)  # noqa: SLF001
+
+        session, capture = operations.run_exclusively(end)
+        session._warn_of_notes()  # noqa: SLF001
+        return capture
 
     def discard(self) -> None:
         """Stop the running session and remove its file.
@@ -119,10 +140,13 @@ class SessionManager:
         Raises:
             SessionError: when none is running.
         """
-        with self._lock:
+
+        def discard() -> None:
             session = self._running()
             self._session = None
             session._discard()  # noqa: SLF001
+
+        operations.run_exclusively(discard)
 
     def _add_process_hooks(self) -> None:
         """Register for exit and forks.
@@ -153,9 +177,11 @@ class SessionManager:
         _native.resume_watcher()  # also of a session that is about to start on another thread
 
     def _after_fork_in_child(self) -> None:
-        # The native side has stopped recording. A lock that was held at the fork is never released.
-        self._lock = threading.Lock()
+        # The native side has stopped recording, and knows no operation.
         self._session = None
+
+
+MANAGER = SessionManager()  # the one of this process: modules are imported once, under a lock
 
 
 def _target(path: Path | None) -> str:

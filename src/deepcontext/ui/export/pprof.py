@@ -6,7 +6,6 @@ time, as for deepcontext's file format (`profiler/model/store/messages.py`).
 
 from __future__ import annotations
 
-import functools
 import gzip
 import io
 from typing import TYPE_CHECKING, Any, Final
@@ -66,8 +65,7 @@ _HEADER: Final = b"\x1f\x8b\x08\x08" + bytes(4) + b"\x02\xff" + _NAME.encode() +
 _UNITS: Final = {"ns": "nanoseconds"}
 
 
-@functools.cache
-def profile_class() -> type[Message]:
+def _make_profile_class() -> type[Message]:
     """Return the class of pprof's message `Profile`."""
     file = descriptor_pb2.FileDescriptorProto(name="pprof.proto", package=_PACKAGE, syntax="proto3")
     for name, fields in MESSAGES.items():
@@ -81,6 +79,9 @@ def profile_class() -> type[Message]:
     pool = descriptor_pool.DescriptorPool()
     pool.AddSerializedFile(file.SerializeToString())
     return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.Profile"))
+
+
+PROFILE_CLASS: Final = _make_profile_class()
 
 
 class _Strings:
@@ -99,7 +100,7 @@ class _Strings:
 def encode(stacks: Stacks) -> bytes:
     """Return the file's content; pprof shows the first measure first."""
     strings = _Strings()
-    made: Any = profile_class()()
+    made: Any = PROFILE_CLASS()
     for measure in stacks.measures:
         unit = _UNITS.get(measure.unit, measure.unit)
         made.sample_type.add(type=strings.place(measure.key), unit=strings.place(unit))

@@ -6,8 +6,7 @@ protobuf, and the default pool is shared with every other package in the process
 
 from __future__ import annotations
 
-import functools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
@@ -28,10 +27,9 @@ _SCALARS = {
 }
 
 
-@functools.cache
 def message_class(name: str) -> type[Message]:
     """Return the class of the message called `name` in `schema.MESSAGES`."""
-    descriptor = _pool().FindMessageTypeByName(f"{schema.PACKAGE}.{name}")
+    descriptor = _POOL.FindMessageTypeByName(f"{schema.PACKAGE}.{name}")
     return message_factory.GetMessageClass(descriptor)
 
 
@@ -45,8 +43,7 @@ def file_descriptor() -> descriptor_pb2.FileDescriptorProto:
     return file
 
 
-@functools.cache
-def _pool() -> descriptor_pool.DescriptorPool:
+def _make_pool() -> descriptor_pool.DescriptorPool:
     pool = descriptor_pool.DescriptorPool()
     pool.AddSerializedFile(file_descriptor().SerializeToString())
     return pool
@@ -101,3 +98,6 @@ def _describe(added: Any, field: Field, label: _Proto.Label.ValueType) -> None:
     else:
         added.type = _Proto.TYPE_MESSAGE
         added.type_name = f".{schema.PACKAGE}.{field.type}"
+
+
+_POOL: Final = _make_pool()
