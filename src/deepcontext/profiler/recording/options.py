@@ -79,12 +79,12 @@ class SessionOptions:
     stalls: bool = _option(
         default=False,
         meaning="sample why the instructions of GPU kernels wait, during a tenth of the time (NVIDIA); "
-        "hung programs on hardware, so that it needs DEEPCONTEXT_GPU_STALLS=may-hang",
+        "has hung programs on real GPUs; set DEEPCONTEXT_GPU_STALLS=may-hang to enable it",
         collectors=("nvidia",),
     )
     nccl: bool = _option(
         default=False,
-        meaning="let NCCL and RCCL tell algorithm, protocol and times of each collective: sets "
+        meaning="record algorithm, protocol and times of each collective of NCCL and RCCL: sets "
         "NCCL_PROFILER_PLUGIN unless it is set; more overhead",
         collectors=("nccl",),
     )
