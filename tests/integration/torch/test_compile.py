@@ -13,10 +13,8 @@ from rich.console import Console
 from deepcontext.profiler.format.frame import FrameKind, Phase
 from deepcontext.profiler.model.compiled_kernels import CompiledKernels
 from deepcontext.profiler.model.source import is_user_file
+from deepcontext.profiler.summaries.compiled_kernels import fused_at
 from deepcontext.ui.report import render_report, report_to_dict
-from deepcontext.ui.web.open_profiles import OpenProfile, OpenProfiles
-from tests.ui.oracle import node_pane
-from tests.ui.oracle.questions import TreeQuestion
 
 torch = pytest.importorskip("torch")
 nn = torch.nn
@@ -139,9 +137,8 @@ def _check_views(recording: Any, lines: set[str]) -> None:
     section = text.partition("Kernels of torch.compile")[2].partition("\n\n")[0]
     assert any(each in section for each in shown)
 
-    profiles = OpenProfiles([OpenProfile.of_memory(profile, "out.dcprof")])
     told = {
-        name: [kernel.name for kernel in node_pane.node(profiles, TreeQuestion(), int(node)).fused]
+        name: [kernel.name for kernel in fused_at(profile, [int(node)])]
         for node in recording.operators()
         if (name := recording.frame(node).name) == "aten::addmm" or "cpp_fused" in name
     }

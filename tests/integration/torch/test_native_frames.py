@@ -13,9 +13,8 @@ import torch
 
 from deepcontext import _native
 from deepcontext.profiler.format.frame import FrameKind
-from deepcontext.profiler.views.layers import Layer
-from tests.ui.oracle.options import TreeOptions
-from tests.ui.oracle.top_down import TopDown
+from deepcontext.profiler.views.layers import LAYER_OF_KIND, Layer
+from tests.ui.paths import Paths
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "fakes"))
 import native_chain
@@ -202,13 +201,12 @@ def test_the_dispatchers_plumbing_is_not_shown(record: Record) -> None:
 def test_the_page_s_layer_switch_hides_them_and_keeps_their_cost(record: Record) -> None:
     recording = record(lambda: torch.mm(torch.ones(4, 4), torch.ones(4, 4)), native=True)
 
-    def shown(*hidden: Layer) -> tuple[set[Layer], int]:
-        view = TopDown(recording.profile, TreeOptions(hidden=frozenset(hidden)))
-        layers = {Layer(int(view.functions.layer[each])) for each in view.tree.frame}
-        cost = view.exclusive(recording.profile.exclusive("host_time_ns"))
-        return layers, int(cost.sum())
+    def shown(hidden: str) -> tuple[set[Layer], int]:
+        view = Paths(recording.profile, {"hidden": hidden})
+        layers = {LAYER_OF_KIND[path[-1][0]] for path in view.first if path}
+        return layers, sum(view.exclusive("host_time_ns").values())
 
-    with_native, without = shown(), shown(Layer.NATIVE)
+    with_native, without = shown(""), shown("native")
     assert with_native[0] - without[0] == {Layer.NATIVE}
     assert with_native[1] == without[1] > 0
 
