@@ -22,7 +22,8 @@ namespace {
 
 /// A column as bytes, little-endian like this machine. Without numpy, which must not be imported
 /// into the program under test.
-template <typename T> nb::bytes toBytes(const std::vector<T> &values) {
+template <typename Values> nb::bytes toBytes(const Values &values) {
+  using T = typename Values::value_type;
   static_assert(std::is_trivially_copyable_v<T>);
   return nb::bytes(values.data(), values.size() * sizeof(T));
 }
@@ -60,7 +61,7 @@ nb::dict frameColumns(const TreeReading &reading) {
   StringColumn strings;
   std::vector<uint8_t> kind;
   std::vector<uint32_t> name, file, line;
-  for (const FrameRecord &frame : reading.frames()) {
+  for (const FrameRecord &frame : reading.tree().frames) {
     kind.push_back(static_cast<uint8_t>(frame.kind));
     name.push_back(strings.add(frame.name));
     file.push_back(strings.add(frame.file));
@@ -75,44 +76,53 @@ nb::dict frameColumns(const TreeReading &reading) {
   return columns;
 }
 
-nb::dict rowColumns(const MetricTable &table) {
-  std::vector<uint32_t> node;
-  std::vector<uint64_t> count;
-  std::vector<int64_t> total, minimum, maximum;
-  std::vector<double> m2;
-  for (const auto &[id, values] : table.rows) {
-    node.push_back(id);
-    count.push_back(values.count);
-    total.push_back(static_cast<int64_t>(values.total));
-    minimum.push_back(static_cast<int64_t>(values.minimum));
-    maximum.push_back(static_cast<int64_t>(values.maximum));
-    m2.push_back(values.m2);
+/// One field of each row of a metric.
+template <typename Value>
+nb::bytes rowField(const TreeReading &reading, const std::string &metric,
+                   Value MetricValues::*field) {
+  Column<Value> column;
+  column.reserve(reading.tree().parent.size());
+  reading.forEachRow(
+      metric, [&](uint32_t, const MetricValues &values) { column.push_back(values.*field); });
+  return toBytes(column);
+}
+
+nb::bytes metricColumn(const TreeReading &reading, const std::string &metric,
+                       const std::string &field) {
+  if (field == "node") {
+    Column<uint32_t> column;
+    column.reserve(reading.tree().parent.size());
+    reading.forEachRow(metric,
+                       [&](uint32_t node, const MetricValues &) { column.push_back(node); });
+    return toBytes(column);
   }
-  nb::dict columns;
-  columns["node"] = toBytes(node);
-  columns["count"] = toBytes(count);
-  columns["total"] = toBytes(total);
-  if (table.has_spread) {
-    columns["minimum"] = toBytes(minimum);
-    columns["maximum"] = toBytes(maximum);
-    columns["m2"] = toBytes(m2);
+  if (field == "m2") {
+    return rowField(reading, metric, &MetricValues::m2);
   }
-  return columns;
+  return rowField(reading, metric,
+                  field == "count"     ? &MetricValues::count
+                  : field == "total"   ? &MetricValues::total
+                  : field == "minimum" ? &MetricValues::minimum
+                                       : &MetricValues::maximum);
+}
+
+nb::list metricFields(const TreeReading &reading, const std::string &metric) {
+  nb::list fields;
+  for (const char *field : {"node", "count", "total", "minimum", "maximum", "m2"}) {
+    if (fields.size() < 3 || reading.hasSpread(metric)) {
+      fields.append(field);
+    }
+  }
+  return fields;
 }
 
 nb::dict nodeColumns(const TreeReading &reading, nb::bytes frame_phase) {
   auto *phases = reinterpret_cast<const uint8_t *>(frame_phase.c_str());
-  NodeTable nodes = reading.nodes({phases, phases + frame_phase.size()});
   nb::dict columns;
-  columns["parent"] = toBytes(nodes.tree.parent);
-  columns["frame"] = toBytes(nodes.tree.frame);
-  columns["phase"] = toBytes(nodes.tree.phase);
-  columns["subtree_end"] = toBytes(nodes.tree.subtree_end);
-  nb::dict metrics;
-  for (const MetricTable &table : nodes.metrics) {
-    metrics[table.name.c_str()] = rowColumns(table);
-  }
-  columns["metrics"] = metrics;
+  columns["parent"] = toBytes(reading.tree().parent);
+  columns["frame"] = toBytes(reading.tree().frame);
+  columns["phase"] = toBytes(phasesOf(reading.tree(), {phases, phases + frame_phase.size()}));
+  columns["subtree_end"] = toBytes(reading.tree().subtree_end);
   return columns;
 }
 
@@ -162,7 +172,9 @@ void bindSession(nb::module_ &module) {
   nb::class_<TreeReading>(module, "TreeReading")
       .def("frame_columns", frameColumns)
       .def("node_columns", nodeColumns)
-      .def_prop_ro("node_count", &TreeReading::nodeCount);
+      .def("metric_names", &TreeReading::metricNames)
+      .def("metric_fields", metricFields)
+      .def("metric_column", metricColumn);
   module.def("read_tree", [](const std::vector<std::pair<uint64_t, std::string>> &thread_names) {
     GilRelease release;
     return TreeReading(thread_names);

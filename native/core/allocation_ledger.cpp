@@ -68,6 +68,7 @@ void AllocationLedger::begin(uint64_t session, StageOf stage_of) {
   Guard guard(lock_);
   table_.clear();
   sites_.clear();
+  histories_.clear();
   pools_.fill(MemoryPool());
   pool_count_ = 0;
   frozen_roles_.clear();
@@ -188,7 +189,7 @@ void AllocationLedger::release(Allocation *entry) {
   touch(site);
   if (entry->epoch < site.pool->epoch) { // was held at the peak
     TensorRole role = roleOf(*entry, currentStage(stage_of_.load(std::memory_order_relaxed)));
-    site.freed_since_peak[static_cast<size_t>(role)] += entry->size_bytes;
+    historyOf(site).freed_since_peak[static_cast<size_t>(role)] += entry->size_bytes;
   }
   site.live_bytes -= entry->size_bytes;
   site.blocks--;
@@ -220,7 +221,10 @@ void AllocationLedger::passStep(StepKind kind) {
     step_kind_ = kind;
     steps_ = 0;
     for (AllocationSite &site : sites_) {
-      site.growth = Growth();
+      site.steps = 0;
+    }
+    for (SiteHistory &history : histories_) {
+      history.growth = Growth();
     }
     for (size_t i = 0; i < pool_count_; ++i) {
       pools_[i].growth = Growth();
@@ -287,15 +291,40 @@ AllocationSite *AllocationLedger::makeSite(const Recorder &recorder, Node *node,
   site.epoch = pool->epoch;
   site.next_of_node = node->sites;
   node->sites = &site;
-  site.growth.pass(steps_, 0);
+  site.steps = steps_;
   return &site;
 }
 
 void AllocationLedger::keepPeak(AllocationSite &site) {
   site.at_peak_bytes = site.live_bytes;
   site.at_peak_blocks = site.blocks;
-  site.freed_since_peak.fill(0);
   site.epoch = site.pool->epoch;
+  if (site.history) {
+    site.history->freed_since_peak.fill(0);
+  }
+}
+
+SiteHistory &AllocationLedger::historyOf(AllocationSite &site) {
+  if (!site.history) {
+    site.history = &histories_.emplace_back();
+    site.history->growth.pass(site.steps, 0);
+  }
+  return *site.history;
+}
+
+/// Growth of what a site holds, the steps since its last change included.
+Growth AllocationLedger::growthOf(const AllocationSite &site) const {
+  Growth growth = site.history ? site.history->growth : Growth();
+  growth.pass(site.steps, 0); // changes nothing where there is a history
+  growth.pass(steps_, site.live_bytes);
+  return growth;
+}
+
+void AllocationLedger::passSteps(AllocationSite &site) {
+  if (site.history || site.live_bytes > 0) {
+    historyOf(site).growth.pass(steps_, site.live_bytes);
+  }
+  site.steps = steps_;
 }
 
 /// The role of an allocation: as set by the collector, otherwise inferred from the stage that made
@@ -324,13 +353,15 @@ TensorRole AllocationLedger::roleOf(const Allocation &entry, Stage freed_in) con
 
 /// Bytes that each site held when its pool's memory peaked, by role; they add up to
 /// `at_peak_bytes`.
-std::vector<RoleBytes> AllocationLedger::rolesAtPeak() const {
+RolesOfSites AllocationLedger::rolesAtPeak() const {
   if (!frozen_roles_.empty()) {
     return frozen_roles_;
   }
-  std::vector<RoleBytes> roles(sites_.size());
+  RolesOfSites roles;
   for (const AllocationSite &site : sites_) {
-    roles[site.index] = site.epoch == site.pool->epoch ? site.freed_since_peak : RoleBytes{};
+    if (site.history && site.epoch == site.pool->epoch) {
+      roles[site.index] = site.history->freed_since_peak;
+    }
   }
   table_.forEach([&](const Allocation &entry) {
     if (entry.epoch < entry.site->pool->epoch) {
@@ -341,37 +372,41 @@ std::vector<RoleBytes> AllocationLedger::rolesAtPeak() const {
   return roles;
 }
 
-std::vector<ForeignRow> AllocationLedger::rows(uint64_t session) {
+ForeignRows AllocationLedger::rows(uint64_t session) {
   static const Metrics host_metrics("");
   static const Metrics device_metrics("gpu_");
-  std::vector<ForeignRow> rows;
+  ForeignRows rows;
   Guard guard(lock_);
   if (session != last_session_) {
     return rows;
   }
-  std::vector<RoleBytes> roles = rolesAtPeak();
+  RolesOfSites roles = rolesAtPeak();
   for (AllocationSite &site : sites_) {
     const Metrics &metrics = site.pool->is_device ? device_metrics : host_metrics;
     auto add = [&](uint16_t metric, const MetricValues &values) {
       if (values.total > 0) {
-        rows.push_back({site.recorder, site.node, metric, values});
+        rows[metric].push_back({site.node, site.recorder, values});
       }
     };
-    touch(site);
+    if (site.epoch != site.pool->epoch) {
+      keepPeak(site);
+    }
     MetricValues own = gauge(1, site.own_peak_bytes);
     own.minimum = own.maximum = site.own_peak_bytes;
     add(metrics.allocated, site.allocated.read());
     add(metrics.own_peak, own);
     add(metrics.live, gauge(site.blocks, site.live_bytes));
     add(metrics.peak, gauge(site.at_peak_blocks, site.at_peak_bytes));
-    for (size_t role = 1; role < kTensorRoles; ++role) {
-      add(metrics.roles[role], gauge(1, roles[site.index][role]));
+    auto held = roles.find(site.index);
+    for (size_t role = 1; held != roles.end() && role < kTensorRoles; ++role) {
+      add(metrics.roles[role], gauge(1, held->second[role]));
     }
+    Growth growth = growthOf(site);
     // What one call gathers and gives back at its end, such as a cache, falls between calls.
-    bool is_kept = step_kind_ != StepKind::kCall || !site.growth.hasFallen();
-    if (site.growth.isUp() && is_kept) {
-      auto increase = static_cast<uint64_t>(site.growth.increase());
-      add(metrics.growth, gauge(site.growth.grownSteps(), increase));
+    bool is_kept = step_kind_ != StepKind::kCall || !growth.hasFallen();
+    if (growth.isUp() && is_kept) {
+      auto increase = static_cast<uint64_t>(growth.increase());
+      add(metrics.growth, gauge(growth.grownSteps(), increase));
     }
   }
   return rows;
@@ -380,13 +415,13 @@ std::vector<ForeignRow> AllocationLedger::rows(uint64_t session) {
 AllocationLedger::Summary AllocationLedger::summary() {
   Summary summary;
   Guard guard(lock_);
-  std::vector<RoleBytes> roles = rolesAtPeak();
+  RolesOfSites roles = rolesAtPeak();
   for (size_t i = 0; i < pool_count_; ++i) {
     const MemoryPool &pool = pools_[i];
     RoleBytes sum{};
-    for (const AllocationSite &site : sites_) {
-      for (size_t role = 0; site.pool == &pool && role < kTensorRoles; ++role) {
-        sum[role] += roles[site.index][role];
+    for (const auto &[index, held] : roles) {
+      for (size_t role = 0; sites_[index].pool == &pool && role < kTensorRoles; ++role) {
+        sum[role] += held[role];
       }
     }
     summary.pools.push_back(pool);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "core/allocation_table.h"
@@ -30,6 +31,7 @@ enum class TensorRole : uint8_t {
 };
 constexpr size_t kTensorRoles = 7;
 using RoleBytes = std::array<uint64_t, kTensorRoles>;
+using RolesOfSites = std::unordered_map<uint32_t, RoleBytes>; // by the index of a site
 
 /// What counts as a step; a later one takes the place of an earlier one.
 enum class StepKind : uint8_t { kCall, kOptimizer, kMark };
@@ -50,7 +52,15 @@ struct MemoryPool {
   uint64_t reserved_peak_bytes = 0;
 };
 
-/// What one context allocated from one pool. Under the ledger's lock.
+/// What a site remembers beyond the present. Few sites have it: most give back what they allocated
+/// within a step, and before the next peak.
+struct SiteHistory {
+  RoleBytes freed_since_peak{}; // of what was held at the peak, by role; valid as at_peak_bytes
+  Growth growth;                // of live bytes; brought up to date before they change
+};
+
+/// What one context allocated from one pool. Under the ledger's lock. A program may have one for
+/// every third node of its tree.
 ///
 /// The composition of the peak is never copied as a whole: the pool numbers its peaks (epochs), and
 /// a site saves what it held at the last peak just before its first change after that peak. A site
@@ -58,21 +68,22 @@ struct MemoryPool {
 struct AllocationSite {
   AllocationSite *next_of_node = nullptr; // the same context in another pool
   MemoryPool *pool = nullptr;
+  SiteHistory *history = nullptr; // null: all zero
+  MetricRow allocated;            // bytes of each allocation
+  uint64_t live_bytes = 0;
+  uint64_t own_peak_bytes = 0;
+  uint64_t at_peak_bytes = 0; // valid while `epoch` is the pool's
+  uint32_t at_peak_blocks = 0;
+  uint32_t blocks = 0; // living allocations
   uint32_t recorder = 0;
   uint32_t node = 0;
   uint32_t index = 0;
+  uint32_t epoch = 0;
+  uint32_t steps = 0; // that its growth takes into account
   Stage stage = Stage::kOther;
   bool is_in_module = false; // in a forward of it
-  MetricRow allocated;       // bytes of each allocation
-  uint64_t live_bytes = 0;
-  uint64_t blocks = 0; // living allocations
-  uint64_t own_peak_bytes = 0;
-  uint64_t at_peak_bytes = 0; // valid while `epoch` is the pool's
-  uint64_t at_peak_blocks = 0;
-  RoleBytes freed_since_peak{}; // of what was held at the peak, by role; valid as at_peak_bytes
-  uint32_t epoch = 0;
-  Growth growth; // of live bytes; brought up to date before they change
 };
+static_assert(sizeof(AllocationSite) <= 128);
 
 /// Counters of what the ledger could not track.
 struct LedgerCounters {
@@ -132,7 +143,7 @@ public:
   std::vector<Place> placesOf(const std::vector<uintptr_t> &addresses);
 
   /// Rows for the tree of a session, as of now.
-  std::vector<ForeignRow> rows(uint64_t session);
+  ForeignRows rows(uint64_t session);
   struct Summary {
     std::vector<MemoryPool> pools;
     std::vector<RoleBytes> peak_roles; // by pool
@@ -156,14 +167,17 @@ private:
     if (site.epoch != site.pool->epoch) {
       keepPeak(site);
     }
-    if (__builtin_expect(site.growth.steps() != steps_, 0)) {
-      site.growth.pass(steps_, site.live_bytes);
+    if (__builtin_expect(site.steps != steps_, 0)) {
+      passSteps(site);
     }
   }
   static void keepPeak(AllocationSite &site);
+  void passSteps(AllocationSite &site);
+  Growth growthOf(const AllocationSite &site) const;
+  SiteHistory &historyOf(AllocationSite &site);
   void release(Allocation *entry);
   TensorRole roleOf(const Allocation &entry, Stage freed_in) const;
-  std::vector<RoleBytes> rolesAtPeak() const;
+  RolesOfSites rolesAtPeak() const;
   /// Count one more step, unless steps of a later kind are counted. The lock is held.
   void passStep(StepKind kind);
 
@@ -172,13 +186,13 @@ private:
   uint64_t last_session_ = 0;        // the session of the data
   std::atomic<StageOf> stage_of_{nullptr};
   AllocationTable table_;
-  std::deque<AllocationSite> sites_;        // a deque never moves its elements
+  std::deque<AllocationSite> sites_; // a deque never moves its elements
+  std::deque<SiteHistory> histories_;
   std::array<MemoryPool, kMaxPools> pools_; // never move or end: a late reader may still use one
   size_t pool_count_ = 0;
   std::array<uint16_t, kMaxPools> pool_keys_{};
   std::array<std::atomic<MemoryPool *>, kMaxPools> pool_of_{};
-  // by site, of the allocations that lived when the ledger was frozen
-  std::vector<RoleBytes> frozen_roles_;
+  RolesOfSites frozen_roles_; // of the allocations that lived when the ledger was frozen
   uint32_t steps_ = 0;
   StepKind step_kind_ = StepKind::kCall;
   uint32_t turn_ = 0; // rises with each allocation of a backward

@@ -1,8 +1,10 @@
 #pragma once
-// Arrays that take memory as they are used.
+// Arrays that take memory as they are used, and give it back.
 #include <cstddef>
+#include <new>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace deepcontext {
 
@@ -36,5 +38,32 @@ private:
   Value *values_ = nullptr;
   size_t count_;
 };
+
+/// Takes large blocks from the kernel: what `reserve` sets aside takes no memory until it is
+/// written, and all of it goes back with the vector, where malloc would keep it for the program.
+template <typename Value> struct PageAllocator {
+  using value_type = Value;
+  static constexpr size_t kSmallBytes = 64 << 10;
+
+  PageAllocator() = default;
+  template <typename Other> PageAllocator(const PageAllocator<Other> &) {}
+  Value *allocate(size_t count) {
+    size_t bytes = count * sizeof(Value);
+    return static_cast<Value *>(bytes < kSmallBytes ? ::operator new(bytes) : mapZeroPages(bytes));
+  }
+  void deallocate(Value *begin, size_t count) {
+    size_t bytes = count * sizeof(Value);
+    if (bytes < kSmallBytes) {
+      ::operator delete(begin);
+    } else {
+      unmapPages(begin, bytes);
+    }
+  }
+  friend bool operator==(const PageAllocator &, const PageAllocator &) { return true; }
+  friend bool operator!=(const PageAllocator &, const PageAllocator &) { return false; }
+};
+
+/// One value for each node of a tree.
+template <typename Value> using Column = std::vector<Value, PageAllocator<Value>>;
 
 } // namespace deepcontext

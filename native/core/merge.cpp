@@ -1,6 +1,9 @@
 #include "core/merge.h"
 
+#include <algorithm>
 #include <unordered_map>
+
+#include "core/probe_table.h"
 
 namespace deepcontext {
 
@@ -35,34 +38,93 @@ struct NodeKeyHash {
   }
 };
 
+/// A node of the merged tree by its parent and its frame.
+struct MergedChild {
+  struct Key {
+    const MergedTree &tree;
+    uint32_t parent;
+    uint32_t frame;
+  };
+  uint32_t node = 0; // the root, which is no child: a free slot
+  uint32_t kept_hash = 0;
+  bool isFree() const { return node == 0; }
+  bool isOf(const Key &key) const {
+    return key.tree.parent[node] == key.parent && key.tree.frame[node] == key.frame;
+  }
+  uint64_t hash() const { return kept_hash; }
+  static uint32_t hashOf(const Key &key) {
+    uint64_t hash = (static_cast<uint64_t>(key.parent) << 32 | key.frame) * 0x9E3779B97F4A7C15u;
+    return static_cast<uint32_t>(hash >> 32);
+  }
+};
+
+/// Sort rows by node, and combine those of one node.
+void combineRows(MetricRows &rows) {
+  auto is_before = [](const NodeValues &left, const NodeValues &right) {
+    return left.node < right.node;
+  };
+  if (!std::is_sorted(rows.begin(), rows.end(), is_before)) {
+    std::stable_sort(rows.begin(), rows.end(), is_before);
+  }
+  size_t kept = 0;
+  for (const NodeValues &row : rows) {
+    if (kept > 0 && rows[kept - 1].node == row.node) {
+      rows[kept - 1].values = combine(rows[kept - 1].values, row.values);
+    } else {
+      rows[kept++] = row;
+    }
+  }
+  rows.resize(kept);
+}
+
 class Merger {
 public:
   Merger(const std::vector<Recorder *> &recorders, const std::map<uint32_t, std::string> &labels,
          const FrameResolver &resolver)
       : labels_(labels), resolver_(resolver) {
+    size_t nodes = 1;
     for (Recorder *recorder : recorders) {
-      sources_[recorder->index()].recorder = recorder;
+      uint32_t index = recorder->index();
+      sources_.resize(std::max<size_t>(sources_.size(), index + 1));
+      sources_[index].recorder = recorder;
+      sources_[index].mapped.resize(recorder->tree.size(), kUnmapped);
+      nodes += recorder->tree.size();
     }
+    tree_.parent.reserve(nodes);
+    tree_.frame.reserve(nodes);
+    tree_.flags.reserve(nodes);
+    tree_.cost_of.reserve(nodes);
+    tree_.costs.reserve(nodes);
+    tree_.costs.emplace_back();
     addNode(0, addFrame({FrameKind::kRoot, Interner::instance().intern("root"),
                          Interner::instance().intern(""), 0}));
   }
 
-  MergedTree run(const std::vector<ForeignRow> &rows) {
-    for (auto &[index, source] : sources_) {
-      uint32_t size = source.recorder->tree.size();
+  MergedTree run(ForeignRows rows) {
+    for (uint32_t index = 0; index < sources_.size(); ++index) {
+      Recorder *recorder = sources_[index].recorder;
+      uint32_t size = recorder ? recorder->tree.size() : 0;
       for (uint32_t id = 0; id < size; ++id) {
         map({index, id});
       }
     }
-    for (const ForeignRow &row : rows) {
-      if (exists({row.recorder, row.node})) {
-        map({row.recorder, row.node}); // may have been made since the walk above
-        MetricValues &values = metrics_[row.metric][mappedOf({row.recorder, row.node})];
-        values = combine(values, row.values);
+    for (auto &[metric, foreign] : rows) {
+      auto is_lost = [&](const NodeValues &row) { return !exists({row.recorder, row.node}); };
+      foreign.erase(std::remove_if(foreign.begin(), foreign.end(), is_lost), foreign.end());
+      for (NodeValues &row : foreign) {
+        Place place{row.recorder, row.node};
+        map(place); // may have been made since the walk above
+        row.node = mappedOf(place);
+      }
+      MetricRows &own = tree_.metrics[metric];
+      if (own.empty()) {
+        own = std::move(foreign);
+      } else {
+        own.insert(own.end(), foreign.begin(), foreign.end());
       }
     }
-    for (const auto &[metric, merged] : metrics_) {
-      tree_.metrics[metric].assign(merged.begin(), merged.end());
+    for (auto &[metric, merged] : tree_.metrics) {
+      combineRows(merged);
     }
     return std::move(tree_);
   }
@@ -74,7 +136,7 @@ private:
   };
   struct Source {
     Recorder *recorder = nullptr;
-    std::vector<uint32_t> mapped; // node id -> merged node
+    Column<uint32_t> mapped; // node id -> merged node
   };
 
   uint32_t &mappedOf(Place place) {
@@ -87,8 +149,9 @@ private:
   }
 
   bool exists(Place place) const {
-    auto source = sources_.find(place.recorder);
-    return source != sources_.end() && place.id < source->second.recorder->tree.size();
+    const Recorder *recorder =
+        place.recorder < sources_.size() ? sources_[place.recorder].recorder : nullptr;
+    return recorder && place.id < recorder->tree.size();
   }
 
   const Node &nodeOf(Place place) {
@@ -136,13 +199,29 @@ private:
 
   void absorb(uint32_t merged, const Node &node) {
     tree_.flags[merged] |= node.flags.load(std::memory_order_relaxed);
-    tree_.duration[merged] = combine(tree_.duration[merged], node.duration.read());
-    tree_.exclusive[merged] += node.exclusive.load(std::memory_order_relaxed);
-    for (const MetricSlot *slot = node.metrics.load(std::memory_order_acquire); slot;
-         slot = slot->next.load(std::memory_order_acquire)) {
-      MetricValues &values = metrics_[slot->metric][merged];
-      values = combine(values, slot->row.read());
+    const NodeCost *cost = node.cost();
+    if (!cost) {
+      return;
     }
+    MetricValues duration = cost->duration.read();
+    uint64_t exclusive = cost->exclusive.load(std::memory_order_relaxed);
+    if (duration.count > 0 || exclusive > 0) {
+      CostValues &sum = costOf(merged);
+      sum.duration = combine(sum.duration, duration);
+      sum.exclusive += exclusive;
+    }
+    for (const MetricSlot *slot = node.firstMetric(); slot;
+         slot = slot->next.load(std::memory_order_acquire)) {
+      tree_.metrics[slot->metric].push_back({merged, 0, slot->row.read()});
+    }
+  }
+
+  CostValues &costOf(uint32_t merged) {
+    if (tree_.cost_of[merged] == 0) {
+      tree_.cost_of[merged] = static_cast<uint32_t>(tree_.costs.size());
+      tree_.costs.emplace_back();
+    }
+    return tree_.costs[tree_.cost_of[merged]];
   }
 
   uint32_t threadFrame(uint32_t recorder) {
@@ -174,13 +253,15 @@ private:
   }
 
   uint32_t child(uint32_t parent, uint32_t frame) {
-    uint64_t key = static_cast<uint64_t>(parent) << 32 | frame;
-    auto known = children_.find(key);
-    if (known != children_.end()) {
-      return known->second;
+    MergedChild::Key key{tree_, parent, frame};
+    if (const MergedChild *known = children_.find(key)) {
+      return known->node;
+    }
+    if (!children_.makeRoom()) {
+      throw std::bad_alloc();
     }
     uint32_t id = addNode(parent, frame);
-    children_.emplace(key, id);
+    children_.insert({id, MergedChild::hashOf(key)});
     return id;
   }
 
@@ -188,19 +269,17 @@ private:
     tree_.parent.push_back(parent);
     tree_.frame.push_back(frame);
     tree_.flags.push_back(0);
-    tree_.duration.emplace_back();
-    tree_.exclusive.push_back(0);
+    tree_.cost_of.push_back(0);
     return static_cast<uint32_t>(tree_.parent.size() - 1);
   }
 
   const std::map<uint32_t, std::string> &labels_;
   const FrameResolver &resolver_;
-  std::map<uint32_t, Source> sources_;
+  std::vector<Source> sources_; // by the index of a recorder
   std::vector<Place> pending_;
   std::unordered_map<NodeKey, uint32_t, NodeKeyHash> frame_of_key_;
   std::unordered_map<FrameRecord, uint32_t, FrameHash> frame_ids_;
-  std::unordered_map<uint64_t, uint32_t> children_;
-  std::map<uint16_t, std::unordered_map<uint32_t, MetricValues>> metrics_;
+  ProbeTable<MergedChild, 75> children_;
   MergedTree tree_;
 };
 
@@ -208,8 +287,8 @@ private:
 
 MergedTree mergeTrees(const std::vector<Recorder *> &recorders,
                       const std::map<uint32_t, std::string> &labels, const FrameResolver &resolver,
-                      const std::vector<ForeignRow> &rows) {
-  return Merger(recorders, labels, resolver).run(rows);
+                      ForeignRows rows) {
+  return Merger(recorders, labels, resolver).run(std::move(rows));
 }
 
 } // namespace deepcontext

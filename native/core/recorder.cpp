@@ -89,9 +89,10 @@ uint64_t Recorder::closeStep(const void *owner, uint64_t now, uint64_t earlier_t
   level.charged = nullptr; // charged below
   close(owner, now);
   if (charged) {
-    charged->addExclusive(elapsed > inside ? elapsed - inside : 0);
+    NodeCost &cost = tree.cost(charged);
+    cost.addExclusive(elapsed > inside ? elapsed - inside : 0);
     if (is_last) {
-      charged->duration.add(elapsed + earlier_ticks);
+      cost.duration.add(elapsed + earlier_ticks);
     }
   }
   return elapsed;

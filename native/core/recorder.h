@@ -292,10 +292,11 @@ private:
       operator_ticks_.store(operator_ticks_.load(std::memory_order_relaxed) + elapsed,
                             std::memory_order_relaxed);
     }
-    if (Node *charged = level.charged) {
-      charged->addExclusive(elapsed > level.nested_ticks ? elapsed - level.nested_ticks : 0);
+    if (level.charged) {
+      NodeCost &cost = tree.cost(level.charged);
+      cost.addExclusive(elapsed > level.nested_ticks ? elapsed - level.nested_ticks : 0);
       if (level.kind != LevelKind::kWrapper) {
-        charged->duration.add(elapsed);
+        cost.duration.add(elapsed);
       }
     }
     path_length = path_length < level.path_length ? path_length : level.path_length;

@@ -2,13 +2,31 @@
 
 namespace deepcontext {
 
-uint64_t ThreadTree::Indexed::hashOf(const Identity &identity) {
-  uint64_t hash = (reinterpret_cast<uintptr_t>(identity.parent) >> 6) * 0x9E3779B97F4A7C15u;
-  hash ^= identity.a * 0xC2B2AE3D27D4EB4Fu;
-  hash ^= (identity.b + static_cast<uint64_t>(identity.kind)) * 0x165667B19E3779F9u;
+namespace {
+
+/// Whether nodes of this kind have a cost from the start.
+bool isMeasured(FrameKind kind) {
+  switch (kind) {
+  case FrameKind::kRoot:
+  case FrameKind::kThread:
+  case FrameKind::kPython:
+  case FrameKind::kModule:
+  case FrameKind::kNative:
+    return false;
+  default:
+    return true;
+  }
+}
+
+} // namespace
+
+uint32_t ThreadTree::hashOf(const Node *parent, FrameKind kind, uint64_t a, uint64_t b) {
+  uint64_t hash = (reinterpret_cast<uintptr_t>(parent) >> 6) * 0x9E3779B97F4A7C15u;
+  hash ^= a * 0xC2B2AE3D27D4EB4Fu;
+  hash ^= (b + static_cast<uint64_t>(kind)) * 0x165667B19E3779F9u;
   hash ^= hash >> 29;
   hash *= 0xBF58476D1CE4E5B9u;
-  return hash ^ (hash >> 32);
+  return static_cast<uint32_t>(hash ^ (hash >> 32));
 }
 
 ThreadTree::ThreadTree() {
@@ -32,16 +50,18 @@ Node *ThreadTree::append(Node *parent, FrameKind kind, uint64_t a, uint64_t b) {
   node->id = id;
   node->kind = kind;
   node->flags.store(0, std::memory_order_relaxed);
-  node->duration.reset();
-  node->exclusive.store(0, std::memory_order_relaxed);
-  node->metrics.store(nullptr, std::memory_order_relaxed);
+  node->own_cost.store(nullptr, std::memory_order_relaxed);
+  if (isMeasured(kind)) {
+    addCost(node);
+  }
   size_.store(id + 1, std::memory_order_release);
   return node;
 }
 
 Node *ThreadTree::findOrCreate(Node *parent, FrameKind kind, uint64_t a, uint64_t b) {
-  if (const Indexed *known = index_.find(Identity{parent, kind, a, b})) {
-    return follow(parent, known->node);
+  uint32_t hash = hashOf(parent, kind, a, b);
+  if (const Indexed *known = index_.find(Identity{*this, parent, kind, a, b, hash})) {
+    return follow(parent, this->node(known->id));
   }
   if (size_.load(std::memory_order_relaxed) >= limit_) {
     refused_.store(refused_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
@@ -51,7 +71,7 @@ Node *ThreadTree::findOrCreate(Node *parent, FrameKind kind, uint64_t a, uint64_
     throw std::bad_alloc();
   }
   Node *node = append(parent, kind, a, b);
-  index_.insert({node});
+  index_.insert({node->id, hash});
   return follow(parent, node);
 }
 
@@ -63,8 +83,21 @@ Node *ThreadTree::follow(Node *parent, Node *child) {
   return parent->last_child = child;
 }
 
+__attribute__((noinline)) NodeCost &ThreadTree::addCost(Node *node) {
+  if (cost_count_ == costs_.size() * kChunkNodes) {
+    costs_.emplace_back(kChunkNodes);
+  }
+  NodeCost &fresh = costs_[cost_count_ / kChunkNodes][cost_count_ % kChunkNodes];
+  ++cost_count_;
+  fresh.duration.reset();
+  fresh.exclusive.store(0, std::memory_order_relaxed);
+  fresh.metrics.store(nullptr, std::memory_order_relaxed);
+  node->own_cost.store(&fresh, std::memory_order_release);
+  return fresh;
+}
+
 MetricRow &ThreadTree::metric(Node *node, uint16_t metric) {
-  std::atomic<MetricSlot *> *place = &node->metrics;
+  std::atomic<MetricSlot *> *place = &cost(node).metrics;
   while (MetricSlot *slot = place->load(std::memory_order_relaxed)) {
     if (slot->metric == metric) {
       return slot->row;
@@ -81,6 +114,7 @@ void ThreadTree::clear() {
   index_.clear();
   refused_.store(0, std::memory_order_relaxed);
   slots_.clear();
+  cost_count_ = 0;
   size_.store(0, std::memory_order_release);
   append(nullptr, FrameKind::kRoot, 0, 0);
 }

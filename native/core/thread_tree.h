@@ -23,6 +23,18 @@ struct MetricSlot {
   uint16_t metric = 0; // see MetricRegistry
 };
 
+/// What the events of a node add up to: one cache line, written by each of them.
+struct alignas(64) NodeCost {
+  MetricRow duration;                 // ticks per call, inclusive
+  std::atomic<uint64_t> exclusive{0}; // ticks without nested operators and scopes
+  std::atomic<MetricSlot *> metrics{nullptr};
+
+  void addExclusive(uint64_t value) {
+    exclusive.store(exclusive.load(std::memory_order_relaxed) + value, std::memory_order_relaxed);
+  }
+};
+static_assert(sizeof(NodeCost) == 64);
+
 /// A frame in its context. Identity (parent, kind, a, b) never changes after publication.
 ///
 /// The meaning of `a` and `b` depends on the kind: interned name; code id and instruction; module
@@ -31,23 +43,27 @@ struct alignas(64) Node {
   Node *parent;
   uint64_t a;
   uint64_t b;
-  Node *last_child;      // owner only: the last child found, tried first
-  Node *next_sibling;    // owner only: the child found after this one, tried second
-  AllocationSite *sites; // owner only: what this context allocated, see AllocationLedger
+  Node *last_child;                 // owner only: the last child found, tried first
+  Node *next_sibling;               // owner only: the child found after this one, tried second
+  AllocationSite *sites;            // owner only: what this context allocated, see AllocationLedger
+  std::atomic<NodeCost *> own_cost; // null while it has none; see ThreadTree::cost
   uint32_t id;
   FrameKind kind;
   std::atomic<uint8_t> flags;
-  // second cache line: written by every event of the node
-  alignas(64) MetricRow duration;     // ticks per call, inclusive
-  std::atomic<uint64_t> exclusive{0}; // ticks without nested operators and scopes
-  std::atomic<MetricSlot *> metrics{nullptr};
 
   /// Whether it is the child with this identity of its parent.
   bool is(FrameKind other_kind, uint64_t other_a, uint64_t other_b) const {
     return a == other_a && b == other_b && kind == other_kind;
   }
-  void addExclusive(uint64_t value) {
-    exclusive.store(exclusive.load(std::memory_order_relaxed) + value, std::memory_order_relaxed);
+  /// Null where nothing was measured. Any thread.
+  NodeCost *cost() const { return own_cost.load(std::memory_order_acquire); }
+  MetricSlot *firstMetric() const {
+    const NodeCost *found = cost();
+    return found ? found->metrics.load(std::memory_order_acquire) : nullptr;
+  }
+  uint64_t calls() const {
+    const NodeCost *found = cost();
+    return found ? found->duration.count() : 0;
   }
   bool hasFlag(NodeFlag flag) const { return flags.load(std::memory_order_relaxed) & flag; }
   void setFlag(NodeFlag flag) {
@@ -57,7 +73,7 @@ struct alignas(64) Node {
     }
   }
 };
-static_assert(sizeof(Node) == 128);
+static_assert(sizeof(Node) == 64);
 
 /// Prefix tree of the call paths of one thread. One writer (the owner), concurrent readers of
 /// `size()` and `node(i)`. No lock; allocates only when a path is seen for the first time.
@@ -65,7 +81,8 @@ class ThreadTree {
 public:
   static constexpr uint32_t kChunkNodes = 1024;
   static constexpr uint32_t kMaxChunks = 4096;
-  static constexpr size_t kNodeBytes = sizeof(Node) + 4 * sizeof(Node *); // with the index
+  /// Of an operator, with the index; a Python frame takes 64 less.
+  static constexpr size_t kNodeBytes = sizeof(Node) + sizeof(NodeCost) + 16;
 
   ThreadTree();
   ThreadTree(const ThreadTree &) = delete;
@@ -86,6 +103,13 @@ public:
       return parent->last_child = next;
     }
     return findOrCreate(parent, kind, a, b);
+  }
+
+  /// The cost of a node, made if absent. Frames have none until something is charged to them: most
+  /// are only on the way to an operator. Owner only.
+  NodeCost &cost(Node *node) {
+    NodeCost *found = node->own_cost.load(std::memory_order_relaxed);
+    return __builtin_expect(found != nullptr, 1) ? *found : addCost(node);
   }
 
   /// The row of one more metric of a node, made if absent. Owner only.
@@ -109,29 +133,41 @@ private:
   Node *findOrCreate(Node *parent, FrameKind kind, uint64_t a, uint64_t b);
   Node *append(Node *parent, FrameKind kind, uint64_t a, uint64_t b);
   static Node *follow(Node *parent, Node *child);
+  NodeCost &addCost(Node *node);
+
   struct Identity {
+    const ThreadTree &tree;
     const Node *parent;
     FrameKind kind;
     uint64_t a, b;
+    uint32_t hash;
   };
+  /// Keeps the hash, so that neither growing nor an unequal neighbour in the table reads a node.
   struct Indexed {
-    Node *node = nullptr;
-    bool isFree() const { return !node; }
+    uint32_t id = 0; // the root's, which is not in the index: a free slot
+    uint32_t kept_hash = 0;
+    bool isFree() const { return id == 0; }
     bool isOf(const Identity &identity) const {
-      return node->parent == identity.parent && node->a == identity.a && node->b == identity.b &&
-             node->kind == identity.kind;
+      if (kept_hash != identity.hash) {
+        return false;
+      }
+      const Node *node = identity.tree.node(id);
+      return node->parent == identity.parent && node->is(identity.kind, identity.a, identity.b);
     }
-    uint64_t hash() const { return hashOf({node->parent, node->kind, node->a, node->b}); }
-    static uint64_t hashOf(const Identity &identity);
+    uint64_t hash() const { return kept_hash; }
+    static uint64_t hashOf(const Identity &identity) { return identity.hash; }
   };
+  static uint32_t hashOf(const Node *parent, FrameKind kind, uint64_t a, uint64_t b);
 
   LazyArray<std::atomic<Node *>> chunks_{kMaxChunks};
-  std::vector<LazyArray<Node>> nodes_; // memory of the chunks; owner only
+  std::vector<LazyArray<Node>> nodes_;     // memory of the chunks; owner only
+  std::vector<LazyArray<NodeCost>> costs_; // in the order of their making; owner only
+  uint32_t cost_count_ = 0;
   std::atomic<uint32_t> size_{0};
   std::atomic<uint64_t> refused_{0};
   uint32_t limit_ = kChunkNodes * kMaxChunks;
   std::deque<MetricSlot> slots_; // a deque never moves its elements
-  ProbeTable<Indexed> index_{kFirstIndex};
+  ProbeTable<Indexed, 75> index_{kFirstIndex};
 };
 
 } // namespace deepcontext

@@ -126,7 +126,7 @@ void note(Recorder &recorder, const ActiveCall &call, Node *node, uint64_t start
   launch.end_ns = realtimeNs();
   launch.thread = kernelThread();
   launch.node = {recorder.index(), node->id};
-  launch.calls = node->duration.count();
+  launch.calls = node->calls();
   launch.function = launchedFunction(call, *node);
   if (FunctionTable::instance().at(launch.function).program_count.load() > 1) {
     launch.signature = signatureOf(call.arguments, call.argument_count, call.keywords);
@@ -362,7 +362,7 @@ void countCall(uint32_t function) {
   }
   Recorder &recorder = RecorderRegistry::current();
   Node *parent = pythonContext(recorder, currentFrame(recorder), recorder.innermost());
-  functionNode(recorder, parent, function)->duration.add(0);
+  recorder.tree.cost(functionNode(recorder, parent, function)).duration.add(0);
 }
 
 void openWindow() {

@@ -18,8 +18,9 @@ constexpr char kCopyToDevice[] = "jax: copy to device";
 Node *addLeaf(Recorder &recorder, Node *parent, const std::string &marker, uint64_t spent_ticks) {
   Node *node =
       recorder.tree.child(parent, FrameKind::kMarker, Interner::instance().intern(marker), 0);
-  node->duration.add(spent_ticks);
-  node->addExclusive(spent_ticks);
+  NodeCost &cost = recorder.tree.cost(node);
+  cost.duration.add(spent_ticks);
+  cost.addExclusive(spent_ticks);
   if (Level *level = recorder.innermost()) {
     level->nested_ticks += spent_ticks;
   }

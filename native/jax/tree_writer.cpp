@@ -27,7 +27,7 @@ struct LaunchCount {
 };
 
 uint64_t totalOf(const Node &node, uint16_t metric) {
-  for (const MetricSlot *slot = node.metrics.load(std::memory_order_acquire); slot;
+  for (const MetricSlot *slot = node.firstMetric(); slot;
        slot = slot->next.load(std::memory_order_acquire)) {
     if (slot->metric == metric) {
       return slot->row.read().total;
@@ -47,7 +47,7 @@ std::vector<LaunchCount> countLaunches() {
       if (node.kind != FrameKind::kOperator || node.b == 0) {
         continue;
       }
-      uint64_t calls = node.duration.count();
+      uint64_t calls = node.calls();
       uint64_t not_launched = totalOf(node, metrics.not_launched);
       uint64_t launches = (calls > not_launched ? calls - not_launched : 0) +
                           totalOf(node, metrics.launched_inside);

@@ -56,7 +56,8 @@ void countEvent(const std::string &name) {
   Recorder &recorder = RecorderRegistry::current();
   Node *parent = pythonContext(recorder, currentFrame(recorder), recorder.innermost());
   uint32_t name_id = Interner::instance().internBounded(name);
-  recorder.tree.child(parent, FrameKind::kMarker, name_id, 0)->duration.add(0);
+  Node *marker = recorder.tree.child(parent, FrameKind::kMarker, name_id, 0);
+  recorder.tree.cost(marker).duration.add(0);
 }
 
 Node *currentCallContext(Recorder &recorder) {

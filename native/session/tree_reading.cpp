@@ -1,5 +1,6 @@
 #include "session/tree_reading.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 
@@ -48,51 +49,62 @@ MetricValues toNs(const MetricValues &ticks, double ns_per_tick) {
           ticks.m2 * ns_per_tick * ns_per_tick};
 }
 
-MetricTable exclusiveTimes(const OrderedTree &tree, double ns_per_tick) {
-  MetricTable table{"host_time_ns", false, {}};
-  for (uint32_t id = 0; id < tree.parent.size(); ++id) {
-    if (tree.exclusive[id] > 0) {
-      MetricValues values;
-      values.count = tree.duration[id].count;
-      values.total = tree.exclusive[id];
-      table.rows.emplace_back(id, toNs(values, ns_per_tick));
-    }
-  }
-  return table;
-}
-
-MetricTable durations(const OrderedTree &tree, double ns_per_tick) {
-  MetricTable table{"call_duration_ns", true, {}};
-  for (uint32_t id = 0; id < tree.parent.size(); ++id) {
-    if (tree.duration[id].count > 0) {
-      table.rows.emplace_back(id, toNs(tree.duration[id], ns_per_tick));
-    }
-  }
-  return table;
-}
+constexpr char kHostTime[] = "host_time_ns";
+constexpr char kDuration[] = "call_duration_ns";
 
 } // namespace
 
 TreeReading::TreeReading(const std::vector<std::pair<uint64_t, std::string>> &thread_names)
-    : tree_(readTree(thread_names)),
+    : tree_(orderTree(readTree(thread_names))),
       ns_per_tick_(RecorderRegistry::instance().clock().nsPerTick()) {}
 
-NodeTable TreeReading::nodes(const std::vector<uint8_t> &frame_phase) const {
-  NodeTable nodes;
-  nodes.tree = orderTree(tree_, frame_phase);
-  nodes.metrics.push_back(exclusiveTimes(nodes.tree, ns_per_tick_));
-  nodes.metrics.push_back(durations(nodes.tree, ns_per_tick_));
-  for (auto &[id, rows] : nodes.tree.metrics) {
-    MetricRegistry::Metric metric = MetricRegistry::instance().metric(id);
-    if (metric.is_ticks) {
-      for (auto &[node, values] : rows) {
-        values = toNs(values, ns_per_tick_);
-      }
+std::vector<std::string> TreeReading::metricNames() const {
+  std::vector<std::string> names = {kHostTime, kDuration};
+  for (const auto &[id, rows] : tree_.metrics) {
+    if (!rows.empty()) {
+      names.push_back(MetricRegistry::instance().metric(id).name);
     }
-    nodes.metrics.push_back({metric.name, !metric.is_gauge, std::move(rows)});
   }
-  nodes.tree.metrics.clear();
-  return nodes;
+  return names;
+}
+
+bool TreeReading::hasSpread(const std::string &name) const {
+  if (name == kHostTime || name == kDuration) {
+    return name == kDuration;
+  }
+  auto known = std::find_if(tree_.metrics.begin(), tree_.metrics.end(), [&](const auto &rows) {
+    return MetricRegistry::instance().metric(rows.first).name == name;
+  });
+  return known != tree_.metrics.end() && !MetricRegistry::instance().metric(known->first).is_gauge;
+}
+
+void TreeReading::forEachRow(
+    const std::string &name,
+    const std::function<void(uint32_t, const MetricValues &)> &visit) const {
+  for (uint32_t node = 0; name == kHostTime && node < tree_.parent.size(); ++node) {
+    const CostValues &cost = tree_.cost(node);
+    if (cost.exclusive > 0) {
+      MetricValues values;
+      values.count = cost.duration.count;
+      values.total = cost.exclusive;
+      visit(node, toNs(values, ns_per_tick_));
+    }
+  }
+  for (uint32_t node = 0; name == kDuration && node < tree_.parent.size(); ++node) {
+    const MetricValues &duration = tree_.cost(node).duration;
+    if (duration.count > 0) {
+      visit(node, toNs(duration, ns_per_tick_));
+    }
+  }
+  for (const auto &[id, rows] : tree_.metrics) {
+    MetricRegistry::Metric metric = MetricRegistry::instance().metric(id);
+    if (metric.name != name) {
+      continue;
+    }
+    for (const NodeValues &row : rows) {
+      visit(row.node, metric.is_ticks ? toNs(row.values, ns_per_tick_) : row.values);
+    }
+  }
 }
 
 } // namespace deepcontext

@@ -1,6 +1,7 @@
 #pragma once
 // The tree of the running or last session, as the profile file keeps it.
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,32 +10,24 @@
 
 namespace deepcontext {
 
-/// Rows of one metric in its unit, in ascending order of node.
-struct MetricTable {
-  std::string name;
-  bool has_spread; // minimum, maximum and m2 mean something
-  MetricRows rows;
-};
-
-/// The merged tree laid out depth-first, and its metrics.
-struct NodeTable {
-  OrderedTree tree;
-  std::vector<MetricTable> metrics;
-};
-
 /// The threads' trees, merged at one moment. No GIL needed.
 class TreeReading {
 public:
   /// `thread_names`: what Python calls its threads, by Thread.ident.
   explicit TreeReading(const std::vector<std::pair<uint64_t, std::string>> &thread_names);
 
-  const std::vector<FrameRecord> &frames() const { return tree_.frames; }
-  size_t nodeCount() const { return tree_.parent.size(); }
-  /// `frame_phase`: see `orderTree`.
-  NodeTable nodes(const std::vector<uint8_t> &frame_phase) const;
+  const OrderedTree &tree() const { return tree_; }
+  /// Metrics that have rows.
+  std::vector<std::string> metricNames() const;
+  /// Whether minimum, maximum and m2 of a metric mean something.
+  bool hasSpread(const std::string &name) const;
+  /// Call `visit(node, values)` for each row of a metric, in its unit, in ascending order of node.
+  /// Rows are computed at each call: those of all metrics take more memory than the tree.
+  void forEachRow(const std::string &name,
+                  const std::function<void(uint32_t, const MetricValues &)> &visit) const;
 
 private:
-  MergedTree tree_;
+  OrderedTree tree_;
   double ns_per_tick_;
 };
 

@@ -52,22 +52,25 @@ public:
   uint64_t count(const char *metric, uint64_t a) { return find(metric, context(a)->id).count; }
   uint64_t sum(const char *metric) {
     uint64_t total = 0;
-    for (const ForeignRow &row : ledger.rows(RecorderRegistry::generation())) {
-      total += MetricRegistry::instance().metric(row.metric).name == metric ? row.values.total : 0;
+    for (const NodeValues &row : rowsOf(metric)) {
+      total += row.values.total;
     }
     return total;
   }
   AllocationLedger ledger;
 
 private:
+  MetricRows rowsOf(const char *metric) {
+    ForeignRows rows = ledger.rows(RecorderRegistry::generation());
+    return rows[MetricRegistry::instance().id(metric)];
+  }
   void allocate(Node *node, uintptr_t address, uint64_t bytes) {
     ledger.allocated(RecorderRegistry::current(), node, ledger.pool(0, kHost), at(address), bytes);
   }
   MetricValues find(const char *metric, uint32_t node) {
     uint32_t recorder = RecorderRegistry::current().index();
-    for (const ForeignRow &row : ledger.rows(RecorderRegistry::generation())) {
-      if (row.recorder == recorder && row.node == node &&
-          MetricRegistry::instance().metric(row.metric).name == metric) {
+    for (const NodeValues &row : rowsOf(metric)) {
+      if (row.recorder == recorder && row.node == node) {
         return row.values;
       }
     }
@@ -439,11 +442,11 @@ TEST(rows_arrive_at_their_nodes_in_the_merged_tree) {
   Program program;
   program.allocate(1, 1, 100);
   program.allocate(2, 2, 20);
-  std::vector<ForeignRow> rows = program.ledger.rows(RecorderRegistry::generation());
-  rows.push_back({4711, 0, rows[0].metric, {}}); // a thread that is not there
+  ForeignRows rows = program.ledger.rows(RecorderRegistry::generation());
+  rows.begin()->second.push_back({0, 4711, {}}); // a thread that is not there
   MergedTree tree = mergeTrees({&RecorderRegistry::current()}, {}, Names(), rows);
   uint16_t live = MetricRegistry::instance().gauge("live_bytes");
   CHECK_EQ(tree.metrics[live].size(), 1u); // both contexts are one frame
-  CHECK_EQ(tree.metrics[live][0].second.total, 120u);
-  CHECK_EQ(tree.metrics[live][0].second.count, 2u);
+  CHECK_EQ(tree.metrics[live][0].values.total, 120u);
+  CHECK_EQ(tree.metrics[live][0].values.count, 2u);
 }

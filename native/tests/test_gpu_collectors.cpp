@@ -140,8 +140,8 @@ std::map<std::string, uint64_t> kernels() {
   auto name = [&](uint32_t node) {
     return std::string(Interner::instance().text(tree.frames[tree.frame[node]].name));
   };
-  for (const auto &[node, values] : tree.metrics[launches]) {
-    found[name(tree.parent[node]) + "/" + name(node)] += values.total;
+  for (const NodeValues &row : tree.metrics[launches]) {
+    found[name(tree.parent[row.node]) + "/" + name(row.node)] += row.values.total;
   }
   return found;
 }
@@ -294,8 +294,8 @@ void stallsWhileThreadsLaunch(const Vendor &vendor) {
   CHECK_EQ(figures["stall_samples"] > 0, true);
   MergedTree tree = mergeTrees(RecorderRegistry::instance().active(), {}, NameResolver());
   uint64_t in_tree = 0;
-  for (const auto &[node, values] : tree.metrics[MetricRegistry::instance().id("stall_samples")]) {
-    in_tree += values.total;
+  for (const NodeValues &row : tree.metrics[MetricRegistry::instance().id("stall_samples")]) {
+    in_tree += row.values.total;
   }
   CHECK_EQ(in_tree, figures["stall_samples"]);
 }

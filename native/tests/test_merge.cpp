@@ -90,18 +90,18 @@ TEST(threads_are_labelled_and_a_given_label_wins) {
 TEST(threads_of_one_label_are_one_subtree) {
   Threads threads(2);
   threads.recorder(1).label = "t0";
-  op(threads.tree(0), threads.tree(0).root(), 1)->duration.add(10);
-  op(threads.tree(1), threads.tree(1).root(), 1)->duration.add(30);
-  op(threads.tree(1), threads.tree(1).root(), 2)->addExclusive(4);
+  op(threads.tree(0), threads.tree(0).root(), 1)->cost()->duration.add(10);
+  op(threads.tree(1), threads.tree(1).root(), 1)->cost()->duration.add(30);
+  op(threads.tree(1), threads.tree(1).root(), 2)->cost()->addExclusive(4);
   MergedTree tree = threads.merge();
   CHECK_EQ(tree.parent.size(), 4u);
-  MetricValues both = tree.duration[find(tree, "t0/1")];
+  MetricValues both = tree.cost(find(tree, "t0/1")).duration;
   CHECK_EQ(both.count, 2u);
   CHECK_EQ(both.total, 40u);
   CHECK_EQ(both.minimum, 10u);
   CHECK_EQ(both.maximum, 30u);
   CHECK_CLOSE(both.m2, 200.0, 1e-12);
-  CHECK_EQ(tree.exclusive[find(tree, "t0/2")], 4u);
+  CHECK_EQ(tree.cost(find(tree, "t0/2")).exclusive, 4u);
 }
 
 TEST(identities_that_resolve_to_one_frame_are_one_node) {
@@ -109,12 +109,12 @@ TEST(identities_that_resolve_to_one_frame_are_one_node) {
   ThreadTree &own = threads.tree(0);
   for (uint64_t code : {71, 72}) { // two code objects, one place in the source
     Node *frame = own.child(own.root(), FrameKind::kPython, code, 5);
-    op(own, frame, 1)->addExclusive(code);
+    op(own, frame, 1)->cost()->addExclusive(code);
   }
   own.child(own.root(), FrameKind::kPython, 71, 6); // another line
   MergedTree tree = threads.merge();
   CHECK_EQ(tree.parent.size(), 1u + 1u + 2u + 1u);
-  CHECK_EQ(tree.exclusive[find(tree, "t0/7/1")], 143u);
+  CHECK_EQ(tree.cost(find(tree, "t0/7/1")).exclusive, 143u);
 }
 
 TEST(a_frame_that_is_not_shown_leaves_its_children_and_figures_to_its_parent) {
@@ -130,13 +130,13 @@ TEST(a_frame_that_is_not_shown_leaves_its_children_and_figures_to_its_parent) {
   ThreadTree &tree = threads.tree(0);
   Node *outer = op(tree, tree.root(), 1);
   Node *hidden = tree.child(outer, FrameKind::kNative, 2, 0);
-  op(tree, tree.child(hidden, FrameKind::kNative, 3, 0), 4)->duration.add(10);
-  hidden->addExclusive(7);
+  op(tree, tree.child(hidden, FrameKind::kNative, 3, 0), 4)->cost()->duration.add(10);
+  tree.cost(hidden).addExclusive(7);
   MergedTree merged = mergeTrees(threads.all(), {}, Hiding());
   CHECK_EQ(merged.parent.size(), size_t{4}); // root, thread, 1, 4
   CHECK_EQ(pathOf(merged, 3), "t0/1/4");
-  CHECK_EQ(merged.exclusive[2], uint64_t{7});
-  CHECK_EQ(merged.duration[3].count, uint64_t{1});
+  CHECK_EQ(merged.cost(2).exclusive, uint64_t{7});
+  CHECK_EQ(merged.cost(3).duration.count, uint64_t{1});
 }
 
 TEST(a_link_puts_its_children_below_the_other_threads_node) {
@@ -145,12 +145,12 @@ TEST(a_link_puts_its_children_below_the_other_threads_node) {
   ThreadTree &backward = threads.tree(1);
   Node *made = op(forward, op(forward, forward.root(), 1), 2);
   Node *below = op(backward, link(backward, 0, made), 9);
-  below->duration.add(50);
+  below->cost()->duration.add(50);
   below->setFlag(kFlagBackward);
   MergedTree tree = threads.merge();
   uint32_t node = find(tree, "t0/1/2/9");
   CHECK(node != 0);
-  CHECK_EQ(tree.duration[node].total, 50u);
+  CHECK_EQ(tree.cost(node).duration.total, 50u);
   CHECK_EQ(int{tree.flags[node]}, int{kFlagBackward});
   CHECK_EQ(tree.parent.size(), 6u); // root, two threads, 1, 2, 9: the link itself is no node
 }
@@ -158,11 +158,11 @@ TEST(a_link_puts_its_children_below_the_other_threads_node) {
 TEST(what_a_link_measured_belongs_to_its_target) {
   Threads threads(2);
   Node *target = op(threads.tree(0), threads.tree(0).root(), 1);
-  target->duration.add(1);
-  link(threads.tree(1), 0, target)->duration.add(7);
+  target->cost()->duration.add(1);
+  link(threads.tree(1), 0, target)->cost()->duration.add(7);
   MergedTree tree = threads.merge();
-  CHECK_EQ(tree.duration[find(tree, "t0/1")].count, 2u);
-  CHECK_EQ(tree.duration[find(tree, "t0/1")].total, 8u);
+  CHECK_EQ(tree.cost(find(tree, "t0/1")).duration.count, 2u);
+  CHECK_EQ(tree.cost(find(tree, "t0/1")).duration.total, 8u);
 }
 
 TEST(links_chain_across_threads_in_any_order_of_recorders) {
@@ -172,11 +172,11 @@ TEST(links_chain_across_threads_in_any_order_of_recorders) {
   Node *second = op(threads.tree(2), link(threads.tree(2), 0, first), 2);
   Node *third = op(threads.tree(1), link(threads.tree(1), 2, second), 3);
   Node *fourth = op(threads.tree(0), link(threads.tree(0), 1, third), 4);
-  op(threads.tree(2), link(threads.tree(2), 0, fourth), 5)->addExclusive(6);
+  op(threads.tree(2), link(threads.tree(2), 0, fourth), 5)->cost()->addExclusive(6);
   MergedTree tree = threads.merge();
   uint32_t node = find(tree, "t0/1/2/3/4/5");
   CHECK(node != 0);
-  CHECK_EQ(tree.exclusive[node], 6u);
+  CHECK_EQ(tree.cost(node).exclusive, 6u);
 }
 
 TEST(a_link_into_the_own_thread_resolves) {
@@ -193,11 +193,11 @@ TEST(a_link_to_a_missing_node_falls_back_to_the_own_thread) {
                   threads.tree(1).child(threads.tree(1).root(), FrameKind::kLink, 0, 1'000'000), 8);
   Node *orphan = op(threads.tree(1),
                     threads.tree(1).child(threads.tree(1).root(), FrameKind::kLink, 77, 0), 9);
-  lost->addExclusive(1);
-  orphan->addExclusive(2);
+  lost->cost()->addExclusive(1);
+  orphan->cost()->addExclusive(2);
   MergedTree tree = threads.merge();
-  CHECK_EQ(tree.exclusive[find(tree, "t1/8")], 1u);
-  CHECK_EQ(tree.exclusive[find(tree, "t1/9")], 2u);
+  CHECK_EQ(tree.cost(find(tree, "t1/8")).exclusive, 1u);
+  CHECK_EQ(tree.cost(find(tree, "t1/9")).exclusive, 2u);
 }
 
 TEST(a_parent_comes_before_its_children) {
@@ -232,8 +232,8 @@ TEST(a_detached_recorder_makes_no_thread) {
   uint32_t node = find(tree, "t0/1/5");
   CHECK(node != 0);
   CHECK_EQ(tree.metrics[metric].size(), 1u);
-  CHECK_EQ(tree.metrics[metric][0].first, node);
-  CHECK_EQ(tree.metrics[metric][0].second.total, 42u);
+  CHECK_EQ(tree.metrics[metric][0].node, node);
+  CHECK_EQ(tree.metrics[metric][0].values.total, 42u);
 }
 
 TEST(extra_metrics_of_merged_nodes_are_combined) {
@@ -250,11 +250,11 @@ TEST(extra_metrics_of_merged_nodes_are_combined) {
   threads.tree(1).metric(node, other).add(8);
   MergedTree tree = threads.merge();
   CHECK_EQ(tree.metrics[bytes].size(), 1u);
-  CHECK_EQ(tree.metrics[bytes][0].second.count, 2u);
-  CHECK_EQ(tree.metrics[bytes][0].second.total, 3u);
+  CHECK_EQ(tree.metrics[bytes][0].values.count, 2u);
+  CHECK_EQ(tree.metrics[bytes][0].values.total, 3u);
   uint64_t sum = 0;
-  for (const auto &[id, values] : tree.metrics[other]) {
-    sum += values.total;
+  for (const NodeValues &row : tree.metrics[other]) {
+    sum += row.values.total;
   }
   CHECK_EQ(sum, 17u); // what hangs on a thread's root is not lost
 }
@@ -269,7 +269,7 @@ TEST(trees_may_grow_and_link_to_each_other_while_they_are_read) {
     Node *step = op(own, own.root(), 1);
     for (uint64_t i = 0; i < kRounds; ++i) {
       Node *node = op(own, step, 100 + i);
-      node->duration.add(5);
+      node->cost()->duration.add(5);
       newest.store(node->id, std::memory_order_release);
     }
     is_done = true;
@@ -279,7 +279,7 @@ TEST(trees_may_grow_and_link_to_each_other_while_they_are_read) {
     while (!is_done.load()) {
       if (uint32_t id = newest.load(std::memory_order_acquire)) {
         // Mostly newer than what the reader has looked at.
-        op(own, own.child(own.root(), FrameKind::kLink, 0, id), 7)->duration.add(1);
+        op(own, own.child(own.root(), FrameKind::kLink, 0, id), 7)->cost()->duration.add(1);
       }
     }
   });

@@ -19,18 +19,19 @@ public:
     merged.parent.push_back(parent);
     merged.frame.push_back(id);
     merged.flags.push_back(flags);
-    merged.duration.emplace_back();
-    merged.exclusive.push_back(1000 + id);
+    merged.cost_of.push_back(id);
+    merged.costs.push_back({{}, 1000 + id});
     phases.push_back(0);
     return id;
   }
 
   /// The phase that node `id` gets.
   Phase phase(uint32_t id) const {
-    OrderedTree ordered = orderTree(merged, phases);
+    OrderedTree ordered = orderTree(merged);
+    Column<uint8_t> found = phasesOf(ordered, phases);
     for (size_t place = 0; place < ordered.frame.size(); ++place) {
       if (ordered.frame[place] == id) {
-        return static_cast<Phase>(ordered.phase[place]);
+        return static_cast<Phase>(found[place]);
       }
     }
     return Phase::kNone;
@@ -41,12 +42,12 @@ public:
 };
 
 /// Depth-first by recursion over child lists: the definition.
-std::vector<uint32_t> preOrder(const MergedTree &tree) {
+Column<uint32_t> preOrder(const MergedTree &tree) {
   std::vector<std::vector<uint32_t>> children(tree.parent.size());
   for (uint32_t id = 1; id < tree.parent.size(); ++id) {
     children[tree.parent[id]].push_back(id);
   }
-  std::vector<uint32_t> order;
+  Column<uint32_t> order;
   std::function<void(uint32_t)> visit = [&](uint32_t id) {
     order.push_back(id);
     for (uint32_t child : children[id]) {
@@ -60,7 +61,7 @@ std::vector<uint32_t> preOrder(const MergedTree &tree) {
 } // namespace
 
 TEST(a_lone_root) {
-  OrderedTree ordered = orderTree(Tree().merged, {});
+  OrderedTree ordered = orderTree(Tree().merged);
   CHECK_EQ(ordered.parent.size(), 1u);
   CHECK_EQ(ordered.parent[0], -1);
   CHECK_EQ(ordered.subtree_end[0], 1);
@@ -74,11 +75,11 @@ TEST(a_small_tree_by_hand) {
   tree.add(b, FrameKind::kPython);               // 4
   tree.add(a1, FrameKind::kPython);              // 5
   tree.add(a, FrameKind::kPython);               // 6
-  OrderedTree ordered = orderTree(tree.merged, {});
-  CHECK((ordered.frame == std::vector<uint32_t>{0, 1, 3, 5, 6, 2, 4}));
-  CHECK((ordered.parent == std::vector<int32_t>{-1, 0, 1, 2, 1, 0, 5}));
-  CHECK((ordered.subtree_end == std::vector<int32_t>{7, 5, 4, 4, 5, 7, 7}));
-  CHECK((ordered.exclusive == std::vector<uint64_t>{1000, 1001, 1003, 1005, 1006, 1002, 1004}));
+  OrderedTree ordered = orderTree(tree.merged);
+  CHECK((ordered.frame == Column<uint32_t>{0, 1, 3, 5, 6, 2, 4}));
+  CHECK((ordered.parent == Column<int32_t>{-1, 0, 1, 2, 1, 0, 5}));
+  CHECK((ordered.subtree_end == Column<int32_t>{7, 5, 4, 4, 5, 7, 7}));
+  CHECK_EQ(ordered.cost(4).exclusive, 1006u);
 }
 
 TEST(random_trees_follow_the_definition) {
@@ -89,7 +90,7 @@ TEST(random_trees_follow_the_definition) {
       bool is_deep = random() % 3 == 0; // some long chains, some wide nodes
       tree.add(is_deep ? i - 1 : static_cast<uint32_t>(random() % i), FrameKind::kPython);
     }
-    OrderedTree ordered = orderTree(tree.merged, {});
+    OrderedTree ordered = orderTree(tree.merged);
     CHECK(ordered.frame == preOrder(tree.merged));
     for (int32_t place = 1; place < 400; ++place) {
       int32_t parent = ordered.parent[place];
@@ -105,7 +106,7 @@ TEST(a_chain_of_a_million_nodes_needs_no_stack) {
   for (uint32_t i = 0; i < 1'000'000; ++i) {
     tree.add(i, FrameKind::kPython);
   }
-  OrderedTree ordered = orderTree(tree.merged, {});
+  OrderedTree ordered = orderTree(tree.merged);
   CHECK_EQ(ordered.parent[1'000'000], 999'999);
   CHECK_EQ(ordered.subtree_end[0], 1'000'001);
 }
@@ -118,14 +119,14 @@ TEST(rows_of_metrics_follow_their_nodes_in_ascending_order) {
   MetricValues seven, nine;
   seven.total = 7;
   nine.total = 9;
-  tree.merged.metrics[3] = {{b, nine}, {inner, seven}};
-  OrderedTree ordered = orderTree(tree.merged, {});
+  tree.merged.metrics[3] = {{b, 0, nine}, {inner, 0, seven}};
+  OrderedTree ordered = orderTree(tree.merged);
   const MetricRows &rows = ordered.metrics[3];
   CHECK_EQ(rows.size(), 2u);
-  CHECK_EQ(rows[0].first, 2u); // inner comes third in the creation order, second below the root
-  CHECK_EQ(rows[0].second.total, 7u);
-  CHECK_EQ(rows[1].first, 3u);
-  CHECK_EQ(rows[1].second.total, 9u);
+  CHECK_EQ(rows[0].node, 2u); // inner comes third in the creation order, second below the root
+  CHECK_EQ(rows[0].values.total, 7u);
+  CHECK_EQ(rows[1].node, 3u);
+  CHECK_EQ(rows[1].values.total, 9u);
 }
 
 TEST(a_frames_phase_is_inherited_until_another_frame_has_one) {

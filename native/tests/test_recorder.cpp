@@ -34,10 +34,10 @@ private:
 };
 
 uint64_t exclusive(const Node *node) {
-  return node->exclusive.load();
+  return node->cost()->exclusive.load();
 }
 uint64_t total(const Node *node) {
-  return node->duration.read().total;
+  return node->cost()->duration.read().total;
 }
 
 } // namespace
@@ -68,7 +68,7 @@ TEST(calls_of_one_node_add_up) {
     node = program.open(1, 1000 * call);
     program.close(1, 1000 * call + 10 + call);
   }
-  MetricValues seen = node->duration.read();
+  MetricValues seen = node->cost()->duration.read();
   CHECK_EQ(seen.count, 3u);
   CHECK_EQ(seen.total, 33u);
   CHECK_EQ(seen.minimum, 10u);
@@ -187,7 +187,7 @@ TEST(a_scope_that_runs_in_steps_is_one_call_of_their_sum) {
   program.open(3, 206, LevelKind::kScope); // goes on after the step
   CHECK_EQ(program.recorder().closeStep(owner(1), 210, first, true), 10u);
   CHECK_EQ(total(scope), 30u);
-  CHECK_EQ(scope->duration.read().count, 1u);
+  CHECK_EQ(scope->cost()->duration.read().count, 1u);
   CHECK_EQ(exclusive(scope), 22u);
   CHECK_EQ(program.recorder().levelCount(), 1u);
   CHECK_EQ(program.recorder().closeStep(owner(7), 300, 0, true), 0u);
@@ -206,7 +206,7 @@ TEST(a_wrappers_own_time_is_the_wrapped_operators) {
   recorder.close(owner(3), 25);
   recorder.close(owner(2), 40);
   program.close(1, 100);
-  CHECK_EQ(wrapped->duration.read().count, 1u); // the wrapper is no call of its own
+  CHECK_EQ(wrapped->cost()->duration.read().count, 1u); // the wrapper is no call of its own
   CHECK_EQ(total(wrapped), 10u);
   CHECK_EQ(exclusive(wrapped), 30u);
   CHECK_EQ(exclusive(outer), 70u);

@@ -119,7 +119,9 @@ TEST(threads_that_live_at_once_have_recorders_of_their_own) {
         std::this_thread::yield();
       }
       for (uint64_t n = 0; n < 1000; ++n) {
-        recorder.tree.child(recorder.tree.root(), FrameKind::kOperator, n, 0)->duration.add(n);
+        recorder.tree.child(recorder.tree.root(), FrameKind::kOperator, n, 0)
+            ->cost()
+            ->duration.add(n);
       }
     });
   }
@@ -142,13 +144,13 @@ TEST(thread_churn_needs_no_more_recorders_than_live_at_once) {
   for (int i = 0; i < 2000; ++i) {
     onThread("churn", [] {
       ThreadTree &tree = RecorderRegistry::current().tree;
-      tree.child(tree.root(), FrameKind::kOperator, 5, 0)->duration.add(1);
+      tree.child(tree.root(), FrameKind::kOperator, 5, 0)->cost()->duration.add(1);
     });
   }
   CHECK_EQ(RecorderRegistry::instance().active().size(), before);
-  Recorder *recorder = RecorderRegistry::instance().at(indexOnThread("churn"));
-  CHECK_EQ(recorder->tree.size(), 2u);
-  CHECK_EQ(recorder->tree.node(1)->duration.count(), 2000u);
+  const ThreadTree &tree = RecorderRegistry::instance().at(indexOnThread("churn"))->tree;
+  CHECK_EQ(tree.size(), 2u);
+  CHECK_EQ(tree.node(1)->calls(), 2000u);
 }
 
 TEST(threads_whose_names_differ_in_numbers_share_one_recorder) {
@@ -177,14 +179,14 @@ TEST(threads_of_ever_new_names_are_joined_past_a_ceiling) {
                    0};
     onThread(name, [] {
       ThreadTree &tree = RecorderRegistry::current().tree;
-      tree.child(tree.root(), FrameKind::kOperator, 5, 0)->duration.add(1);
+      tree.child(tree.root(), FrameKind::kOperator, 5, 0)->cost()->duration.add(1);
     });
   }
   size_t bytes = 0;
   uint64_t events = 0;
   for (Recorder *recorder : registry.active()) {
     bytes += recorder->bytes();
-    events += recorder->tree.size() > 1 ? recorder->tree.node(1)->duration.count() : 0;
+    events += recorder->tree.size() > 1 ? recorder->tree.node(1)->calls() : 0;
   }
   CHECK(bytes <= RecorderRegistry::kMostIdleBytes + 2 * RecorderRegistry::kMostIdleBytes / 100);
   CHECK_EQ(events, uint64_t{kThreads}); // none is lost
@@ -348,7 +350,9 @@ TEST(readers_may_ask_while_threads_come_and_go) {
     onThread(i % 2 ? "odd" : "even", [i] {
       Recorder &recorder = RecorderRegistry::current();
       RecorderCounters::bump(recorder.counters.operators);
-      recorder.tree.child(recorder.tree.root(), FrameKind::kOperator, i, 0)->duration.add(1);
+      recorder.tree.child(recorder.tree.root(), FrameKind::kOperator, i, 0)
+          ->cost()
+          ->duration.add(1);
     });
   }
   is_done = true;

@@ -42,7 +42,7 @@ TEST(a_node_keeps_what_it_was_made_with) {
   CHECK_EQ(node->a, 1ull << 63);
   CHECK_EQ(node->b, 9u);
   CHECK_EQ(tree.node(node->id), node);
-  CHECK_EQ(node->duration.count(), 0u);
+  CHECK_EQ(node->cost()->duration.count(), 0u);
   CHECK_EQ(int{node->flags.load()}, 0);
 }
 
@@ -127,8 +127,8 @@ TEST(clear_forgets_nodes_and_metrics) {
   ThreadTree tree;
   for (uint64_t i = 0; i < 5000; ++i) { // past one chunk and one growth of the index
     Node *node = tree.child(tree.root(), FrameKind::kOperator, i, 0);
-    node->duration.add(10);
-    node->addExclusive(10);
+    node->cost()->duration.add(10);
+    node->cost()->addExclusive(10);
     node->setFlag(kFlagBackward);
   }
   tree.setLimit(1);
@@ -140,8 +140,8 @@ TEST(clear_forgets_nodes_and_metrics) {
   CHECK(tree.root()->kind == FrameKind::kRoot);
   Node *node = tree.child(tree.root(), FrameKind::kOperator, 42, 0);
   CHECK_EQ(node->id, 1u);
-  CHECK_EQ(node->duration.count(), 0u);
-  CHECK_EQ(node->exclusive.load(), 0u);
+  CHECK_EQ(node->cost()->duration.count(), 0u);
+  CHECK_EQ(node->cost()->exclusive.load(), 0u);
   CHECK_EQ(int{node->flags.load()}, 0);
   CHECK_EQ(tree.size(), 2u);
 }
@@ -169,7 +169,7 @@ TEST(a_node_has_one_row_a_metric) {
   CHECK_EQ(&tree.metric(node, 4), &second);
   tree.clear();
   node = tree.child(tree.root(), FrameKind::kKernel, 1, 0);
-  CHECK(node->metrics.load() == nullptr);
+  CHECK(node->firstMetric() == nullptr);
   CHECK_EQ(tree.metric(node, 3).count(), 0u);
 }
 
@@ -181,7 +181,7 @@ TEST(readers_may_follow_metrics_while_the_owner_adds_some) {
   std::thread reader([&] {
     while (!is_done.load()) {
       uint16_t expected = 0;
-      for (MetricSlot *slot = node->metrics.load(std::memory_order_acquire); slot;
+      for (MetricSlot *slot = node->firstMetric(); slot;
            slot = slot->next.load(std::memory_order_acquire)) {
         MetricValues seen = slot->row.read();
         wrong += slot->metric != expected++ || (seen.count > 0 && seen.total != slot->metric);
@@ -211,7 +211,7 @@ TEST(readers_see_whole_nodes_while_the_owner_grows_the_tree) {
         const Node *node = tree.node(id);
         bool is_whole = node->id == id && node->a == id * 3ull && node->parent->id < id &&
                         node->kind == FrameKind::kOperator;
-        MetricValues values = node->duration.read();
+        MetricValues values = node->cost()->duration.read();
         // One event of `id` ticks each time: whatever part of it is visible, extremes agree.
         bool is_plausible = values.count == 0 || (values.minimum == id && values.maximum == id);
         wrong += !(is_whole && is_plausible);
@@ -224,8 +224,8 @@ TEST(readers_see_whole_nodes_while_the_owner_grows_the_tree) {
   for (uint32_t id = 1; id <= kNodes; ++id) {
     Node *parent = tree.node(static_cast<uint32_t>(random() % id));
     Node *node = tree.child(parent, FrameKind::kOperator, id * 3ull, 0);
-    node->duration.add(id);
-    node->addExclusive(id);
+    node->cost()->duration.add(id);
+    node->cost()->addExclusive(id);
   }
   is_done = true;
   first.join();

@@ -275,7 +275,7 @@ void endAsync(const AsyncContext &context, uint64_t now) {
   Node *link = recorder.tree.child(recorder.tree.root(), FrameKind::kLink, context.recorder_index,
                                    context.node_id);
   // A duration, but no exclusive time: it elapses beside the program, on no thread.
-  link->duration.add(recorder.ticksSince(context.start_ticks, now));
+  recorder.tree.cost(link).duration.add(recorder.ticksSince(context.start_ticks, now));
 }
 
 /// Note at the first call that builds a graph that a path does; not for an operator of a backward.

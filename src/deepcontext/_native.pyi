@@ -21,16 +21,6 @@ class FrameColumns(TypedDict):
     file: bytes  # uint32
     line: bytes  # uint32
 
-class MetricColumns(TypedDict, total=False):
-    """Sparse rows of one metric, in ascending order of `node`."""
-
-    node: bytes  # uint32
-    count: bytes  # uint64
-    total: bytes  # int64
-    minimum: bytes  # int64
-    maximum: bytes  # int64
-    m2: bytes  # float64
-
 class NodeColumns(TypedDict):
     """Nodes of a tree, depth-first; node 0 is the root."""
 
@@ -38,16 +28,19 @@ class NodeColumns(TypedDict):
     frame: bytes  # uint32
     phase: bytes  # uint8
     subtree_end: bytes  # int32
-    metrics: dict[str, MetricColumns]
 
 class TreeReading:
     """The threads' trees, merged at one moment."""
 
-    @property
-    def node_count(self) -> int: ...
     def frame_columns(self) -> FrameColumns: ...
     def node_columns(self, frame_phase: bytes) -> NodeColumns:
-        """Lay the tree out; `frame_phase` has one Phase (uint8) a frame, 0 for "as its parent"."""
+        """`frame_phase` has one Phase (uint8) a frame, 0 for "as its parent"."""
+    def metric_names(self) -> list[str]:
+        """Name the metrics that may have rows."""
+    def metric_fields(self, metric: str) -> list[str]:
+        """Name the columns of a metric, as in `schema.ROW_TYPES`."""
+    def metric_column(self, metric: str, field: str) -> bytes:
+        """Make a column of the rows of a metric, in ascending order of node."""
 
 class Counters(TypedDict):
     """What the recording threads counted, summed over them."""

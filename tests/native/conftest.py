@@ -78,8 +78,8 @@ def read() -> Recorded:
     lines = _column("I", frames["line"])
     parents = _column("i", nodes["parent"])
     frame_of = _column("I", nodes["frame"])
-    rows = nodes["metrics"]["call_duration_ns"]
-    counts = dict(zip(_column("I", rows["node"]), _column("Q", rows["count"]), strict=True))
+    node, count = (reading.metric_column("call_duration_ns", field) for field in ("node", "count"))
+    counts = dict(zip(_column("I", node), _column("Q", count), strict=True))
 
     paths: list[tuple[str, ...]] = []
     events: Counter[tuple[str, ...]] = Counter()
@@ -123,11 +123,9 @@ def totals(metric: str) -> dict[tuple[str, ...], int]:
             is_outside = strings[files[frame]] in {__file__, threading.__file__}
             path = () if is_outside else (*path, f"{strings[names[frame]]}:{lines[frame]}")
         paths.append(path)
-    rows = nodes["metrics"].get(metric)
-    if rows is None:
-        return {}
+    node_of, totals_of = (reading.metric_column(metric, field) for field in ("node", "total"))
     found: Counter[tuple[str, ...]] = Counter()
-    for node, total in zip(_column("I", rows["node"]), _column("q", rows["total"]), strict=True):
+    for node, total in zip(_column("I", node_of), _column("q", totals_of), strict=True):
         found[paths[node]] += total
     return dict(found)
 

@@ -83,8 +83,7 @@ def test_two_hundred_sessions_need_no_more_memory_than_twenty(
 
 def test_the_last_session_can_be_read_after_its_end(record: Record) -> None:
     seen = record("mark()")
-    again = _native.read_tree(())
-    assert again.node_count > 1
+    assert len(_native.read_tree(()).node_columns(b"")["phase"]) > 1
     assert seen.events == {("<module>:1",): 1}
 
 
@@ -100,8 +99,8 @@ def test_events_between_sessions_are_not_recorded(record: Record) -> None:
 def test_columns_fit_together(record: Record) -> None:
     record("def f(): mark()\nf()")
     reading = _native.read_tree(())
-    count = reading.node_count
     frames, nodes = reading.frame_columns(), reading.node_columns(b"")
+    count = len(nodes["phase"])
     assert len(nodes["parent"]) == len(nodes["subtree_end"]) == 4 * count
     assert len(nodes["frame"]) == 4 * count
     assert len(nodes["phase"]) == count

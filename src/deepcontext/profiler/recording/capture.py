@@ -21,9 +21,9 @@ from deepcontext.profiler.format.status import ERROR_MARK
 from deepcontext.profiler.recording.rank import local_rank
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from deepcontext._native import Counters, FrameColumns, MetricColumns, TreeReading
+    from deepcontext._native import Counters, FrameColumns, TreeReading
     from deepcontext.profiler.format.metric import MetricDescriptor
     from deepcontext.profiler.format.status import Outcome
     from deepcontext.profiler.recording.collector import PhaseRule
@@ -119,6 +119,7 @@ class Capture:
     notes: Sequence[str] = ()
     metrics: Sequence[MetricDescriptor] = metric.KNOWN_METRICS
     sections: Mapping[str, bytes] = field(default_factory=dict)
+    _encoded: list[bytes] = field(init=False, repr=False, default_factory=list)
 
     @property
     def errors(self) -> tuple[str, ...]:
@@ -127,12 +128,14 @@ class Capture:
         return tuple(note for note in notes if note.startswith(ERROR_MARK))
 
     def encode(self) -> bytes:
-        """Return the bytes of a .dcprof file."""
+        """Return the bytes of a .dcprof file, made at the first call."""
+        if not self._encoded:
+            self._encoded.append(self._encode())
+        return self._encoded[0]
+
+    def _encode(self) -> bytes:
         frames = self.reading.frame_columns()
         nodes = self.reading.node_columns(frame_phases(frames, self.phase_rules))
-        rows = nodes["metrics"]
-        if self.step_times.count:
-            rows[metric.STEP_TIME_NS.name] = _root_row(self.step_times)
         return wire.encode_file({
             "strings": frames["strings"],
             "frames": {
@@ -147,15 +150,24 @@ class Capture:
                 "phase": wire.column("UINT8", nodes["phase"]),
                 "subtree_end": wire.column("INT32", nodes["subtree_end"]),
             },
-            "metrics": [
-                _metric_message(known, rows[known.name])
-                for known in {known.name: known for known in self.metrics}.values()
-                if known.name in rows
-            ],
+            "metrics": self._metric_messages(),
             "run": self._run(),
             "trust": self._trust(),
             "sections": self.sections,
         })
+
+    def _metric_messages(self) -> Iterator[dict[str, Any]]:
+        """Yield one metric at a time, so that only one raw column is in memory."""
+        recorded = set(self.reading.metric_names())
+        for known in {known.name: known for known in self.metrics}.values():
+            if known.name == metric.STEP_TIME_NS.name and self.step_times.count:
+                yield _metric_message(known, _root_row(self.step_times).items())
+            elif known.name in recorded:
+                fields = self.reading.metric_fields(known.name)
+                columns = (
+                    (field, self.reading.metric_column(known.name, field)) for field in fields
+                )
+                yield _metric_message(known, columns)
 
     def _run(self) -> dict[str, Any]:
         rank, local = self.rank, local_rank()
@@ -230,7 +242,7 @@ def frame_phases(frames: FrameColumns, rules: Sequence[PhaseRule]) -> bytes:
     return bytes(phases)
 
 
-def _root_row(steps: StepTimes) -> MetricColumns:
+def _root_row(steps: StepTimes) -> dict[str, bytes]:
     """Return step times as a row of the root, node 0."""
     return {
         "node": struct.pack("<I", 0),
@@ -242,18 +254,15 @@ def _root_row(steps: StepTimes) -> MetricColumns:
     }
 
 
-def _metric_message(known: MetricDescriptor, rows: MetricColumns) -> dict[str, Any]:
-    columns = {
-        name: wire.column(schema.ROW_TYPES[name], data)
-        for name, data in rows.items()
-        if isinstance(data, bytes)
-    }
+def _metric_message(
+    known: MetricDescriptor, columns: Iterable[tuple[str, bytes]]
+) -> dict[str, Any]:
     return {
         "name": known.name,
         "unit": known.unit,
         "aggregation": known.aggregation,
         "description": known.description,
-        **columns,
+        **{name: wire.column(schema.ROW_TYPES[name], data) for name, data in columns},
     }
 
 

@@ -134,8 +134,9 @@ class SessionOptions:
     )
     node_limit: int = _option(
         default=1_000_000,
-        meaning="largest number of nodes in the tree of a thread, each about 160 bytes, up to 4,194,304; "
-        "beyond this limit, costs are counted one level up",
+        meaning="largest number of nodes in the tree of a thread, each about 160 bytes, and as many "
+        "again while the profile is written; up to 4,194,304; beyond this limit, costs are counted one "
+        "level up",
         # The most is that of `ThreadTree` in native/core/thread_tree.h.
         rule=Range(1, 4_194_304, "nodes a thread", is_whole=True),
         placeholder="N",
