@@ -146,6 +146,19 @@ TEST(clear_forgets_nodes_and_metrics) {
   CHECK_EQ(tree.size(), 2u);
 }
 
+TEST(a_frame_has_no_cost_until_something_is_charged_to_it) {
+  ThreadTree tree;
+  Node *frame = tree.child(tree.root(), FrameKind::kPython, 1, 0);
+  CHECK(frame->cost() == nullptr);
+  CHECK_EQ(frame->calls(), 0u);
+  CHECK(tree.child(frame, FrameKind::kOperator, 2, 0)->cost() != nullptr);
+  tree.cost(frame).duration.add(5);
+  CHECK_EQ(frame->calls(), 1u);
+  CHECK_EQ(&tree.cost(frame), frame->cost());
+  tree.clear();
+  CHECK(tree.child(tree.root(), FrameKind::kPython, 1, 0)->cost() == nullptr);
+}
+
 TEST(flags_that_a_node_lacks_are_added_to_those_it_has) {
   ThreadTree tree;
   tree.root()->setFlag(kFlagBackward);

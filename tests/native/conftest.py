@@ -78,8 +78,8 @@ def read() -> Recorded:
     lines = _column("I", frames["line"])
     parents = _column("i", nodes["parent"])
     frame_of = _column("I", nodes["frame"])
-    node, count = (reading.metric_column("call_duration_ns", field) for field in ("node", "count"))
-    counts = dict(zip(_column("I", node), _column("Q", count), strict=True))
+    timed, calls = (reading.metric_column("call_duration_ns", field) for field in ("node", "count"))
+    counts = dict(zip(_column("I", timed), _column("Q", calls), strict=True))
 
     paths: list[tuple[str, ...]] = []
     events: Counter[tuple[str, ...]] = Counter()

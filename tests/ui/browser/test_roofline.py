@@ -131,7 +131,7 @@ def with_short_additions(path: Path) -> Path:
             maximum=with_total(rows.maximum, 3_000),
             m2=with_total(rows.m2, 0.0),
         )
-    metrics = {name: profile.metrics[name] for name in profile.metrics.stored()} | planted
+    metrics = {name: profile.metrics[name] for name in profile.metrics} | planted
     replace(profile, metrics=MetricTable(metrics)).save(path)
     return path
 
