@@ -97,3 +97,18 @@ def test_program_is_unharmed_and_its_profile_complete(same_as_python: Any, sourc
 
 def test_tracer_of_the_program_does_not_see_the_profiler_start(same_as_python: Any) -> None:
     same_as_python(TRACED, files={"torch.py": "__version__ = '0'\n"})
+
+
+def test_umask_of_the_program_takes_no_rights_from_the_profiler(same_as_python: Any) -> None:
+    child = "import time, torch; time.sleep(0.5)"
+    files = {"torch.py": "__version__ = '0'\n"}
+    same_as_python(
+        "import os, subprocess, sys\n"
+        "os.umask(0o777)\n"
+        f"print(subprocess.run([sys.executable, '-c', {child!r}]).returncode)\n",
+        files=files,
+    )
+    run = same_as_python.profile_path.with_suffix(".dcrun")
+    made = [path for path in run.rglob("*") if path.parent != run / ".launch"]
+    assert [path for path in made if path.suffix == ".dcprof"]
+    assert not [path for path in made if path.stat().st_mode & 0o600 != 0o600]

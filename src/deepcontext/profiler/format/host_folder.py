@@ -156,7 +156,7 @@ def _refresh(run: Path, content: Content) -> None:
     with _new(run, run, content) as new:
         for path in (path for path in new.rglob("*") if path.is_file()):
             target = run / path.relative_to(new)
-            target.parent.mkdir(mode=run_directory.PRIVATE, exist_ok=True)
+            run_directory.make_private(target.parent)
             path.replace(target)
     (run / run_directory.MERGED).unlink(missing_ok=True)
 

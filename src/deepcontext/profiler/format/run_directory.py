@@ -132,6 +132,13 @@ def without_launch_folders(python_path: str | None) -> str | None:
     return python_path if len(kept) == len(entries) else os.pathsep.join(kept) or None
 
 
+def make_private(folder: Path) -> None:
+    """Make a folder that its owner alone may use, whatever the program's umask; it may exist."""
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir(mode=PRIVATE)
+        folder.chmod(PRIVATE)
+
+
 def profile_path(run: Path, start_ns: int | None = None) -> Path:
     """Return the path of this process's profile; create its folder.
 
@@ -140,7 +147,7 @@ def profile_path(run: Path, start_ns: int | None = None) -> Path:
         start_ns: when the process began to record, in ns since 1970; None for now.
     """
     folder = _host_folder(run)
-    folder.mkdir(mode=PRIVATE, exist_ok=True)
+    make_private(folder)
     # The start time is in the name because process numbers are reused.
     start_ms = (time.time_ns() if start_ns is None else start_ns) // 1_000_000
     return folder / f"{os.getpid():07}-{start_ms:x}.dcprof"
@@ -153,10 +160,11 @@ def claim(run: Path) -> bool:
     number; the kernel gives each process of a host a different position.
     """
     folder = _host_folder(run)
-    folder.mkdir(mode=PRIVATE, exist_ok=True)
+    make_private(folder)
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
     descriptor = os.open(folder / STARTED, flags, 0o600)
     try:
+        os.fchmod(descriptor, 0o600)  # whatever the umask, because other children open it
         os.write(descriptor, b".")
         return os.lseek(descriptor, 0, os.SEEK_CUR) <= MOST_CHILDREN
     finally:
@@ -266,9 +274,11 @@ def adopt(run: Path, profile: Path, *, role: str, is_kept: bool) -> Path:
             target.hardlink_to(profile)
         except OSError:  # not on this file system
             target.write_bytes(profile.read_bytes())
+            target.chmod(0o600)
     description.pop(_PROFILE, None)
     changed = run / f"{_JOB}.new"
     changed.write_text(json.dumps(description), encoding="utf-8")
+    changed.chmod(0o600)  # whatever the umask
     changed.replace(run / _JOB)
     return target
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 HEAD_BYTES: Final = 65_536
 _MOST_LINKS: Final = 40
 _STANDARD_ERROR: Final = 2
+_OWNERS: Final = 0o600
 # Errors that another path avoids; all others are failures of the machine.
 _REQUEST_ERRORS: Final = frozenset({
     errno.EACCES,
@@ -217,9 +218,14 @@ def _new_file(folder: str) -> tuple[int, str]:
         try:
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
             with _standard_streams_left_alone():
-                return os.open(path, flags, 0o666), path
+                descriptor = os.open(path, flags, 0o666)
         except FileExistsError:
             continue  # left by a killed process, or by another one with the same number
+        mode = os.fstat(descriptor).st_mode
+        if mode & _OWNERS != _OWNERS:  # the program's umask would make the next write fail
+            with contextlib.suppress(OSError):
+                os.fchmod(descriptor, mode | _OWNERS)
+        return descriptor, path
 
 
 @contextlib.contextmanager
