@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from deepcontext.profiler.format import run_directory
 from deepcontext.profiler.format.own_os import os, read_file
+from deepcontext.profiler.recording.descriptors import with_descriptors
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -108,7 +109,8 @@ def _spent_s() -> float:
 def _faults_of_reaped() -> int:
     """Return the page faults of children that have been waited for: every process has some."""
     # Their processor time is counted in steps of 10 ms. Source: proc_pid_stat(5), field 11.
-    return int(read_file("/proc/self/stat").rpartition(b")")[2].split()[8])
+    stat = with_descriptors(lambda: read_file("/proc/self/stat"))
+    return int(stat.rpartition(b")")[2].split()[8])
 
 
 def _has_child() -> bool:
