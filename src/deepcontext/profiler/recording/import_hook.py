@@ -157,14 +157,15 @@ class ImportHook:
         # importlib marks the module only after the loader returns; until then an `import` of the module
         # on another thread waits for this thread.
         _mark_loaded(sys.modules[self.module])
-        return operations.run(self._call_once)
+        # Debuggers and coverage do not trace it.
+        return bool(_native.without_tracing(lambda: operations.run(self._call_once)))
 
     def _call_once(self) -> bool:
         if not self._is_waiting:
             return False
         self._stop_waiting()
         try:
-            _native.without_tracing(self._on_import)  # by debuggers and coverage
+            self._on_import()
         except Exception as error:  # noqa: BLE001  a fault of the profiler must not reach the program
             self._on_failure(f"{type(error).__name__}: {error}")
         return True
