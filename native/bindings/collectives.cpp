@@ -1,13 +1,13 @@
 // The collectives of PyTorch's process groups and of compiled JAX programs, as Python sees them
 // (typed in _native.pyi).
 #include <nanobind/nanobind.h>
-#include <nanobind/stl/string.h>
 
 #include <map>
 #include <optional>
 
 #include "bindings/bindings.h"
 #include "bindings/node_paths.h"
+#include "bindings/text.h"
 #include "bindings/without_gil.h"
 #include "core/interner.h"
 #include "core/recorder.h"
@@ -77,7 +77,7 @@ nb::dict torchCollectives() {
   size_t index = 0;
   for (const auto &group : torch::CollectiveGroups::instance().groups()) {
     groups.append(nb::make_tuple(reinterpret_cast<uintptr_t>(group.address),
-                                 std::string(group.name).c_str(), found.called[index++]));
+                                 std::string_view(group.name), found.called[index++]));
   }
   nb::dict values;
   values["groups"] = groups;
@@ -104,8 +104,8 @@ nb::dict jaxCollectives() {
     left_out += group.is_left_out;
     uint32_t launches = group.is_left_out ? 0 : found.launches[group.index];
     uint32_t frame_name = jax::FunctionTable::instance().frameName(group.function);
-    std::string name(Interner::instance().text(frame_name));
-    groups.append(nb::make_tuple(name.c_str(), members, launches * group.of_run));
+    std::string_view name = Interner::instance().text(frame_name);
+    groups.append(nb::make_tuple(name, members, launches * group.of_run));
   }
   for (const jax::ProgramCollective &row : found.rows) {
     rows.append(nb::make_tuple(row.group, row.number_of_its, row.order, row.operation,

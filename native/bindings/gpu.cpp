@@ -2,10 +2,10 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include "bindings/bindings.h"
+#include "bindings/text.h"
 #include "bindings/without_gil.h"
 #include "gpu/cupti/collector.h"
 #include "gpu/cupti/deferred_start.h"

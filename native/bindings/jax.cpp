@@ -1,9 +1,9 @@
 // JAX: dispatch hook, open calls, arrays and ranges, as Python sees them (typed in _native.pyi).
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
 
 #include "bindings/bindings.h"
+#include "bindings/text.h"
 #include "bindings/without_gil.h"
 #include "jax/arguments.h"
 #include "jax/attribution.h"

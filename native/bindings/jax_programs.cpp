@@ -2,13 +2,12 @@
 // _native.pyi).
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
 #include <memory>
 
 #include "bindings/bindings.h"
+#include "bindings/text.h"
 #include "bindings/without_gil.h"
 #include "core/interner.h"
 #include "jax/arguments.h"
@@ -204,7 +203,7 @@ nb::list readRuns(nb::bytes xspace) {
   for (const Run &run : window.runs) {
     nb::dict operations;
     for (const auto &[name, times] : run.operations) {
-      operations[name.c_str()] =
+      operations[nb::cast(name)] =
           nb::make_tuple(times.count, times.total_ps, times.minimum_ps, times.maximum_ps);
     }
     nb::dict one;

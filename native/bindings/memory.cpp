@@ -2,11 +2,11 @@
 #include <array>
 
 #include <nanobind/nanobind.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include "bindings/bindings.h"
 #include "bindings/node_paths.h"
+#include "bindings/text.h"
 #include "core/allocation_ledger.h"
 #include "core/step_clock.h"
 #include "torch/memory.h"

@@ -1,9 +1,9 @@
 // Native frames, as Python sees them (typed in _native.pyi).
 #include <nanobind/nanobind.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include "bindings/bindings.h"
+#include "bindings/text.h"
 #include "core/recorder.h"
 #include "python/native_merge.h"
 #include "unwind/stack_walk.h"

@@ -2,13 +2,13 @@
 // _native.pyi).
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <cstring>
 #include <map>
 
 #include "bindings/bindings.h"
+#include "bindings/text.h"
 #include "core/guard.h"
 #include "core/internal_thread.h"
 #include "python/code_table.h"

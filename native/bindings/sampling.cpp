@@ -1,9 +1,9 @@
 // The CPU sampler, as Python sees it (typed in _native.pyi).
 #include <nanobind/nanobind.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include "bindings/bindings.h"
+#include "bindings/text.h"
 #include "sampling/sampler.h"
 
 namespace nb = nanobind;
@@ -21,6 +21,8 @@ nb::dict samplerCounts() {
   values["lost"] = counts.lost.load(std::memory_order_relaxed);
   values["cut"] = counts.cut.load(std::memory_order_relaxed);
   values["unanswered"] = counts.unanswered.load(std::memory_order_relaxed);
+  values["astray"] = counts.astray.load(std::memory_order_relaxed);
+  values["waits_ended"] = counts.waits_ended.load(std::memory_order_relaxed);
   values["threads"] = counts.threads.load(std::memory_order_relaxed);
   values["threads_refused"] = counts.threads_refused.load(std::memory_order_relaxed);
   values["internal_cpu_ns"] = counts.internal_cpu_ns.load(std::memory_order_relaxed);

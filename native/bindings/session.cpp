@@ -1,13 +1,13 @@
 // Sessions, trees and scopes, as Python sees them (typed in _native.pyi).
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <type_traits>
 #include <unordered_map>
 
 #include "bindings/bindings.h"
+#include "bindings/text.h"
 #include "core/guard.h"
 #include "python/code_table.h"
 #include "python/gil_release.h"
@@ -28,25 +28,13 @@ template <typename Values> nb::bytes toBytes(const Values &values) {
   return nb::bytes(values.data(), values.size() * sizeof(T));
 }
 
-/// A str of any bytes, because names of threads and operators come from C and may be cut inside a
-/// character.
-nb::object toText(std::string_view text) {
-  auto size = static_cast<Py_ssize_t>(text.size());
-  PyObject *decoded = PyUnicode_DecodeUTF8(text.data(), size, "replace");
-  if (!decoded) {
-    throw nb::python_error();
-  }
-  return nb::steal(decoded);
-}
-
 /// Dense ids for the interned texts that a tree uses.
 class StringColumn {
 public:
   uint32_t add(uint32_t interned) {
     auto [place, is_new] = ids_.emplace(interned, static_cast<uint32_t>(ids_.size()));
     if (is_new) {
-      std::string_view text = Interner::instance().text(interned);
-      texts_.append(toText(text));
+      texts_.append(Interner::instance().text(interned));
     }
     return place->second;
   }

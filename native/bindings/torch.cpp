@@ -1,10 +1,10 @@
 // The PyTorch observer, as Python sees it (typed in _native.pyi).
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include "bindings/bindings.h"
+#include "bindings/text.h"
 #include "torch/calibration.h"
 #include "torch/library.h"
 #include "torch/observer.h"

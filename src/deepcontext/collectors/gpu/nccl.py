@@ -108,6 +108,6 @@ def _refusal() -> str:
     plugin = os.environ.get(VARIABLE, _native.__file__)
     if plugin != _native.__file__:
         return f"{VARIABLE} is set ({plugin}), so NCCL loads that plugin; unset it to use --nccl"
-    if len(plugin.encode()) > _LONGEST_PATH:
+    if len(os.fsencode(plugin)) > _LONGEST_PATH:
         return f"the path of the native core is longer than NCCL's limit of {_LONGEST_PATH} bytes: {plugin}"
     return ""

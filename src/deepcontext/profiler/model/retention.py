@@ -140,7 +140,7 @@ def _unwritten(run: Path) -> str:
 
 def _named_by_a_process(run: Path) -> str:
     """Return which process of this machine was started by the run, by its environment."""
-    text = os.path.realpath(run).encode()
+    text = os.fsencode(os.path.realpath(run))
     for process, environment in _environments():
         if text in environment:
             return f"process {process} belongs to it"
