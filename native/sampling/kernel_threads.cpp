@@ -129,14 +129,14 @@ std::optional<ThreadState> KernelThreads::state(int thread) const {
 }
 
 bool KernelThreads::isBlocking(int thread, int signal_number) const {
-  char text[4096];
-  readFile(thread, "status", text, sizeof text);
-  const char *mask = std::strstr(text, "SigBlk:");
-  if (!mask) {
-    return true;
+  char text[1024];
+  readFile(thread, "stat", text, sizeof text);
+  // Source: proc_pid_stat(5): after the name in parentheses, `blocked` is the 30th field.
+  const char *field = std::strrchr(text, ')');
+  for (int i = 0; field && i < 30; ++i) {
+    field = std::strchr(field + 1, ' ');
   }
-  uint64_t blocked = std::strtoull(mask + std::strlen("SigBlk:"), nullptr, 16);
-  return (blocked >> (signal_number - 1)) & 1;
+  return !field || (std::strtoull(field, nullptr, 10) >> (signal_number - 1)) & 1;
 }
 
 std::optional<uint64_t> KernelThreads::cpuNs(int thread) {

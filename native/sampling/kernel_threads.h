@@ -37,7 +37,8 @@ public:
   std::string name(int thread) const;
   /// None when the thread has ended or the kernel does not report it.
   std::optional<ThreadState> state(int thread) const;
-  /// Whether it blocks a signal; true when that is unknown.
+  /// Whether it blocks a signal below 32; true when that is unknown. Half the price of reading
+  /// the same from "status".
   bool isBlocking(int thread, int signal_number) const;
 
   /// Processor time since the thread began; none when it has ended.

@@ -26,6 +26,7 @@ struct SampledContext {
   Node *base;         // of the recorder's tree: the scope that the frames hang below, or null
   bool is_in_operator;
   bool holds_gil;
+  bool has_ended_wait;     // the signal ended a system call that the kernel does not restart
   bool is_garbled;         // a frame could not be read: the interpreter was changing it
   uint32_t frame_count;    // walked, kept or not
   uint64_t code_deaths;    // CodeTable::deaths() before the walk

@@ -23,11 +23,8 @@ struct SampledThread {
   const void *python_state = nullptr;
   Recorder *recorder = nullptr;
   bool is_identified = false; // it runs Python, or has recorded something
-  bool is_deaf = false;       // it blocks the signal
-  uint32_t unanswered_rounds = 0;
   uint32_t visits = 0;
   uint64_t next_identification = 0; // a round
-  uint64_t next_mask_check = 0;
   uint64_t next_visit = 0;
   uint32_t still_visits = 0; // consecutive visits that found it at the same place
   uint64_t seen_cpu_ns = 0;

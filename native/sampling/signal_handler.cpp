@@ -2,8 +2,9 @@
 // instructions, possibly inside malloc, the interpreter, or a hook of the profiler, so it
 //
 //   - allocates nothing, takes no lock, calls no function that does: what it calls is inline or in
-//     this file, except PyGILState_GetThisThreadState and PyGILState_Check (loads, and
-//     pthread_getspecific), clock_gettime and `MemoryReader::read` (system calls);
+//     this file, except PyGILState_GetThisThreadState and that of the attached thread
+//     state (loads, and pthread_getspecific), clock_gettime and `MemoryReader::read` (system
+//     calls);
 //   - writes only to its own slot, which no other thread uses while it is `kAsked`;
 //   - touches no thread-local memory but the recorder's pointer, which is initial-exec TLS and so
 //     needs no allocation;
@@ -18,6 +19,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "core/clock.h"
@@ -32,7 +34,41 @@ std::atomic<SampleSlot *> SampleSlots::slots_[SampleSlots::kMost];
 
 namespace {
 
-void answer(SampleSlot *slot) {
+/// Whether the signal has ended a system call early: the call's result is EINTR, and the thread
+/// stands behind the instruction that made the call.
+bool hasEndedWait(const ucontext_t &thread, PageReader &memory) {
+#if defined(__x86_64__)
+  const auto &registers = thread.uc_mcontext.gregs;
+  uint8_t call[2] = {};
+  return registers[REG_RAX] == -EINTR &&
+         memory.copy(reinterpret_cast<const void *>(registers[REG_RIP] - 2), &call) &&
+         call[0] == 0x0f && call[1] == 0x05;
+#elif defined(__aarch64__)
+  const auto &registers = thread.uc_mcontext;
+  uint32_t call = 0;
+  return static_cast<int64_t>(registers.regs[0]) == -EINTR &&
+         memory.copy(reinterpret_cast<const void *>(registers.pc - 4), &call) && call == 0xd4000001;
+#else
+  return false;
+#endif
+}
+
+/// Whether the calling thread holds the GIL, of whatever interpreter. PyGILState_Check() does not
+/// know: once the program has made a second interpreter, it is true of every thread.
+bool holdsGil(PageReader &memory) {
+#if PY_VERSION_HEX >= 0x030d0000
+  return PyThreadState_GetUnchecked() != nullptr; // of the calling thread
+#elif PY_VERSION_HEX >= 0x030c0000
+  return _PyThreadState_UncheckedGet() != nullptr;
+#else
+  const PyThreadState *holder = _PyThreadState_UncheckedGet(); // of any thread, which may end now
+  unsigned long thread = 0;
+  return holder && memory.copy(&holder->native_thread_id, &thread) &&
+         thread == static_cast<unsigned long>(kernelThread());
+#endif
+}
+
+void answer(SampleSlot *slot, const ucontext_t &thread) {
   SampledContext &context = slot->context;
   slot->wall_ns = clockNs(CLOCK_MONOTONIC);
   slot->cpu_ns = clockNs(CLOCK_THREAD_CPUTIME_ID);
@@ -44,7 +80,8 @@ void answer(SampleSlot *slot) {
   SampleBoundary boundary = enterLevels(&context, levels);
   const PyThreadState *state = PyGILState_GetThisThreadState();
   context.thread_state = state;
-  context.holds_gil = state && PyGILState_Check();
+  context.holds_gil = state && holdsGil(slot->reader);
+  context.has_ended_wait = hasEndedWait(thread, slot->reader);
   context.frame_count = 0;
   context.is_garbled = false;
   if (state && !levels.is_in_operator && !isFolded(levels)) {
@@ -52,7 +89,7 @@ void answer(SampleSlot *slot) {
   }
 }
 
-void onSampleSignal(int, siginfo_t *info, void *) {
+void onSampleSignal(int, siginfo_t *info, void *thread) {
   int saved = errno;
   if (info->si_code == SI_QUEUE) { // any other signal is not the sampler's: ignored, as by default
     auto number = static_cast<uint32_t>(info->si_value.sival_int);
@@ -60,7 +97,7 @@ void onSampleSignal(int, siginfo_t *info, void *) {
     if (slot && slot->state.load(std::memory_order_acquire) == SampleSlot::kAsked &&
         slot->thread.load(std::memory_order_relaxed) == kernelThread() &&
         RecorderRegistry::isRecording()) {
-      answer(slot);
+      answer(slot, *static_cast<const ucontext_t *>(thread));
       slot->state.store(SampleSlot::kAnswered, std::memory_order_release);
     }
   }

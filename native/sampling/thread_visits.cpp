@@ -11,7 +11,6 @@ namespace {
 
 constexpr uint64_t kRoundsBetweenIdentifications = 50;
 constexpr uint32_t kVisitsOfYouth = 5;
-constexpr uint64_t kRoundsBetweenMaskChecks = 100;
 // A thread that does not run is visited less and less often, but at least this often.
 constexpr uint32_t kMostRoundsBetweenVisits = 8;
 constexpr uint32_t kStillVisitsBeforeRarer = 16;
@@ -108,15 +107,10 @@ void ThreadVisits::look(const Senses &senses, SampledThread &thread, uint64_t cp
   }
 }
 
-bool ThreadVisits::mayAsk(const Senses &senses, SampledThread &thread) {
-  if (!may_ask_) {
-    return false;
-  }
-  if (thread.next_mask_check <= round_) {
-    thread.next_mask_check = round_ + kRoundsBetweenMaskChecks;
-    thread.is_deaf = senses.kernel.isBlocking(thread.number, kSampleSignal);
-  }
-  return !thread.is_deaf;
+/// Read anew each time: a signal for a thread that blocks it stays pending, and the program would
+/// receive it from sigwait(), or by a handler that it sets before it unblocks the signal.
+bool ThreadVisits::mayAsk(const Senses &senses, const SampledThread &thread) {
+  return may_ask_ && !senses.kernel.isBlocking(thread.number, kSampleSignal);
 }
 
 void ThreadVisits::ask(const Senses &senses, SampledThread &thread) {
@@ -139,7 +133,6 @@ void ThreadVisits::ask(const Senses &senses, SampledThread &thread) {
     return; // not answered yet
   }
   parts_.counted.read(thread);
-  thread.unanswered_rounds = 0;
   slot->reader.begin(&parts_.handlers_memory);
   slot->thread.store(thread.number, std::memory_order_relaxed);
   slot->state.store(SampleSlot::kAsked, std::memory_order_release);
@@ -150,13 +143,16 @@ void ThreadVisits::ask(const Senses &senses, SampledThread &thread) {
 
 void ThreadVisits::takeAnswer(const Senses &senses, SampledThread &thread) {
   SampleSlot *slot = SampleSlots::at(thread.slot);
-  uint32_t state = slot->state.load(std::memory_order_acquire);
-  if (state == SampleSlot::kAnswered) {
+  if (slot->state.load(std::memory_order_acquire) == SampleSlot::kAnswered) {
     take(senses, thread);
     slot->state.store(SampleSlot::kIdle, std::memory_order_relaxed);
-  } else if (state == SampleSlot::kAsked && ++thread.unanswered_rounds > 1) {
-    thread.next_mask_check = 0;
-    thread.is_deaf = !mayAsk(senses, thread);
+    return;
+  }
+  // The program may block or take the signal while it is on its way.
+  uint32_t asked = SampleSlot::kAsked;
+  if (slot->state.load(std::memory_order_relaxed) == asked && !mayAsk(senses, thread) &&
+      slot->state.compare_exchange_strong(asked, SampleSlot::kIdle)) {
+    SamplerCounts::bump(parts_.counts.astray);
   }
 }
 
@@ -171,6 +167,7 @@ void ThreadVisits::take(const Senses &senses, SampledThread &thread) {
     thread.python_state = context.thread_state;
   }
   SamplerCounts::bump(parts_.counts.running);
+  SamplerCounts::bump(parts_.counts.waits_ended, context.has_ended_wait ? 1 : 0);
   ThreadClocks now{slot.wall_ns, toNs(context.operator_ticks), slot.cpu_ns};
   if (context.is_in_operator) {
     Node *innermost = charges_.tree().innermost(context, charges_.nodeOf(thread));

@@ -54,7 +54,7 @@ private:
   void findRecorder(SampledThread &thread);
   void takeAnswer(const Senses &senses, SampledThread &thread);
   void look(const Senses &senses, SampledThread &thread, uint64_t cpu_ns);
-  bool mayAsk(const Senses &senses, SampledThread &thread);
+  bool mayAsk(const Senses &senses, const SampledThread &thread);
   void ask(const Senses &senses, SampledThread &thread);
   void take(const Senses &senses, SampledThread &thread);
   bool readStill(const Senses &senses, SampledThread &thread, uint64_t cpu_ns, SampleKind kind,

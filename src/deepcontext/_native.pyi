@@ -214,6 +214,8 @@ class SamplerCounts(TypedDict):
     lost: int
     cut: int
     unanswered: int
+    astray: int
+    waits_ended: int
     threads: int
     threads_refused: int
     internal_cpu_ns: int

@@ -30,7 +30,8 @@ ALLOWED = {
     "memcpy",
     "__errno_location",
     "PyGILState_GetThisThreadState",
-    "PyGILState_Check",
+    "PyThreadState_GetUnchecked",
+    "_PyThreadState_UncheckedGet",
     "deepcontext::Recorder::view(unsigned long) const",
     "deepcontext::MemoryReader::read(void const*, void*, unsigned long) const",
     # data

@@ -319,3 +319,34 @@ time.sleep(0.3)
         "600",
     )
     assert "the waiter" in {row.name for row in time_between_operators.by_thread(result.profile)}
+
+
+def test_beside_a_second_interpreter_the_gil_is_held_by_who_holds_it(run: Run) -> None:
+    """What runs in the other interpreter is charged to the line that runs it."""
+    result = run("""
+import hashlib
+try:
+    import _interpreters as interpreters
+except ImportError:
+    import _xxsubinterpreters as interpreters
+other = interpreters.create()
+data = bytes(1 << 20)
+
+def without_gil():
+    end = time.thread_time() + 0.5
+    while time.thread_time() < end:
+        hashlib.sha256(data)  # a millisecond each without the GIL
+
+code = "import time\\nend = time.thread_time() + 0.5\\nwhile time.thread_time() < end: pass"
+with Part("all"):
+    without_gil()
+    with Part("other"):
+        interpreters.run_string(other, code)  # in the other
+interpreters.destroy(other)
+""")
+    released = result.line("hashlib.sha256(data)  # a millisecond each without the GIL")
+    assert released.cpu_ns > 0
+    assert released.gil_ns < 0.5 * released.cpu_ns
+    inside = result.line("# in the other")
+    assert within(inside.cpu_ns, result.parts["other"][1], result.main.sampled.cpu_ns / 1e9)
+    assert inside.gil_ns > 0  # of a thread that seldom gets a processor, only a part is known

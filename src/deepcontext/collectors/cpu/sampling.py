@@ -100,6 +100,8 @@ class CpuSampling:
                 "samples_lost": counts["lost"],
                 "samples_cut": counts["cut"],
                 "samples_unanswered": counts["unanswered"],
+                "signals_astray": counts["astray"],
+                "waits_ended_by_signals": counts["waits_ended"],
                 "threads_sampled": counts["threads"],
                 "threads_not_sampled": counts["threads_refused"],
             },
@@ -119,6 +121,11 @@ def _notes(counts: _native.SamplerCounts) -> tuple[str, ...]:
         notes.append(
             f"{missed} of {taken + missed} samples could not be attributed to a source line: their "
             "time is charged where the thread was sampled next, or to the thread as a whole"
+        )
+    if counts["astray"]:
+        notes.append(
+            f"the program blocked or took over SIGURG while {counts['astray']} samples were asked "
+            "for: it may have received these signals, which nobody else sent"
         )
     if counts["threads_refused"]:
         notes.append(

@@ -1,0 +1,95 @@
+"""The sampler's signal and the program: what reaches the program or ends a wait is counted."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from deepcontext.profiler.model.profile import Profile
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_BURN = """
+import ctypes, os, select, signal, time
+def burn(seconds):
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        pass
+"""
+# Each prints how many signals that nobody sent it has seen.
+_RECEIVERS = {
+    "sigwait": """
+seen = 0
+for _ in range(60):
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGURG])
+    burn(0.01)
+    time.sleep(0.03)  # a round sees what is pending
+    seen += signal.sigtimedwait([signal.SIGURG], 0) is not None
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGURG])
+    burn(0.004)
+print(seen)
+""",
+    "handler before unblock": """
+received = []
+for _ in range(40):
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGURG])
+    burn(0.01)
+    time.sleep(0.03)
+    signal.signal(signal.SIGURG, lambda *_: received.append(1))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGURG])
+    burn(0.01)
+    signal.signal(signal.SIGURG, signal.SIG_DFL)
+    burn(0.004)
+print(len(received))
+""",
+}
+
+
+def _profile(folder: Path, program: str) -> tuple[int, Profile]:
+    (folder / "program.py").write_text(_BURN + program, encoding="utf-8")
+    options = ["-q", "-o", "out.dcprof", "--cpu-rate", "1000", "--snapshot-interval", "0"]
+    words = [sys.executable, "-m", "deepcontext", "profile", *options, "program.py"]
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=True)
+    return int(done.stdout), Profile.load(folder / "out.dcprof")
+
+
+@pytest.mark.parametrize("name", _RECEIVERS)
+def test_a_program_that_blocks_the_signal_gets_none_that_is_not_told(
+    name: str, tmp_path: Path
+) -> None:
+    """A signal that is on its way when the program blocks it cannot be taken back, but is told."""
+    seen, profile = _profile(tmp_path, _RECEIVERS[name])
+    told = profile.trust.counters["signals_astray"]
+
+    assert seen <= told
+    assert told <= 20, "asked although the thread blocks the signal"
+    assert any("nobody else sent" in note for note in profile.trust.notes) == (told > 0)
+
+
+def test_waits_that_the_signal_ends_are_counted(tmp_path: Path) -> None:
+    """epoll_wait is never restarted; Python waits again, a C library has to."""
+    seen, profile = _profile(
+        tmp_path,
+        """
+libc = ctypes.CDLL(None, use_errno=True)
+poll, events = libc.epoll_create1(0), ctypes.create_string_buffer(64)
+ended = 0
+end = time.monotonic() + 3
+while time.monotonic() < end:
+    ctypes.set_errno(0)
+    libc.epoll_wait(poll, events, 1, 1)
+    ended += ctypes.get_errno() == 4
+    burn(0.0005)
+with select.epoll() as own:
+    for _ in range(100):
+        assert own.poll(0.001) == []
+        burn(0.0005)
+print(ended)
+""",
+    )
+
+    assert profile.trust.counters["waits_ended_by_signals"] >= seen
