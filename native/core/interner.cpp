@@ -77,23 +77,33 @@ std::string_view Interner::text(uint32_t id) const {
 }
 
 uint32_t NameCache::fill(Slot &slot, const char *name) {
-  Slot &known = by_content_[std::hash<std::string_view>()(name) % kSlots];
-  if (!known.content || !isSame(known, name)) {
-    known = slotOf(name);
+  uint64_t hash = hashOf(name);
+  Slot &known = by_content_[hash % kSlots];
+  if (!known.is_used || !isSame(known, name)) {
+    known = slotOf(name, hash);
   }
   slot = known;
   slot.address = name;
   return slot.id;
 }
 
-NameCache::Slot NameCache::slotOf(const char *name) {
+uint64_t NameCache::hashOf(const char *name) {
+  return std::hash<std::string_view>()(name);
+}
+
+NameCache::Slot NameCache::slotOf(const char *name, uint64_t hash) {
   Interner &interner = Interner::instance();
   Slot slot;
+  slot.is_used = true;
+  slot.hash = hash;
   slot.id = interner.internBounded(name);
-  slot.content = interner.text(slot.id).data();
-  size_t length = std::strlen(slot.content);
+  std::string_view text = interner.text(slot.id);
+  size_t length = std::strlen(name);
+  if (text == std::string_view(name, length)) {
+    slot.content = text.data();
+  }
   if (length < kHeadBytes) {
-    std::memcpy(slot.head, slot.content, length);
+    std::memcpy(slot.head, name, length);
     std::memset(slot.mask, 0xFF, length + 1);
   }
   return slot;

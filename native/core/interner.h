@@ -77,10 +77,12 @@ private:
   static constexpr size_t kHeadBytes = 16;
   struct Slot {
     const char *address = nullptr; // where the name was last seen; null in `by_content_`
-    const char *content = nullptr; // the interner's own copy
+    const char *content = nullptr; // the interner's own copy; null where names were joined
+    uint64_t hash = 0;             // of the name, to recognise it without a copy
     uint64_t head[2] = {};         // its first bytes, if it is shorter than kHeadBytes
     uint64_t mask[2] = {};         // which of them count, the terminating zero included
     uint32_t id = 0;
+    bool is_used = false;
   };
 
   /// Whether the name at the address still is the slot's. Most names are short: their bytes are
@@ -94,10 +96,11 @@ private:
       return ((found[0] ^ slot.head[0]) & slot.mask[0]) == 0 &&
              ((found[1] ^ slot.head[1]) & slot.mask[1]) == 0;
     }
-    return std::strcmp(slot.content, name) == 0;
+    return slot.content ? std::strcmp(slot.content, name) == 0 : hashOf(name) == slot.hash;
   }
   uint32_t fill(Slot &slot, const char *name);
-  static Slot slotOf(const char *name);
+  static uint64_t hashOf(const char *name);
+  static Slot slotOf(const char *name, uint64_t hash);
   LazyArray<Slot> slots_{kSlots};
   LazyArray<Slot> by_content_{kSlots}; // by a hash of the content
 };

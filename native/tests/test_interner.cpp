@@ -125,19 +125,28 @@ TEST(an_address_with_other_content_is_another_name) {
 
 TEST(a_name_that_this_thread_has_met_takes_no_lock) {
   // PyTorch builds the name of each backward node in one buffer after the other.
-  constexpr const char *kNames[] = {"MulBackward0", "a name of more than sixteen characters"};
+  constexpr const char *kNames[] = {"MulBackward0", "a name of more than sixteen characters",
+                                    "met-65", "a longer name, met after 64 of its like: 65"};
+  constexpr size_t kCount = std::size(kNames);
   NameCache cache;
+  for (uint32_t i = 100; i < 100 + Interner::kMostVariants; ++i) {
+    Interner::instance().internBounded("met-" + std::to_string(i));
+    Interner::instance().internBounded("a longer name, met after " + std::to_string(i) +
+                                       " of its like: 1");
+  }
   std::vector<uint32_t> ids;
   for (const char *name : kNames) {
     ids.push_back(cache.lookup(name));
   }
+  CHECK_EQ(Interner::instance().text(ids[2]), "met-N");
+  CHECK_EQ(Interner::instance().text(ids[3]), "a longer name, met after N of its like: N");
   std::unique_lock<Mutex> held(Interner::instance().forkLock());
   auto seen = std::async(std::launch::async, [&] {
     char buffers[2][64];
     std::vector<uint32_t> found;
-    for (int i = 0; i < 8; ++i) {
-      char *buffer = buffers[i / 4];
-      std::strcpy(buffer, kNames[i % 2]);
+    for (size_t i = 0; i < 4 * kCount; ++i) {
+      char *buffer = buffers[i / (2 * kCount)];
+      std::strcpy(buffer, kNames[i % kCount]);
       found.push_back(cache.lookup(buffer));
     }
     return found;
@@ -147,7 +156,7 @@ TEST(a_name_that_this_thread_has_met_takes_no_lock) {
   CHECK(took_no_lock);
   std::vector<uint32_t> found = seen.get();
   for (size_t i = 0; i < found.size(); ++i) {
-    CHECK_EQ(found[i], ids[i % 2]);
+    CHECK_EQ(found[i], ids[i % kCount]);
   }
 }
 

@@ -41,8 +41,8 @@ _NOTES = {
     "call paths were counted one level up; raise it with --node-limit, or node_limit of "
     "deepcontext.start",
     ("names_refused",): "names of scopes and operators have taken 64 MiB: since then, "
-    "{names_refused} events with new names count as '(other names)'; do not put values that change "
-    "from call to call into names",
+    "at least {names_refused} events with new names count as '(other names)'; do not put values "
+    "that change from call to call into names",
     ("functions_refused",): "names and line tables of functions have taken 64 MiB: "
     "{functions_refused} functions that were made since then count as '(other functions)'",
     ("threads_joined",): "{threads_joined} threads are joined as 'other threads': the records of "
