@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <new>
 
 #include "gpu/deadline.h"
 
@@ -128,6 +129,24 @@ std::string Collector::callWithDeadline(const char *library, const char *what,
            " s; records it held are missing, and " + library + " is not called again";
   }
   return *problem;
+}
+
+std::string Collector::refusalOf(const std::string &library) const {
+  if (is_in_child_.load()) {
+    return library + " was used before this process was forked, and does not survive a fork; start "
+                     "the child with exec (in multiprocessing: 'spawn' or 'forkserver')";
+  }
+  if (is_stuck_.load()) {
+    return "a call of " + library +
+           " from an earlier session has not returned; restart the program";
+  }
+  return "";
+}
+
+void Collector::loseInChild() {
+  is_in_child_.store(was_used_.load());
+  is_stuck_.store(was_used_.load());
+  new (&lacking_mutex_) std::mutex(); // a thread that held it does not exist here
 }
 
 void beforeFork() {

@@ -98,11 +98,10 @@ protected:
     Counters::bump(attribution_.counters.buffers);
     return lock;
   }
-  /// Why `library` is not started again: one of its calls hangs.
-  static std::string stuckIn(const std::string &library) {
-    return "a call of " + library +
-           " from an earlier session has not returned; restart the program";
-  }
+  /// Why `library` may not be called (again), or "".
+  std::string refusalOf(const std::string &library) const;
+  /// In a forked child: no vendor's library survives a fork, but one that was not used may start.
+  void loseInChild();
   /// Both problems as one text; either may be "".
   static std::string joined(const std::string &problem, const std::string &further) {
     return problem + (problem.empty() || further.empty() ? "" : "; ") + further;
@@ -116,9 +115,11 @@ protected:
   std::vector<std::string> lacking_;
   // A call of the vendor's library has not returned, or the process is a forked child.
   std::atomic<bool> is_stuck_{false};
+  std::atomic<bool> was_used_{false};  // the library, in this process or before its fork
   std::atomic<bool> is_timing_{false}; // API calls; read on the program's threads
 
 private:
+  std::atomic<bool> is_in_child_{false}; // and was used before the fork
   // Written by flush.
   std::atomic<uint64_t> due_launches_{0};
   uint64_t next_due_launches_ = 0;

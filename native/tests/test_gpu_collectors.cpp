@@ -3,7 +3,9 @@
 #include <atomic>
 #include <cstdlib>
 #include <dlfcn.h>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
 #include "core/merge.h"
@@ -333,7 +335,42 @@ void forksWhileStallsHang(const Vendor &vendor) {
   run.stop();
 }
 
+/// What `attempt` returns in a forked child.
+template <typename Attempt> std::string inForkedChild(const Attempt &attempt) {
+  int ends[2];
+  CHECK_EQ(pipe(ends), 0);
+  gpu::beforeFork();
+  pid_t child = fork();
+  if (child == 0) {
+    gpu::afterFork(true);
+    std::string said = attempt();
+    _exit(write(ends[1], said.data(), said.size()) < 0);
+  }
+  gpu::afterFork(false);
+  close(ends[1]);
+  char text[4096];
+  ssize_t size = read(ends[0], text, sizeof text); // waits for the child
+  close(ends[0]);
+  CHECK_EQ(waitpid(child, nullptr, 0), child);
+  return std::string(text, static_cast<size_t>(size > 0 ? size : 0));
+}
+
 } // namespace
+
+// The first test, before the collectors are used in this process.
+TEST(a_forked_child_may_start_a_collector_that_its_parent_has_not_used) {
+  for (const Vendor &vendor : kVendors) {
+    gpu::Collector &collector = vendor.collector();
+    auto start = [&] {
+      RecorderRegistry::instance().begin(1u << 20);
+      return collector.start({vendor.profiler, vendor.driver}, {});
+    };
+    auto start_twice = [&] { return start() + " / " + inForkedChild(start); };
+    std::string said = inForkedChild(start_twice);
+    CHECK_EQ(said.substr(0, 3), " / ");
+    CHECK(said.find("does not survive a fork") != std::string::npos);
+  }
+}
 
 TEST(a_shared_library_is_left_when_its_records_are_read) {
   const Vendor &vendor = kVendors[0];

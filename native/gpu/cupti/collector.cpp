@@ -28,14 +28,14 @@ ProbeResult CuptiCollector::probe(const Libraries &libraries) {
 }
 
 std::string CuptiCollector::start(const Libraries &libraries, const CollectorOptions &options) {
-  if (is_stuck_.load()) {
-    return stuckIn("CUPTI");
+  std::string reason = refusalOf("CUPTI");
+  if (reason.empty()) {
+    reason = library_.load(libraries.profiler, libraries.driver);
   }
-  was_used_.store(true);
-  std::string reason = library_.load(libraries.profiler, libraries.driver);
   if (!reason.empty()) {
     return reason;
   }
+  was_used_.store(true);
   CallTable calls;
   calls.build(library_);
   if (calls.ids().empty()) {
@@ -257,11 +257,9 @@ void CuptiCollector::beforeFork() {
 void CuptiCollector::afterFork(bool is_child) {
   if (is_child) {
     is_running_.store(false);
-    // CUPTI does not survive a fork; a child of a program that has not used it can.
-    is_stuck_.store(was_used_.load());
+    loseInChild();
     DeferredStart::instance().forget();
     new (&control_mutex_) std::mutex(); // a thread that held it does not exist here
-    new (&lacking_mutex_) std::mutex();
   }
   buffers_.afterFork();
   if (!is_child && stalls_.isRunning()) {

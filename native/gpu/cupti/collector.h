@@ -110,7 +110,6 @@ private:
   abi::cupti::Subscriber subscriber_ = nullptr;
   bool is_second_family_ = false; // uses the functions of CUPTI that several tools may share
   std::atomic<bool> is_running_{false};
-  std::atomic<bool> was_used_{false}; // CUPTI was called in this process
   // Guards start of a yield, flush and stop against each other; waited for without the GIL.
   std::mutex control_mutex_;
   std::atomic<bool> is_yielded_{false}; // another tool has the records

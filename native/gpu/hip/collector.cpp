@@ -32,7 +32,7 @@ std::string HipCollector::stop() {
 void HipCollector::afterFork(bool is_child) {
   if (is_child) {
     is_running_.store(false);
-    is_stuck_.store(true);
+    loseInChild();
   }
 }
 

@@ -31,8 +31,9 @@ ProbeResult RocprofilerCollector::probe(const Libraries &libraries) {
 
 std::string RocprofilerCollector::start(const Libraries &libraries,
                                         const CollectorOptions &options) {
-  if (is_stuck_.load()) {
-    return stuckIn("rocprofiler-sdk");
+  std::string refusal = refusalOf("rocprofiler-sdk");
+  if (!refusal.empty()) {
+    return refusal;
   }
   options_ = options;
   if (is_registered_) {
@@ -40,6 +41,7 @@ std::string RocprofilerCollector::start(const Libraries &libraries,
   } else {
     std::string reason = library_.load(libraries.profiler);
     if (reason.empty()) {
+      was_used_.store(true);
       reason = configure();
     }
     if (!reason.empty()) {

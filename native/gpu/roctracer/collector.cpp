@@ -113,13 +113,14 @@ ProbeResult RoctracerCollector::probe(const Libraries &libraries) {
 }
 
 std::string RoctracerCollector::start(const Libraries &libraries, const CollectorOptions &options) {
-  if (is_stuck_.load()) {
-    return stuckIn("roctracer");
+  std::string reason = refusalOf("roctracer");
+  if (reason.empty()) {
+    reason = load(libraries.profiler);
   }
-  std::string reason = load(libraries.profiler);
   if (!reason.empty()) {
     return reason;
   }
+  was_used_.store(true);
   hip_.find(libraries.driver);
   options_ = options;
   copy_names_.clear();
