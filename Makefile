@@ -11,7 +11,7 @@ RERUNS ?= 1
 # Test processes of the default suite side by side. Tests hold beside other work, so also beside each other.
 JOBS ?= 2
 
-.PHONY: help demo quick quick-check quick-test test check fmt develop native-test native-test-aarch64 web pictures browser compat newest fuzz soak ecosystem processes wheels gains blind mutations gpu sanitize sanitize-soak bench clean
+.PHONY: help demo quick quick-check quick-test test check fmt develop native-test native-test-clang native-test-aarch64 tidy web pictures browser compat newest fuzz soak ecosystem processes wheels gains blind mutations gpu sanitize sanitize-soak bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 16
@@ -58,7 +58,7 @@ quick-test:
 	$(BIN)/python -m pytest -q $(QUICK_TESTS)
 
 test: $(VENV)/.installed ## static checks, native tests, the default test suite
-	$(MAKE) -j2 --output-sync=target check native-test web browser
+	$(MAKE) -j2 --output-sync=target check native-test native-test-clang web browser
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal --reruns $(RERUNS) --max-suite-reruns 3 --rerun-show-tracebacks
 
 check: $(VENV)/.installed ## formatters, linters, type checkers, layers
@@ -83,6 +83,28 @@ native-test: $(VENV)/.installed ## C++ tests of the native core
 	cmake -S . -B build/native-test -DDEEPCONTEXT_EXTENSION=OFF -DDEEPCONTEXT_TESTS=ON -DDEEPCONTEXT_STRICT=ON >/dev/null
 	cmake --build build/native-test -j2 >/dev/null
 	ctest --test-dir build/native-test --output-on-failure
+
+CLANG := $(shell command -v clang++-19 || command -v clang++)
+CLANG_TIDY := $(shell command -v clang-tidy-19 || command -v clang-tidy)
+CLANG_FLAGS = -DCMAKE_CXX_COMPILER=$(CLANG) -DDEEPCONTEXT_TESTS=ON -DDEEPCONTEXT_STRICT=ON
+
+native-test-clang: $(VENV)/.installed ## the same tests, built by clang; skipped where there is none
+ifeq ($(CLANG),)
+	@echo "skipped: no clang++ here"
+else
+	cmake -S . -B build/native-test-clang $(CLANG_FLAGS) -DCMAKE_BUILD_TYPE=Dev -DDEEPCONTEXT_EXTENSION=OFF >/dev/null
+	cmake --build build/native-test-clang -j2 >/dev/null
+	ctest --test-dir build/native-test-clang --output-on-failure
+endif
+
+tidy: $(VENV)/.installed ## clang-tidy over the native code; skipped where there is none
+ifeq ($(CLANG_TIDY),)
+	@echo "skipped: no clang-tidy here"
+else
+	cmake -S . -B build/tidy $(CLANG_FLAGS) -DCMAKE_EXPORT_COMPILE_COMMANDS=ON \
+	  -DPython_EXECUTABLE=$(abspath $(BIN)/python) >/dev/null
+	git ls-files 'native/*.cpp' ':!native/abi' | xargs -n 1 -P 2 $(CLANG_TIDY) -p build/tidy --quiet
+endif
 
 pictures: $(VENV)/.installed browser ## the pictures of the documentation, from real runs
 	$(BIN)/python -m pip install -q "pillow>=11"
