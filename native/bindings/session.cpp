@@ -131,6 +131,7 @@ nb::dict counters() {
   values["backward_links_found"] = sum(&RecorderCounters::links_found);
   values["backward_links_missed"] = sum(&RecorderCounters::links_missed);
   values["levels_refused"] = sum(&RecorderCounters::levels_refused);
+  values["scopes_refused"] = sum(&RecorderCounters::scopes_refused);
   values["lost_events"] = LostEvents::read();
   values["paths_cut"] = sum(&RecorderCounters::paths_cut);
   values["clock_steps_back"] = sum(&RecorderCounters::clock_steps_back);

@@ -50,11 +50,25 @@ bool isInModule(const Node *node) {
   return node != nullptr;
 }
 
-/// What the calling thread is doing now.
+/// What the calling thread is doing now. Looked up once for many allocations, because a look-up
+/// reads the nodes up to the root.
 Stage currentStage(AllocationLedger::StageOf stage_of) {
+  struct Known {
+    const Node *node;
+    uint64_t session;
+    Stage stage;
+  };
+  static thread_local Known known{nullptr, 0, Stage::kOther};
   Recorder *recorder = RecorderRegistry::currentOrNull();
-  Level *level = recorder ? recorder->innermost() : nullptr;
-  return level && level->node && stage_of ? stage_of(level->node, false) : Stage::kOther;
+  const Level *level = recorder ? recorder->innermost() : nullptr;
+  if (!level || !level->node || !stage_of) {
+    return Stage::kOther;
+  }
+  uint64_t session = RecorderRegistry::generation();
+  if (known.node != level->node || known.session != session) {
+    known = {level->node, session, stage_of(level->node, false)};
+  }
+  return known.stage;
 }
 
 } // namespace

@@ -41,16 +41,40 @@ __attribute__((noinline, cold)) uint64_t Recorder::countStepBack() {
   return 0;
 }
 
-void Recorder::closeBelowTop(const void *owner, uint64_t now) {
+/// The level of `owner`, or null. One that was put aside is opened first.
+Level *Recorder::find(const void *owner) {
   for (uint32_t position = level_count_; position-- > 0;) {
     if (levels_[position].owner == owner) {
-      closeUnderneath(position, now);
-      return;
+      return &levels_[position];
     }
+  }
+  const Level *waiting = parked.isEmpty() ? nullptr : parked.find(owner);
+  if (!waiting) {
+    return nullptr;
+  }
+  Strand strand = waiting->strand;
+  uint64_t now = ticks();
+  for (const Level *inner = innermost(); inner && inner->isOfOtherTurn(strand);
+       inner = innermost()) {
+    parkInnermost(now);
+  }
+  unpark(strand.frame, now);
+  return find(owner);
+}
+
+void Recorder::closeBelowTop(const void *owner, uint64_t now) {
+  if (const Level *level = find(owner)) {
+    closeUnderneath(static_cast<uint32_t>(level - levels_.data()), now);
+  } else if (!isOnStack(owner)) {
+    EndedElsewhere::instance().note(owner, now);
   }
 }
 
 void Recorder::closeUnderneath(uint32_t position, uint64_t now) {
+  if (position + 1 == level_count_) {
+    closeAt(--level_count_, now);
+    return;
+  }
   // Levels nested inside stay open, because scopes may be closed in any order. Time after the
   // nested level began belongs to the nested level, and is charged to the parent when that level
   // closes.
@@ -63,39 +87,172 @@ void Recorder::closeUnderneath(uint32_t position, uint64_t now) {
   if (position > 0) {
     levels_[position - 1].nested_ticks -= nested;
   }
+  const Level closed = levels_[position];
   --level_count_;
   for (uint32_t i = position; i < level_count_; ++i) {
     levels_[i] = levels_[i + 1];
     levels_[i].path_length = std::min(levels_[i].path_length, common_path);
   }
+  path_length = std::min(path_length, common_path);
+  Node *to = beside(closed, position);
+  Node *base = closed.base;
+  for (uint32_t i = position; i < level_count_ && rebase(i, to, base, now); ++i) {
+    to = base = levels_[i].context();
+  }
+}
+
+/// Where the path of the level at `position` goes on now that the one around it has closed: below
+/// what calls the frame that its path begins with, in the path of the closed level.
+Node *Recorder::beside(const Level &closed, uint32_t position) {
+  Level &level = levels_[position];
+  if (!closed.isScope()) {
+    level.joined_anchor = closed.joined_anchor;
+    return copyPath(closed.node, closed.base, nullptr) ? closed.node->parent : closed.base;
+  }
+  if (level.joined_anchor >= Level::kAnchors || !closed.anchors[level.joined_anchor].frame) {
+    return closed.base;
+  }
+  const Anchor &joined = closed.anchors[level.joined_anchor];
+  Node *base = closed.node;
+  for (uint32_t step = 0; step < joined.height && base != closed.base; ++step) {
+    base = base->parent;
+  }
+  if (base != closed.base) { // inside the path of the closed level
+    level.joined_anchor = closed.joined_anchor;
+    return base;
+  }
+  level.joined_anchor = Level::kNoAnchor;
+  if (position > 0 && levels_[position - 1].isScope()) {
+    const Anchor *anchors = levels_[position - 1].anchors;
+    const Anchor *same =
+        std::find_if(anchors, anchors + Level::kAnchors, [&joined](const Anchor &anchor) {
+          return anchor.frame == joined.frame && anchor.code == joined.code;
+        });
+    level.joined_anchor = static_cast<uint8_t>(same - anchors); // kAnchors for none
+  }
+  return base;
+}
+
+/// Repeat the path from `base`, exclusive, down to `node` below `to`. Null where `node` is not
+/// below `base`. Without `to`, only says whether it is.
+Node *Recorder::copyPath(Node *node, const Node *base, Node *to) {
+  uint32_t count = 0;
+  for (const Node *each = node; each != base; each = each->parent) {
+    if (!each->parent || count == kMaxPath) {
+      return nullptr;
+    }
+    copied_[count++] = each;
+  }
+  if (!to) {
+    return count > 0 ? node : nullptr;
+  }
+  while (count > 0) {
+    const Node *next = copied_[--count];
+    Node *copy = tree.child(to, next->kind, next->a, next->b);
+    if (copy != to) { // not when the tree is full
+      copy->setFlag(static_cast<NodeFlag>(next->flags.load(std::memory_order_relaxed)));
+    }
+    to = copy;
+  }
+  return to;
+}
+
+/// Move the level's own path below `to`, which is at or below its new base, so that a path has the
+/// scopes that are open and no others: else ranges that overlap hand over hand would make the tree
+/// deeper for ever. What ran so far stays where it is; the call is counted where it ends. False
+/// when the node stays.
+bool Recorder::rebase(uint32_t position, Node *to, Node *base, uint64_t now) {
+  Level &level = levels_[position];
+  Node *moved = level.base == to ? nullptr : copyPath(level.node, level.base, to);
+  level.base = base;
+  if (!moved || moved == level.node) {
+    return false;
+  }
+  uint64_t until = position + 1 < level_count_ ? levels_[position + 1].start_ticks : now;
+  uint64_t elapsed = until - std::min(level.start_ticks, until);
+  uint64_t own = elapsed - std::min(level.nested_ticks, elapsed);
+  if (level.charged == level.node) {
+    tree.cost(level.charged).addExclusive(own);
+    level.nested_ticks += own; // else it would be charged again at the end
+    level.charged = moved;
+  }
+  Node *context = level.kind == LevelKind::kWrapper ? moved : moved->parent;
+  level.folded = context->hasFlag(kFlagFolding) ? context : nullptr;
+  level.node = moved;
+  return true;
 }
 
 uint64_t Recorder::closeStep(const void *owner, uint64_t now, uint64_t earlier_ticks,
                              bool is_last) {
-  uint32_t position = level_count_;
-  while (position > 0 && levels_[position - 1].owner != owner) {
-    --position;
-  }
-  if (position == 0) {
+  Level *level = find(owner);
+  if (!level) {
+    close(owner, now);
     return 0;
   }
-  Level &level = levels_[position - 1];
-  uint64_t elapsed = now > level.start_ticks ? now - level.start_ticks : 0;
-  uint64_t inside = level.nested_ticks;
-  if (position < level_count_ && now > levels_[position].start_ticks) { // see closeUnderneath
-    inside += now - levels_[position].start_ticks;
-  }
-  Node *charged = level.charged;
-  level.charged = nullptr; // charged below
+  uint64_t elapsed = now - std::min(level->start_ticks, now) + level->earlier_ticks;
+  level->earlier_ticks += earlier_ticks;
+  level->kind = is_last ? level->kind : LevelKind::kStep;
   close(owner, now);
-  if (charged) {
-    NodeCost &cost = tree.cost(charged);
-    cost.addExclusive(elapsed > inside ? elapsed - inside : 0);
-    if (is_last) {
-      cost.duration.add(elapsed + earlier_ticks);
+  return elapsed;
+}
+
+void Recorder::parkInnermost(uint64_t now) {
+  Level &level = levels_[level_count_ - 1];
+  uint64_t elapsed = ticksSince(level.start_ticks, now);
+  if (level.charged) {
+    tree.cost(level.charged).addExclusive(elapsed - std::min(level.nested_ticks, elapsed));
+  }
+  if (level_count_ > 1) {
+    levels_[level_count_ - 2].nested_ticks += elapsed;
+  }
+  level.earlier_ticks += elapsed;
+  level.nested_ticks = 0;
+  level.start_ticks = now;
+  path_length = std::min(path_length, level.path_length);
+  if (!parked.park(level)) {
+    RecorderCounters::bump(counters.scopes_refused);
+  }
+  __atomic_store_n(&level_count_, level_count_ - 1, __ATOMIC_RELEASE);
+}
+
+void Recorder::unpark(const void *frame, uint64_t now) {
+  parked.take(frame, [this, now](const Level &level) {
+    if (level_count_ >= kMaxScopes && !hasRoomFor(level.kind)) {
+      return;
+    }
+    const Level *outer = innermost();
+    Level &again = levels_[level_count_];
+    again = level;
+    again.earlier_ticks += now - std::min(level.start_ticks, now);
+    again.start_ticks = now;
+    again.path_length = path_length = outer ? outer->path_length : 0;
+    again.is_inside_operator = outer && (outer->is_inside_operator || outer->isOperator());
+    Node *base = outer ? outer->context() : tree.root();
+    rebase(level_count_, base, base, now);
+    __atomic_store_n(&level_count_, level_count_ + 1, __ATOMIC_RELEASE);
+  });
+}
+
+void Recorder::closeEndedElsewhere() {
+  EndedElsewhere::End end;
+  uint64_t oldest =
+      EndedElsewhere::count() - std::min(EndedElsewhere::count(), EndedElsewhere::kMost);
+  ends_seen_ = std::max(ends_seen_, oldest);
+  for (; hasEndedElsewhere() && EndedElsewhere::instance().read(ends_seen_, &end); ++ends_seen_) {
+    const Level *level = end.owner ? find(end.owner) : nullptr;
+    if (level && level->openedTicks() <= end.ticks) {
+      closeUnderneath(static_cast<uint32_t>(level - levels_.data()), end.ticks);
     }
   }
-  return elapsed;
+}
+
+bool Recorder::hasRoomFor(LevelKind kind) {
+  bool is_scope = kind == LevelKind::kScope;
+  if (level_count_ == kMaxLevels || is_scope) {
+    RecorderCounters::bump(is_scope ? counters.scopes_refused : counters.levels_refused);
+    return false;
+  }
+  return true;
 }
 
 /// The outermost operator around `level` since the last Python that an operator called.
@@ -163,27 +320,33 @@ void Recorder::dropDeadLevels(const void *address) {
   }
 }
 
+void Recorder::closeAll() {
+  level_count_ = 0;
+  path_length = 0;
+  parked.clear();
+  ends_seen_ = EndedElsewhere::count();
+}
+
 void Recorder::reset(uint64_t new_generation) {
   tree.clear();
   ring_.clear();
-  level_count_ = 0;
-  path_length = 0;
+  closeAll();
   noted_collective = device_collective = {};
   operator_ticks_.store(0, std::memory_order_relaxed);
   for (auto *counter :
        {&counters.operators, &counters.links_found, &counters.links_missed,
-        &counters.levels_refused, &counters.paths_cut, &counters.clock_steps_back,
-        &counters.address_lookups, &counters.hook_samples, &counters.hook_ticks,
-        &counters.native_walks, &counters.native_frames, &counters.native_by_libgcc,
-        &counters.native_no_rule, &counters.native_bad_stack, &counters.native_too_deep}) {
+        &counters.levels_refused, &counters.scopes_refused, &counters.paths_cut,
+        &counters.clock_steps_back, &counters.address_lookups, &counters.hook_samples,
+        &counters.hook_ticks, &counters.native_walks, &counters.native_frames,
+        &counters.native_by_libgcc, &counters.native_no_rule, &counters.native_bad_stack,
+        &counters.native_too_deep}) {
     counter->store(0, std::memory_order_relaxed);
   }
   generation.store(new_generation, std::memory_order_release);
 }
 
 void Recorder::adoptThread() {
-  level_count_ = 0;
-  path_length = 0;
+  closeAll();
   noted_collective = device_collective = {};
   operator_ticks_.store(0, std::memory_order_relaxed);
   thread_state = nullptr;

@@ -7,64 +7,17 @@
 #include <vector>
 
 #include "core/clock.h"
+#include "core/ended_elsewhere.h"
 #include "core/interner.h"
 #include "core/lazy_array.h"
+#include "core/level.h"
 #include "core/mutex.h"
+#include "core/parked_levels.h"
 #include "core/recorder_extension.h"
 #include "core/sequence_ring.h"
 #include "core/thread_tree.h"
 
 namespace deepcontext {
-
-enum class LevelKind : uint8_t {
-  kOperator, // newer frames than its anchor belong below it
-  kScope,    // opened by a Python frame, which continues inside it and is repeated below it
-  kWrapper,  // makes no node: its time belongs to the operator it wraps
-};
-
-/// One activation of a Python function. The address alone does not identify it, because frames
-/// reuse addresses; during an activation the caller stays at one instruction.
-struct Anchor {
-  const void *frame;
-  const void *code;
-  const void *caller_instruction;
-};
-
-/// An operator or scope that the thread is inside.
-struct Level {
-  static constexpr int kAnchors = 6;
-
-  Node *node;        // where nested contexts hang
-  Node *charged;     // receives this level's exclusive time
-  Node *folded;      // the marker that replaces everything below, or null
-  const void *owner; // the framework's object; its address gives the level's place on the C stack
-  uint64_t start_ticks; // 0 until the level is complete
-  uint64_t nested_ticks;
-  uint32_t path_length; // entries of the path cache up to and with this level
-  LevelKind kind;
-  bool is_inside_operator; // an operator is open further out
-  bool is_of_task; // a coroutine's scope: frames do not belong to it while the coroutine waits
-  // Interpreter frames that were running when the level was opened, innermost first. An operator
-  // keeps the address of the first, which runs longer than the operator. A scope keeps more,
-  // because it may outlive the function that opened it.
-  Anchor anchors[kAnchors];
-
-  /// Of a task's scope: the outermost coroutine, which lives as long as the task. An inner frame
-  /// may have ended, and a frame of another task may have its address.
-  const Anchor *taskAnchor() const {
-    const Anchor *anchor = &anchors[kAnchors - 1];
-    while (anchor > anchors && !anchor->frame) {
-      --anchor;
-    }
-    return anchor;
-  }
-  /// Whether its time is an operator's. A scope opened by C++ has the kind of an operator, but is
-  /// not one.
-  bool isOperator() const {
-    return kind == LevelKind::kWrapper ||
-           (kind == LevelKind::kOperator && node->kind != FrameKind::kScope);
-  }
-};
 
 /// What a sample of a thread needs of its open levels.
 struct LevelView {
@@ -100,7 +53,8 @@ struct RecorderCounters {
   std::atomic<uint64_t> operators{0};
   std::atomic<uint64_t> links_found{0};
   std::atomic<uint64_t> links_missed{0};
-  std::atomic<uint64_t> levels_refused{0};
+  std::atomic<uint64_t> levels_refused{0}; // of operators
+  std::atomic<uint64_t> scopes_refused{0};
   std::atomic<uint64_t> paths_cut{0};
   std::atomic<uint64_t> clock_steps_back{0};
   std::atomic<uint64_t> address_lookups{0}; // of code objects and modules that were not cached
@@ -133,6 +87,8 @@ struct CollectiveCall {
 class Recorder {
 public:
   static constexpr uint32_t kMaxLevels = 1024;
+  // fewer, because scopes may be left open, and operators must have room then
+  static constexpr uint32_t kMaxScopes = kMaxLevels / 2;
   static constexpr uint32_t kMaxPath = 2048;
 
   explicit Recorder(uint32_t index);
@@ -160,22 +116,23 @@ public:
   }
   /// A new innermost level with kind, node, owner and path length set, or null when too deep.
   Level *push(LevelKind kind, Node *node, const void *owner) {
-    if (__builtin_expect(level_count_ == kMaxLevels, 0)) {
-      RecorderCounters::bump(counters.levels_refused);
+    if (__builtin_expect(level_count_ >= kMaxScopes, 0) && !hasRoomFor(kind)) {
       return nullptr;
     }
     const Level *outer = innermost();
     Level *level = &levels_[level_count_];
     level->node = node;
     level->charged = node;
+    level->base = outer ? outer->context() : tree.root();
     level->owner = owner;
     level->nested_ticks = 0;
+    level->earlier_ticks = 0;
     Node *context = kind == LevelKind::kWrapper ? node : node->parent;
     level->folded = context && context->hasFlag(kFlagFolding) ? context : nullptr;
     level->path_length = path_length;
     level->kind = kind;
     level->is_inside_operator = outer && (outer->is_inside_operator || outer->isOperator());
-    level->is_of_task = false;
+    level->joined_anchor = joined_anchor;
     level->start_ticks = 0;
     // Last: a sample, which may be taken at any moment and from another thread, sees complete
     // levels only.
@@ -192,8 +149,8 @@ public:
     }
     return level;
   }
-  /// Close the level of `owner`, charging `now - start` to it. An unknown owner, whose start was
-  /// not seen, is ignored.
+  /// Close the level of `owner`, charging `now - start` to it. An owner that has no level here may
+  /// have one on another thread, which is told; one whose start was not seen is ignored.
   void close(const void *owner, uint64_t now) {
     if (__builtin_expect(level_count_ > 0 && levels_[level_count_ - 1].owner == owner, 1)) {
       closeAt(--level_count_, now);
@@ -209,6 +166,17 @@ public:
   /// Returns when the operator began; 0 outside operators.
   uint64_t suspendOperator(uint64_t now);
   void resumeOperator(uint64_t began, uint64_t now);
+
+  // -- levels of strands that do not run
+  /// Put the innermost level, a scope, aside until its strand runs again.
+  void parkInnermost(uint64_t now);
+  /// Open the levels of this strand again, inside the innermost one.
+  void unpark(const void *frame, uint64_t now);
+  ParkedLevels parked;
+  bool hasEndedElsewhere() const { return ends_seen_ != EndedElsewhere::count(); }
+  /// Close the levels whose ends other threads saw.
+  void closeEndedElsewhere();
+
   /// The open levels at `now`, for a sample: called from a signal handler on the owner's thread, or
   /// from another thread while the owner does not run. Async-signal-safe.
   LevelView view(uint64_t now) const;
@@ -219,8 +187,7 @@ public:
   // -- last Python path
   LazyArray<PathEntry> path{kMaxPath}; // entries from `path_length` on are invalid
   uint32_t path_length = 0;
-  const void *path_scope = nullptr; // owner of the task's scope that the path belongs to
-  bool is_path_of_task = false;     // a coroutine's scope was open when the path was walked
+  uint8_t joined_anchor = 0; // of the innermost scope: the frame that the path below begins with
   // the interpreter's; kept for the main thread only, whose state stays
   const void *thread_state = nullptr;
   bool is_main_thread = false;
@@ -295,8 +262,8 @@ private:
     if (level.charged) {
       NodeCost &cost = tree.cost(level.charged);
       cost.addExclusive(elapsed > level.nested_ticks ? elapsed - level.nested_ticks : 0);
-      if (level.kind != LevelKind::kWrapper) {
-        cost.duration.add(elapsed);
+      if (level.kind <= LevelKind::kScope) {
+        cost.duration.add(elapsed + level.earlier_ticks);
       }
     }
     path_length = path_length < level.path_length ? path_length : level.path_length;
@@ -308,11 +275,19 @@ private:
   uint64_t countStepBack();
   void closeBelowTop(const void *owner, uint64_t now);
   void closeUnderneath(uint32_t position, uint64_t now);
+  void closeAll();
+  bool hasRoomFor(LevelKind kind);
+  Level *find(const void *owner);
+  Node *beside(const Level &closed, uint32_t position);
+  bool rebase(uint32_t position, Node *to, Node *base, uint64_t now);
+  Node *copyPath(Node *node, const Node *base, Node *to);
 
   uint32_t index_;
   uint32_t level_count_ = 0;
   LazyArray<Level> levels_{kMaxLevels};
-  std::atomic<uint64_t> operator_ticks_{0}; // of outermost operators that have ended
+  uint64_t ends_seen_ = 0;                   // of EndedElsewhere
+  LazyArray<const Node *> copied_{kMaxPath}; // scratch
+  std::atomic<uint64_t> operator_ticks_{0};  // of outermost operators that have ended
   SequenceRing ring_;
 };
 

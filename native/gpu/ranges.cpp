@@ -25,7 +25,10 @@ void openPlain(Recorder &recorder, FrameKind kind, uint32_t name, const void *ow
   Level *outer = recorder.innermost();
   Node *parent = outer ? outer->node : recorder.tree.root();
   recorder.open(LevelKind::kScope, recorder.tree.child(parent, kind, name, 0), owner,
-                [](Level *level) { std::fill_n(level->anchors, Level::kAnchors, Anchor()); });
+                [](Level *level) {
+                  std::fill_n(level->anchors, Level::kAnchors, Anchor());
+                  level->strand = Strand();
+                });
 }
 
 std::atomic<RangeOpener> g_opener{openPlain};

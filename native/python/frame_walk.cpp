@@ -2,6 +2,7 @@
 
 #include "python/frame_nodes.h"
 #include "python/native_merge.h"
+#include "python/strands.h"
 
 namespace deepcontext {
 
@@ -130,60 +131,42 @@ const InterpreterFrame *skipInnermost(const InterpreterFrame *top, Boundary boun
   return top;
 }
 
-bool isRunning(const InterpreterFrame *top, const Anchor *anchor) {
-  const InterpreterFrame *frame = anchor->frame ? top : nullptr;
-  while (frame && !Boundary{anchor, true}.isAt(frame)) {
-    frame = callerFrame(frame);
-  }
-  return frame;
-}
-
-/// The innermost anchor of `outer` that is still running; its first anchor if none is running.
-Boundary runningAnchor(const InterpreterFrame *top, const Level *outer) {
-  for (const Anchor &anchor : outer->anchors) {
-    if (isRunning(top, &anchor)) {
-      return {&anchor, true};
+/// Which anchor of `outer` is the innermost one that is still running; kNoAnchor if none is.
+uint8_t runningAnchor(const InterpreterFrame *top, const Level *outer) {
+  for (const InterpreterFrame *frame = top; frame; frame = callerFrame(frame)) {
+    for (uint8_t i = 0; i < Level::kAnchors; ++i) {
+      if (Boundary{&outer->anchors[i], true}.isAt(frame)) {
+        return i;
+      }
     }
   }
-  return {&outer->anchors[0], true};
+  return Level::kNoAnchor;
 }
 
-/// The innermost level that the running code belongs to: scopes of waiting coroutines are skipped.
-/// The cached path is dropped when the scope differs from the last one, because its entries may
-/// belong to another task.
-__attribute__((noinline)) const Level *levelOfTask(Recorder &recorder, const InterpreterFrame *top,
-                                                   const Level *outer) {
-  recorder.is_path_of_task = outer && outer->is_of_task;
-  while (outer && outer->is_of_task && !isRunning(top, outer->taskAnchor())) {
-    outer = recorder.levelBefore(outer);
-  }
-  const void *scope = outer ? outer->owner : nullptr;
-  if (recorder.path_scope != scope) {
-    recorder.path_scope = scope;
-    recorder.path_length = 0;
-  }
-  return outer;
-}
-
-/// The level that the frames at `top` belong to; `outer` is the one opened last.
+/// The level that the frames at `top` belong to; `outer` is the one opened last. Scopes of other
+/// strands are put aside. An operator ends before its strand waits, so only scopes may wait.
 inline const Level *levelFor(Recorder &recorder, const InterpreterFrame *top, const Level *outer) {
-  bool may_wait = outer ? outer->is_of_task : false;
-  bool is_scope =
-      // an operator ends before its task waits, so only scopes may wait
-      !outer || outer->kind == LevelKind::kScope;
-  if (__builtin_expect(is_scope && (may_wait || recorder.is_path_of_task), 0)) {
-    return levelOfTask(recorder, top, outer);
+  bool is_scope = !outer || outer->kind == LevelKind::kScope;
+  if (__builtin_expect(is_scope && mayBeOfAnotherStrand(recorder, outer), 0)) {
+    return enterStrand(recorder, top, outer);
   }
   return outer;
 }
 
-/// Collect the frames below `outer`; the outermost `most` when there are more.
-uint32_t walkToLevel(Recorder &recorder, const InterpreterFrame *top, Boundary boundary,
-                     const Level *outer, uint32_t most) {
-  if (boundary.is_included) {
-    // The function that opened the scope may have returned; the scope continues in its callers.
-    boundary = runningAnchor(top, outer);
+/// The boundary of a walk below `outer`. The function that opened a scope may have returned; the
+/// scope continues in its callers.
+Boundary boundaryOf(Recorder &recorder, const InterpreterFrame *top, const Level *outer) {
+  if (!outer || outer->kind != LevelKind::kScope) {
+    return {outer ? &outer->anchors[0] : nullptr, false};
   }
+  recorder.joined_anchor = runningAnchor(top, outer);
+  bool is_running = recorder.joined_anchor != Level::kNoAnchor;
+  return {&outer->anchors[is_running ? recorder.joined_anchor : 0], true};
+}
+
+/// Collect the frames up to `boundary`; the outermost `most` when there are more.
+uint32_t walkToLevel(Recorder &recorder, const InterpreterFrame *top, Boundary boundary,
+                     uint32_t most) {
   Walk walk = walkFrames(recorder, top, boundary, most);
   if (__builtin_expect(walk.count == most && !walk.reached_anchor, 0)) {
     const InterpreterFrame *outermost = skipInnermost(top, boundary, most);
@@ -234,9 +217,16 @@ Node *placeBelow(Recorder &recorder, AddressCaches &caches, const Level *outer, 
 
 /// Walk a path of another depth completely, keeping the frames shared with the last path.
 Node *replacePath(Recorder &recorder, AddressCaches &caches, const InterpreterFrame *top,
-                  Boundary boundary, const Level *outer) {
+                  const Level *outer) {
+  Boundary boundary = boundaryOf(recorder, top, outer);
+  if (boundary.is_included && recorder.joined_anchor == Level::kNoAnchor) {
+    const Level *other = enterStrand(recorder, top, outer);
+    if (other != outer) {
+      return pythonContext(recorder, top, other);
+    }
+  }
   uint32_t most = Recorder::kMaxPath - (outer ? outer->path_length : 0);
-  uint32_t count = walkToLevel(recorder, top, boundary, outer, most);
+  uint32_t count = walkToLevel(recorder, top, boundary, most);
   return placeBelow(recorder, caches, outer, count);
 }
 
@@ -257,9 +247,14 @@ Node *mixedContext(Recorder &recorder, const InterpreterFrame *top, const Level 
   uint32_t most = Recorder::kMaxPath - (outer ? outer->path_length : 0);
   uint32_t count = 0;
   if (hasNewFrames(top, outer)) {
-    bool is_in_scope = outer && outer->kind == LevelKind::kScope;
-    Boundary boundary{outer ? &outer->anchors[0] : nullptr, is_in_scope};
-    count = walkToLevel(recorder, top, boundary, outer, most);
+    Boundary boundary = boundaryOf(recorder, top, outer);
+    if (boundary.is_included && recorder.joined_anchor == Level::kNoAnchor) {
+      const Level *other = enterStrand(recorder, top, outer);
+      if (other != outer) {
+        return mixedContext(recorder, top, other, machinery_until);
+      }
+    }
+    count = walkToLevel(recorder, top, boundary, most);
   }
   count = mergeNative(recorder, {top, count, most, outer, machinery_until});
   return placeBelow(recorder, caches, outer, count);
@@ -286,8 +281,9 @@ Node *pythonContext(Recorder &recorder, const InterpreterFrame *top, const Level
   uint32_t begin = outer ? outer->path_length : 0;
   uint32_t first = compareInPlace(recorder, top, boundary, begin);
   if (first == kOtherDepth || recorder.path_length == begin) {
-    return replacePath(recorder, caches, top, boundary, outer);
+    return replacePath(recorder, caches, top, outer);
   }
+  recorder.joined_anchor = 0;
   if (first == recorder.path_length) {
     return recorder.path[first - 1].node;
   }
@@ -307,18 +303,43 @@ Node *nativeContext(Recorder &recorder, const InterpreterFrame *top, const Level
                       is_known ? reinterpret_cast<uintptr_t>(machinery_until) : 0);
 }
 
-void setScopeAnchors(Level *level, const InterpreterFrame *top) {
+namespace {
+
+/// Whether a frame has a node of its own.
+bool makesNode(Recorder &recorder, AddressCaches &caches, const InterpreterFrame *frame) {
+  CodeRole role = codeEntry(recorder, caches, frameCode(frame)).role;
+  return role == CodeRole::kPlain || (role == CodeRole::kModuleCall && frameFirstLocal(frame));
+}
+
+} // namespace
+
+void setScopeAnchors(Recorder &recorder, Level *level, const InterpreterFrame *top) {
+  const Level *outer = recorder.levelBefore(level);
+  level->strand = strandOf(top);
+  uint32_t begin = outer ? outer->path_length : 0;
+  uint32_t end = hasNewFrames(top, outer) ? level->path_length : begin;
+  AddressCaches &caches = recorder.extensions.get<AddressCaches>();
+  const Node *above = level->node;
+  uint32_t height = 1; // the scope itself
   for (Anchor &anchor : level->anchors) {
-    anchor = {top, nullptr, nullptr};
-    if (top) {
-      anchor = {top, frameCode(top), callerInstruction(top)};
-      bool is_of_task = isOfTask(top);
-      level->is_of_task = level->is_of_task || is_of_task;
-      top = callerFrame(top);
-      if (is_of_task && top && !isOfTask(top)) {
-        top = nullptr; // stop, because the task's runner also runs other tasks
-      }
+    anchor = Anchor();
+    if (!top) {
+      continue;
     }
+    while (end > begin && !recorder.path[end - 1].code) { // native
+      --end;
+    }
+    if (end > begin) {
+      const Node *caller = --end > begin ? recorder.path[end - 1].node : level->base;
+      for (; above != level->base && above->parent != caller; above = above->parent) {
+        ++height;
+      }
+    } else { // in the path of the outer level, and in this one's if that closes
+      height += makesNode(recorder, caches, top);
+    }
+    anchor = {top, frameCode(top), callerInstruction(top), height};
+    // stop at a task's end, because its runner also runs other tasks
+    top = level->strand.is_task && top == level->strand.frame ? nullptr : callerFrame(top);
   }
 }
 

@@ -49,15 +49,16 @@ inline Node *callContext(Recorder &recorder, const InterpreterFrame *top, const 
              : pythonContext(recorder, top, outer);
 }
 
-/// Remember which frames were running when a scope was opened, `top` innermost.
-void setScopeAnchors(Level *level, const InterpreterFrame *top);
+/// Remember which frames were running when a scope was opened, `top` innermost. The path of the
+/// scope is the last one.
+void setScopeAnchors(Recorder &recorder, Level *level, const InterpreterFrame *top);
 
 /// Open a level at `node` while `top` is the innermost Python frame. Null when there are too many.
 inline Level *openLevel(Recorder &recorder, LevelKind kind, Node *node, const void *owner,
                         const InterpreterFrame *top) {
-  return recorder.open(kind, node, owner, [kind, top](Level *level) {
+  return recorder.open(kind, node, owner, [&recorder, kind, top](Level *level) {
     if (kind == LevelKind::kScope) {
-      setScopeAnchors(level, top);
+      setScopeAnchors(recorder, level, top);
     } else {
       level->anchors[0].frame = top;
     }

@@ -11,7 +11,11 @@ namespace {
 uint64_t closeScope(uint64_t token, uint64_t earlier_ticks, bool is_last) {
   uint64_t now = ticks();
   Recorder *recorder = RecorderRegistry::currentOrNull();
-  if (!recorder || token == 0) {
+  if (token == 0) {
+    return 0;
+  }
+  if (!recorder) { // this thread records nothing
+    EndedElsewhere::instance().note(scopeOwner(token), now);
     return 0;
   }
   return recorder->closeStep(scopeOwner(token), now, earlier_ticks, is_last);

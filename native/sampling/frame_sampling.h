@@ -37,7 +37,7 @@ struct SampleBoundary {
   }
   /// Whether a frame at the boundary or further out shows that the level's task is running.
   bool isTask(const void *frame) const {
-    return !level->is_of_task || level->taskAnchor()->frame == frame;
+    return !level->strand.is_task || level->strand.frame == frame;
   }
 };
 
@@ -149,14 +149,35 @@ inline bool sampleToBoundary(SampledContext *context, const PyThreadState *state
   return is_task;
 }
 
+/// The innermost level that was put aside of the strands that run on a stack; null for none.
+inline const Level *parkedLevel(const ParkedLevels &parked, const PyThreadState *state,
+                                PageReader &reader) {
+  const InterpreterFrame *address = nullptr;
+  if (parked.isEmpty() || parked.isChanging() || !readFirstFrame(state, reader, &address)) {
+    return nullptr;
+  }
+  FrameList frames(address, reader);
+  InterpreterFrame frame;
+  const Level *found = nullptr;
+  while (!found && frames.read(&frame, &address)) {
+    found = parked.innermostOf(address, frameCode(&frame));
+  }
+  return found;
+}
+
 /// Find the frames of a thread, and the level that they belong to: scopes of waiting coroutines are
-/// skipped, as in `pythonContext`. Async-signal-safe.
+/// skipped, as in `pythonContext`. `parked` is of the calling thread's recorder, or null.
+/// Async-signal-safe.
 inline void sampleFrames(SampledContext *context, const PyThreadState *state,
-                         SampleBoundary boundary, PageReader &reader) {
+                         SampleBoundary boundary, PageReader &reader,
+                         const ParkedLevels *parked = nullptr) {
+  if (const Level *level = parked ? parkedLevel(*parked, state, reader) : nullptr) {
+    boundary = enterLevel(context, level, level);
+  }
   constexpr int kMostPassed = 64; // each takes a walk
   int passed = 0;
   while (!sampleToBoundary(context, state, boundary, reader) && boundary.level &&
-         boundary.level->is_of_task) {
+         boundary.level->strand.is_task) {
     bool has_outer = boundary.level > boundary.outermost && ++passed < kMostPassed;
     boundary = enterLevel(context, has_outer ? boundary.level - 1 : nullptr, boundary.outermost);
   }

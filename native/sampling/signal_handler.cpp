@@ -85,7 +85,8 @@ void answer(SampleSlot *slot, const ucontext_t &thread) {
   context.frame_count = 0;
   context.is_garbled = false;
   if (state && !levels.is_in_operator && !isFolded(levels)) {
-    sampleFrames(&context, state, boundary, slot->reader);
+    sampleFrames(&context, state, boundary, slot->reader,
+                 is_recording ? &recorder->parked : nullptr);
   }
 }
 

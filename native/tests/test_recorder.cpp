@@ -1,5 +1,9 @@
 #include "core/recorder.h"
 
+#include <map>
+#include <utility>
+#include <vector>
+
 #include "tests/check.h"
 
 using namespace deepcontext;
@@ -34,10 +38,19 @@ private:
 };
 
 uint64_t exclusive(const Node *node) {
-  return node->cost()->exclusive.load();
+  return node->cost() ? node->cost()->exclusive.load() : 0;
 }
 uint64_t total(const Node *node) {
-  return node->cost()->duration.read().total;
+  return node->cost() ? node->cost()->duration.read().total : 0;
+}
+/// A figure of all nodes of one name: a scope moves when one around it closes.
+uint64_t sumOf(Program &program, uintptr_t name, uint64_t (*figure)(const Node *)) {
+  uint64_t sum = 0;
+  for (uint32_t id = 1; id < program.recorder().tree.size(); ++id) {
+    const Node *node = program.recorder().tree.node(id);
+    sum += node->a == name ? figure(node) : 0;
+  }
+  return sum;
 }
 
 } // namespace
@@ -96,16 +109,17 @@ TEST(a_clock_that_steps_back_makes_no_time_and_is_counted) {
 TEST(an_outer_scope_may_close_before_an_inner_one_and_the_clock_step_back) {
   for (uint64_t now : {5u, 15u, 25u}) { // before all of them opened, between them, after
     Program program;
-    Node *nodes[] = {program.open(1, 0), program.open(2, 10, LevelKind::kScope),
-                     program.open(3, 20, LevelKind::kScope)};
+    program.open(1, 0);
+    program.open(2, 10, LevelKind::kScope);
+    program.open(3, 20, LevelKind::kScope);
     program.close(2, now);
     program.close(3, 30);
     program.close(1, 40);
-    for (const Node *node : nodes) {
-      CHECK(total(node) <= 40);
-      CHECK(exclusive(node) <= total(node));
+    for (uintptr_t name = 1; name <= 3; ++name) {
+      CHECK(sumOf(program, name, total) <= 40);
+      CHECK(sumOf(program, name, exclusive) <= sumOf(program, name, total));
     }
-    CHECK_EQ(total(nodes[0]), 40u);
+    CHECK_EQ(sumOf(program, 1, total), 40u);
   }
 }
 
@@ -113,17 +127,19 @@ TEST(an_outer_scope_may_close_before_an_inner_one) {
   // outermost [0..100] > first [10..30], second [20..50]: the three own times make up the 100.
   Program program;
   Node *outermost = program.open(1, 0);
-  Node *first = program.open(2, 10, LevelKind::kScope);
-  Node *second = program.open(3, 20, LevelKind::kScope);
+  program.open(2, 10, LevelKind::kScope);
+  program.open(3, 20, LevelKind::kScope);
   program.close(2, 30);
   CHECK_EQ(program.recorder().levelCount(), 2u);
-  CHECK_EQ(program.recorder().innermost()->node, second);
+  const Node *second = program.recorder().innermost()->node;
+  CHECK_EQ(second->a, 3u);
+  CHECK_EQ(second->parent, outermost);
   program.close(3, 50);
   program.close(1, 100);
-  CHECK_EQ(total(first), 20u);
+  CHECK_EQ(sumOf(program, 2, total), 20u);
   CHECK_EQ(total(second), 30u);
-  CHECK_EQ(exclusive(first), 10u);
-  CHECK_EQ(exclusive(second), 30u);
+  CHECK_EQ(sumOf(program, 2, exclusive), 10u);
+  CHECK_EQ(sumOf(program, 3, exclusive), 30u);
   CHECK_EQ(exclusive(outermost), 60u);
 }
 
@@ -131,9 +147,9 @@ TEST(own_times_make_up_the_whole_in_any_order_of_closing) {
   const uintptr_t orders[][3] = {{2, 3, 4}, {2, 4, 3}, {3, 2, 4}, {3, 4, 2}, {4, 2, 3}, {4, 3, 2}};
   for (const auto &order : orders) {
     Program program;
-    Node *nodes[4] = {program.open(1, 0)};
+    program.open(1, 0);
     for (uintptr_t name = 2; name <= 4; ++name) {
-      nodes[name - 1] = program.open(name, 10 * name, LevelKind::kScope);
+      program.open(name, 10 * name, LevelKind::kScope);
     }
     uint64_t now = 100;
     for (uintptr_t name : order) {
@@ -142,10 +158,60 @@ TEST(own_times_make_up_the_whole_in_any_order_of_closing) {
     }
     program.close(1, 1000);
     uint64_t sum = 0;
-    for (const Node *node : nodes) {
-      sum += exclusive(node);
+    for (uintptr_t name = 1; name <= 4; ++name) {
+      sum += sumOf(program, name, exclusive);
     }
     CHECK_EQ(sum, 1000u);
+  }
+}
+
+TEST(ranges_that_overlap_hand_over_hand_are_exact_and_make_no_deep_tree) {
+  uint32_t state = 1; // a generator of numbers, the same everywhere
+  auto next = [&state](uint32_t below) {
+    state = state * 1664525 + 1013904223;
+    return (state >> 16) % below;
+  };
+  Program program;
+  std::vector<std::pair<uintptr_t, uint64_t>> open; // owner, start
+  std::map<uint64_t, uint64_t> durations;           // by name
+  uint64_t now = 1, covered = 0, calls = 0;
+  const uint64_t kNames = 3;
+  Recorder &recorder = program.recorder();
+  for (uintptr_t number = 1; number < 4000; ++number) {
+    uint64_t later = now + 1 + next(20);
+    covered += open.empty() ? 0 : later - now;
+    now = later;
+    if (open.size() < 4 && number < 3990 && next(2) == 0) {
+      Level *outer = recorder.innermost();
+      Node *parent = outer ? outer->node : recorder.tree.root();
+      Node *node = recorder.tree.child(parent, FrameKind::kScope, number % kNames, 0);
+      recorder.push(LevelKind::kScope, node, owner(number))->start_ticks = now;
+      open.emplace_back(number, now);
+    } else if (!open.empty()) {
+      auto which = open.begin() + next(static_cast<uint32_t>(open.size()));
+      program.close(which->first, now);
+      durations[which->first % kNames] += now - which->second;
+      ++calls;
+      open.erase(which);
+    }
+  }
+  CHECK(open.empty());
+  uint64_t counted = 0, own = 0;
+  for (uint32_t id = 1; id < recorder.tree.size(); ++id) {
+    const Node *node = recorder.tree.node(id);
+    counted += node->cost() ? node->cost()->duration.read().count : 0;
+    own += exclusive(node);
+    durations[node->a] -= total(node);
+    uint32_t depth = 0;
+    for (const Node *each = node; each->parent; each = each->parent) {
+      ++depth;
+    }
+    CHECK(depth <= 4);
+  }
+  CHECK_EQ(counted, calls);
+  CHECK_EQ(own, covered);
+  for (const auto &[name, left] : durations) {
+    CHECK_EQ(left, 0u);
   }
 }
 
@@ -242,10 +308,14 @@ TEST(levels_past_the_deepest_are_refused_and_counted) {
   for (uintptr_t name = 1; name <= Recorder::kMaxLevels; ++name) {
     program.open(name, name);
   }
-  CHECK_EQ(program.recorder().counters.levels_refused.load(), 0u);
-  CHECK(program.recorder().push(LevelKind::kScope, program.recorder().tree.root(), owner(5000)) ==
-        nullptr);
-  CHECK_EQ(program.recorder().counters.levels_refused.load(), 1u);
+  RecorderCounters &counters = program.recorder().counters;
+  Node *root = program.recorder().tree.root();
+  CHECK_EQ(counters.levels_refused.load(), 0u);
+  CHECK(program.recorder().push(LevelKind::kOperator, root, owner(5000)) == nullptr);
+  CHECK_EQ(counters.levels_refused.load(), 1u);
+  CHECK(program.recorder().push(LevelKind::kScope, root, owner(5002)) == nullptr);
+  CHECK_EQ(counters.levels_refused.load(), 1u);
+  CHECK_EQ(counters.scopes_refused.load(), 1u);
   program.close(5000, 9000); // its end comes all the same
   CHECK_EQ(program.recorder().levelCount(), uint32_t{Recorder::kMaxLevels});
   for (uintptr_t name = Recorder::kMaxLevels; name >= 1; --name) {

@@ -139,6 +139,19 @@ void openScope(Recorder &recorder, const void *record_function, const Interprete
   openLevel(recorder, kind, node, record_function, top);
 }
 
+/// A dispatch mode's Python code, which PyTorch announces like an operator. It runs outside all
+/// operators (where the mode sees a range begin) or inside the one that it handles.
+constexpr const char *kDispatchMode = "PythonDispatchMode";
+
+/// Whether the operator of this name is the one that a dispatch mode handles, which the mode calls
+/// again.
+bool isSecondPass(const Recorder &recorder, const Level *mode, uint32_t name_id) {
+  const Level *handled = mode ? recorder.levelBefore(mode) : nullptr;
+  return handled && mode->kind == LevelKind::kOperator && mode->node->kind == FrameKind::kScope &&
+         handled->node->kind == FrameKind::kOperator && handled->node->a == name_id &&
+         Interner::instance().text(static_cast<uint32_t>(mode->node->a)) == kDispatchMode;
+}
+
 void openWrapper(Recorder &recorder, const void *record_function, const InterpreterFrame *top) {
   Node *parent = pythonContext(recorder, top, recorder.innermost());
   if (Level *level = openLevel(recorder, LevelKind::kWrapper, parent, record_function, top)) {
@@ -193,7 +206,11 @@ void openOperator(Recorder &recorder, const void *record_function, const Interpr
     }
     recorder.ring().store(frameworkThread(recorder), static_cast<uint64_t>(sequence), node);
   }
-  openLevel(recorder, LevelKind::kOperator, node, record_function, top);
+  Level *level = openLevel(recorder, LevelKind::kOperator, node, record_function, top);
+  if (__builtin_expect(level && outer && outer->node->kind == FrameKind::kScope, 0) &&
+      isSecondPass(recorder, outer, name_id)) {
+    level->kind = LevelKind::kWrapper; // the call is counted already
+  }
 }
 
 __attribute__((noinline)) void noteCollective(Recorder &recorder, const void *record_function,
@@ -233,7 +250,8 @@ void open(Recorder &recorder, const void *record_function, uint8_t scope) {
   }
   const InterpreterFrame *top = currentFrame(recorder);
   const char *name = Library::instance().name(record_function);
-  if (scope == abi::kScopeUser) {
+  bool is_mode = __builtin_expect(name[0] == 'P', 0) && std::strcmp(name, kDispatchMode) == 0;
+  if (scope == abi::kScopeUser || is_mode) {
     openScope(recorder, record_function, top, name);
   } else if (name[0] == 'a' && name[1] == 'u' && isWrapper(name)) {
     openWrapper(recorder, record_function, top);
@@ -322,6 +340,8 @@ void onEnd(const void *record_function, abi::ObserverContext *context) {
     }
     settleNumber(*recorder, record_function);
     TypeWindows::tick(now);
+  } else if (abi::readAt<uint8_t>(record_function, g_options.layout.scope) == abi::kScopeUser) {
+    EndedElsewhere::instance().note(record_function, now);
   }
 }
 

@@ -49,6 +49,7 @@ class Counters(TypedDict):
     backward_links_found: int
     backward_links_missed: int
     levels_refused: int
+    scopes_refused: int
     lost_events: int
     paths_cut: int
     clock_steps_back: int

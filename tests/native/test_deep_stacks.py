@@ -70,7 +70,7 @@ def test_paths_are_right_again_after_one_that_was_cut(record: Record) -> None:
     assert seen.events == {cut: 1, ("<module>:7",): 1, ("<module>:8", "f:3", "f:5"): 1}
 
 
-def test_nesting_scopes_too_deep_is_refused_and_counted(record: Record) -> None:
+def test_scopes_left_open_are_refused_before_operators(record: Record) -> None:
     seen = record("""
         tokens = [enter("s") for _ in range(1500)]
         mark()
@@ -78,8 +78,9 @@ def test_nesting_scopes_too_deep_is_refused_and_counted(record: Record) -> None:
             leave(token)
         mark()
     """)
-    assert seen.counters["levels_refused"] == 1500 - 1024
-    assert seen.events["<module>:5",] == 1
+    assert seen.counters["scopes_refused"] == 1500 - 512
+    assert seen.counters["levels_refused"] == 0
+    assert sorted(path.count("[s]") for path in seen.events) == [0, 512]
 
 
 def test_a_full_tree_counts_one_level_up(in_subprocess: Callable[[str], str]) -> None:

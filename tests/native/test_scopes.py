@@ -151,7 +151,7 @@ def test_scopes_closed_in_the_order_they_were_opened(record: Record) -> None:
     """)
     assert seen.events == {
         ("<module>:10", "run:3", "[a]", "run:4", "[b]", "run:5", "work:1"): 1,
-        ("<module>:10", "run:3", "[a]", "run:4", "[b]", "run:7", "work:1"): 1,
+        ("<module>:10", "run:4", "[b]", "run:7", "work:1"): 1,
         ("<module>:10", "run:9", "work:1"): 1,
     }
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import deepcontext
-from deepcontext.profiler.format.frame import FrameKind
+from deepcontext.profiler.format.frame import FrameKind, Phase
 
 torch = pytest.importorskip("torch")
+
+from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -156,11 +159,85 @@ def test_scopes_closed_out_of_order(record: Any, scope: Any) -> None:
     (neg,) = recording.paths("aten::neg")
     assert [text for text in neg if text.startswith("<")] == ["<first>", "<second>"]
     (after,) = recording.paths("aten::sin")
-    assert "<second>" in after
+    assert [text for text in after if text.startswith("<")] == ["<second>"]
     assert recording.paths("aten::ceil") == [
         ["closed_out_of_order: torch.ceil(torch.ones(1))", "aten::ceil"]
     ]
     assert recording.calls("first") == recording.calls("second") == 1
+
+
+def hand_over_hand(scope: Callable[[str], Any], count: int) -> None:
+    last = None
+    for number in range(count):
+        stage = scope(f"stage {number % 2}")
+        stage.__enter__()
+        if last:
+            last.__exit__(None, None, None)
+        last = stage
+        torch.sin(torch.ones(1))
+    if last:
+        last.__exit__(None, None, None)
+
+
+@scopes
+@pytest.mark.parametrize("is_mode_on", [False, True])
+def test_ranges_that_overlap_hand_over_hand(record: Any, scope: Any, is_mode_on: bool) -> None:  # noqa: FBT001
+    """No path and no node is added by a longer run."""
+
+    def work(count: int) -> None:
+        with Pass() if is_mode_on else contextlib.nullcontext():
+            hand_over_hand(scope, count)
+
+    with Pass():  # imports at the first time
+        hand_over_hand(torch.profiler.record_function, 1)
+    short, long = (record(work, count) for count in (10, 500))
+    assert len(long.profile.tree) == len(short.profile.tree)
+    for path in long.paths("aten::sin"):
+        assert len([text for text in path if text.startswith("<stage")]) == 1
+    assert long.calls("aten::sin") == 500
+    assert long.calls("stage 0") == long.calls("stage 1") == 250
+
+
+class Pass(TorchDispatchMode):
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        return func(*args, **(kwargs or {}))
+
+
+def under_mode(scope: Callable[[str], Any]) -> None:
+    value = torch.ones(2, 2)
+    with Pass():
+        for name in ("A", "B"):
+            with scope(name):
+                torch.mm(value, value)
+                with scope("inner"):
+                    torch.mm(value, value)
+    torch.mm(value, value)
+
+
+@scopes
+def test_ranges_under_a_dispatch_mode(record: Any, scope: Any) -> None:
+    """A mode's second pass through an operator is no call, and its Python is no operator."""
+    recording = record(under_mode, scope)
+    assert recording.calls("aten::mm") == 5
+    inside = [
+        [text for text in path if text in {"<A>", "<B>", "<inner>"}]
+        for path in recording.paths("aten::mm")
+    ]
+    assert sorted({tuple(path) for path in inside}) == [
+        (),
+        ("<A>",),
+        ("<A>", "<inner>"),
+        ("<B>",),
+        ("<B>", "<inner>"),
+    ]
+    operators = recording.profile.query().kind("operator")
+    assert operators.name("PythonDispatchMode").nodes().size == 0
+    phases = {
+        recording.profile.tree.phase[int(node)] for node in operators.name("aten::mm").nodes()
+    }
+    assert phases == {Phase.FORWARD}
 
 
 def batches(scope: Callable[[str], Any]) -> Iterator[Any]:

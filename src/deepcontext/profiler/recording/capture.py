@@ -50,6 +50,9 @@ _NOTES = {
     "the same name",
     ("levels_refused", "paths_cut"): "very deep stacks: {levels_refused} operators were not "
     "recorded and {paths_cut} Python paths were cut",
+    ("scopes_refused",): "{scopes_refused} scopes and ranges were not recorded, because 512 others "
+    "were open on their thread: what ran in them counts as inside the 512th; close them, or look "
+    "for generators that are kept without being finished",
     ("lost_events",): "memory ran out: {lost_events} events of the profiler's hooks were not "
     "recorded",
     ("clock_steps_back",): "the processor's clock stepped back {clock_steps_back} times: these "

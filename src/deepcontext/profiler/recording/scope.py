@@ -32,6 +32,8 @@ class Scope:
 
     def __exit__(self, *exception: object) -> None:
         thread = threading.get_ident()
+        if thread not in self._tokens:  # closed by another thread than the one that opened it
+            thread = next(reversed(tuple(self._tokens)), thread)
         tokens = self._tokens.get(thread)
         if tokens:
             _native.leave_scope(tokens.pop())
