@@ -8,6 +8,7 @@
 #include "jax/arguments.h"
 #include "jax/attribution.h"
 #include "jax/buffer_waits.h"
+#include "jax/callbacks.h"
 #include "jax/collectives.h"
 #include "jax/device_ranges.h"
 #include "jax/dispatch.h"
@@ -33,17 +34,22 @@ nb::list calls() {
     }
     nb::object keywords = call->keywords ? nb::borrow(call->keywords) : nb::object(nb::tuple());
     const Function &function = FunctionTable::instance().at(call->function);
-    out.append(nb::make_tuple(nb::borrow(call->callable), function.name, function.qualified_name,
-                              function.file, function.first_line, arguments, keywords));
+    out.append(nb::make_tuple(nb::borrow(call->callable), function.name, function.shown,
+                              function.qualified_name, function.file, function.first_line,
+                              arguments, keywords));
   }
   return out;
 }
 
 void bindDispatch(nb::module_ &module) {
-  module.def("jax_function", [](const std::string &name, const std::string &qualified_name,
-                                const std::string &file, int first_line) {
-    return FunctionTable::instance().add(name, qualified_name, file, first_line).id;
-  });
+  module.def(
+      "jax_function",
+      [](const std::string &name, const std::string &qualified_name, const std::string &file,
+         int first_line, const std::string &shown) {
+        return FunctionTable::instance().add(name, qualified_name, file, first_line, shown).id;
+      },
+      nb::arg("name"), nb::arg("qualified_name"), nb::arg("file"), nb::arg("first_line"),
+      nb::arg("shown") = "");
   module.def("jax_hook", [](nb::object callable, uint32_t function) {
     return reasonOf([&](auto *reason) { return hook(callable.ptr(), function, reason); });
   });
@@ -55,13 +61,15 @@ void bindDispatch(nb::module_ &module) {
         setMarks(are_told, orNull(is_jit_disabled));
       },
       nb::arg("are_told"), nb::arg("is_jit_disabled").none());
-  module.def("jax_mark_slow", markSlow);
+  module.def("jax_mark_slow", [](nb::args) { markSlow(); });
   module.def("jax_mark_launch", markLaunch);
   module.def("jax_begin_call",
              [](nb::object callable, uint32_t function) { beginCall(callable.ptr(), function); });
   module.def("jax_end_call",
              [](nb::object callable, bool has_failed) { endCall(callable.ptr(), has_failed); });
   module.def("jax_count_call", countCall);
+  module.def("jax_enter_callback", [](nb::args) { return enterCallback(); });
+  module.def("jax_leave_callback", [](uint64_t token, nb::args) { leaveCallback(token); });
   module.def("jax_calls", calls);
   module.def("jax_add_phase_time", addPhaseTime);
   module.def("jax_enter_span", [](const std::string &kind, const std::string &name) {

@@ -60,6 +60,7 @@ nb::dict toDict(const Operation &operation) {
   out["origin"] = originLabel(operation.origin);
   out["flops"] = operation.flops;
   out["bytes"] = operation.bytes;
+  out["runs"] = operation.runs;
   nb::list lines;
   for (const SourceLine &line : operation.lines) {
     lines.append(toList(line));
@@ -126,8 +127,9 @@ std::string_view viewOf(const nb::bytes &bytes) {
 int64_t addProgram(nb::bytes hlo, const std::string &function, const std::string &file,
                    const std::vector<std::pair<std::string, std::string>> &callers,
                    const std::string &label, const std::vector<uint32_t> &processes, uint32_t own,
-                   uint64_t most_bytes) {
+                   uint64_t most_bytes, uint64_t devices) {
   Program program;
+  program.devices = devices;
   Placement placement{processes, own};
   TraceCut cut = makeCut(function, file, callers);
   std::vector<uint32_t> functions;
@@ -261,11 +263,15 @@ nb::tuple writeTree() {
   out["borrowed_launches"] = counts.borrowed_launches;
   out["launches_by_parts"] = counts.launches_by_parts;
   out["device_ns"] = static_cast<uint64_t>(counts.device_ns);
-  nb::list operations;
+  nb::list operations, callbacks, estimated;
   for (const auto &[place, time] : counts.operations) {
-    operations.append(nb::make_tuple(place.first, place.second, time.executions, time.device_ns));
+    (time.is_callback ? callbacks : operations)
+        .append(nb::make_tuple(place.first, place.second, time.executions, time.device_ns));
+    if (time.is_count_estimated) {
+      estimated.append(nb::make_tuple(place.first, place.second));
+    }
   }
-  return nb::make_tuple(out, operations);
+  return nb::make_tuple(out, operations, callbacks, estimated);
 }
 
 } // namespace
@@ -273,7 +279,7 @@ nb::tuple writeTree() {
 void bindJaxPrograms(nb::module_ &module) {
   module.def("jax_add_program", addProgram, nb::arg("hlo"), nb::arg("function"), nb::arg("file"),
              nb::arg("callers"), nb::arg("label"), nb::arg("processes") = std::vector<uint32_t>(),
-             nb::arg("own") = 0, nb::arg("most_bytes") = UINT64_MAX);
+             nb::arg("own") = 0, nb::arg("most_bytes") = UINT64_MAX, nb::arg("devices") = 1);
   module.def("jax_program_counts", programCounts);
   module.def("jax_program", program);
   module.def("jax_read_program", readProgram);

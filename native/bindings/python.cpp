@@ -21,6 +21,7 @@
 #include "python/module_table.h"
 #include "python/object_search.h"
 #include "python/operations.h"
+#include "python/watched_call.h"
 #include "python/watcher.h"
 
 namespace nb = nanobind;
@@ -226,9 +227,22 @@ void bindOperations(nb::module_ &module) {
   });
 }
 
+void bindWatchedCall(nb::module_ &module) {
+  if (!makeWatchedCallType()) {
+    nb::raise_python_error();
+  }
+  module.def(
+      "watched_call",
+      [](nb::object called, nb::object before, nb::object after) {
+        return nb::steal(orThrow(watchedCall(called.ptr(), orNull(before), orNull(after))));
+      },
+      nb::arg("called"), nb::arg("before") = nb::none(), nb::arg("after") = nb::none());
+}
+
 } // namespace
 
 void bindPython(nb::module_ &module) {
+  bindWatchedCall(module);
   bindFrames(module);
   bindHolders(module);
   bindWatcher(module);

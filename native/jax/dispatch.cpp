@@ -305,6 +305,12 @@ const ActiveCall *innermostCall() {
   return innermost();
 }
 
+ActiveCall *exchangeInnermostCall(ActiveCall *call) {
+  ActiveCall *before = innermost();
+  t_innermost = call;
+  return before;
+}
+
 std::vector<const ActiveCall *> openCallsOfFunction() {
   std::vector<const ActiveCall *> calls;
   FunctionTable &functions = FunctionTable::instance();

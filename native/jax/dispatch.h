@@ -49,6 +49,9 @@ void markSlow();
 bool markLaunch();
 /// The calling thread's innermost call that has not returned, or null.
 const ActiveCall *innermostCall();
+/// Make `call` the calling thread's innermost call; returns the one before. With null, what runs
+/// next is no part of the calls that are open.
+ActiveCall *exchangeInnermostCall(ActiveCall *call);
 /// Open calls of the calling thread whose functions have the name of the innermost one, innermost
 /// first: a jitted function on its slow path, and JAX's internal object through which it launches.
 std::vector<const ActiveCall *> openCallsOfFunction();

@@ -20,15 +20,18 @@ FunctionTable &FunctionTable::instance() {
 }
 
 const Function &FunctionTable::add(const std::string &name, const std::string &qualified_name,
-                                   const std::string &file, int first_line) {
+                                   const std::string &file, int first_line,
+                                   const std::string &shown) {
   std::string key = name + '\0' + qualified_name + '\0' + file + '\0' + std::to_string(first_line);
   std::lock_guard<Mutex> lock(mutex_);
   auto [place, is_new] = ids_.emplace(key, static_cast<uint32_t>(functions_.size()));
   if (is_new) {
     Function &function = functions_.emplace_back();
     function.id = place->second;
-    function.frame_name = Interner::instance().intern("jit(" + name + ")");
+    function.frame_name =
+        Interner::instance().intern("jit(" + (shown.empty() ? name : shown) + ")");
     function.name = name;
+    function.shown = shown.empty() ? name : shown;
     function.plain_name = plainName(name);
     function.qualified_name = qualified_name;
     function.file = file;

@@ -20,6 +20,7 @@ struct Function {
   uint32_t id = 0;
   uint32_t frame_name = 0; // interned "jit(train_step)"
   std::string name;
+  std::string shown; // the name of the program's function, where JAX wraps it in one of its own
   std::string plain_name;
   std::string qualified_name; // of the Python function; "" where unknown
   std::string file;
@@ -36,7 +37,7 @@ public:
   static FunctionTable &instance();
 
   const Function &add(const std::string &name, const std::string &qualified_name,
-                      const std::string &file, int first_line);
+                      const std::string &file, int first_line, const std::string &shown);
   Function &at(uint32_t id);
   /// For the dispatch hook: no lock. GIL held, as by callers of `add`.
   uint32_t frameName(uint32_t id) const { return frame_names_[id]; }

@@ -1,5 +1,6 @@
 #include "jax/hlo_module.h"
 
+#include <charconv>
 #include <iterator>
 
 #include "core/interner.h"
@@ -20,7 +21,8 @@ constexpr uint32_t kInstructions = 2, kId = 5, kRoot = 6;
 namespace instruction_field {
 constexpr uint32_t kName = 1, kOpcode = 2, kShape = 3, kMetadata = 7, kFusionKind = 11,
                    kConvolution = 16, kCustomCall = 28, kDot = 30, kId = 35, kOperands = 36,
-                   kCalled = 38, kReplicaGroups = 49, kDeviceList = 87, kIota = 92, kMesh = 93;
+                   kCalled = 38, kBackendConfig = 43, kReplicaGroups = 49, kDeviceList = 87,
+                   kIota = 92, kMesh = 93;
 }
 constexpr uint32_t kMaxTupleDepth = 32; // a damaged file must not exhaust the stack
 
@@ -86,6 +88,20 @@ void readMetadata(std::string_view bytes, HloInstruction *instruction) {
   });
 }
 
+/// How often a loop runs its body; 0 where XLA does not know it.
+///
+/// Source: xla/xla_data.proto, WhileLoopBackendConfig, as JSON.
+uint64_t readTripCount(std::string_view config) {
+  constexpr std::string_view kKey = R"("known_trip_count":{"n":")";
+  size_t at = config.find(kKey);
+  uint64_t count = 0;
+  if (at != std::string_view::npos) {
+    std::string_view number = config.substr(at + kKey.size());
+    std::from_chars(number.data(), number.data() + number.size(), count);
+  }
+  return count;
+}
+
 HloInstruction readInstruction(std::string_view bytes) {
   namespace id = instruction_field;
   HloInstruction instruction;
@@ -108,6 +124,9 @@ HloInstruction readInstruction(std::string_view bytes) {
       break;
     case id::kCustomCall:
       instruction.custom_call_target = textOf(field.bytes);
+      break;
+    case id::kBackendConfig:
+      instruction.trip_count = readTripCount(field.bytes);
       break;
     case id::kDot: {
       forEachField(field.bytes, [&](const WireField &part) {

@@ -38,7 +38,8 @@ struct HloInstruction {
   // dot: lhs dimensions summed over; convolution: the kernel's output feature dimension
   std::vector<int64_t> lhs_contracting;
   int64_t kernel_output_feature = -1;
-  DeviceGroups groups; // of a collective
+  uint64_t trip_count = 0; // of a loop, if XLA knows it
+  DeviceGroups groups;     // of a collective
 };
 
 struct HloComputation {

@@ -99,17 +99,55 @@ public:
     }
     program_.has_operations = with_operations;
     if (with_operations) {
-      addComputation(*entry, 0);
+      addComputation(*entry, 1, 0);
     }
   }
 
 private:
-  /// Add the operations of a computation and of all computations they run. Returns the indices of
-  /// the former.
-  std::vector<uint32_t> addComputation(const HloComputation &computation, int depth) {
-    std::vector<uint32_t> indices;
-    if (depth == kMaxNesting || !visited_.insert(computation.id).second) {
-      return indices;
+  /// How often a computation runs that an instruction runs; 0: not known.
+  static uint64_t runsOf(const HloInstruction &caller, const HloComputation &called,
+                         uint64_t runs) {
+    constexpr uint32_t kBool = 1;
+    if (caller.opcode == "conditional") {
+      return 0;
+    }
+    if (caller.opcode != "while" || caller.trip_count == 0) {
+      return caller.opcode == "while" ? 0 : runs;
+    }
+    const HloInstruction *root = called.find(called.root);
+    bool is_condition = root && root->shape.parts.empty() && root->shape.element_type == kBool;
+    return runs * (caller.trip_count + is_condition);
+  }
+
+  void forgetRuns(const HloComputation &computation) {
+    const std::vector<uint32_t> &indices = indices_[computation.id];
+    if (indices.empty() || program_.operations[indices.front()].runs == 0) {
+      return; // what it runs has been forgotten, too
+    }
+    for (uint32_t index : indices) {
+      program_.operations[index].runs = 0;
+    }
+    for (const HloInstruction &instruction : computation.instructions) {
+      for (int64_t called : instruction.called) {
+        const HloComputation *inner = runsOthers(instruction) ? module_.find(called) : nullptr;
+        if (inner) {
+          forgetRuns(*inner);
+        }
+      }
+    }
+  }
+
+  /// Add the operations of a computation, which one launch runs `runs` times, and of all
+  /// computations they run. Returns the indices of the former.
+  std::vector<uint32_t> addComputation(const HloComputation &computation, uint64_t runs,
+                                       int depth) {
+    std::vector<uint32_t> &indices = indices_[computation.id];
+    if (depth == kMaxNesting) {
+      return {};
+    }
+    if (!visited_.insert(computation.id).second) {
+      forgetRuns(computation); // several instructions run it
+      return {};
     }
     users_.clear(); // of the computation being added; recomputed after a nested one
     for (const HloInstruction &instruction : computation.instructions) {
@@ -118,6 +156,7 @@ private:
       }
       auto index = static_cast<uint32_t>(program_.operations.size());
       program_.operations.push_back(describe(computation, instruction));
+      program_.operations.back().runs = runs;
       program_.by_name.emplace(instruction.name, index);
       indices.push_back(index);
     }
@@ -128,7 +167,8 @@ private:
       std::vector<uint32_t> nested;
       for (int64_t called : instruction.called) {
         if (const HloComputation *body = module_.find(called)) {
-          std::vector<uint32_t> inner = addComputation(*body, depth + 1);
+          std::vector<uint32_t> inner =
+              addComputation(*body, runsOf(instruction, *body, runs), depth + 1);
           nested.insert(nested.end(), inner.begin(), inner.end());
         }
       }
@@ -197,6 +237,9 @@ private:
   using Source = std::pair<const HloInstruction *, Origin>;
 
   Source sourceOf(const HloComputation &computation, const HloInstruction &instruction) {
+    if (const HloInstruction *dense = denseMember(instruction)) {
+      return {dense, Origin::kMembers};
+    }
     if (hasOpName(instruction) && instruction.stack_frame) {
       return {&instruction, Origin::kOwn};
     }
@@ -215,6 +258,29 @@ private:
       return {consumer, Origin::kConsumer};
     }
     return {nullptr, Origin::kNone};
+  }
+
+  /// The matrix product or convolution of a fusion, which takes its time: the root, for example a
+  /// sum, may be on another line.
+  const HloInstruction *denseMember(const HloInstruction &fusion) {
+    const HloInstruction *dense = nullptr;
+    uint64_t most = 0;
+    for (int64_t called : fusion.opcode == "fusion" ? fusion.called : std::vector<int64_t>()) {
+      const HloComputation *body = module_.find(called);
+      for (size_t i = 0; body && i < body->instructions.size(); ++i) {
+        const HloInstruction &member = body->instructions[i];
+        bool is_dense = member.opcode == "dot" || member.opcode == "convolution";
+        if (!is_dense || !hasOpName(member) || !member.stack_frame) {
+          continue;
+        }
+        uint64_t flops = costOf(module_, *body, member, &fused_flops_).flops;
+        if (flops > most) {
+          dense = &member;
+          most = flops;
+        }
+      }
+    }
+    return dense;
   }
 
   /// The operation that represents a computation: its root if the root has a source, otherwise the
@@ -368,11 +434,18 @@ private:
   const uint32_t no_text_ = Interner::instance().intern("");
   FusedFlops fused_flops_;
   std::set<int64_t> visited_;
+  std::unordered_map<int64_t, std::vector<uint32_t>> indices_; // of operations, by computation
   const HloComputation *users_of_ = nullptr;
   std::unordered_multimap<int64_t, const HloInstruction *> users_;
 };
 
 } // namespace
+
+/// Source: jaxlib's names of the calls: xla_ffi_python_cpu_callback, xla_python_gpu_callback.
+bool Operation::isCallback() const {
+  size_t python = detail.find("python_");
+  return python != std::string_view::npos && endsWith(detail, "callback");
+}
 
 Phase phaseOfOpName(std::string_view op_name) {
   if (contains(op_name, "rematted_computation")) {

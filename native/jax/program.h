@@ -61,6 +61,10 @@ struct Operation {
   uint64_t payload_bytes = 0;   // of one device in it
   std::vector<uint32_t> nested; // operations of the computations it runs (while, call, conditional)
 
+  uint64_t runs = 0; // in one launch, on one device; 0: not known, as in a branch
+
+  /// Whether it calls Python: its time is that of the host.
+  bool isCallback() const;
   bool isInserted() const { return origin != Origin::kOwn && origin != Origin::kMembers; }
 };
 
@@ -77,6 +81,7 @@ struct Program {
   uint64_t constant_bytes = 0; // of values that are a part of the program
   uint64_t aliased_outputs = 0;
   bool has_loops = false;     // how many operations a run has is not known
+  uint64_t devices = 1;       // of this process that a launch runs it on
   bool has_operations = true; // false: compiled after programs had reached their limit
 
   /// Approximate memory of the description.

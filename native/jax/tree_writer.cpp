@@ -221,7 +221,7 @@ private:
     auto parts = parts_.find(program);
     if (parts != parts_.end()) {
       counts_.launches_by_parts += launches;
-      writeTotals(parent, program, parts->second.totals, launches);
+      writeTotals(parent, program, parts->second.totals, launches, /*is_of_parts=*/true);
       return;
     }
     const RunTotals *first = measured(attribution_.firstRuns(), launcher, program);
@@ -248,24 +248,31 @@ private:
     writeTotals(parent, program, *others, launches - first_runs);
   }
 
-  void writeTotals(Node *parent, uint32_t program, const RunTotals &totals, uint64_t launches) {
+  void writeTotals(Node *parent, uint32_t program, const RunTotals &totals, uint64_t launches,
+                   bool is_of_parts = false) {
     if (launches == 0) {
       return;
     }
     double scale = static_cast<double>(launches) / totals.weight;
+    const Program &written = *attribution_.programs()[program].program;
     for (uint32_t i = 0; i < totals.operations.size(); ++i) {
       if (totals.operations[i].count > 0) {
         OperationTime &sum = counts_.operations[{program, i}];
-        const Operation &operation = attribution_.programs()[program].program->operations[i];
-        writeOperation(writeOperationPath(tree_, parent, operation), operation,
-                       totals.operations[i], scale, &sum);
+        const Operation &operation = written.operations[i];
+        // Parts of runs tell times, and not how often an operation ran.
+        uint64_t count =
+            is_of_parts && operation.runs > 0
+                ? launches * operation.runs * written.devices
+                : static_cast<uint64_t>(std::llround(totals.operations[i].count * scale));
+        sum.is_count_estimated = sum.is_count_estimated ||
+                                 (operation.runs == 0 && (is_of_parts || totals.runs < launches));
+        writeOperation(parent, operation, totals.operations[i], scale, count, &sum);
       }
     }
   }
 
-  void writeOperation(Node *node, const Operation &operation, const OperationTotals &totals,
-                      double scale, OperationTime *sum) {
-    auto count = static_cast<uint64_t>(std::llround(totals.count * scale));
+  void writeOperation(Node *parent, const Operation &operation, const OperationTotals &totals,
+                      double scale, uint64_t count, OperationTime *sum) {
     MetricValues time;
     time.count = std::max<uint64_t>(count, 1);
     time.total = static_cast<uint64_t>(std::llround(totals.total_ns * scale));
@@ -273,9 +280,14 @@ private:
     time.maximum = static_cast<uint64_t>(std::llround(totals.maximum_ns));
     double mean = totals.total_ns / totals.count;
     time.m2 = std::max(0.0, totals.squares_ns - mean * totals.total_ns) * scale;
-    counts_.device_ns += static_cast<double>(time.total);
     sum->executions += time.count;
     sum->device_ns += time.total;
+    sum->is_callback = operation.isCallback();
+    if (sum->is_callback) {
+      return; // the tree has the Python that it called
+    }
+    counts_.device_ns += static_cast<double>(time.total);
+    Node *node = writeOperationPath(tree_, parent, operation);
     addTo(node, device_time_, time);
     addEach(node, flops_, operation.flops, time.count);
     addEach(node, bytes_, operation.bytes, time.count);

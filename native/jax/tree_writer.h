@@ -12,7 +12,9 @@ namespace deepcontext::jax {
 /// Estimate for one operation over the whole run.
 struct OperationTime {
   uint64_t executions = 0;
-  uint64_t device_ns = 0;
+  uint64_t device_ns = 0; // of a call of Python: what it took the host
+  bool is_callback = false;
+  bool is_count_estimated = false; // `executions` was not counted and does not follow from launches
 };
 
 struct WrittenCounts {

@@ -75,6 +75,20 @@ def leave_scope(token: int, earlier_ticks: int = ...) -> None: ...
 def count_event(name: str) -> None: ...
 
 # -- Python call paths
+def watched_call(
+    called: object,
+    before: Callable[..., object] | None = None,
+    after: Callable[..., object] | None = None,
+) -> Any:
+    """Return a callable that stands for `called` and leaves no frame on the Python stack.
+
+    Args:
+        called: gets the arguments; its attributes are the attributes of the result.
+        before: called first, with the positional arguments; returns a token.
+        after: called last, with the token, the result (None if `called` raised) and the positional
+            arguments.
+    """
+
 def add_code_rule(
     match: Literal["exact", "prefix", "suffix"],
     file: str,
@@ -425,8 +439,18 @@ def gpu_lacking(name: str) -> list[str]: ...
 def gpu_devices(name: str) -> list[GpuDevice]: ...
 
 # -- JAX
-def jax_function(name: str, qualified_name: str, file: str, first_line: int) -> int:
-    """Return the number of a jitted function; equal definitions have one number."""
+def jax_function(
+    name: str, qualified_name: str, file: str, first_line: int, shown: str = ""
+) -> int:
+    """Return the number of a jitted function; equal definitions have one number.
+
+    Args:
+        name: by which JAX knows the function and its programs.
+        qualified_name: of the program's function.
+        file: where it is defined.
+        first_line: of the definition.
+        shown: name of the program's function, if JAX's is another one.
+    """
 
 def jax_hook(function_object: object, function: int) -> str:
     """Put the dispatch hook into a jitted object; return "" or the reason why it cannot be."""
@@ -436,17 +460,22 @@ def jax_is_hooked(function_object: object) -> bool: ...
 def jax_set_marks(are_told: bool, is_jit_disabled: Callable[[], bool] | None) -> None:
     """Say whether `jax_mark_slow` and `jax_mark_launch` are going to be called."""
 
-def jax_mark_slow() -> None: ...
+def jax_mark_slow(*arguments: object) -> None: ...
 def jax_mark_launch() -> bool:
     """Count a program launched through Python for the open call; False when none is open."""
 
 def jax_begin_call(function_object: object, function: int) -> None: ...
 def jax_end_call(function_object: object, has_failed: bool, /) -> None: ...
 def jax_count_call(function: int) -> None: ...
-def jax_calls() -> list[tuple[object, str, str, str, int, list[object], tuple[str, ...]]]:
+def jax_enter_callback(*arguments: object) -> int:
+    """Return a token: a compiled program is about to call Python on this thread."""
+
+def jax_leave_callback(token: int, *others: object) -> None: ...
+def jax_calls() -> list[tuple[object, str, str, str, str, int, list[object], tuple[str, ...]]]:
     """Return the calling thread's open calls of one name, innermost first.
 
-    Each as (object, name, qualified name, file, first line, arguments, names of the last of them).
+    Each as (object, JAX's name, shown name, qualified name, file, first line, arguments, names of the
+    last of them).
     """
 
 def jax_add_phase_time(marker: str, ns: int) -> None: ...
@@ -494,10 +523,12 @@ def jax_add_program(
     processes: Sequence[int] = ...,
     own: int = ...,
     most_bytes: int = ...,
+    devices: int = ...,
 ) -> int:
     """Read a serialised HloModuleProto; return the program's number, or -1 if it is none.
 
-    `processes`: on which process each of its devices is, where that is known; `own`: this process.
+    `processes`: on which process each of its devices is, where that is known; `own`: this process,
+    which runs it on `devices`.
     Its operations are left out when the programs so far take `most_bytes`.
     """
 
@@ -538,8 +569,17 @@ def jax_add_window(notes: object, xspace: bytes) -> tuple[bool, int, int, int, i
 def jax_read_runs(xspace: bytes) -> list[dict[str, Any]]: ...
 def jax_window_counts() -> dict[str, int]: ...
 def jax_program_counts() -> dict[str, int]: ...
-def jax_write_tree() -> tuple[dict[str, int], list[tuple[int, int, int, int]]]:
-    """Return counts by name, and (program, operation, executions, device ns) of what ran."""
+def jax_write_tree() -> tuple[
+    dict[str, int],
+    list[tuple[int, int, int, int]],
+    list[tuple[int, int, int, int]],
+    list[tuple[int, int]],
+]:
+    """Return counts by name, what ran on the device, calls of Python, and estimated counts.
+
+    What ran, and calls of Python: (program, operation, executions, ns). Estimated counts: (program,
+    operation) of both whose number of executions is an estimate.
+    """
 
 def jax_device_ranges() -> tuple[int, int]:
     """Return how many operations XLA marked on a GPU, and those of them of a known program."""

@@ -107,6 +107,43 @@ def test_an_operation_without_metadata_is_shown_with_the_one_it_serves() -> None
     assert all(o["origin"] != "none" for o in operations if o["opcode"] != "copy")
 
 
+def test_an_operation_in_loops_runs_as_often_as_xla_says() -> None:
+    def nested(x: jax.Array, times: jax.Array) -> jax.Array:
+        def inner(y: jax.Array, _: None) -> tuple[jax.Array, jax.Array]:
+            return jnp.tanh(y @ y), y.sum()
+
+        def body(y: jax.Array, _: None) -> tuple[jax.Array, jax.Array]:
+            return jax.lax.scan(inner, jnp.sin(y), None, length=5)
+
+        y = jax.lax.scan(body, x, None, length=7)[0]
+        y = jax.lax.fori_loop(0, times, lambda _, z: jnp.cos(z), y)
+        return jax.lax.cond(times > 1, jnp.exp, jnp.sqrt, y)
+
+    operations = _program(_compiled(nested, jnp.ones((8, 8)), jnp.asarray(3))[1])["operations"]
+    runs = {each["primitive"]: each["runs"] for each in operations}
+    assert (runs["sin"], runs["tanh"]) == (7, 35)
+    assert (runs["cos"], runs["exp"]) == (0, 0)  # not known
+    loops = [each["runs"] for each in operations if each["opcode"] == "while"]
+    assert sorted(loops) == [1, 1, 7]
+
+
+def test_a_product_in_a_fusion_is_on_its_own_line() -> None:
+    def summed(x: jax.Array, w: jax.Array) -> jax.Array:
+        h = x @ w
+        return h.sum()
+
+    operations = _program(_compiled(summed, jnp.ones((64, 32)), jnp.ones((32, 16)))[1])[
+        "operations"
+    ]
+    first = summed.__code__.co_firstlineno
+    (dense,) = [
+        each
+        for each in operations
+        if "dot_general" in {each["primitive"], *(one["primitive"] for one in each["members"])}
+    ]
+    assert (dense["primitive"], dense["lines"][-1][2]) == ("dot_general", first + 1)
+
+
 def test_damaged_bytes_are_refused_or_read_without_harm(gradient: tuple[Any, bytes]) -> None:
     hlo = gradient[1]
     assert _native.jax_read_program(b"", "", "", []) is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from deepcontext import _native
 from deepcontext.collectors.jax import dispatch as jax_dispatch
+from deepcontext.collectors.jax import functions as jax_functions
 from deepcontext.collectors.jax import transfers as jax_transfers
 
 
@@ -26,9 +27,9 @@ def plain() -> None:
 
 
 def test_callable_objects_have_no_code() -> None:
-    assert jax_dispatch._code_of(plain) is plain.__code__
-    assert jax_dispatch._code_of(Refusing()) is None
-    assert jax_dispatch._code_of(Obliging()) is None
+    assert jax_functions.code_of(plain) is plain.__code__
+    assert jax_functions.code_of(Refusing()) is None
+    assert jax_functions.code_of(Obliging()) is None
     assert jax_dispatch._id_of("same", Obliging()) == jax_dispatch._id_of("same", Refusing())
 
 

@@ -106,6 +106,72 @@ def test_a_jit_in_a_loop_is_told_apart_from_changed_arguments(record: Record) ->
     assert reasons == ["first", "new object", "new object"]
 
 
+def test_functions_of_one_definition_made_with_other_values_are_others(record: Record) -> None:
+    def work() -> None:
+        x = jnp.ones((1, 4))
+        mapped = [jax.pmap(lambda v, k=k: v * k) for k in range(3)]
+        jitted = [jax.jit(lambda v, k=k: v + k) for k in range(3)]
+        for function in [*mapped, *jitted] * 2:
+            function(x)
+        for rate in range(3):
+            jax.jit(lambda v: jnp.sin(v) * rate)(x)  # noqa: B023  it is called before rate changes
+
+    recording = record(work)
+    reasons = [c["reason"] for c in recording.compilations("<lambda>")]
+    assert reasons == ["first"] * 7 + ["new object"] * 2
+    assert recording.compilations("_fun") == []
+
+
+def test_a_mapped_function_has_its_own_name(record: Record) -> None:
+    def alpha(x: jax.Array) -> jax.Array:
+        return jnp.sin(x)
+
+    def beta(x: jax.Array, y: jax.Array) -> jax.Array:
+        return jnp.cos(x) + y
+
+    def work() -> None:
+        x = jnp.ones((1, 4))
+        first, second = jax.pmap(alpha), jax.pmap(beta)
+        for _ in range(3):
+            first(x)
+            second(x, x).block_until_ready()
+
+    recording = record(work)
+    assert (recording.launches("alpha"), recording.launches("beta")) == (3, 3)
+    assert recording.device_ns("alpha") > 0
+    for function in ("alpha", "beta"):
+        assert [c["reason"] for c in recording.compilations(function)] == ["first"]
+    assert recording.launches("_fun") == 0
+
+
+def test_a_size_that_an_operation_outside_jit_is_asked_for_is_named(record: Record) -> None:
+    def work() -> None:
+        for size in (70001, 70002):
+            jnp.zeros(size)
+
+    changes = [c["changes"] for c in record(work).compilations("broadcast_in_dim")]
+    assert changes[-1] == ["static argument 'shape' changed from (70001,) to (70002,)"]
+
+
+def test_the_call_that_is_told_as_before_is_the_most_similar(record: Record) -> None:
+    @jax.jit
+    def doubled(x: Any) -> Any:
+        return x * 2
+
+    def work() -> None:
+        for x in (1, 1.0, jnp.ones(()), jnp.ones(1), jnp.ones(2), jnp.ones(2, jnp.int32)):
+            doubled(x)
+
+    assert [c["changes"] for c in record(work).compilations("doubled")] == [
+        [],
+        ["argument 'x' changed from int to float"],
+        ["argument 'x' changed from float to f32[]"],
+        ["argument 'x' changed from f32[] to f32[1]"],
+        ["argument 'x' changed from f32[1] to f32[2]"],
+        ["argument 'x' changed from f32[2] to s32[2]"],
+    ]
+
+
 def test_cleared_caches_are_told_apart(record: Record) -> None:
     @jax.jit
     def once(x: jax.Array) -> jax.Array:

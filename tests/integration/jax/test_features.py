@@ -393,6 +393,74 @@ def test_callbacks_into_python(record: Record) -> None:
     assert recording.launches("reporting") == 3
 
 
+CALLBACKS = {
+    "ordered": "io_callback(called, shape, x, ordered=True)",
+    "unordered": "io_callback(called, shape, x)",
+    "pure": "jax.pure_callback(called, shape, x)",
+    "debug": "(jax.debug.callback(called, x), x.sum())[1]",
+}
+
+
+@pytest.mark.parametrize("call", CALLBACKS.values(), ids=CALLBACKS)
+def test_what_a_callback_does_is_work_of_the_host(run_script: RunScript, call: str) -> None:
+    """Its lines, samples and jitted calls are below it, and none of its time is the device's."""
+    recording = run_script(
+        f"""
+        import time, jax, jax.numpy as jnp, numpy as np
+        from jax.experimental import io_callback
+
+        @jax.jit
+        def heavy(x):
+            return jnp.tanh(x @ x).sum()
+
+        def busy():
+            until = time.perf_counter() + 0.02
+            while time.perf_counter() < until:
+                pass
+
+        def called(x):
+            busy()
+            return np.asarray(heavy(np.asarray(x)))
+
+        shape = jax.ShapeDtypeStruct((), np.float32)
+
+        @jax.jit
+        def step(x):
+            return x + {call}
+
+        x = jnp.ones((64, 64))
+        for _ in range(20):
+            x = step(x)
+        x.block_until_ready()
+        jax.effects_barrier()
+        """,
+        "--jax-exact",
+        environment={"JAX_CPU_ENABLE_ASYNC_DISPATCH": "false"},
+    )
+    profile = recording.profile
+    assert (recording.launches("step"), recording.launches("heavy")) == (20, 20)
+    (node,) = recording.nodes(FrameKind.SCOPE, "jax: callback")
+    assert profile.frame(int(profile.tree.parent[node])).name == "jit(step)"
+    assert profile.counts("call_duration_ns")[node] == 20
+    path = ("<module>", "called")
+    assert recording.launches_by_path("heavy") == {path: 20}
+    measured = profile.exclusive("call_duration_ns")[node]
+    assert measured >= 20 * 20e6
+    sampled = sum(
+        profile.inclusive(metric)[node]
+        for metric in ("sampled_cpu_time_ns", "sampled_wait_time_ns")
+        if metric in profile.metrics
+    )
+    assert 0.5 * measured <= sampled <= 1.1 * measured
+    (call_of_python,) = recording.section["callbacks"]
+    assert call_of_python[2] == 20
+    assert call_of_python[3] >= 20 * 20e6
+    # the device has only what it ran
+    ran = sum(device_ns for *_, device_ns in recording.section["times"])
+    assert ran == profile.inclusive("device_time_ns")[0]
+    assert tuple(call_of_python[:2]) not in {tuple(row[:2]) for row in recording.section["times"]}
+
+
 def test_arguments_that_are_taken_away_while_they_are_looked_at(run_script: RunScript) -> None:
     """Looking at arguments runs user code, which here empties the list that they are in."""
     recording = run_script(

@@ -11,6 +11,7 @@ import contextlib
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
+from deepcontext import _native
 from deepcontext.profiler.recording import operations
 from deepcontext.profiler.recording.import_hook import ImportHook
 
@@ -27,7 +28,7 @@ class TorchProfilerWatch:
     def __init__(self, on_change: Callable[[bool], None]) -> None:
         """Remember the callback, which gets whether torch.profiler is about to record."""
         self._on_change = on_change
-        self._originals: dict[str, Any] = {}
+        self._originals: dict[str, tuple[Any, Any]] = {}  # with what replaces them
         self._is_told = False
         self._hook = ImportHook("torch", self._attach, lambda _: None)
 
@@ -45,9 +46,8 @@ class TorchProfilerWatch:
         """Leave torch as it was."""
         self._hook.cancel()
         module = sys.modules.get(_MODULE)
-        for name, original in self._originals.items():
-            watched = getattr(module, name, None)
-            if getattr(watched, "__wrapped__", None) is original:
+        for name, (original, watched) in self._originals.items():
+            if getattr(module, name, None) is watched:
                 setattr(module, name, original)
         self._originals.clear()
 
@@ -57,23 +57,21 @@ class TorchProfilerWatch:
         if begin is None or end is None or self._originals:
             return
 
-        def prepare(config: Any, activities: Any, *others: Any, **named: Any) -> Any:
-            if any(str(activity).endswith(".CUDA") for activity in activities):
-                self._tell(is_running=True)
-            return begin(config, activities, *others, **named)
-
-        def disable(*given: Any, **named: Any) -> Any:
-            try:
-                return end(*given, **named)
-            finally:
-                self._tell(is_running=False)
-
-        prepare.__wrapped__, disable.__wrapped__ = begin, end  # type: ignore[attr-defined]
-        self._originals = {_BEGIN: begin, _END: end}
-        setattr(module, _BEGIN, prepare)
-        setattr(module, _END, disable)
+        self._originals = {
+            _BEGIN: (begin, _native.watched_call(begin, self._before_begin)),
+            _END: (end, _native.watched_call(end, None, self._after_end)),
+        }
+        for name, (_, watched) in self._originals.items():
+            setattr(module, name, watched)
         if getattr(module, "_is_profiler_enabled", False):
             self._tell(is_running=True)
+
+    def _before_begin(self, _config: object = None, activities: Any = (), *_others: object) -> None:
+        if any(str(activity).endswith(".CUDA") for activity in activities):
+            self._tell(is_running=True)
+
+    def _after_end(self, *_given: object) -> None:
+        self._tell(is_running=False)
 
     def _tell(self, *, is_running: bool) -> None:
         if is_running == self._is_told:

@@ -10,8 +10,9 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
+from deepcontext.collectors.jax.functions import parameters_of, shortened
+
 _MOST_LEAVES = 2000
-_LONGEST_VALUE = 60
 _SHORT_TYPES = {
     "float": "f", "int": "s", "uint": "u", "bfloat": "bf", "complex": "c",
 }  # fmt: skip
@@ -46,16 +47,16 @@ def describe(function: Any, positional: list[Any], keywords: tuple[str, ...]) ->
     named = dict(zip([*names, *keywords], positional, strict=True))
     static = _static_names(function, names)
     arrays: dict[str, str] = {}
-    statics: dict[str, str] = {}
+    statics = parameters_of(function)
     values: dict[str, str] = {}
     for name, value in named.items():
         if name in static:
-            statics[name] = _shortened(value)
+            statics[name] = shortened(value)
             continue
         for place, leaf in _leaves(name, value):
             arrays[place] = _type_text(leaf)
             if isinstance(leaf, bool | int | float | complex | str):
-                values[place] = _shortened(leaf)
+                values[place] = shortened(leaf)
     return Arguments(arrays, statics, values)
 
 
@@ -84,6 +85,29 @@ def differences(before: Arguments, after: Arguments) -> list[str]:
             if place in after.values and after.values[place] != old
         ]
     return changes
+
+
+def nearest_differences(earlier: list[Arguments], after: Arguments) -> list[str]:
+    """Say what changed since the most similar of earlier calls, of equally similar ones the latest."""
+    nearest = min(
+        reversed(earlier), key=lambda before: (len(differences(before, after)), _far(before, after))
+    )
+    return differences(nearest, after)
+
+
+def _far(before: Arguments, after: Arguments) -> int:
+    """Return how unlike the changed types are."""
+    pairs = [(old, after.arrays.get(place, old)) for place, old in before.arrays.items()]
+    return sum(_far_types(old, new) for old, new in pairs if old != new)
+
+
+def _far_types(old: str, new: str) -> int:
+    """Return the distance of two types: other kinds, element types, ranks, or only other sizes."""
+    kinds = ("[" in old) != ("[" in new)
+    elements = old.partition("[")[0] != new.partition("[")[0]
+    ranks = old.count(",") != new.count(",") or ("[]" in old) != ("[]" in new)
+    weakly = old.endswith("typed") != new.endswith("typed")
+    return 16 * kinds + 8 * elements + 4 * ranks + 2 * weakly + 1
 
 
 def _argument(place: str) -> str:
@@ -148,11 +172,3 @@ def _dtype_text(dtype: Any) -> str:
     name = str(dtype)
     letters = name.rstrip("0123456789")
     return _SHORT_TYPES[letters] + name[len(letters) :] if letters in _SHORT_TYPES else name
-
-
-def _shortened(value: object) -> str:
-    try:
-        text = repr(value)
-    except Exception:  # noqa: BLE001  a user's __repr__
-        text = f"a {type(value).__name__}"
-    return text if len(text) <= _LONGEST_VALUE else text[: _LONGEST_VALUE - 3] + "..."

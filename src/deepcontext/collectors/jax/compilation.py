@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from deepcontext import _native
+from deepcontext.collectors.jax import functions
 from deepcontext.collectors.jax.reasons import EarlierCompilations, waiting_call
 from deepcontext.collectors.shared.program_lock import ProgramLock
 from deepcontext.profiler.recording import clock
@@ -130,8 +131,9 @@ class CompileHook:
         """Read compilations from now on, and programs that exist."""
         self._compile = self._names.find("compile")
         if self._compile is not None:
-            self._replacement = self._wrapper(self._compile.value)
-            self._compile.replace(self._replacement)
+            self._replacement = self._compile.watch(
+                self._before_compilation, self._after_compilation
+            )
         listener = self._names.find("monitoring")
         if listener is not None:
             self._monitoring = listener.owner
@@ -185,24 +187,21 @@ class CompileHook:
 
     # -- while the program compiles
 
-    def _wrapper(self, compile_or_load: Callable[..., Any]) -> Callable[..., Any]:
-        def compile_or_get_cached(*arguments: Any, **keywords: Any) -> Any:
-            self._pending.is_hit = False
-            begun = clock.monotonic_ns()
-            executable = compile_or_load(*arguments, **keywords)
-            compile_ns = clock.monotonic_ns() - begun
-            if not _native.is_recording():
-                return executable  # a forked child
-            try:
-                backend = arguments[0] if arguments else keywords.get("backend")
-                devices = arguments[2] if len(arguments) > _DEVICES else keywords.get("devices")
-                compiled = _Compiled(executable, backend, _processes(devices), compile_ns)
-                self._on_compiled(compiled, sys._getframe(1))  # noqa: SLF001
-            except Exception as error:  # noqa: BLE001  jax must get its program whatever fails here
-                self._fail(f"a compiled program was not read: {type(error).__name__}: {error}")
-            return executable
+    def _before_compilation(self, *_arguments: object) -> int:
+        self._pending.is_hit = False
+        return clock.monotonic_ns()
 
-        return compile_or_get_cached
+    def _after_compilation(self, begun: int, executable: Any, *arguments: Any) -> None:
+        compile_ns = clock.monotonic_ns() - begun
+        if executable is None or not _native.is_recording():
+            return  # it failed, or this is a forked child
+        try:
+            backend = arguments[0] if arguments else executable.client
+            devices = arguments[_DEVICES] if len(arguments) > _DEVICES else None
+            compiled = _Compiled(executable, backend, _processes(devices), compile_ns)
+            self._on_compiled(compiled, sys._getframe(1))  # noqa: SLF001
+        except Exception as error:  # noqa: BLE001  jax must get its program whatever fails here
+            self._fail(f"a compiled program was not read: {type(error).__name__}: {error}")
 
     def _on_compiled(self, compiled: _Compiled, frame: FrameType | None) -> None:
         executable, compile_ns = compiled.executable, compiled.compile_ns
@@ -243,7 +242,7 @@ class CompileHook:
 
     def _take_times(self, call: JittedCall | None) -> tuple[int, int]:
         pending = self._pending
-        name = call.name if call else ""
+        name = call.traced_name if call else ""
         trace_ns = pending.trace_ns.get(name, 0)
         if not call and pending.trace_ns:  # ahead of time: the trace that ended last
             trace_ns = list(pending.trace_ns.values())[-1]
@@ -271,6 +270,7 @@ class CompileHook:
                 compiled.processes,
                 _own_process(),
                 _MOST_PROGRAM_BYTES,
+                _device_count(compiled.executable),
             )
             if program < 0:
                 self._fail("this build cannot read a compiled program: unknown form of HLO module")
@@ -336,6 +336,14 @@ def _own_process() -> int:
     return getattr(state, "process_id", None) or 0
 
 
+def _device_count(executable: Any) -> int:
+    """Return on how many devices of this process a program runs."""
+    try:
+        return len(executable.local_devices()) or 1
+    except Exception:  # noqa: BLE001  not every backend has them
+        return 1
+
+
 def _live_executables(client: Any) -> list[Any]:
     try:
         return list(client.live_executables())
@@ -384,7 +392,7 @@ def _is_stale(program: int, call: JittedCall | None) -> bool:
 def _definition(call: JittedCall) -> range | None:
     for waiting in _native.jax_calls():
         function = waiting[0]
-        code = getattr(getattr(function, "__wrapped__", None), "__code__", None)
+        code = functions.code_of(function)
         if code is not None and code.co_qualname == call.qualified_name:
             last = max((line for _, _, line in code.co_lines() if line), default=0)
             return range(code.co_firstlineno, last + 1)

@@ -8,13 +8,15 @@ found once, new objects come from jax's factory. Without a factory, calls are ob
 from __future__ import annotations
 
 import sys
-from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 from deepcontext import _native
+from deepcontext.collectors.jax import functions
+from deepcontext.collectors.jax.names import CALLBACKS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import CodeType
 
     from deepcontext.collectors.jax.names import Found, Names
 
@@ -51,13 +53,16 @@ class DispatchHook:
         if self._factory is None:
             self._fall_back()
         else:
-            self._replace(self._factory, _hooking_factory(self._factory.value))
+            self._watch(self._factory, None, _hook_made)
         infer, execute = self._names.find("infer_params"), self._names.find("execute")
         are_told = infer is not None and execute is not None
         _native.jax_set_marks(are_told=are_told, is_jit_disabled=_is_jit_disabled)
         if infer is not None and execute is not None:  # one without the other would miscount
-            self._replace(infer, _marking(infer.value))
-            self._replace(execute, _executing(execute.value))
+            self._watch(infer, _native.jax_mark_slow, None)
+            self._watch(execute, _before_execution, _after_execution)
+        for callback in map(self._names.find, CALLBACKS):
+            if callback is not None:
+                self._watch(callback, _native.jax_enter_callback, _native.jax_leave_callback)
 
     def uninstall(self) -> None:
         """Leave every object as it was."""
@@ -72,9 +77,10 @@ class DispatchHook:
             for function in self._existing():
                 _native.jax_unhook(function)
 
-    def _replace(self, found: Found, replacement: object) -> None:
-        found.replace(replacement)
-        self._replacements.append((found, replacement))
+    def _watch(
+        self, found: Found, before: Callable[..., object] | None, after: Callable[..., None] | None
+    ) -> None:
+        self._replacements.append((found, found.watch(before, after)))
 
     def _existing(self) -> list[Any]:
         return [] if self._type is None else _native.objects_of(self._type)
@@ -105,73 +111,38 @@ def function_id(function: Any) -> int:
 
 
 def _id_of(name: str, wrapped: Any) -> int:
-    code = _code_of(wrapped)
+    code = functions.code_of(wrapped)
     if wrapped is None:  # compiled ahead of time: the module's name
         name = name.removeprefix("jit_").removeprefix("jit(").removesuffix(")")
     if code is None or code.co_qualname.startswith(_LAUNCHER):
         return _native.jax_function(name, "", "", 0)
-    return _native.jax_function(name, code.co_qualname, code.co_filename, code.co_firstlineno)
+    shown = functions.shown_name(name, code)
+    return _native.jax_function(
+        name, code.co_qualname, code.co_filename, code.co_firstlineno, shown
+    )
 
 
 def _is_jit_disabled() -> bool:
     return bool(sys.modules["jax"].config.jax_disable_jit)
 
 
-def _code_of(function: Any) -> CodeType | None:
-    """Return the code of the user's function; None for other callable objects."""
-    try:
-        code = getattr(_innermost(function), "__code__", None)
-    except Exception:  # noqa: BLE001  an attribute of a user's object may raise anything
-        return None
-    return code if isinstance(code, CodeType) else None
-
-
-def _innermost(function: Any) -> Any:
-    """Look through functools.wraps, functools.partial and bound methods for the user's function."""
-    for _ in range(20):
-        inner = (
-            getattr(function, "__wrapped__", None)
-            or getattr(function, "func", None)
-            or getattr(function, "__func__", None)
-        )
-        if inner is None:
-            return function
-        function = inner
-    return function
-
-
-def _hooking_factory(factory: Callable[..., Any]) -> Callable[..., Any]:
-    def pjit(name: str, fun: Any, *arguments: Any, **keywords: Any) -> Any:
-        function = factory(name, fun, *arguments, **keywords)
+def _hook_made(_token: None, function: Any, name: str, fun: Any, *_rest: object) -> None:
+    if function is not None:
         _native.jax_hook(function, _id_of(name, fun))
-        return function
-
-    return pjit
 
 
-def _marking(infer: Callable[..., Any]) -> Callable[..., Any]:
-    def infer_params(*arguments: Any, **keywords: Any) -> Any:
-        _native.jax_mark_slow()
-        return infer(*arguments, **keywords)
+def _before_execution(program: Any, *_arguments: object) -> bool:
+    """Return whether the execution is a call of its own."""
+    if _native.jax_mark_launch():
+        return False
+    # Compiled ahead of time and with callbacks: no jitted object launches such a program.
+    _native.jax_begin_call(program, _id_of(str(getattr(program, "name", "program")), None))
+    return True
 
-    return infer_params
 
-
-def _executing(execute: Callable[..., Any]) -> Callable[..., Any]:
-    def call(program: Any, *arguments: Any) -> Any:
-        if _native.jax_mark_launch():
-            return execute(program, *arguments)
-        # Compiled ahead of time and with callbacks: no jitted object launches such a program.
-        _native.jax_begin_call(program, _id_of(str(getattr(program, "name", "program")), None))
-        has_failed = True
-        try:
-            result = execute(program, *arguments)
-            has_failed = False
-            return result
-        finally:
-            _native.jax_end_call(program, has_failed)
-
-    return call
+def _after_execution(is_call: bool, result: object, program: Any, *_arguments: object) -> None:  # noqa: FBT001
+    if is_call:
+        _native.jax_end_call(program, result is None)
 
 
 def _type_of_a_jitted_function() -> type:

@@ -8,7 +8,12 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+from deepcontext import _native
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +33,13 @@ class PrivateName:
 
 _COPIES = "waits and copies to the host are not shown by line"
 _SAMPLING = "no time inside compiled programs"
+# The functions that call the program's callbacks; `jax.debug.print` uses the third, or the last.
+CALLBACKS: Final = {
+    "pure_callback": ("jax._src.callback", "pure_callback_impl"),
+    "io_callback": ("jax._src.callback", "io_callback_impl"),
+    "debug_print": ("jax._src.debugging", "debug_callback_impl"),
+    "debug_callback": ("jax._src.debugging", "debug_callback_p.impl"),
+}
 
 PRIVATE_NAMES: Final = (
     PrivateName(
@@ -52,6 +64,12 @@ PRIVATE_NAMES: Final = (
         "execute",
         (("jax._src.interpreters.pxla", "ExecuteReplicated.__call__"),),
         "calls that only trace are counted as launches, too",
+    ),
+    *(
+        PrivateName(
+            what, (place,), "what Python callbacks of compiled programs do is not told apart"
+        )
+        for what, place in CALLBACKS.items()
     ),
     PrivateName(
         "compile",
@@ -122,6 +140,17 @@ class Found:
     def replace(self, value: object) -> None:
         """Replace the attribute by `value`."""
         setattr(self.owner, self.attribute, value)
+
+    def watch(
+        self, before: Callable[..., object] | None, after: Callable[..., object] | None
+    ) -> object:
+        """Replace a function by one that calls `before` and `after`, too; return the new one.
+
+        See `_native.watched_call`.
+        """
+        replacement = _native.watched_call(self.value, before, after)
+        self.replace(replacement)
+        return replacement
 
     def restore(self, replacement: object) -> None:
         """Put the original back, unless another tool has replaced `replacement`."""

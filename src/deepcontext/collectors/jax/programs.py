@@ -98,6 +98,8 @@ class JaxPrograms:
         self._parts: _Parts | None = None
         self._written: Mapping[str, int] = {}
         self._times: Sequence[tuple[int, int, int, int]] = ()
+        self._callbacks: Sequence[tuple[int, int, int, int]] = ()
+        self._estimated: Sequence[tuple[int, int]] = ()
         self._failure = ""
 
     def probe(self) -> Availability:
@@ -150,7 +152,7 @@ class JaxPrograms:
             self._parts.find_programs()
             self._parts.sampler.flush()
             self._parts.buffers.look_last()
-            self._written, self._times = _native.jax_write_tree()
+            self._written, self._times, self._callbacks, self._estimated = _native.jax_write_tree()
 
     def outcome(self) -> Outcome:
         """Say what was observed, what was not, and why."""
@@ -201,6 +203,8 @@ class JaxPrograms:
             "buffers": asdict(self._parts.buffers.counts),
             "fed_back": _native.jax_fed_back(),  # function, launches looked at, number fed back
             "times": self._times,  # of program, operation: executions, device ns
+            "callbacks": self._callbacks,  # the same of calls of Python, with the time of the host
+            "estimated": self._estimated,  # program, operation of estimated executions
             **self._parts.compiling.payload(),
         }).encode()
         return {

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 from deepcontext import _native
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from deepcontext.collectors.jax.names import Found, Names
 
 TO_HOST = "jax: copy to host"
@@ -33,7 +31,9 @@ class TransferHooks:
         """Wrap the functions that exist."""
         value = self._names.find("array_value")
         if value is not None and isinstance(value.value, property):
-            self._replace(value, _timed_value(value.value))
+            timed = _timed_value(value.value)
+            value.replace(timed)
+            self._replacements.append((value, timed))
         array_type = self._names.find("array_type")
         if array_type is not None:  # numpy.asarray on the CPU calls no Python function of jax
             refusal = _native.jax_hook_buffer(array_type.value)
@@ -43,16 +43,16 @@ class TransferHooks:
         for what in ("array_wait", "arrays_wait"):
             wait = self._names.find(what)
             if wait is not None:
-                self._replace(wait, _timed_wait(wait.value))
+                self._replacements.append((wait, wait.watch(_before_wait, _after_wait)))
         put = self._names.find("device_put")
         if put is not None:
-            self._replace(put, _timed_put(put.value))
+            self._replacements.append((put, put.watch(_before_put, _after_put)))
         # jax needs numpy, and newer versions wrap its arrays in another type.
         wrapper = getattr(sys.modules.get("jax._src.literals"), "TypedNdArray", None)
         _native.jax_watch_host_arrays(sys.modules["numpy"].ndarray, wrapper)
         result = self._names.find("put_result")
         if result is not None:
-            self._replace(result, _noted_put(result.value))
+            self._replacements.append((result, result.watch(None, _note_result)))
 
     def uninstall(self) -> None:
         """Put everything back."""
@@ -64,59 +64,42 @@ class TransferHooks:
             _native.jax_unhook_buffer(self._array_type)
             self._array_type = None
 
-    def _replace(self, found: Found, replacement: object) -> None:
-        found.replace(replacement)
-        self._replacements.append((found, replacement))
-
 
 def _timed_value(original: property) -> property:
-    get = original.fget
-
-    def value(array: Any) -> Any:
-        if getattr(array, "_npy_value", None) is not None:  # copied before: nothing happens
-            return get(array)  # type: ignore[misc]
-        token = _native.jax_enter_span("copy", TO_HOST)
-        try:
-            return get(array)  # type: ignore[misc]
-        finally:
-            _native.jax_leave_span(token, array.nbytes if token else 0)
-
-    return property(value, original.fset, original.fdel, original.__doc__)
+    get = _native.watched_call(original.fget, _before_value, _after_value)
+    return property(get, original.fset, original.fdel, original.__doc__)
 
 
-def _timed_wait(wait: Callable[..., Any]) -> Callable[..., Any]:
-    def block_until_ready(*arguments: Any, **keywords: Any) -> Any:
-        token = _native.jax_enter_span("marker", WAIT)
-        try:
-            return wait(*arguments, **keywords)
-        finally:
-            _native.jax_leave_span(token, 0)
-
-    return block_until_ready
+def _before_value(array: Any) -> int:
+    if getattr(array, "_npy_value", None) is not None:  # copied before: nothing happens
+        return 0
+    return _native.jax_enter_span("copy", TO_HOST)
 
 
-def _timed_put(put: Callable[..., Any]) -> Callable[..., Any]:
-    def batched_device_put(*arguments: Any, **keywords: Any) -> Any:
-        token = _native.jax_enter_span("copy", TO_DEVICE)
-        try:
-            result = put(*arguments, **keywords)
-        finally:
-            _native.jax_leave_span(token, _size_bytes(arguments) if token else 0)
-        _native.jax_note_copied(result)
-        return result
-
-    return batched_device_put
+def _after_value(token: int, _result: object, array: Any) -> None:
+    _native.jax_leave_span(token, array.nbytes if token else 0)
 
 
-def _noted_put(put: Callable[..., Any]) -> Callable[..., Any]:
+def _before_wait(*_arguments: object) -> int:
+    return _native.jax_enter_span("marker", WAIT)
+
+
+def _after_wait(token: int, *_others: object) -> None:
+    _native.jax_leave_span(token, 0)
+
+
+def _before_put(*_arguments: object) -> int:
+    return _native.jax_enter_span("copy", TO_DEVICE)
+
+
+def _after_put(token: int, result: object, *arguments: object) -> None:
+    _native.jax_leave_span(token, _size_bytes(arguments) if token else 0)
+    _native.jax_note_copied(result)
+
+
+def _note_result(_token: None, result: object, *_arguments: object) -> None:
     """Note the results of `jax.device_put`, which are new arrays that wrap the copied arrays."""
-
-    def noted(*arguments: Any, **keywords: Any) -> Any:
-        result = put(*arguments, **keywords)
-        _native.jax_note_copied(result)
-        return result
-
-    return noted
+    _native.jax_note_copied(result)
 
 
 def _size_bytes(arguments: tuple[Any, ...]) -> int:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from deepcontext import _native
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -27,14 +29,12 @@ class UserSessions:
 
     def install(self) -> None:
         """Watch the class of sessions and the profiler's server."""
-        original, pause = self._found.value, self._pause
+        original = self._found.value
 
         class Maker(type):
             """The class of sessions as the program sees it; calling it makes a genuine session."""
 
-            def __call__(cls, *arguments: Any, **keywords: Any) -> Any:
-                pause()
-                return original(*arguments, **keywords)
+            __call__ = staticmethod(_native.watched_call(original, self._before))
 
             def __instancecheck__(cls, instance: Any) -> bool:
                 return isinstance(instance, original)
@@ -45,10 +45,11 @@ class UserSessions:
             method = getattr(original, name, None)
             if method is not None:
                 self._originals[name] = method
-                setattr(original, name, self._ending(method))
+                setattr(original, name, _native.watched_call(method, None, self._after))
         self._server = getattr(self._found.owner, "start_server", None)
         if self._server is not None:
-            self._found.owner.start_server = self._serve
+            # No windows from then on, because a server may start a session at any moment.
+            self._found.owner.start_server = _native.watched_call(self._server, self._before)
 
     def uninstall(self) -> None:
         """Put the originals back."""
@@ -58,16 +59,8 @@ class UserSessions:
         if self._server is not None:
             self._found.owner.start_server = self._server
 
-    def _ending(self, method: Any) -> Any:
-        def stop(session: Any, *arguments: Any, **keywords: Any) -> Any:
-            try:
-                return method(session, *arguments, **keywords)
-            finally:
-                self._resume()
-
-        return stop
-
-    def _serve(self, *arguments: Any, **keywords: Any) -> Any:
-        """No windows from now on, because a server may start a session at any moment."""
+    def _before(self, *_arguments: object) -> None:
         self._pause()
-        return self._server(*arguments, **keywords)
+
+    def _after(self, *_arguments: object) -> None:
+        self._resume()

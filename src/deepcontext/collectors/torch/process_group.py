@@ -12,6 +12,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from deepcontext import _native
 from deepcontext.profiler.recording.rank import Rank
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class ProcessGroups:
     def start(self) -> None:
         """Watch torch's groups from now on."""
         self._look()
-        self._watch(_DEFAULT, before=self._note_groups, after=self._note_default)
+        self._watch(_DEFAULT, before=self._note_forgotten, after=self._note_default)
         self._watch(_COUNT, after=self._note_count)
 
     def stop(self) -> None:
@@ -110,22 +111,15 @@ class ProcessGroups:
         self,
         name: str,
         *,
-        before: Callable[[Any], None] | None = None,
-        after: Callable[[Any, Any], None],
+        before: Callable[..., None] | None = None,
+        after: Callable[[None, None, Any, Any], None],
     ) -> None:
         kind = getattr(sys.modules.get(_MODULE), "_World", None)
         original = None if kind is None else vars(kind).get(name)
         if not isinstance(original, property) or original.fset is None:
             return
-        setter = original.fset
-
-        def set_value(world: Any, value: Any) -> None:
-            if before is not None:
-                before(world)  # before the groups are forgotten
-            setter(world, value)
-            after(world, value)
-
-        watched = property(original.fget, set_value, original.fdel, original.__doc__)
+        setter = _native.watched_call(original.fset, before, after)
+        watched = property(original.fget, setter, original.fdel, original.__doc__)
         setattr(kind, name, watched)
         self._undo.append((kind, name, watched, original))
 
@@ -146,7 +140,10 @@ class ProcessGroups:
         except Exception:  # noqa: BLE001  no world, or one that counts otherwise
             return
 
-    def _note_default(self, world: Any, group: Any) -> None:
+    def _note_forgotten(self, world: Any, _value: object) -> None:
+        self._note_groups(world)
+
+    def _note_default(self, _token: None, _result: None, world: Any, group: Any) -> None:
         self._note_rank(world, group)
         if group is not None and self._on_default is not None:
             self._on_default()
@@ -160,7 +157,7 @@ class ProcessGroups:
         if rank.of >= _SECOND and rank.number >= 0:
             self._rank = rank
 
-    def _note_count(self, world: Any, count: Any) -> None:
+    def _note_count(self, _token: None, _result: None, world: Any, count: Any) -> None:
         try:
             group, is_first_other = world.default_pg, count >= _SECOND and len(world.pg_map) == 1
         except Exception:  # noqa: BLE001  a world that counts otherwise
