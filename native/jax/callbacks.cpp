@@ -58,7 +58,8 @@ void leaveCallback(uint64_t token) {
   if (RecorderRegistry::isRecording() && recorder->isOf(callback->session)) {
     recorder->close(callback.get(), now);
     recorder->resumeOperator(callback->began, now);
-    callback->node->duration.add(recorder->ticksSince(callback->start_ticks, now));
+    uint64_t elapsed = recorder->ticksSince(callback->start_ticks, now);
+    recorder->tree.cost(callback->node).duration.add(elapsed);
   }
 }
 
