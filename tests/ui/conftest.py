@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import shutil
-import subprocess
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -30,14 +27,14 @@ from deepcontext.profiler.model.metric_table import MetricTable
 from deepcontext.profiler.model.profile import Profile
 from deepcontext.profiler.model.run_info import RunInfo
 from deepcontext.profiler.model.trust import CollectorReport, TrustReport
-from deepcontext.ui.web.one_file import page_data
+from tests.ui.engine import answers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from pathlib import Path
 
-    from deepcontext.ui.web.open_profiles import OpenProfiles
+    Engine = Callable[..., list[Any]]
 
-WEB = Path(__file__).parents[2] / "web"
 STARTED_UNIX_NS = 1_767_225_600 * 10**9  # 2026-01-01 00:00:00 UTC
 PROGRAM = """\
 import torch
@@ -58,33 +55,12 @@ KERNEL = "void at::native::(anonymous namespace)::softmax_forward<4, float, floa
 LIBRARY = "/usr/lib/python3.11/site-packages/torch/nn/modules/linear.py"
 
 
-Question = tuple[str, dict[str, str]]
-Engine: TypeAlias = "Callable[..., list[Any]]"
-
-
 @pytest.fixture(scope="session")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> Engine:
+def engine() -> Engine:
     """Return a function that answers questions with the page's engine, in Node."""
     if shutil.which("npm") is None:
         pytest.skip("node is not installed: the page's engine is not run")
-    if not (WEB / "node_modules").exists():
-        subprocess.run(["npm", "ci", "--no-audit", "--no-fund", "--silent"], cwd=WEB, check=True)
-    folder = tmp_path_factory.mktemp("engine")
-    subprocess.run(["node", "tests/build_engine.mjs", str(folder)], cwd=WEB, check=True)
-    script = folder / "run_engine.mjs"
-
-    def answer(
-        profiles: OpenProfiles, questions: list[Question], *, warm: bool = False
-    ) -> list[Any]:
-        data, asked = folder / "data", folder / "questions.json"
-        data.write_text("\n".join(page_data(profiles)), encoding="ascii")
-        asked.write_text(json.dumps(questions), encoding="utf-8")
-        command = ["node", str(script), str(data), str(asked), *(["warm"] if warm else [])]
-        ran = subprocess.run(command, capture_output=True, check=True, cwd=folder)
-        answers: list[Any] = json.loads(ran.stdout)["answers"]
-        return answers
-
-    return answer
+    return answers
 
 
 @dataclass

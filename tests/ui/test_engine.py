@@ -45,7 +45,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from deepcontext.profiler.model.grouping import Spread
-    from tests.ui.conftest import Engine, Question
+    from tests.ui.conftest import Engine
+    from tests.ui.engine import Question
 
 METRIC: Final = "host_time_ns"
 PX: Final = 1536

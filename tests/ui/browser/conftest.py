@@ -22,13 +22,12 @@ import pytest
 
 from deepcontext.profiler.model.profile import Profile
 from deepcontext.ui.web.open_profiles import OpenProfile, OpenProfiles
+from tests.ui.engine import answers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from playwright.sync_api import Browser, Page
-
-    from tests.ui.conftest import Engine
 
 ROOT = Path(__file__).parents[3]
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or ""
@@ -67,14 +66,14 @@ class Opened:
         profile: what it shows, read through the Python API.
         address: the address of the page.
         errors: the errors on the page's console.
-        answers: answers a question about the profiles of the page, such as ``flame?lines=1``.
+        profiles: all profiles of the page.
     """
 
     page: Page
     profile: Profile
     address: str
     errors: list[str]
-    answers: Callable[[str], Any]
+    profiles: OpenProfiles
 
     def go(self, place: str = "view=flame") -> None:
         """Load the page at a place such as ``view=table``."""
@@ -90,8 +89,9 @@ class Opened:
         self.page.wait_for_selector(f".status:has-text('{contains}')", timeout=10_000)
 
     def ask(self, question: str) -> Any:
-        """Return the answer that the page should have."""
-        return self.answers(question)
+        """Return the engine's answer to a question such as ``flame?lines=1``."""
+        what, _, query = question.partition("?")
+        return answers(self.profiles, [(what, dict(parse_qsl(query)))])[0]
 
     def question(self) -> str:
         """Return the question about the tree that is shown, as far as edits decide it."""
@@ -177,9 +177,7 @@ def address(profiles: tuple[Path, Path]) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def open_page(
-    engine: Engine, browser: Browser, address: str, *profiles: Any, **settings: Any
-) -> Iterator[Opened]:
+def open_page(browser: Browser, address: str, *profiles: Any, **settings: Any) -> Iterator[Opened]:
     """Open a page that can reach only its own server; it shows the first profile."""
     settings = {"viewport": {"width": 1280, "height": 800}, **settings}
     context = browser.new_context(**settings)
@@ -205,12 +203,7 @@ def open_page(
     )
     try:
         known = OpenProfiles([OpenProfile.of_memory(each, "profile") for each in profiles if each])
-
-        def answers(question: str) -> Any:
-            what, _, query = question.partition("?")
-            return engine(known, [(what, dict(parse_qsl(query)))])[0]
-
-        yield Opened(page, profiles[0], address, errors, answers)
+        yield Opened(page, profiles[0], address, errors, known)
         assert foreign == []
         assert errors == []
     finally:
@@ -229,7 +222,6 @@ def one_file(profiles: tuple[Path, Path], tmp_path_factory: pytest.TempPathFacto
 @pytest.fixture(params=["server", "file"])
 def opened(
     request: pytest.FixtureRequest,
-    engine: Engine,
     browser: Browser,
     address: str,
     one_file: str,
@@ -237,13 +229,13 @@ def opened(
 ) -> Iterator[Opened]:
     """Open the page of the first profile; the test fails if the console has errors."""
     where = address if request.param == "server" else one_file
-    with open_page(engine, browser, where, *map(Profile.load, profiles)) as each:
+    with open_page(browser, where, *map(Profile.load, profiles)) as each:
         each.go()
         each.page.wait_for_selector("canvas")
         yield each
 
 
 @pytest.fixture
-def open_on(engine: Engine, browser: Browser) -> Callable[..., Any]:
+def open_on(browser: Browser) -> Callable[..., Any]:
     """Return `open_page` for the browser of this session."""
-    return functools.partial(open_page, engine, browser)
+    return functools.partial(open_page, browser)

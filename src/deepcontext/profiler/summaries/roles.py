@@ -102,7 +102,7 @@ def roles(profiles: Sequence[Profile]) -> list[Role]:
     def role(index: int, profile: Profile) -> Role:
         run = profile.run
         by_frames = _by_frames(profile)
-        if by_frames not in {None, Role.CHILD}:
+        if by_frames is not None and by_frames is not Role.CHILD:
             return by_frames
         if is_launcher(run):
             return Role.LAUNCHER
