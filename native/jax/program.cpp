@@ -261,10 +261,10 @@ private:
   }
 
   /// The matrix product or convolution of a fusion, which takes its time: the root, for example a
-  /// sum, may be on another line.
-  const HloInstruction *denseMember(const HloInstruction &fusion) {
+  /// sum, may be on another line. Null for products of several lines: the compiler gives such a
+  /// fusion to the line that calls them all.
+  const HloInstruction *denseMember(const HloInstruction &fusion) const {
     const HloInstruction *dense = nullptr;
-    uint64_t most = 0;
     for (int64_t called : fusion.opcode == "fusion" ? fusion.called : std::vector<int64_t>()) {
       const HloComputation *body = module_.find(called);
       for (size_t i = 0; body && i < body->instructions.size(); ++i) {
@@ -273,11 +273,10 @@ private:
         if (!is_dense || !hasOpName(member) || !member.stack_frame) {
           continue;
         }
-        uint64_t flops = costOf(module_, *body, member, &fused_flops_).flops;
-        if (flops > most) {
-          dense = &member;
-          most = flops;
+        if (dense && dense->stack_frame != member.stack_frame) {
+          return nullptr;
         }
+        dense = &member;
       }
     }
     return dense;

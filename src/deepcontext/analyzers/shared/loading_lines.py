@@ -150,7 +150,9 @@ def with_workers(profile: Profile, finding: Finding, times: LoaderTime) -> Findi
     """Return a finding about a waiting loop with the line at which its workers spend most time."""
     if "hand_over_ns" in finding.evidence:
         return handed_over.with_workers(profile, finding, times)
-    if not finding.evidence.get("worker_count") or not times.lines:
+    # A finding about more workers than cores has no time of waiting.
+    is_wait = finding.evidence.get("worker_count") and "wait_ns" in finding.evidence
+    if not is_wait or not times.lines:
         return finding
     wait = worker_waits.wait_of(profile, times, int(finding.evidence["wait_ns"]))
     if wait.is_idle:

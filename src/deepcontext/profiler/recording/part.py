@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from deepcontext.profiler.recording import operations
 from deepcontext.profiler.recording.covering import cover_calls
 
 if TYPE_CHECKING:
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     Path = str | os.PathLike[str] | None
 
 Function = TypeVar("Function", bound="Callable[..., Any]")
+Result = TypeVar("Result")
 
 
 class ProfiledPart:
@@ -63,7 +63,7 @@ class ProfiledPart:
                 self._start(path)
             self._calls += 1
 
-        operations.run(begin)  # and not under a lock, which a signal handler's call would wait for
+        _operation(begin)  # and not under a lock, which a signal handler's call would wait for
 
     def _end_call(self, error: BaseException | None) -> None:
         def end() -> Callable[[], Profile] | None:
@@ -72,9 +72,15 @@ class ProfiledPart:
                 None if self._calls else self._stop(_reason(None if error is None else type(error)))
             )
 
-        read = operations.run(end)
+        read = _operation(end)
         if read is not None:
             self.result = read()
+
+
+def _operation(work: Callable[[], Result]) -> Result:
+    from deepcontext.profiler.recording import operations  # noqa: PLC0415  the native core
+
+    return operations.run(work)
 
 
 def _reason(kind: type[BaseException] | None) -> str:
