@@ -71,7 +71,8 @@ private:
   uint64_t forks_ = 0;                 // between this process and the first one
   bool is_exclusive_ = false;          // of the running operation
 
-  std::mutex mutex_; // of `changed_`; held for a few instructions, and the GIL is not waited for inside
+  std::mutex
+      mutex_; // of `changed_`; held for a few instructions, and the GIL is not waited for inside
   Condition changed_;
   uint64_t serving_ = 0; // ticket of the running operation, or of the next one
 };
