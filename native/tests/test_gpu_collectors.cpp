@@ -365,7 +365,10 @@ TEST(a_forked_child_may_start_a_collector_that_its_parent_has_not_used) {
       RecorderRegistry::instance().begin(1u << 20);
       return collector.start({vendor.profiler, vendor.driver}, {});
     };
-    auto start_twice = [&] { return start() + " / " + inForkedChild(start); };
+    auto start_twice = [&] {
+      std::string first = start(); // before the fork; operands of + come in any order
+      return first + " / " + inForkedChild(start);
+    };
     std::string said = inForkedChild(start_twice);
     CHECK_EQ(said.substr(0, 3), " / ");
     CHECK(said.find("does not survive a fork") != std::string::npos);
