@@ -58,7 +58,7 @@ quick-test:
 	$(BIN)/python -m pytest -q $(QUICK_TESTS)
 
 test: $(VENV)/.installed ## static checks, native tests, the default test suite
-	$(MAKE) -j2 --output-sync=target check native-test native-test-clang web browser
+	$(MAKE) -j2 --output-sync=target check native-test web browser
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal --reruns $(RERUNS) --max-suite-reruns 3 --rerun-show-tracebacks
 
 check: $(VENV)/.installed ## formatters, linters, type checkers, layers

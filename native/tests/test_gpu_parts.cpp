@@ -153,12 +153,10 @@ TEST(a_reader_never_sees_half_a_call) {
     }
     is_over = true;
   });
-  uint64_t found = 0;
   while (!is_over) {
     for (uint32_t id = 0; id < 200'000; id += 997) {
       CallSite site;
       if (table.find(id, &site)) {
-        ++found;
         CHECK(site.recorder == id % 100 && site.node == id % 1000 && site.ticks == id);
       }
     }
