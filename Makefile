@@ -92,7 +92,7 @@ native-test-clang: $(VENV)/.installed ## the same tests, built by clang; skipped
 ifeq ($(CLANG),)
 	@echo "skipped: no clang++ here"
 else
-	cmake -S . -B build/native-test-clang $(CLANG_FLAGS) -DCMAKE_BUILD_TYPE=Dev -DDEEPCONTEXT_EXTENSION=OFF >/dev/null
+	cmake -S . -B build/native-test-clang $(CLANG_FLAGS) -DCMAKE_BUILD_TYPE=Dev -DCMAKE_CXX_FLAGS=-O2 -DDEEPCONTEXT_EXTENSION=OFF >/dev/null
 	cmake --build build/native-test-clang -j2 >/dev/null
 	ctest --test-dir build/native-test-clang --output-on-failure
 endif
