@@ -150,7 +150,7 @@ public:
     return level;
   }
   /// Close the level of `owner`, charging `now - start` to it. An owner that has no level here may
-  /// have one on another thread, which is told; one whose start was not seen is ignored.
+  /// have one on another thread, which then hears of it; one whose start was not seen is ignored.
   void close(const void *owner, uint64_t now) {
     if (__builtin_expect(level_count_ > 0 && levels_[level_count_ - 1].owner == owner, 1)) {
       closeAt(--level_count_, now);

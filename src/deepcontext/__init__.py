@@ -49,7 +49,15 @@ __all__ = [
 
 def _manager() -> SessionManager:
     native_core.require()
-    from deepcontext.profiler.recording.session_manager import MANAGER  # noqa: PLC0415  the native core
+    try:
+        from deepcontext.profiler.recording.session_manager import MANAGER  # noqa: PLC0415  the native core
+    except ImportError as error:
+        import sys  # noqa: PLC0415  only here
+
+        if "deepcontext.profiler.recording.session_manager" not in sys.modules:
+            raise
+        # A signal handler interrupted this import, so that no session has begun.
+        raise errors.SessionError("no session is running; start one first") from error
 
     return MANAGER
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import types
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -339,3 +340,12 @@ def test_threads_that_an_operation_starts_for_the_program_have_its_name_and_sign
 
     assert operations.run(look)[0] == "deepcontext\n"
     assert operations.run(lambda: run_in_internal_thread(look)) == look()
+
+
+def test_a_handler_that_stops_while_the_profiler_is_imported_finds_no_session(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    name = "deepcontext.profiler.recording.session_manager"
+    monkeypatch.setitem(sys.modules, name, types.ModuleType(name))  # as far as its first line
+    with pytest.raises(errors.SessionError, match="no session is running"):
+        deepcontext.stop()
