@@ -61,7 +61,7 @@ def _profile(folder: Path, program: str) -> tuple[int, Profile]:
 def test_a_program_that_blocks_the_signal_gets_none_that_is_not_told(
     name: str, tmp_path: Path
 ) -> None:
-    """A signal that is on its way when the program blocks it cannot be taken back; the trust report counts it."""
+    """A signal on its way when the program blocks it cannot be taken back; the trust report counts it."""
     seen, profile = _profile(tmp_path, _RECEIVERS[name])
     told = profile.trust.counters["signals_astray"]
 
