@@ -16,6 +16,8 @@ constexpr bool kForkCountsThreadsAfterHooks = PY_VERSION_HEX >= 0x030D0000;
 
 // Between two checks whether a thread has ended: it ends at once, or when its callback returns.
 constexpr timespec kBetweenLooks{0, 100'000};
+// Forks end within milliseconds, if their hooks do not wait for anything.
+constexpr int kMostLooks = 10'000;
 
 /// Whether `frame` is running, now or further down the stack of this thread.
 bool isOnStack(const PyFrameObject *frame) {
@@ -39,7 +41,7 @@ ForkPause &ForkPause::instance() {
 }
 
 void ForkPause::pause() {
-  ++forks_;
+  forking_threads_.push_back(PyThread_get_thread_ident());
   bool is_needed = std::any_of(threads_.begin(), threads_.end(),
                                [](const PausableThread *thread) { return thread->isStarted(); });
   if (is_needed) {
@@ -61,12 +63,22 @@ void ForkPause::join(std::thread ending) {
   --ending_;
 }
 
-void ForkPause::waitToBegin() {
-  while (isForking()) {
+bool ForkPause::isForkingElsewhere() const {
+  unsigned long self = PyThread_get_thread_ident();
+  return std::any_of(forking_threads_.begin(), forking_threads_.end(),
+                     [self](unsigned long thread) { return thread != self; });
+}
+
+bool ForkPause::waitToBegin() {
+  for (int looks = 0; isForkingElsewhere(); ++looks) {
+    if (looks == kMostLooks) {
+      return false;
+    }
     GilRelease release;
     nanosleep(&kBetweenLooks, nullptr);
   }
   ++ending_;
+  return true;
 }
 
 void ForkPause::waitForEnding() {
@@ -97,7 +109,12 @@ int ForkPause::resumeWhenForked(void *self) {
 
 void ForkPause::resumeNow() {
   Py_CLEAR(forking_);
-  forks_ -= forks_ > 0; // the hooks may have been registered while a thread was forking
+  // There is none if the hooks were registered while the thread was forking.
+  auto own =
+      std::find(forking_threads_.begin(), forking_threads_.end(), PyThread_get_thread_ident());
+  if (own != forking_threads_.end()) {
+    forking_threads_.erase(own);
+  }
   if (isForking()) {
     return;
   }

@@ -39,24 +39,28 @@ public:
   /// Wait for the threads that other threads join or start, with the GIL released.
   void waitForEnding();
   /// A thread of the profiler is about to ask for its first thread state. Until `hasBegun`, which
-  /// it calls with the GIL, forks wait; and this waits for forks.
-  void waitToBegin();
+  /// it calls with the GIL, forks wait; and this waits for forks of other threads. False, and no
+  /// thread may begin, if a fork takes long: it may wait for what the calling thread holds.
+  ///
+  /// A fork of the calling thread is not waited for: a signal handler has interrupted its hooks.
+  bool waitToBegin();
   void hasBegun() { --ending_; }
   /// Whether a thread of the program is about to fork: no thread of the profiler may start.
-  bool isForking() const { return forks_ > 0; }
+  bool isForking() const { return !forking_threads_.empty(); }
   /// In a forked child. Async-signal-safe.
   void abandonInChild() {
-    forks_ = 0;
+    forking_threads_.clear();
     ending_ = 0;
   }
 
 private:
+  bool isForkingElsewhere() const;
   void resumeNow();
   static int resumeWhenForked(void *self);
 
   std::vector<PausableThread *> threads_;
-  int ending_ = 0;              // threads being joined or started
-  int forks_ = 0;               // that have begun and not ended
+  int ending_ = 0;                             // threads being joined or started
+  std::vector<unsigned long> forking_threads_; // one for each fork that has not ended
   PyObject *forking_ = nullptr; // the frame that calls os.fork(), until it has returned
 };
 

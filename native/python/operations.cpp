@@ -64,8 +64,11 @@ PyObject *Operations::run(PyObject *work, bool is_exclusive) {
   if (t_is_inside) {
     return PyObject_CallNoArgs(work);
   }
-  ForkPause::instance().waitToBegin();
+  bool may_begin = ForkPause::instance().waitToBegin();
   uint64_t ticket = next_++;
+  if (!may_begin) {
+    return runHere(work, ticket, is_exclusive);
+  }
   auto call = std::make_shared<Call>();
   call->function = Py_NewRef(work);
   call->ticket = ticket;

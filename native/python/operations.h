@@ -22,7 +22,8 @@ namespace deepcontext {
 /// operation is complete. A second exception is raised at once, and the operation goes on.
 ///
 /// An operation that another one calls runs inside it. Where the process may have no more threads,
-/// an operation runs on the calling thread. GIL held in every function unless it says otherwise.
+/// or another thread does not end its fork, an operation runs on the calling thread. GIL held in
+/// every function unless it says otherwise.
 class Operations {
 public:
   static Operations &instance();
@@ -58,8 +59,6 @@ public:
 
 private:
   struct Call;
-  /// The turn of one operation, from its beginning to its end.
-  class Turn;
 
   static void work(const std::shared_ptr<Call> &call);
   PyObject *runHere(PyObject *work, uint64_t ticket, bool is_exclusive);

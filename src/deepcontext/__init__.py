@@ -52,14 +52,19 @@ def _manager() -> SessionManager:
     try:
         from deepcontext.profiler.recording.session_manager import MANAGER  # noqa: PLC0415  the native core
     except ImportError as error:
-        import sys  # noqa: PLC0415  only here
-
-        if "deepcontext.profiler.recording.session_manager" not in sys.modules:
-            raise
-        # A signal handler interrupted this import, so that no session has begun.
-        raise errors.SessionError("no session is running; start one first") from error
+        _explain(error)
+        raise
 
     return MANAGER
+
+
+def _explain(error: Exception) -> None:
+    """Raise SessionError if a signal handler found modules of the profiler that are half made."""
+    if native_core.is_importing("deepcontext."):
+        raise errors.SessionError(
+            "no session is running, and none can be started here: this signal handler has interrupted "
+            "the import of the profiler"
+        ) from error
 
 
 def stop(reason: str = "exit") -> Profile:
@@ -79,8 +84,16 @@ def _end(reason: str) -> Callable[[], Profile]:
     def read() -> Profile:
         import dataclasses  # noqa: PLC0415  not needed to import the package
 
-        made = _profile_class().from_bytes(capture.encode())
         path = session.path if session else None
+        try:
+            made = _profile_class().from_bytes(capture.encode())
+        except (ImportError, AttributeError) as error:
+            if not native_core.is_importing():
+                raise
+            raise errors.SessionError(
+                f"the session is stopped and its profile is in {path or 'memory'}, but cannot be read "
+                "here, because this signal handler has interrupted an import"
+            ) from error
         return made if path is None else dataclasses.replace(made, source=str(path))
 
     return read
@@ -95,14 +108,26 @@ def scope(name: str) -> Scope | EmptyScope:
     """
     if native_core.is_missing():
         return native_core.EmptyScope()
-    from deepcontext.profiler.recording.scope import Scope  # noqa: PLC0415  the native core
+    try:
+        from deepcontext.profiler.recording.scope import Scope  # noqa: PLC0415  the native core
+    except ImportError:
+        if native_core.is_importing(
+            "deepcontext."
+        ):  # below a signal handler: no session is running
+            return native_core.EmptyScope()
+        raise
 
     return Scope(name)
 
 
 def step() -> None:
     """Mark the end of one step of the main loop; does nothing when no session is running."""
-    running = None if native_core.is_missing() else _manager().session
+    if native_core.is_missing():
+        return
+    try:
+        running = _manager().session
+    except errors.SessionError:  # a signal handler has interrupted the import of the profiler
+        return
     if running is not None:
         running.step()
 
@@ -111,9 +136,7 @@ def __getattr__(name: str) -> object:
     """Load names that need numpy, the native core or the table of options on first use."""
     match name:
         case "start" | "profile":
-            from deepcontext import session_start  # noqa: PLC0415
-
-            return getattr(session_start, name)
+            return _from_session_start(name)
         case "Profile":
             return _profile_class()
         case "Session":
@@ -125,6 +148,16 @@ def __getattr__(name: str) -> object:
         case "_MANAGER":
             return _manager()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _from_session_start(name: str) -> object:
+    try:
+        from deepcontext import session_start  # noqa: PLC0415  see __getattr__
+
+        return getattr(session_start, name)
+    except (ImportError, AttributeError) as error:
+        _explain(error)
+        raise
 
 
 def __dir__() -> list[str]:

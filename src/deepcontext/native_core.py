@@ -28,6 +28,13 @@ def is_missing() -> bool:
     return importlib.util.find_spec("deepcontext._native") is None
 
 
+def is_importing(beginning: str = "") -> bool:
+    """Return whether the import of a module whose name begins so is under way."""
+    modules = [module for name, module in sys.modules.copy().items() if name.startswith(beginning)]
+    specs = [getattr(module, "__spec__", None) for module in modules]
+    return any(getattr(spec, "_initializing", False) for spec in specs)
+
+
 def require() -> None:
     """Do nothing if there is a native core.
 

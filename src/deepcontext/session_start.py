@@ -46,7 +46,7 @@ def start(
             option is not allowed.
         EnvironmentProblem: when the machine fails to write `path`, for example on a full disk.
     """
-    return _starter(options, force=force)(path)
+    return _starter(options, force=force)()(path)
 
 
 @overload
@@ -89,15 +89,19 @@ def _is_function(value: object) -> bool:
 
 def _starter(
     options: Mapping[str, Any], *, force: bool
-) -> Callable[[str | os.PathLike[str] | None], Session]:
-    """Check the arguments of a session; return a function that starts the session."""
+) -> Callable[[], Callable[[str | os.PathLike[str] | None], Session]]:
+    """Check the arguments of a session; return a function that loads the recorder and returns its start."""
     wanted = SessionOptions.of(options)
     forced = checked("force", Flag(), force)
 
-    def start_at(path: str | os.PathLike[str] | None) -> Session:
+    def load() -> Callable[[str | os.PathLike[str] | None], Session]:
         manager = deepcontext._manager()  # noqa: SLF001  part of the facade
-        from deepcontext.collectors import ALL  # noqa: PLC0415  the native core
+        try:
+            from deepcontext.collectors import ALL  # noqa: PLC0415  the native core
+        except ImportError as error:
+            deepcontext._explain(error)  # noqa: SLF001  part of the facade
+            raise
 
-        return manager.start(path, wanted, ALL, force=forced)
+        return lambda path: manager.start(path, wanted, ALL, force=forced)
 
-    return start_at
+    return load

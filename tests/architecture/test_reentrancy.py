@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -37,6 +38,45 @@ RULES = {
         set(),
     ),
 }
+
+# An operation that imports a module waits for ever if a signal handler called it that has interrupted
+# the import of this module. Functions of the profiler that import, and why these may.
+_OWN = "modules of the profiler that no other thread imports and that import only loaded ones"
+_NOT_IN_OPERATION = "runs in no operation"
+MAY_IMPORT = {
+    "collectors/gpu/amd.py:probe": _NOT_IN_OPERATION,
+    "collectors/gpu/nvidia.py:probe": _NOT_IN_OPERATION,
+    "collectors/gpu/trial_program.py:try_amd": _NOT_IN_OPERATION,
+    "collectors/gpu/properties.py:_name_of_cuda": "frameworks that use a GPU have loaded ctypes",
+    "collectors/gpu/properties.py:_memory_of_cuda": "frameworks that use a GPU have loaded ctypes",
+    "collectors/gpu/properties.py:_of_cuda": "frameworks that use a GPU have loaded ctypes",
+    "profiler/recording/launch/bootstrap.py:follow_children": _NOT_IN_OPERATION,
+    "profiler/recording/launch/bootstrap.py:_left_running": _NOT_IN_OPERATION,
+    "profiler/recording/launch/children.py:start_session": _OWN,
+    "profiler/recording/launch/children_path/sitecustomize.py:_begin": _NOT_IN_OPERATION,
+    "profiler/recording/launch/own_children.py:_look": _OWN,
+    "profiler/recording/launch/path/sitecustomize.py:_begin": _NOT_IN_OPERATION,
+    "profiler/recording/launch/path/sitecustomize.py:_say": _NOT_IN_OPERATION,
+    "profiler/recording/part.py:_operation": _NOT_IN_OPERATION,
+    "profiler/recording/session.py:_warn": _NOT_IN_OPERATION,
+}
+
+
+def test_operations_import_nothing() -> None:
+    found = set()
+    for path in PYTHON:
+        name = path.relative_to(ROOT / "src/deepcontext").as_posix()
+        if not f"src/deepcontext/{name}".startswith(RUNS_IN_PROGRAM):
+            continue
+        for function in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(function, ast.FunctionDef) and any(map(_imports, ast.walk(function))):
+                found.add(f"{name}:{function.name}")
+    assert found == MAY_IMPORT.keys()
+
+
+def _imports(node: ast.AST) -> bool:
+    is_call = isinstance(node, ast.Call) and "import_module" in ast.unparse(node.func)
+    return is_call or isinstance(node, ast.Import | ast.ImportFrom)
 
 
 @pytest.mark.parametrize("rule", RULES)

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import textwrap
 import threading
-import types
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -342,10 +341,167 @@ def test_threads_that_an_operation_starts_for_the_program_have_its_name_and_sign
     assert operations.run(lambda: run_in_internal_thread(look)) == look()
 
 
-def test_a_handler_that_stops_while_the_profiler_is_imported_finds_no_session(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("where", ["before", "after_in_parent"])
+@pytest.mark.parametrize("call", ["start", "stop", "snapshot"])
+def test_a_handler_that_interrupts_a_fork_is_not_kept_waiting(
+    tmp_path: Path, where: str, call: str
 ) -> None:
-    name = "deepcontext.profiler.recording.session_manager"
-    monkeypatch.setitem(sys.modules, name, types.ModuleType(name))  # as far as its first line
-    with pytest.raises(errors.SessionError, match="no session is running"):
-        deepcontext.stop()
+    output = run(
+        tmp_path,
+        """
+        where, call = sys.argv[1:]
+        def handler(*_):
+            if call == "start": deepcontext.start(PATH, **OPTIONS)
+            elif call == "stop": deepcontext.stop()
+            else: deepcontext._MANAGER.session.snapshot()
+            print(call, flush=True)
+        signal.signal(signal.SIGTERM, handler)
+        os.register_at_fork(**{where: lambda: os.kill(os.getpid(), signal.SIGTERM)})
+        before = state()
+        if call != "start": deepcontext.start(PATH, **OPTIONS)
+        else:
+            deepcontext.start(PATH, **OPTIONS)  # the profiler's hooks of forks come first
+            deepcontext.stop()
+        child = os.fork()
+        if child == 0: os._exit(3)
+        assert os.waitpid(child, 0)[1] == 3 << 8
+        assert call == "stop" or deepcontext._MANAGER.session is not None
+        check_clean(before)
+        """,
+        where,
+        call,
+    )
+    assert output == f"{call}\n"
+
+
+def test_a_fork_that_waits_for_the_handler_of_another_thread_goes_on(tmp_path: Path) -> None:
+    """The fork's hook wants a lock that the main thread holds below its signal handler."""
+    run(
+        tmp_path,
+        """
+        held, is_forking = threading.Lock(), threading.Event()
+        def wait_in_fork():
+            is_forking.set()
+            with held: pass
+        def handler(*_):
+            is_forking.wait()
+            deepcontext.stop()
+        def fork():
+            child = os.fork()
+            if child == 0: os._exit(0)
+            os.waitpid(child, 0)
+        import warnings
+        warnings.simplefilter("ignore")  # of forks beside threads
+        os.register_at_fork(before=wait_in_fork)
+        deepcontext.start(PATH, **OPTIONS)
+        signal.signal(signal.SIGTERM, handler)
+        thread = threading.Thread(target=fork)
+        with held:
+            thread.start()
+            is_forking.wait()
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(0)
+        thread.join()
+        assert deepcontext._MANAGER.session is None
+        """,
+    )
+
+
+# Says which modules are imported in operations: a handler may have interrupted their import.
+IMPORTS = """
+from deepcontext.profiler.recording import operations
+looked = []
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if threading.get_ident() != main: looked.append(name)
+
+main = threading.get_ident()
+sys.meta_path.insert(0, Finder())
+
+@deepcontext.profile(PATH, force=True)
+def decorated():
+    pass
+
+decorated()
+with deepcontext.profile(PATH, force=True) as session:
+    session.snapshot()
+    with deepcontext.scope("x"):
+        deepcontext.step()
+    FRAMEWORK
+    session.snapshot()
+for path in ("/no/such/folder/x.dcprof", "/proc/x.dcprof"):
+    try:
+        deepcontext.start(path)
+    except errors.DeepContextError:
+        pass
+assert not looked, looked
+"""
+
+
+@pytest.mark.parametrize(
+    "framework",
+    [
+        "pass",
+        "import torch; torch.nn.Linear(2, 2)(torch.ones(2)).sum().backward()",
+        "import jax; jax.jit(lambda a: a + 1)(1.0)",
+    ],
+    ids=["none", "torch", "jax"],
+)
+def test_operations_import_no_module(tmp_path: Path, framework: str) -> None:
+    run(tmp_path, IMPORTS.replace("FRAMEWORK", framework))
+
+
+# At each import of the profiler's first use, a signal handler calls each function.
+INTERRUPTED = """
+def handler(*_):
+    deepcontext.step()
+    with deepcontext.scope("x"): pass
+    for call in (lambda: deepcontext.start(None), deepcontext.stop):
+        try: call()
+        except errors.SessionError: pass
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name.startswith("deepcontext.") and name not in seen:
+            seen.add(name)
+            os.kill(os.getpid(), signal.SIGTERM)
+
+seen = set()
+signal.signal(signal.SIGTERM, handler)
+sys.meta_path.insert(0, Finder())
+USE
+sys.meta_path.pop(0)
+assert len(seen) > 1, seen
+"""
+
+
+@pytest.mark.parametrize(
+    "use", ["deepcontext.step()", "deepcontext.scope('x')", "deepcontext.profile(PATH)"]
+)
+def test_a_handler_may_call_everything_while_the_profiler_is_imported(
+    tmp_path: Path, use: str
+) -> None:
+    run(tmp_path, INTERRUPTED.replace("USE", use))
+
+
+def test_a_handler_that_interrupts_the_import_of_numpy_gets_no_profile_but_a_file(
+    tmp_path: Path,
+) -> None:
+    output = run(
+        tmp_path,
+        """
+        def handler(*_):
+            try: deepcontext.stop()
+            except errors.SessionError as error: print(error)
+        class Finder:
+            def find_spec(self, name, path=None, target=None):
+                if name == "numpy.version": os.kill(os.getpid(), signal.SIGTERM)
+        signal.signal(signal.SIGTERM, handler)
+        sys.meta_path.insert(0, Finder())
+        deepcontext.start(PATH, **OPTIONS)
+        import numpy
+        """,
+    )
+    assert "/out.dcprof, but cannot be read here" in output
+    Profile.load(tmp_path / "out.dcprof")

@@ -14,6 +14,7 @@ import contextlib
 import json
 import os
 import shutil
+import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,9 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 from deepcontext.errors import EnvironmentProblem, UserError
 from deepcontext.profiler.format import run_directory
+
+if sys.platform != "win32":  # Windows has none, and reads profiles with this file's neighbours
+    import fcntl
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -172,8 +176,6 @@ def _remove_profiles(folder: Path) -> None:
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[tuple[IO[bytes], bool]]:
     """Open a file and lock it; the second value is whether this file system has locks."""
-    import fcntl  # noqa: PLC0415  Windows has none, and reads profiles with this file's neighbours
-
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     with os.fdopen(descriptor, "r+b") as file:
         try:

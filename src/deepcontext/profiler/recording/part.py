@@ -25,7 +25,7 @@ class ProfiledPart:
     def __init__(
         self,
         path: Path,
-        start: Callable[[Path], Session],
+        load: Callable[[], Callable[[Path], Session]],
         stop: Callable[[str], Callable[[], Profile]],
     ) -> None:
         """Remember how to start and stop.
@@ -33,17 +33,17 @@ class ProfiledPart:
         Args:
             path: file to write to; None keeps the profile of a block in memory and writes that of a
                 function to ``FUNCTION.dcprof`` in the current folder.
-            start: starts the process's session.
+            load: imports what a session needs; returns what starts the process's session.
             stop: stops the session; called with the reason why it ends; returns what reads the profile.
         """
         self.result: Profile | None = None
         self._path = path
-        self._start = start
+        self._load = load
         self._stop = stop
         self._calls = 0  # under way
 
     def __enter__(self) -> Session:
-        return self._start(self._path)
+        return self._load()(self._path)
 
     def __exit__(self, kind: type[BaseException] | None, *exception: object) -> None:
         self.result = self._stop(_reason(kind))()
@@ -58,9 +58,11 @@ class ProfiledPart:
         return covered
 
     def _begin_call(self, path: Path) -> None:
+        start = self._load()  # because operations import nothing
+
         def begin() -> None:
             if not self._calls:
-                self._start(path)
+                start(path)
             self._calls += 1
 
         _operation(begin)  # and not under a lock, which a signal handler's call would wait for
