@@ -9,6 +9,7 @@
 #include "bindings/text.h"
 #include "core/allocation_ledger.h"
 #include "core/step_clock.h"
+#include "core/steps.h"
 #include "torch/memory.h"
 
 namespace nb = nanobind;
@@ -81,6 +82,7 @@ void bindMemory(nb::module_ &module) {
   module.def("memory_stop", torch::stopMemory);
   module.def("mark_step", [] {
     StepClock::tick();
+    Steps::instance().mark(ticks());
     AllocationLedger::instance().markStep();
   });
   module.def("memory_set_role", [](const std::vector<uintptr_t> &addresses, uint8_t role) {

@@ -7,8 +7,10 @@
 #include <unordered_map>
 
 #include "bindings/bindings.h"
+#include "bindings/node_paths.h"
 #include "bindings/text.h"
 #include "core/guard.h"
+#include "core/steps.h"
 #include "python/code_table.h"
 #include "python/gil_release.h"
 #include "python/scopes.h"
@@ -148,6 +150,24 @@ nb::dict counters() {
   return values;
 }
 
+/// What ends steps, where, and what is known about their durations, in ns.
+nb::dict steps() {
+  StepsSeen seen = Steps::instance().read();
+  double ns_per_tick = RecorderRegistry::instance().clock().nsPerTick();
+  auto toNs = [&](uint64_t ticks) { return static_cast<double>(ticks) * ns_per_tick; };
+  nb::dict values;
+  values["source"] = static_cast<int>(seen.end.source);
+  values["path"] = seen.end.node ? pathAsList(*seen.end.node, RecorderRegistry::instance().active())
+                                 : nb::list();
+  values["steps"] = seen.count;
+  values["count"] = seen.durations.count;
+  values["total_ns"] = toNs(seen.durations.total);
+  values["minimum_ns"] = toNs(seen.durations.minimum);
+  values["maximum_ns"] = toNs(seen.durations.maximum);
+  values["m2"] = seen.durations.m2 * ns_per_tick * ns_per_tick;
+  return values;
+}
+
 } // namespace
 
 void bindSession(nb::module_ &module) {
@@ -169,6 +189,7 @@ void bindSession(nb::module_ &module) {
     return TreeReading(thread_names);
   });
   module.def("counters", counters);
+  module.def("steps", steps);
   module.def("enter_scope", enterScope);
   module.def("pause_scope", pauseScope);
   module.def("leave_scope", leaveScope, nb::arg("token"), nb::arg("earlier_ticks") = 0);

@@ -59,6 +59,7 @@ enum NodeFlag : uint8_t {
   kFlagOptimizer = 8, // a scope in which an optimizer changes the parameters
   kFlagLoading = 16,  // a scope in which data is loaded
   kFlagGraph = 32,    // an operator that made nodes of autograd's graph
+  kFlagStep = 64,     // may end a step, see Steps; of a module: an operator in it does
 };
 
 } // namespace deepcontext

@@ -8,6 +8,7 @@
 
 #include "core/guard.h"
 #include "core/step_clock.h"
+#include "core/steps.h"
 #include "core/thread.h"
 #include "core/thread_label.h"
 
@@ -331,6 +332,7 @@ void Recorder::reset(uint64_t new_generation) {
   tree.clear();
   ring_.clear();
   closeAll();
+  stepped_at = 0;
   noted_collective = device_collective = {};
   operator_ticks_.store(0, std::memory_order_relaxed);
   for (auto *counter :
@@ -405,6 +407,7 @@ void RecorderRegistry::begin(uint32_t node_limit) {
   threads_joined_.store(0, std::memory_order_relaxed);
   clock_ = TickClock();
   StepClock::begin();
+  Steps::instance().begin();
   generation_.fetch_add(1, std::memory_order_relaxed);
   LostEvents::clear();
   recording_.store(true, std::memory_order_release);

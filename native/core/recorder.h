@@ -211,6 +211,10 @@ public:
     RecorderCounters::bump(counters.hook_samples);
   }
 
+  // -- steps
+  uint64_t stepped_at = 0;     // operators that had been counted when its last optimizer step ended
+  bool continues_step = false; // the optimizer that is stepping follows another one at once
+
   // -- collectives
   CollectiveCall noted_collective;  // its work may still turn out to run on a device
   CollectiveCall device_collective; // what the thread launches is its work

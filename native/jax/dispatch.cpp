@@ -4,6 +4,7 @@
 
 #include "core/guard.h"
 #include "core/metric_registry.h"
+#include "core/steps.h"
 #include "core/thread.h"
 #include "jax/arguments.h"
 #include "jax/callable_map.h"
@@ -176,6 +177,16 @@ void settle(Recorder &recorder, ActiveCall &call, bool has_failed, uint64_t star
   }
 }
 
+/// A call has ended at `now`, after compiling or, like most, after launching at once.
+void endStep(Recorder &recorder, const ActiveCall &call, uint64_t now) {
+  const Level *closed = recorder.justClosed(&call);
+  if (closed && !call.is_slow) {
+    Steps::instance().passProgram({StepSource::kProgram, recorder.index(), call.node},
+                                  call.node->calls(), recorder.ticksSince(closed->start_ticks, now),
+                                  now);
+  }
+}
+
 PyObject *onCall(PyObject *callable, PyObject *const *arguments, size_t flags_and_count,
                  PyObject *keywords) {
   if (__builtin_expect(!RecorderRegistry::isRecording(), 0)) {
@@ -220,6 +231,7 @@ PyObject *onCall(PyObject *callable, PyObject *const *arguments, size_t flags_an
     recorder->close(&call, now);
     if (result && recorder->isOf(RecorderRegistry::generation())) {
       guarded([&] {
+        endStep(*recorder, call, now);
         noteMade(result, recorder->index(), call.node->id);
         noteHostArguments(*recorder, call.node, arguments, call.argument_count);
       });

@@ -10,6 +10,7 @@
 #include "core/metric_registry.h"
 #include "core/mutex.h"
 #include "core/recorder.h"
+#include "core/steps.h"
 #include "gpu/collector.h"
 #include "jax/attribution.h"
 #include "jax/function_table.h"
@@ -66,6 +67,7 @@ void afterFork() {
 /// A forked child records nothing: it would write to a copy of the parent's trees.
 void inForkedChild() {
   RecorderRegistry::instance().abandonInChild();
+  Steps::instance().abandonInChild();
   unlock();
   guarded([] { gpu::afterFork(/*is_child=*/true); });
   Sampler::instance().abandonInChild();

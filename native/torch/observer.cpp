@@ -1,7 +1,9 @@
 #include "torch/observer.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <iterator>
 
 #include "core/allocation_ledger.h"
 #include "core/collective_launches.h"
@@ -9,6 +11,7 @@
 #include "core/metric_registry.h"
 #include "core/recorder.h"
 #include "core/step_clock.h"
+#include "core/steps.h"
 #include "core/text.h"
 #include "python/frame_walk.h"
 #include "torch/collective_groups.h"
@@ -107,14 +110,65 @@ abi::ObserverContextPtr startAsync(Recorder &recorder, const void *record_functi
   return context;
 }
 
+/// Scopes that run once in each iteration of an engine (vLLM's, PyTorch's profiler's).
+constexpr const char *kIterations[] = {"gpu_model_runner: forward", "ProfilerStep#"};
+
+/// Fewer operators and scopes than this between two steps of optimizers: the program steps several
+/// optimizers in turn, and has computed no gradient in between.
+constexpr uint64_t kNothingBetween = 8;
+
 /// Flag the scopes that PyTorch opens around an optimizer's step and data loading.
-void flagStage(Node *node, const char *name) {
+void flagStage(Recorder &recorder, Node *node, const char *name) {
   if (startsWith(name, "Optimizer.step#")) {
     node->setFlag(kFlagOptimizer);
+    uint64_t seen = recorder.counters.operators.load(std::memory_order_relaxed);
+    recorder.continues_step =
+        recorder.stepped_at > 0 && seen < recorder.stepped_at + kNothingBetween;
     StepClock::tick();
     AllocationLedger::instance().markOptimizerStep();
   } else if (startsWith(name, "enumerate(DataLoader)#")) {
     node->setFlag(kFlagLoading);
+  } else if (std::any_of(std::begin(kIterations), std::end(kIterations),
+                         [&](const char *iteration) { return startsWith(name, iteration); })) {
+    node->setFlag(kFlagStep);
+  }
+}
+
+/// A scope has ended at `now`: count the step that ends with it.
+__attribute__((noinline)) void endStep(Recorder &recorder, const void *record_function,
+                                       uint64_t now) {
+  const Level *closed = recorder.justClosed(record_function);
+  Node *node = closed && closed->isScope() ? closed->node : nullptr;
+  if (!node || !node->hasFlag(NodeFlag(kFlagOptimizer | kFlagStep))) {
+    return;
+  }
+  bool is_optimizer = node->hasFlag(kFlagOptimizer);
+  if (is_optimizer) {
+    recorder.stepped_at = recorder.counters.operators.load(std::memory_order_relaxed);
+    if (recorder.continues_step) {
+      return;
+    }
+  }
+  StepSource source = is_optimizer ? StepSource::kOptimizer : StepSource::kEngine;
+  Steps::instance().pass({source, recorder.index(), node}, node->calls(), now);
+}
+
+/// The first time that `node` runs: if it is the first operator inside an outermost module, its
+/// runs stand for calls of the module.
+__attribute__((noinline)) void considerStep(Node *node) {
+  if (!Steps::instance().wantsModules()) {
+    return;
+  }
+  Node *module = nullptr;
+  for (Node *each = node->parent; each; each = each->parent) {
+    if (each->hasFlag(NodeFlag(kFlagOptimizer | kFlagLoading | kFlagBackward))) {
+      return;
+    }
+    module = each->kind == FrameKind::kModule ? each : module;
+  }
+  if (module && !module->hasFlag(kFlagStep)) {
+    module->setFlag(kFlagStep);
+    node->setFlag(kFlagStep);
   }
 }
 
@@ -133,7 +187,7 @@ void openScope(Recorder &recorder, const void *record_function, const Interprete
   }
   Node *node = recorder.tree.child(parent, FrameKind::kScope, recorder.names.lookup(name), 0);
   if (node != parent) { // not when the tree is full
-    flagStage(node, name);
+    flagStage(recorder, node, name);
   }
   LevelKind kind = is_native ? LevelKind::kOperator : LevelKind::kScope;
   openLevel(recorder, kind, node, record_function, top);
@@ -210,6 +264,13 @@ void openOperator(Recorder &recorder, const void *record_function, const Interpr
   if (__builtin_expect(level && outer && outer->node->kind == FrameKind::kScope, 0) &&
       isSecondPass(recorder, outer, name_id)) {
     level->kind = LevelKind::kWrapper; // the call is counted already
+  }
+  if (__builtin_expect(node->hasFlag(kFlagStep), 0) && level) {
+    // The last call of the module has ended by now.
+    Steps::instance().pass({StepSource::kModule, recorder.index(), node}, node->calls(),
+                           level->start_ticks);
+  } else if (__builtin_expect(node->calls() == 0, 0) && !is_full) {
+    considerStep(node);
   }
 }
 
@@ -339,6 +400,10 @@ void onEnd(const void *record_function, abi::ObserverContext *context) {
       recorder->device_collective = {};
     }
     settleNumber(*recorder, record_function);
+    if (__builtin_expect(
+            abi::readAt<uint8_t>(record_function, g_options.layout.scope) == abi::kScopeUser, 0)) {
+      endStep(*recorder, record_function, now);
+    }
     TypeWindows::tick(now);
   } else if (abi::readAt<uint8_t>(record_function, g_options.layout.scope) == abi::kScopeUser) {
     EndedElsewhere::instance().note(record_function, now);

@@ -10,7 +10,7 @@ import pytest
 
 from deepcontext import _native
 from deepcontext.profiler.model.profile import Profile
-from deepcontext.profiler.recording.capture import Capture, StepTimes
+from deepcontext.profiler.recording.capture import Capture
 from deepcontext.profiler.recording.usage import ProcessUsage
 
 if TYPE_CHECKING:
@@ -28,8 +28,7 @@ def capture_with(**counters: int) -> Profile:
         phase_rules=(),
         usage=ProcessUsage().read(),
         exit_reason="exit",
-        steps=0,
-        step_times=StepTimes(),
+        steps=_native.steps(),
         forked_children=0,
         unrecorded_children=0,
         options={},

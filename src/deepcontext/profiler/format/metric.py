@@ -52,7 +52,7 @@ CALL_DURATION_NS = MetricDescriptor(
     "elapsed host time per call of the operator or scope, including nested operators and scopes",
 )
 STEP_TIME_NS = MetricDescriptor(
-    "step_time_ns", "ns", Aggregation.PROPERTY, "elapsed time between two step() marks"
+    "step_time_ns", "ns", Aggregation.PROPERTY, "elapsed time between the ends of two steps"
 )
 SAMPLED_CPU_TIME_NS = MetricDescriptor(
     "sampled_cpu_time_ns",

@@ -12,4 +12,5 @@ SECTION_TITLES: Final = {
     "holders": "objects that hold tensors",
     "torch_settings": "settings of PyTorch",
     "native_files": "identities of native libraries",
+    "steps": "what ends a step",
 }

@@ -13,17 +13,18 @@ import sys
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from deepcontext.profiler.format import metric, schema, wire
+from deepcontext.profiler.format import metric, schema, step_source, wire
 from deepcontext.profiler.format.own_os import os
 from deepcontext.profiler.format.peaks import cpu_model
 from deepcontext.profiler.format.pid_space import pid_space
 from deepcontext.profiler.format.status import ERROR_MARK
+from deepcontext.profiler.recording import steps_found
 from deepcontext.profiler.recording.rank import local_rank
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from deepcontext._native import Counters, FrameColumns, TreeReading
+    from deepcontext._native import Counters, FrameColumns, StepsFound, TreeReading
     from deepcontext.profiler.format.metric import MetricDescriptor
     from deepcontext.profiler.format.status import Outcome
     from deepcontext.profiler.recording.collector import PhaseRule
@@ -67,17 +68,6 @@ _NOTES = {
 
 
 @dataclass(frozen=True, slots=True)
-class StepTimes:
-    """Durations between two step marks, in ns; m2 is the sum of squared distances from the mean."""
-
-    count: int = 0
-    total_ns: int = 0
-    minimum_ns: int = 0
-    maximum_ns: int = 0
-    m2: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
 class Capture:
     """One moment of a run.
 
@@ -88,8 +78,7 @@ class Capture:
         phase_rules: phases that frames imply.
         usage: time and memory of the process.
         exit_reason: why the capture was taken: "exit", "snapshot", a signal's name.
-        steps: number of step marks.
-        step_times: durations between two step marks.
+        steps: what ends a step, their number, and the times between the ends of two steps.
         forked_children: processes forked by the program.
         unrecorded_children: number of these that record nothing.
         child_counters: what is known about children without profiles, if children are recorded.
@@ -109,8 +98,7 @@ class Capture:
     phase_rules: Sequence[PhaseRule]
     usage: Usage
     exit_reason: str
-    steps: int
-    step_times: StepTimes
+    steps: StepsFound
     forked_children: int
     unrecorded_children: int
     options: Mapping[str, object]
@@ -156,15 +144,15 @@ class Capture:
             "metrics": self._metric_messages(),
             "run": self._run(),
             "trust": self._trust(),
-            "sections": self.sections,
+            "sections": {**self.sections, step_source.SECTION: steps_found.section(self.steps)},
         })
 
     def _metric_messages(self) -> Iterator[dict[str, Any]]:
         """Yield one metric at a time, so that only one raw column is in memory."""
         recorded = set(self.reading.metric_names())
         for known in {known.name: known for known in self.metrics}.values():
-            if known.name == metric.STEP_TIME_NS.name and self.step_times.count:
-                yield _metric_message(known, _root_row(self.step_times).items())
+            if known.name == metric.STEP_TIME_NS.name and self.steps["count"]:
+                yield _metric_message(known, _root_row(self.steps).items())
             elif known.name in recorded:
                 fields = self.reading.metric_fields(known.name)
                 columns = (
@@ -186,7 +174,7 @@ class Capture:
             "frameworks": _versions(),
             "pid": os.getpid(),
             "exit_reason": self.exit_reason,
-            "steps": self.steps,
+            "steps": steps_found.marked(self.steps),
             "options": {name: str(value) for name, value in self.options.items()},
             "rank": rank.number if rank else 0,
             "ranks": rank.of if rank else 0,
@@ -245,15 +233,15 @@ def frame_phases(frames: FrameColumns, rules: Sequence[PhaseRule]) -> bytes:
     return bytes(phases)
 
 
-def _root_row(steps: StepTimes) -> dict[str, bytes]:
+def _root_row(steps: StepsFound) -> dict[str, bytes]:
     """Return step times as a row of the root, node 0."""
     return {
         "node": struct.pack("<I", 0),
-        "count": struct.pack("<Q", steps.count),
-        "total": struct.pack("<q", steps.total_ns),
-        "minimum": struct.pack("<q", steps.minimum_ns),
-        "maximum": struct.pack("<q", steps.maximum_ns),
-        "m2": struct.pack("<d", steps.m2),
+        "count": struct.pack("<Q", steps["count"]),
+        "total": struct.pack("<q", round(steps["total_ns"])),
+        "minimum": struct.pack("<q", round(steps["minimum_ns"])),
+        "maximum": struct.pack("<q", round(steps["maximum_ns"])),
+        "m2": struct.pack("<d", steps["m2"]),
     }
 
 

@@ -23,7 +23,6 @@ from deepcontext.profiler.recording.collector import ImportWaiter, RankSource, S
 from deepcontext.profiler.recording.descriptors import with_descriptors
 from deepcontext.profiler.recording.rank import current_rank
 from deepcontext.profiler.recording.scope import Scope
-from deepcontext.profiler.recording.step_durations import StepDurations
 from deepcontext.profiler.recording.usage import ProcessUsage
 
 if TYPE_CHECKING:
@@ -62,9 +61,6 @@ class Session:
         self._step_observers: list[StepObserver] = []
         self._usage = ProcessUsage()
         self._cwd = _working_directory()
-        self._steps = 0
-        self._step_start_ns = 0
-        self._step_durations = StepDurations()
         self.parent_pid: Callable[[], int] = functools.partial(int, os.getppid())
         self._forked_children = 0
         self.recorded_children = 0  # upper bound of the forked children that have profiles
@@ -206,11 +202,6 @@ class Session:
 
         A step takes the time between two marks; the time before the first mark is warm-up.
         """
-        now = clock.monotonic_ns()
-        if self._step_start_ns:
-            self._step_durations.add(now - self._step_start_ns)
-        self._step_start_ns = now
-        self._steps += 1
         _native.mark_step()
         for observer in self._step_observers:
             observer.on_step()
@@ -280,8 +271,7 @@ class Session:
             phase_rules=[rule for c in self._collectors for rule in c.phase_rules],
             usage=self._usage.read(),
             exit_reason=reason,
-            steps=self._steps,
-            step_times=self._step_durations.summary(),
+            steps=_native.steps(),
             forked_children=self._forked_children,
             unrecorded_children=max(self._forked_children - self.recorded_children, 0),
             child_counters=children.counters() if children else {},

@@ -1,13 +1,16 @@
-"""Number and duration of the steps of a run."""
+"""Number and duration of the steps of a run, and what ends a step."""
 
 from __future__ import annotations
 
+import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.metric import CALL_DURATION_NS, STEP_TIME_NS
+from deepcontext.profiler.format.step_source import SECTION, StepSource
 from deepcontext.profiler.model.grouping import Spread, Spreads
 from deepcontext.profiler.model.metric_values import counts_or_zeros
 
@@ -16,6 +19,44 @@ if TYPE_CHECKING:
 
 # torch's name for the scope of an optimizer's step; the class follows.
 STEP_SCOPE: Final = "Optimizer.step#"
+
+
+@dataclass(frozen=True, slots=True)
+class StepRule:
+    """What ends a step.
+
+    Attributes:
+        source: what kind of thing ends steps.
+        what: name of the scope, module or function; "" for marks.
+        file: file of the user's call, "" where unknown.
+        line: its line, from 1; 0 where unknown.
+        count: steps that have ended.
+    """
+
+    source: StepSource
+    what: str
+    file: str
+    line: int
+    count: int
+
+    def explain(self) -> str:
+        """Return what a step is, for a sentence that begins with "a step is"."""
+        return self.source.explain(self.what)
+
+
+def step_rule(profile: Profile) -> StepRule | None:
+    """Return what ends a step; None for profiles that do not say so: older or merged profiles."""
+    payload = profile.sections.get(SECTION)
+    if payload is None:
+        return None
+    try:
+        said = json.loads(payload)
+        source = StepSource[str(said["source"]).upper()]
+        return StepRule(
+            source, str(said["what"]), str(said["file"]), int(said["line"]), int(said["count"])
+        )
+    except (ValueError, KeyError, TypeError):  # written by a newer or another program
+        return None
 
 
 def step_count(profile: Profile) -> int:
@@ -30,7 +71,7 @@ def step_count(profile: Profile) -> int:
 
 
 def step_times(profile: Profile) -> Spread | None:
-    """Return the distribution of the times between `step()` marks, None without steps."""
+    """Return the distribution of the times between the ends of two steps, None without steps."""
     rows = profile.metrics.get(STEP_TIME_NS.name)
     if rows is None or not len(rows.node):
         return None

@@ -14,7 +14,7 @@ from deepcontext.profiler.model.still_running import is_running
 from deepcontext.profiler.summaries.operators import operator_time
 from deepcontext.profiler.summaries.phases import by_phase
 from deepcontext.profiler.summaries.setup_time import setup_time
-from deepcontext.profiler.summaries.steps import step_times
+from deepcontext.profiler.summaries.steps import step_rule, step_times
 from deepcontext.ui.format import (
     format_bytes,
     format_count,
@@ -156,7 +156,7 @@ def set_up_shares(profile: Profile) -> str:
 
 
 def steps_text(profile: Profile, layout: TextLayout) -> str:
-    """Return ``"40 of 250 ms ± 4 %"``, or "" for a program that marks no steps."""
+    """Return ``"40 of 250 ms ± 4 %"``, or "" for a program without steps."""
     spread = step_times(profile)
     if spread is None:
         return format_count(profile.run.steps) if profile.run.steps else ""
@@ -204,11 +204,13 @@ def _machine(run: RunInfo) -> str:
 
 
 def _steps(profile: Profile, layout: TextLayout) -> str:
-    text = steps_text(profile, layout)
+    text, rule = steps_text(profile, layout), step_rule(profile)
     spread = step_times(profile)
-    if spread is None or spread.minimum is None or spread.maximum is None:
+    if spread is not None and spread.minimum is not None and spread.maximum is not None:
+        text = f"{text}, {format_ns(spread.minimum)} to {format_ns(spread.maximum)}"
+    if rule is None or not text:
         return text
-    return f"{text}, {format_ns(spread.minimum)} to {format_ns(spread.maximum)}"
+    return f"{text}; a step is {rule.explain()}"
 
 
 def _operators(profile: Profile) -> str:
