@@ -109,7 +109,8 @@ def _first_line(layout: TextLayout, profile: Profile, calls: int) -> str:
     text = (
         f"{program}: {format_ns(run.wall_ns)}{_of_ranks(run)}{spent}{header.set_up_shares(profile)}"
     )
-    steps = header.steps_text(profile, layout)
+    # The mean of steps that were found includes the first ones, which compile and import.
+    steps = header.steps_text(profile, layout) if profile.run.steps else ""
     return f"{text}; steps: {steps}" if steps else text
 
 
