@@ -11,7 +11,7 @@ RERUNS ?= 1
 # Test processes of the default suite side by side. Tests hold beside other work, so also beside each other.
 JOBS ?= 2
 
-.PHONY: help demo quick quick-check quick-test test check fmt develop native-test native-test-clang native-test-aarch64 tidy web pictures browser compat newest fuzz soak ecosystem processes wheels gains blind mutations gpu sanitize sanitize-soak bench clean
+.PHONY: help demo quick quick-check quick-test test check fmt develop native-test native-test-clang native-test-aarch64 tidy web pictures browser compat newest fuzz soak ecosystem processes wheels cases store-cases gains mutations gpu sanitize sanitize-soak bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 16
@@ -40,9 +40,9 @@ demo: $(VENV)/.installed ## profile the transformer example and print the report
 	@echo "The profile is $(DEMO_PROFILE). Next: $(BIN)/deepcontext profile YOUR_SCRIPT.py"
 
 # Tests that start neither frameworks nor browsers nor many programs; `make test` runs the others.
-QUICK_TESTS := tests/profiler tests/ui tests/analyzers tests/architecture tests/collectors/jax tests/collectors/torch \
+QUICK_TESTS := tests/profiler tests/ui tests/analyzers tests/fault_pairs tests/architecture tests/collectors/jax tests/collectors/torch \
   $(addprefix --ignore=tests/,ui/browser ui/test_page_size.py ui/test_cli_profile.py ui/test_cli_streams.py ui/test_cli_overhead.py \
-  profiler/recording/test_child_end.py analyzers/test_cases.py analyzers/test_examples.py) \
+  profiler/recording/test_child_end.py) \
   --deselect=tests/architecture/test_docs.py::test_commands_and_programs_run
 
 quick: $(VENV)/.installed ## fast static checks and tests, for the inner loop: under 90 seconds
@@ -147,14 +147,17 @@ wheels: $(VENV)/.installed ## wheels of this processor and the sdist into dist/,
 	tools/build_wheels.sh
 	$(BIN)/python -m pytest -q -m wheels tests/wheels
 
+cases: $(VENV)/.installed ## all fault pairs recorded afresh, three times (hours): are the faults told, and nothing else?
+	DEEPCONTEXT_PAIRS=build/fault_pairs $(BIN)/python -m pytest -q -s -m cases tests/fault_pairs tests/analyzers
+
+store-cases: $(VENV)/.installed ## the profiles that the default suite replays, from the first recording of `make cases`
+	$(BIN)/python -m tests.fault_pairs.store build/fault_pairs/0
+
 gains: $(VENV)/.installed ## what the fixes that the analyzers advise save, against what is expected
-	$(BIN)/python -m pytest -q -m gains tests/analyzers
+	$(BIN)/python -m tests.fault_pairs.gains build/fault_pairs/gains
 
 mutations: $(VENV)/.installed ## each mend of the GPU collectors taken out: its scenarios must fail
 	$(BIN)/python -m pytest -q -m mutations --timeout 1800 tests/collectors/gpu/test_mutations.py
-
-blind: $(VENV)/.installed ## how many faults of the blind cases are told, and how many findings are false
-	$(BIN)/python -m tests.analyzers.measure_blind_cases
 
 gpu: $(VENV)/.installed ## on a machine with a GPU
 	$(BIN)/python -m pytest -q -m gpu --timeout 600

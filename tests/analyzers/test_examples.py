@@ -1,4 +1,7 @@
-"""No analyzer fires on the example programs, which are healthy."""
+"""No analyzer fires on the example programs, which are healthy.
+
+Shares of times change with what else the machine does: one silent recording of three is enough.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,6 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,16 +17,13 @@ import deepcontext
 from deepcontext.analyzers import run_analyzers
 from deepcontext.profiler.model.profile import Profile
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Settle = Callable[[Callable[[int], Profile], Callable[[Profile], None]], None]
-
 EXAMPLES = Path(__file__).parents[2] / "examples"
+_RECORDINGS = 3
 _PACKAGE = Path(str(deepcontext.__file__)).parents[1]
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.cases
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize(
     "words",
     [
@@ -36,17 +35,17 @@ _PACKAGE = Path(str(deepcontext.__file__)).parents[1]
     ],
     ids=lambda words: words[0],
 )
-def test_nothing_is_found_in_a_healthy_program(
-    settle: Settle, tmp_path: Path, words: list[str]
-) -> None:
+def test_nothing_is_found_in_a_healthy_program(tmp_path: Path, words: list[str]) -> None:
     framework = words[0].partition("_")[0]
     if importlib.util.find_spec(framework) is None:
         pytest.skip(f"needs {framework}")
-
-    def is_silent(profile: Profile) -> None:
-        assert [finding.title for finding in run_analyzers(profile)] == []
-
-    settle(lambda attempt: _profiled(tmp_path / str(attempt), words), is_silent)
+    titles = []
+    for attempt in range(_RECORDINGS):
+        profile = _profiled(tmp_path / str(attempt), words)
+        titles = [finding.title for finding in run_analyzers(profile)]
+        if not titles:
+            return
+    pytest.fail("\n".join(titles))
 
 
 def _profiled(folder: Path, words: list[str]) -> Profile:

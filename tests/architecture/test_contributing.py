@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ import pytest
 from deepcontext import _native, collectors
 from deepcontext.errors import UserError
 from deepcontext.profiler.format.frame import Frame, FrameKind, Phase
+from tests.fault_pairs.pairs import pair_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +28,7 @@ GUIDE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 NAME = "random_numbers"
 ANALYZERS = "src/deepcontext/analyzers"
 PAGES = "docs/reference/analyzers"
-COPIED = ("src/deepcontext", PAGES, "tests/analyzers", "tests/architecture/test_analyzers.py")
+COPIED = ("src/deepcontext", PAGES, "tests/architecture/test_analyzers.py")
 
 
 def _shown(path: str) -> str:
@@ -82,11 +84,6 @@ def _document_it(checkout: Path) -> None:
         table.write(_shown(f"{PAGES}/README.md"))
 
 
-def _test_it(checkout: Path) -> None:
-    cases = "tests/analyzers/test_cases.py"
-    _insert(checkout, cases, ("CASES = [", _shown(cases).rstrip()))
-
-
 def _run(checkout: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """Run Python on the copy: without `site`, whose hook would find the checkout of this test."""
     path = os.pathsep.join([str(checkout / "src"), *filter(None, sys.path)])
@@ -133,10 +130,11 @@ def test_an_analyzer_is_added_in_the_steps_of_the_guide(checkout: Path, drawing:
     _list_it(checkout)
     assert "drawing random numbers takes 60% of the time in operators" in analyze()
     # The checks ask for the other steps.
-    _document_it(checkout)
     assert not _checks_pass(checkout)
-    _test_it(checkout)
+    _document_it(checkout)
     assert _checks_pass(checkout)
+    (row,) = tomllib.loads(_shown("tests/fault_pairs/pairs.toml"))["pair"]
+    assert pair_of(row).name == NAME
 
 
 def test_an_export_is_added_in_the_steps_of_the_guide(checkout: Path, drawing: Path) -> None:

@@ -1,4 +1,4 @@
-"""The simulated GPU for the programs of `cases/gpu_*.py`, which make the calls of frameworks.
+"""The simulated GPU for the programs `gpu_*.py` of `fault_pairs/`, which make the calls of frameworks.
 
 All calls are functions of a C library, so that they add no frames to the program. Times are ns.
 """

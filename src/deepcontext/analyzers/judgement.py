@@ -1,8 +1,8 @@
 """What a fix is expected to save, from fixes that were measured, and how far to trust this.
 
-A finding's bound assumes that the reported work costs nothing. Fixes of the programs in
-`tests/analyzers/cases` saved a part of the bound; the table below has the smallest and the largest part for
-each analyzer (`make gains` measures again and holds the table to it). Does not judge whether a finding is
+A finding's bound assumes that the reported work costs nothing. Fixes of programs like those
+in `tests/fault_pairs` saved a part of the bound; the table below has the smallest and the largest part for
+each analyzer (`make gains` measures again and fails if a fix saves less). Does not judge whether a finding is
 true.
 """
 

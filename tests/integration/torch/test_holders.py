@@ -5,8 +5,10 @@ from __future__ import annotations
 import gc
 import json
 import traceback
+import types
 import weakref
 from collections import deque
+from importlib.machinery import SourceFileLoader
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
@@ -14,11 +16,10 @@ import pytest
 import deepcontext
 from deepcontext import _native
 from deepcontext.collectors.torch import holders as collector
-from deepcontext.collectors.torch.holder_names import attributes
+from deepcontext.collectors.torch.holder_names import _module_name, attributes
 from deepcontext.profiler.summaries.holders import Holder, holders
 
 if TYPE_CHECKING:
-    import types
     from collections.abc import Iterator
     from pathlib import Path
 
@@ -277,3 +278,11 @@ def test_frames_that_are_cleared_free_their_tensors(record: Any) -> None:
     assert references[0]() is not None
     traceback.clear_frames(kept[0].__traceback__)
     assert references[0]() is None
+
+
+@pytest.mark.parametrize("name", ["__main__", "__mp_main__"])
+def test_a_script_that_has_ended_is_named_by_its_file(name: str) -> None:
+    """Functions of atexit find its module without `__file__`, and twice where `multiprocessing` is loaded."""
+    module = types.ModuleType("__main__")
+    module.__loader__ = SourceFileLoader("__main__", "/home/me/train.py")
+    assert _module_name(name, module) == "train.py"

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Browser, Page
 
+# Where a page has its data from.
+WHERE = (SERVER, FILE) = ("server", "file")
 ROOT = Path(__file__).parents[3]
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or ""
 ARGUMENTS = [
@@ -219,7 +221,7 @@ def one_file(profiles: tuple[Path, Path], tmp_path_factory: pytest.TempPathFacto
     return target.as_uri()
 
 
-@pytest.fixture(params=["server", "file"])
+@pytest.fixture
 def opened(
     request: pytest.FixtureRequest,
     browser: Browser,
@@ -227,8 +229,12 @@ def opened(
     one_file: str,
     profiles: tuple[Path, Path],
 ) -> Iterator[Opened]:
-    """Open the page of the first profile; the test fails if the console has errors."""
-    where = address if request.param == "server" else one_file
+    """Open the page of the first profile; the test fails if the console has errors.
+
+    The server's page, or that of a file where a test is parametrised with `WHERE`, indirectly: both have one
+    engine and one page, so that a test or two of each view show that both have the data.
+    """
+    where = one_file if getattr(request, "param", SERVER) == FILE else address
     with open_page(browser, where, *map(Profile.load, profiles)) as each:
         each.go()
         each.page.wait_for_selector("canvas")

@@ -13,7 +13,7 @@ import pytest
 from deepcontext.profiler.model.profile import Profile
 from deepcontext.ui.format import format_value
 from tests.ui.browser.axe import violations
-from tests.ui.browser.conftest import open_page, serving
+from tests.ui.browser.conftest import SERVER, WHERE, open_page, serving
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -43,11 +43,11 @@ def paths(profiles: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory)
     return [*profiles, other]
 
 
-@pytest.fixture(scope="module", params=["server", "file"])
+@pytest.fixture(scope="module")
 def where(
     request: pytest.FixtureRequest, paths: list[Path], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[str]:
-    if request.param == "server":
+    if getattr(request, "param", SERVER) == SERVER:
         with serving(*paths) as address:
             yield address
         return
@@ -122,6 +122,7 @@ def go_to(opened: Opened, name: str) -> None:
     raise AssertionError(f"no row of {name}")
 
 
+@pytest.mark.parametrize("where", WHERE, indirect=True)
 def test_each_profile_has_a_column_and_its_change(open_three: Open) -> None:
     with open_three() as opened:
         first, second, third = NAMES

@@ -17,7 +17,7 @@ from deepcontext.profiler.model.profile import Profile
 from deepcontext.profiler.summaries.lines import by_line
 from deepcontext.profiler.summaries.operators import by_operator
 from deepcontext.ui.format import format_bytes, format_count, format_ns, format_share, format_value
-from tests.ui.browser.conftest import ROOT, serving
+from tests.ui.browser.conftest import ROOT, WHERE, serving
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -115,6 +115,7 @@ def test_the_wheel_zooms_where_the_mouse_is(opened: Opened) -> None:
         assert opened.text(".tooltip .tip-name") == before == "Linear 'fc2'"
 
 
+@pytest.mark.parametrize("opened", WHERE, indirect=True)
 def test_a_table_can_be_sorted_and_searched_and_leads_to_the_source(opened: Opened) -> None:
     opened.go("view=table&by=line")
     opened.page.wait_for_selector(".flat tbody tr")
@@ -139,6 +140,7 @@ def test_a_table_can_be_sorted_and_searched_and_leads_to_the_source(opened: Open
     assert script[hottest.line - 1].strip() in marked.inner_text()
 
 
+@pytest.mark.parametrize("opened", WHERE, indirect=True)
 def test_a_sandwich_has_the_functions_cost_and_can_be_a_table(opened: Opened) -> None:
     profile = opened.profile
     opened.go("view=table")
@@ -195,6 +197,7 @@ def test_a_difference_is_a_table_too(opened: Opened, profiles: tuple[Path, Path]
     assert f"\N{MULTIPLICATION SIGN} {after / before:.2f}" in text
 
 
+@pytest.mark.parametrize("opened", WHERE, indirect=True)
 def test_both_sides_show_their_own_numbers(opened: Opened, profiles: tuple[Path, Path]) -> None:
     opened.go("view=compare&sides=beside")
     opened.page.wait_for_selector("canvas >> nth=1")

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from deepcontext.profiler.summaries.lines import by_line
 from deepcontext.profiler.summaries.memory import memory_use
 from deepcontext.profiler.summaries.phases import by_phase
 from deepcontext.ui.format import format_share, format_value
+from tests.ui.browser.conftest import WHERE
 
 if TYPE_CHECKING:
     from tests.ui.browser.conftest import Opened
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
 METRIC = "host_time_ns"
 
 
+@pytest.mark.parametrize("opened", WHERE, indirect=True)
 def test_the_page_opens_with_the_overview(opened: Opened) -> None:
     opened.go("")
     for part in (".overview-lines code", ".legend-line button", ".overview-pool"):

@@ -16,7 +16,7 @@ from deepcontext.profiler.summaries.processes import processes_of
 from deepcontext.profiler.summaries.roles import Role
 from deepcontext.ui.format import format_count, format_ns, format_value
 from tests.ui.browser.axe import violations
-from tests.ui.browser.conftest import open_page, serving
+from tests.ui.browser.conftest import SERVER, WHERE, open_page, serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -77,11 +77,11 @@ def addresses(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[d
         yield {"server": address, "file": target.as_uri()}
 
 
-@pytest.fixture(params=["server", "file"])
+@pytest.fixture
 def page(
     request: pytest.FixtureRequest, browser: Browser, addresses: dict[str, str], job: list[Process]
 ) -> Iterator[Opened]:
-    with open_page(browser, addresses[request.param], job[0].profile) as opened:
+    with open_page(browser, addresses[getattr(request, "param", SERVER)], job[0].profile) as opened:
         opened.go(VIEW)
         opened.page.wait_for_selector("main[aria-label='processes'] tbody tr")
         yield opened
@@ -101,6 +101,7 @@ def open_flame(opened: Opened, name: str, expected: str) -> None:
     opened.status(expected)
 
 
+@pytest.mark.parametrize("page", WHERE, indirect=True)
 def test_each_process_is_a_row_that_opens_its_flame_graph(page: Opened, job: list[Process]) -> None:
     assert [process.role for process in job] == [
         Role.PROGRAM,

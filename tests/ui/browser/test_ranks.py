@@ -20,7 +20,7 @@ from deepcontext.profiler.summaries.late_ranks import by_lateness
 from deepcontext.ui import rank_texts
 from deepcontext.ui.format import format_bytes, format_count, format_ns, format_rate
 from tests.ui.browser.axe import violations
-from tests.ui.browser.conftest import open_page, serving
+from tests.ui.browser.conftest import SERVER, WHERE, open_page, serving
 from tests.ui.browser.test_surfaces import box, overlap
 from tests.ui.test_web_ranks import joined, made_ranks, side_by_side
 
@@ -103,11 +103,11 @@ def addresses(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[d
         yield {"server": address, "file": written(run, tmp_path_factory.mktemp("page"))}
 
 
-@pytest.fixture(params=["server", "file"])
+@pytest.fixture
 def page(
     request: pytest.FixtureRequest, browser: Browser, addresses: dict[str, str], together: Profile
 ) -> Iterator[Opened]:
-    with open_page(browser, addresses[request.param], together) as opened:
+    with open_page(browser, addresses[getattr(request, "param", SERVER)], together) as opened:
         opened.go(VIEW)
         opened.page.wait_for_selector("[aria-label='Times of ranks'] tbody tr")
         yield opened
@@ -121,6 +121,7 @@ def shown(value: int) -> str:
     return format_ns(value or None)
 
 
+@pytest.mark.parametrize("page", WHERE, indirect=True)
 def test_the_table_of_ranks_is_that_of_the_report(page: Opened, together: Profile) -> None:
     rows = page.page.locator("[aria-label='Times of ranks'] tbody tr")
     late = by_lateness(together)
@@ -216,6 +217,7 @@ def test_a_line_that_differs_leads_to_its_source(page: Opened, together: Profile
     page.page.wait_for_selector("main[aria-label='source']")
 
 
+@pytest.mark.parametrize("page", WHERE, indirect=True)
 def test_a_rank_opens_its_own_tree(page: Opened, of_rank: list[Profile]) -> None:
     page.page.locator("[aria-label='Times of ranks'] tbody tr").nth(3).locator("button").click()
     page.page.wait_for_selector("main[aria-label='flame'] canvas")

@@ -32,7 +32,7 @@ from deepcontext.ui.format import (
     format_share,
 )
 from tests.ui.browser.axe import violations
-from tests.ui.browser.conftest import open_page, serving
+from tests.ui.browser.conftest import SERVER, WHERE, open_page, serving
 from tests.ui.browser.test_ranks import cells, written
 from tests.ui.browser.test_surfaces import box, overlap
 
@@ -151,11 +151,13 @@ def addresses(
         yield {"server": address, "file": written(recording, tmp_path_factory.mktemp("page"))}
 
 
-@pytest.fixture(params=["server", "file"])
+@pytest.fixture
 def page(
     request: pytest.FixtureRequest, browser: Browser, addresses: dict[str, str], recording: Path
 ) -> Iterator[Opened]:
-    with open_page(browser, addresses[request.param], Profile.load(recording)) as opened:
+    with open_page(
+        browser, addresses[getattr(request, "param", SERVER)], Profile.load(recording)
+    ) as opened:
         opened.go(VIEW)
         opened.page.wait_for_selector(".roofline svg")
         yield opened
@@ -169,6 +171,7 @@ def marks(page: Opened) -> Locator:
     return page.page.locator(".roofline circle.mark")
 
 
+@pytest.mark.parametrize("page", WHERE, indirect=True)
 def test_the_figures_are_those_of_the_report(page: Opened) -> None:
     counted, moved = arithmetic(page.profile), efficiency(page.profile)
     assert counted is not None

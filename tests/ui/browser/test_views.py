@@ -17,6 +17,7 @@ from deepcontext.profiler.summaries.operators import by_operator
 from deepcontext.profiler.summaries.phases import by_phase
 from deepcontext.profiler.summaries.scopes import by_scope
 from deepcontext.ui.format import format_count, format_share, format_value
+from tests.ui.browser.conftest import WHERE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,6 +33,7 @@ def total(opened: Opened) -> int:
     return int(opened.profile.exclusive(METRIC).sum())
 
 
+@pytest.mark.parametrize("opened", WHERE, indirect=True)
 def test_the_graph_shows_the_total_of_the_program(opened: Opened) -> None:
     opened.status(format_value(total(opened), "ns"))
     assert "short.dcprof" in opened.page.title()
@@ -40,6 +42,7 @@ def test_the_graph_shows_the_total_of_the_program(opened: Opened) -> None:
     assert shown[1] == format_count(len(opened.ask("flame")["nodes"]["depth"]))
 
 
+@pytest.mark.parametrize("opened", WHERE, indirect=True)
 def test_a_click_zooms_in_and_shows_the_numbers_of_the_node(opened: Opened) -> None:
     opened.page.mouse.click(*opened.box("Linear 'fc2'"))
     opened.page.wait_for_selector(".details .numbers")
@@ -160,6 +163,7 @@ def test_a_box_of_a_split_tree_has_the_details_of_its_own_phase(opened: Opened) 
         assert format_value(total, "ns") in opened.text(".details .numbers tr.chosen")
 
 
+@pytest.mark.parametrize("opened", WHERE, indirect=True)
 def test_the_engine_warms_up_while_nobody_asks(opened: Opened) -> None:
     for _ in range(600):
         if opened.page.evaluate("performance.getEntriesByName('warm').length"):
@@ -184,6 +188,7 @@ def test_colours_have_a_legend(opened: Opened, color: str) -> None:
         assert opened.page.locator(".legend-line i").count() >= 1
 
 
+@pytest.mark.parametrize("opened", WHERE, indirect=True)
 def test_the_search_counts_as_the_api_does(opened: Opened) -> None:
     query = opened.profile.query().name("*mm*")
     opened.page.keyboard.press("/")
@@ -232,6 +237,7 @@ def test_keys_edit_the_selected_node(opened: Opened, key: str, verb: str) -> Non
         opened.status(format_value(total(opened), "ns"))
 
 
+@pytest.mark.parametrize("opened", WHERE, indirect=True)
 def test_the_tree_table_has_the_same_values_as_the_graph(opened: Opened) -> None:
     opened.page.keyboard.press("v")
     opened.page.wait_for_selector(".grid-row")
@@ -273,6 +279,7 @@ def test_a_table_row_leads_to_callers_and_callees(opened: Opened) -> None:
     assert opened.page.locator("canvas").count() == 2
 
 
+@pytest.mark.parametrize("opened", WHERE, indirect=True)
 def test_bottom_up_begins_with_the_costliest_function(opened: Opened) -> None:
     opened.go("view=bottom-up&shape=tree")
     opened.page.wait_for_selector(".grid-row")
@@ -286,6 +293,7 @@ def test_bottom_up_begins_with_the_costliest_function(opened: Opened) -> None:
     assert format_value(int(sums[largest]), "ns") in row
 
 
+@pytest.mark.parametrize("opened", WHERE, indirect=True)
 def test_source_lines_carry_their_cost(opened: Opened) -> None:
     opened.go("view=source")
     opened.page.wait_for_selector(".code")
@@ -299,6 +307,7 @@ def test_source_lines_carry_their_cost(opened: Opened) -> None:
     )
 
 
+@pytest.mark.parametrize("opened", WHERE, indirect=True)
 def test_the_trust_report_shows_collectors_and_counters(opened: Opened) -> None:
     opened.go("view=trust")
     text = opened.text("main")
@@ -309,6 +318,7 @@ def test_the_trust_report_shows_collectors_and_counters(opened: Opened) -> None:
     assert opened.profile.run.python in text
 
 
+@pytest.mark.parametrize("opened", WHERE, indirect=True)
 def test_two_profiles_are_compared(opened: Opened, profiles: tuple[Path, Path]) -> None:
     from deepcontext.profiler.model.profile import Profile
 
@@ -328,6 +338,7 @@ def test_two_profiles_are_compared(opened: Opened, profiles: tuple[Path, Path]) 
     assert opened.page.locator("canvas").count() == 2
 
 
+@pytest.mark.parametrize("opened", WHERE, indirect=True)
 def test_the_second_profile_can_be_opened(opened: Opened, profiles: tuple[Path, Path]) -> None:
     from deepcontext.profiler.model.profile import Profile
 

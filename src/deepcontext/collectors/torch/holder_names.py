@@ -114,6 +114,10 @@ class HolderNames:
         return f"{type_name(referrer)}.{key}" if key else ""
 
 
+# `multiprocessing` gives the main module a second name, in torch's processes, too.
+_MAIN: Final = ("__main__", "__mp_main__")
+
+
 def _key_of(value: object, holder: dict[Any, Any]) -> str:
     for key, held in list(dict.items(holder)):
         if held is value and isinstance(key, str):
@@ -122,5 +126,7 @@ def _key_of(value: object, holder: dict[Any, Any]) -> str:
 
 
 def _module_name(name: str, module: types.ModuleType) -> str:
-    file = vars(module).get("__file__")
-    return str(file).rpartition("/")[2] if name == "__main__" and file else name
+    # Python takes `__file__` from a script that has ended, before functions of atexit run.
+    loader = vars(module).get("__loader__")
+    file = vars(module).get("__file__") or getattr(loader, "path", "")
+    return str(file).rpartition("/")[2] if name in _MAIN and file else name

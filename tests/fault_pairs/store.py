@@ -1,0 +1,118 @@
+"""Keep recorded profiles in the repository, without the names and paths of the machine that recorded them.
+
+usage: python -m tests.fault_pairs.store FOLDER
+
+Takes the profiles of the pairs that the table has as "stored" from FOLDER (record.py), and writes
+profiles/NAME_problem.dcprof, profiles/NAME_healthy.dcprof and profiles/index.toml.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import datetime as dt
+import shutil
+import sys
+from pathlib import Path
+from typing import Final
+
+import deepcontext
+from deepcontext.profiler.model.profile import Profile
+from tests.fault_pairs.judging import path_of
+from tests.fault_pairs.pairs import HERE, pairs
+
+PROFILES: Final = HERE / "profiles"
+_INDEX = """# Written by store.py: the profiles beside this file, of the programs in ../programs.
+command = "make cases"
+version = "{version}"
+recorded = {recorded}
+python = "{python}"
+cpu_model = "{cpu_model}"
+cpu_count = {cpu_count}
+
+[frameworks]
+{frameworks}
+"""
+
+
+def portable(profile: Profile, folder: Path) -> Profile:
+    """Return a profile without the machine's names, and with its files below /pairs, /venv and /python."""
+    places = {str(folder): "/pairs", str(HERE.parents[1]): "/deepcontext"}
+    places |= {sys.prefix: "/venv", sys.base_prefix: "/python"}
+
+    def moved(text: str) -> str:
+        for here, there in sorted(places.items(), key=lambda place: -len(place[0])):
+            text = text.replace(here, there)
+        return text
+
+    frames, run, trust = profile.frames, profile.run, profile.trust
+    collectors = [
+        dataclasses.replace(
+            each,
+            reason=moved(each.reason),
+            details={name: moved(text) for name, text in each.details.items()},
+        )
+        for each in trust.collectors
+    ]
+    return dataclasses.replace(
+        profile,
+        frames=dataclasses.replace(frames, strings=[moved(each) for each in frames.strings]),
+        run=dataclasses.replace(
+            run,
+            command=tuple(map(moved, run.command)),
+            script=moved(run.script),
+            cwd=moved(run.cwd),
+            platform="",
+            hostname="",
+            pid_space="",
+        ),
+        trust=dataclasses.replace(
+            trust, collectors=tuple(collectors), notes=tuple(map(moved, trust.notes))
+        ),
+        # Sections with paths are JSON.
+        sections={
+            name: moved(content.decode()).encode() if content[:1] in {b"{", b"["} else content
+            for name, content in profile.sections.items()
+        },
+    )
+
+
+def store(folder: Path) -> None:
+    """Store the profiles of a folder.
+
+    Raises:
+        ValueError: a program had several processes, whose profiles are several files.
+    """
+    shutil.rmtree(PROFILES, ignore_errors=True)
+    PROFILES.mkdir()
+    runs = []
+    for pair in pairs().values():
+        for kind in pair.kinds if pair.stored else ():
+            recorded = path_of(folder, pair.name, kind)
+            if recorded.is_dir():
+                raise ValueError(f"{recorded} has several profiles")
+            profile = portable(Profile.load(recorded), folder)
+            profile.save(PROFILES / recorded.name)
+            runs.append(profile.run)
+    frameworks = {name: version for run in runs for name, version in run.frameworks.items()}
+    first = min(runs, key=lambda run: run.start_unix_ns)
+    (PROFILES / "index.toml").write_text(
+        _INDEX.format(
+            version=deepcontext.__version__,
+            recorded=dt.datetime.fromtimestamp(first.start_unix_ns / 1e9, dt.UTC).date(),
+            python=first.python,
+            cpu_model=first.cpu_model,
+            cpu_count=first.cpu_count,
+            frameworks="\n".join(f'{name} = "{frameworks[name]}"' for name in sorted(frameworks)),
+        )
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    store(parser.parse_args().folder.resolve())
+
+
+if __name__ == "__main__":
+    main()
