@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <new>
 
+#include "core/guard.h"
+#include "core/ledger_reading.h"
 #include "core/metric_registry.h"
 
 namespace deepcontext {
@@ -78,7 +81,24 @@ AllocationLedger &AllocationLedger::instance() {
   return *ledger;
 }
 
+template <typename Part> void AllocationLedger::keepForReading(Part &part) {
+  if (reading_ && !guarded([&] { reading_->see(part); })) {
+    reading_->fail();
+  }
+}
+
+void AllocationLedger::touch(AllocationSite &site) {
+  keepForReading(site);
+  if (site.epoch != site.pool->epoch) {
+    keepPeak(site);
+  }
+  if (__builtin_expect(site.steps != steps_, 0)) {
+    passSteps(site);
+  }
+}
+
 void AllocationLedger::begin(uint64_t session, StageOf stage_of) {
+  Guard only(readings_);
   Guard guard(lock_);
   table_.clear();
   sites_.clear();
@@ -86,6 +106,7 @@ void AllocationLedger::begin(uint64_t session, StageOf stage_of) {
   pools_.fill(MemoryPool());
   pool_count_ = 0;
   frozen_roles_.clear();
+  is_frozen_ = false;
   for (auto &pool : pool_of_) {
     pool.store(nullptr, std::memory_order_relaxed);
   }
@@ -101,13 +122,21 @@ void AllocationLedger::begin(uint64_t session, StageOf stage_of) {
 }
 
 void AllocationLedger::freeze() {
-  Guard guard(lock_);
-  if (session_.load(std::memory_order_relaxed) == 0) {
-    return;
+  {
+    Guard guard(lock_);
+    if (!isRecording()) {
+      return;
+    }
+    session_.store(0, std::memory_order_relaxed); // nothing changes from now on
   }
-  frozen_roles_ = rolesAtPeak();
-  session_.store(0, std::memory_order_relaxed);
-  table_.clear();
+  LedgerReading reading(*this);
+  while (reading.next()) {
+  }
+  AllocationTable living; // gives the memory back without the lock
+  Guard guard(lock_);
+  frozen_roles_.swap(reading.roles);
+  is_frozen_ = true;
+  table_.swap(living);
 }
 
 MemoryPool *AllocationLedger::findPool(uint16_t key) const {
@@ -126,9 +155,8 @@ MemoryPool *AllocationLedger::pool(uint16_t key, const char *kind) {
   }
   Guard guard(lock_);
   MemoryPool *known = findPool(key); // another thread may have made it
-  bool is_recording = session_.load(std::memory_order_relaxed) != 0;
-  if (!is_recording || known || pool_count_ == kMaxPools) {
-    return is_recording ? known : nullptr;
+  if (!isRecording() || known || pool_count_ == kMaxPools) {
+    return isRecording() ? known : nullptr;
   }
   MemoryPool &fresh = pools_[pool_count_];
   fresh.is_device = key != 0;
@@ -175,6 +203,7 @@ void AllocationLedger::allocated(const Recorder &recorder, Node *node, MemoryPoo
   turn_ += site->stage == Stage::kBackward;
   entry->turn = turn_ & kTurnMask;
   entry->role = static_cast<uint32_t>(TensorRole::kUnknown);
+  entry->is_seen = seen_mark_;
   site->live_bytes += bytes;
   site->blocks++;
   site->own_peak_bytes = std::max(site->own_peak_bytes, site->live_bytes);
@@ -189,7 +218,7 @@ void AllocationLedger::allocated(const Recorder &recorder, Node *node, MemoryPoo
 
 void AllocationLedger::freed(const void *address) {
   Guard guard(lock_);
-  Allocation *entry = table_.find(reinterpret_cast<uintptr_t>(address));
+  Allocation *entry = isRecording() ? table_.find(reinterpret_cast<uintptr_t>(address)) : nullptr;
   if (!entry) {
     return; // not a tensor's, or allocated before the session
   }
@@ -200,9 +229,11 @@ void AllocationLedger::freed(const void *address) {
 /// Subtract an allocation from the site that made it. The entry stays in the table.
 void AllocationLedger::release(Allocation *entry) {
   AllocationSite &site = *entry->site;
+  keepForReading(*entry);
   touch(site);
   if (entry->epoch < site.pool->epoch) { // was held at the peak
-    TensorRole role = roleOf(*entry, currentStage(stage_of_.load(std::memory_order_relaxed)));
+    TensorRole role =
+        roleOf(*entry, currentStage(stage_of_.load(std::memory_order_relaxed)), turn_);
     historyOf(site).freed_since_peak[static_cast<size_t>(role)] += entry->size_bytes;
   }
   site.live_bytes -= entry->size_bytes;
@@ -212,7 +243,7 @@ void AllocationLedger::release(Allocation *entry) {
 
 void AllocationLedger::noteReserved(MemoryPool *pool, uint64_t bytes) {
   Guard guard(lock_);
-  if (session_.load(std::memory_order_relaxed) != 0) {
+  if (isRecording()) {
     pool->reserved_peak_bytes = std::max(pool->reserved_peak_bytes, bytes);
   }
 }
@@ -228,10 +259,13 @@ void AllocationLedger::markOptimizerStep() {
 }
 
 void AllocationLedger::passStep(StepKind kind) {
-  if (session_.load(std::memory_order_relaxed) == 0 || kind < step_kind_) {
+  if (!isRecording() || kind < step_kind_) {
     return;
   }
   if (kind > step_kind_) {
+    if (reading_) {
+      reading_->forgetGrowth();
+    }
     step_kind_ = kind;
     steps_ = 0;
     for (AllocationSite &site : sites_) {
@@ -254,7 +288,8 @@ void AllocationLedger::passStep(StepKind kind) {
 void AllocationLedger::setRole(const std::vector<uintptr_t> &addresses, TensorRole role) {
   Guard guard(lock_);
   for (uintptr_t address : addresses) {
-    if (Allocation *entry = table_.find(address)) {
+    if (Allocation *entry = isRecording() ? table_.find(address) : nullptr) {
+      keepForReading(*entry);
       entry->role = static_cast<uint32_t>(role);
     }
   }
@@ -303,10 +338,16 @@ AllocationSite *AllocationLedger::makeSite(const Recorder &recorder, Node *node,
   site.stage = stage;
   site.is_in_module = stage == Stage::kForward && isInModule(node);
   site.epoch = pool->epoch;
+  site.is_seen = seen_mark_;
   site.next_of_node = node->sites;
   node->sites = &site;
   site.steps = steps_;
   return &site;
+}
+
+void AllocationLedger::abandonReadingInChild() {
+  reading_ = nullptr;
+  new (&readings_) SpinLock();
 }
 
 void AllocationLedger::keepPeak(AllocationSite &site) {
@@ -327,10 +368,10 @@ SiteHistory &AllocationLedger::historyOf(AllocationSite &site) {
 }
 
 /// Growth of what a site holds, the steps since its last change included.
-Growth AllocationLedger::growthOf(const AllocationSite &site) const {
+Growth AllocationLedger::growthOf(const AllocationSite &site, uint32_t steps) {
   Growth growth = site.history ? site.history->growth : Growth();
   growth.pass(site.steps, 0); // changes nothing where there is a history
-  growth.pass(steps_, site.live_bytes);
+  growth.pass(steps, site.live_bytes);
   return growth;
 }
 
@@ -343,14 +384,14 @@ void AllocationLedger::passSteps(AllocationSite &site) {
 
 /// The role of an allocation: as set by the collector, otherwise inferred from the stage that made
 /// the allocation and whether it outlived that stage.
-TensorRole AllocationLedger::roleOf(const Allocation &entry, Stage freed_in) const {
+TensorRole AllocationLedger::roleOf(const Allocation &entry, Stage freed_in, uint32_t turn) {
   if (entry.role != static_cast<uint32_t>(TensorRole::kUnknown)) {
     return static_cast<TensorRole>(entry.role);
   }
   Stage made_in = entry.site->stage;
   switch (made_in) {
   case Stage::kForward:
-    return freed_in == Stage::kBackward || entry.turn != (turn_ & kTurnMask)
+    return freed_in == Stage::kBackward || entry.turn != (turn & kTurnMask)
                ? TensorRole::kActivation
                : TensorRole::kTemporary;
   case Stage::kBackward:
@@ -365,85 +406,63 @@ TensorRole AllocationLedger::roleOf(const Allocation &entry, Stage freed_in) con
   return TensorRole::kUnknown;
 }
 
-/// Bytes that each site held when its pool's memory peaked, by role; they add up to
-/// `at_peak_bytes`.
-RolesOfSites AllocationLedger::rolesAtPeak() const {
-  if (!frozen_roles_.empty()) {
-    return frozen_roles_;
+ForeignRows AllocationLedger::rows(uint64_t session) {
+  LedgerReading reading(*this);
+  if (session != reading.session) {
+    return {};
   }
-  RolesOfSites roles;
-  for (const AllocationSite &site : sites_) {
-    if (site.history && site.epoch == site.pool->epoch) {
-      roles[site.index] = site.history->freed_since_peak;
-    }
+  while (reading.next()) {
   }
-  table_.forEach([&](const Allocation &entry) {
-    if (entry.epoch < entry.site->pool->epoch) {
-      TensorRole role = roleOf(entry, Stage::kOther);
-      roles[entry.site->index][static_cast<size_t>(role)] += entry.size_bytes;
-    }
-  });
-  return roles;
+  return rowsOf(reading);
 }
 
-ForeignRows AllocationLedger::rows(uint64_t session) {
+ForeignRows AllocationLedger::rowsOf(const LedgerReading &reading) {
   static const Metrics host_metrics("");
   static const Metrics device_metrics("gpu_");
   ForeignRows rows;
-  Guard guard(lock_);
-  if (session != last_session_) {
-    return rows;
-  }
-  RolesOfSites roles = rolesAtPeak();
-  for (AllocationSite &site : sites_) {
-    const Metrics &metrics = site.pool->is_device ? device_metrics : host_metrics;
+  for (const SiteValues &site : reading.sites) {
+    const Metrics &metrics = reading.pools[site.pool].is_device ? device_metrics : host_metrics;
     auto add = [&](uint16_t metric, const MetricValues &values) {
       if (values.total > 0) {
         rows[metric].push_back({site.node, site.recorder, values});
       }
     };
-    if (site.epoch != site.pool->epoch) {
-      keepPeak(site);
-    }
     MetricValues own = gauge(1, site.own_peak_bytes);
     own.minimum = own.maximum = site.own_peak_bytes;
-    add(metrics.allocated, site.allocated.read());
+    add(metrics.allocated, site.allocated);
     add(metrics.own_peak, own);
     add(metrics.live, gauge(site.blocks, site.live_bytes));
     add(metrics.peak, gauge(site.at_peak_blocks, site.at_peak_bytes));
-    auto held = roles.find(site.index);
-    for (size_t role = 1; held != roles.end() && role < kTensorRoles; ++role) {
+    auto held = reading.roles.find(site.index);
+    for (size_t role = 1; held != reading.roles.end() && role < kTensorRoles; ++role) {
       add(metrics.roles[role], gauge(1, held->second[role]));
     }
-    Growth growth = growthOf(site);
     // What one call gathers and gives back at its end, such as a cache, falls between calls.
-    bool is_kept = step_kind_ != StepKind::kCall || !growth.hasFallen();
-    if (growth.isUp() && is_kept) {
-      auto increase = static_cast<uint64_t>(growth.increase());
-      add(metrics.growth, gauge(growth.grownSteps(), increase));
+    bool is_kept = reading.step_kind != StepKind::kCall || !site.growth.hasFallen();
+    if (reading.hasGrowth() && site.growth.isUp() && is_kept) {
+      auto increase = static_cast<uint64_t>(site.growth.increase());
+      add(metrics.growth, gauge(site.growth.grownSteps(), increase));
     }
   }
   return rows;
 }
 
 AllocationLedger::Summary AllocationLedger::summary() {
-  Summary summary;
-  Guard guard(lock_);
-  RolesOfSites roles = rolesAtPeak();
-  for (size_t i = 0; i < pool_count_; ++i) {
-    const MemoryPool &pool = pools_[i];
-    RoleBytes sum{};
-    for (const auto &[index, held] : roles) {
-      for (size_t role = 0; sites_[index].pool == &pool && role < kTensorRoles; ++role) {
-        sum[role] += held[role];
-      }
-    }
-    summary.pools.push_back(pool);
-    summary.peak_roles.push_back(sum);
+  LedgerReading reading(*this);
+  while (reading.next()) {
   }
-  summary.steps = steps_;
-  summary.step_kind = step_kind_;
-  summary.growth_since_step = Growth::baseStep(steps_);
+  Summary summary;
+  summary.pools = reading.pools;
+  summary.peak_roles.resize(reading.pools.size());
+  for (const SiteValues &site : reading.sites) {
+    auto held = reading.roles.find(site.index);
+    for (size_t role = 0; held != reading.roles.end() && role < kTensorRoles; ++role) {
+      summary.peak_roles[site.pool][role] += held->second[role];
+    }
+  }
+  summary.steps = reading.steps;
+  summary.step_kind = reading.step_kind;
+  summary.growth_since_step = Growth::baseStep(reading.steps);
   return summary;
 }
 

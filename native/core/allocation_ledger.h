@@ -16,6 +16,8 @@
 
 namespace deepcontext {
 
+class LedgerReading;
+
 /// What the program was doing in a context; decides the role of its allocations.
 enum class Stage : uint8_t { kOther, kForward, kBackward, kOptimizer, kLoading };
 
@@ -82,6 +84,7 @@ struct AllocationSite {
   uint32_t steps = 0; // that its growth takes into account
   Stage stage = Stage::kOther;
   bool is_in_module = false; // in a forward of it
+  bool is_seen = false;      // equal to the ledger's mark: the last reading has it
 };
 static_assert(sizeof(AllocationSite) <= 128);
 
@@ -92,9 +95,10 @@ struct LedgerCounters {
   std::atomic<uint64_t> replaced{0}; // addresses handed out again whose free was not seen
 };
 
-/// Living allocations of the running session. Any thread; one lock, held for tens of nanoseconds,
-/// inside which no other lock is taken. The lock is not sharded, because the composition of a peak
-/// needs all changes in one order.
+/// Living allocations of the running session. Any thread; one lock, held for tens of nanoseconds
+/// (for microseconds while the ledger is read, see LedgerReading), inside which no other lock is
+/// taken. The lock is not sharded, because the composition of a peak needs all changes in one
+/// order.
 class AllocationLedger {
 public:
   /// The stage of a node of the calling thread. `is_device`: the allocation is on a device, where a
@@ -144,6 +148,7 @@ public:
 
   /// Rows for the tree of a session, as of now.
   ForeignRows rows(uint64_t session);
+  static ForeignRows rowsOf(const LedgerReading &reading);
   struct Summary {
     std::vector<MemoryPool> pools;
     std::vector<RoleBytes> peak_roles; // by pool
@@ -157,31 +162,33 @@ public:
   /// Around a fork. The child has a copy of the parent's ledger, which records nothing.
   void lockForFork() { lock_.lock(); }
   void unlockAfterFork() { lock_.unlock(); }
+  /// In a forked child, where the thread that read the ledger does not exist.
+  void abandonReadingInChild();
 
 private:
+  friend class LedgerReading;
+
   MemoryPool *findPool(uint16_t key) const;
   AllocationSite *siteOf(const Recorder &recorder, Node *node, MemoryPool *pool);
   AllocationSite *makeSite(const Recorder &recorder, Node *node, MemoryPool *pool, Stage stage);
   /// Call before a site changes.
-  void touch(AllocationSite &site) {
-    if (site.epoch != site.pool->epoch) {
-      keepPeak(site);
-    }
-    if (__builtin_expect(site.steps != steps_, 0)) {
-      passSteps(site);
-    }
-  }
+  void touch(AllocationSite &site);
+  /// Call before a site or an allocation changes.
+  template <typename Part> void keepForReading(Part &part);
+  bool isRecording() const { return session_.load(std::memory_order_relaxed) != 0; }
   static void keepPeak(AllocationSite &site);
   void passSteps(AllocationSite &site);
-  Growth growthOf(const AllocationSite &site) const;
+  static Growth growthOf(const AllocationSite &site, uint32_t steps);
   SiteHistory &historyOf(AllocationSite &site);
   void release(Allocation *entry);
-  TensorRole roleOf(const Allocation &entry, Stage freed_in) const;
-  RolesOfSites rolesAtPeak() const;
+  static TensorRole roleOf(const Allocation &entry, Stage freed_in, uint32_t turn);
   /// Count one more step, unless steps of a later kind are counted. The lock is held.
   void passStep(StepKind kind);
 
+  SpinLock readings_; // held by the thread that reads; taken before `lock_`
   SpinLock lock_;
+  LedgerReading *reading_ = nullptr; // under way
+  bool seen_mark_ = false;           // of what the last reading has, and of what came later
   std::atomic<uint64_t> session_{0}; // 0: nothing is recorded
   uint64_t last_session_ = 0;        // the session of the data
   std::atomic<StageOf> stage_of_{nullptr};
@@ -193,6 +200,7 @@ private:
   std::array<uint16_t, kMaxPools> pool_keys_{};
   std::array<std::atomic<MemoryPool *>, kMaxPools> pool_of_{};
   RolesOfSites frozen_roles_; // of the allocations that lived when the ledger was frozen
+  bool is_frozen_ = false;
   uint32_t steps_ = 0;
   StepKind step_kind_ = StepKind::kCall;
   uint32_t turn_ = 0; // rises with each allocation of a backward

@@ -14,9 +14,10 @@ struct Allocation {
   uintptr_t address; // 0: an empty slot
   AllocationSite *site;
   uint64_t size_bytes;
-  uint32_t epoch;     // of its pool before it was made
-  uint32_t turn : 24; // of the ledger when it was made
-  uint32_t role : 8;  // TensorRole set by the collector, or kUnknown
+  uint32_t epoch;       // of its pool before it was made
+  uint32_t turn : 24;   // of the ledger when it was made
+  uint32_t role : 7;    // TensorRole set by the collector, or kUnknown
+  uint32_t is_seen : 1; // equal to the ledger's mark: the last reading has it
 
   bool isFree() const { return address == 0; }
   bool isOf(uintptr_t other) const { return address == other; }
@@ -48,7 +49,11 @@ public:
   void erase(Allocation *entry) { slots_.erase(entry); }
   void clear() { slots_.clear(); }
   size_t size() const { return slots_.size(); }
-  template <typename Visit> void forEach(Visit visit) const { slots_.forEach(visit); }
+  void swap(AllocationTable &other) { slots_.swap(other.slots_); }
+  /// See ProbeTable.
+  template <typename Visit> size_t visitSome(size_t position, size_t most, Visit visit) const {
+    return slots_.visitSome(position, most, visit);
+  }
 
 private:
   ProbeTable<Allocation, kMostPercent> slots_;

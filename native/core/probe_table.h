@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <new>
+#include <utility>
 
 namespace deepcontext {
 
@@ -76,6 +77,25 @@ public:
     slots_ = &nothing_;
     owned_.reset();
     mask_ = count_ = limit_ = 0;
+  }
+  /// Exchange the slots, not the limits.
+  void swap(ProbeTable &other) {
+    std::swap(slots_, other.slots_);
+    std::swap(owned_, other.owned_);
+    std::swap(mask_, other.mask_);
+    std::swap(count_, other.count_);
+    std::swap(limit_, other.limit_);
+  }
+  /// Visit the slots at `most` positions from `position` on; return the position after them, and 0
+  /// after the last.
+  template <typename Visit> size_t visitSome(size_t position, size_t most, Visit visit) const {
+    size_t end = position + most <= mask_ ? position + most : mask_ + 1;
+    for (; position < end; ++position) {
+      if (!slots_[position].isFree()) {
+        visit(slots_[position]);
+      }
+    }
+    return position > mask_ ? 0 : position;
   }
   template <typename Visit> void forEach(Visit visit) const {
     for (size_t i = 0; i <= mask_; ++i) {

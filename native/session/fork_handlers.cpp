@@ -69,6 +69,7 @@ void inForkedChild() {
   RecorderRegistry::instance().abandonInChild();
   Steps::instance().abandonInChild();
   unlock();
+  AllocationLedger::instance().abandonReadingInChild();
   guarded([] { gpu::afterFork(/*is_child=*/true); });
   Sampler::instance().abandonInChild();
   Watcher::instance().abandonInChild();

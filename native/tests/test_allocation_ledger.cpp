@@ -4,6 +4,7 @@
 #include <random>
 #include <thread>
 
+#include "core/ledger_reading.h"
 #include "core/metric_registry.h"
 #include "tests/check.h"
 
@@ -430,6 +431,113 @@ TEST(threads_share_one_ledger) {
   AllocationLedger::Summary summary = program.ledger.summary();
   CHECK_EQ(program.sum("peak_bytes"), summary.pools[0].peak_bytes);
   CHECK_EQ(summary.pools[0].live_bytes, kThreads * kBlocks * 8);
+}
+
+namespace {
+
+/// Metric and node of a row, and what it says.
+using Said = std::map<std::pair<uint16_t, uint32_t>, std::vector<uint64_t>>;
+
+Said saidBy(const ForeignRows &rows) {
+  Said said;
+  for (const auto &[metric, of_metric] : rows) {
+    for (const NodeValues &row : of_metric) {
+      const MetricValues &values = row.values;
+      said[{metric, row.node}] = {values.count, values.total, values.minimum, values.maximum};
+    }
+  }
+  return said;
+}
+
+/// Allocations and frees at random in 3000 contexts, of which few have anything at a time.
+class Disturbance {
+public:
+  explicit Disturbance(Program &program, unsigned seed) : program_(program), random_(seed) {}
+  void act(int times) {
+    while (times-- > 0) {
+      uintptr_t address = 1 + random_() % 9000;
+      switch (random_() % 40) {
+      case 0:
+        program_.ledger.setRole({reinterpret_cast<uintptr_t>(at(address))}, TensorRole::kParameter);
+        break;
+      case 1:
+        random_() % 20 == 0 ? program_.ledger.markStep() : program_.ledger.markOptimizerStep();
+        break;
+      case 2:
+        program_.allocate(random_() % 3000, address, 1'000'000); // perhaps a new peak
+        break;
+      default:
+        if (random_() % 2 == 0) {
+          program_.free(address);
+        } else {
+          auto stage = static_cast<Stage>(random_() % 5);
+          program_.allocate(random_() % 3000, address, 1 + random_() % 5000, stage);
+        }
+      }
+    }
+  }
+
+private:
+  Program &program_;
+  std::mt19937 random_;
+};
+
+} // namespace
+
+TEST(a_reading_is_of_the_moment_of_its_beginning_whatever_happens_between_its_slices) {
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    Program program;
+    Disturbance disturbance(program, seed);
+    disturbance.act(20'000);
+    Said expected = saidBy(program.ledger.rows(RecorderRegistry::generation()));
+    CHECK(expected.size() > 5000);
+    LedgerReading reading(program.ledger);
+    size_t slices = 0;
+    for (; reading.next(); ++slices) {
+      disturbance.act(seed % 2 == 0 ? 200 : 5);
+    }
+    CHECK(slices >= expected.size() / 7 / LedgerReading::kSitesInSlice); // 7 metrics at most
+    CHECK(reading.hasGrowth());
+    CHECK(saidBy(AllocationLedger::rowsOf(reading)) == expected);
+  }
+}
+
+TEST(rows_add_up_to_the_peak_of_their_moment) {
+  Program program;
+  Disturbance disturbance(program, 1);
+  disturbance.act(20'000);
+  LedgerReading reading(program.ledger);
+  while (reading.next()) {
+    disturbance.act(500);
+  }
+  uint64_t at_peak = 0, live = 0, by_role = 0;
+  for (const SiteValues &site : reading.sites) {
+    at_peak += site.at_peak_bytes;
+    live += site.live_bytes;
+  }
+  for (const auto &[site, roles] : reading.roles) {
+    for (uint64_t bytes : roles) {
+      by_role += bytes;
+    }
+  }
+  CHECK_EQ(at_peak, reading.pools[0].peak_bytes);
+  CHECK_EQ(by_role, reading.pools[0].peak_bytes);
+  CHECK_EQ(live, reading.pools[0].live_bytes);
+  CHECK(program.ledger.pool(0, kHost)->peak_bytes > reading.pools[0].peak_bytes);
+}
+
+TEST(a_reading_that_ends_early_leaves_nothing_out_of_the_next_one) {
+  Program program;
+  Disturbance disturbance(program, 2);
+  disturbance.act(20'000);
+  Said expected = saidBy(program.ledger.rows(RecorderRegistry::generation()));
+  {
+    LedgerReading reading(program.ledger);
+    reading.next();
+  }
+  CHECK(saidBy(program.ledger.rows(RecorderRegistry::generation())) == expected);
+  program.ledger.freeze();
+  CHECK(saidBy(program.ledger.rows(RecorderRegistry::generation())) == expected);
 }
 
 TEST(rows_arrive_at_their_nodes_in_the_merged_tree) {
