@@ -11,6 +11,17 @@ namespace {
 // Bounds the walk, because a list that changes meanwhile may form a cycle.
 constexpr int kMostThreads = 1 << 16;
 
+/// Whether the thread of a state holds the GIL.
+bool holdsGil(const void *state, const MemoryReader &memory) {
+#if PY_VERSION_HEX >= 0x030c0000
+  PyThreadState copy;
+  return memory.read(state, &copy, sizeof copy) && copy._status.active;
+#else
+  static_cast<void>(memory); // one for the whole process
+  return _PyThreadState_UncheckedGet() == state;
+#endif
+}
+
 } // namespace
 
 RemotePython::RemotePython()
@@ -55,6 +66,7 @@ void RemotePython::sample(const void *state, Recorder *recorder, uint64_t now,
   if (!state || levels.is_in_operator || isFolded(levels)) {
     return;
   }
+  context->holds_gil = holdsGil(state, memory);
   PageReader reader;
   reader.begin(&memory);
   sampleFrames(context, static_cast<const PyThreadState *>(state), boundary, reader);

@@ -31,14 +31,20 @@ SampleCharges::SampleCharges() {
   cpu_metric_ = metrics.id("sampled_cpu_time_ns");
   wait_metric_ = metrics.id("sampled_wait_time_ns");
   gil_metric_ = metrics.id("sampled_gil_time_ns");
-  gil_wait_metric_ = metrics.id("sampled_gil_wait_time_ns");
+  waits_ = {0,
+            0,
+            metrics.id("sampled_gil_wait_time_ns"),
+            metrics.id("sampled_lock_wait_time_ns"),
+            metrics.id("sampled_process_wait_time_ns"),
+            metrics.id("sampled_io_wait_time_ns"),
+            metrics.id("sampled_sleep_time_ns")};
   ready_metric_ = metrics.id("sampled_ready_time_ns");
   step_metric_ = metrics.id("sampled_step_count");
   operators_metric_ = metrics.id("sampled_operators_count");
 }
 
 void SampleCharges::charge(SampledThread &thread, Node *place, SampleKind kind,
-                           const ThreadClocks &now, bool is_about_gil) {
+                           const ThreadClocks &now, SampleDetail detail) {
   if (Stretch::instance().isOpen()) {
     uint64_t before = thread.account.last().wall_ns;
     addToStretch(thread, place, kind, now.wall_ns > before ? now.wall_ns - before : 0);
@@ -47,7 +53,7 @@ void SampleCharges::charge(SampledThread &thread, Node *place, SampleKind kind,
   ChargedTime time = thread.account.charge(kind, now);
   if (kind != SampleKind::kInOperator) {
     thread.place = place;
-    add(place, time, kind, is_about_gil);
+    add(place, time, kind, detail);
     if (time.cpu_ns > 0 || time.wait_ns > 0) {
       tree_.addTo(place, step_metric_, StepClock::now());
       if (thread.recorder) {
@@ -65,12 +71,12 @@ void SampleCharges::chargeCounters(SampledThread &thread, Node *place, bool is_w
 }
 
 void SampleCharges::chargeWhole(const SampledThread &thread, uint64_t cpu_ns) {
-  add(nodeOf(thread), {cpu_ns, 0}, SampleKind::kRunning, false);
+  add(nodeOf(thread), {cpu_ns, 0}, SampleKind::kRunning, SampleDetail::kNone);
 }
 
 void SampleCharges::settle(SampledThread &thread) {
   if (thread.is_identified) {
-    add(thread.place, thread.account.settle(), SampleKind::kRunning, false);
+    add(thread.place, thread.account.settle(), SampleKind::kRunning, SampleDetail::kNone);
   }
   thread.counters.settleAll([&](const PerfEvent &event, uint64_t value) {
     tree_.addTo(thread.is_identified ? thread.place : nodeOf(thread),
@@ -89,10 +95,10 @@ void SampleCharges::addToStretch(const SampledThread &thread, Node *place, Sampl
   }
 }
 
-void SampleCharges::add(Node *place, ChargedTime time, SampleKind kind, bool is_about_gil) {
+void SampleCharges::add(Node *place, ChargedTime time, SampleKind kind, SampleDetail detail) {
   if (time.cpu_ns > 0) {
     tree_.addTo(place, cpu_metric_, time.cpu_ns);
-    if (is_about_gil && kind == SampleKind::kRunning) {
+    if (detail == SampleDetail::kHoldsGil) {
       tree_.addTo(place, gil_metric_, time.cpu_ns);
     }
   }
@@ -100,8 +106,9 @@ void SampleCharges::add(Node *place, ChargedTime time, SampleKind kind, bool is_
     tree_.addTo(place, wait_metric_, time.wait_ns);
     if (kind == SampleKind::kReady) {
       tree_.addTo(place, ready_metric_, time.wait_ns);
-    } else if (is_about_gil && kind == SampleKind::kWaiting) {
-      tree_.addTo(place, gil_wait_metric_, time.wait_ns);
+    } else if (uint16_t metric = waits_[static_cast<size_t>(detail)];
+               metric && kind == SampleKind::kWaiting) {
+      tree_.addTo(place, metric, time.wait_ns);
     }
   }
 }

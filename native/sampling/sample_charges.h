@@ -1,8 +1,10 @@
 #pragma once
 // Charges a thread's time to the places where samples find it.
+#include <array>
 #include <cstdint>
 
 #include "sampling/context_tree.h"
+#include "sampling/sample_detail.h"
 #include "sampling/sampled_thread.h"
 
 namespace deepcontext {
@@ -20,9 +22,8 @@ public:
   }
 
   /// A sample found the thread at `place`, which is an operator if the kind says so.
-  /// `is_about_gil`: it holds the GIL or waits for it.
   void charge(SampledThread &thread, Node *place, SampleKind kind, const ThreadClocks &now,
-              bool is_about_gil);
+              SampleDetail detail);
   void chargeCounters(SampledThread &thread, Node *place, bool is_waiting);
   /// Charge processor time of a thread whose place is unknown.
   void chargeWhole(const SampledThread &thread, uint64_t cpu_ns);
@@ -32,11 +33,11 @@ public:
 private:
   static void addToStretch(const SampledThread &thread, Node *place, SampleKind kind,
                            uint64_t elapsed_ns);
-  void add(Node *place, ChargedTime time, SampleKind kind, bool is_about_gil);
+  void add(Node *place, ChargedTime time, SampleKind kind, SampleDetail detail);
 
   ContextTree tree_;
-  uint16_t cpu_metric_, wait_metric_, gil_metric_, gil_wait_metric_, ready_metric_, step_metric_,
-      operators_metric_;
+  uint16_t cpu_metric_, wait_metric_, gil_metric_, ready_metric_, step_metric_, operators_metric_;
+  std::array<uint16_t, kSampleDetails> waits_; // by detail; 0 where a detail has no metric
 };
 
 } // namespace deepcontext

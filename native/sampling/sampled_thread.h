@@ -4,6 +4,7 @@
 
 #include "core/recorder.h"
 #include "sampling/perf_counters.h"
+#include "sampling/sample_detail.h"
 #include "sampling/signal_handler.h"
 #include "sampling/thread_account.h"
 #include "sampling/thread_names.h"
@@ -28,8 +29,8 @@ struct SampledThread {
   uint64_t next_visit = 0;
   uint32_t still_visits = 0; // consecutive visits that found it at the same place
   uint64_t seen_cpu_ns = 0;
-  bool is_waiting = false; // as of seen_cpu_ns
-  bool waits_for_gil = false;
+  bool is_waiting = false;                   // as of seen_cpu_ns
+  SampleDetail detail = SampleDetail::kNone; // what it waits for, as of seen_cpu_ns
   bool waits_in_operator = false;
   Node *place = nullptr;   // the last known
   Node *seen_at = nullptr; // the same, or the operator inside of which the thread was found

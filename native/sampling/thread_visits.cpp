@@ -101,8 +101,11 @@ void ThreadVisits::look(const Senses &senses, SampledThread &thread, uint64_t cp
   }
   std::optional<ThreadState> state = senses.kernel.state(thread.number);
   SampleKind kind = state && state->is_running ? SampleKind::kReady : SampleKind::kWaiting;
-  bool waits_for_gil = state && parts_.gil.isWaitedFor(*state);
-  if (!readStill(senses, thread, cpu_ns, kind, waits_for_gil)) {
+  SampleDetail detail = SampleDetail::kNone;
+  if (state && kind == SampleKind::kWaiting) {
+    detail = parts_.gil.isWaitedFor(*state) ? SampleDetail::kGil : waitedFor(*state);
+  }
+  if (!readStill(senses, thread, cpu_ns, kind, detail)) {
     ask(senses, thread);
   }
 }
@@ -171,7 +174,7 @@ void ThreadVisits::take(const Senses &senses, SampledThread &thread) {
   ThreadClocks now{slot.wall_ns, toNs(context.operator_ticks), slot.cpu_ns};
   if (context.is_in_operator) {
     Node *innermost = charges_.tree().innermost(context, charges_.nodeOf(thread));
-    charges_.charge(thread, innermost, SampleKind::kInOperator, now, false);
+    charges_.charge(thread, innermost, SampleKind::kInOperator, now, SampleDetail::kNone);
     charges_.chargeCounters(thread, innermost, false);
     return;
   }
@@ -182,13 +185,14 @@ void ThreadVisits::take(const Senses &senses, SampledThread &thread) {
     return;
   }
   SamplerCounts::bump(parts_.counts.cut, is_whole ? 0 : 1);
-  charges_.charge(thread, place, SampleKind::kRunning, now, context.holds_gil);
+  charges_.charge(thread, place, SampleKind::kRunning, now,
+                  context.holds_gil ? SampleDetail::kHoldsGil : SampleDetail::kNone);
   charges_.chargeCounters(thread, place, false);
 }
 
 /// Read the place of a thread that does not run; false when it has run meanwhile.
 bool ThreadVisits::readStill(const Senses &senses, SampledThread &thread, uint64_t cpu_ns,
-                             SampleKind kind, bool waits_for_gil) {
+                             SampleKind kind, SampleDetail detail) {
   if (thread.python_state && !python_.isOf(thread.python_state, thread.number, senses.memory)) {
     identify(senses, thread);
   }
@@ -201,7 +205,7 @@ bool ThreadVisits::readStill(const Senses &senses, SampledThread &thread, uint64
   SamplerCounts::bump(parts_.counts.waiting);
   thread.seen_cpu_ns = cpu_ns;
   thread.is_waiting = kind == SampleKind::kWaiting;
-  thread.waits_for_gil = waits_for_gil;
+  thread.detail = detail;
   thread.waits_in_operator = scratch_->is_in_operator;
   ThreadClocks now{now_ns, toNs(scratch_->operator_ticks), cpu_ns};
   Node *place = nullptr;
@@ -217,8 +221,12 @@ bool ThreadVisits::readStill(const Senses &senses, SampledThread &thread, uint64
     }
     SamplerCounts::bump(parts_.counts.cut, is_whole ? 0 : 1);
   }
+  // Preempted by the sampler, it stands for where it runs.
+  if (kind == SampleKind::kReady && scratch_->holds_gil) {
+    detail = SampleDetail::kHoldsGil;
+  }
   charges_.charge(thread, place, scratch_->is_in_operator ? SampleKind::kInOperator : kind, now,
-                  waits_for_gil);
+                  detail);
   parts_.counted.read(thread);
   charges_.chargeCounters(thread, place, kind == SampleKind::kWaiting);
   return true;
@@ -234,7 +242,7 @@ void ThreadVisits::stayWaiting(SampledThread &thread, uint64_t cpu_ns) {
   }
   charges_.charge(thread, thread.seen_at,
                   thread.waits_in_operator ? SampleKind::kInOperator : SampleKind::kWaiting, now,
-                  thread.waits_for_gil);
+                  thread.detail);
 }
 
 /// Charge a thread as a whole: one without Python, whose waits are not counted, or one that runs
@@ -250,7 +258,7 @@ void ThreadVisits::chargeWithoutPlace(SampledThread &thread, uint64_t cpu_ns) {
     now = {wall_ns, toNs(levels.operator_ticks), cpu_ns};
     charges_.charge(thread, charges_.nodeOf(thread),
                     levels.is_in_operator ? SampleKind::kInOperator : SampleKind::kRunning, now,
-                    false);
+                    SampleDetail::kNone);
     return;
   }
   charges_.chargeWhole(thread, cpu_ns - now.cpu_ns);
@@ -269,7 +277,7 @@ void ThreadVisits::finish(SampledThread &thread) {
                     levels.is_in_operator ? SampleKind::kInOperator
                     : was_waiting         ? SampleKind::kWaiting
                                           : SampleKind::kRunning,
-                    clocks, false);
+                    clocks, SampleDetail::kNone);
   }
   forget(thread, !cpu_ns);
 }

@@ -58,7 +58,7 @@ private:
   void ask(const Senses &senses, SampledThread &thread);
   void take(const Senses &senses, SampledThread &thread);
   bool readStill(const Senses &senses, SampledThread &thread, uint64_t cpu_ns, SampleKind kind,
-                 bool waits_for_gil);
+                 SampleDetail detail);
   void stayWaiting(SampledThread &thread, uint64_t cpu_ns);
   void chargeWithoutPlace(SampledThread &thread, uint64_t cpu_ns);
   uint64_t toNs(uint64_t ticks) const {

@@ -84,6 +84,32 @@ SAMPLED_GIL_WAIT_TIME_NS = MetricDescriptor(
     Aggregation.SUM,
     "part of sampled_wait_time_ns in which the thread waited for the GIL",
 )
+SAMPLED_LOCK_WAIT_TIME_NS = MetricDescriptor(
+    "sampled_lock_wait_time_ns",
+    "ns",
+    Aggregation.SUM,
+    "part of sampled_wait_time_ns in which the thread waited for a lock other than the GIL, or otherwise "
+    "for another thread",
+)
+SAMPLED_PROCESS_WAIT_TIME_NS = MetricDescriptor(
+    "sampled_process_wait_time_ns",
+    "ns",
+    Aggregation.SUM,
+    "part of sampled_wait_time_ns in which the thread waited for the end of a process",
+)
+SAMPLED_IO_WAIT_TIME_NS = MetricDescriptor(
+    "sampled_io_wait_time_ns",
+    "ns",
+    Aggregation.SUM,
+    "part of sampled_wait_time_ns in which the thread waited in a system call for a file, a socket or a "
+    "pipe, or for a timer beside them",
+)
+SAMPLED_SLEEP_TIME_NS = MetricDescriptor(
+    "sampled_sleep_time_ns",
+    "ns",
+    Aggregation.SUM,
+    "part of sampled_wait_time_ns in which the thread slept",
+)
 SAMPLED_STEP = MetricDescriptor(
     "sampled_step_count",
     "count",

@@ -56,21 +56,23 @@ class FrameTable:
         return (self[index] for index in range(len(self)))
 
     def is_user_code(self) -> npt.NDArray[np.bool_]:
-        """Return whether each frame is a Python frame of the user's code, shape (frames,)."""
+        """Return whether each frame is a Python frame of the user's code, shape (frames,).
+
+        Code from a string is the user's where it is the program (`python -c`), which only a tree tells:
+        see `ProfileModel.is_user_code`.
+        """
         is_python = self.kind == FrameKind.PYTHON
-        files = np.unique(self.file[is_python])
         user_files = [
             file
-            for file in map(int, files)
-            if is_user_file(self.strings[file])
-            and (self.strings[file] != _GENERATED or self._has_module(file))
+            for file in map(int, np.unique(self.file[is_python]))
+            if is_user_file(self.strings[file]) and self.strings[file] != _GENERATED
         ]
         return np.asarray(is_python & np.isin(self.file, user_files))
 
-    def _has_module(self, file: int) -> bool:
-        """Return whether a file's own code ran, not only functions that were defined in it."""
-        names = np.unique(self.name[(self.kind == FrameKind.PYTHON) & (self.file == file)])
-        return any(self.strings[name] == "<module>" for name in map(int, names))
+    def is_from_string(self) -> npt.NDArray[np.bool_]:
+        """Return whether each frame is a Python frame of code compiled from a string, shape (frames,)."""
+        files = [number for number, text in enumerate(self.strings) if text == _GENERATED]
+        return np.asarray((self.kind == FrameKind.PYTHON) & np.isin(self.file, files))
 
     def source_line(self) -> npt.NDArray[np.int64]:
         """Return a number for the file and line of each frame, shape (frames,), int64."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, assert_never
 
 import numpy as np
 
+from deepcontext.profiler.format.frame import FrameKind
 from deepcontext.profiler.format.metric import BYTES_MOVED, CALL_DURATION_NS, FLOPS, Aggregation
 from deepcontext.profiler.model.bytes_moved import bytes_rows
 from deepcontext.profiler.model.elapsed import ELAPSED_TIME_NS, elapsed_rows, is_sampled
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from deepcontext.profiler.format.frame import Frame, FrameKind
+    from deepcontext.profiler.format.frame import Frame
     from deepcontext.profiler.format.metric import MetricDescriptor
     from deepcontext.profiler.model.frame_table import FrameTable
     from deepcontext.profiler.model.metric_rows import MetricRows
@@ -166,8 +167,17 @@ class ProfileModel:
         return self.once(("is_kind", kinds), compute)
 
     def is_user_code(self) -> npt.NDArray[np.bool_]:
-        """Return `FrameTable.is_user_code`, computed once, read-only, shape (frames,)."""
-        return self.once("is_user_code", lambda: _read_only(self.frames.is_user_code()))
+        """Return whether each frame is the user's code, computed once, read-only, shape (frames,).
+
+        Code from a string is, where no other Python code called it: `python -c`.
+        """
+
+        def compute() -> npt.NDArray[np.bool_]:
+            typed = self.frames.is_from_string()
+            outermost = typed[self.tree.frame] & ~self.tree.below(self.is_kind(FrameKind.PYTHON))
+            return _read_only(self.frames.is_user_code() | (typed & bool(outermost.any())))
+
+        return self.once("is_user_code", compute)
 
     def path(self, node: int) -> tuple[Frame, ...]:
         """Return the call path of a node: its frames from the root down, the root included."""

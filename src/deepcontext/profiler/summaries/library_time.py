@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from deepcontext.profiler.format.frame import Frame, FrameKind
-from deepcontext.profiler.format.metric import SAMPLED_CPU_TIME_NS, SAMPLED_WAIT_TIME_NS
 from deepcontext.profiler.model import elapsed
 from deepcontext.profiler.model.grouping import NO_GROUP, sums
 from deepcontext.profiler.model.metric_values import exclusive_or_zeros
@@ -125,11 +124,9 @@ def _library_time(profile: Profile) -> LibraryTime | None:
 
 
 def _elapsed_ns(profile: Profile) -> Ints:
-    """Return elapsed ns of each node, without waiting of threads other than the main thread."""
-    values = elapsed.in_operators(profile.frames, profile.tree, profile.metrics)
+    """Return elapsed ns of each node of the main thread."""
     on_main = time_between_operators.on_main_threads(profile)
-    waited = np.where(on_main, exclusive_or_zeros(profile, SAMPLED_WAIT_TIME_NS.name), 0)
-    return values + exclusive_or_zeros(profile, SAMPLED_CPU_TIME_NS.name) + waited
+    return np.where(on_main, exclusive_or_zeros(profile, elapsed.ELAPSED_TIME_NS.name), 0)
 
 
 def _packages(profile: Profile) -> dict[int, Package]:
@@ -147,7 +144,7 @@ def _explained(
     files = [file for file, package in packages.items() if package.origin in origins]
     is_wanted = (frames.kind == FrameKind.PYTHON) & np.isin(frames.file, files)
     nearest = tree.nearest(is_wanted[tree.frame])
-    nearest_user = tree.nearest(frames.is_user_code()[tree.frame])
+    nearest_user = tree.nearest(profile.is_user_code()[tree.frame])
     # Node ids increase towards the leaves: a package above the user line only called that line.
     counts = (values != 0) & (nearest != NO_NODE) & (nearest > nearest_user)
     _, first, group = np.unique(frames.source_line(), return_index=True, return_inverse=True)

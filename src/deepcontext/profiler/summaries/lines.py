@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def _user_lines(profile: Profile) -> FrameGroups:
     frames = profile.frames
-    return FrameGroups.of_frames(frames.is_user_code(), frames.source_line())
+    return FrameGroups.of_frames(profile.is_user_code(), frames.source_line())
 
 
 def _python_lines(profile: Profile) -> FrameGroups:

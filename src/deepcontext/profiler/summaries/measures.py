@@ -15,7 +15,9 @@ from deepcontext.profiler.format.metric import (
 )
 from deepcontext.profiler.model.elapsed import ELAPSED_TIME_NS
 from deepcontext.profiler.model.metric_table import MetricTable
+from deepcontext.profiler.summaries.account import account
 from deepcontext.profiler.summaries.operators import operator_time
+from deepcontext.profiler.summaries.verdict import gpu_leads
 
 if TYPE_CHECKING:
     from deepcontext.profiler.format.metric import MetricDescriptor
@@ -40,7 +42,7 @@ def summed_metrics(profile: Profile) -> tuple[MetricDescriptor, ...]:
 
 
 def default_metric(*profiles: Profile) -> str:
-    """Return the first metric, in the order of `_FIRST`, that has a value other than 0.
+    """Return GPU time where the GPU is the limit, else the first of `_FIRST` with a value other than 0.
 
     `HOST_TIME_NS` is a candidate only where operators ran: the time of a program that opened only
     scopes is in `ELAPSED_TIME_NS`. All profiles must have the metric, and at least one a value.
@@ -50,6 +52,8 @@ def default_metric(*profiles: Profile) -> str:
         for each in _summed(profiles[0])
         if all(each.name in profile.metrics for profile in profiles)
     ]
+    if GPU_TIME_NS.name in shared and all(gpu_leads(account(profile)) for profile in profiles):
+        return GPU_TIME_NS.name
     is_host = HOST_TIME_NS.name in shared and any(map(operator_time, profiles))
     candidates = (*(_FIRST if is_host else _FIRST[1:]), *shared)
     for name in candidates:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from deepcontext.profiler.model.profile import Profile
+    from deepcontext.profiler.model.profile_model import ProfileModel
     from deepcontext.profiler.summaries.processes import Process
 
     Mask = npt.NDArray[np.bool_]
@@ -42,7 +43,7 @@ class _Wait(NamedTuple):
 
 
 # The outermost of these functions decides: a DataLoader reads a queue, and a queue reads a connection.
-_WAITS: Final = (
+WAITS: Final = (
     _Wait(Role.LOADER, "torch/utils/data/dataloader.py", ("_try_get_data",)),
     _Wait(Role.POOL, "multiprocessing/pool.py", ("get", "wait", "next", "__next__")),
     _Wait(
@@ -170,7 +171,7 @@ class _Looked:
         """Collect the waits of one profile."""
         tree = profile.tree
         frames = list(profile.frames)
-        kinds = np.array([_kind(frame) for frame in frames], np.int64)[tree.frame]
+        kinds = kinds_of_waits(profile)
         starts = _nodes(profile, [frame.name == _CHILD_STARTS for frame in frames])
         inside = _nodes(
             profile,
@@ -185,7 +186,7 @@ class _Looked:
         outermost = is_wait & ~tree.below(is_wait)
         wait_ns: Counter[Role | None] = Counter()
         waits: dict[Role | None, Counter[Frame]] = {role: Counter() for role in _roles()}
-        for number, wait in enumerate(_WAITS):
+        for number, wait in enumerate(WAITS):
             values = np.where(tree.at_or_below(outermost & (kinds == number)), waited, 0)
             wait_ns[wait.role] += int(values.sum())
             waits[wait.role].update(_by_line(profile, values, user))
@@ -201,7 +202,12 @@ class _Looked:
 
 
 def _roles() -> set[Role | None]:
-    return {wait.role for wait in _WAITS}
+    return {wait.role for wait in WAITS}
+
+
+def kinds_of_waits(profile: ProfileModel) -> npt.NDArray[np.int64]:
+    """Return for each node the number of the functions in `WAITS` that its frame is one of, or -1."""
+    return np.array([_kind(frame) for frame in profile.frames], np.int64)[profile.tree.frame]
 
 
 def _kind(frame: Frame) -> int:
@@ -209,9 +215,7 @@ def _kind(frame: Frame) -> int:
     if frame.kind is not FrameKind.PYTHON:
         return -1
     file, name = frame.file.replace("\\", "/"), frame.name.rpartition(".")[2]
-    return next(
-        (n for n, wait in enumerate(_WAITS) if wait.file in file and name in wait.names), -1
-    )
+    return next((n for n, wait in enumerate(WAITS) if wait.file in file and name in wait.names), -1)
 
 
 def _nodes(profile: Profile, is_frame: Sequence[bool]) -> Mask:

@@ -227,7 +227,7 @@ def _costliest(member: Ints, node: Ints, time: Ints, count: int) -> Ints:
 
 def _by_line(profile: Profile, work: OperatorWork) -> Membership:
     lines = UserLines.of(profile)
-    is_line = profile.frames.is_user_code()[profile.tree.frame]
+    is_line = profile.is_user_code()[profile.tree.frame]
     line = lines.of_node[work.nodes]
     found, member = np.unique(line[line != NO_GROUP], return_inverse=True)
     of_operator = np.full(len(work.nodes), NO_GROUP, np.int64)

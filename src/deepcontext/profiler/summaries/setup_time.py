@@ -61,7 +61,7 @@ def setup_time(profile: Profile) -> SetupTime | None:
         return None
     on_main = time_between_operators.on_main_threads(profile)
     value = np.where(on_main, profile.exclusive(elapsed.ELAPSED_TIME_NS.name), 0)
-    is_compiling = profile.tree.at_or_below(_named(profile, _COMPILING))
+    is_compiling = compiling(profile)
     is_importing = importing(profile) & ~is_compiling
     return SetupTime(
         elapsed_ns=int(value.sum()),
@@ -70,13 +70,18 @@ def setup_time(profile: Profile) -> SetupTime | None:
     )
 
 
+def compiling(profile: Profile) -> Mask:
+    """Return the nodes at or below the work of a compiler, shape (nodes,), bool."""
+    return np.asarray(profile.tree.at_or_below(_named(profile, _COMPILING)))
+
+
 def importing(profile: Profile) -> Mask:
     """Return for each node whether a library's module body runs there, without deeper user lines.
 
     The outermost module body is the program, even if it belongs to a library (`python -m pytest`).
     """
-    tree, frames = profile.tree, profile.frames
-    is_user = frames.is_user_code()[tree.frame]
+    tree = profile.tree
+    is_user = profile.is_user_code()[tree.frame]
     body = _named(profile, {_IMPORTED}) & profile.is_kind(FrameKind.PYTHON)
     imported = body & ~is_user & tree.below(body)
     nearest = tree.nearest(imported | is_user)

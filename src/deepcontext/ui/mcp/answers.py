@@ -23,6 +23,7 @@ from deepcontext.profiler.summaries.tables import TABLES
 from deepcontext.ui.known_peaks import with_known_peaks
 from deepcontext.ui.report.difference import difference_to_dict
 from deepcontext.ui.report.machine import report_to_dict
+from deepcontext.ui.report.machine_account import account_to_dict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -40,7 +41,8 @@ _RUN: Final = (
     *("script", "cwd", "hostname", "cpu_count", "frameworks", "exit_reason"),
     *("wall_ns", "cpu_user_ns", "cpu_system_ns", "peak_rss_bytes"),
 )
-_REPORT: Final = ("operator_time_ns", "operator_calls", "set_up", "steps", "phases", "gpu")
+_REPORT: Final = ("operator_time_ns", "operator_calls", "steps", "phases", "gpu")
+_MOST_PLACES: Final = 10
 
 
 class Answers:
@@ -60,7 +62,7 @@ class Answers:
         self._kept: OrderedDict[str, tuple[object, Profile]] = OrderedDict()
 
     def summary(self, file: str) -> Answer:
-        """Return what was run, where the time went by phase, and what the profile lacks.
+        """Return what was run, what limits it, where the time went, and what the profile lacks.
 
         Raises:
             DeepContextError: the profile cannot be read.
@@ -70,6 +72,7 @@ class Answers:
         return {
             "file": file,
             "run": {name: report["run"][name] for name in _RUN},
+            "account": account_to_dict(profile, _MOST_PLACES),
             "metric": report["metric"],
             "total": report["total"],
             **{name: report[name] for name in _REPORT},

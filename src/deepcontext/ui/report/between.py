@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from deepcontext.profiler.summaries import time_between_operators
-from deepcontext.ui.format import Elide, format_ns, format_share
+from deepcontext.ui.format import Elide, format_ns
 from deepcontext.ui.report.sections import part_of, source_columns
 from deepcontext.ui.report.text_layout import Column
 
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from deepcontext.ui.report.sections import View
     from deepcontext.ui.report.text_layout import TextLayout
 
-_LEAST_SHARE = 0.05  # of the elapsed time, for a line of the summary
-_LEAST_SHARE_OF_ALL = 0.01  # the same for a program without operators
 _TIME_COLUMNS = (
     Column("running"),
     Column("with GIL", rank=3),
@@ -75,64 +73,6 @@ def _print_lines(layout: TextLayout, view: View, *, has_operators: bool) -> None
         (*_TIME_COLUMNS, *source_columns()),
         [(*_times(row.sampled), *view.source_cells(row)) for row in rows],
     )
-
-
-def print_between_summary(layout: TextLayout, view: View) -> None:
-    """Print the lines with a large share of the elapsed time outside operators, if any."""
-    profile, run = view.profile, view.profile.run
-    rows, _ = (
-        time_between_operators.by_line(profile, view.limit)
-        if time_between_operators.is_sampled(profile)
-        else ((), 0)
-    )
-    least = run.wall_ns * _LEAST_SHARE
-    cells = [
-        (
-            format_ns(row.sampled.total_ns),
-            format_share(row.sampled.total_ns / run.wall_ns),
-            *view.source_cells(row),
-        )
-        for row in rows
-        if row.sampled.total_ns > least
-    ]
-    if cells:
-        layout.table(
-            (
-                Column("between"),
-                Column("of run"),
-                *source_columns("line, outside operators", rank=1),
-            ),
-            cells,
-        )
-
-
-def print_elapsed_summary(layout: TextLayout, view: View) -> None:
-    """Print the lines that take most of the elapsed time of a program without operators."""
-    profile, run = view.profile, view.profile.run
-    rows, _ = time_between_operators.by_line(profile, view.limit)
-    least = run.wall_ns * _LEAST_SHARE_OF_ALL
-    cells = [
-        (
-            format_ns(row.sampled.total_ns),
-            format_share(row.sampled.total_ns / run.wall_ns if run.wall_ns else None),
-            format_ns(row.sampled.cpu_ns or None),
-            format_ns(row.sampled.wait_ns or None),
-            *view.source_cells(row),
-        )
-        for row in rows
-        if row is rows[0] or row.sampled.total_ns > least
-    ]
-    if cells:
-        layout.table(
-            (
-                Column("elapsed"),
-                Column("of run"),
-                Column("running", rank=3),
-                Column("waiting", rank=2),
-                *source_columns("your line", rank=1),
-            ),
-            cells,
-        )
 
 
 def _times(sampled: SampledTime) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from deepcontext.ui.report import arithmetic, between, findings, header, sections
+from deepcontext.ui.report import account, arithmetic, between, findings, header, sections
 from deepcontext.ui.report.overview import SECTIONS
 
 if TYPE_CHECKING:
@@ -29,7 +29,9 @@ _IN_FULL: Final = {
 def print_full(layout: TextLayout, view: View, warnings: Sequence[str]) -> None:
     """Print all sections of a profile, with `view.limit` rows in each table."""
     header.print_header(layout, view.profile, view.metric)
+    account.print_verdicts(layout, view)
     header.print_all_warnings(layout, warnings)
+    account.print_account(layout, view)
     findings.print_summary(layout, view.profile, view.processes)
     for name, (print_short, _) in SECTIONS.items():
         for print_section in _IN_FULL.get(name, (print_short,)):

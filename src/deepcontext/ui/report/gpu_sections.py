@@ -49,7 +49,6 @@ def print_gpu_summary(layout: TextLayout, view: View) -> None:
     if jax_programs.section(view.profile) is not None or not (text := gpu_text(view.profile)):
         return
     layout.prose(f"on the GPU: {text}", "bold", indent="")
-    sections.print_user_lines(layout, replace(view, metric=GPU_TIME_NS.name, limit=_SUMMARY_LINES))
 
 
 def _print_kernels(layout: TextLayout, use: GpuUse) -> None:

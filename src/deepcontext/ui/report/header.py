@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from deepcontext.profiler.format.metric import HOST_TIME_NS
 from deepcontext.profiler.format.status import Status
 from deepcontext.profiler.model.run_info import ALL_RANKS
 from deepcontext.profiler.model.still_running import is_running
+from deepcontext.profiler.summaries.measures import default_metric
 from deepcontext.profiler.summaries.operators import operator_time
 from deepcontext.profiler.summaries.phases import by_phase
-from deepcontext.profiler.summaries.setup_time import setup_time
 from deepcontext.profiler.summaries.steps import step_rule, step_times
 from deepcontext.ui.format import (
     format_bytes,
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from deepcontext.ui.report.text_layout import TextLayout
 
 _WARNING = "yellow"
-LEAST_SHARE_SAID = 0.05
 _END = {"exit": "ran to its end"}
 _SNAPSHOT = {
     True: "still running",
@@ -73,10 +71,9 @@ def _facts(
         ("machine", _machine(run) if is_full else ""),
         ("versions", versions if is_full else ""),
         ("steps", _steps(profile, layout)),
-        ("operators", _operators(profile)),
+        ("operators", _operators(profile) if is_full else ""),
         ("GPU", gpu_text(profile)),
-        ("set-up", _set_up(profile)),
-        ("tables by", "" if metric == HOST_TIME_NS.name else f"{metric}: {described}"),
+        ("tables by", "" if metric == default_metric(profile) else f"{metric}: {described}"),
     )
 
 
@@ -140,19 +137,6 @@ def wall_share(profile: Profile) -> str:
     """
     wall_ns, spent_ns = profile.run.wall_ns, operator_time(profile)
     return format_share(spent_ns / wall_ns) if spent_ns <= wall_ns and wall_ns > 0 else ""
-
-
-def set_up_shares(profile: Profile) -> str:
-    """Return ``", 72 % compiling, 18 % importing"``, without small shares; "" where unknown."""
-    time = setup_time(profile)
-    if time is None or not time.elapsed_ns:
-        return ""
-    parts = (("compiling", time.compiling_ns), ("importing", time.importing_ns))
-    return "".join(
-        f", {format_share(value / time.elapsed_ns)} {name}"
-        for name, value in parts
-        if value >= LEAST_SHARE_SAID * time.elapsed_ns
-    )
 
 
 def steps_text(profile: Profile, layout: TextLayout) -> str:
@@ -222,20 +206,6 @@ def _operators(profile: Profile) -> str:
     if not share:
         return f"{text}, on several threads" if profile.run.wall_ns > 0 else text
     return f"{text}, {share} of the elapsed time (the rest is Python code and waiting)"
-
-
-def _set_up(profile: Profile) -> str:
-    time = setup_time(profile)
-    if time is None or not time.elapsed_ns:
-        return ""
-    facts = [
-        f"{name} {format_ns(value)} ({format_share(value / time.elapsed_ns)})"
-        for name, value in (("importing", time.importing_ns), ("compiling", time.compiling_ns))
-        if value
-    ]
-    if not facts:
-        return ""
-    return f"{', '.join(facts)}; {format_ns(time.working_ns)} of the main thread's time was neither"
 
 
 def _collector(collector: CollectorReport) -> str:

@@ -33,6 +33,7 @@ from deepcontext.profiler.summaries.phases import PHASES, by_phase
 from deepcontext.profiler.summaries.setup_time import setup_time
 from deepcontext.profiler.summaries.steps import step_times
 from deepcontext.profiler.summaries.tables import TABLES
+from deepcontext.ui.report.machine_account import account_to_dict
 from deepcontext.ui.report.machine_jax import jax_to_dict
 from deepcontext.ui.report.machine_work import arithmetic_to_dict, efficiency_to_dict
 
@@ -81,6 +82,7 @@ def report_to_dict(profile: Profile, *, limit: int, metric: str | None = None) -
             "description": descriptor.description,
         },
         "run": _plain(profile.run),
+        "account": account_to_dict(profile, limit),
         "total": total,
         "operator_time_ns": operator_time(profile),
         "operator_calls": sum(row.operator_calls for row in phases),

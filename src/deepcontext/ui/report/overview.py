@@ -9,7 +9,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from deepcontext.profiler.format.metric import HOST_TIME_NS
+from deepcontext.profiler.model.elapsed import ELAPSED_TIME_NS
 from deepcontext.ui.report import (
+    account,
     arithmetic,
     below,
     between,
@@ -45,6 +48,7 @@ _FEWER_ROWS: Final = (4, 3)
 _FEWEST_ROWS: Final = 3
 # The sections below the findings, each with a number of rows to add to the tried number.
 SECTIONS: Final[dict[str, tuple[Printer, int]]] = {
+    "packages": (below.print_below, -1),
     "jitted functions": (jax_sections.print_functions, -1),
     "device time of JAX": (jax_sections.print_device_lines, -1),
     "operations of JAX": (jax_sections.print_operations, -1),
@@ -58,7 +62,6 @@ SECTIONS: Final[dict[str, tuple[Printer, int]]] = {
     "phases": (lambda layout, view: sections.print_phase_bar(layout, view, "Phases"), 0),
     "ranks": (ranks.print_ranks, -1),
     "source lines": (sections.print_lines, 2),
-    "packages": (below.print_below, -1),
     "operators": (sections.print_operators, 0),
     "modules": (sections.print_modules, -2),
     "time between operators": (between.print_between_lines, -2),
@@ -67,6 +70,9 @@ SECTIONS: Final[dict[str, tuple[Printer, int]]] = {
     "memory": (memory.print_memory, -2),
     "memory of JAX": (jax_memory_sections.print_jax_memory, -2),
 }
+# The account of elapsed time, printed first, has what these would show of it.
+_IN_ACCOUNT: Final = ("source lines", "phases", "time between operators")
+_OF_HOST: Final = (HOST_TIME_NS.name, ELAPSED_TIME_NS.name)
 # If all sections do not fit, they get room in this order.
 _BY_IMPORTANCE: Final = (
     "source lines",
@@ -95,13 +101,14 @@ _BY_IMPORTANCE: Final = (
 
 def print_overview(layout: TextLayout, view: View, warnings: Sequence[str]) -> None:
     """Print the most important sections of a profile; tables have as many rows as fit."""
-    top = _printed(layout, lambda: _print_top(layout, view, warnings))
+    top = _printed(layout, lambda: _print_top(layout, view, warnings, _ROWS[0]))
     trust = _printed(layout, lambda: header.print_trust_summary(layout, view.profile.trust))
     room = MOST_LINES - len(top) - len(trust) - _CLOSING_LINES
     parts: dict[str, list[str]] = {}
+    left = _IN_ACCOUNT if view.metric in _OF_HOST else ()
     for rows in _ROWS:
         layout.hidden_columns.clear()
-        parts = {name: _section(layout, view, name, rows) for name in SECTIONS}
+        parts = {name: _section(layout, view, name, rows) for name in SECTIONS if name not in left}
         if sum(map(len, parts.values())) <= room:
             break
     kept = _fitting(layout, view, parts, room)
@@ -116,9 +123,11 @@ def print_overview(layout: TextLayout, view: View, warnings: Sequence[str]) -> N
         layout.prose(f"left out: {', '.join(left_out)}", "dim", indent="")
 
 
-def _print_top(layout: TextLayout, view: View, warnings: Sequence[str]) -> None:
+def _print_top(layout: TextLayout, view: View, warnings: Sequence[str], rows: int) -> None:
     header.print_short_header(layout, view.profile, view.metric)
+    account.print_verdicts(layout, view)
     header.print_all_warnings(layout, warnings)
+    account.print_account(layout, replace(view, limit=rows))
     findings.print_summary(layout, view.profile, view.processes)
 
 
@@ -142,7 +151,7 @@ def _fitting(
     """Return the sections in as many rows as fit, the most important first; [] for what does not fit."""
     kept: dict[str, list[str]] = {}
     for name in _BY_IMPORTANCE:
-        part = parts[name]
+        part = parts.get(name, [])
         for rows in _FEWER_ROWS:
             if len(part) <= room:
                 break

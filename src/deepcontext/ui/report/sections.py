@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Final, Protocol
 from rich.text import Text
 
 from deepcontext.profiler.format.frame import Phase
-from deepcontext.profiler.model.metric_values import summed
 from deepcontext.profiler.model.source import line_text
-from deepcontext.profiler.summaries.library_time import one_line
-from deepcontext.profiler.summaries.lines import UserLines, by_line
-from deepcontext.profiler.summaries.modules import by_module, by_module_class
+from deepcontext.profiler.summaries.lines import by_line
+from deepcontext.profiler.summaries.modules import by_module
 from deepcontext.profiler.summaries.operators import by_operator
 from deepcontext.profiler.summaries.phases import PHASES, by_phase
 from deepcontext.profiler.summaries.scopes import by_scope
@@ -53,7 +51,6 @@ _VALUE_COLUMNS: Final = (
     Column("share"),
     Column("phases", rank=3),
 )
-_LEAST_CLASSES: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,49 +154,6 @@ def print_lines(layout: TextLayout, view: View, title: str = "Source lines of th
     note = f"total: with {called}; self: without deeper lines of your code"
     layout.title(f"{title}{_shown(table)}", note)
     print_line_table(layout, view, table)
-
-
-def print_user_lines(layout: TextLayout, view: View) -> None:
-    """Print the lines with the largest exclusive values: where to look first."""
-    table = by_line(view.profile, view.metric, view.limit, largest="exclusive")
-    columns = (
-        Column("self"),
-        Column("share"),
-        *source_columns("your line", rank=1),
-    )
-    cells = [
-        (
-            format_value(row.exclusive, view.unit),
-            format_share(row.exclusive / table.total if table.total else None),
-            *view.source_cells(row),
-        )
-        for row in table.rows
-        if row.exclusive
-    ]
-    if cells:
-        layout.table(columns, cells)
-
-
-def print_exclusive_modules(layout: TextLayout, view: View) -> None:
-    """Print the costliest classes of modules, if one line of user code includes everything.
-
-    A program that leaves its loop to a library (`Trainer.train()`) has only one such line.
-    """
-    values = summed(view.profile, view.metric)
-    if one_line(UserLines.of(view.profile), values) is None:
-        return
-    rows = [row for row in by_module_class(view.profile, view.metric) if row.exclusive]
-    if len(rows) < _LEAST_CLASSES:
-        return
-    cells = [
-        (
-            format_value(row.exclusive, view.unit),
-            format_share(row.exclusive / int(values.sum())),
-            f"{row.name} ({row.instances})" if row.instances > 1 else row.name,
-        )
-        for row in rows[: view.limit]
-    ]
-    layout.table((Column("self"), Column("share"), Column("modules by class", Elide.END)), cells)
 
 
 def print_line_table(layout: TextLayout, view: View, table: GroupTable) -> None:

@@ -7,19 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deepcontext.profiler.model.run_info import ALL_RANKS
-from deepcontext.profiler.summaries import time_between_operators
 from deepcontext.profiler.summaries.measures import default_metric
-from deepcontext.profiler.summaries.operators import operator_time
 from deepcontext.profiler.summaries.phases import by_phase
-from deepcontext.ui.format import format_count, format_ns, format_share
+from deepcontext.ui.format import format_count, format_ns
 from deepcontext.ui.report import (
+    account,
     below,
-    between,
     gpu_sections,
     header,
     jax_sections,
     no_operators,
-    sections,
 )
 from deepcontext.ui.report.full import print_full
 from deepcontext.ui.report.overview import print_overview
@@ -84,20 +81,13 @@ def render_summary(profile: Profile, *, console: Console, path: str | None) -> N
     layout, view = TextLayout(console), View(profile, default_metric(profile), _SUMMARY_LINES)
     calls = _operator_calls(profile)
     layout.prose(_first_line(layout, profile, calls), "bold", indent="")
-    if not calls:
-        header.print_warnings(layout, (*profile.trust.warnings, *no_operators.notes(profile)))
-        gpu_sections.print_gpu_summary(layout, view)
-        between.print_elapsed_summary(layout, view)
-        below.print_below_summary(layout, view)
-    else:
-        sections.print_phase_bar(layout, view)
-        sections.print_user_lines(layout, view)
-        sections.print_exclusive_modules(layout, view)
-        below.print_below_summary(layout, view)
-        between.print_between_summary(layout, view)
-        jax_sections.print_jax_summary(layout, view)
-        gpu_sections.print_gpu_summary(layout, view)
-        header.print_warnings(layout, profile.trust.warnings)
+    account.print_verdicts(layout, view)
+    account.print_places(layout, view)
+    below.print_below_summary(layout, view)
+    jax_sections.print_jax_summary(layout, view)
+    gpu_sections.print_gpu_summary(layout, view)
+    notes = () if calls else no_operators.notes(profile)
+    header.print_warnings(layout, (*profile.trust.warnings, *notes))
     if path is not None:
         _print_next(layout, path)
 
@@ -105,10 +95,11 @@ def render_summary(profile: Profile, *, console: Console, path: str | None) -> N
 def _first_line(layout: TextLayout, profile: Profile, calls: int) -> str:
     run = profile.run
     program = Path(run.script).name or _followed_program(run.command)
-    spent = _in_operators(profile, calls) if calls else _without_operators(profile)
-    text = (
-        f"{program}: {format_ns(run.wall_ns)}{_of_ranks(run)}{spent}{header.set_up_shares(profile)}"
-    )
+    text = f"{program}: {format_ns(run.wall_ns)}{_of_ranks(run)} elapsed"
+    if run.cpu_user_ns or run.cpu_system_ns:
+        text += f", {format_ns(run.cpu_user_ns + run.cpu_system_ns)} of processor time"
+    if calls:
+        text += f", {format_count(calls)} operator calls"
     # The mean of steps that were found includes the first ones, which compile and import.
     steps = header.steps_text(profile, layout) if profile.run.steps else ""
     return f"{text}; steps: {steps}" if steps else text
@@ -116,28 +107,6 @@ def _first_line(layout: TextLayout, profile: Profile, calls: int) -> str:
 
 def _operator_calls(profile: Profile) -> int:
     return sum(row.operator_calls for row in by_phase(profile))
-
-
-def _in_operators(profile: Profile, calls: int) -> str:
-    share = header.wall_share(profile)
-    if not share and profile.run.wall_ns > 0:
-        spent = format_ns(operator_time(profile))
-        return f", {spent} in {format_count(calls)} operator calls on several threads"
-    return f", of which {share or 'some'} in {format_count(calls)} operator calls"
-
-
-def _without_operators(profile: Profile) -> str:
-    """Return ``" elapsed, 1.20 s of processor time, 45.0 % waiting"``; of the main thread."""
-    run = profile.run
-    text = f" elapsed, {format_ns(run.cpu_user_ns + run.cpu_system_ns)} of processor time"
-    main = time_between_operators.on_main(profile)
-    for value_ns, words in (
-        (main.wait_ns - main.ready_ns, "waiting"),
-        (main.ready_ns, "waiting for a CPU"),
-    ):
-        if value_ns > header.LEAST_SHARE_SAID * run.wall_ns:
-            text += f", {format_share(value_ns / run.wall_ns)} {words}"
-    return text
 
 
 def _of_ranks(run: RunInfo) -> str:

@@ -135,7 +135,7 @@ def _tree(profile: Profile) -> Columns:
         "frame_name": frames.name,
         "frame_file": frames.file,
         "frame_line": frames.line,
-        "frame_user": frames.is_user_code(),
+        "frame_user": profile.is_user_code(),
     }
 
 

@@ -1,0 +1,151 @@
+"""What a run is limited by, in at most three statements; `account.py` has the figures.
+
+Formats nothing. Each statement has a share and says of which whole.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from deepcontext.profiler.summaries.account import Cause, account
+
+if TYPE_CHECKING:
+    from deepcontext.profiler.format.frame import Frame
+    from deepcontext.profiler.model.profile_model import ProfileModel as Profile
+    from deepcontext.profiler.summaries.account import Account, Place
+
+
+class Limit(enum.StrEnum):
+    """Kinds of statements."""
+
+    BUSY_MACHINE = "busy_machine"  # share of the elapsed time that the main thread had no processor
+    IMPORTS = "imports"  # share of the elapsed time
+    COMPILES = "compiles"  # share of the elapsed time
+    GPU_IDLE = "gpu_idle"  # share of the time between the GPU's first and last work
+    GPU_BUSY = "gpu_busy"  # the same
+    WAITS = "waits"  # share of the time without imports
+    RUNS = "runs"  # share of the time without imports
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One statement.
+
+    Attributes:
+        limit: what kind of statement.
+        share: of the whole that `limit` names, 0 to 1.
+        causes: what the time was spent on, largest first, with shares of the same whole.
+        frame: the line with the most of this time, None where no line of the program has any.
+    """
+
+    limit: Limit
+    share: float
+    causes: tuple[tuple[Cause, float], ...] = ()
+    frame: Frame | None = None
+
+
+OPERATORS: Final = (
+    Cause.FORWARD,
+    Cause.BACKWARD,
+    Cause.RECOMPUTE,
+    Cause.OPTIMIZER,
+    Cause.LOADING,
+    Cause.OPERATORS,
+)
+WAITS: Final = (
+    Cause.DEVICE,
+    Cause.DATA,
+    Cause.PROCESS,
+    Cause.LOCK,
+    Cause.GIL,
+    Cause.IO,
+    Cause.SLEEP,
+    Cause.WAITING,
+)
+# What a main thread does that does not wait, in groups that one statement names together.
+RUNS: Final = (
+    OPERATORS,
+    (Cause.PROGRAMS,),
+    (Cause.COLLECTIVES,),
+    (Cause.PYTHON, Cause.GARBAGE),
+    (Cause.NATIVE,),
+)
+_MOST: Final = 3
+_BUSY: Final = 0.15
+_IMPORTS: Final = 0.4
+_COMPILES: Final = 0.25
+_IDLE: Final = 0.2
+_WAITS: Final = 0.2
+# A wait or an idle GPU of this share says enough.
+_ENOUGH: Final = 0.5
+
+
+def verdicts(profile: Profile) -> tuple[Verdict, ...]:
+    """Return the statements about a profile, the one to read first at the front."""
+    found = account(profile)
+    if not found.whole_ns:
+        return ()
+    said = [*_about_the_run(found), *_about_the_gpu(found)]
+    waits = _group(found, WAITS)
+    if waits and waits.share >= _WAITS:
+        said.append(waits)
+    if not any(
+        each.share >= _ENOUGH for each in said if each.limit in {Limit.WAITS, Limit.GPU_IDLE}
+    ):
+        groups = [each for causes in RUNS if (each := _group(found, causes))]
+        said += sorted(groups, key=lambda each: -each.share)[:1]
+    return tuple(said[:_MOST])
+
+
+def gpu_leads(found: Account) -> bool:
+    """Return whether the GPU limits the run, so that GPU time says where to look."""
+    gpu = found.gpu
+    return gpu is not None and gpu.span_ns > 0 and gpu.idle_ns < _ENOUGH * gpu.span_ns
+
+
+def _about_the_run(found: Account) -> list[Verdict]:
+    said = []
+    busy = found.ready_ns / found.whole_ns
+    if busy >= _BUSY:
+        said.append(Verdict(Limit.BUSY_MACHINE, busy))
+    imports = found.of(Cause.IMPORTING) / found.whole_ns
+    if imports >= _IMPORTS:
+        frame = next((place.frame for place in found.imports if place.frame), None)
+        said.append(Verdict(Limit.IMPORTS, imports, frame=frame))
+    compiles = found.of(Cause.COMPILING) / found.whole_ns
+    if compiles >= _COMPILES:
+        said.append(Verdict(Limit.COMPILES, compiles, frame=_most(found, (Cause.COMPILING,))))
+    return said
+
+
+def _about_the_gpu(found: Account) -> list[Verdict]:
+    gpu = found.gpu
+    if gpu is None or not gpu.span_ns:
+        return []
+    idle = gpu.idle_ns / gpu.span_ns
+    if idle >= _IDLE:
+        return [Verdict(Limit.GPU_IDLE, idle, frame=gpu.late[0][0] if gpu.late else None)]
+    return [Verdict(Limit.GPU_BUSY, gpu.busy_ns / gpu.span_ns)]
+
+
+def _group(found: Account, causes: tuple[Cause, ...]) -> Verdict | None:
+    """Return a statement about the time of some causes; None where there is none."""
+    whole = found.work_ns
+    parts = {cause: found.of(cause) / whole for cause in causes if found.of(cause)} if whole else {}
+    if not parts:
+        return None
+    largest = sorted(parts.items(), key=lambda item: -item[1])
+    limit = Limit.WAITS if causes is WAITS else Limit.RUNS
+    return Verdict(limit, sum(parts.values()), tuple(largest), _most(found, causes))
+
+
+def _most(found: Account, causes: tuple[Cause, ...]) -> Frame | None:
+    """Return the line with the most time of some causes."""
+
+    def time(place: Place) -> int:
+        return sum(value for cause, value in place.causes if cause in causes)
+
+    places = [place for place in found.lines if place.frame and time(place)]
+    return max(places, key=time).frame if places else None

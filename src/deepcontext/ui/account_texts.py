@@ -1,0 +1,128 @@
+"""Sentences and names for the account of elapsed time; the same in every view."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from deepcontext.profiler.summaries.account import Cause
+from deepcontext.profiler.summaries.verdict import OPERATORS, WAITS, Limit
+from deepcontext.ui.format import format_share, shorten_path
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deepcontext.profiler.format.frame import Frame
+    from deepcontext.profiler.model.profile import Profile
+    from deepcontext.profiler.summaries.verdict import Verdict
+
+CAUSE_NAMES: Final = {
+    Cause.IMPORTING: "imports",
+    Cause.COMPILING: "compiling",
+    Cause.FORWARD: "forward",
+    Cause.BACKWARD: "backward",
+    Cause.RECOMPUTE: "recompute",
+    Cause.OPTIMIZER: "optimizer",
+    Cause.LOADING: "data loading",
+    Cause.OPERATORS: "operators",
+    Cause.PROGRAMS: "compiled programs",
+    Cause.COLLECTIVES: "collectives",
+    Cause.PYTHON: "Python",
+    Cause.NATIVE: "native code",
+    Cause.GARBAGE: "garbage collection",
+    Cause.DEVICE: "wait: device",
+    Cause.DATA: "wait: data",
+    Cause.PROCESS: "wait: process",
+    Cause.LOCK: "wait: lock",
+    Cause.GIL: "wait: GIL",
+    Cause.IO: "wait: I/O",
+    Cause.SLEEP: "sleep",
+    Cause.PROCESSOR: "wait: CPU",
+    Cause.WAITING: "wait: other",
+    Cause.UNKNOWN: "unknown",
+}
+# Parts of the bar, in order.
+GROUPS: Final[tuple[tuple[str, tuple[Cause, ...]], ...]] = (
+    ("set-up", (Cause.IMPORTING, Cause.COMPILING)),
+    ("operators", (*OPERATORS, Cause.PROGRAMS, Cause.COLLECTIVES)),
+    ("Python", (Cause.PYTHON, Cause.GARBAGE)),
+    ("native code", (Cause.NATIVE,)),
+    ("waiting", (*WAITS, Cause.PROCESSOR)),
+    ("unknown", (Cause.UNKNOWN,)),
+)
+_WAITS_FOR: Final = {
+    Cause.DEVICE: "for the device",
+    Cause.DATA: "for data",
+    Cause.PROCESS: "for other processes",
+    Cause.LOCK: "for locks or other threads",
+    Cause.GIL: "for the GIL",
+    Cause.IO: "for input and output",
+    Cause.SLEEP: "for the end of a sleep",
+    Cause.WAITING: "for something else",
+}
+_RUNS: Final = {
+    Cause.PROGRAMS: "compiled programs run",
+    Cause.COLLECTIVES: "collectives run",
+    Cause.PYTHON: "Python runs",
+    Cause.GARBAGE: "Python runs",
+    Cause.NATIVE: "native code runs",
+}
+_WITHOUT_IMPORTS: Final = "of the time without imports"
+_LEAST_SAID: Final = 0.05
+_SAID: Final = {
+    Limit.BUSY_MACHINE: "this machine was busy: the main thread waited for a processor {share} of the "
+    "elapsed time",
+    Limit.IMPORTS: "imports take {share} of the elapsed time",
+    Limit.COMPILES: "compiling takes {share} of the elapsed time",
+    Limit.GPU_IDLE: "the GPU is idle {share} of the time between its first and its last work",
+    Limit.GPU_BUSY: "the GPU is busy {share} of the time between its first and its last work",
+    Limit.WAITS: None,
+    Limit.RUNS: None,
+}
+_MOST: Final = ", most at {}"
+_LATE: Final = "; the host is late at {}"
+
+
+def verdict_text(profile: Profile, verdict: Verdict) -> str:
+    """Return a statement as a sentence without a full stop."""
+    at = place_text(profile, verdict.frame)
+    said = _SAID[verdict.limit]
+    if said is None:
+        said = _waits(verdict) if verdict.limit is Limit.WAITS else _runs(verdict)
+    place = _LATE if verdict.limit is Limit.GPU_IDLE else _MOST
+    return said.format(share=format_share(verdict.share)) + (place.format(at) if at else "")
+
+
+def _waits(verdict: Verdict) -> str:
+    first, part = verdict.causes[0]
+    if verdict.share - part < _LEAST_SAID:
+        return f"the main thread waits {_WAITS_FOR[first]} {{share}} {_WITHOUT_IMPORTS}"
+    parts = ", ".join(
+        f"{_WAITS_FOR[cause]} {format_share(part)}"
+        for cause, part in verdict.causes
+        if part >= _LEAST_SAID
+    )
+    return f"the main thread waits {{share}} {_WITHOUT_IMPORTS} ({parts})"
+
+
+def _runs(verdict: Verdict) -> str:
+    first = verdict.causes[0][0]
+    if first not in OPERATORS:
+        return f"{_RUNS[first]} {{share}} {_WITHOUT_IMPORTS}"
+    parts = ", ".join(
+        f"{CAUSE_NAMES[cause]} {format_share(part)}"
+        for cause, part in verdict.causes
+        if part >= _LEAST_SAID and cause is not Cause.OPERATORS
+    )
+    return f"operators run {{share}} {_WITHOUT_IMPORTS}{parts and f' ({parts})'}"
+
+
+def place_text(profile: Profile, frame: Frame | None) -> str:
+    """Return ``train.py:12``, "" for None."""
+    return f"{shorten_path(frame.file, profile.run.cwd)}:{frame.line}" if frame else ""
+
+
+def causes_text(causes: Sequence[tuple[Cause, int]], most: int = 2) -> str:
+    """Return the names of the largest causes that have at least a fifth of the time."""
+    whole = sum(value for _, value in causes)
+    largest = sorted(causes, key=lambda item: -item[1])[:most]
+    return ", ".join(CAUSE_NAMES[cause] for cause, value in largest if value >= whole / 5)

@@ -1,0 +1,131 @@
+"""The first part of a report: what limits the run, and where its elapsed time went."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from rich.text import Text
+
+from deepcontext.profiler.summaries.account import Cause, account
+from deepcontext.profiler.summaries.verdict import WAITS, gpu_leads, verdicts
+from deepcontext.ui.account_texts import CAUSE_NAMES, GROUPS, causes_text, verdict_text
+from deepcontext.ui.format import format_ns, format_share
+from deepcontext.ui.report.sections import part_of, source_columns
+from deepcontext.ui.report.text_layout import Column
+
+if TYPE_CHECKING:
+    from deepcontext.profiler.summaries.account import Account, Place
+    from deepcontext.ui.report.sections import View
+    from deepcontext.ui.report.text_layout import TextLayout
+
+_STYLES: Final = ("yellow", "green", "blue", "cyan", "magenta", "dim")
+_BAR_WIDTH: Final = 60
+_LEAST_CAUSE: Final = 0.01
+# Lines of other threads are shown where the main thread waits this share, or where they work as long.
+_LEAST_WAIT: Final = 0.1
+_FEWEST: Final = 3
+_WIDE: Final = 100
+_WAITING: Final = (*WAITS, Cause.PROCESSOR)
+_SPENT: Final = Column("spent on", rank=4)
+
+
+def print_verdicts(layout: TextLayout, view: View) -> None:
+    """Print what limits the run, a sentence each."""
+    for verdict in verdicts(view.profile):
+        layout.prose(verdict_text(view.profile, verdict), "bold", hanging="> ", indent="")
+
+
+def print_account(layout: TextLayout, view: View) -> None:
+    """Print the elapsed time by cause, and by line of the program."""
+    found = account(view.profile)
+    if not found.whole_ns:
+        return
+    layout.title(
+        "Where the time goes", f"elapsed time of the main thread, {format_ns(found.whole_ns)}"
+    )
+    _print_bar(layout, found)
+    print_places(layout, view)
+
+
+def print_places(layout: TextLayout, view: View) -> None:
+    """Print the lines with the most time, and what other threads did meanwhile."""
+    found = account(view.profile)
+    _print_lines(layout, view, found)
+    others = [place for place in found.others if place.frame is not None]
+    if others and found.of(*_WAITING) >= _LEAST_WAIT * found.work_ns:
+        layout.prose("meanwhile, on other threads, running or in operators:", "dim")
+        columns = (Column("time"), _SPENT, *source_columns(rank=3))
+        cells = [
+            (format_ns(place.time_ns), causes_text(place.causes, 1), *_place(view, place))
+            for place in others[: max(view.limit // 2, _FEWEST)]
+        ]
+        layout.table(columns, cells)
+
+
+def _print_lines(layout: TextLayout, view: View, found: Account) -> None:
+    by_gpu = gpu_leads(found) and found.gpu is not None
+    whole = found.gpu.busy_ns if by_gpu and found.gpu else found.work_ns
+    values = [place.gpu_ns if by_gpu else place.time_ns for place in found.lines]
+    order = sorted(range(len(values)), key=lambda index: -values[index])
+    notable = [
+        found.lines[index]
+        for number, index in enumerate(order)
+        if values[index] >= _LEAST_CAUSE * whole or (number < _FEWEST and values[index])
+    ][: view.limit]
+    if not notable:
+        return
+    lines = part_of(
+        sum(place.frame is not None for place in notable),
+        sum(place.frame is not None for place in found.lines),
+    )
+    layout.prose(
+        f"by line{lines}, without deeper lines of yours; share of {_base(found, by_gpu=by_gpu)}:",
+        "dim",
+    )
+    has_gpu = any(place.gpu_ns for place in notable)
+    time, gpu = Column("time"), Column("GPU", rank=0 if by_gpu else 2)
+    columns = (gpu, Column("share"), time) if by_gpu else (time, Column("share"), *[gpu] * has_gpu)
+    cells = []
+    for place in notable:
+        host, device = format_ns(place.time_ns or None), format_ns(place.gpu_ns or None)
+        share = format_share((place.gpu_ns if by_gpu else place.time_ns) / whole)
+        values_shown = (device, share, host) if by_gpu else (host, share, *[device] * has_gpu)
+        most = 2 if layout.width >= _WIDE else 1
+        cells.append((*values_shown, causes_text(place.causes, most), *_place(view, place)))
+    layout.table((*columns, _SPENT, *source_columns(rank=3)), cells)
+
+
+def _base(found: Account, *, by_gpu: bool) -> str:
+    if by_gpu and found.gpu:
+        return f"{format_ns(found.gpu.busy_ns)} of GPU time"
+    imports = found.of(Cause.IMPORTING)
+    text = f"{format_ns(found.work_ns)}, the elapsed time"
+    return f"{text} without {format_ns(imports)} of imports" if imports else text
+
+
+def _place(view: View, place: Place) -> tuple[str, str]:
+    return view.source_cells(place.frame) if place.frame else ("outside your code", "")
+
+
+def _print_bar(layout: TextLayout, found: Account) -> None:
+    shares = [found.of(*causes) / found.whole_ns for _, causes in GROUPS]
+    width = min(_BAR_WIDTH, layout.width - 4)
+    bar = layout.divided_bar(list(zip(shares, _STYLES, strict=True)), width)
+    layout.line(Text("  ").append_text(bar))
+    layout.flow([
+        Text(f"{glyph} {name} {format_share(share)}{_details(found, name, causes)}", style)
+        for (name, causes), share, glyph, style in zip(
+            GROUPS, shares, layout.glyphs.bars, _STYLES, strict=True
+        )
+        if share
+    ])
+
+
+def _details(found: Account, name: str, causes: tuple[Cause, ...]) -> str:
+    """Return ``" (forward 20.1 %, backward 40.2 %)"``, without small parts."""
+    parts = [
+        f"{CAUSE_NAMES[cause].removeprefix('wait: ')} {format_share(value / found.whole_ns)}"
+        for cause, value in found.causes
+        if cause in causes and CAUSE_NAMES[cause] != name and value >= _LEAST_CAUSE * found.whole_ns
+    ]
+    return f" ({', '.join(parts)})" if parts else ""

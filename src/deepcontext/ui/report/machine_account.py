@@ -1,0 +1,85 @@
+"""The account of elapsed time for programs: a part of `machine.py`, and the first answer to an agent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from deepcontext.profiler.model.source import line_text
+from deepcontext.profiler.summaries.account import account
+from deepcontext.profiler.summaries.verdict import gpu_leads, verdicts
+from deepcontext.ui.account_texts import verdict_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deepcontext.profiler.format.frame import Frame
+    from deepcontext.profiler.model.profile import Profile
+    from deepcontext.profiler.summaries.account import GpuAccount, Place
+    from deepcontext.profiler.summaries.verdict import Verdict
+
+
+def account_to_dict(profile: Profile, limit: int) -> dict[str, Any]:
+    """Return the account as a dict of JSON's types; `limit` rows of each table."""
+    found = account(profile)
+    leads = gpu_leads(found)
+    lines = sorted(found.lines, key=lambda place: -(place.gpu_ns if leads else place.time_ns))
+
+    def rows(places: Sequence[Place]) -> dict[str, Any]:
+        shown = [_place(profile, place, found.work_ns) for place in places[:limit]]
+        return {"row_count": len(places), "rows": shown}
+
+    return {
+        "verdicts": [_verdict(profile, verdict) for verdict in verdicts(profile)],
+        "elapsed_ns": found.whole_ns,
+        "work_ns": found.work_ns,
+        "ready_ns": found.ready_ns,
+        "is_sampled": found.is_sampled,
+        "causes": [
+            {"cause": str(cause), "time_ns": value, "share": value / found.whole_ns}
+            for cause, value in found.causes
+        ],
+        "ordered_by": "gpu_ns" if leads else "time_ns",
+        "lines": rows(lines),
+        "imports": rows(found.imports),
+        "other_threads": rows(found.others),
+        "gpu": found.gpu and _gpu(profile, found.gpu, limit),
+    }
+
+
+def _verdict(profile: Profile, verdict: Verdict) -> dict[str, Any]:
+    return {
+        "kind": str(verdict.limit),
+        "text": verdict_text(profile, verdict),
+        "share": verdict.share,
+        "causes": {str(cause): share for cause, share in verdict.causes},
+        "file": verdict.frame.file if verdict.frame else "",
+        "line": verdict.frame.line if verdict.frame else 0,
+    }
+
+
+def _place(profile: Profile, place: Place, whole_ns: int) -> dict[str, Any]:
+    return {
+        **_line(profile, place.frame),
+        "time_ns": place.time_ns,
+        "share": place.time_ns / whole_ns if whole_ns else 0.0,
+        "causes": {str(cause): value for cause, value in place.causes},
+        "gpu_ns": place.gpu_ns,
+    }
+
+
+def _gpu(profile: Profile, gpu: GpuAccount, limit: int) -> dict[str, Any]:
+    late = [{**_line(profile, frame), "idle_ns": value} for frame, value in gpu.late[:limit]]
+    return {
+        "busy_ns": gpu.busy_ns,
+        "copy_ns": gpu.copy_ns,
+        "idle_ns": gpu.idle_ns,
+        "gap_ns": gpu.gap_ns,
+        "late": {"row_count": len(gpu.late), "rows": late},
+    }
+
+
+def _line(profile: Profile, frame: Frame | None) -> dict[str, Any]:
+    if frame is None:
+        return {"file": "", "line": 0, "function": "", "source": ""}
+    text = line_text(frame.file, frame.line, profile.run.start_unix_ns or None)
+    return {"file": frame.file, "line": frame.line, "function": frame.name, "source": text}
