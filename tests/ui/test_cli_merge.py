@@ -178,10 +178,7 @@ def test_the_report_of_a_job(files: list[str], capsys: pytest.CaptureFixture[str
     assert "Lines by imbalance" in text
     assert "rank 1 MainThread" in text
     assert app.main(["report", "--summary", "job.dcprof"]) == 0
-    assert (
-        "train.py: 8.40 s of 2 ranks together, 10.8 s in 176 operator calls on several"
-        in capsys.readouterr().out
-    )
+    assert "train.py: 8.40 s of 2 ranks together elapsed" in capsys.readouterr().out
 
     assert app.main(["report", "--json", "job.dcprof"]) == 0
     report = json.loads(capsys.readouterr().out)

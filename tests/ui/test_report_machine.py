@@ -60,6 +60,7 @@ def test_every_key_is_documented_and_every_documented_key_exists(report: dict[st
         "counter_use.",
         "ranks.",
         "gpu.",
+        "account.gpu.",
         "nccl.",
         "below.",
         "arithmetic.",
@@ -73,6 +74,7 @@ def test_every_key_is_documented_and_every_documented_key_exists(report: dict[st
         for key in _keys(report)
     }
     found = {re.sub(r"^paths\.exclusive\.", "paths.inclusive.", key) for key in found}
+    found = {re.sub(r"^account\.(imports|other_threads)\.", "account.lines.", key) for key in found}
     # Likewise the numbers of a group and of a distribution.
     found = {re.sub(r"^lines\.rows\.phases\..*", "lines.rows.phases", key) for key in found}
     found = {re.sub(r"^operators\.rows\.phases\..*", "operators.rows.phases", key) for key in found}

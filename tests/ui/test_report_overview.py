@@ -62,7 +62,7 @@ def test_omitted_tables_are_named(make_profile: Any) -> None:
     text = _text(_large(make_profile, warnings=50))
     assert len(text.splitlines()) <= 80
     (left_out,) = [line for line in text.splitlines() if line.startswith("left out: ")]
-    assert "Source lines" in text
+    assert "Where the time goes" in text
     assert "Modules" not in text
     assert "modules" in left_out
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from deepcontext.profiler.summaries.account import Cause
+from deepcontext.profiler.summaries.account import Cause, account
 from deepcontext.profiler.summaries.verdict import OPERATORS, WAITS, Limit
 from deepcontext.ui.format import format_share, shorten_path
 
@@ -66,7 +66,6 @@ _RUNS: Final = {
     Cause.GARBAGE: "Python runs",
     Cause.NATIVE: "native code runs",
 }
-_WITHOUT_IMPORTS: Final = "of the time without imports"
 _LEAST_SAID: Final = 0.05
 _SAID: Final = {
     Limit.BUSY_MACHINE: "this machine was busy: the main thread waited for a processor {share} of the "
@@ -89,31 +88,34 @@ def verdict_text(profile: Profile, verdict: Verdict) -> str:
     if said is None:
         said = _waits(verdict) if verdict.limit is Limit.WAITS else _runs(verdict)
     place = _LATE if verdict.limit is Limit.GPU_IDLE else _MOST
-    return said.format(share=format_share(verdict.share)) + (place.format(at) if at else "")
+    whole = "time without imports" if account(profile).of(Cause.IMPORTING) else "elapsed time"
+    return said.format(share=format_share(verdict.share), whole=whole) + (
+        place.format(at) if at else ""
+    )
 
 
 def _waits(verdict: Verdict) -> str:
     first, part = verdict.causes[0]
     if verdict.share - part < _LEAST_SAID:
-        return f"the main thread waits {_WAITS_FOR[first]} {{share}} {_WITHOUT_IMPORTS}"
+        return f"the main thread waits {_WAITS_FOR[first]} {{share}} of the {{whole}}"
     parts = ", ".join(
         f"{_WAITS_FOR[cause]} {format_share(part)}"
         for cause, part in verdict.causes
         if part >= _LEAST_SAID
     )
-    return f"the main thread waits {{share}} {_WITHOUT_IMPORTS} ({parts})"
+    return f"the main thread waits {{share}} of the {{whole}} ({parts})"
 
 
 def _runs(verdict: Verdict) -> str:
     first = verdict.causes[0][0]
     if first not in OPERATORS:
-        return f"{_RUNS[first]} {{share}} {_WITHOUT_IMPORTS}"
+        return f"{_RUNS[first]} {{share}} of the {{whole}}"
     parts = ", ".join(
         f"{CAUSE_NAMES[cause]} {format_share(part)}"
         for cause, part in verdict.causes
         if part >= _LEAST_SAID and cause is not Cause.OPERATORS
     )
-    return f"operators run {{share}} {_WITHOUT_IMPORTS}{parts and f' ({parts})'}"
+    return f"operators run {{share}} of the {{whole}}{parts and f' ({parts})'}"
 
 
 def place_text(profile: Profile, frame: Frame | None) -> str:

@@ -83,8 +83,12 @@ class CpuSampling:
         if reason:
             raise EnvironmentProblem(reason)
 
-    def stop(self) -> None:
+    def charge_no_more(self) -> None:
         """Stop sampling, and charge the time that is not charged yet."""
+        _native.stop_sampler()
+
+    def stop(self) -> None:
+        """Stop sampling, if that has not happened."""
         _native.stop_sampler()
 
     def settle(self) -> None:

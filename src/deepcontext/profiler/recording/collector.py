@@ -65,6 +65,15 @@ class StepObserver(Protocol):
 
 
 @runtime_checkable
+class TimeCharger(Protocol):
+    """A collector that charges elapsed time, and must not charge that of the profiler's own stop."""
+
+    def charge_no_more(self) -> None:
+        """The measured time is over: called before anything else of the stop."""
+        ...
+
+
+@runtime_checkable
 class ImportWaiter(Protocol):
     """A collector that starts when the program loads a framework."""
 

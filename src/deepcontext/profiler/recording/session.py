@@ -19,7 +19,12 @@ from deepcontext.profiler.format.metric import KNOWN_METRICS
 from deepcontext.profiler.format.status import Outcome, Status
 from deepcontext.profiler.recording import clock, operations
 from deepcontext.profiler.recording.capture import Capture
-from deepcontext.profiler.recording.collector import ImportWaiter, RankSource, StepObserver
+from deepcontext.profiler.recording.collector import (
+    ImportWaiter,
+    RankSource,
+    StepObserver,
+    TimeCharger,
+)
 from deepcontext.profiler.recording.descriptors import with_descriptors
 from deepcontext.profiler.recording.rank import current_rank
 from deepcontext.profiler.recording.scope import Scope
@@ -127,6 +132,9 @@ class Session:
             raise SessionError("the session was stopped already")
         try:
             _native.stop_watcher()
+            for collector in self._started:
+                if isinstance(collector, TimeCharger):
+                    self._ask(collector.name, "stop", collector.charge_no_more, None)
             self._usage.freeze()
             self._settle()
         except BaseException as error:  # noqa: BLE001  raised when nothing is left behind

@@ -134,6 +134,7 @@ class GpuAccount:
         copy_ns: part of `busy_ns` in copies and memsets.
         idle_ns: nothing was queued: the host was late.
         gap_ns: nothing ran although work was queued: latency, dependencies.
+        is_idle_known: whether idle time was measured.
         late: the lines that the host was at while a GPU idled, with that time, most first.
     """
 
@@ -141,6 +142,7 @@ class GpuAccount:
     copy_ns: int
     idle_ns: int
     gap_ns: int
+    is_idle_known: bool
     late: tuple[tuple[Frame, int], ...]
 
     @property
@@ -378,6 +380,7 @@ def _gpu(profile: Profile, lines: UserLines) -> GpuAccount | None:
         copy_ns=int(busy[profile.is_kind(FrameKind.COPY)].sum()),
         idle_ns=int(idle.sum()),
         gap_ns=int(exclusive_or_zeros(profile, _GAP).sum()),
+        is_idle_known=_IDLE in profile.metrics,
         late=tuple(
             (profile.frames[int(lines.frame[index])], int(by_line[index]))
             for index in order[by_line[order] > 0].tolist()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from deepcontext.profiler.format.frame import Frame, FrameKind
+from deepcontext.profiler.format.metric import SAMPLED_CPU_TIME_NS, SAMPLED_WAIT_TIME_NS
 from deepcontext.profiler.model import elapsed
 from deepcontext.profiler.model.grouping import NO_GROUP, sums
 from deepcontext.profiler.model.metric_values import exclusive_or_zeros
@@ -125,8 +126,10 @@ def _library_time(profile: Profile) -> LibraryTime | None:
 
 def _elapsed_ns(profile: Profile) -> Ints:
     """Return elapsed ns of each node of the main thread."""
-    on_main = time_between_operators.on_main_threads(profile)
-    return np.where(on_main, exclusive_or_zeros(profile, elapsed.ELAPSED_TIME_NS.name), 0)
+    values = elapsed.in_operators(profile.frames, profile.tree, profile.metrics)
+    for metric in (SAMPLED_CPU_TIME_NS, SAMPLED_WAIT_TIME_NS):
+        values = values + exclusive_or_zeros(profile, metric.name)
+    return np.where(time_between_operators.on_main_threads(profile), values, 0)
 
 
 def _packages(profile: Profile) -> dict[int, Package]:

@@ -125,8 +125,11 @@ def threads(profile: Profile) -> tuple[int, ...]:
 
 
 def on_main_threads(profile: Profile) -> npt.NDArray[np.bool_]:
-    """Return for each node whether it is at or below a main thread, shape (nodes,), bool."""
-    mask = np.zeros(len(profile.tree), np.bool_)
+    """Return for each node whether it is at or below a main thread, shape (nodes,), bool.
+
+    All nodes of a profile that knows no threads.
+    """
+    mask = np.full(len(profile.tree), not threads(profile), np.bool_)
     for node in threads(profile):
         if profile.frame(node).name == MAIN_THREAD:
             mask[node : int(profile.tree.subtree_end[node])] = True

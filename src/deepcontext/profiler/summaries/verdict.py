@@ -102,7 +102,7 @@ def verdicts(profile: Profile) -> tuple[Verdict, ...]:
 def gpu_leads(found: Account) -> bool:
     """Return whether the GPU limits the run, so that GPU time says where to look."""
     gpu = found.gpu
-    return gpu is not None and gpu.span_ns > 0 and gpu.idle_ns < _ENOUGH * gpu.span_ns
+    return gpu is not None and gpu.is_idle_known and gpu.idle_ns < _ENOUGH * gpu.span_ns
 
 
 def _about_the_run(found: Account) -> list[Verdict]:
@@ -122,7 +122,7 @@ def _about_the_run(found: Account) -> list[Verdict]:
 
 def _about_the_gpu(found: Account) -> list[Verdict]:
     gpu = found.gpu
-    if gpu is None or not gpu.span_ns:
+    if gpu is None or not gpu.is_idle_known:
         return []
     idle = gpu.idle_ns / gpu.span_ns
     if idle >= _IDLE:

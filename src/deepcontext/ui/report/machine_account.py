@@ -51,7 +51,7 @@ def _verdict(profile: Profile, verdict: Verdict) -> dict[str, Any]:
         "kind": str(verdict.limit),
         "text": verdict_text(profile, verdict),
         "share": verdict.share,
-        "causes": {str(cause): share for cause, share in verdict.causes},
+        "causes": [{"cause": str(cause), "share": share} for cause, share in verdict.causes],
         "file": verdict.frame.file if verdict.frame else "",
         "line": verdict.frame.line if verdict.frame else 0,
     }
@@ -62,7 +62,7 @@ def _place(profile: Profile, place: Place, whole_ns: int) -> dict[str, Any]:
         **_line(profile, place.frame),
         "time_ns": place.time_ns,
         "share": place.time_ns / whole_ns if whole_ns else 0.0,
-        "causes": {str(cause): value for cause, value in place.causes},
+        "causes": [{"cause": str(cause), "time_ns": value} for cause, value in place.causes],
         "gpu_ns": place.gpu_ns,
     }
 

@@ -7,6 +7,7 @@ names the sections that are left out.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from deepcontext.profiler.format.metric import HOST_TIME_NS
@@ -101,7 +102,7 @@ _BY_IMPORTANCE: Final = (
 
 def print_overview(layout: TextLayout, view: View, warnings: Sequence[str]) -> None:
     """Print the most important sections of a profile; tables have as many rows as fit."""
-    top = _printed(layout, lambda: _print_top(layout, view, warnings, _ROWS[0]))
+    top = _top(layout, view, warnings)
     trust = _printed(layout, lambda: header.print_trust_summary(layout, view.profile.trust))
     room = MOST_LINES - len(top) - len(trust) - _CLOSING_LINES
     parts: dict[str, list[str]] = {}
@@ -121,6 +122,16 @@ def print_overview(layout: TextLayout, view: View, warnings: Sequence[str]) -> N
     layout.line()
     if left_out:
         layout.prose(f"left out: {', '.join(left_out)}", "dim", indent="")
+
+
+def _top(layout: TextLayout, view: View, warnings: Sequence[str]) -> list[str]:
+    """Return the first part, with fewer rows where there are many warnings."""
+    part: list[str] = []
+    for rows in (*_ROWS, _FEWEST_ROWS):
+        part = _printed(layout, partial(_print_top, layout, view, warnings, rows))
+        if len(part) <= MOST_LINES // 2:
+            break
+    return part
 
 
 def _print_top(layout: TextLayout, view: View, warnings: Sequence[str], rows: int) -> None:
