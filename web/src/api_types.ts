@@ -40,6 +40,43 @@ export interface PoolAnswer {
   peak_roles: Record<string, number>;
 }
 
+/** What limits the run, a sentence; a `line` of 0 stands for no line. */
+export interface VerdictAnswer {
+  text: string;
+  file: string;
+  line: number;
+}
+
+/** A part of the elapsed time, and its own parts in words. */
+export interface GroupAnswer {
+  name: string;
+  value: number;
+  parts: string;
+}
+
+/** The time of one line, without deeper lines of the program; a `line` of 0 stands for the rest. */
+export interface PlaceAnswer {
+  file: string;
+  line: number;
+  text: string;
+  spent_on: string;
+  time_ns: number;
+  gpu_ns: number;
+}
+
+/** The elapsed time, divided completely: see `summaries.account`. `lines` have shares of `lines_whole`, of which `lines_base` says in words what it is. `gpu` is empty where no GPU worked, or where its idle time is unknown. */
+export interface AccountAnswer {
+  verdicts: VerdictAnswer[];
+  whole_ns: number;
+  groups: GroupAnswer[];
+  by_gpu: boolean;
+  lines_whole: number;
+  lines_base: string;
+  lines: PlaceAnswer[];
+  others: PlaceAnswer[];
+  gpu: GroupAnswer[];
+}
+
 /** One opened profile; `steps` is the distribution of the times of marked steps. `ranks` is the number of ranks of a merged profile, 0 for one process; `roofline` whether the view of the roofline has something to show, or to say about how to record it. Without a `version` only the name is known: the answer to the question `profile` has the rest. */
 export interface ProfileAnswer {
   name: string;
@@ -51,6 +88,7 @@ export interface ProfileAnswer {
   start_unix_ns: number;
   wall_ns: number;
   node_count: number;
+  account: AccountAnswer | null;
   facts: string[][];
   steps: Calls | null;
   memory: PoolAnswer[];

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from deepcontext.profiler.summaries.account import Cause, account
 from deepcontext.profiler.summaries.verdict import OPERATORS, WAITS, Limit
-from deepcontext.ui.format import format_share, shorten_path
+from deepcontext.ui.format import format_ns, format_share, shorten_path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from deepcontext.profiler.format.frame import Frame
     from deepcontext.profiler.model.profile import Profile
-    from deepcontext.profiler.summaries.verdict import Verdict
+    from deepcontext.profiler.summaries.account import Account
+    from deepcontext.profiler.summaries.verdict import Leading, Verdict
 
 CAUSE_NAMES: Final = {
     Cause.IMPORTING: "imports",
@@ -116,6 +118,47 @@ def _runs(verdict: Verdict) -> str:
         if part >= _LEAST_SAID and cause is not Cause.OPERATORS
     )
     return f"operators run {{share}} of the {{whole}}{parts and f' ({parts})'}"
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A part of the bar.
+
+    Attributes:
+        name: of the group.
+        share: of the elapsed time.
+        parts: names and shares of its causes, in the order of `Cause`, if the group has several.
+    """
+
+    name: str
+    share: float
+    parts: tuple[tuple[str, float], ...]
+
+
+def groups_of(found: Account) -> tuple[Group, ...]:
+    """Return the parts of the bar in the order of `GROUPS`, also empty ones."""
+    whole = found.whole_ns or 1
+    return tuple(
+        Group(
+            name,
+            found.of(*causes) / whole,
+            tuple(
+                (CAUSE_NAMES[cause].removeprefix("wait: "), value / whole)
+                for cause, value in found.causes
+                if cause in causes and CAUSE_NAMES[cause] != name
+            ),
+        )
+        for name, causes in GROUPS
+    )
+
+
+def base_text(found: Account, leading: Leading) -> str:
+    """Return what the shares of lines are shares of: ``4.96 s, the elapsed time``."""
+    if leading.by_gpu:
+        return f"{format_ns(leading.whole_ns)} of GPU time"
+    imports = found.of(Cause.IMPORTING)
+    text = f"{format_ns(found.work_ns)}, the elapsed time"
+    return f"{text} without {format_ns(imports)} of imports" if imports else text
 
 
 def place_text(profile: Profile, frame: Frame | None) -> str:

@@ -6,16 +6,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from deepcontext.profiler.summaries.lines import by_line
+from deepcontext.profiler.summaries.account import account
 from deepcontext.profiler.summaries.memory import memory_use
-from deepcontext.profiler.summaries.phases import by_phase
+from deepcontext.profiler.summaries.verdict import leading_lines, verdicts
+from deepcontext.ui.account_texts import groups_of, verdict_text
 from deepcontext.ui.format import format_share, format_value
 from tests.ui.browser.conftest import WHERE
 
 if TYPE_CHECKING:
     from tests.ui.browser.conftest import Opened
-
-METRIC = "host_time_ns"
 
 
 @pytest.mark.parametrize("opened", WHERE, indirect=True)
@@ -25,14 +24,19 @@ def test_the_page_opens_with_the_overview(opened: Opened) -> None:
         opened.page.wait_for_selector(f"main[aria-label='overview'] {part}")
     text = opened.text("main")
     profile = opened.profile
-    total = int(profile.exclusive(METRIC).sum())
-    for row in by_phase(profile):
-        if row.value:
-            assert f"{row.phase.label.replace('_', ' ')} {format_share(row.value / total)}" in text
-    first = by_line(profile, largest="exclusive").rows[0]
-    line = opened.page.locator(".overview-lines tr").first.inner_text()
-    assert format_value(first.exclusive, "ns") in line
-    assert f"examples/torch_mlp.py:{first.line}" in line
+    found = account(profile)
+    for verdict in verdicts(profile):
+        assert verdict_text(profile, verdict) in text
+    for group in groups_of(found):
+        if group.share:
+            assert f"{group.name}" in text
+            assert f" {format_share(group.share)}" in text
+    leading = leading_lines(found)
+    first = next(place for place in leading.lines if place.frame)
+    assert first.frame is not None
+    line = opened.page.locator(".overview-lines tr:has(button)").first.inner_text()
+    assert format_value(leading.value(first), "ns") in line
+    assert f"examples/torch_mlp.py:{first.frame.line}" in line
     use = memory_use(profile)
     assert use is not None
     assert f"cpu {format_value(use.pools[0].peak_bytes, 'bytes')}" in text
@@ -40,11 +44,8 @@ def test_the_page_opens_with_the_overview(opened: Opened) -> None:
 
 def test_parts_of_the_overview_lead_on(opened: Opened) -> None:
     opened.go("")
-    opened.page.click(".overview .legend-line button:has-text('backward')")
-    backward = next(
-        each.value for each in by_phase(opened.profile) if each.phase.label == "backward"
-    )
-    opened.status(format_value(backward, "ns"))
+    opened.page.click(".overview .legend-line button:has-text('operators')")
+    opened.page.wait_for_selector("main[aria-label='flame']")
     opened.page.keyboard.press("o")
     opened.page.locator(".overview-lines button").first.click()
     opened.page.wait_for_selector("main[aria-label='source'] .code-text")

@@ -1,16 +1,14 @@
 // The first view: what the run was, where its time went, what to change, what it held; each leads on.
 
-import type { PoolAnswer } from "../api_types";
-import type { TableRow } from "../engine/answers";
+import type { AccountAnswer, PlaceAnswer, PoolAnswer } from "../api_types";
 import { palette } from "../model/colors";
 import { formatCount, formatShare, formatTime, formatValue } from "../model/format";
-import { about, dark, go, measure, profile, tree } from "../state";
+import { about, dark, go, profile, tree } from "../state";
 import { Bar } from "./bar";
 import { laterViews } from "./later_views";
-import { Empty, Link, ValueCell, words } from "./parts";
+import { Empty, Link, shorten, ValueCell } from "./parts";
 import { useAnswer } from "./use_answer";
 
-const MOST_LINES = 5;
 const MOST_FINDINGS = 3;
 
 export function OverviewView() {
@@ -20,10 +18,10 @@ export function OverviewView() {
     <div class="page scroll overview">
       <Headline />
       <Jobs />
-      {measure.value ? (
+      {current.account ? (
         <>
-          <Phases />
-          <Lines />
+          <Account account={current.account} />
+          <Lines account={current.account} />
         </>
       ) : (
         <Empty title="No times were recorded">The Trust view says why.</Empty>
@@ -66,78 +64,122 @@ function Jobs() {
   ));
 }
 
-function Phases() {
-  const { file, metric } = tree.value;
-  const asked = useAnswer("node", { file: file ?? "", metric: metric ?? "", source: "0" });
-  const phases = asked.answer?.phases ?? [];
-  const total = phases.reduce((sum, each) => sum + each.value, 0);
-  if (!total || !measure.value) return null;
-  const colors = palette(dark.value).phases;
+/** What limits the run, and the elapsed time divided completely. */
+function Account(props: { account: AccountAnswer }) {
+  const { account } = props;
+  const colors = groupColors();
   return (
     <section>
-      <h3>Phases, by {measure.value.label}</h3>
+      <ul class="overview-verdicts">
+        {account.verdicts.map((verdict) => (
+          <li key={verdict.text}>
+            {verdict.line ? (
+              <Link onClick={() => go({ view: "source", path: verdict.file, line: verdict.line })}>
+                {verdict.text}
+              </Link>
+            ) : (
+              verdict.text
+            )}
+          </li>
+        ))}
+      </ul>
+      <h3>Where the time goes: {formatTime(account.whole_ns)} elapsed</h3>
       <Bar
-        label="phases"
-        total={total}
-        unit={measure.value.unit}
-        parts={phases.map(({ phase, value }) => ({
-          name: words(phase),
+        label="elapsed time by cause"
+        total={account.whole_ns}
+        unit="ns"
+        parts={account.groups.map(({ name, value, parts }) => ({
+          name: parts ? `${name} (${parts})` : name,
           value,
-          color: colors[phase] ?? colors.other,
-          show: () => go({ view: "flame", phase }),
+          color: colors[name],
+          show: () => go({ view: "flame" }),
         }))}
       />
+      {account.gpu.length > 0 && (
+        <>
+          <h3>The GPU, from its first to its last work</h3>
+          <Bar
+            label="the GPU's time"
+            total={account.gpu.reduce((sum, each) => sum + each.value, 0)}
+            unit="ns"
+            parts={account.gpu.map(({ name, value }) => ({ name, value, color: colors[name] }))}
+          />
+        </>
+      )}
     </section>
   );
 }
 
-function Lines() {
-  const { file, metric } = tree.value;
-  const has = profile.value?.tables.includes("line") ?? false;
-  const query = { file: file ?? "", metric: metric ?? "", by: "line" };
-  const asked = useAnswer("table", has ? query : null);
-  if (!asked.answer) return null;
-  const { total, unit } = asked.answer;
-  const rows = [...asked.answer.rows]
-    .sort((a, b) => b.exclusive - a.exclusive)
-    .slice(0, MOST_LINES)
-    .filter((row) => row.exclusive > 0);
-  if (!rows.length) return null;
+function groupColors(): Record<string, string> {
+  const { layers } = palette(dark.value);
+  return {
+    "set-up": layers.scope,
+    operators: layers.operator,
+    Python: layers.python,
+    "native code": layers.native,
+    waiting: layers.gpu,
+    unknown: layers.root,
+    kernels: layers.gpu,
+    copies: layers.compiled,
+    "gaps between queued work": layers.native,
+    "idle: nothing queued": layers.root,
+  };
+}
+
+function Lines(props: { account: AccountAnswer }) {
+  const { account } = props;
+  if (!account.lines.length) return null;
   return (
     <section>
-      <h3>Costliest lines of your code</h3>
-      <table class="numbers overview-lines">
-        <tbody>
-          {rows.map((row) => (
-            <Line key={`${row.file}:${row.line}`} row={row} total={total} unit={unit} />
-          ))}
-        </tbody>
-      </table>
+      <h3>By line of your code</h3>
+      <p class="muted">Share of {account.lines_base}; without deeper lines of yours.</p>
+      <Places
+        places={account.lines}
+        value={(place) => (account.by_gpu ? place.gpu_ns : place.time_ns)}
+        total={account.lines_whole}
+      />
+      {account.others.length > 0 && (
+        <>
+          <p class="muted">Meanwhile, on other threads, running or in operators:</p>
+          <Places
+            places={account.others}
+            value={(place) => place.time_ns}
+            total={account.whole_ns}
+          />
+        </>
+      )}
     </section>
   );
 }
 
-function Line(props: { row: TableRow; total: number; unit: string }) {
-  const { row } = props;
-  const { file, metric } = tree.value;
-  const asked = useAnswer("source", { file: file ?? "", metric: metric ?? "", path: row.file });
-  const part = asked.answer?.parts.find(
-    (each) => each.first <= row.line && row.line < each.first + each.lines.length,
-  );
+function Places(props: {
+  places: readonly PlaceAnswer[];
+  value: (place: PlaceAnswer) => number;
+  total: number;
+}) {
   return (
-    <tr>
-      <td>
-        <ValueCell value={row.exclusive} total={props.total} unit={props.unit} />
-      </td>
-      <th scope="row">
-        <Link onClick={() => go({ view: "source", path: row.file, line: row.line })}>
-          {asked.answer?.shown ?? row.file}:{row.line}
-        </Link>
-      </th>
-      <td class="overview-code">
-        <code>{part ? part.lines[row.line - part.first].trim() : row.name}</code>
-      </td>
-    </tr>
+    <table class="numbers overview-lines">
+      <tbody>
+        {props.places.map((place) => (
+          <tr key={`${place.file}:${place.line}`}>
+            <td>
+              <ValueCell value={props.value(place)} total={props.total} unit="ns" />
+            </td>
+            <th scope="row">
+              {place.line > 0 && (
+                <Link onClick={() => go({ view: "source", path: place.file, line: place.line })}>
+                  {shorten(place.file)}:{place.line}
+                </Link>
+              )}
+            </th>
+            <td class="overview-code">
+              <code>{place.text}</code>
+            </td>
+            <td class="muted overview-cause">{place.spent_on}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
   );
 }
 

@@ -6,7 +6,7 @@ Formats nothing. Each statement has a share and says of which whole.
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from deepcontext.profiler.summaries.account import Cause, account
@@ -80,6 +80,8 @@ _IDLE: Final = 0.2
 _WAITS: Final = 0.2
 # A wait or an idle GPU of this share says enough.
 _ENOUGH: Final = 0.5
+_LEAST_LINE: Final = 0.01
+_FEWEST: Final = 3
 
 
 def verdicts(profile: Profile) -> tuple[Verdict, ...]:
@@ -103,6 +105,39 @@ def gpu_leads(found: Account) -> bool:
     """Return whether the GPU limits the run, so that GPU time says where to look."""
     gpu = found.gpu
     return gpu is not None and gpu.is_idle_known and gpu.idle_ns < _ENOUGH * gpu.span_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Leading:
+    """The lines to look at first.
+
+    Attributes:
+        by_gpu: whether they are ordered by GPU time, not by elapsed time.
+        whole_ns: the whole of the values in `by_gpu`'s measure: GPU time, or elapsed time without imports.
+        lines: largest first, without those below a hundredth of the whole after the first three.
+    """
+
+    by_gpu: bool
+    whole_ns: int
+    lines: tuple[Place, ...]
+
+    def value(self, place: Place) -> int:
+        """Return the time of a line that orders it, in ns."""
+        return place.gpu_ns if self.by_gpu else place.time_ns
+
+
+def leading_lines(found: Account) -> Leading:
+    """Return the lines of an account in the measure that limits the run."""
+    by_gpu = gpu_leads(found)
+    whole = found.gpu.busy_ns if by_gpu and found.gpu else found.work_ns
+    leading = Leading(by_gpu, whole, found.lines)
+    ordered = sorted(found.lines, key=lambda place: -leading.value(place))
+    notable = [
+        place
+        for number, place in enumerate(ordered)
+        if (value := leading.value(place)) >= _LEAST_LINE * whole or (number < _FEWEST and value)
+    ]
+    return replace(leading, lines=tuple(notable))
 
 
 def _about_the_run(found: Account) -> list[Verdict]:

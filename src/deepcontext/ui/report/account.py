@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Final
 from rich.text import Text
 
 from deepcontext.profiler.summaries.account import Cause, account
-from deepcontext.profiler.summaries.verdict import WAITS, gpu_leads, verdicts
-from deepcontext.ui.account_texts import CAUSE_NAMES, GROUPS, causes_text, verdict_text
+from deepcontext.profiler.summaries.verdict import WAITS, leading_lines, verdicts
+from deepcontext.ui.account_texts import base_text, causes_text, groups_of, verdict_text
 from deepcontext.ui.format import format_ns, format_share
 from deepcontext.ui.report.sections import part_of, source_columns
 from deepcontext.ui.report.text_layout import Column
 
 if TYPE_CHECKING:
     from deepcontext.profiler.summaries.account import Account, Place
+    from deepcontext.ui.account_texts import Group
     from deepcontext.ui.report.sections import View
     from deepcontext.ui.report.text_layout import TextLayout
 
@@ -63,15 +64,8 @@ def print_places(layout: TextLayout, view: View) -> None:
 
 
 def _print_lines(layout: TextLayout, view: View, found: Account) -> None:
-    by_gpu = gpu_leads(found) and found.gpu is not None
-    whole = found.gpu.busy_ns if by_gpu and found.gpu else found.work_ns
-    values = [place.gpu_ns if by_gpu else place.time_ns for place in found.lines]
-    order = sorted(range(len(values)), key=lambda index: -values[index])
-    notable = [
-        found.lines[index]
-        for number, index in enumerate(order)
-        if values[index] >= _LEAST_CAUSE * whole or (number < _FEWEST and values[index])
-    ][: view.limit]
+    leading = leading_lines(found)
+    by_gpu, notable = leading.by_gpu, leading.lines[: view.limit]
     if not notable:
         return
     lines = part_of(
@@ -79,7 +73,7 @@ def _print_lines(layout: TextLayout, view: View, found: Account) -> None:
         sum(place.frame is not None for place in found.lines),
     )
     layout.prose(
-        f"by line{lines}, without deeper lines of yours; share of {_base(found, by_gpu=by_gpu)}:",
+        f"by line{lines}, without deeper lines of yours; share of {base_text(found, leading)}:",
         "dim",
     )
     has_gpu = any(place.gpu_ns for place in notable)
@@ -88,19 +82,11 @@ def _print_lines(layout: TextLayout, view: View, found: Account) -> None:
     cells = []
     for place in notable:
         host, device = format_ns(place.time_ns or None), format_ns(place.gpu_ns or None)
-        share = format_share((place.gpu_ns if by_gpu else place.time_ns) / whole)
+        share = format_share(leading.value(place) / leading.whole_ns)
         values_shown = (device, share, host) if by_gpu else (host, share, *[device] * has_gpu)
         most = 2 if layout.width >= _WIDE else 1
         cells.append((*values_shown, causes_text(place.causes, most), *_place(view, place)))
     layout.table((*columns, _SPENT, *source_columns(rank=3)), cells)
-
-
-def _base(found: Account, *, by_gpu: bool) -> str:
-    if by_gpu and found.gpu:
-        return f"{format_ns(found.gpu.busy_ns)} of GPU time"
-    imports = found.of(Cause.IMPORTING)
-    text = f"{format_ns(found.work_ns)}, the elapsed time"
-    return f"{text} without {format_ns(imports)} of imports" if imports else text
 
 
 def _place(view: View, place: Place) -> tuple[str, str]:
@@ -108,24 +94,20 @@ def _place(view: View, place: Place) -> tuple[str, str]:
 
 
 def _print_bar(layout: TextLayout, found: Account) -> None:
-    shares = [found.of(*causes) / found.whole_ns for _, causes in GROUPS]
+    groups = groups_of(found)
     width = min(_BAR_WIDTH, layout.width - 4)
-    bar = layout.divided_bar(list(zip(shares, _STYLES, strict=True)), width)
-    layout.line(Text("  ").append_text(bar))
+    styled = [(group.share, style) for group, style in zip(groups, _STYLES, strict=True)]
+    layout.line(Text("  ").append_text(layout.divided_bar(styled, width)))
     layout.flow([
-        Text(f"{glyph} {name} {format_share(share)}{_details(found, name, causes)}", style)
-        for (name, causes), share, glyph, style in zip(
-            GROUPS, shares, layout.glyphs.bars, _STYLES, strict=True
-        )
-        if share
+        Text(f"{glyph} {group.name} {format_share(group.share)}{_details(group)}", style)
+        for group, glyph, style in zip(groups, layout.glyphs.bars, _STYLES, strict=True)
+        if group.share
     ])
 
 
-def _details(found: Account, name: str, causes: tuple[Cause, ...]) -> str:
+def _details(group: Group) -> str:
     """Return ``" (forward 20.1 %, backward 40.2 %)"``, without small parts."""
     parts = [
-        f"{CAUSE_NAMES[cause].removeprefix('wait: ')} {format_share(value / found.whole_ns)}"
-        for cause, value in found.causes
-        if cause in causes and CAUSE_NAMES[cause] != name and value >= _LEAST_CAUSE * found.whole_ns
+        f"{name} {format_share(share)}" for name, share in group.parts if share >= _LEAST_CAUSE
     ]
     return f" ({', '.join(parts)})" if parts else ""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from deepcontext.profiler.model.source import line_text
 from deepcontext.profiler.summaries.account import account
-from deepcontext.profiler.summaries.verdict import gpu_leads, verdicts
+from deepcontext.profiler.summaries.verdict import leading_lines, verdicts
 from deepcontext.ui.account_texts import verdict_text
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 def account_to_dict(profile: Profile, limit: int) -> dict[str, Any]:
     """Return the account as a dict of JSON's types; `limit` rows of each table."""
     found = account(profile)
-    leads = gpu_leads(found)
-    lines = sorted(found.lines, key=lambda place: -(place.gpu_ns if leads else place.time_ns))
+    leading = leading_lines(found)
+    lines = sorted(found.lines, key=lambda place: -leading.value(place))
 
     def rows(places: Sequence[Place]) -> dict[str, Any]:
         shown = [_place(profile, place, found.work_ns) for place in places[:limit]]
@@ -38,7 +38,7 @@ def account_to_dict(profile: Profile, limit: int) -> dict[str, Any]:
             {"cause": str(cause), "time_ns": value, "share": value / found.whole_ns}
             for cause, value in found.causes
         ],
-        "ordered_by": "gpu_ns" if leads else "time_ns",
+        "ordered_by": "gpu_ns" if leading.by_gpu else "time_ns",
         "lines": rows(lines),
         "imports": rows(found.imports),
         "other_threads": rows(found.others),

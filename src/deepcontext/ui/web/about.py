@@ -20,6 +20,7 @@ from deepcontext.profiler.views.pivot import pivots
 from deepcontext.ui.format import format_bytes, format_count, format_ns, format_share
 from deepcontext.ui.labels import figures
 from deepcontext.ui.measures import measures
+from deepcontext.ui.web.account import account_answer
 from deepcontext.ui.web.answers import (
     AboutAnswer,
     Calls,
@@ -107,6 +108,7 @@ def _profile(opened: OpenProfile) -> ProfileAnswer:
         start_unix_ns=profile.run.start_unix_ns,
         wall_ns=profile.run.wall_ns,
         node_count=len(profile.tree),
+        account=account_answer(profile),
         facts=_facts(profile),
         steps=calls_of(step_times(profile)),
         memory=_memory(profile),

@@ -56,6 +56,55 @@ class PoolAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class VerdictAnswer:
+    """What limits the run, a sentence; a `line` of 0 stands for no line."""
+
+    text: str
+    file: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupAnswer:
+    """A part of the elapsed time, and its own parts in words."""
+
+    name: str
+    value: int
+    parts: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceAnswer:
+    """The time of one line, without deeper lines of the program; a `line` of 0 stands for the rest."""
+
+    file: str
+    line: int
+    text: str
+    spent_on: str
+    time_ns: int
+    gpu_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class AccountAnswer:
+    """The elapsed time, divided completely: see `summaries.account`.
+
+    `lines` have shares of `lines_whole`, of which `lines_base` says in words what it is. `gpu` is empty
+    where no GPU worked, or where its idle time is unknown.
+    """
+
+    verdicts: list[VerdictAnswer]
+    whole_ns: int
+    groups: list[GroupAnswer]
+    by_gpu: bool
+    lines_whole: int
+    lines_base: str
+    lines: list[PlaceAnswer]
+    others: list[PlaceAnswer]
+    gpu: list[GroupAnswer]
+
+
+@dataclass(frozen=True, slots=True)
 class ProfileAnswer:
     """One opened profile; `steps` is the distribution of the times of marked steps.
 
@@ -73,6 +122,7 @@ class ProfileAnswer:
     start_unix_ns: int = 0
     wall_ns: int = 0
     node_count: int = 0
+    account: AccountAnswer | None = None
     facts: list[list[str]] = field(default_factory=list)
     steps: Calls | None = None
     memory: list[PoolAnswer] = field(default_factory=list)

@@ -1,0 +1,82 @@
+"""The account of elapsed time for the page's first view."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from deepcontext.profiler.model.source import line_text
+from deepcontext.profiler.summaries.account import account
+from deepcontext.profiler.summaries.verdict import leading_lines, verdicts
+from deepcontext.ui.account_texts import base_text, causes_text, groups_of, verdict_text
+from deepcontext.ui.format import format_share
+from deepcontext.ui.web.answers import AccountAnswer, GroupAnswer, PlaceAnswer, VerdictAnswer
+
+if TYPE_CHECKING:
+    from deepcontext.profiler.model.profile import Profile
+    from deepcontext.profiler.summaries.account import GpuAccount, Place
+
+_MOST_LINES: Final = 8
+_MOST_OTHERS: Final = 4
+_LEAST_PART: Final = 0.01
+
+
+def account_answer(profile: Profile) -> AccountAnswer | None:
+    """Return the account of a profile, None where no time was recorded."""
+    found = account(profile)
+    if not found.whole_ns:
+        return None
+    leading = leading_lines(found)
+    return AccountAnswer(
+        verdicts=[
+            VerdictAnswer(
+                verdict_text(profile, verdict),
+                verdict.frame.file if verdict.frame else "",
+                verdict.frame.line if verdict.frame else 0,
+            )
+            for verdict in verdicts(profile)
+        ],
+        whole_ns=found.whole_ns,
+        groups=[
+            GroupAnswer(
+                group.name,
+                round(group.share * found.whole_ns),
+                ", ".join(
+                    f"{name} {format_share(share)}"
+                    for name, share in group.parts
+                    if share >= _LEAST_PART
+                ),
+            )
+            for group in groups_of(found)
+            if group.share
+        ],
+        by_gpu=leading.by_gpu,
+        lines_whole=leading.whole_ns,
+        lines_base=base_text(found, leading),
+        lines=[_place(profile, place) for place in leading.lines[:_MOST_LINES]],
+        others=[_place(profile, place) for place in found.others if place.frame][:_MOST_OTHERS],
+        gpu=_gpu(found.gpu),
+    )
+
+
+def _gpu(gpu: GpuAccount | None) -> list[GroupAnswer]:
+    if gpu is None or not gpu.is_idle_known:
+        return []
+    return [
+        GroupAnswer("kernels", gpu.busy_ns - gpu.copy_ns, ""),
+        GroupAnswer("copies", gpu.copy_ns, ""),
+        GroupAnswer("gaps between queued work", gpu.gap_ns, ""),
+        GroupAnswer("idle: nothing queued", gpu.idle_ns, ""),
+    ]
+
+
+def _place(profile: Profile, place: Place) -> PlaceAnswer:
+    frame = place.frame
+    text = line_text(frame.file, frame.line, profile.run.start_unix_ns or None) if frame else ""
+    return PlaceAnswer(
+        frame.file if frame else "",
+        frame.line if frame else 0,
+        text or (frame.name if frame else "outside your code"),
+        causes_text(place.causes),
+        place.time_ns,
+        place.gpu_ns,
+    )
