@@ -70,12 +70,11 @@ def _path(
     frames: Sequence[Frame],
     values: Mapping[MetricDescriptor, int],
     wall_ns: int = 100,
-    **more: object,
 ) -> Profile:
     """Return a profile of one path from the root, with the values at its end."""
     path = [ROOT, *frames]
     parents = [0, *range(len(path) - 1)]
-    profile = make(parents, path, run=RunInfo(wall_ns=wall_ns), **more)
+    profile = make(parents, path, run=RunInfo(wall_ns=wall_ns))
     return _with(profile, {metric: {len(path) - 1: value} for metric, value in values.items()})
 
 
