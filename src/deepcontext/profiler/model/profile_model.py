@@ -174,6 +174,8 @@ class ProfileModel:
 
         def compute() -> npt.NDArray[np.bool_]:
             typed = self.frames.is_from_string()
+            if not typed.any():
+                return _read_only(self.frames.is_user_code())
             outermost = typed[self.tree.frame] & ~self.tree.below(self.is_kind(FrameKind.PYTHON))
             return _read_only(self.frames.is_user_code() | (typed & bool(outermost.any())))
 
