@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import statistics
-import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,10 +19,10 @@ from deepcontext.profiler.summaries.operators import by_operator
 from deepcontext.profiler.summaries.phases import PHASES, by_phase
 from deepcontext.profiler.summaries.scopes import by_scope
 from deepcontext.profiler.summaries.steps import step_times
+from tests.lines_run import lines_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import FrameType
 
     from deepcontext.profiler.model.profile import Profile
     from deepcontext.profiler.summaries.groups import Group, GroupTable
@@ -270,7 +269,7 @@ def test_the_number_of_passes_does_not_grow_with_the_depth(make_profile: Any) ->
     """A pass for each level would be a loop of 10,000 passes."""
     flat, deep = (_large_profile(make_profile, reach) for reach in (20_000, 3))
     by_line(flat)  # loads what it needs
-    assert _lines_run(lambda: by_line(deep)) < 1_000 + _lines_run(lambda: by_line(flat))
+    assert lines_run(lambda: by_line(deep)) < 1_000 + lines_run(lambda: by_line(flat))
 
 
 def _large_profile(make_profile: Any, reach: int) -> Profile:
@@ -284,20 +283,3 @@ def _large_profile(make_profile: Any, reach: int) -> Profile:
     times = dict.fromkeys(range(0, count, 3), 7)
     profile: Profile = make_profile(parents, frames, host_time_ns=times)
     return profile
-
-
-def _lines_run(run: Callable[[], object]) -> int:
-    """Return how many lines of Python a function runs, loops in one line included."""
-    count = 0
-
-    def note(_frame: FrameType, event: str, _argument: object) -> Any:
-        nonlocal count
-        count += event == "line"
-        return note
-
-    sys.settrace(note)
-    try:
-        run()
-    finally:
-        sys.settrace(None)
-    return count

@@ -90,6 +90,10 @@ class Opened:
         """Wait until the line below the graph contains a text."""
         self.page.wait_for_selector(f".status:has-text('{contains}')", timeout=10_000)
 
+    def until(self, condition: str) -> None:
+        """Wait until an expression of JavaScript holds, however long a busy machine takes."""
+        self.page.wait_for_function(condition)
+
     def ask(self, question: str) -> Any:
         """Return the engine's answer to a question such as ``flame?lines=1``."""
         what, _, query = question.partition("?")

@@ -40,8 +40,7 @@ def test_keys_change_the_address(opened: Opened) -> None:
     opened.page.locator("canvas").focus()
     for key, part in (("h", "library=1"), ("l", "lines=1"), ("t", "order=size"), ("k", "phase")):
         opened.page.keyboard.press(key)
-        opened.page.wait_for_timeout(100)
-        assert part in opened.page.url
+        opened.until(f"location.hash.includes('{part}')")
     opened.page.keyboard.press("i")
     opened.page.wait_for_selector(".details", state="detached")
     opened.page.keyboard.press("i")
@@ -68,15 +67,12 @@ def test_the_theme_is_kept(opened: Opened) -> None:
     back = "getComputedStyle(document.body).backgroundColor"
     light = opened.page.evaluate(back)
     opened.page.keyboard.press("d")
-    opened.page.wait_for_timeout(50)
-    assert opened.page.evaluate(theme) == "dark"
-    assert opened.page.evaluate(back) != light
+    opened.until(f"{theme} === 'dark' && {back} !== '{light}'")
     opened.page.reload()
     opened.page.wait_for_selector("canvas")
     assert opened.page.evaluate(theme) == "dark"
     opened.page.keyboard.press("d")
-    opened.page.wait_for_timeout(50)
-    assert opened.page.evaluate(theme) == "light"
+    opened.until(f"{theme} === 'light'")
 
 
 def test_next_and_previous_match_wrap_around(opened: Opened) -> None:

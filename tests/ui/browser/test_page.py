@@ -53,7 +53,6 @@ def test_one_file_works_from_disk_with_the_network_off(
         opened.page.select_option(".field:has-text('Phase') select", "backward")
         opened.status(format_value(backward, "ns"))
         opened.page.click("text=hide library")
-        opened.page.wait_for_timeout(200)
         opened.status(format_value(backward, "ns"))
         # Any number of switches can be changed, and the tree edited.
         opened.page.click(".chip:has-text('module')")

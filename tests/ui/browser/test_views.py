@@ -54,8 +54,7 @@ def test_a_click_zooms_in_and_shows_the_numbers_of_the_node(opened: Opened) -> N
     assert format_share(1) not in row
     assert "zoom=" in opened.page.url
     opened.page.keyboard.press("Escape")
-    opened.page.wait_for_timeout(400)
-    assert "zoom=" not in opened.page.url
+    opened.until("!location.hash.includes('zoom=')")
 
 
 def test_the_tooltip_shows_mean_and_deviation(opened: Opened) -> None:
@@ -118,11 +117,10 @@ def test_library_frames_are_hidden_until_one_click(opened: Opened) -> None:
 
 def test_the_tree_can_be_split_by_phase(opened: Opened) -> None:
     opened.page.select_option(".field:has-text('Split by') select", "phase")
-    opened.page.wait_for_timeout(300)
     opened.page.click("text=Tree")
     values = {row.phase.label: row.value for row in by_phase(opened.profile)}
     row = opened.page.locator(".grid-row[aria-level='2']:has-text('backward')")
-    assert format_value(values["backward"], "ns") in row.inner_text()
+    row.filter(has_text=format_value(values["backward"], "ns")).wait_for()
 
 
 def test_a_box_of_a_split_tree_has_the_details_of_its_own_phase(opened: Opened) -> None:
@@ -159,8 +157,8 @@ def test_a_box_of_a_split_tree_has_the_details_of_its_own_phase(opened: Opened) 
         total = next(
             value for value, name in zip(nodes["value"], shown, strict=True) if name == phase
         )
-        opened.page.wait_for_timeout(300)
-        assert format_value(total, "ns") in opened.text(".details .numbers tr.chosen")
+        shown_total = format_value(total, "ns")
+        opened.page.wait_for_selector(f".details .numbers tr.chosen:has-text('{shown_total}')")
 
 
 @pytest.mark.parametrize("opened", WHERE, indirect=True)
@@ -181,11 +179,8 @@ def test_another_measure_can_be_chosen(opened: Opened) -> None:
 @pytest.mark.parametrize("color", ["layer", "phase", "self"])
 def test_colours_have_a_legend(opened: Opened, color: str) -> None:
     opened.page.select_option(".field:has-text('Colour') select", color)
-    opened.page.wait_for_timeout(150)
-    if color == "layer":
-        assert opened.page.locator(".chip i").count() >= 3
-    else:
-        assert opened.page.locator(".legend-line i").count() >= 1
+    # The third of the layers' marks, and the first of a legend's.
+    opened.page.wait_for_selector(".chip i >> nth=2" if color == "layer" else ".legend-line i")
 
 
 @pytest.mark.parametrize("opened", WHERE, indirect=True)
@@ -264,10 +259,9 @@ def test_tables_are_those_of_the_summary(opened: Opened, by: str) -> None:
     assert largest.name in first
     assert opened.page.locator(".flat tbody tr").count() == len(groups)
     opened.page.click("th >> text=total")
-    opened.page.wait_for_timeout(100)
     widest = max(groups, key=lambda group: group.inclusive)
-    first = opened.page.locator(".flat tbody tr").first.inner_text()
-    assert format_value(widest.inclusive, "ns") in first
+    value = format_value(widest.inclusive, "ns")
+    opened.page.wait_for_selector(f".flat tbody tr:first-child:has-text('{value}')")
 
 
 def test_a_table_row_leads_to_callers_and_callees(opened: Opened) -> None:
@@ -329,12 +323,11 @@ def test_two_profiles_are_compared(opened: Opened, profiles: tuple[Path, Path]) 
     assert format_value(total(opened), "ns") in text
     assert format_value(int(longer.exclusive(METRIC).sum()), "ns") in text
     opened.page.click("text=normalise")
-    opened.page.wait_for_timeout(300)
     answer = opened.ask("flame?kind=difference&normalize=1")
     before, after = answer["nodes"]["sides"][0]
     assert after == pytest.approx(before, rel=1e-6)
     opened.page.click("text=side by side")
-    opened.page.wait_for_timeout(300)
+    opened.page.wait_for_selector("canvas >> nth=1")
     assert opened.page.locator("canvas").count() == 2
 
 
